@@ -152,7 +152,7 @@ fn a_denial_is_named_for_a_program_that_is_not_there() {
     let arena = Arena::new();
     for (denial, code, rule) in [
         ("Bash(absent:*)", 126, "the policy denies `Bash(absent:*)`"),
-        ("Bash(jq:*)", 127, "no program `absent` here"),
+        ("Bash(jq:*)", 127, "no program `absent` in the sandbox"),
     ] {
         let outcome = arena.run(&["launch", "absent"]).deny(denial).go();
         assert_eq!(outcome.status, Status::Exited { code }, "{denial}: {outcome:?}");

@@ -125,7 +125,7 @@ fn what_the_shell_has_in_name_only_does_not_work_and_check_says_so() {
             matches!(status, Status::Exited { code } if code != 0),
             "`{text}` works: {status:?}"
         );
-        assert!(matches!(compat::availability(name), Availability::Never(..)), "{name}");
+        assert!(matches!(compat::availability(name), Availability::Unavailable(..)), "{name}");
     }
 }
 

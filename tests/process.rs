@@ -309,7 +309,7 @@ fn a_command_that_is_not_here_has_a_reason() {
             "`/usr/bin/node` is never here: there is no JavaScript runtime here",
         ),
         ("env docker ps", "`docker` is never here: there are no containers here"),
-        ("nonesuch", "no program `nonesuch` here"),
+        ("nonesuch", "no program `nonesuch` in the sandbox"),
         ("env", "`env` without a command to run does nothing here"),
         ("uv sync", "of `uv` there is `uv run` and `uv pip` here"),
     ] {

@@ -164,7 +164,7 @@ fn a_component_that_is_not_what_its_description_says_is_not_run() {
     std::fs::remove_file(&file).unwrap();
     let error = place.find("python3").unwrap_err();
     assert!(
-        error.message.contains("is missing, which python.json describes")
+        error.message.contains("which python.json describes")
             && error.fix.unwrap().contains("cargo xtask components")
     );
     std::fs::create_dir(&file).unwrap();
@@ -302,18 +302,18 @@ fn what_a_command_line_starts() {
         ("sort -r", "sort -r"),
         ("/usr/bin/sort", "/usr/bin/sort"),
         ("./sort -r", "sh /workspace/sort -r"),
-        ("./x/sort", "error: no program `./x/sort` here"),
+        ("./x/sort", "error: no program `./x/sort` in the sandbox"),
         // A file of the guest's is not run under a built-in program's name either.
         ("/workspace/python3 x", "/workspace/python3 x"),
         ("tool a", "tool a"),
-        ("run", "error: no program `run` here; the skill has: tool"),
-        ("./none", "error: no program `./none` here"),
+        ("run", "error: no program `run` in the sandbox; the skill provides: tool"),
+        ("./none", "error: no program `./none` in the sandbox"),
         (
             "scripts/x.js",
-            "error: `scripts/x.js` is a script for JavaScript, which does not run here",
+            "error: `scripts/x.js` is a JavaScript script, which the sandbox does not support",
         ),
-        ("./notes.txt", "error: `./notes.txt` is no script that runs here"),
-        ("ffmpeg -i x", "error: no program `ffmpeg` here"),
+        ("./notes.txt", "error: `./notes.txt` is not a supported script"),
+        ("ffmpeg -i x", "error: no program `ffmpeg` in the sandbox"),
     ] {
         let argv: Vec<String> = line.split(' ').map(str::to_owned).collect();
         let found = match programs.resolve_command(&argv, "/workspace", there) {

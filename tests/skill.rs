@@ -296,7 +296,7 @@ fn a_file_that_changed_since_loading_is_not_digested() {
     let skill = Skill::load(folder.path(), &SizeLimits::default()).unwrap();
     assert!(skill.digest().is_ok());
     write(folder.path(), "a", "longer");
-    assert!(skill.digest().unwrap_err().to_string().contains("`a` changed"));
+    assert!(skill.digest().unwrap_err().to_string().contains("`a` was modified"));
 }
 
 #[test]

@@ -521,7 +521,7 @@ fn the_explanation_shows_entries_then_capabilities() {
         "refused",
         "policy.yaml:1:",
         "/workspace = /host/work (read-only)",
-        "but not: /workspace/.env",
+        "except: /workspace/.env",
         "programs   ┆ jq . ",
         "timeout 1m",
     ] {

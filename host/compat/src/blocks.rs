@@ -2,24 +2,24 @@
 
 use std::ops::Range;
 
-/// Blocks that are looked into.
+/// The most blocks that are read.
 const MAX_BLOCKS: usize = 300;
 
-/// What a fence says that its block is.
+/// The languages of shell blocks.
 const SHELL: [&str; 5] = ["bash", "sh", "shell", "zsh", "shellscript"];
-/// A session: commands stand behind a prompt, and what they print between them.
+/// The languages of sessions: commands after a prompt, with their output between them.
 const SESSION: [&str; 4] = ["console", "shell-session", "terminal", "shellsession"];
 
-/// One block.
+/// A shell block.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Block {
-    /// The 1-based line of its fence.
+    /// The 1-based line of its opening fence.
     pub(super) line: usize,
-    /// The parts that are commands.
+    /// The ranges with commands.
     pub(super) parts: Vec<Range<usize>>,
 }
 
-/// The blocks of a text, from an offset on.
+/// Returns the shell blocks of a text, from an offset on.
 pub(super) fn find(text: &str, from: usize) -> Vec<Block> {
     let first = text[..from].bytes().filter(|b| *b == b'\n').count() + 1;
     let mut found: Vec<Block> = Vec::new();
@@ -71,7 +71,7 @@ struct Open {
     mark: char,
     shell: Option<Block>,
     session: bool,
-    /// The command of a session ends in a backslash.
+    /// Whether the last command of a session ends in a backslash.
     goes_on: bool,
 }
 
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn shell_blocks_are_found_and_others_left() {
+    fn only_shell_blocks_are_found() {
         assert_eq!(
             blocks("# x\n```bash\na\nb\n```\n```python\nc\n```\n~~~sh title\n```\nd\n~~~\n"),
             ["2 [\"a\\nb\\n\"]", "9 [\"```\\nd\\n\"]"]
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_session_only_the_commands_count() {
+    fn sessions_contribute_only_their_commands() {
         assert_eq!(
             blocks("```console\n$ a \\\n  b\nprinted\n$ c\n```\n"),
             ["1 [\"$ a \\\\\\n  b\\n\", \"$ c\\n\"]"]

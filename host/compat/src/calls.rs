@@ -1,5 +1,4 @@
-//! The commands that a Python script starts, as far as its text names them: literal argument lists
-//! and shell texts.
+//! Finds the commands that a Python script starts with literal arguments or a literal shell command.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -7,39 +6,39 @@ use std::ops::Range;
 use super::Reach;
 use super::python::{Kind, Token};
 
-/// Tokens of a call that are looked at.
+/// The most tokens of a call that are read.
 const MAX_CALL: usize = 400;
 
-/// One command that is started.
+/// A command that a script starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Spawn {
-    pub(super) command: Started,
+    pub(super) command: SpawnedCommand,
     pub(super) reach: Reach,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Started {
+pub(super) enum SpawnedCommand {
     Argv(Argv),
-    /// A text for the shell, as written between its quotes.
+    /// A shell command: the range between its quotes.
     Shell(Range<usize>),
 }
 
-/// The arguments, `None` where the text does not tell, and the place of the first.
+/// The arguments, `None` for an unknown one, and the range of the first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Argv {
     pub(super) words: Vec<Option<String>>,
     pub(super) at: Range<usize>,
 }
 
-/// Finds them, statement by statement.
+/// Finds commands, statement by statement.
 #[derive(Debug, Default)]
 pub(super) struct Calls<'a> {
     pub(super) spawns: Vec<Spawn>,
-    /// What the modules that start commands are called here.
+    /// The names under which modules that start commands were imported.
     modules: HashMap<String, &'static str>,
-    /// Functions that were taken from `subprocess` by name.
+    /// The names under which functions of these modules were imported.
     functions: HashMap<String, String>,
-    /// Lists that were given a name before they were used.
+    /// Lists that were assigned to a variable.
     lists: HashMap<&'a str, Argv>,
     seen: HashSet<usize>,
 }
@@ -47,21 +46,21 @@ pub(super) struct Calls<'a> {
 const MODULES: [&str; 3] = ["subprocess", "os", "asyncio"];
 
 impl<'a> Calls<'a> {
-    /// `import name as alias`
+    /// Records `import name as alias`.
     pub(super) fn imported(&mut self, name: &str, alias: &str) {
         if let Some(module) = MODULES.iter().find(|module| **module == name) {
             self.modules.insert(alias.to_owned(), module);
         }
     }
 
-    /// `from module import name as alias`
+    /// Records `from module import name as alias`.
     pub(super) fn imported_from(&mut self, module: &str, name: &str, alias: &str) {
         if MODULES.contains(&module) && takes(module, name).is_some() {
             self.functions.insert(alias.to_owned(), format!("{module}.{name}"));
         }
     }
 
-    /// Looks through one statement.
+    /// Reads one statement.
     pub(super) fn statement(&mut self, text: &'a str, tokens: &[Token<'a>], reach: Reach) {
         self.assignment(text, tokens);
         for (at, token) in tokens.iter().enumerate() {
@@ -79,7 +78,7 @@ impl<'a> Calls<'a> {
         }
     }
 
-    /// `name = ["program", ...]`, annotated or not.
+    /// Records `name = ["program", ...]`, with or without an annotation.
     fn assignment(&mut self, text: &'a str, tokens: &[Token<'a>]) {
         let [Token { kind: Kind::Name(name), .. }, rest @ ..] = tokens else { return };
         let Some(equals) = rest.iter().take(12).position(|t| t.is_op(b'=')) else { return };
@@ -94,7 +93,7 @@ impl<'a> Calls<'a> {
         }
     }
 
-    /// What the function that is called here takes, if it starts commands.
+    /// Returns how the called function takes its command, if it starts commands.
     fn called(&self, tokens: &[Token<'a>], at: usize, name: &str) -> Option<Takes> {
         match at.checked_sub(2).map(|from| &tokens[from..at]) {
             Some([Token { kind: Kind::Name(module), .. }, dot]) if dot.is_op(b'.') => {
@@ -109,7 +108,7 @@ impl<'a> Calls<'a> {
         }
     }
 
-    fn command(&self, text: &str, call: &[Token<'a>], takes: Takes) -> Option<Started> {
+    fn command(&self, text: &str, call: &[Token<'a>], takes: Takes) -> Option<SpawnedCommand> {
         let call = match call {
             [keyword, equals, rest @ ..]
                 if equals.is_op(b'=')
@@ -125,16 +124,20 @@ impl<'a> Calls<'a> {
                 .any(|w| w[0].is_name("shell") && w[1].is_op(b'=') && w[2].is_name("True"));
         match &call.first()?.kind {
             Kind::Text { inner, .. } if shell && takes != Takes::Words => {
-                Some(Started::Shell(inner.clone()))
+                Some(SpawnedCommand::Shell(inner.clone()))
             }
-            Kind::Text { .. } if takes == Takes::Words => elements(text, call).map(Started::Argv),
-            Kind::Text { inner, computed: false } => Some(Started::Argv(Argv {
+            Kind::Text { .. } if takes == Takes::Words => {
+                elements(text, call).map(SpawnedCommand::Argv)
+            }
+            Kind::Text { inner, computed: false } => Some(SpawnedCommand::Argv(Argv {
                 words: vec![Some(text[inner.clone()].to_owned())],
                 at: inner.clone(),
             })),
-            Kind::Op(b'[') => elements(text, &call[1..]).map(Started::Argv),
-            Kind::Name(_) if takes == Takes::Words => elements(text, call).map(Started::Argv),
-            Kind::Name(name) => self.lists.get(name).cloned().map(Started::Argv),
+            Kind::Op(b'[') => elements(text, &call[1..]).map(SpawnedCommand::Argv),
+            Kind::Name(_) if takes == Takes::Words => {
+                elements(text, call).map(SpawnedCommand::Argv)
+            }
+            Kind::Name(name) => self.lists.get(name).cloned().map(SpawnedCommand::Argv),
             _ => None,
         }
     }
@@ -143,11 +146,11 @@ impl<'a> Calls<'a> {
 /// How a function takes its command.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Takes {
-    /// A list, or a text where it is told `shell=True`.
+    /// A list, or a shell command with `shell=True`.
     List,
-    /// A text for the shell.
+    /// A shell command.
     Text,
-    /// One argument for each word.
+    /// Each word as an argument.
     Words,
 }
 
@@ -165,8 +168,8 @@ fn takes(module: &str, function: &str) -> Option<Takes> {
     }
 }
 
-/// The elements of a list, or the arguments of a call, up to the bracket that closes it. `None`
-/// where the first is unknown.
+/// Returns the elements of a list or the arguments of a call, up to the closing bracket. Returns
+/// `None` if the first one is unknown.
 fn elements(text: &str, tokens: &[Token<'_>]) -> Option<Argv> {
     let mut words = Vec::new();
     let mut depth = 0usize;
@@ -195,8 +198,8 @@ fn elements(text: &str, tokens: &[Token<'_>]) -> Option<Argv> {
     Some(Argv { words, at: tokens.first()?.at.clone() })
 }
 
-/// One argument: its text, or `None` inside where it is computed; nothing for an option of the call
-/// or an empty place.
+/// Returns the text of an argument, `Some(None)` for a computed one, or `None` for a keyword argument
+/// or an empty one.
 fn element(text: &str, tokens: &[Token<'_>]) -> Option<Option<String>> {
     match tokens {
         [] => None,
@@ -215,25 +218,25 @@ fn element(text: &str, tokens: &[Token<'_>]) -> Option<Option<String>> {
 
 #[cfg(test)]
 mod tests {
-    /// Each command as its words, `?` where unknown; a text for the shell in quotes.
+    /// Formats each command: its words, `?` for unknown ones, or a shell command in quotes.
     fn spawns(text: &str) -> Vec<String> {
         let text = format!("import subprocess, os, asyncio, sys\n{text}");
         let shown = super::super::imports::scan(&text).spawns.into_iter().map(|spawn| match spawn
             .command
         {
-            super::Started::Argv(argv) => argv
+            super::SpawnedCommand::Argv(argv) => argv
                 .words
                 .into_iter()
                 .map(|w| w.unwrap_or_else(|| "?".into()))
                 .collect::<Vec<_>>()
                 .join(" "),
-            super::Started::Shell(at) => format!("'{}'", &text[at]),
+            super::SpawnedCommand::Shell(at) => format!("'{}'", &text[at]),
         });
         shown.collect()
     }
 
     #[test]
-    fn argument_lists_are_read_where_they_stand_and_by_name() {
+    fn literal_and_named_argument_lists_are_found() {
         assert_eq!(
             spawns("subprocess.run(['git', 'log', f'-{n}', *rest], check=True)"),
             ["git log ? ?"]
@@ -261,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_for_the_shell_are_kept_as_such() {
+    fn shell_commands_are_found() {
         assert_eq!(
             spawns(
                 "os.system('ls | wc')\nsubprocess.run(f'git log {x}', shell=True)\nsubprocess.getoutput('w')"
@@ -271,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn names_mean_what_they_were_imported_as() {
+    fn import_aliases_are_resolved() {
         assert_eq!(
             spawns(
                 "import subprocess as sp\nfrom subprocess import run as go, Popen\nsp.run(['a'])\ngo(['b'])\nPopen(['c'])"
@@ -285,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn nested_calls_are_looked_at_once_each_and_not_to_their_ends() {
+    fn deeply_nested_calls_are_read_in_bounded_time() {
         let nested = format!("{}{}", "subprocess.run(['a', ".repeat(2_000), "])".repeat(2_000));
         assert_eq!(spawns(&nested).len(), 2_000);
     }

@@ -1,5 +1,5 @@
-//! What a Python script imports, when, and what it does where that fails; and with it the commands
-//! it starts and the texts it holds.
+//! Reads a Python script: its imports, when they run and what happens if they fail, the commands that
+//! it starts, and its string literals.
 
 use std::ops::Range;
 
@@ -7,43 +7,43 @@ use super::Reach;
 use super::calls::{Calls, Spawn};
 use super::python::{Kind, Lexer, Line, Token};
 
-/// What a script's text says.
+/// The result of reading a script.
 #[derive(Debug, Default)]
 pub(super) struct Scan {
     pub(super) imports: Vec<Import>,
-    /// The `try` statements that imports stand in, by number.
+    /// The `try` statements, by number.
     pub(super) tries: Vec<Try>,
     pub(super) spawns: Vec<Spawn>,
-    /// The strings that are no docstrings, without their quotes.
+    /// The ranges of string literals, without quotes. Docstrings are excluded.
     pub(super) texts: Vec<Range<usize>>,
 }
 
-/// One module that is imported.
+/// An import of one module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Import {
-    /// Its dotted name, such as `google.cloud`.
+    /// The dotted name, such as `google.cloud`.
     pub(super) module: String,
-    /// What is taken from it: `storage` of `from google.cloud import storage`.
+    /// The imported names: `storage` in `from google.cloud import storage`.
     pub(super) names: Vec<String>,
-    /// The module's name in the text.
+    /// The range of the module's name.
     pub(super) at: Range<usize>,
     pub(super) reach: Reach,
-    /// The `try` whose body it stands in.
+    /// The `try` whose body contains it.
     pub(super) tried: Option<usize>,
-    /// The `try` whose handler for failed imports it stands in.
+    /// The `try` whose handler for failed imports contains it.
     pub(super) instead_of: Option<usize>,
 }
 
-/// A `try` statement, as far as it is about imports.
+/// A `try` statement, with regard to imports.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct Try {
-    /// It goes on where an import fails.
+    /// Whether it handles failed imports.
     pub(super) catches: bool,
-    /// Its handler gives up: it raises, or ends the script.
+    /// Whether its handler raises, or ends the script.
     pub(super) gives_up: bool,
 }
 
-/// Reads a script's text.
+/// Reads the text of a script.
 pub(super) fn scan(text: &str) -> Scan {
     let mut reader = Reader {
         text,
@@ -65,7 +65,7 @@ struct Reader<'a> {
     text: &'a str,
     scan: Scan,
     blocks: Vec<Block>,
-    /// The `try` that ended where this line starts, and the indent of both.
+    /// The `try` or handler that ends before this line, and the indent of both.
     ended: Option<(usize, usize)>,
     calls: Calls<'a>,
 }
@@ -78,11 +78,11 @@ struct Block {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum BlockKind {
-    /// Runs whenever what it stands in does.
+    /// The body always runs.
     Plain,
-    /// Runs on a condition, or when it is called.
+    /// The body runs on a condition or when it is called.
     Sometimes,
-    /// `if TYPE_CHECKING:` never runs.
+    /// The body of `if TYPE_CHECKING:` never runs.
     Never,
     Try(usize),
     /// An `except`, and whether it handles failed imports.
@@ -111,7 +111,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The kind of block that a line opens, and where its `:` is.
+    /// Returns the kind of block that a line opens, and the index of its `:`.
     fn header(&mut self, tokens: &[Token<'a>]) -> Option<(BlockKind, usize)> {
         let Kind::Name(first) = tokens.first()?.kind else { return None };
         let known = matches!(
@@ -152,7 +152,7 @@ impl<'a> Reader<'a> {
                 self.scan.tries[id].catches |= catches;
                 BlockKind::Handler(id, catches)
             }
-            // The `else` of a `try` that went well, and of an `if` that did not.
+            // The `else` of a `try` runs if the body succeeds; that of an `if` runs on a condition.
             "else" if self.ended.is_some() => BlockKind::Plain,
             _ => BlockKind::Sometimes,
         };
@@ -187,7 +187,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Anything that is neither an import nor a docstring.
+    /// Reads anything except imports and docstrings.
     fn expression(&mut self, tokens: &[Token<'a>]) {
         if let Some(id) = self.handled()
             && tokens.iter().any(|t| {
@@ -221,7 +221,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// `a.b as c, d`
+    /// Reads the rest of `import a.b as c, d`.
     fn import(&mut self, tokens: &[Token<'a>]) {
         for part in tokens.split(|t| t.is_op(b',')) {
             let (name, at, rest) = dotted(part);
@@ -238,7 +238,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// `a.b import (c as d, e)`; what starts with a dot is the skill's own.
+    /// Reads the rest of `from a.b import (c as d, e)`. Ignores relative imports.
     fn import_from(&mut self, tokens: &[Token<'a>]) {
         let (module, at, rest) = dotted(tokens);
         let Some((keyword, names)) = rest.split_first() else { return };
@@ -271,7 +271,7 @@ impl<'a> Reader<'a> {
         self.scan.imports.push(Import { module, names, at, reach, tried, instead_of });
     }
 
-    /// The `try` whose handler for failed imports is being read.
+    /// Returns the `try` whose handler for failed imports is being read.
     fn handled(&self) -> Option<usize> {
         self.blocks.iter().rev().find_map(|b| match b.kind {
             BlockKind::Handler(id, true) => Some(id),
@@ -279,7 +279,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// When what is being read runs; `None` for never.
+    /// Returns when the current statement runs; `None` for never.
     fn reach(&self) -> Option<Reach> {
         if self.blocks.iter().any(|b| b.kind == BlockKind::Never) {
             return None;
@@ -292,7 +292,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The `:` that ends a header: the first outside brackets that is no lambda's.
+/// Returns the index of the `:` that ends a header: the first one outside brackets and lambdas.
 fn colon(tokens: &[Token<'_>]) -> Option<usize> {
     let (mut depth, mut lambdas) = (0usize, 0usize);
     for (at, token) in tokens.iter().enumerate() {
@@ -308,7 +308,7 @@ fn colon(tokens: &[Token<'_>]) -> Option<usize> {
     None
 }
 
-/// The dotted name at the head, its place, and what follows it. Empty where there is none.
+/// Returns the dotted name at the start, its range, and the rest. The name is empty if there is none.
 fn dotted<'t, 'a>(tokens: &'t [Token<'a>]) -> (String, Range<usize>, &'t [Token<'a>]) {
     let mut name = String::new();
     let mut at = tokens.first().map_or(0..0, |t| t.at.clone());
@@ -331,7 +331,7 @@ fn dotted<'t, 'a>(tokens: &'t [Token<'a>]) -> (String, Range<usize>, &'t [Token<
 mod tests {
     use super::*;
 
-    /// Each import as `module[names]`, with what bears on whether it must be there.
+    /// Formats each import as `module[names]`, with its conditions.
     fn imports(text: &str) -> Vec<String> {
         let scan = scan(text);
         let shown = scan.imports.iter().map(|i| {
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_of_an_import_is_found() {
+    fn all_forms_of_imports_are_found() {
         assert_eq!(
             imports("import a, b.c as d; import e\nfrom f.g import (h as i, # x\n j,\n)\n"),
             ["a", "b.c", "e", "f.g[h j]"]
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn an_import_in_a_function_happens_when_it_is_called() {
+    fn imports_in_functions_and_branches_run_sometimes() {
         assert_eq!(
             imports("def f():\n  import a\n  class C:\n    import b\nimport c\n"),
             ["a sometimes", "b sometimes", "c"]
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn imports_for_the_type_checker_alone_are_none() {
+    fn imports_for_type_checkers_are_ignored() {
         assert_eq!(imports("if TYPE_CHECKING:\n  import a\nelse:\n  import b\n"), ["b sometimes"]);
         assert_eq!(
             imports("if typing.TYPE_CHECKING: import a\nif not TYPE_CHECKING: import b\n"),
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn a_try_tells_what_becomes_of_a_failed_import() {
+    fn try_statements_show_how_failed_imports_are_handled() {
         assert_eq!(imports("try:\n  import a\nexcept ImportError:\n  a = None\n"), ["a tried"]);
         assert_eq!(
             imports("try:\n  import a\nexcept ImportError:\n  print('no')\n  sys.exit(1)\n"),
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_the_strings_that_are_no_docstrings() {
+    fn docstrings_are_not_string_literals() {
         let text = "'''https://doc'''\nx = 'https://a'\nif y == 'https://b': pass\ndef f(u='https://c'):\n  'doc'\n";
         let found: Vec<&str> = scan(text).texts.into_iter().map(|at| &text[at]).collect();
         assert_eq!(found, ["https://a", "https://b", "https://c"]);

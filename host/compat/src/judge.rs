@@ -31,7 +31,7 @@ pub(super) struct Facts<'a> {
     /// The first file of each name, anywhere in the skill.
     names: HashMap<&'a str, &'a str>,
     /// The modules in the folders of `--site-packages`.
-    brought: HashSet<String>,
+    provided: HashSet<String>,
 }
 
 /// The reason why something is not granted.
@@ -59,8 +59,8 @@ impl<'a> Facts<'a> {
         let modules = python.flat_map(|path| path.split('/')).collect();
         let paths = files.iter().rev().map(|file| file.path.as_str());
         let names = paths.map(|path| (path.rsplit('/').next().unwrap_or(path), path)).collect();
-        let brought = packages::brought(&capabilities.packages);
-        Facts { name, files, recovered, capabilities, modules, names, brought }
+        let provided = packages::provided(&capabilities.packages);
+        Facts { name, files, recovered, capabilities, modules, names, provided }
     }
 
     /// Checks whether the skill has a file at a path.
@@ -88,8 +88,8 @@ impl<'a> Facts<'a> {
     }
 
     /// Checks whether the operator provides a module of this name.
-    pub(super) fn brings_module(&self, name: &str) -> bool {
-        self.brought.contains(name)
+    pub(super) fn provides_module(&self, name: &str) -> bool {
+        self.provided.contains(name)
     }
 
     /// Returns the file of a dotted module name that is imported by a file in a folder.
@@ -343,7 +343,7 @@ impl<'a> Judge<'a> {
                 Some(format!("`{name}` cannot install anything in the sandbox")),
                 None,
             ),
-            Availability::Never(what, instead) => (
+            Availability::Unavailable(what, instead) => (
                 NeedStatus::Unavailable,
                 effect,
                 Some(unavailable(what)),

@@ -1,28 +1,28 @@
-//! Packages that skills use and the set does not hold: what a module's package is called, and of
-//! what kind it is.
+//! Known packages that are not in the package set: the package of each module, and the reason why it
+//! is not in the set.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use super::packages::normal;
+use super::packages::normalized;
 
-/// Why a package is not in the set.
+/// The reason why a package is not in the package set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Why {
-    /// It is pure Python, and could be.
+    /// It is pure Python, and could be added.
     Pure,
     /// It has native code.
     Native,
-    /// It talks to one service.
+    /// It is the SDK of one service.
     Sdk,
 }
 
-/// A package by one of its modules.
+/// A known package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Known {
     pub(super) distribution: &'static str,
     pub(super) why: Why,
-    /// What to use in its place, where something of the sandbox does the same.
+    /// What to use instead, if the sandbox has something that does the same.
     pub(super) instead: Option<&'static str>,
 }
 
@@ -38,10 +38,11 @@ static MODULES: LazyLock<HashMap<&str, Known>> = LazyLock::new(|| {
     .collect()
 });
 
-static DISTRIBUTIONS: LazyLock<HashMap<String, Known>> =
-    LazyLock::new(|| MODULES.values().map(|known| (normal(known.distribution), *known)).collect());
+static DISTRIBUTIONS: LazyLock<HashMap<String, Known>> = LazyLock::new(|| {
+    MODULES.values().map(|known| (normalized(known.distribution), *known)).collect()
+});
 
-/// By the module's dotted name, else its parent's.
+/// Looks up a dotted module name, then its parents.
 pub(super) fn find(module: &str) -> Option<Known> {
     let mut name = module;
     loop {
@@ -52,7 +53,7 @@ pub(super) fn find(module: &str) -> Option<Known> {
     }
 }
 
-/// By the distribution's name, as [`normal`] gives it.
+/// Looks up a distribution by its [`normalized`] name.
 pub(super) fn distribution(name: &str) -> Option<Known> {
     DISTRIBUTIONS.get(name).copied()
 }
@@ -144,7 +145,7 @@ const PURE: &[(&str, &str)] = &[
     ("phonenumbers", "phonenumbers"), ("pycountry", "pycountry"), ("geopy", "geopy"), ("folium", "folium"), ("pulp", "PuLP"), ("simpy", "simpy"), ("statsd", "statsd"),
 ];
 
-/// What does the same here.
+/// What to use instead of a package.
 #[rustfmt::skip]
 const INSTEAD: &[(&str, &str)] = &[
     ("numpy", "lists with the modules math and statistics"), ("pandas", "the modules csv and sqlite3, or openpyxl for workbooks"), ("lxml", "xml.etree.ElementTree, or beautifulsoup4 with html.parser"),
@@ -161,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_dotted_module_goes_before_its_parent() {
+    fn dotted_modules_take_precedence_over_their_parents() {
         assert_eq!(
             find("google.cloud.storage").map(|k| k.distribution),
             Some("google-cloud-storage")
@@ -179,14 +180,14 @@ mod tests {
     }
 
     #[test]
-    fn a_module_is_of_one_package_and_a_package_of_one_kind() {
+    fn modules_have_one_package_and_packages_one_kind() {
         assert_eq!(
             MODULES.len(),
             [NATIVE, SDK, PURE].iter().map(|table| table.len()).sum::<usize>()
         );
         for known in MODULES.values() {
             assert_eq!(
-                distribution(&normal(known.distribution)).map(|k| k.why),
+                distribution(&normalized(known.distribution)).map(|k| k.why),
                 Some(known.why),
                 "{}",
                 known.distribution
@@ -195,9 +196,9 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_in_for_a_package_is_for_one_that_is_known() {
+    fn alternatives_are_for_known_packages() {
         for (distribution, _) in INSTEAD {
-            assert!(self::distribution(&normal(distribution)).is_some(), "{distribution}");
+            assert!(self::distribution(&normalized(distribution)).is_some(), "{distribution}");
         }
     }
 }

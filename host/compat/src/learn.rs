@@ -1,12 +1,12 @@
-//! Least privilege from evidence: from what a run used, the smallest `allowed-tools` and policy
-//! that it needed; and from what runs used, the grants that none of them did.
+//! Learns least privilege from evidence: the smallest `allowed-tools` and policy for what a run used,
+//! and the grants that no run used.
 //!
-//! In reading order: `needs` makes patterns of what was used, and says where it made one of many;
-//! `narrow` holds them to what was granted before; `edit` writes them into SKILL.md and the policy;
-//! `within` checks the result; `unused` is the other question.
+//! In reading order: `needs` converts what was used to patterns, and notes where it generalizes.
+//! `narrow` limits them to what was granted before. `edit` writes them into SKILL.md and the policy.
+//! `within` checks the result. `unused` finds unused grants.
 //!
-//! Pure, and nothing is changed here. An edit that, read back, would grant more than before, or
-//! less than was used, is not shown.
+//! All functions are pure, and write no files. An edit is not proposed if it would grant more than
+//! before, or less than was used, when read back.
 
 mod edit;
 mod limits;
@@ -32,45 +32,45 @@ use skillhost_skill::Skill;
 pub use unused::{UNUSED, UNWRITTEN, find_unused, find_unused_rules};
 pub use within::{is_within, missing_grants};
 
-/// What a run showed, and what it ran under.
+/// A run, and the policy under which it ran.
 pub struct RunEvidence<'a> {
     /// The skill.
     pub skill: &'a Skill,
-    /// The policy that it ran under, with the command line's layer.
+    /// The policy of the run, with the layer of the command line.
     pub policy: &'a Policy,
-    /// What became of it.
+    /// The outcome of the run.
     pub outcome: &'a Outcome,
-    /// The policy's file, where it has one: its name and its text.
+    /// The name and text of the policy file, if there is one.
     pub file: Option<(String, String)>,
-    /// Reads a policy file's text as this one was, with the same command line but for `--allow`.
+    /// Loads the text of a policy file like this one, with the same command line except `--allow`.
     pub reload: &'a dyn Fn(&str) -> Option<Policy>,
 }
 
-/// The smallest grant that a run needed, as far as it can be told.
+/// A proposal for the smallest grant that a run needs.
 #[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct Proposal {
     /// The skill's name.
     pub skill: String,
-    /// The entries of `allowed-tools`; `None` where nothing can be proposed.
+    /// The entries of `allowed-tools`; `None` if nothing can be proposed.
     pub allowed_tools: Option<Vec<ProposedEntry>>,
-    /// SKILL.md as it would be; `None` where it says just that already, or nothing can be proposed.
+    /// The edit of SKILL.md; `None` if no change is needed, or nothing can be proposed.
     pub skill_edit: Option<Edit>,
-    /// The policy file as it would be, likewise.
+    /// The edit of the policy file; `None` if no change is needed, or nothing can be proposed.
     pub policy_edit: Option<Edit>,
-    /// What was denied. None of it is in the proposal.
+    /// The denials of the run. The proposal allows none of them.
     pub would_also_need: Vec<Denial>,
-    /// What to know before the proposal is used.
+    /// What to consider before using the proposal.
     pub notes: Vec<String>,
 }
 
-/// One entry that is proposed.
+/// A proposed entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct ProposedEntry {
-    /// As it would be written.
+    /// The entry.
     pub entry: String,
-    /// What it was used for, at most 5 of that.
+    /// What it was used for, at most 5 examples.
     pub used_for: Vec<String>,
-    /// Why it says more than what was used; `None` where it is exact.
+    /// Why it allows more than what was used; `None` if it is exact.
     pub generalised: Option<String>,
 }
 
@@ -79,15 +79,14 @@ pub struct ProposedEntry {
 pub struct Edit {
     /// The file.
     pub file: String,
-    /// The change, as a unified diff.
+    /// The change as a unified diff.
     pub diff: String,
-    /// The whole text as it would be.
+    /// The whole new text.
     #[serde(skip)]
     pub text: String,
 }
 
-/// Proposes the smallest grant for what a run used. Where it was run without `Io::uses`, nothing
-/// can be said.
+/// Proposes the smallest grant for what a run used. Proposes nothing for a run without `Io::uses`.
 pub fn propose(evidence: &RunEvidence<'_>) -> Proposal {
     let RunEvidence { skill, outcome, .. } = evidence;
     let mut learned = Proposal {
@@ -99,25 +98,26 @@ pub fn propose(evidence: &RunEvidence<'_>) -> Proposal {
         notes: Vec::new(),
     };
     let Some(uses) = &outcome.uses else {
-        learned.notes.push("nothing is known of what the run used".into());
+        learned.notes.push("it is unknown what the run used".into());
         return learned;
     };
     if skill.manifest.is_granted_nothing() {
         learned
             .notes
-            .push("the frontmatter is broken or misspells a permission key, so that the skill was granted nothing: mend it first".into());
+            .push("the skill was granted nothing, because its frontmatter is broken or misspells a permission key: fix it first".into());
         return learned;
     }
     if uses.omitted > 0 {
         learned.notes.push(format!(
-            "the run used {} paths or commands more than are kept, so that nothing is proposed",
+            "nothing is proposed: the run used {} more paths or commands than are recorded",
             uses.omitted
         ));
         return learned;
     }
     if outcome.status != (Status::Exited { code: 0 }) {
         learned.notes.push(
-            "the run did not end with 0: what it would have needed after that is not known".into(),
+            "the run did not exit with 0, so it is unknown what it would have needed afterwards"
+                .into(),
         );
     }
     let old = grant(&skill.policy_manifest(), evidence.policy).capabilities;
@@ -127,16 +127,14 @@ pub fn propose(evidence: &RunEvidence<'_>) -> Proposal {
         learned.skill_edit = (edit.text != skill.source).then_some(edit);
         policy(evidence, &needs, &proposed, &old, uses, &mut learned);
     } else {
-        learned
-            .notes
-            .push(format!("SKILL.md could not be edited; its line would be\n{}", line(&proposed)));
+        learned.notes.push(format!("cannot edit SKILL.md; the line would be\n{}", line(&proposed)));
     }
     learned.notes.extend(remarks(evidence, uses, &old));
     learned.allowed_tools = Some(proposed);
     learned
 }
 
-/// The entries of `allowed-tools`.
+/// Proposes the entries of `allowed-tools`.
 fn for_skill(evidence: &RunEvidence<'_>, needs: &Needs) -> Vec<ProposedEntry> {
     let name = &evidence.skill.name;
     let old = match &evidence.skill.manifest.allowed_tools {
@@ -146,7 +144,7 @@ fn for_skill(evidence: &RunEvidence<'_>, needs: &Needs) -> Vec<ProposedEntry> {
     narrow::asking(needs, &old)
 }
 
-/// SKILL.md with these entries; `None` where it does not read back as them.
+/// Edits SKILL.md to have these entries. Returns `None` if the result does not read back as expected.
 fn skill_edit(skill: &Skill, proposed: &[ProposedEntry]) -> Option<Edit> {
     let text = edit::allowed_tools(&skill.source, &line(proposed))?;
     let read = manifest::parse(text.as_bytes(), &skill.name, &skill.skill_file).manifest?;
@@ -184,7 +182,7 @@ fn policy(
     };
     let (own, shared): (Vec<&Layer>, Vec<&Layer>) =
         policy.layers_for(&skill.name).partition(is_own);
-    // What other skills are allowed too stays theirs, and covers what it covers.
+    // Rules that also apply to other skills stay, and cover a part of the needs.
     let common = Granted::allowed(shared.iter().flat_map(|layer| &layer.allow));
     let rest = narrow::beyond(needs, &common);
     let allow: Vec<String> =
@@ -229,12 +227,9 @@ fn policy(
         is_within(&new, old) && missing_grants(&new, uses).is_empty()
     };
     if !holds(policy) {
-        // Nothing that is not sure is proposed.
+        // Propose only what was verified.
         learned.skill_edit = None;
-        learned.notes.push(
-            "the proposal for SKILL.md did not hold when it was checked, so that it is not shown"
-                .into(),
-        );
+        learned.notes.push("the proposal for SKILL.md failed verification and is not shown".into());
     }
     match text {
         Some(text) if reload(&text).is_some_and(|policy| holds(&policy)) => {
@@ -243,14 +238,14 @@ fn policy(
         _ => {
             let lines = edit::section(&skill.name, &section, 0);
             learned.notes.push(format!(
-                "the policy could not be edited; below `skills:` it would say\n{}",
+                "cannot edit the policy; the section below `skills:` would be\n{}",
                 lines.trim_end()
             ));
         }
     }
 }
 
-/// What to know of the proposal.
+/// Returns remarks about the proposal.
 fn remarks(evidence: &RunEvidence<'_>, uses: &GrantUse, old: &Capabilities) -> Vec<String> {
     let mut notes = Vec::new();
     notes.push(limits::REMARK.to_owned());
@@ -260,12 +255,10 @@ fn remarks(evidence: &RunEvidence<'_>, uses: &GrantUse, old: &Capabilities) -> V
         .iter()
         .any(|layer| layer.origin == Origin::CommandLine && !layer.allow.is_empty());
     if flags {
-        notes.push(
-            "what `--allow` gave and was used is in the policy: run it without that flag".into(),
-        );
+        notes.push("the policy includes what was used of `--allow`: run without that flag".into());
     }
     if evidence.file.is_none() {
-        notes.push("a policy file stands in place of the built-in policy: other skills are then allowed only what it says of them".into());
+        notes.push("a policy file replaces the built-in policy: other skills then get only what the file allows".into());
     }
     for mount in &old.mounts {
         let below = uses.paths.iter().filter(|(path, _)| within::is_below(path, &mount.guest));
@@ -276,15 +269,17 @@ fn remarks(evidence: &RunEvidence<'_>, uses: &GrantUse, old: &Capabilities) -> V
         }
         let guest = &mount.guest;
         if !used {
-            notes.push(format!("nothing in {guest} was used: without it the run starts in /skill where it started in {guest}"));
+            notes.push(format!(
+                "nothing in {guest} was used; without that mount, the run starts in /skill"
+            ));
         } else if !written && mount.mode == MountMode::Write {
-            notes.push(format!("nothing in {guest} was written: mounted read-only it would do"));
+            notes.push(format!("nothing in {guest} was written; a read-only mount is enough"));
         }
     }
     if !uses.variables.is_empty() {
         let names: Vec<&str> = uses.variables.iter().map(String::as_str).collect();
         notes.push(format!(
-            "variables are given all at once, so that whether these were read is not known: {}",
+            "it is unknown whether the run read these variables: {}",
             names.join(", ")
         ));
     }

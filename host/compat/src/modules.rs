@@ -1,24 +1,24 @@
-//! Judges a Python text: its imports, the commands that it starts, the hosts that it names, and the
-//! dependencies that it declares.
+//! Judges a Python script: its imports, the commands that it starts, the hosts that it names, and its
+//! declared dependencies.
 
 use std::ops::Range;
 
-use super::calls::Started;
+use super::calls::SpawnedCommand;
 use super::dependencies::{self, Dependency};
 use super::imports::{self, Import, Scan};
 use super::judge::{Caller, Judge};
 use super::known::{Known, Why};
 use super::need::{Need, NeedEffect, NeedKind, NeedStatus};
-use super::packages::{self, Found};
+use super::packages::{self, Lookup};
 use super::stdlib::Standard;
 use super::{Reach, network, shell};
 
-/// Judges a part of a judge's text, or a text inside it.
+/// Judges a range of the judge's text, or of a text inside it.
 pub(super) fn judge(judge: &mut Judge<'_>, text: &str, part: Range<usize>, nesting: usize) {
     let from = part.start;
     let part = &text[part];
     let scan = imports::scan(part);
-    let found: Vec<Vec<(String, Found)>> =
+    let found: Vec<Vec<(String, Lookup)>> =
         scan.imports.iter().map(|import| look_up(judge, import)).collect();
     let tries = Tries::of(&scan, &found);
     for (import, found) in scan.imports.iter().zip(&found) {
@@ -44,10 +44,10 @@ pub(super) fn judge(judge: &mut Judge<'_>, text: &str, part: Range<usize>, nesti
     }
     for spawn in scan.spawns {
         match spawn.command {
-            Started::Argv(argv) => {
+            SpawnedCommand::Argv(argv) => {
                 shell::argv(judge, &argv.words, from + argv.at.start, spawn.reach)
             }
-            Started::Shell(at) => {
+            SpawnedCommand::Shell(at) => {
                 let argv = [Some("sh".to_owned()), Some("-c".to_owned()), None];
                 judge.command(&argv, from + at.start, spawn.reach, Caller::Python);
                 let outer = judge.inside;
@@ -68,29 +68,29 @@ pub(super) fn judge(judge: &mut Judge<'_>, text: &str, part: Range<usize>, nesti
     }
 }
 
-/// What an import means, each module that differs by name. Empty for the skill's own, and what
-/// `--site-packages` brings.
-fn look_up(judge: &Judge<'_>, import: &Import) -> Vec<(String, Found)> {
+/// Looks up the modules of an import. Returns nothing for modules of the skill and of
+/// `--site-packages`.
+fn look_up(judge: &Judge<'_>, import: &Import) -> Vec<(String, Lookup)> {
     let root = import.module.split('.').next().unwrap_or_default();
     if judge.facts.has_module_in(judge.folder(), root) {
         return Vec::new();
     }
     let whole = packages::module(&import.module);
-    if whole == Found::Unknown && judge.facts.has_module(root) {
+    if whole == Lookup::Unknown && judge.facts.has_module(root) {
         return Vec::new();
     }
-    let native = matches!(whole, Found::Known(Known { why: Why::Native, .. }));
-    let lacks = matches!(whole, Found::Known(_) | Found::Unknown);
-    if lacks && !native && judge.facts.brings_module(root) {
+    let native = matches!(whole, Lookup::Known(Known { why: Why::Native, .. }));
+    let lacks = matches!(whole, Lookup::Known(_) | Lookup::Unknown);
+    if lacks && !native && judge.facts.provides_module(root) {
         return Vec::new();
     }
-    // `from google.cloud import storage` is about another package than `google.cloud`.
+    // `google.cloud.storage` is in another package than `google.cloud`.
     let names = import
         .names
         .iter()
         .map(|name| format!("{}.{name}", import.module))
         .map(|name| (packages::module(&name), name));
-    let mut found: Vec<(String, Found)> = names
+    let mut found: Vec<(String, Lookup)> = names
         .filter(|(is, name)| *is != whole || packages::is_http_client(name))
         .map(|(is, name)| (name, is))
         .collect();
@@ -100,20 +100,23 @@ fn look_up(judge: &Judge<'_>, import: &Import) -> Vec<(String, Found)> {
     found
 }
 
-fn is_met(found: Found) -> bool {
-    matches!(found, Found::InSet(_) | Found::Standard(Standard::Here | Standard::Limited(_)))
+fn is_met(found: Lookup) -> bool {
+    matches!(
+        found,
+        Lookup::InSet(_) | Lookup::Standard(Standard::Available | Standard::Limited { .. })
+    )
 }
 
-/// What is known of the `try` statements of a text.
+/// What is known about the `try` statements of a text.
 struct Tries {
-    /// Whether all that is imported in the body is there.
+    /// Whether all imports in the body are available.
     met: Vec<bool>,
     /// Whether the handler imports something else.
     other: Vec<bool>,
 }
 
 impl Tries {
-    fn of(scan: &Scan, found: &[Vec<(String, Found)>]) -> Tries {
+    fn of(scan: &Scan, found: &[Vec<(String, Lookup)>]) -> Tries {
         let mut tries =
             Tries { met: vec![true; scan.tries.len()], other: vec![false; scan.tries.len()] };
         for (import, found) in scan.imports.iter().zip(found) {
@@ -136,7 +139,7 @@ impl Tries {
 }
 
 impl Judge<'_> {
-    /// `python3 -m NAME`.
+    /// Judges `python3 -m NAME`.
     pub(super) fn runs_module(&mut self, name: &str, offset: usize, reach: Reach) {
         let root = name.split('.').next().unwrap_or(name);
         if self.facts.has_module(root) || name.is_empty() {
@@ -146,46 +149,33 @@ impl Judge<'_> {
         self.module(name, packages::module(name), offset, effect);
     }
 
-    /// A module that is imported, and what is lost without it.
-    fn module(&mut self, module: &str, found: Found, offset: usize, effect: NeedEffect) {
+    /// Judges a module that is imported. `effect` is what fails without it.
+    fn module(&mut self, module: &str, found: Lookup, offset: usize, effect: NeedEffect) {
         let root = module.split('.').next().unwrap_or(module);
+        let standard = |status, effect, message: String, instead: Option<&str>| Need {
+            effect,
+            message: Some(message),
+            fix: instead.map(str::to_owned),
+            ..self.blank(NeedKind::Module, module, status)
+        };
         let need = match found {
-            Found::Standard(Standard::Here) => return,
-            Found::Standard(Standard::Missing(why)) => {
-                let (why, fix) = why.split_once(": ").unwrap_or((why, ""));
-                let message = Some(format!("the module `{module}` is not here: {why}"));
-                Need {
-                    effect,
-                    message,
-                    fix: Some(fix.to_owned()),
-                    ..self.blank(NeedKind::Module, module, NeedStatus::Unavailable)
-                }
+            Lookup::Standard(Standard::Available) => return,
+            Lookup::Standard(Standard::Missing { why, instead }) => {
+                let message = format!("the module `{module}` is not available: {why}");
+                standard(NeedStatus::Unavailable, effect, message, instead)
             }
-            Found::Standard(Standard::Limited(why)) => {
-                let (why, fix) = why.split_once(": ").unwrap_or((why, ""));
-                let message = Some(format!(
-                    "the module `{module}` can be imported and does nothing here: {why}"
-                ));
+            Lookup::Standard(Standard::Limited { why, instead }) => {
+                let message = format!("the module `{module}` does not work in the sandbox: {why}");
                 let effect = effect.min(NeedEffect::Part);
-                Need {
-                    effect,
-                    message,
-                    fix: Some(fix.to_owned()),
-                    ..self.blank(NeedKind::Module, module, NeedStatus::Unavailable)
-                }
+                standard(NeedStatus::Unavailable, effect, message, Some(instead))
             }
-            Found::Standard(Standard::Removed(since, fix)) => {
-                let message = Some(format!(
-                    "the module `{module}` is gone since Python {since}; here is 3.14"
-                ));
-                Need {
-                    effect,
-                    message,
-                    fix: Some(fix.to_owned()),
-                    ..self.blank(NeedKind::Module, module, NeedStatus::Removed)
-                }
+            Lookup::Standard(Standard::Removed { since, instead }) => {
+                let message = format!(
+                    "the module `{module}` was removed in Python {since}; the sandbox has 3.14"
+                );
+                standard(NeedStatus::Removed, effect, message, Some(instead))
             }
-            Found::InSet(package) => Need {
+            Lookup::InSet(package) => Need {
                 version: Some(package.version.clone()),
                 ..self.blank(NeedKind::Package, &package.name, NeedStatus::BuiltIn)
             },
@@ -194,31 +184,31 @@ impl Judge<'_> {
         self.add(offset, need);
     }
 
-    /// A package that is not in the set.
-    pub(super) fn package(&self, found: Found, name: &str, effect: NeedEffect) -> Need {
-        let bring = |name: &str| {
-            format!("pip install --target DIR {name}, and run with --site-packages DIR")
+    /// Returns the need for a package that is not in the package set.
+    pub(super) fn package(&self, found: Lookup, name: &str, effect: NeedEffect) -> Need {
+        let install = |name: &str| {
+            format!("pip install --target DIR {name}, then run with --site-packages DIR")
         };
         let use_ = |instead: &str| format!("use {instead}");
         let (name, status, message, fix) = match found {
-            Found::Known(known) => {
+            Lookup::Known(known) => {
                 let (name, instead) = (known.distribution, known.instead.map(use_));
                 let (status, message, fix) = match known.why {
                     Why::Pure => (
                         NeedStatus::Pure,
-                        "is pure Python and not in the package set",
-                        instead.or_else(|| Some(bring(name))),
+                        "is pure Python, but not in the package set",
+                        instead.or_else(|| Some(install(name))),
                     ),
                     Why::Native => (
                         NeedStatus::Native,
-                        "has native code, or needs a package that has, which the sandbox cannot load",
+                        "needs native code, which the sandbox cannot load",
                         instead,
                     ),
                     Why::Sdk => {
-                        let http = "ask the service's HTTP API with requests or httpx".to_owned();
+                        let http = "call the service's HTTP API with requests or httpx".to_owned();
                         (
                             NeedStatus::Sdk,
-                            "is the SDK of a service, and not in the package set",
+                            "is the SDK of a service and not in the package set",
                             Some(http),
                         )
                     }
@@ -233,19 +223,19 @@ impl Judge<'_> {
                     name,
                     NeedStatus::Unknown,
                     message,
-                    Some(format!("if it is pure Python: {}", bring(name))),
+                    Some(format!("if it is pure Python: {}", install(name))),
                 )
             }
         };
         Need { effect, message: Some(message), fix, ..self.blank(NeedKind::Package, name, status) }
     }
 
-    /// A dependency that is declared, with the versions that are wanted.
+    /// Judges a declared dependency.
     pub(super) fn declared(&mut self, dependency: &Dependency, offset: usize, effect: NeedEffect) {
         let Dependency { name, versions, .. } = dependency;
         let found = packages::distribution(name);
         let need = match found {
-            Found::InSet(package) => {
+            Lookup::InSet(package) => {
                 let accepted = dependencies::accepts(versions, &package.version);
                 let message = format!(
                     "the package set holds {} {}, but `{versions}` is required",

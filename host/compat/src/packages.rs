@@ -1,5 +1,5 @@
-//! What a Python module is: of the standard library, of the package set, of a package that is
-//! known, or none of them.
+//! Looks up Python modules and packages: in the standard library, the package set, and the list of
+//! known packages.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
@@ -11,19 +11,19 @@ use super::known::{self, Known};
 use super::stdlib::{self, Standard};
 use skillhost_policy::capabilities::Mount;
 
-/// What the Python runtime brings along, as it is built.
+/// The package set of the Python runtime, as its build writes it.
 const SET: &str = include_str!("../../../components/python/packages/set.json");
 
-/// Entries of a folder of packages that are looked at.
-const MAX_BROUGHT: usize = 10_000;
+/// The most entries of a package folder that are read.
+const MAX_FOLDER_ENTRIES: usize = 10_000;
 
-/// One package of the set.
+/// A package of the package set.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(super) struct Package {
-    /// What it is installed by.
+    /// The name under which it is installed.
     pub(super) name: String,
     pub(super) version: String,
-    /// The modules that it brings.
+    /// The modules that it provides.
     pub(super) imports: Vec<String>,
 }
 
@@ -34,53 +34,53 @@ struct Set {
 }
 
 static PACKAGES: LazyLock<Set> = LazyLock::new(|| {
-    // It is part of the program, and a test reads it: empty cannot happen.
+    // The text is part of the program, and a test parses it, so it is never empty.
     let packages: Vec<Package> = serde_json::from_str(SET).unwrap_or_default();
     let numbered = || packages.iter().enumerate();
     let by_import = numbered()
         .flat_map(|(at, package)| package.imports.iter().map(move |import| (import.clone(), at)))
         .collect();
-    let by_name = numbered().map(|(at, package)| (normal(&package.name), at)).collect();
+    let by_name = numbered().map(|(at, package)| (normalized(&package.name), at)).collect();
     Set { by_import, by_name, packages }
 });
 
-/// What a module or a package is.
+/// The result of looking up a module or package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum Lookup {
     Standard(Standard),
     InSet(&'static Package),
     Known(Known),
     Unknown,
 }
 
-/// What a dotted module name is.
-pub(super) fn module(name: &str) -> Found {
+/// Looks up a dotted module name.
+pub(super) fn module(name: &str) -> Lookup {
     if let Some(standard) = stdlib::find(name) {
-        return Found::Standard(standard);
+        return Lookup::Standard(standard);
     }
     let mut prefix = name;
     loop {
         if let Some(at) = PACKAGES.by_import.get(prefix) {
-            return Found::InSet(&PACKAGES.packages[*at]);
+            return Lookup::InSet(&PACKAGES.packages[*at]);
         }
         match prefix.rsplit_once('.') {
             Some((parent, _)) => prefix = parent,
-            None => return known::find(name).map_or(Found::Unknown, Found::Known),
+            None => return known::find(name).map_or(Lookup::Unknown, Lookup::Known),
         }
     }
 }
 
-/// What a distribution is, by the name that it is installed by.
-pub(super) fn distribution(name: &str) -> Found {
-    let name = normal(name);
+/// Looks up a distribution, by the name under which it is installed.
+pub(super) fn distribution(name: &str) -> Lookup {
+    let name = normalized(name);
     match PACKAGES.by_name.get(&name) {
-        Some(at) => Found::InSet(&PACKAGES.packages[*at]),
-        None => known::distribution(&name).map_or(Found::Unknown, Found::Known),
+        Some(at) => Lookup::InSet(&PACKAGES.packages[*at]),
+        None => known::distribution(&name).map_or(Lookup::Unknown, Lookup::Known),
     }
 }
 
-/// A distribution's name as the package index compares it.
-pub(super) fn normal(name: &str) -> String {
+/// Normalizes the name of a distribution as package indexes do.
+pub(super) fn normalized(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     for c in name.chars() {
         match c {
@@ -92,19 +92,18 @@ pub(super) fn normal(name: &str) -> String {
     out
 }
 
-/// The modules that folders of packages bring. A folder that cannot be read brings none: the run
-/// says so.
-pub(super) fn brought(folders: &[Mount]) -> HashSet<String> {
+/// Returns the modules in package folders. Skips unreadable folders, which the run reports.
+pub(super) fn provided(folders: &[Mount]) -> HashSet<String> {
     let mut names = HashSet::new();
     for folder in folders {
         #[expect(clippy::disallowed_methods, reason = "the operator named this folder")]
         let Ok(dir) = Dir::open_ambient_dir(&folder.host, cap_std::ambient_authority()) else {
             continue;
         };
-        for entry in dir.entries().into_iter().flatten().flatten().take(MAX_BROUGHT) {
+        for entry in dir.entries().into_iter().flatten().flatten().take(MAX_FOLDER_ENTRIES) {
             let name = entry.file_name().to_string_lossy().into_owned();
             let name = name.strip_suffix(".py").unwrap_or(&name);
-            // What has a dot is metadata, or native.
+            // Names with a dot are metadata or native modules.
             if !name.contains('.') {
                 names.insert(name.to_owned());
             }
@@ -113,7 +112,7 @@ pub(super) fn brought(folders: &[Mount]) -> HashSet<String> {
     names
 }
 
-/// Modules that ask servers over HTTP.
+/// Checks whether a module sends HTTP requests.
 pub(super) fn is_http_client(module: &str) -> bool {
     const CLIENTS: [&str; 10] = [
         "requests",
@@ -137,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_set_is_read_and_each_module_is_of_one_package() {
+    fn package_set_parses_and_its_modules_are_unique() {
         assert!(PACKAGES.packages.len() > 30);
         let imports: usize = PACKAGES.packages.iter().map(|p| p.imports.len()).sum();
         assert_eq!(imports, PACKAGES.by_import.len());
@@ -146,17 +145,17 @@ mod tests {
     }
 
     #[test]
-    fn modules_and_distributions_are_told_apart() {
+    fn modules_and_distributions_are_looked_up() {
         let set = |found| match found {
-            Found::InSet(package) => package.name.clone(),
+            Lookup::InSet(package) => package.name.clone(),
             other => format!("{other:?}"),
         };
         assert_eq!(set(module("yaml")), "PyYAML");
         assert_eq!(set(module("bs4.element")), "beautifulsoup4");
         assert_eq!(set(distribution("python_DateUtil")), "python-dateutil");
-        assert!(matches!(module("PIL.Image"), Found::Known(Known { distribution: "Pillow", .. })));
-        assert_eq!(module("os.path"), Found::Standard(Standard::Here));
-        assert_eq!(module("a_module_of_nobody"), Found::Unknown);
-        assert_eq!(normal("Ruamel._.YAML"), "ruamel-yaml");
+        assert!(matches!(module("PIL.Image"), Lookup::Known(Known { distribution: "Pillow", .. })));
+        assert_eq!(module("os.path"), Lookup::Standard(Standard::Available));
+        assert_eq!(module("an_unknown_module"), Lookup::Unknown);
+        assert_eq!(normalized("Ruamel._.YAML"), "ruamel-yaml");
     }
 }

@@ -1,18 +1,18 @@
-//! Python's text as logical lines of tokens: what CPython's own tokenizer tells apart, as far as
-//! finding imports and calls needs it.
+//! Splits Python source into logical lines of tokens, as CPython's tokenizer does, as far as needed to
+//! find imports and calls.
 //!
-//! Any text has some reading, each byte is looked at once, and nesting is bounded.
+//! It accepts any text, reads each byte once, and limits nesting.
 
 use std::ops::Range;
 
-/// Levels of f-strings inside f-strings that are told apart; CPython allows 150, people write 2.
+/// The most levels of nested f-strings. CPython allows 150, people write 2.
 const MAX_NESTING: usize = 16;
 
-/// One token.
+/// A token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Token<'a> {
     pub(super) kind: Kind<'a>,
-    /// Bytes of the text.
+    /// The byte range in the text.
     pub(super) at: Range<usize>,
 }
 
@@ -20,15 +20,16 @@ pub(super) struct Token<'a> {
 pub(super) enum Kind<'a> {
     /// An identifier or keyword.
     Name(&'a str),
-    /// What is between the quotes, as written.
+    /// A string literal.
     Text {
+        /// The range between the quotes.
         inner: Range<usize>,
-        /// With parts that are computed: an f-string or t-string that has a `{field}`.
+        /// Whether it is an f-string or t-string with a `{field}`.
         computed: bool,
     },
     /// One character of an operator.
     Op(u8),
-    /// A number, or a character that has no meaning.
+    /// A number, or an invalid character.
     Other,
 }
 
@@ -42,11 +43,11 @@ impl Token<'_> {
     }
 }
 
-/// A logical line: one or more statements between `;`, over as many lines as its brackets and
-/// strings take.
+/// A logical line: one or more statements separated by `;`. Brackets and strings can continue it over
+/// several lines.
 #[derive(Debug, Default)]
 pub(super) struct Line<'a> {
-    /// Columns that it is indented by; a tab leads to the next multiple of 8.
+    /// The indentation in columns. A tab advances to the next multiple of 8.
     pub(super) indent: usize,
     pub(super) tokens: Vec<Token<'a>>,
 }
@@ -63,7 +64,7 @@ impl<'a> Lexer<'a> {
         Lexer { text, bytes: text.as_bytes(), at }
     }
 
-    /// The next line that holds a token, into `line`. `false` at the end.
+    /// Reads the next line with a token into `line`. Returns `false` at the end.
     pub(super) fn next_line(&mut self, line: &mut Line<'a>) -> bool {
         line.tokens.clear();
         line.indent = self.indent();
@@ -118,7 +119,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Bytes of the line end that is so many bytes ahead.
+    /// Returns the length of the line end that is `ahead` bytes ahead, or 0.
     fn line_end(&self, ahead: usize) -> usize {
         match (self.peek(ahead), self.peek(ahead + 1)) {
             (Some(b'\r'), Some(b'\n')) => 2,
@@ -141,14 +142,13 @@ impl<'a> Lexer<'a> {
         columns
     }
 
-    /// Whether the line here can only be the start of a statement: a bracket above it was never
-    /// closed.
+    /// Checks whether this line can only start a statement. Then a bracket before it was not closed.
     fn starts_over(&self) -> bool {
         let rest = &self.bytes[self.at..];
         ["import ", "def ", "class "].iter().any(|keyword| rest.starts_with(keyword.as_bytes()))
     }
 
-    /// A name, or the string that it is the prefix of.
+    /// Reads a name, or the string of which it is the prefix.
     fn name(&mut self, nesting: usize) -> Token<'a> {
         let start = self.at;
         self.skip_while(is_name);
@@ -164,7 +164,7 @@ impl<'a> Lexer<'a> {
         Token { kind: Kind::Name(name), at: start..self.at }
     }
 
-    /// A string whose opening quote is here; its prefix started at `start`.
+    /// Reads the string at this opening quote. Its prefix starts at `start`.
     fn string(&mut self, start: usize, fields: bool, nesting: usize) -> Token<'a> {
         let quote = self.bytes[self.at];
         let triple = self.peek(1) == Some(quote) && self.peek(2) == Some(quote);
@@ -199,13 +199,13 @@ impl<'a> Lexer<'a> {
             }
         }
         self.at = self.at.min(self.bytes.len());
-        // A backslash may have led into the middle of a character.
+        // Skipping the byte after a backslash may end inside a character.
         let end = self.text.floor_char_boundary(end.unwrap_or(self.at)).max(from);
         self.at = self.text.ceil_char_boundary(self.at);
         Token { kind: Kind::Text { inner: from..end, computed }, at: start..self.at.max(end) }
     }
 
-    /// A replacement field, from behind its `{` to behind its `}`.
+    /// Reads a replacement field, from after its `{` to after its `}`.
     fn field(&mut self, triple: bool, nesting: usize) {
         let mut depth = 0usize;
         let mut format = false;
@@ -245,7 +245,7 @@ fn is_name(byte: u8) -> bool {
 mod tests {
     use super::*;
 
-    /// Each logical line as its indent and its tokens, strings without their quotes.
+    /// Formats each logical line: its indent and tokens, with strings without quotes.
     fn lines(text: &str) -> Vec<String> {
         let mut lexer = Lexer::new(text);
         let mut line = Line::default();
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn brackets_strings_and_backslashes_join_lines() {
+    fn brackets_strings_and_backslashes_continue_lines() {
         assert_eq!(
             lines("import a, \\\n  b # c\nfrom x import (y, # (\n  z,\n)\nq"),
             ["0|import a , b", "0|from x import ( y , z , )", "0|q"]
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_of_f_strings_hold_quotes_of_their_own() {
+    fn f_string_fields_can_contain_quotes() {
         assert_eq!(
             lines(r#"f"{x["a"]} {y!r:>{w}}" + 'z'"#),
             [r#"0|<f {x["a"]} {y!r:>{w}}> + <z>"#]
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_text_is_read_on_from_the_next_line() {
+    fn reading_resumes_after_invalid_text() {
         assert_eq!(lines("a = 'open\nimport b\n"), ["0|a = <open>", "0|import b"]);
         assert_eq!(lines("f(1,\nimport b\n"), ["0|f ( 1 ,", "0|import b"]);
         assert_eq!(lines("f\"{'\nimport b"), ["0|<f {'>", "0|import b"]);

@@ -1,5 +1,5 @@
-//! Judges a shell text: what each command starts, past the words that only say how it is to be
-//! started.
+//! Judges a shell script: the program that each command starts, after prefixes such as `env` and
+//! `xargs`.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -9,12 +9,12 @@ use super::need::NeedEffect;
 use super::words::{self, Word};
 use super::{Reach, modules, network};
 
-/// Levels of texts inside texts: `bash -c`, `eval`, `python3 -c`.
+/// The most levels of nested scripts: `bash -c`, `eval`, `python3 -c`.
 const MAX_NESTING: usize = 3;
-/// Words before a command that only say how it is to be started: `env`, `xargs`, `timeout`.
+/// The most prefixes before a command, such as `env`, `xargs` and `timeout`.
 const MAX_PREFIXES: usize = 8;
 
-/// Judges a part of a text.
+/// Judges a range of a text.
 pub(super) fn judge(
     judge: &mut Judge<'_>,
     text: &str,
@@ -37,7 +37,7 @@ pub(super) fn judge(
     }
 }
 
-/// A command that Python starts from a list of arguments.
+/// Judges a command that Python starts with a list of arguments.
 pub(super) fn argv(judge: &mut Judge<'_>, argv: &[Option<String>], offset: usize, reach: Reach) {
     let words: Vec<Word> = argv.iter().map(|word| Word::known(word.as_deref(), offset)).collect();
     let outer = judge.inside;
@@ -56,7 +56,7 @@ struct Commands<'j, 'a, 't> {
 }
 
 impl Commands<'_, '_, '_> {
-    /// One command: each round takes off a word that starts the rest.
+    /// Judges one command. Each round removes one prefix.
     fn command(&mut self, words: &[Word], here: Option<Range<usize>>, reach: Reach) {
         let mut words = words;
         if !matches!(words.first().map(|w| w.text.as_str()), Some("echo" | "printf" | "cat")) {
@@ -72,7 +72,7 @@ impl Commands<'_, '_, '_> {
                 return;
             }
             words = match name {
-                // A prompt, in instructions.
+                // A prompt in instructions.
                 "$" | "%" => rest,
                 "env" => after_variables(after_options(rest, &["-u", "--unset", "-C"])),
                 "command"
@@ -131,7 +131,7 @@ impl Commands<'_, '_, '_> {
         }
     }
 
-    /// A command that is started by its own name.
+    /// Judges a command without prefixes.
     fn program(&mut self, name: &str, words: &[Word], here: Option<Range<usize>>, reach: Reach) {
         let (first, rest) = (&words[0], &words[1..]);
         let literal = rest.first().filter(|word| !word.computed);
@@ -172,7 +172,7 @@ impl Commands<'_, '_, '_> {
         }
     }
 
-    /// `python3 ...`
+    /// Judges the arguments of `python3`.
     fn python(&mut self, rest: &[Word], here: Option<Range<usize>>, reach: Reach) {
         let rest = after_options(rest, &["-X", "-W"]);
         match rest {
@@ -202,7 +202,7 @@ impl Commands<'_, '_, '_> {
         }
     }
 
-    /// `pip install NAMES`: what they are is told; what lacks is told where it is imported.
+    /// Judges `pip install NAMES`. A missing package has an effect only where it is imported.
     fn pip(&mut self, rest: &[Word]) {
         if rest.first().is_none_or(|w| w.text != "install") {
             return;
@@ -215,12 +215,12 @@ impl Commands<'_, '_, '_> {
         }
     }
 
-    /// A file that is run.
+    /// Judges a file that is run.
     fn script(&mut self, word: &Word, reach: Reach) {
         self.judge.runs(&word.text, word.at.start, reach);
     }
 
-    /// A text for the shell in a word.
+    /// Judges a shell command in a word.
     fn shell(&mut self, word: &Word, reach: Reach) {
         if word.computed {
             return;
@@ -244,13 +244,13 @@ impl Commands<'_, '_, '_> {
     }
 }
 
-/// What follows the options at the head; some take the next word with them.
+/// Returns the words after the options at the start. `with_value` lists options with a value.
 fn after_options<'w>(words: &'w [Word], with_value: &[&str]) -> &'w [Word] {
     let mut rest = words;
     while let [option, after @ ..] = rest {
         match option.text.as_str() {
             "--" => return after,
-            // What these mean is for the caller to say.
+            // The caller handles these.
             "-" | "-m" | "-c" => break,
             text if with_value.contains(&text) => rest = after.get(1..).unwrap_or_default(),
             text if text.starts_with('-') => rest = after,
@@ -260,7 +260,7 @@ fn after_options<'w>(words: &'w [Word], with_value: &[&str]) -> &'w [Word] {
     rest
 }
 
-/// What follows the variables that are set at the head.
+/// Returns the words after the variable assignments at the start.
 fn after_variables(words: &[Word]) -> &[Word] {
     let set = words.iter().take_while(|word| word.text.contains('=')).count();
     &words[set..]

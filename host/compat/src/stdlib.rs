@@ -1,7 +1,7 @@
-//! The standard library of CPython 3.14: what it holds, what of it is not here, and what Python
-//! itself has given up.
+//! The standard library of CPython 3.14: its modules, those that the sandbox does not provide, and
+//! those that were removed from Python.
 
-/// Its modules, from `sys.stdlib_module_names`; those that start with `_` follow.
+/// The public modules, from `sys.stdlib_module_names`.
 #[rustfmt::skip]
 const MODULES: &[&str] = &[
     "abc", "annotationlib", "antigravity", "argparse", "array", "ast", "asyncio", "atexit", "base64", "bdb", "binascii", "bisect",
@@ -23,7 +23,7 @@ const MODULES: &[&str] = &[
     "winsound", "wsgiref", "xml", "xmlrpc", "zipapp", "zipfile", "zipimport", "zlib", "zoneinfo",
 ];
 
-/// Its own, which a script can import all the same, and that are here.
+/// The private modules that the sandbox provides. Scripts can import them too.
 #[rustfmt::skip]
 const OWN: &[&str] = &[
     "__future__", "_abc", "_aix_support", "_android_support", "_apple_support", "_ast", "_ast_unparse", "_asyncio", "_bisect", "_blake2",
@@ -37,7 +37,7 @@ const OWN: &[&str] = &[
     "_zoneinfo",
 ];
 
-/// Its own that are not here.
+/// The private modules that the sandbox does not provide.
 #[rustfmt::skip]
 const OWN_MISSING: &[&str] = &[
     "_bz2", "_ctypes", "_curses", "_curses_panel", "_dbm", "_gdbm", "_hashlib", "_interpchannels", "_interpqueues", "_interpreters",
@@ -45,59 +45,64 @@ const OWN_MISSING: &[&str] = &[
     "_uuid", "_winapi", "_wmi", "_zstd",
 ];
 
-/// What is in the standard library and not here: no operating system below it has it, or the
-/// library that it stands on is left out.
-const MISSING: &[(&str, &str)] = &[
-    ("bz2", "the library is not built in: use gzip or zipfile"),
-    ("compression.bz2", "the library is not built in: use gzip or zipfile"),
-    ("compression.lzma", "the library is not built in: use gzip or zipfile"),
-    ("compression.zstd", "the library is not built in: use gzip or zipfile"),
-    ("concurrent.interpreters", "there is one interpreter: use concurrent.futures"),
-    ("ctypes", "no native library can be loaded: use pure Python"),
-    ("curses", "there is no terminal: print lines, or use rich"),
-    ("dbm.gnu", "the library is not built in: use sqlite3"),
-    ("dbm.ndbm", "the library is not built in: use sqlite3"),
-    ("ensurepip", "packages come with the runtime: use --site-packages for others"),
-    ("fcntl", "files cannot be locked: write to a file of your own and rename it"),
-    ("grp", "there are no users or groups: leave the names out"),
-    ("idlelib", "there is no display: write a file for the user to open"),
-    ("lzma", "the library is not built in: use gzip or zipfile"),
-    ("mmap", "files cannot be mapped: read them"),
-    ("msvcrt", "this is not Windows: read from stdin"),
+/// The modules that the sandbox does not provide: why, and what to use instead. They need an operating
+/// system, or a library that is not built in.
+const MISSING: &[(&str, &str, &str)] = &[
+    ("bz2", "the library is not built in", "use gzip or zipfile"),
+    ("compression.bz2", "the library is not built in", "use gzip or zipfile"),
+    ("compression.lzma", "the library is not built in", "use gzip or zipfile"),
+    ("compression.zstd", "the library is not built in", "use gzip or zipfile"),
+    ("concurrent.interpreters", "there is one interpreter", "use concurrent.futures"),
+    ("ctypes", "no native library can be loaded", "use pure Python"),
+    ("curses", "there is no terminal", "print lines, or use rich"),
+    ("dbm.gnu", "the library is not built in", "use sqlite3"),
+    ("dbm.ndbm", "the library is not built in", "use sqlite3"),
+    ("ensurepip", "packages come with the runtime", "use --site-packages for others"),
+    ("fcntl", "files cannot be locked", "write to a file of your own and rename it"),
+    ("grp", "there are no users or groups", "leave the names out"),
+    ("idlelib", "there is no display", "write a file for the user to open"),
+    ("lzma", "the library is not built in", "use gzip or zipfile"),
+    ("mmap", "files cannot be mapped", "read them"),
+    ("msvcrt", "this is not Windows", "read from stdin"),
     (
         "multiprocessing.shared_memory",
-        "no memory is shared between programs: pass data by files or pipes",
+        "no memory is shared between programs",
+        "pass data by files or pipes",
     ),
-    ("nt", "this is not Windows: use os"),
-    ("pty", "there is no terminal: use pipes"),
-    ("pwd", "there are no users: use os.environ['HOME']"),
-    ("readline", "there is no terminal: read from stdin"),
-    ("resource", "limits are the operator's: use --memory and --timeout"),
-    ("syslog", "there is no system log: use logging"),
-    ("termios", "there is no terminal: read from stdin"),
-    ("tkinter", "there is no display: write a file for the user to open"),
-    ("tty", "there is no terminal: read from stdin"),
-    ("turtle", "there is no display: write a file for the user to open"),
-    ("turtledemo", "there is no display: write a file for the user to open"),
-    ("venv", "packages come with the runtime: use --site-packages for others"),
-    ("winreg", "this is not Windows: use a file"),
-    ("winsound", "there is no sound: leave it out"),
+    ("nt", "this is not Windows", "use os"),
+    ("pty", "there is no terminal", "use pipes"),
+    ("pwd", "there are no users", "use os.environ['HOME']"),
+    ("readline", "there is no terminal", "read from stdin"),
+    ("resource", "limits are the operator's", "use --memory and --timeout"),
+    ("syslog", "there is no system log", "use logging"),
+    ("termios", "there is no terminal", "read from stdin"),
+    ("tkinter", "there is no display", "write a file for the user to open"),
+    ("tty", "there is no terminal", "read from stdin"),
+    ("turtle", "there is no display", "write a file for the user to open"),
+    ("turtledemo", "there is no display", "write a file for the user to open"),
+    ("venv", "packages come with the runtime", "use --site-packages for others"),
+    ("winreg", "this is not Windows", "use a file"),
+    ("winsound", "there is no sound", "leave it out"),
 ];
 
-/// What can be imported, and then finds nothing to work with.
-const LIMITED: &[(&str, &str)] = &[
-    ("ftplib", "only HTTP leaves the sandbox: use urllib.request or requests"),
-    ("http.server", "nothing can listen for connections: write a file for the user to open"),
-    ("imaplib", "only HTTP leaves the sandbox: use the service's HTTP API"),
-    ("poplib", "only HTTP leaves the sandbox: use the service's HTTP API"),
-    ("smtplib", "only HTTP leaves the sandbox: use the service's HTTP API"),
-    ("socketserver", "nothing can listen for connections: read from stdin or files"),
-    ("webbrowser", "there is no browser: print the address"),
-    ("wsgiref.simple_server", "nothing can listen for connections: call the application directly"),
-    ("xmlrpc.server", "nothing can listen for connections: read from stdin or files"),
+/// The modules that can be imported but do not work: why, and what to use instead.
+const LIMITED: &[(&str, &str, &str)] = &[
+    ("ftplib", "only HTTP leaves the sandbox", "use urllib.request or requests"),
+    ("http.server", "nothing can listen for connections", "write a file for the user to open"),
+    ("imaplib", "only HTTP leaves the sandbox", "use the service's HTTP API"),
+    ("poplib", "only HTTP leaves the sandbox", "use the service's HTTP API"),
+    ("smtplib", "only HTTP leaves the sandbox", "use the service's HTTP API"),
+    ("socketserver", "nothing can listen for connections", "read from stdin or files"),
+    ("webbrowser", "there is no browser", "print the address"),
+    (
+        "wsgiref.simple_server",
+        "nothing can listen for connections",
+        "call the application directly",
+    ),
+    ("xmlrpc.server", "nothing can listen for connections", "read from stdin or files"),
 ];
 
-/// What was in the standard library once: since which version it is not, and what to use.
+/// The modules that were removed from Python: the version, and what to use instead.
 const REMOVED: &[(&str, &str, &str)] = &[
     ("aifc", "3.13", "use wave"),
     ("asynchat", "3.12", "use asyncio"),
@@ -121,16 +126,16 @@ const REMOVED: &[(&str, &str, &str)] = &[
     ("xdrlib", "3.13", "use struct"),
 ];
 
-/// The modules that are told of, by what is said of them: for a test that asks the runtime.
+/// Returns all modules, and whether the sandbox provides each, for a test that asks the runtime.
 #[doc(hidden)]
 pub fn standard_modules() -> impl Iterator<Item = (&'static str, bool)> {
     let missing = MISSING
         .iter()
-        .map(|(name, _)| *name)
+        .map(|(name, ..)| *name)
         .chain(OWN_MISSING.iter().copied())
         .map(|name| (name, false));
-    let limited = LIMITED.iter().map(|(name, _)| *name);
-    let is_missing = |name: &str| MISSING.iter().any(|(missing, _)| *missing == name);
+    let limited = LIMITED.iter().map(|(name, ..)| *name);
+    let is_missing = |name: &str| MISSING.iter().any(|(missing, ..)| *missing == name);
     let here = MODULES
         .iter()
         .chain(OWN)
@@ -141,38 +146,40 @@ pub fn standard_modules() -> impl Iterator<Item = (&'static str, bool)> {
     missing.chain(here)
 }
 
-/// What the standard library says of a module.
+/// The availability of a module of the standard library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standard {
-    Here,
-    /// Why it is not here, and what to do.
-    Missing(&'static str),
-    /// Why it has nothing to work with, and what to do.
-    Limited(&'static str),
-    /// The version that it is gone since, and what to do.
-    Removed(&'static str, &'static str),
+    /// The sandbox provides it.
+    Available,
+    /// The sandbox does not provide it.
+    Missing { why: &'static str, instead: Option<&'static str> },
+    /// It can be imported, but does not work.
+    Limited { why: &'static str, instead: &'static str },
+    /// It was removed from Python in a version.
+    Removed { since: &'static str, instead: &'static str },
 }
 
-/// Looks up a dotted name. `None` where it is not of the standard library.
+/// Looks up a dotted name. Returns `None` if it is not in the standard library.
 pub(super) fn find(module: &str) -> Option<Standard> {
     let root = module.split('.').next().unwrap_or(module);
     let is = |name: &str| {
         module == name || module.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'))
     };
-    if let Some((_, why)) = MISSING.iter().find(|(name, _)| is(name)) {
-        return Some(Standard::Missing(why));
+    if let Some((_, why, instead)) = MISSING.iter().find(|(name, ..)| is(name)) {
+        return Some(Standard::Missing { why, instead: Some(instead) });
     }
-    if let Some((_, why)) = LIMITED.iter().find(|(name, _)| is(name)) {
-        return Some(Standard::Limited(why));
+    if let Some((_, why, instead)) = LIMITED.iter().find(|(name, ..)| is(name)) {
+        return Some(Standard::Limited { why, instead });
     }
     if let Some((_, since, instead)) = REMOVED.iter().find(|(name, ..)| is(name)) {
-        return Some(Standard::Removed(since, instead));
+        return Some(Standard::Removed { since, instead });
     }
     if OWN_MISSING.contains(&root) {
-        return Some(Standard::Missing("it is a part of a module that is not here"));
+        let why = "it is part of a module that is not available";
+        return Some(Standard::Missing { why, instead: None });
     }
     (MODULES.binary_search(&root).is_ok() || OWN.contains(&root) || root == "__main__")
-        .then_some(Standard::Here)
+        .then_some(Standard::Available)
 }
 
 #[cfg(test)]
@@ -180,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn modules_are_told_apart_by_their_whole_name() {
+    fn modules_are_looked_up_by_their_whole_name() {
         for module in [
             "json",
             "os.path",
@@ -191,22 +198,22 @@ mod tests {
             "compression",
             "annotationlib",
         ] {
-            assert_eq!(find(module), Some(Standard::Here), "{module}");
+            assert_eq!(find(module), Some(Standard::Available), "{module}");
         }
-        assert!(matches!(find("ctypes.util"), Some(Standard::Missing(_))));
-        assert!(matches!(find("http.server"), Some(Standard::Limited(_))));
-        assert!(matches!(find("distutils.version"), Some(Standard::Removed("3.12", _))));
-        assert!(matches!(find("_ctypes"), Some(Standard::Missing(_))));
+        assert!(matches!(find("ctypes.util"), Some(Standard::Missing { .. })));
+        assert!(matches!(find("http.server"), Some(Standard::Limited { .. })));
+        assert!(matches!(find("distutils.version"), Some(Standard::Removed { since: "3.12", .. })));
+        assert!(matches!(find("_ctypes"), Some(Standard::Missing { .. })));
         for module in ["requests", "ctypeslib", "yaml", "_mine", ""] {
             assert_eq!(find(module), None, "{module}");
         }
     }
 
     #[test]
-    fn the_list_is_sorted_and_the_tables_speak_of_what_it_holds_or_held() {
+    fn module_tables_are_sorted_and_consistent() {
         assert!(MODULES.is_sorted());
         let root = |name: &str| MODULES.binary_search(&name.split('.').next().unwrap()).is_ok();
-        assert!(MISSING.iter().chain(LIMITED).all(|(name, _)| root(name)));
+        assert!(MISSING.iter().chain(LIMITED).all(|(name, ..)| root(name)));
         assert!(REMOVED.iter().all(|(name, ..)| !root(name)));
     }
 }

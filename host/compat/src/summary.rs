@@ -1,4 +1,4 @@
-//! Counts over a folder of skills.
+//! Summarizes the compatibility of many skills.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,42 +7,42 @@ use serde::Serialize;
 use super::need::{Need, NeedEffect, NeedKind, NeedStatus};
 use super::{Compatibility, SupportLevel};
 
-/// Reasons that are told.
+/// The most reasons that are reported.
 const MAX_REASONS: usize = 10;
 
-/// How many skills of a folder run.
+/// The number of skills by how well the sandbox supports them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Summary {
-    /// Skills that were found.
+    /// All skills.
     pub skills: usize,
-    /// Those that run.
+    /// The fully supported skills.
     pub run_here: usize,
-    /// Those of which a part runs.
+    /// The partially supported skills.
     pub run_partly: usize,
-    /// Those that do not.
+    /// The skills that are not supported.
     pub do_not_run_here: usize,
-    /// Those with nothing to run.
+    /// The skills with nothing to run.
     pub instructions_only: usize,
-    /// Those that do not load.
+    /// The skills that failed to load.
     pub do_not_load: usize,
-    /// What most often keeps something from running, at most 10.
+    /// The most frequent unmet needs, at most 10.
     pub reasons: Vec<Reason>,
 }
 
-/// Something that is not met.
+/// An unmet need of several skills.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Reason {
-    /// What kind of thing.
+    /// The kind.
     pub kind: NeedKind,
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Why it is not met.
+    /// Why the need is not met.
     pub status: NeedStatus,
-    /// Skills that lose something by it.
+    /// The number of affected skills.
     pub skills: usize,
 }
 
-/// Counts over skills; `None` is one that does not load.
+/// Summarizes skills; `None` stands for one that failed to load.
 pub fn summarize<'a>(skills: impl Iterator<Item = Option<&'a Compatibility>>) -> Summary {
     let (run_here, run_partly, do_not_run_here, instructions_only, do_not_load) = (0, 0, 0, 0, 0);
     let mut summary = Summary {
@@ -69,7 +69,7 @@ pub fn summarize<'a>(skills: impl Iterator<Item = Option<&'a Compatibility>>) ->
         }
         let mut seen = HashSet::new();
         let needs = skill.scripts.iter().flat_map(|script| &script.needs);
-        // A file that does not run has reasons of its own.
+        // A file with problems has its own needs.
         for Need { kind, name, status, .. } in
             needs.filter(|need| need.effect != NeedEffect::None && need.kind != NeedKind::File)
         {

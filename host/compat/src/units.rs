@@ -178,7 +178,7 @@ fn follow_uses(units: &mut [Unit]) {
                     | (Some(SupportLevel::Partial), _) => NeedEffect::Part,
                     _ => continue,
                 };
-                let words = verdicts.get(path).map_or("", |verdict| verdict.description());
+                let level = verdicts.get(path).map_or("", |verdict| verdict.description());
                 let needs = &mut unit.script.needs;
                 let known =
                     needs.iter_mut().find(|need| need.kind == NeedKind::File && need.name == *path);
@@ -186,7 +186,7 @@ fn follow_uses(units: &mut [Unit]) {
                     Some(known) if known.effect >= effect => continue,
                     Some(known) => {
                         (known.effect, known.message) =
-                            (effect, Some(format!("it uses `{path}`, which {words}")))
+                            (effect, Some(format!("it uses `{path}`, which is {level}")))
                     }
                     None => needs.push(Need {
                         kind: NeedKind::File,
@@ -195,7 +195,7 @@ fn follow_uses(units: &mut [Unit]) {
                         effect,
                         version: None,
                         place: place.clone(),
-                        message: Some(format!("it uses `{path}`, which {words}")),
+                        message: Some(format!("it uses `{path}`, which is {level}")),
                         fix: None,
                     }),
                 }

@@ -1,8 +1,7 @@
-//! A shell script's commands: words, quotes, substitutions and compound commands as bash's lexer
-//! tells them apart.
+//! Reads shell scripts: words, quotes, substitutions and compound commands, as bash's lexer does.
 //!
-//! Any text has some reading, each byte is looked at once, and nesting is bounded: what is nested
-//! deeper is not looked into.
+//! It accepts any text, reads each byte once, and limits nesting: text that is nested deeper is not
+//! analyzed.
 
 mod compound;
 mod expand;
@@ -13,42 +12,42 @@ use std::ops::Range;
 
 use super::Reach;
 
-/// Levels of substitutions and subshells.
+/// The most levels of substitutions and subshells.
 const MAX_DEPTH: usize = 40;
 
-/// What a script's text says.
+/// The result of reading a script.
 #[derive(Debug, Default)]
 pub(super) struct Script {
     pub(super) commands: Vec<Command>,
-    /// Functions and aliases that it defines.
+    /// The functions and aliases that it defines.
     pub(super) functions: HashSet<String>,
-    /// Addresses that variables are set to.
+    /// The URLs that are assigned to variables.
     pub(super) addresses: Vec<Word>,
 }
 
-/// One simple command.
+/// A simple command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Command {
-    /// At least one; assignments before it and redirections are left out.
+    /// The words, at least one, without assignments before the command and redirections.
     pub(super) words: Vec<Word>,
     pub(super) reach: Reach,
-    /// What its here-document holds.
+    /// The range of its here-document.
     pub(super) here: Option<Range<usize>>,
 }
 
-/// One word, its quotes taken off.
+/// A word without its quotes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Word {
-    /// Expansions of variables stand as they are written, and `$()` for a substitution.
+    /// The text. Expansions of variables are kept as written; `$()` stands for a substitution.
     pub(super) text: String,
     pub(super) at: Range<usize>,
-    /// With an expansion, so that only the shell knows the whole of it.
+    /// Whether it contains an expansion, so that only the shell knows its value.
     pub(super) computed: bool,
     quoted: bool,
 }
 
 impl Word {
-    /// A word that another language hands over, `None` where its text does not tell it.
+    /// Creates a word from another language; `None` for an unknown one.
     pub(super) fn known(text: Option<&str>, offset: usize) -> Word {
         Word {
             text: text.unwrap_or("$()").to_owned(),
@@ -59,7 +58,7 @@ impl Word {
     }
 }
 
-/// Reads the part of a text that is a script.
+/// Reads the range of a text that is a script.
 pub(super) fn read(text: &str, part: Range<usize>) -> Script {
     let end = text.floor_char_boundary(part.end);
     let at = text.floor_char_boundary(part.start).min(end);
@@ -73,13 +72,13 @@ pub(super) fn read(text: &str, part: Range<usize>) -> Script {
     };
     while reader.at < end {
         reader.list(Reach::Always, End::Text);
-        // A `)` too many.
+        // An unmatched `)`.
         reader.at += usize::from(reader.at < end);
     }
     reader.script
 }
 
-/// What ends a list.
+/// The end of a list.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     Text,
@@ -92,7 +91,7 @@ struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
     script: Script,
-    /// Here-documents whose bodies are still to come.
+    /// The here-documents whose bodies follow.
     here: Vec<Here>,
     depth: usize,
 }
@@ -100,34 +99,34 @@ struct Reader<'a> {
 struct Here {
     delimiter: String,
     tabs: bool,
-    /// The command that it is for, once that is known.
+    /// The command to which it belongs, once known.
     command: Option<usize>,
 }
 
-/// A compound command that is open.
+/// An open compound command.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Open {
     If,
     Loop,
-    /// `case`, and whether a pattern comes next.
+    /// `case`, and whether a pattern follows.
     Case(bool),
     Brace,
-    /// A brace behind `&&` or `||`.
+    /// A brace after `&&` or `||`.
     ChainedBrace,
     Function,
 }
 
-/// The list being read: what is open in it, and the command that is being put together.
+/// The list that is being read: its open compound commands, and the words of the current command.
 struct List {
     open: Vec<Open>,
     words: Vec<Word>,
-    /// Behind `&&` or `||`.
+    /// Whether `&&` or `||` precedes.
     chained: bool,
     base: Reach,
 }
 
 impl List {
-    /// A function's body is one compound command.
+    /// Ends a function, whose body is one compound command.
     fn end_function(&mut self) {
         if self.open.last() == Some(&Open::Function) {
             self.open.pop();
@@ -141,7 +140,7 @@ impl List {
 }
 
 impl<'a> Reader<'a> {
-    /// Commands up to the end, which is left unread.
+    /// Reads commands up to the end of the list, without consuming it.
     fn list(&mut self, base: Reach, end: End) {
         let mut list = List { open: Vec::new(), words: Vec::new(), chained: false, base };
         while let Some(byte) = self.peek(0) {
@@ -187,7 +186,7 @@ impl<'a> Reader<'a> {
             || (self.peek(ahead) == Some(b'\r') && self.peek(ahead + 1) == Some(b'\n'))
     }
 
-    /// Past a backslash and the line end behind it.
+    /// Skips a backslash and the line end after it.
     fn join_lines(&mut self) {
         self.at += if self.peek(1) == Some(b'\r') { 3 } else { 2 };
     }
@@ -204,7 +203,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// `;`, `&`, `|` and their doubles.
+    /// Reads `;`, `&`, `|` and their doubles.
     fn separator(&mut self, list: &mut List) {
         let two = &self.bytes[self.at..self.bytes.len().min(self.at + 2)];
         let (or, and, case) = (two == b"||", two == b"&&", matches!(two, b";;" | b";&"));
@@ -213,7 +212,7 @@ impl<'a> Reader<'a> {
             self.at += 1;
         }
         if matches!(list.open.last(), Some(Open::Case(true))) {
-            // Alternatives of a pattern.
+            // Separates the alternatives of a pattern.
             return;
         }
         self.command(list, or);
@@ -227,7 +226,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// `(`: a subshell, arithmetic, a function's `()`, or the head of a pattern.
+    /// Reads `(`: a subshell, arithmetic, the `()` of a function, or the start of a pattern.
     fn parenthesis(&mut self, list: &mut List) {
         if matches!(list.open.last(), Some(Open::Case(true))) {
             self.at += 1;
@@ -258,14 +257,14 @@ impl<'a> Reader<'a> {
         list.open.push(Open::Function);
     }
 
-    /// A list inside, with its closing character.
+    /// Reads a nested list and its closing character.
     fn nested(&mut self, base: Reach, end: End) {
         if self.depth == MAX_DEPTH {
             self.at = self.bytes.len();
             return;
         }
         self.depth += 1;
-        // Here-documents of the list outside have their bodies after its own line.
+        // Bodies of here-documents of the outer list follow the line of that list.
         let outer = std::mem::take(&mut self.here);
         self.list(base, end);
         self.here.splice(0..0, outer);
@@ -273,7 +272,7 @@ impl<'a> Reader<'a> {
         self.at += usize::from(self.at < self.bytes.len());
     }
 
-    /// A word, and what it means where it stands.
+    /// Reads a word, and handles assignments and keywords.
     fn next_word(&mut self, list: &mut List, end: End) {
         let start = self.at;
         let reach = list.reach();
@@ -304,7 +303,7 @@ impl<'a> Reader<'a> {
         list.words.push(word);
     }
 
-    /// The elements of an array, with their closing parenthesis.
+    /// Reads the elements of an array and the closing parenthesis.
     fn array(&mut self, reach: Reach) {
         while let Some(byte) = self.peek(0) {
             match byte {
@@ -322,7 +321,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Puts the words so far into a command.
+    /// Ends the current command.
     fn command(&mut self, list: &mut List, or: bool) {
         let words = std::mem::take(&mut list.words);
         if words.is_empty() || matches!(list.open.last(), Some(Open::Case(true))) {
@@ -355,7 +354,7 @@ fn is_assignment(word: &Word) -> bool {
 mod tests {
     use super::*;
 
-    /// Each command's words; `?` before one that runs on a condition.
+    /// Formats each command, with `?` before one that runs on a condition.
     fn commands(text: &str) -> Vec<String> {
         let script = read(text, 0..text.len());
         let shown = script.commands.iter().map(|command| {
@@ -372,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn words_lose_their_quotes_and_keep_their_expansions() {
+    fn quotes_are_removed_and_expansions_are_kept() {
         assert_eq!(
             commands(r#"a 'b c' "d $e ${f:-g}" h\ i $'j\'k' l"m"n"#),
             ["a b c d $e ${f:-g} h i j'k lmn"]
@@ -386,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_pipes_and_substitutions_are_taken_apart() {
+    fn lists_pipes_and_substitutions_are_split() {
         assert_eq!(commands("a | b |& c; d & e\nf"), ["a", "b", "c", "d", "e", "f"]);
         assert_eq!(commands("a && b || c; d"), ["a", "?b", "?c", "d"]);
         let nested = "a \"$(b `c` \"$(d)\")\" <(e) $((f * (2))) ${g:-$(h)}";
@@ -395,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn redirections_and_here_documents_are_no_words() {
+    fn redirections_and_here_documents_are_not_words() {
         assert_eq!(commands("a 2>&1 >b <c &>d 3<&- e >|f"), ["a e"]);
         let text = "a <<E b\nno $(no)\nE\nc <<-'F' <<<x\n\tno\n\tF\nd";
         assert_eq!(commands(text), ["a b <<\"no $(no)\\n\"", "c <<\"\\tno\\n\"", "d"]);
@@ -405,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn compound_commands_say_what_runs_on_a_condition() {
+    fn commands_in_branches_and_loops_run_sometimes() {
         assert_eq!(
             commands("if a; then b; elif c; then d; else e; fi; f"),
             ["?a", "?b", "?c", "?d", "?e", "f"]
@@ -433,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_are_known_by_name() {
+    fn functions_and_aliases_are_recorded() {
         let script = read(
             "f() { a; }\nfunction g { b; }\nfunction h() ( c )\nalias i='j k' l=m\nf",
             0..1_000,
@@ -448,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_nested_too_deep_is_left_alone() {
+    fn text_nested_too_deeply_is_skipped() {
         for text in ["$(", "${", "\"${x:-", "(", "<(", "f() (", "[[ $("] {
             assert!(commands(&text.repeat(100_000)).len() <= MAX_DEPTH + 1, "{text}");
         }

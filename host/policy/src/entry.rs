@@ -220,8 +220,8 @@ fn denied_command(argument: Option<&str>) -> Result<CommandPattern, Permission> 
         return Err(refuse(why, instead("python3")));
     }
     if !arguments.is_empty() {
-        let why = "other spellings of the arguments would bypass it; deny the program, or allow only some of its commands \
-                   instead";
+        let why = "other spellings of the arguments would bypass it; deny the whole program, or allow only some of its \
+                   commands";
         return Err(refuse(why, instead(name)));
     }
     Ok(CommandPattern { words: vec![canonical_name(name).to_owned()], open: true })

@@ -272,7 +272,7 @@ fn report_syntax(source: &str, broken: Broken, findings: &mut Findings<'_>) {
                 abbreviate(key.trim())
             )
         }
-        None => format!("this is not YAML: {}", broken.message),
+        None => format!("invalid YAML: {}", broken.message),
     };
     let fix = corrected(line, key, value, holds_colon || special.is_some());
     findings.add(&rules::YAML_SYNTAX, broken.at, message, fix);

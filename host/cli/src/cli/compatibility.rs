@@ -10,7 +10,7 @@ use super::show::{self, CYAN, YELLOW};
 
 /// All scripts of a skill, each on a line, with the reasons beneath those that lack something.
 pub(crate) fn in_full(report: &Compatibility) -> String {
-    let mut out = format!("Scripts: {}\n", report.verdict.description());
+    let mut out = format!("Compatibility: {}\n", report.verdict.description());
     let quiet = |script: &ScriptReport| !script.needs.iter().any(Need::is_unmet);
     let (blocks, scripts): (Vec<&ScriptReport>, Vec<&ScriptReport>) =
         report.scripts.iter().partition(|script| script.role == Role::Block);
@@ -61,7 +61,7 @@ pub(crate) fn in_short(report: &Compatibility) -> String {
         .collect();
     against.sort_by_key(|need| std::cmp::Reverse(need.effect));
     for need in against {
-        let name = format!("{} ({})", printable(&need.name), word(need.status));
+        let name = format!("{} ({})", printable(&need.name), need.status.description());
         if !names.contains(&name) {
             names.push(name);
         }
@@ -87,17 +87,22 @@ pub(crate) fn summary(summary: &Summary) -> String {
         reasons,
     } = summary;
     let mut out = format!(
-        "{skills} skills: {run_here} run here, {run_partly} partly, {do_not_run_here} not; {instructions_only} instructions only, \
-         {do_not_load} do not load"
+        "{skills} skills: {run_here} fully supported, {run_partly} partially supported, {do_not_run_here} not supported, \
+         {instructions_only} instructions only, {do_not_load} failed to load"
     );
     if !reasons.is_empty() {
         let reasons: Vec<String> = reasons
             .iter()
             .map(|reason| {
-                format!("{} {} ({})", reason.skills, printable(&reason.name), word(reason.status))
+                let skills = if reason.skills == 1 {
+                    "1 skill".to_owned()
+                } else {
+                    format!("{} skills", reason.skills)
+                };
+                format!("{} ({skills}, {})", printable(&reason.name), reason.status.description())
             })
             .collect();
-        out.push_str(&format!("\nwhat they lack most: {}", reasons.join(", ")));
+        out.push_str(&format!("\nMost often missing: {}", reasons.join(", ")));
     }
     out
 }
@@ -138,20 +143,4 @@ fn unmet(needs: &[Need]) -> String {
         }
     }
     out
-}
-
-fn word(status: NeedStatus) -> &'static str {
-    match status {
-        NeedStatus::BuiltIn => "here",
-        NeedStatus::Granted => "granted",
-        NeedStatus::NotGranted => "not granted",
-        NeedStatus::Pure => "not in the set",
-        NeedStatus::Native => "native",
-        NeedStatus::Sdk => "a service's SDK",
-        NeedStatus::Unknown => "unknown",
-        NeedStatus::Unavailable => "never here",
-        NeedStatus::Removed => "gone from Python",
-        NeedStatus::Missing => "missing",
-        NeedStatus::NotRead => "not read",
-    }
 }

@@ -1,21 +1,20 @@
-//! Edits of SKILL.md and of a policy file, line by line, so that all else stays as it is written.
-//! Whoever uses one reads it back first.
+//! Edits SKILL.md and policy files line by line, and leaves everything else unchanged. Callers verify
+//! an edit by reading it back.
 
 use super::limits;
 use skillhost_policy::limits::Limit;
 
-/// What a policy says of one skill, as far as it is learnt.
+/// The learned section of a policy for one skill.
 pub(super) struct Section {
     pub(super) allow: Vec<String>,
-    /// Written where the file is new.
+    /// Written only to a new file.
     pub(super) deny: Vec<String>,
-    /// Not written where there are none.
+    /// Omitted if empty.
     pub(super) methods: Vec<String>,
     pub(super) limits: Vec<(Limit, u64)>,
 }
 
-/// The text of a SKILL.md with this line for its `allowed-tools`; `None` where it has no
-/// frontmatter.
+/// Sets the line of `allowed-tools` in a SKILL.md. Returns `None` without frontmatter.
 pub(super) fn allowed_tools(source: &str, line: &str) -> Option<String> {
     let lines: Vec<&str> = source.split_inclusive('\n').collect();
     let fence = |line: &&str| line.trim_end() == "---";
@@ -35,12 +34,12 @@ pub(super) fn allowed_tools(source: &str, line: &str) -> Option<String> {
     Some(format!("{}{line}{end}{}", lines[..from].concat(), lines[to..].concat()))
 }
 
-/// A policy file's text with this section for a skill of that name; `None` where the file is
-/// written in a way that is not edited.
+/// Sets the section for a skill in a policy file. Returns `None` if the file has a form that cannot be
+/// edited.
 pub(super) fn policy(text: &str, name: &str, what: &Section) -> Option<String> {
     if text.trim().is_empty() {
         return Some(format!(
-            "# What {name} needed. It stands in place of the built-in policy.\nskills:\n{}",
+            "# What {name} needed. This file replaces the built-in policy.\nskills:\n{}",
             section(name, what, 2)
         ));
     }
@@ -84,7 +83,7 @@ pub(super) fn policy(text: &str, name: &str, what: &Section) -> Option<String> {
             at += 1;
         }
     }
-    // The section's own line says its name as it was written.
+    // Keep the line with the section's name as it is written.
     let learnt = section(name, what, width)
         .split_once('\n')
         .map(|(_, rest)| rest.to_owned())
@@ -95,7 +94,7 @@ pub(super) fn policy(text: &str, name: &str, what: &Section) -> Option<String> {
     Some(format!("{}{learnt}{kept}{}", lines[..=own].concat(), lines[own_end..].concat()))
 }
 
-/// The lines of a section, at an indentation.
+/// Formats a section at an indentation.
 pub(super) fn section(name: &str, what: &Section, width: usize) -> String {
     let pad = " ".repeat(width);
     let mut out = format!("{pad}{name}:\n");
@@ -121,7 +120,7 @@ pub(super) fn section(name: &str, what: &Section, width: usize) -> String {
     out
 }
 
-/// An entry as YAML: as it is where that is safe.
+/// Formats an entry as YAML: plain if that is safe, otherwise quoted.
 fn scalar(entry: &str) -> String {
     let plain = entry.starts_with(|c: char| c.is_ascii_alphabetic())
         && !entry.contains(": ")
@@ -130,7 +129,7 @@ fn scalar(entry: &str) -> String {
     if plain { entry.to_owned() } else { serde_json::Value::from(entry).to_string() }
 }
 
-/// Whether a line is a key whose value is a block below it.
+/// Checks whether a line is a key whose value is the block below it.
 fn is_key(line: &str, key: &str, width: usize) -> bool {
     let rest = line
         .trim_end()
@@ -149,8 +148,8 @@ fn starts_key(line: &str, key: &str, width: usize) -> bool {
             .is_some_and(|rest| rest.starts_with(':'))
 }
 
-/// Where the block of a key ends: at the next line that is indented no deeper, but for the items of
-/// its own list.
+/// Returns the end of a key's block: the next line with at most the same indentation, except items of
+/// the key's list.
 fn block_end(lines: &[&str], key: usize, width: usize) -> usize {
     let inside = |line: &str| {
         !is_content(line)
@@ -161,7 +160,7 @@ fn block_end(lines: &[&str], key: usize, width: usize) -> usize {
         .iter()
         .position(|line| !inside(line))
         .map_or(lines.len(), |at| key + 1 + at);
-    // Blank lines and comments before the next key are that key's.
+    // Blank lines and comments before the next key belong to that key.
     let trailing = lines[key + 1..end].iter().rev().take_while(|line| !is_content(line)).count();
     end - trailing
 }

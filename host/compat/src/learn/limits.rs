@@ -1,4 +1,4 @@
-//! Bounds from the peaks of one run, with headroom.
+//! Proposes limits from the peaks of one run, with headroom.
 
 use super::within::{STATE, is_below};
 use skillhost_policy::limits::{Limit, Limits};
@@ -6,12 +6,12 @@ use skillhost_policy::outcome::Outcome;
 
 const MIB: u64 = 1 << 20;
 
-/// How the bounds come about.
-pub(super) const REMARK: &str = "the limits are the peaks of this one run with headroom: ten times its wall time and at least 10 s, \
-     twice the rest and a little more; none is above what holds now";
+/// The remark on how the limits were chosen.
+pub(super) const REMARK: &str = "the limits are the peaks of this run with headroom: ten times its wall time but at least 10 s, \
+     and at least twice the other peaks; no limit is above the current one";
 
-/// The bounds, in the order of their documentation; those alone whose peak is known. None is above
-/// what held for the run.
+/// Returns limits for the peaks that are known, in the order of the documentation. No limit is above
+/// that of the run.
 pub(super) fn proposed(outcome: &Outcome, old: &Limits) -> Vec<(Limit, u64)> {
     let usage = &outcome.usage;
     let wall = usage.wall_ms.max(0.0) as u64;
@@ -27,7 +27,7 @@ pub(super) fn proposed(outcome: &Outcome, old: &Limits) -> Vec<(Limit, u64)> {
     all.push((Limit::Stderr, twice(usage.stderr_bytes, MIB, MIB)));
     all.push((Limit::Files, twice(usage.files_created, 16, 1)));
     if used.is_some_and(|uses| uses.paths.keys().any(|path| is_below(path, STATE))) {
-        // How much is kept is not of this run alone.
+        // Other runs also use the state.
         all.push((Limit::State, old.state));
     }
     if used.is_some_and(|uses| !uses.requests.is_empty()) {
@@ -41,7 +41,7 @@ pub(super) fn proposed(outcome: &Outcome, old: &Limits) -> Vec<(Limit, u64)> {
         .collect()
 }
 
-/// A bound as it is written in a policy.
+/// Formats a limit for a policy.
 pub(super) fn shown(limit: Limit, value: u64) -> String {
     let shown = limit.show(value).replace(' ', "");
     if limit.parse(&shown) == Ok(value) { shown } else { value.to_string() }

@@ -1,5 +1,5 @@
-//! What is needed, held to what was granted: a pattern that was not granted whole gives way to the
-//! entries that granted what was used.
+//! Limits needs to what was granted before. A pattern that is not completely granted is replaced by
+//! the entries that granted the uses.
 
 use super::ProposedEntry;
 use super::needs::{Need, Needs};
@@ -10,13 +10,13 @@ use skillhost_policy::manifest::ToolEntry;
 use skillhost_policy::outcome::uses::PathUse;
 use skillhost_policy::pattern::{CommandPattern, Destination, HostPattern, PathGlob};
 
-/// Says that a skill asks for no files: `Bash` where no entry names paths asks for all files too.
+/// An entry for no further files. Without an entry about files, `Bash` requests all files.
 const NO_FILES: &str = "Read(/skill/**)";
 
-/// Uses that a proposal names for an entry.
+/// The most examples of uses for an entry.
 const EXAMPLES: usize = 5;
 
-/// The patterns of one side, each with its text.
+/// The patterns of one side, with the texts of their entries.
 #[derive(Default)]
 pub(super) struct Granted {
     read: Vec<(PathGlob, String)>,
@@ -26,7 +26,7 @@ pub(super) struct Granted {
 }
 
 impl Granted {
-    /// What a skill asks for.
+    /// Returns what a skill requests.
     pub(super) fn asked(entries: &[ToolEntry]) -> Granted {
         let names_paths = entries.iter().any(|entry| entry::names_paths(&entry.text));
         let mut side = Granted::of(entries.iter().map(|entry| {
@@ -38,7 +38,7 @@ impl Granted {
         side
     }
 
-    /// What rules of a policy allow.
+    /// Returns what rules of a policy allow.
     pub(super) fn allowed<'r>(rules: impl Iterator<Item = &'r Rule>) -> Granted {
         Granted::of(rules.map(|rule| (rule.permission.clone(), rule.text.as_str())))
     }
@@ -61,7 +61,7 @@ impl Granted {
         side
     }
 
-    /// A skill's `Bash` alone asks for `Read` and `Write` too.
+    /// Adds `Read` and `Write`, which a skill's `Bash` implies without entries about files.
     fn imply(&mut self) {
         if !self.spawn.is_empty() && self.read.is_empty() {
             self.read = vec![
@@ -73,17 +73,21 @@ impl Granted {
     }
 }
 
-/// The entries for what is needed, none of them wider than what was granted.
+/// Returns entries for the needs. None allows more than what was granted.
 pub(super) fn entries(needs: &Needs, old: &Granted) -> Vec<ProposedEntry> {
     let mut all = Vec::new();
     for need in &needs.write {
-        all.extend(hold(need, &old.write, covers_path, uses_path, |(path, _)| printable(path)));
+        all.extend(limit_to_granted(need, &old.write, covers_path, uses_path, |(path, _)| {
+            printable(path)
+        }));
     }
     for need in &needs.read {
-        all.extend(hold(need, &old.read, covers_path, uses_path, |(path, _)| printable(path)));
+        all.extend(limit_to_granted(need, &old.read, covers_path, uses_path, |(path, _)| {
+            printable(path)
+        }));
     }
     for need in &needs.spawn {
-        all.extend(hold(
+        all.extend(limit_to_granted(
             need,
             &old.spawn,
             CommandPattern::covers,
@@ -92,12 +96,18 @@ pub(super) fn entries(needs: &Needs, old: &Granted) -> Vec<ProposedEntry> {
         ));
     }
     for need in &needs.fetch {
-        all.extend(hold(need, &old.fetch, HostPattern::covers, |p, to| p.matches(to), show_target));
+        all.extend(limit_to_granted(
+            need,
+            &old.fetch,
+            HostPattern::covers,
+            |p, to| p.matches(to),
+            show_target,
+        ));
     }
     let mut kept: Vec<ProposedEntry> = Vec::new();
     for (at, one) in all.iter().enumerate() {
         let holds_it = |other: usize| match (path_of(&all[other].entry), path_of(&one.entry)) {
-            // Of two that are the same the first stays.
+            // Keep the first of two equal entries.
             (Some((wide, writes)), Some((narrow, needs))) => {
                 (writes || !needs)
                     && wide.covers(&narrow)
@@ -112,12 +122,12 @@ pub(super) fn entries(needs: &Needs, old: &Granted) -> Vec<ProposedEntry> {
     kept
 }
 
-/// The entries for `allowed-tools`, where `Bash` without an entry about files asks for all of them.
+/// Returns entries for `allowed-tools`. Adds an entry about files if `Bash` would imply all files.
 pub(super) fn asking(needs: &Needs, old: &Granted) -> Vec<ProposedEntry> {
     let mut kept = entries(needs, old);
     let starts = kept.iter().any(|one| one.entry.starts_with("Bash"));
     if starts && !kept.iter().any(|one| entry::names_paths(&one.entry)) {
-        let why = "without an entry about files, `Bash` would ask for all of them; its own folder every skill may read anyway".to_owned();
+        let why = "without an entry about files, `Bash` would request all files; every skill can read its own folder anyway".to_owned();
         kept.push(ProposedEntry {
             entry: NO_FILES.into(),
             used_for: Vec::new(),
@@ -127,7 +137,7 @@ pub(super) fn asking(needs: &Needs, old: &Granted) -> Vec<ProposedEntry> {
     kept
 }
 
-/// What of the needs a side does not hold.
+/// Returns the needs that a side does not cover.
 pub(super) fn beyond(needs: &Needs, side: &Granted) -> Needs {
     fn left<P: Clone, U: Clone>(
         needs: &[Need<P, U>],
@@ -157,7 +167,7 @@ pub(super) fn beyond(needs: &Needs, side: &Granted) -> Needs {
     }
 }
 
-fn hold<P, U>(
+fn limit_to_granted<P, U>(
     need: &Need<P, U>,
     old: &[(P, String)],
     covers: impl Fn(&P, &P) -> bool,
@@ -174,7 +184,7 @@ fn hold<P, U>(
         }];
     }
     let granted = old.iter().filter(|(old, _)| need.uses.iter().any(|one| uses(old, one)));
-    let why = "it stays as it was: what is narrower cannot be shown to be within it".to_owned();
+    let why = "unchanged: a narrower entry could not be verified".to_owned();
     granted
         .map(|(_, text)| ProposedEntry {
             entry: text.clone(),
@@ -188,7 +198,7 @@ fn covers_path(old: &PathGlob, new: &PathGlob) -> bool {
     old.covers(new)
 }
 
-/// Whether a pattern had to do with a use: a folder is shown, too, by what leads into it.
+/// Checks whether a pattern granted a use. A folder is also visible if a pattern matches inside it.
 fn uses_path(pattern: &PathGlob, (path, what): &(String, PathUse)) -> bool {
     pattern.matches(path) || (what.folder && !what.written && pattern.may_contain(path))
 }

@@ -1,4 +1,4 @@
-//! What was used becomes patterns: one of each use, or one of many where they are alike.
+//! Converts uses to patterns: one for each use, or one for many similar uses.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,26 +9,26 @@ use skillhost_policy::outcome::uses::{GrantUse, PathUse};
 use skillhost_policy::pattern::{CommandPattern, Destination, HostPattern, PathGlob};
 use skillhost_policy::{WORKSPACE, entry};
 
-/// As many that are alike become one.
+/// The number of similar uses that become one pattern.
 const MANY: usize = 3;
-/// As many files of one folder become all that lie in it.
+/// With more files than this in one folder, the pattern is for the whole folder.
 const CROWD: usize = 8;
-/// Words of a command, and bytes of each, that an entry names.
+/// The most words of a command in an entry, and the most bytes of a word.
 const WORDS_MAX: usize = 8;
 const WORD_MAX: usize = 100;
 
-/// One pattern that is needed, and what for.
+/// A needed pattern, with its uses.
 pub(super) struct Need<P, U> {
-    /// `None` where what was used cannot be written as an entry.
+    /// The pattern; `None` if the use cannot be written as an entry.
     pub(super) pattern: Option<P>,
-    /// As an entry.
+    /// The pattern as an entry.
     pub(super) entry: String,
     pub(super) uses: Vec<U>,
-    /// Why it says more than was used.
+    /// Why it allows more than what was used.
     pub(super) why: Option<String>,
 }
 
-/// All that is needed.
+/// All needs of a run.
 #[derive(Default)]
 pub(super) struct Needs {
     pub(super) read: Vec<Need<PathGlob, (String, PathUse)>>,
@@ -54,18 +54,18 @@ impl Needs {
             self.write.push(path(
                 "Write",
                 &below(mount),
-                "a folder was renamed, for which the whole mount must be writable",
+                "a folder was renamed, which requires that the whole mount is writable",
                 left,
             ));
         }
-        // A folder before what is in it.
+        // Handle a folder before its contents.
         for (folder, _) in left.clone().into_iter().filter(|(_, what)| what.written && what.folder)
         {
             if left.contains_key(folder) {
                 self.write.push(path(
                     "Write",
                     &below(folder),
-                    "the folder itself was made or changed, and its entry is for all below it",
+                    "the folder itself was created or changed, and its entry covers everything below it",
                     left,
                 ));
             }
@@ -100,13 +100,13 @@ impl Needs {
                 .map(|(p, w)| (*p, *w))
                 .collect();
             if children.is_empty() && known(self, folder) {
-                // What it showed is there by other entries.
+                // Other entries already cover its contents.
                 left.remove(folder);
                 continue;
             }
             let (glob, why) =
                 if is_whole_tree(folder, &all) && children.iter().any(|(_, what)| what.folder) {
-                    (below(folder), "the folder and all folders below it were listed".to_owned())
+                    (below(folder), "the folder and all its subfolders were listed".to_owned())
                 } else if let Some(extension) = common_extension(&children) {
                     (
                         format!("{}/*.{extension}", shown(folder)),
@@ -116,7 +116,7 @@ impl Needs {
                         ),
                     )
                 } else {
-                    (in_it(folder), "the folder was listed, which shows what lies in it".to_owned())
+                    (in_it(folder), "the folder was listed, which shows its contents".to_owned())
                 };
             self.read.push(path("Read", &glob, &why, left));
             left.remove(folder);
@@ -131,7 +131,8 @@ impl Needs {
             left.iter().filter(|(_, what)| what.folder).map(|(path, _)| *path).collect();
         for folder in folders {
             if !known(self, folder) {
-                let why = "the folder itself was looked at, and no narrower entry shows a folder";
+                let why =
+                    "the folder itself was used, and no narrower entry makes a folder visible";
                 self.read.push(path(
                     "Read",
                     &in_it(folder),
@@ -143,7 +144,7 @@ impl Needs {
     }
 }
 
-/// Files of one folder with one extension become one entry where they are many.
+/// Converts files to needs. Many files of one folder with one extension become one entry.
 fn files(
     tool: &str,
     paths: &[&str],
@@ -163,12 +164,12 @@ fn files(
     for ((folder, extension), group) in groups {
         match extension {
             Some(extension) if group.len() >= MANY => {
-                let why = format!("{} files of one folder end in .{extension}", group.len());
+                let why = format!("{} files in one folder end in .{extension}", group.len());
                 needs.push(path(tool, &format!("{}/*.{extension}", shown(folder)), &why, left));
             }
             _ if folders[folder] > CROWD => {
                 if group.iter().any(|path| left.contains_key(path)) {
-                    let why = format!("{} files of one folder were used", folders[folder]);
+                    let why = format!("{} files in one folder were used", folders[folder]);
                     needs.push(path(tool, &in_it(folder), &why, left));
                 }
             }
@@ -178,7 +179,7 @@ fn files(
                     let why = if glob == file {
                         ""
                     } else {
-                        "`?` stands for a character that means something in an entry"
+                        "`?` stands for a character with a special meaning in entries"
                     };
                     needs.push(path(
                         tool,
@@ -193,7 +194,7 @@ fn files(
     }
 }
 
-/// The need for a glob; takes what it matches from what is left.
+/// Creates the need for a glob, and removes the uses that it covers from `left`.
 fn path(
     tool: &str,
     glob: &str,
@@ -228,13 +229,13 @@ fn path(
     Need { pattern, entry, uses, why: (!why.is_empty()).then(|| why.to_owned()) }
 }
 
-/// Whether a folder and every folder that is known below it were listed.
+/// Checks whether a folder and all known folders below it were listed.
 fn is_whole_tree(folder: &str, all: &BTreeMap<&str, PathUse>) -> bool {
     let inside = |path: &str| path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
     all.iter().filter(|(path, what)| what.folder && inside(path)).all(|(_, what)| what.listed)
 }
 
-/// The extension that all entries of a listing have, where all are files.
+/// Returns the extension that all entries of a listed folder have, if all are files.
 fn common_extension<'p>(children: &[(&'p str, PathUse)]) -> Option<&'p str> {
     let first = extension(children.first()?.0)?;
     children
@@ -247,7 +248,7 @@ fn parent(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(parent, _)| parent)
 }
 
-/// What follows the last dot of a name, where that is fit for an entry.
+/// Returns the extension of a file, if it can be used in an entry.
 fn extension(path: &str) -> Option<&str> {
     let (stem, extension) = path.rsplit('/').next()?.rsplit_once('.')?;
     (!stem.is_empty()
@@ -264,7 +265,7 @@ fn in_it(folder: &str) -> String {
     format!("{}/*", shown(folder))
 }
 
-/// A path as a glob for it: `?` for each character that means something in an entry.
+/// Converts a path to a glob, with `?` for each character with a special meaning in entries.
 fn shown(path: &str) -> String {
     let special = |c: char| {
         "*?[]{}\\'\"(),$~!#`".contains(c)
@@ -307,7 +308,7 @@ fn one_command(argv: &[String]) -> Need<CommandPattern, Vec<String>> {
     let words: Vec<String> =
         argv.iter().take_while(|word| is_plain(word)).take(WORDS_MAX).cloned().collect();
     let open = words.len() < argv.len();
-    let why = "what follows is of this run alone, or cannot be written in an entry".to_owned();
+    let why = "the rest is specific to this run, or cannot be written in an entry".to_owned();
     command(
         words,
         open,
@@ -334,7 +335,7 @@ fn command(
     Need { pattern, entry, uses, why }
 }
 
-/// A word that an entry can name, and that is the same in the next run.
+/// Checks whether a word can be used in an entry, and does not change between runs.
 fn is_plain(word: &str) -> bool {
     let odd =
         |c: char| SHELL_CHARACTERS.contains(c) || c == ',' || c.is_whitespace() || c.is_control();
@@ -346,7 +347,7 @@ fn is_plain(word: &str) -> bool {
         && printable(word) == word
 }
 
-/// Each host as it is: the names below a domain may be of different people.
+/// Returns needs for single hosts. Subdomains may belong to different owners, so they are not merged.
 fn hosts(uses: &GrantUse) -> Vec<Need<HostPattern, Destination>> {
     let targets: BTreeSet<(bool, &str, u16)> =
         uses.requests.iter().map(|r| (r.https, r.host.as_str(), r.port)).collect();
@@ -362,7 +363,7 @@ fn hosts(uses: &GrantUse) -> Vec<Need<HostPattern, Destination>> {
             entry::Permission::WebFetch(pattern) => Some(pattern),
             _ => None,
         };
-        let why = (!https).then(|| "an entry for plain HTTP is for HTTPS too".to_owned());
+        let why = (!https).then(|| "an entry for plain HTTP also allows HTTPS".to_owned());
         Need { pattern, entry, uses: vec![Destination { https, host: host.to_owned(), port }], why }
     };
     targets.into_iter().map(need).collect()

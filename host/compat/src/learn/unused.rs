@@ -1,4 +1,4 @@
-//! Grants that evidence never used.
+//! Finds grants that no run of the evidence used.
 
 use skillhost_policy::diagnostic::{Diagnostic, Severity, printable};
 use skillhost_policy::entry::{self, EntryList, Permission};
@@ -8,12 +8,12 @@ use skillhost_policy::pattern::Destination;
 use skillhost_policy::{Layer, Origin, Policy, Rule};
 use skillhost_skill::Skill;
 
-/// The rule of an entry that nothing used.
+/// The rule for an unused entry.
 pub const UNUSED: &str = "grant-unused";
-/// The rule of an entry that was used for reading, and grants writing.
+/// The rule for an entry that grants writing, but was used only for reading.
 pub const UNWRITTEN: &str = "grant-unwritten";
 
-/// A finding for each entry of a skill's `allowed-tools` that nothing of the evidence used.
+/// Returns a diagnostic for each entry of a skill's `allowed-tools` that the evidence did not use.
 pub fn find_unused(skill: &Skill, uses: &GrantUse) -> Vec<Diagnostic> {
     let Some(entries) = &skill.manifest.allowed_tools else { return Vec::new() };
     let file = skill.root.join(&skill.skill_file).display().to_string();
@@ -39,8 +39,8 @@ pub fn find_unused(skill: &Skill, uses: &GrantUse) -> Vec<Diagnostic> {
     entries.iter().enumerate().filter_map(judge).collect()
 }
 
-/// The same for what a policy allows skills of that name alone. Each place is its own file, as in
-/// `policy.yaml:12:7`.
+/// Returns a diagnostic for each unused `allow` in the sections of a policy for this skill. The file
+/// of a diagnostic is the place of the rule, such as `policy.yaml:12:7`.
 pub fn find_unused_rules(policy: &Policy, skill: &str, uses: &GrantUse) -> Vec<Diagnostic> {
     let own = |layer: &&Layer| {
         matches!(layer.origin, Origin::File(_))
@@ -65,7 +65,7 @@ pub fn find_unused_rules(policy: &Policy, skill: &str, uses: &GrantUse) -> Vec<D
     rules.filter_map(judge).collect()
 }
 
-/// The rule that an entry breaks, in what way, and what to write in its stead, if anything.
+/// Returns the violated rule, the message, and what to write instead, if anything.
 fn finding(
     text: &str,
     side: EntryList,
@@ -74,13 +74,11 @@ fn finding(
     let shown = printable(text);
     match judged(text, side, uses) {
         Judged::Used => None,
-        Judged::Unused => {
-            Some((UNUSED, format!("`{shown}` was used by no run of the evidence"), None))
-        }
+        Judged::Unused => Some((UNUSED, format!("no run of the evidence used `{shown}`"), None)),
         Judged::Unwritten => {
             let instead =
                 text.split_once('(').map_or("Read".to_owned(), |(_, rest)| format!("Read({rest}"));
-            Some((UNWRITTEN, format!("`{shown}` was used for reading alone"), Some(instead)))
+            Some((UNWRITTEN, format!("`{shown}` was used only for reading"), Some(instead)))
         }
     }
 }
@@ -113,12 +111,12 @@ fn judged(text: &str, side: EntryList, uses: &GrantUse) -> Judged {
                 port: request.port,
             })
         })),
-        // Another rule says that nothing grants it.
+        // Another rule reports entries that cannot be granted.
         Permission::NotGrantable { .. } => Judged::Used,
     }
 }
 
-/// What every skill has; it costs nothing to name it.
+/// Checks whether a pattern is in a folder that every skill has anyway.
 fn is_own(pattern: &str) -> bool {
     super::within::is_below(pattern, "/skill") || super::within::is_below(pattern, "/tmp")
 }

@@ -1,12 +1,11 @@
-//! Whether one grant is within another, and whether it lets through what was used.
+//! Checks whether one grant is within another, and whether it allows what was used.
 
 use skillhost_policy::capabilities::{Capabilities, Mount, MountMode, PathAccess, Scope};
 use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::uses::GrantUse;
 use skillhost_policy::pattern::{CommandPattern, Destination, HostPattern, PathGlob};
 
-/// Whether a grant allows nothing that another does not: may say no where the answer is yes, never
-/// the reverse.
+/// Checks whether a grant allows nothing beyond another. May err towards no.
 pub fn is_within(new: &Capabilities, old: &Capabilities) -> bool {
     let Capabilities {
         mounts,
@@ -51,7 +50,7 @@ pub fn is_within(new: &Capabilities, old: &Capabilities) -> bool {
         && *determinism == old.determinism
 }
 
-/// What of the uses a grant would not let through, in words.
+/// Returns the uses that a grant does not allow, in words.
 pub fn missing_grants(grant: &Capabilities, uses: &GrantUse) -> Vec<String> {
     let mut lacking = Vec::new();
     for (path, what) in &uses.paths {
@@ -86,16 +85,16 @@ pub fn missing_grants(grant: &Capabilities, uses: &GrantUse) -> Vec<String> {
     lacking
 }
 
-/// Where a skill keeps what it keeps: no entry grants it, a limit does.
+/// The guest path of the skill's state. A limit grants it, and no entry does.
 pub(super) const STATE: &str = "/state";
 
-/// Whether a path is that folder, or below it.
+/// Checks whether a path is a folder or lies below it.
 pub(super) fn is_below(path: &str, folder: &str) -> bool {
     path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Each side of the old scope has one of the new that is within it. `own`: patterns of what every
-/// skill has.
+/// Checks whether each side of the old scope covers a side of the new one. `own` recognizes patterns
+/// for folders that every skill has.
 fn scope<P: PartialEq>(
     new: &Scope<P>,
     old: &Scope<P>,
@@ -113,7 +112,7 @@ fn scope<P: PartialEq>(
             && old.none_of.iter().all(|p| new.none_of.contains(p)))
 }
 
-/// Every skill reads its own folder, and has a scratch folder.
+/// Checks whether a glob is in the skill's own folder or the scratch folder, which every skill has.
 fn is_own(glob: &PathGlob) -> bool {
     is_below(glob.pattern(), "/skill") || is_below(glob.pattern(), "/tmp")
 }

@@ -1,9 +1,9 @@
-//! The keywords of a shell script: what they open and close.
+//! Keywords of shell scripts: the compound commands that they open and close.
 
 use super::{End, List, Open, Reach, Reader};
 
 impl Reader<'_> {
-    /// Whether a word in the place of a command is a keyword; if so, what it opens or closes.
+    /// Handles a keyword in place of a command. Returns `false` if the word is not a keyword.
     pub(super) fn keyword(&mut self, list: &mut List, word: &str) -> bool {
         let close = |list: &mut List, kinds: &[Open]| {
             if list.open.last().is_some_and(|open| kinds.contains(open)) {
@@ -54,7 +54,7 @@ impl Reader<'_> {
         true
     }
 
-    /// The words of `for x in a b c`, up to what ends them.
+    /// Reads the words of `for x in a b c`.
     fn word_list(&mut self) {
         while let Some(byte) = self.peek(0) {
             match byte {
@@ -69,7 +69,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The rest of `[[ ... ]]`.
+    /// Reads the rest of `[[ ... ]]`.
     fn test(&mut self, reach: Reach) {
         while let Some(byte) = self.peek(0) {
             if self.starts("]]") {

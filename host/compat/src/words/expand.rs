@@ -1,9 +1,9 @@
-//! One word of a shell script: its quotes and expansions.
+//! Words of shell scripts: quotes and expansions.
 
 use super::{End, Reach, Reader, Word};
 
 impl Reader<'_> {
-    /// The word that starts here; empty where none does.
+    /// Reads the word that starts here. It is empty if there is none.
     pub(super) fn word(&mut self, reach: Reach, end: End) -> Word {
         let start = self.at;
         let mut word =
@@ -41,7 +41,7 @@ impl Reader<'_> {
         word
     }
 
-    /// One character as it is.
+    /// Reads one literal character.
     fn literal(&mut self, word: &mut Word) {
         if let Some(c) = self.text[self.at..self.bytes.len()].chars().next() {
             word.text.push(c);
@@ -49,7 +49,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Up to a byte that is no part of a character, or the end.
+    /// Skips to an ASCII byte or the end.
     fn skip_to(&mut self, byte: u8) {
         while self.peek(0).is_some_and(|b| b != byte) {
             self.at += 1;
@@ -67,7 +67,7 @@ impl Reader<'_> {
                     self.at += 1;
                     self.literal(word);
                 }
-                // Inside backticks, one ends them even here.
+                // A backtick ends a substitution even inside double quotes.
                 b'`' if end == End::Backtick => return,
                 b'$' | b'`' => self.expansion(word, reach, end),
                 _ => self.literal(word),
@@ -75,7 +75,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What a `$` or a backtick starts.
+    /// Reads an expansion that a `$` or a backtick starts.
     fn expansion(&mut self, word: &mut Word, reach: Reach, end: End) {
         if self.starts("$'") {
             self.at += 2;
@@ -114,7 +114,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The rest of `${...}`.
+    /// Reads the rest of `${...}`.
     fn parameter(&mut self, reach: Reach, end: End) {
         let mut ignored = Word { text: String::new(), at: 0..0, computed: false, quoted: false };
         if self.depth == super::MAX_DEPTH {
@@ -146,7 +146,7 @@ impl Reader<'_> {
         self.depth -= 1;
     }
 
-    /// Arithmetic, up to and with the parentheses that close it; commands are not looked for.
+    /// Skips arithmetic and its closing parentheses, without looking for commands.
     pub(super) fn arithmetic(&mut self, open: usize) {
         let mut open = open;
         while open > 0

@@ -1,4 +1,4 @@
-//! The redirections of a shell script, and its here-documents.
+//! Redirections and here-documents of shell scripts.
 
 use super::{End, Here, List, Reader, Word};
 
@@ -8,7 +8,7 @@ impl Reader<'_> {
     }
 
     pub(super) fn redirection(&mut self, list: &mut List) {
-        // `2>`: the number is no argument.
+        // The number in `2>` is not an argument.
         if let Some(word) = list.words.last()
             && word.at.end == self.at
             && word.text.bytes().all(|b| b.is_ascii_digit())
@@ -39,7 +39,7 @@ impl Reader<'_> {
         if self.peek(0) == Some(b'-') {
             self.at += 1;
             if !document {
-                // `<&-` closes.
+                // `<&-` closes a file descriptor.
                 return;
             }
         }
@@ -51,7 +51,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The bodies of the here-documents whose line has ended.
+    /// Reads the bodies of the here-documents of the line that has ended.
     pub(super) fn here_documents(&mut self) {
         for here in std::mem::take(&mut self.here) {
             let start = self.at;

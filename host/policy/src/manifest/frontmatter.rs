@@ -90,7 +90,7 @@ fn report_blanks(source: &str, line: &Range<usize>, findings: &mut Findings<'_>)
     let blanks = line.start + 3..line.end;
     if !blanks.is_empty() {
         let message = format!(
-            "{} follow `---`",
+            "trailing {} after `---`",
             if source[blanks.clone()].contains('\t') { "tabs" } else { "spaces" }
         );
         findings.add(&rules::FENCE_BLANKS, blanks, message, Some("---".into()));
