@@ -37,7 +37,7 @@ fn report(files: &[(&str, &str)]) -> Compatibility {
 }
 
 #[test]
-fn every_case_is_told_as_expected() {
+fn compatibility_cases_match_their_expectations() {
     let mut names: Vec<String> = fs::read_dir(repository("tests/cases/compat"))
         .unwrap()
         .map(|e| e.unwrap().file_name().into_string().unwrap())
@@ -104,7 +104,7 @@ fn need_shown(need: &compat::Need) -> String {
 }
 
 #[test]
-fn every_kind_status_effect_role_and_verdict_is_in_a_case() {
+fn cases_cover_every_kind_status_effect_role_and_verdict() {
     let text: String = fs::read_dir(repository("tests/cases/compat"))
         .unwrap()
         .map(|case| fs::read_to_string(case.unwrap().path().join("expected.txt")).unwrap())
@@ -139,7 +139,7 @@ fn every_kind_status_effect_role_and_verdict_is_in_a_case() {
 }
 
 #[test]
-fn a_script_that_is_too_large_is_told_and_not_read() {
+fn oversized_scripts_are_reported_but_not_read() {
     let large = format!("import numpy\n{}", "#".repeat(1 << 20));
     let report = report(&[("a.py", &large), ("data", &large)]);
     let [script] = report.scripts.as_slice() else { panic!("{report:?}") };
@@ -163,7 +163,7 @@ fn needs_are_bounded() {
 }
 
 #[test]
-fn files_that_use_each_other_in_circles_are_followed_to_an_end() {
+fn cyclic_imports_are_followed_once() {
     let files: Vec<(String, String)> =
         (0..40).map(|i| (format!("m{i}.py"), format!("import m{}\n", (i + 1) % 40))).collect();
     let mut files: Vec<(&str, &str)> =
@@ -182,7 +182,7 @@ fn files_that_use_each_other_in_circles_are_followed_to_an_end() {
 }
 
 #[test]
-fn a_component_is_a_script_that_runs() {
+fn component_is_fully_supported() {
     let skill_md =
         "---\nname: case\ndescription: A case. Use to test.\nmetadata:\n  component: a.wasm\n---\n";
     let report = report(&[("SKILL.md", skill_md), ("a.wasm", "")]);
@@ -194,7 +194,7 @@ fn a_component_is_a_script_that_runs() {
 }
 
 #[test]
-fn packages_that_the_operator_brings_are_there_unless_they_are_native() {
+fn site_packages_provide_pure_python_modules() {
     let scratch = tempfile::tempdir().unwrap();
     let (folder, site) = (scratch.path().join("case"), scratch.path().join("site"));
     for path in ["case", "site/mystery", "site/numpy", "site/PyPDF2", "site/PyPDF2-3.0.dist-info"] {
@@ -224,7 +224,7 @@ fn packages_that_the_operator_brings_are_there_unless_they_are_native() {
 }
 
 #[test]
-fn a_folder_of_skills_is_walked_without_leaving_it() {
+fn search_for_skills_stays_inside_the_folder() {
     let scratch = tempfile::tempdir().unwrap();
     let make = |path: &str| {
         let folder = scratch.path().join(path);
@@ -251,7 +251,7 @@ fn a_folder_of_skills_is_walked_without_leaving_it() {
 }
 
 #[test]
-fn a_summary_counts_skills_and_what_they_lack() {
+fn summary_counts_skills_and_unmet_needs() {
     let one = report(&[("a.py", "import numpy\n"), ("b.py", "import numpy, torch\n")]);
     let two = report(&[("a.py", "import numpy\n"), ("b.sh", "ls\n")]);
     let none = report(&[]);
@@ -338,12 +338,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn any_text_is_read_and_what_is_found_is_in_it(text in prop_oneof![pieces(), "(\\PC|\n|\t|\r){0,200}"]) {
+    fn any_text_is_analyzed_with_valid_places(text in prop_oneof![pieces(), "(\\PC|\n|\t|\r){0,200}"]) {
         crate::fuzz::targets::compat(&text);
     }
 
     #[test]
-    fn an_import_is_found_wherever_it_stands(before in "([a-z]+ = '[a-z #\"]*'\n|# [a-z'\"]*\n|def f\\(\\):\n    return \"\"\"[a-z'\n]*\"\"\"\n){0,6}") {
+    fn imports_are_found_anywhere_in_a_script(before in "([a-z]+ = '[a-z #\"]*'\n|# [a-z'\"]*\n|def f\\(\\):\n    return \"\"\"[a-z'\n]*\"\"\"\n){0,6}") {
         let found = report(&[("a.py", &format!("{before}import numpy\n"))]);
         prop_assert_eq!(&found.scripts[0].needs[0].name, "numpy");
         let hidden = report(&[("a.py", &format!("x = '''\n{}\nimport numpy\n'''\n", before.replace('\'', "")))]);
@@ -352,7 +352,7 @@ proptest! {
 }
 
 #[test]
-fn hostile_texts_are_read_in_bounded_time() {
+fn hostile_scripts_are_analyzed_in_bounded_time() {
     let pieces = [
         "(",
         "[",

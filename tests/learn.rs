@@ -231,7 +231,7 @@ fn learn(text: &str) -> Twice {
 }
 
 #[test]
-fn many_files_of_one_folder_become_one_entry_and_it_is_said() {
+fn many_files_in_one_folder_become_one_explained_entry() {
     let twice = learn(
         "for f in ['one', 'two', 'three', 'four', 'five']: print(open(f'data/{f}.csv').read())",
     );
@@ -243,14 +243,14 @@ fn many_files_of_one_folder_become_one_entry_and_it_is_said() {
 }
 
 #[test]
-fn two_files_stay_two() {
+fn two_files_remain_two_entries() {
     let twice = learn("print(open('data/one.csv').read(), open('data/two.csv').read())");
     assert_eq!(twice.same(), ["Read(data/one.csv)", "Read(data/two.csv)"]);
     assert!(twice.learned.allowed_tools.unwrap().iter().all(|one| one.generalised.is_none()));
 }
 
 #[test]
-fn what_was_listed_stays_listed() {
+fn listed_folders_remain_listable() {
     assert_eq!(learn("print(os.listdir('mixed'))").same(), ["Read(mixed/*)"]);
     assert_eq!(learn("print(sorted(glob.glob('data/*.csv')))").same(), ["Read(data/*.csv)"]);
     assert_eq!(
@@ -264,7 +264,7 @@ fn what_was_listed_stays_listed() {
 }
 
 #[test]
-fn what_was_written_is_told_from_what_was_read() {
+fn written_and_read_files_get_separate_entries() {
     let twice = learn(
         "open('own.txt', 'a').write('x'); os.mkdir('out'); open('out/a.txt', 'w').write('a'); os.remove('data/one.csv')",
     );
@@ -275,14 +275,14 @@ fn what_was_written_is_told_from_what_was_read() {
 }
 
 #[test]
-fn names_that_mean_something_in_an_entry_are_masked() {
+fn special_characters_in_names_are_masked() {
     let twice = learn("print(open('space dir/x (1).txt').read())");
     assert_eq!(twice.same(), ["Read(space?dir/x??1?.txt)"]);
     assert_eq!(learn("print(open('link.txt').read())").same(), ["Read(link.txt)", "Read(own.txt)"]);
 }
 
 #[test]
-fn a_run_that_needs_nothing_asks_for_nothing() {
+fn run_without_needs_proposes_no_entries() {
     let twice = learn("print(1)");
     assert_eq!(twice.same(), Vec::<&str>::new());
     assert!(twice.skill.contains("allowed-tools: \"\"\n"), "{}", twice.skill);
@@ -294,7 +294,7 @@ fn a_run_that_needs_nothing_asks_for_nothing() {
 }
 
 #[test]
-fn commands_are_exact_where_they_can_be() {
+fn proposed_commands_are_exact_if_possible() {
     let twice = learn("print(subprocess.run(['jq', '-n', '1+1'], capture_output=True).stdout)");
     assert_eq!(twice.same(), ["Bash(jq -n 1+1)", "Read(/skill/**)"]);
     let text = "import tempfile\nname = tempfile.mktemp()\nprint(subprocess.run(['jq', '-n', '--arg', 'x', name, '1'], capture_output=True).stdout)";
@@ -305,7 +305,7 @@ fn commands_are_exact_where_they_can_be() {
 }
 
 #[test]
-fn a_host_stays_exact_and_methods_are_those_used() {
+fn proposed_hosts_and_methods_are_exact() {
     let server = Server::of_size(3);
     let script =
         format!("print(urllib.request.urlopen('http://127.0.0.1:{}/x').read())", server.port);
@@ -325,7 +325,7 @@ fn a_host_stays_exact_and_methods_are_those_used() {
 }
 
 #[test]
-fn what_was_denied_is_told_apart_and_not_proposed() {
+fn denied_attempts_are_listed_but_not_proposed() {
     let script = "try: open('secret.txt').read()\nexcept OSError as e: print(type(e).__name__)\nprint(open('own.txt').read())";
     let (name, script) = python(script);
     let twice =
@@ -340,7 +340,7 @@ fn what_was_denied_is_told_apart_and_not_proposed() {
 }
 
 #[test]
-fn a_pattern_that_nothing_narrower_is_known_to_be_within_stays() {
+fn pattern_is_kept_if_no_narrower_one_is_verified() {
     let (name, script) = python("print(open('own.txt').read(), sorted(os.listdir('data')))");
     let twice = Case::new(Some("Read(*.txt) Read(data/*.csv) Write(out/**)"), (name, &script))
         .twice(&Target::Main, &[]);
@@ -370,7 +370,7 @@ skills:
 ";
 
 #[test]
-fn an_existing_policy_keeps_all_but_what_is_learnt() {
+fn edit_keeps_unrelated_parts_of_the_policy() {
     let (name, script) = python(
         "os.mkdir('out'); open('out/a.txt', 'w').write(open('own.txt').read() + os.environ['LEVEL'])",
     );
@@ -397,7 +397,7 @@ fn an_existing_policy_keeps_all_but_what_is_learnt() {
 }
 
 #[test]
-fn a_skill_without_a_section_gets_one_and_a_policy_in_another_style_is_left_alone() {
+fn missing_section_is_added_and_flow_style_is_not_edited() {
     let script = python("print(open('own.txt').read())");
     let twice = Case::new(None, (script.0, &script.1))
         .under("default: { allow: [Read] }\n")
@@ -422,7 +422,7 @@ fn a_skill_without_a_section_gets_one_and_a_policy_in_another_style_is_left_alon
 }
 
 #[test]
-fn a_deterministic_run_teaches_the_same() {
+fn deterministic_run_gives_the_same_proposal() {
     let (name, script) = python(
         "import random\nprint(random.random(), open('own.txt').read()); open('new.txt', 'w').write('x')",
     );
@@ -436,7 +436,7 @@ fn a_deterministic_run_teaches_the_same() {
 }
 
 #[test]
-fn a_component_teaches_too() {
+fn component_runs_give_proposals() {
     let case = Case::new(Some("Read Write Bash"), ("unused.txt", ""));
     let folder = case.dir.path().join("learner");
     std::fs::copy(
@@ -456,7 +456,7 @@ fn a_component_teaches_too() {
 }
 
 #[test]
-fn grants_that_no_run_used_are_found() {
+fn unused_grants_are_found() {
     let (name, script) = python("print(open('own.txt').read())");
     let case = Case::new(
         Some("Read(own.txt) Write(data/**) Bash(jq:*) WebFetch(domain:example.com)"),
@@ -501,7 +501,7 @@ fn grants_that_no_run_used_are_found() {
 }
 
 #[test]
-fn nothing_is_noted_that_was_not_asked_for() {
+fn grant_use_is_recorded_only_on_request() {
     let user = User::new();
     let folder = user.work().join("hello");
     crate::cli::skill_of("hello", &folder);
@@ -573,7 +573,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 40, max_shrink_iters: 8, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn under_the_proposal_the_same_run_ends_the_same(
+    fn run_under_the_proposal_has_the_same_result(
         steps in prop::collection::vec(0..STEPS.len(), 1..6),
         shell in any::<bool>(),
         asked in 0..ASKED.len(),
@@ -595,7 +595,7 @@ proptest! {
 }
 
 #[test]
-fn the_proposal_is_shown_and_never_applied() {
+fn proposals_are_printed_and_not_applied() {
     let user = User::new();
     crate::cli::skill_of("hello", &user.work().join("hello"));
     let file = user.work().join("hello/SKILL.md");

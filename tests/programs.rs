@@ -111,8 +111,8 @@ fn a_broken_description_is_an_error_that_names_the_file() {
         facts.to_string()
     };
     for (text, words) in [
-        ("{".to_owned(), "not valid JSON"),
-        ("[1".to_owned(), "not valid JSON"),
+        ("{".to_owned(), "invalid JSON"),
+        ("[1".to_owned(), "invalid JSON"),
         (with("colour", "red".into()), "unknown field `colour`"),
         (without("version"), "missing field `version`"),
         (without("digest"), "missing field `digest`"),
@@ -158,7 +158,7 @@ fn a_component_that_is_not_what_its_description_says_is_not_run() {
     std::fs::write(&file, &changed).unwrap();
     assert!(place.problem().contains("its digest is sha256:"), "{}", place.problem());
     std::fs::write(&file, &changed[1..]).unwrap();
-    assert!(place.problem().contains(" bytes, and python.json says "), "{}", place.problem());
+    assert!(place.problem().contains(" bytes, but python.json says "), "{}", place.problem());
     std::fs::write(&file, guest("argv")).unwrap();
     assert!(place.find("python").unwrap().is_some(), "the right one again");
     std::fs::remove_file(&file).unwrap();
@@ -182,7 +182,7 @@ fn a_symlink_is_followed_inside_the_folder_and_never_out_of_it() {
     std::fs::remove_file(&file).unwrap();
     std::fs::rename(&real, place.path("elsewhere.wasm")).unwrap();
     symlink("../elsewhere.wasm", &file).unwrap();
-    assert!(place.problem().contains("cannot be opened"), "{}", place.problem());
+    assert!(place.problem().contains("cannot open"), "{}", place.problem());
 }
 
 #[test]
@@ -402,8 +402,7 @@ fn a_run_that_needs_no_built_in_program_does_not_look_at_them() {
     std::fs::write(folder.join("python.json"), "{").unwrap();
     let run = user.skillhost(&["run", "./hello", "--programs", "programs"]);
     assert!(
-        run.status.code() == Some(74)
-            && text(&run.stderr).contains("python.json: this is not valid JSON"),
+        run.status.code() == Some(74) && text(&run.stderr).contains("python.json: invalid JSON"),
         "{run:?}"
     );
     let skill = user.work().join("hello/SKILL.md");

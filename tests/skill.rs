@@ -17,7 +17,7 @@ const GOOD: &str = "---\nname: NAME\ndescription: Does a thing. Use when a thing
 /// and sheer size.
 const GENERATED: &[(&str, Make)] = &[
     ("byte-order-mark", |folder| write(folder, "SKILL.md", format!("\u{feff}{GOOD}Body.\n"))),
-    ("byte-order-mark-and-blanks", |folder| {
+    ("byte-order-mark-and-spaces", |folder| {
         write(folder, "SKILL.md", format!("\u{feff}{}", GOOD.replacen("---\n", "---  \n", 1)))
     }),
     ("nul-in-frontmatter", |folder| write(folder, "SKILL.md", GOOD.replace("Read", "Read\0Bash"))),
@@ -77,7 +77,7 @@ const GENERATED: &[(&str, Make)] = &[
         symlink("../../../../../../../../etc/passwd", folder.join("relative")).unwrap();
         symlink("/etc", folder.join("folder")).unwrap();
     }),
-    ("link-nowhere", |folder| {
+    ("link-broken", |folder| {
         write(folder, "SKILL.md", GOOD);
         symlink("missing", folder.join("missing-link")).unwrap();
         symlink("loop", folder.join("loop")).unwrap();
@@ -96,15 +96,15 @@ const GENERATED: &[(&str, Make)] = &[
         write(folder, "SKILL.md", GOOD);
         fs::write(folder.join(std::ffi::OsStr::from_bytes(b"caf\xe9.txt")), "").unwrap();
     }),
-    ("not-a-folder", |folder| {
+    ("file-instead-of-folder", |folder| {
         fs::remove_dir(folder).unwrap();
         fs::write(folder, "a file").unwrap();
     }),
-    ("not-there", |folder| fs::remove_dir(folder).unwrap()),
+    ("missing-folder", |folder| fs::remove_dir(folder).unwrap()),
 ];
 
 #[test]
-fn every_case_loads_or_is_refused_as_expected() {
+fn skill_cases_match_their_expectations() {
     let mut wrong = String::new();
     for name in all_cases() {
         let actual = report(&load(&name), &name);
@@ -126,7 +126,7 @@ fn every_case_loads_or_is_refused_as_expected() {
 }
 
 #[test]
-fn every_rule_is_broken_by_a_case_and_has_the_effect_it_says() {
+fn every_rule_has_a_case_with_its_effect() {
     let mut unbroken: Vec<&str> =
         RULES.iter().map(|r| r.name).filter(|r| *r != "unreadable").collect();
     for name in all_cases() {
@@ -157,7 +157,7 @@ fn every_rule_is_broken_by_a_case_and_has_the_effect_it_says() {
 }
 
 #[test]
-fn what_had_to_be_recovered_asks_for_nothing() {
+fn recovered_skills_request_nothing() {
     let mut recovered = 0;
     for skill in
         all_cases().iter().filter_map(|name| load(name).ok()).filter(|s| s.manifest.recovered)
@@ -174,12 +174,12 @@ fn what_had_to_be_recovered_asks_for_nothing() {
 }
 
 #[test]
-fn findings_are_rendered_as_snippets_that_point_into_the_file() {
+fn diagnostics_render_as_snippets_of_the_file() {
     let mut actual = String::new();
     for case in [
-        "several-at-once",
+        "several-problems",
         "crlf",
-        "byte-order-mark-and-blanks",
+        "byte-order-mark-and-spaces",
         "unquoted-colon-in-a-long-value",
         "tab-indentation",
         "unclosed-quote",
@@ -189,7 +189,7 @@ fn findings_are_rendered_as_snippets_that_point_into_the_file() {
         "nul-in-body",
         "frontmatter-too-long",
         "link-outside",
-        "no-skill-md",
+        "skill-md-missing",
     ] {
         let loaded = load(case);
         let (source, root) = match &loaded {
@@ -219,7 +219,7 @@ fn findings_are_rendered_as_snippets_that_point_into_the_file() {
 }
 
 #[test]
-fn the_documentation_lists_the_rules() {
+fn documentation_lists_all_rules() {
     let mut text = String::from(
         "# Rules for skills\n\n`skillhost check` applies these rules, and exits with 1 if a skill violates one of severity error. The last column\n\
          says what `skillhost run` does with such a skill.\n\n| rule | severity | requires | source | when run |\n|---|---|---|---|---|\n",
@@ -251,7 +251,7 @@ fn the_documentation_lists_the_rules() {
 }
 
 #[test]
-fn the_digest_is_of_names_lengths_and_content_and_of_nothing_else() {
+fn digest_covers_only_names_lengths_and_content() {
     let folder = tempfile::tempdir().unwrap();
     let digest = |files: &[(&str, &str)]| {
         let skill = folder.path().join("skill");
@@ -276,7 +276,7 @@ fn the_digest_is_of_names_lengths_and_content_and_of_nothing_else() {
 }
 
 #[test]
-fn a_symlink_counts_in_the_digest_as_its_target() {
+fn digest_covers_the_target_of_a_symlink() {
     let digest = |target: &str| {
         let folder = tempfile::tempdir().unwrap();
         write(folder.path(), "SKILL.md", GOOD);
@@ -289,7 +289,7 @@ fn a_symlink_counts_in_the_digest_as_its_target() {
 }
 
 #[test]
-fn a_file_that_changed_since_loading_is_not_digested() {
+fn file_changed_after_loading_is_not_digested() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), "SKILL.md", GOOD);
     write(folder.path(), "a", "four");
@@ -300,7 +300,7 @@ fn a_file_that_changed_since_loading_is_not_digested() {
 }
 
 #[test]
-fn only_listed_files_are_read_and_never_a_pipe_or_what_lies_outside() {
+fn only_listed_files_are_read() {
     let folder = tempfile::tempdir().unwrap();
     let skill = folder.path().join("skill");
     write(&skill, "SKILL.md", GOOD);
@@ -322,7 +322,7 @@ fn only_listed_files_are_read_and_never_a_pipe_or_what_lies_outside() {
 }
 
 #[test]
-fn each_cap_is_obeyed_to_the_last_byte_and_no_further() {
+fn size_limits_are_exact() {
     let folder = tempfile::tempdir().unwrap();
     let skill = folder.path().join("skill");
     write(&skill, "SKILL.md", GOOD);
@@ -341,7 +341,7 @@ fn each_cap_is_obeyed_to_the_last_byte_and_no_further() {
 }
 
 #[test]
-fn the_folder_may_be_named_in_any_way() {
+fn any_path_to_the_folder_loads_the_skill() {
     let folder = tempfile::tempdir().unwrap();
     let skill = folder.path().join("thing");
     write(&skill, "SKILL.md", GOOD.replace("NAME", "thing"));

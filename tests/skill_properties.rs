@@ -13,28 +13,28 @@ const VALID: &str = "---\nname: folder\ndescription: >-\n  Does a thing.\n  Use 
 
 proptest! {
     #[test]
-    fn any_bytes_are_parsed(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+    fn parser_accepts_any_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
         holds(&bytes)?;
     }
 
     #[test]
-    fn any_text_between_fences_is_parsed(text in yaml_like(), end in "(\n---\n|\r\n---\r\n|)", bom in "\u{feff}?") {
+    fn parser_accepts_any_text_between_fences(text in yaml_like(), end in "(\n---\n|\r\n---\r\n|)", bom in "\u{feff}?") {
         holds(format!("{bom}---\n{text}{end}body").as_bytes())?;
     }
 
     #[test]
-    fn any_edit_of_a_valid_file_is_parsed(at in 0..VALID.len(), removed in 0..20usize, added in proptest::collection::vec(any::<u8>(), 0..6)) {
+    fn parser_accepts_any_edit_of_a_valid_file(at in 0..VALID.len(), removed in 0..20usize, added in proptest::collection::vec(any::<u8>(), 0..6)) {
         let end = (at + removed).min(VALID.len());
         holds(&[&VALID.as_bytes()[..at], &added, &VALID.as_bytes()[end..]].concat())?;
     }
 
     #[test]
-    fn any_rearrangement_of_a_valid_file_is_parsed(lines in proptest::collection::vec(proptest::sample::select(VALID.lines().collect::<Vec<_>>()), 0..20)) {
+    fn parser_accepts_any_rearrangement_of_a_valid_file(lines in proptest::collection::vec(proptest::sample::select(VALID.lines().collect::<Vec<_>>()), 0..20)) {
         holds(format!("---\n{}\n", lines.join("\n")).as_bytes())?;
     }
 
     #[test]
-    fn what_is_written_well_is_read_back_as_it_was(manifest in manifest()) {
+    fn valid_manifests_round_trip(manifest in manifest()) {
         let parsed = parse(written(&manifest).as_bytes(), &manifest.name, "SKILL.md");
         prop_assert!(parsed.diagnostics.iter().all(|d| d.severity != Severity::Error), "{:?}", parsed.diagnostics);
         let mut read = parsed.manifest.unwrap();
@@ -229,7 +229,7 @@ fn written(manifest: &Manifest) -> String {
 }
 
 #[test]
-fn hostile_files_are_parsed_and_rendered_in_bounded_time() {
+fn hostile_skill_files_are_parsed_in_bounded_time() {
     let repeated = [
         "x",
         "( ",

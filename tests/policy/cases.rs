@@ -92,7 +92,7 @@ fn describe(layer: &Layer) -> String {
 }
 
 #[test]
-fn each_policy_is_judged_as_its_expectation_says() {
+fn policy_cases_match_their_expectations() {
     let mut wrong = Vec::new();
     for case in cases() {
         let (found, expected) = (verdict(&case), case.with_extension("expected"));
@@ -106,7 +106,7 @@ fn each_policy_is_judged_as_its_expectation_says() {
 }
 
 #[test]
-fn the_schema_agrees_with_the_reader_about_keys_and_types() {
+fn schema_and_reader_agree_on_keys_and_types() {
     let validator = jsonschema::validator_for(&schema()).unwrap();
     for case in cases() {
         let text = std::fs::read_to_string(&case).unwrap();
@@ -129,7 +129,7 @@ fn the_schema_agrees_with_the_reader_about_keys_and_types() {
 }
 
 #[test]
-fn the_documented_policy_is_read_and_fits_the_schema() {
+fn documented_policy_loads_and_matches_the_schema() {
     let page =
         std::fs::read_to_string(Path::new(crate::ROOT).join("docs/reference/policy.md")).unwrap();
     let blocks: Vec<&str> =
@@ -145,13 +145,13 @@ fn the_documented_policy_is_read_and_fits_the_schema() {
 }
 
 #[test]
-fn a_policy_larger_than_a_mebibyte_is_not_read() {
+fn policies_over_1_mib_are_rejected() {
     let text = format!("# {}\ndefault: {{}}\n", "x".repeat(1 << 20));
     assert_eq!(load(Path::new("p"), &text, None).unwrap_err().diagnostics[0].rule, "policy-size");
 }
 
 #[test]
-fn an_alias_bomb_is_stopped() {
+fn alias_bombs_are_rejected() {
     let mut text = String::from("a: &a [x, x, x, x, x, x, x, x, x, x]\n");
     for i in 0..8 {
         let (this, last) = (char::from(b'b' + i), char::from(b'a' + i));

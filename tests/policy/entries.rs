@@ -34,7 +34,7 @@ fn refusal(text: &str) -> (String, Option<String>) {
 }
 
 #[test]
-fn the_names_of_the_file_tools_mean_reading_or_writing() {
+fn file_tools_map_to_reading_or_writing() {
     for name in ["Read", "Glob", "Grep", "LS", "NotebookRead"] {
         assert_eq!(
             parse(name, EntryList::AllowedTools),
@@ -68,7 +68,7 @@ fn paths_become_absolute_guest_globs() {
 }
 
 #[test]
-fn globs_match_as_people_expect() {
+fn globs_match_expected_paths() {
     for (entry, path, expected) in [
         ("Read(docs/**)", "/workspace/docs/a/b.md", true),
         ("Read(docs/**)", "/workspace/docs", true),
@@ -96,7 +96,7 @@ fn globs_match_as_people_expect() {
 }
 
 #[test]
-fn paths_that_cannot_be_enforced_are_refused_with_the_reason() {
+fn unenforceable_paths_are_refused_with_a_reason() {
     for (entry, reason) in [
         ("Read(~/notes)", "home folder"),
         ("Read($HOME/notes)", "variables"),
@@ -120,7 +120,7 @@ fn paths_that_cannot_be_enforced_are_refused_with_the_reason() {
 }
 
 #[test]
-fn commands_are_a_prefix_or_an_exact_argv() {
+fn commands_match_a_prefix_or_the_whole_command_line() {
     for (entry, argv, expected) in [
         ("Bash", "anything at all", true),
         ("Bash(*)", "anything at all", true),
@@ -145,7 +145,7 @@ fn commands_are_a_prefix_or_an_exact_argv() {
 }
 
 #[test]
-fn what_the_shell_would_interpret_is_refused() {
+fn shell_syntax_in_commands_is_refused() {
     for text in [
         "a | b",
         "a && b",
@@ -171,7 +171,7 @@ fn what_the_shell_would_interpret_is_refused() {
 }
 
 #[test]
-fn hosts_are_named_exactly_or_below_a_domain() {
+fn hosts_match_exactly_or_as_subdomains() {
     for (entry, url, expected) in [
         ("WebFetch(domain:example.com)", "https://example.com", true),
         ("WebFetch(domain:Example.COM.)", "https://example.com", true),
@@ -197,7 +197,7 @@ fn hosts_are_named_exactly_or_below_a_domain() {
 }
 
 #[test]
-fn a_bare_web_fetch_means_less_when_an_operator_says_it() {
+fn bare_web_fetch_in_a_policy_allows_only_public_https() {
     assert!(reaches("WebFetch", EntryList::AllowedTools, "http://example.com:8080"));
     assert!(!reaches("WebFetch", EntryList::Allow, "http://example.com"));
     assert!(reaches("WebFetch", EntryList::Allow, "https://example.com:8443"));
@@ -205,7 +205,7 @@ fn a_bare_web_fetch_means_less_when_an_operator_says_it() {
 }
 
 #[test]
-fn a_denied_host_is_denied_on_every_port_and_scheme() {
+fn denied_hosts_are_denied_on_every_port_and_scheme() {
     for url in [
         "https://evil.example",
         "http://evil.example",
@@ -222,7 +222,7 @@ fn a_denied_host_is_denied_on_every_port_and_scheme() {
 }
 
 #[test]
-fn only_an_operator_who_names_a_private_address_opens_it() {
+fn only_explicit_entries_allow_private_addresses() {
     for (entry, private) in [
         ("WebFetch", false),
         ("WebFetch(domain:*)", false),
@@ -240,7 +240,7 @@ fn only_an_operator_who_names_a_private_address_opens_it() {
 }
 
 #[test]
-fn hosts_that_cannot_be_matched_exactly_are_refused() {
+fn unenforceable_hosts_are_refused() {
     for argument in [
         "example.com",
         "domain:",
@@ -272,7 +272,7 @@ fn hosts_that_cannot_be_matched_exactly_are_refused() {
 }
 
 #[test]
-fn names_are_case_sensitive_and_near_misses_are_suggested() {
+fn misspelt_tools_are_refused_with_a_suggestion() {
     assert_eq!(refusal("bash").1.as_deref(), Some("Bash"));
     assert_eq!(refusal("read(docs/**)").1.as_deref(), Some("Read(docs/**)"));
     assert_eq!(refusal("WebFetsh(domain:a.b)").1.as_deref(), Some("WebFetch(domain:a.b)"));

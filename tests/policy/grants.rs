@@ -13,7 +13,7 @@ use super::{
 
 /// The design's table, row by row, under the built-in policy with a network rule.
 #[test]
-fn each_kind_of_entry_becomes_its_capability() {
+fn each_kind_of_entry_grants_its_capability() {
     let policy = builtin()
         .with_command_line(Overrides { allow: vec!["WebFetch".into()], ..Overrides::default() })
         .unwrap();
@@ -96,7 +96,7 @@ fn each_kind_of_entry_becomes_its_capability() {
 }
 
 #[test]
-fn the_builtin_policy_grants_files_and_programs_and_no_network_and_no_variables() {
+fn built_in_policy_grants_only_files_and_programs() {
     let c = grant(&skill(None), &builtin()).capabilities;
     assert_eq!(access(&c, "/workspace/x"), PathAccess::Write);
     assert!(may_spawn(&c, "python3 x.py"));
@@ -107,7 +107,7 @@ fn the_builtin_policy_grants_files_and_programs_and_no_network_and_no_variables(
 }
 
 #[test]
-fn a_read_only_workspace_is_not_written_whatever_is_asked() {
+fn read_only_workspace_is_never_writable() {
     let result = granted(&["Write"], &with_workspace(Policy::builtin(), MountMode::Read));
     assert_eq!(access(&result.capabilities, "/workspace/x"), PathAccess::Read);
     assert_eq!(result.decisions[0].verdict, Verdict::Narrowed);
@@ -115,7 +115,7 @@ fn a_read_only_workspace_is_not_written_whatever_is_asked() {
 }
 
 #[test]
-fn a_mount_that_no_entry_writes_is_read_only_and_one_that_none_reaches_is_not_there() {
+fn mounts_without_matching_entries_are_narrowed_or_omitted() {
     let read = granted(&["Read(docs)"], &builtin()).capabilities;
     assert_eq!(read.mounts[0].mode, MountMode::Read);
     assert!(granted(&["Read(/data/**)"], &builtin()).capabilities.mounts.is_empty());
@@ -142,7 +142,7 @@ fn disallowed_tools_deny_what_is_allowed() {
 }
 
 #[test]
-fn a_denial_that_cannot_be_enforced_denies_the_whole_tool() {
+fn unenforceable_denial_denies_the_whole_tool() {
     for (entry, spawn, read) in [
         ("Bash(rm -rf *.log)", false, true),
         ("bash", false, true),
@@ -159,7 +159,7 @@ fn a_denial_that_cannot_be_enforced_denies_the_whole_tool() {
 }
 
 #[test]
-fn a_misspelt_permission_key_is_granted_nothing() {
+fn skill_with_misspelt_permission_key_is_granted_nothing() {
     let policy = policy(
         "default: { allow: [Read, Bash, WebFetch], env: [A=b], mounts: [{ host: x, guest: /data }] }",
     );
@@ -192,7 +192,7 @@ fn a_misspelt_permission_key_is_granted_nothing() {
 }
 
 #[test]
-fn a_recovered_frontmatter_is_granted_nothing_and_each_entry_says_so() {
+fn skill_with_broken_frontmatter_is_granted_nothing() {
     let mut manifest = asks(&["Read", "Bash"]);
     manifest.recovered = true;
     let policy = policy(
@@ -207,7 +207,7 @@ fn a_recovered_frontmatter_is_granted_nothing_and_each_entry_says_so() {
 }
 
 #[test]
-fn deny_beats_allow_from_whichever_layer() {
+fn deny_overrides_allow_in_every_layer() {
     let text = "default: { allow: [Read, Write, Bash, WebFetch] }\nskills: { d*: { deny: [Read(secret/**), Write(log), Bash(rm:*), WebFetch(domain:evil.example)] } }";
     let flags = Overrides {
         allow: vec!["Read(secret/**)".into(), "WebFetch(https://evil.example:8443)".into()],
@@ -227,7 +227,7 @@ fn deny_beats_allow_from_whichever_layer() {
 }
 
 #[test]
-fn a_policy_that_allows_programs_grants_no_files() {
+fn allowing_programs_grants_no_files() {
     for allow in ["\"Bash(jq:*)\"", "Bash"] {
         let alone =
             with_workspace(policy(&format!("default: {{ allow: [{allow}] }}")), MountMode::Write);
@@ -262,7 +262,7 @@ fn a_policy_that_allows_programs_grants_no_files() {
 }
 
 #[test]
-fn a_denial_holds_for_every_name_of_a_program() {
+fn denial_applies_to_every_alias_of_a_program() {
     let c = |deny: &str| {
         let policy = policy(&format!("default: {{ allow: [Bash], deny: [\"{deny}\"] }}"));
         grant(&skill(None), &policy).capabilities
@@ -300,14 +300,14 @@ fn a_denial_holds_for_every_name_of_a_program() {
 }
 
 #[test]
-fn a_section_is_for_the_skills_of_its_name_alone() {
+fn sections_apply_only_to_skills_of_their_name() {
     let policy = policy("skills: { other: { allow: [Bash] }, de*: { allow: [\"Bash(jq:*)\"] } }");
     let c = grant(&skill(None), &policy).capabilities;
     assert!(may_spawn(&c, "jq .") && !may_spawn(&c, "sh"));
 }
 
 #[test]
-fn no_wildcard_opens_a_private_address() {
+fn wildcards_never_allow_private_addresses() {
     let c = granted(
         &["WebFetch"],
         &policy("default: { allow: [WebFetch, \"WebFetch(domain:*.example.com)\"] }"),
@@ -328,14 +328,14 @@ fn no_wildcard_opens_a_private_address() {
 }
 
 #[test]
-fn a_skill_that_asks_for_a_private_address_is_told_that_a_wildcard_does_not_open_it() {
+fn refused_private_address_suggests_an_explicit_entry() {
     let result =
         granted(&["WebFetch(domain:127.0.0.1)"], &policy("default: { allow: [WebFetch] }"));
     assert_eq!(result.decisions[0].verdict, Verdict::Refused, "{:?}", result.decisions);
 }
 
 #[test]
-fn each_refusal_names_the_rule_and_the_line_that_would_allow_it() {
+fn refusals_name_the_rule_and_the_line_that_allows() {
     let entry = "WebFetch(domain:api.example.com)";
     let d = granted(&[entry], &builtin()).decisions.remove(0);
     assert_eq!(
@@ -369,7 +369,7 @@ fn each_refusal_names_the_rule_and_the_line_that_would_allow_it() {
 }
 
 #[test]
-fn a_verdict_says_whether_all_or_a_part_was_granted() {
+fn verdicts_distinguish_full_and_partial_grants() {
     let policy = with_workspace(
         policy(
             "default: { allow: [Read(docs/**), Write(out), \"Bash(git:*)\", \"WebFetch(domain:*.example.com)\"] }",
@@ -404,14 +404,14 @@ fn a_verdict_says_whether_all_or_a_part_was_granted() {
 }
 
 #[test]
-fn a_grant_without_a_mounted_folder_says_so() {
+fn decision_notes_that_no_folder_is_mounted() {
     let d = granted(&["Read(docs/**)"], &Policy::builtin()).decisions.remove(0);
     assert!(d.meaning.contains("no folder is mounted there"), "{d:?}");
     assert_eq!(d.fix.as_deref(), Some("--workspace DIR"));
 }
 
 #[test]
-fn limits_are_raised_by_the_operator_and_lowered_by_anyone() {
+fn only_the_operator_raises_limits() {
     let text = "limits: { timeout: 2m, memory: 1GiB }\nskills: { demo: { limits: { timeout: 90s, files: 7 } }, d*: { limits: { timeout: 80s, files: 9 } } }";
     let mut manifest = asks(&[]);
     manifest.limits = [
@@ -446,7 +446,7 @@ fn limits_are_raised_by_the_operator_and_lowered_by_anyone() {
 }
 
 #[test]
-fn values_of_variables_reach_the_guest_and_nobody_else() {
+fn values_of_variables_are_never_printed() {
     let mut policy = policy("default: { env: [TOKEN=hunter2, HOST_ONE, ABSENT] }");
     policy.resolve_env(|name| (name == "HOST_ONE").then(|| "hunter3".into()));
     let result = grant(&asks(&[]), &policy);
@@ -467,7 +467,7 @@ fn values_of_variables_reach_the_guest_and_nobody_else() {
 }
 
 #[test]
-fn methods_are_all_but_tunnels_and_echoes_until_a_list_narrows_them() {
+fn method_lists_narrow_the_default_methods() {
     let all = granted(&["WebFetch"], &builtin()).capabilities.methods;
     assert_eq!(all, ["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"]);
     let text = "default: { methods: [GET, POST] }\nskills: { demo: { methods: [GET, PUT] } }";
@@ -475,7 +475,7 @@ fn methods_are_all_but_tunnels_and_echoes_until_a_list_narrows_them() {
 }
 
 #[test]
-fn the_command_line_replaces_the_policys_workspace_and_refuses_one_that_others_lie_in() {
+fn workspace_flag_replaces_the_mount_or_reports_an_overlap() {
     let text = "default: { allow: [Read], mounts: [{ host: /a, guest: /workspace }] }";
     let c = grant(&skill(None), &with_workspace(policy(text), MountMode::Read)).capabilities;
     assert_eq!((c.mounts.len(), c.mounts[0].host.to_str()), (1, Some("/host/work")));
@@ -486,7 +486,7 @@ fn the_command_line_replaces_the_policys_workspace_and_refuses_one_that_others_l
 }
 
 #[test]
-fn flags_that_cannot_be_understood_are_errors_all_at_once() {
+fn invalid_flags_are_all_reported() {
     let flags = Overrides {
         allow: vec!["bash".into()],
         deny: vec!["WebFetch(x)".into()],
@@ -499,7 +499,7 @@ fn flags_that_cannot_be_understood_are_errors_all_at_once() {
 }
 
 #[test]
-fn a_hostile_entry_cannot_write_to_the_terminal() {
+fn control_characters_in_entries_are_escaped() {
     let result = granted(
         &["Read(\u{1b}]0;x\u{7})", "\u{202e}Bash", "WebFetch(domain:\u{1b}[1m)"],
         &builtin(),
@@ -509,7 +509,7 @@ fn a_hostile_entry_cannot_write_to_the_terminal() {
 }
 
 #[test]
-fn the_explanation_shows_entries_then_capabilities() {
+fn explanation_shows_entries_then_capabilities() {
     let policy = with_workspace(
         policy("default: { allow: [Read, \"Bash(jq:*)\"], deny: [Read(.env)] }"),
         MountMode::Read,
@@ -531,7 +531,7 @@ fn the_explanation_shows_entries_then_capabilities() {
 }
 
 #[test]
-fn a_deterministic_run_has_fuel_and_flags_hold_over_the_file() {
+fn deterministic_runs_have_fuel_and_flags_override_the_file() {
     let text = "deterministic: true\nseed: 3\nskills: { live: { deterministic: false }, demo: { start-time: 2030-01-01T00:00:00Z } }";
     let flags = |rule| {
         policy(text)

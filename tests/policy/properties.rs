@@ -186,7 +186,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
     #[test]
-    fn a_grant_is_never_wider_than_either_side(asked in some_asked(), allow in some_entries(), deny in some_denials()) {
+    fn grant_is_within_both_sides(asked in some_asked(), allow in some_entries(), deny in some_denials()) {
         let policy = policy_of(&allow, &deny);
         let both = grant(&asks(&asked), &policy).capabilities;
         prop_assert!(within(&both, &grant(&skill(None), &policy).capabilities), "wider than the policy");
@@ -197,7 +197,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_denied_is_not_granted(asked in prop::option::of(some_asked()), allow in some_entries(), deny in some_denials()) {
+    fn denied_permissions_are_not_granted(asked in prop::option::of(some_asked()), allow in some_entries(), deny in some_denials()) {
         let c = grant(&skill(asked.as_deref()), &policy_of(&allow, &deny)).capabilities;
         for entry in &deny {
             match parse(entry, EntryList::Deny) {
@@ -214,7 +214,7 @@ proptest! {
     }
 
     #[test]
-    fn one_more_denial_never_widens(asked in prop::option::of(some_asked()), allow in some_entries(), deny in some_denials(), more in select(denials())) {
+    fn adding_a_denial_never_widens_a_grant(asked in prop::option::of(some_asked()), allow in some_entries(), deny in some_denials(), more in select(denials())) {
         let manifest = skill(asked.as_deref());
         let before = grant(&manifest, &policy_of(&allow, &deny)).capabilities;
         let after = grant(&manifest, &policy_of(&allow, &[deny, vec![more]].concat())).capabilities;
@@ -222,7 +222,7 @@ proptest! {
     }
 
     #[test]
-    fn the_order_of_entries_does_not_matter(asked in some_asked(), allow in some_entries(), deny in some_denials(), by in any::<Index>()) {
+    fn order_of_entries_does_not_matter(asked in some_asked(), allow in some_entries(), deny in some_denials(), by in any::<Index>()) {
         let turn = |list: &[&'static str]| {
             let mut list = list.to_vec();
             if !list.is_empty() { let n = by.index(list.len()); list.rotate_left(n); }
@@ -234,7 +234,7 @@ proptest! {
     }
 
     #[test]
-    fn a_recovered_skill_gets_nothing(asked in prop::option::of(some_asked()), allow in some_entries()) {
+    fn recovered_skill_is_granted_nothing(asked in prop::option::of(some_asked()), allow in some_entries()) {
         let mut manifest = skill(asked.as_deref());
         manifest.recovered = true;
         let c = grant(&manifest, &policy_of(&allow, &[])).capabilities;
@@ -242,7 +242,7 @@ proptest! {
     }
 
     #[test]
-    fn a_verdict_tells_the_truth(entry in select(ENTRIES.to_vec()), allow in some_entries(), deny in some_denials()) {
+    fn verdicts_match_the_capabilities(entry in select(ENTRIES.to_vec()), allow in some_entries(), deny in some_denials()) {
         let policy = policy_of(&allow, &deny);
         let result = grant(&asks(&[entry]), &policy);
         let all = policy_of(&["Read", "Write", "Bash", "WebFetch", "WebFetch(http://localhost:3000)", "WebFetch(domain:127.0.0.1)"], &[]);
@@ -255,14 +255,14 @@ proptest! {
     }
 
     #[test]
-    fn every_entry_has_its_decision(asked in some_asked()) {
+    fn every_entry_has_a_decision(asked in some_asked()) {
         let result = grant(&asks(&asked), &Policy::builtin());
         prop_assert_eq!(result.decisions.iter().map(|d| d.entry.as_str()).collect::<Vec<_>>(), asked);
         prop_assert!(result.decisions.iter().all(|d| !d.rule.is_empty() && !d.meaning.is_empty()));
     }
 
     #[test]
-    fn a_folder_that_leads_to_a_match_may_hold_it(glob in some_glob(), path in some_path()) {
+    fn parents_of_matching_paths_may_contain_them(glob in some_glob(), path in some_path()) {
         if glob.matches(&path) {
             let mut folder = path.as_str();
             while let Some((parent, _)) = folder.rsplit_once('/') {
@@ -274,20 +274,20 @@ proptest! {
     }
 
     #[test]
-    fn covering_and_overlapping_agree_with_matching(a in some_glob(), b in some_glob(), path in some_path()) {
+    fn covers_and_overlaps_agree_with_matches(a in some_glob(), b in some_glob(), path in some_path()) {
         prop_assert!(!(a.covers(&b) && b.matches(&path)) || a.matches(&path), "{} covers {} but not {path}", a.pattern(), b.pattern());
         prop_assert!(!(a.matches(&path) && b.matches(&path)) || (a.overlaps(&b) && b.overlaps(&a)), "{} {} {path}", a.pattern(), b.pattern());
     }
 
     #[test]
-    fn commands_cover_and_overlap_as_they_match(a in some_command(), b in some_command(), argv in prop::collection::vec(select(vec!["a", "b", "x/a", "y/a"]), 1..4)) {
+    fn command_covers_and_overlaps_agree_with_matches(a in some_command(), b in some_command(), argv in prop::collection::vec(select(vec!["a", "b", "x/a", "y/a"]), 1..4)) {
         let argv: Vec<String> = argv.into_iter().map(str::to_owned).collect();
         prop_assert!(!(a.covers(&b) && b.matches(&argv)) || a.matches(&argv), "{a:?} {b:?} {argv:?}");
         prop_assert!(!(a.matches(&argv) && b.matches(&argv)) || (a.overlaps(&b) && b.overlaps(&a)), "{a:?} {b:?} {argv:?}");
     }
 
     #[test]
-    fn hosts_cover_and_overlap_as_they_match(a in some_host(), b in some_host(), url in select(URLS.to_vec())) {
+    fn host_covers_and_overlaps_agree_with_matches(a in some_host(), b in some_host(), url in select(URLS.to_vec())) {
         let to = target(url);
         prop_assert!(!(a.covers(&b) && b.matches(&to)) || a.matches(&to), "{a:?} {b:?} {url}");
         let both = a.matches(&to) && b.matches(&to) && (!is_private(url) || (a.private && b.private));
@@ -295,7 +295,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_makes_the_parsers_panic(text in any::<String>(), argument in "[a-z*{}\\[\\]\\\\/.,!:$~ |'\\n]{0,24}") {
+    fn parsers_accept_any_text(text in any::<String>(), argument in "[a-z*{}\\[\\]\\\\/.,!:$~ |'\\n]{0,24}") {
         crate::fuzz::targets::policy(&text);
         crate::fuzz::targets::policy(&format!("Read({argument})\nWrite({argument})\nBash({argument})\nWebFetch({argument})\nWebFetch(domain:{argument})"));
         crate::fuzz::targets::policy(&format!("default:\n  allow: [{argument:?}]\n  env: [{argument}]\nskills: {{ {argument:?}: {{ mounts: [{{ host: {argument}, guest: {argument} }}] }} }}\n"));
@@ -303,7 +303,7 @@ proptest! {
 }
 
 #[test]
-fn a_scope_without_sides_allows_nothing() {
+fn scope_without_sides_is_empty() {
     assert!(!Scope::<PathGlob>::default().allows(|_| true));
     let flags = Overrides::default();
     assert_eq!(

@@ -72,7 +72,7 @@ impl Place {
 }
 
 #[test]
-fn a_copy_holds_what_was_digested_whatever_changes() {
+fn copy_has_the_digested_content_despite_later_changes() {
     let place = Place::new();
     let (copy, digests) = place.open();
     assert_eq!(digests.skill, place.digest());
@@ -97,7 +97,7 @@ fn a_copy_holds_what_was_digested_whatever_changes() {
 }
 
 #[test]
-fn a_copy_is_private_keeps_times_and_is_made_once() {
+fn copy_is_private_keeps_times_and_is_created_once() {
     let place = Place::new();
     let (first, digests) = place.open();
     let copies = place.copies();
@@ -114,7 +114,7 @@ fn a_copy_is_private_keeps_times_and_is_made_once() {
 }
 
 #[test]
-fn known_digests_are_taken_without_reading_the_files() {
+fn known_digests_are_reused_without_reading_files() {
     let place = Place::new();
     place.open();
     place.forge(&digest(b"a"), "from the cache");
@@ -129,7 +129,7 @@ fn known_digests_are_taken_without_reading_the_files() {
 }
 
 #[test]
-fn a_copy_that_was_lost_or_broken_is_made_again() {
+fn lost_or_damaged_copies_are_recreated() {
     let place = Place::new();
     let digests = place.open().1;
     std::fs::remove_dir_all(&place.copies()[0]).unwrap();
@@ -144,7 +144,7 @@ fn a_copy_that_was_lost_or_broken_is_made_again() {
 }
 
 #[test]
-fn a_copy_in_use_is_not_removed() {
+fn copies_in_use_are_not_removed() {
     let place = Place::new();
     let (copy, _) = place.open();
     let name = format!("{FOLDER}/{}", place.copies()[0].file_name().unwrap().to_str().unwrap());
@@ -156,7 +156,7 @@ fn a_copy_in_use_is_not_removed() {
 }
 
 #[test]
-fn without_a_cache_the_copy_is_of_one_run() {
+fn copy_is_temporary_without_a_cache() {
     let place = Place::new();
     std::fs::write(place.path("cache"), "no folder").unwrap();
     let (copy, digests) = place.open();
@@ -169,7 +169,7 @@ fn without_a_cache_the_copy_is_of_one_run() {
 }
 
 #[test]
-fn nothing_is_known_of_a_skill_that_was_just_written() {
+fn digests_of_recent_files_are_not_stored() {
     let place = Place::new();
     let listed = SkillListing::of(&place.path("x"), &Default::default()).unwrap();
     open_where(&listed, &place.path("cache"), &place.path("scratch"), true).unwrap();
