@@ -1,6 +1,6 @@
-//! Compiled components on disk. What is loaded from here runs as native code, so only the host
-//! writes here: a folder of mode 0700, files put in place by rename, each with a stamp that tells
-//! whether it is still the file that was written.
+//! Compiled components on disk. Code loaded from here runs natively, so only the host writes here:
+//! the folder has mode 0700, files are put in place by rename, and each has a stamp by which
+//! changes to it are noticed.
 
 use std::fs::File;
 use std::hash::{Hash as _, Hasher};
@@ -21,8 +21,7 @@ use skillhost_skill::runtime;
 use skillhost_skill::runtime::cache_quota;
 use skillhost_skill::runtime::stamp::{self, Stamp, TempFileGuard, file_digest};
 
-/// Compiled code of this size, in bytes, has ten thousand functions: an interpreter's, not a
-/// skill's.
+/// Compiled code of this size, in bytes, has about ten thousand functions: an interpreter's size.
 const LARGE: u64 = 16 << 20;
 
 /// The folder of a host's cache, and whether anything was added to it since it was tidied.
@@ -57,23 +56,23 @@ impl CacheFolder {
     }
 }
 
-/// A cache folder, opened.
+/// An open cache folder.
 #[derive(Debug)]
 pub(crate) struct Cache {
     dir: Dir,
 }
 
 impl Cache {
-    /// Opens a cache folder, making it where it is missing.
+    /// Opens a cache folder, creating it if it is missing.
     ///
     /// # Errors
-    /// It cannot be made or opened, or someone else may write to it.
+    /// It cannot be created or opened, or another user may write to it.
     pub(crate) fn open(path: &Path) -> io::Result<Cache> {
         Ok(Cache { dir: stamp::open_cache_folder(path)? })
     }
 
-    /// Loads a component compiled for this engine, and the file that it is in; `None` where there
-    /// is none, or none that is whole (it is removed then).
+    /// Loads a component compiled for this engine, with the file it is in; `None` if there is none.
+    /// A file that was changed or is incomplete is removed.
     pub(crate) fn load(
         &self,
         engine: &Engine,
@@ -82,8 +81,8 @@ impl Cache {
     ) -> Option<(Component, File)> {
         let key = key(engine, mode, component);
         let file = self.dir.open(code_name(&key)).ok()?.into_std();
-        if self.is_whole(&file, &key) {
-            Cache::expect(&file);
+        if self.is_unchanged(&file, &key) {
+            Cache::prepare(&file);
             if let Ok(component) = map(engine, &file) {
                 return Some((component, file));
             }
@@ -92,8 +91,8 @@ impl Cache {
         None
     }
 
-    /// Writes a component's code by `write`, which gets a new empty file, and puts it in place
-    /// whole.
+    /// Calls `write` to write a component's code to a new file, and puts the complete file in
+    /// place.
     pub(crate) async fn store<E: From<io::Error>>(
         &self,
         engine: &Engine,
@@ -116,7 +115,7 @@ impl Cache {
         Ok(())
     }
 
-    /// Charges a component's code to the skill that it is of.
+    /// Charges the size of a component's code to its skill.
     pub(crate) fn charge(&self, engine: &Engine, mode: Mode, component: &runtime::Component) {
         let name = code_name(&key(engine, mode, component));
         let skill = component.skill().and_then(|skill| skill.folder_id().ok());
@@ -125,28 +124,29 @@ impl Cache {
         }
     }
 
-    fn is_whole(&self, file: &File, key: &str) -> bool {
+    fn is_unchanged(&self, file: &File, key: &str) -> bool {
         let Ok(stat) = rustix::fs::fstat(file) else { return false };
         let Some(stamp) = Stamp::read(&self.dir, &stamp_name(key)) else { return false };
         if stamp == Stamp::of(&stat, stamp.digest.clone()) && stamp::has_reliable_ctime(file) {
             return true;
         }
-        // Moved, copied or restored, or on a file system that does not tell: the bytes decide.
-        let whole = file_digest(file).is_ok_and(|digest| digest == stamp.digest);
-        if whole && let Err(error) = self.write_stamp(key, file, stamp.digest) {
-            tracing::debug!(%error, "the cache's stamp was not renewed; the next load computes the digest again");
+        // It was moved, copied or restored, or the file system does not report enough: compare the
+        // digest.
+        let unchanged = file_digest(file).is_ok_and(|digest| digest == stamp.digest);
+        if unchanged && let Err(error) = self.write_stamp(key, file, stamp.digest) {
+            tracing::debug!(%error, "the cache's stamp was not updated; the next load computes the digest again");
         }
-        whole
+        unchanged
     }
 
-    /// Makes ready for what is about to be loaded.
-    fn expect(file: &File) {
+    /// Prepares for loading a file of code.
+    fn prepare(file: &File) {
         let bytes = rustix::fs::fstat(file).map_or(0, |stat| stat.st_size.cast_unsigned());
         if bytes >= LARGE {
             heap::expect_many_values();
         }
         if let Err(error) = make_resident(file, bytes) {
-            tracing::debug!(%error, "compiled code was not read ahead; it is read as it is needed");
+            tracing::debug!(%error, "compiled code was not read ahead; it is read on demand");
         }
     }
 
@@ -165,17 +165,17 @@ impl Cache {
     }
 }
 
-/// Loads code from the very file that was checked: by its descriptor, since its name may have come
-/// to mean another one.
+/// Loads code from the file that was checked, by its descriptor: another file may have taken its
+/// name.
 fn map(engine: &Engine, file: &File) -> wasmtime::Result<Component> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     #[expect(
         unsafe_code,
-        reason = "compiled code is trusted only from this folder, which the host alone writes, and whole"
+        reason = "compiled code is trusted only from this folder, which only the host writes, and only unchanged"
     )]
-    // SAFETY: the file was written by `store` for this very component and engine (both are in its
-    // name), and is unchanged since: `is_whole` has compared its stamp, and the path means the same
-    // file by its descriptor.
+    // SAFETY: `store` wrote the file for this component and engine (its name has both), and it is
+    // unchanged: `is_unchanged` has compared its stamp. The path names the same open file, by its
+    // descriptor.
     unsafe {
         Component::deserialize_file(engine, path)
     }
@@ -189,9 +189,9 @@ fn stamp_name(key: &str) -> String {
     format!("{key}.stamp")
 }
 
-/// The component's content and everything of the engine that decides its code. The mode is told
-/// beside the engine's own hash: an engine without a compiler does not know what the compiler was
-/// asked for, such as one and the same NaN.
+/// Names the compiled code: by the component's content and everything in the engine that affects
+/// the code. The mode is hashed separately: the hash of an engine without a compiler leaves out
+/// compiler settings, such as canonical NaNs.
 fn key(engine: &Engine, mode: Mode, component: &runtime::Component) -> String {
     struct Sha(Sha256);
     impl Hasher for Sha {
@@ -218,7 +218,7 @@ mod tests {
     use crate::engine::config::{Allocation, Guests, codegen, engine};
 
     #[test]
-    fn code_of_one_mode_is_never_taken_for_that_of_another() {
+    fn each_mode_has_its_own_code() {
         let component = runtime::Component::new(*b"the same");
         let of = |mode| {
             key(
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn code_is_mapped_from_the_file_that_was_checked() {
+    fn code_is_mapped_from_the_checked_file() {
         let (engine, _) = engine(Mode::Fast, 1 << 20, &Guests::Any(Allocation::OnDemand)).unwrap();
         let code = Engine::new(&codegen(Mode::Fast, false))
             .unwrap()
@@ -245,12 +245,12 @@ mod tests {
         let file = cache.dir.open("code").unwrap().into_std();
         cache.dir.write("other", "no code").unwrap();
         cache.dir.rename("other", &cache.dir, "code").unwrap();
-        assert!(map(&engine, &file).is_ok(), "by its name it is another file now");
+        assert!(map(&engine, &file).is_ok(), "another file has its name now");
         assert!(map(&engine, &cache.dir.open("code").unwrap().into_std()).is_err());
     }
 
     #[test]
-    fn a_pool_takes_the_code_that_was_compiled_for_mapping_and_a_built_in_program_has_its_own() {
+    fn both_allocations_share_code_and_built_in_programs_do_not() {
         let component = runtime::Component::new(*b"the same");
         let of =
             |guests| key(&engine(Mode::Fast, 1 << 20, &guests).unwrap().0, Mode::Fast, &component);

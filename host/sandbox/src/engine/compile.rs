@@ -1,9 +1,9 @@
-//! Turning a component into machine code, in a process of its own.
+//! Compiles a component to machine code, in a process of its own.
 //!
-//! The compiler reads what a stranger wrote. It runs in a child that is [confined](super::confine)
-//! before it reads the first byte: bounds on processor time and address space, no environment, two
-//! descriptors (the component to read, the file to write), and no system call that reaches anything
-//! else. Whatever it does, the host lives.
+//! The compiler reads untrusted input. It runs in a child process that is
+//! [confined](super::confine) before it reads the first byte: limits on processor time and address
+//! space, no environment, two descriptors (the component to read, the file to write), and no system
+//! call that reaches anything else. The host survives whatever the child does.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -20,16 +20,16 @@ use super::memory;
 use crate::limits::LimitExceeded;
 use skillhost_policy::limits::{Limit, Limits};
 
-/// The first argument by which the `skillhost` binary knows that it is the compiler.
+/// The first argument that makes the `skillhost` binary the compiler.
 const COMPILER_VERB: &str = "__compile";
 
-/// Why there is no compiled component.
+/// Why a component was not compiled.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CompileError {
-    /// The bytes are no component this engine takes; the message is the validator's.
+    /// The engine does not accept the bytes as a component; the message is the validator's.
     #[error("{0}")]
     Invalid(String),
-    /// Compiling took more than it may.
+    /// Compiling exceeded a limit.
     #[error(transparent)]
     Limit(#[from] LimitExceeded),
     /// The child could not be run.
@@ -38,7 +38,8 @@ pub(crate) enum CompileError {
 }
 
 /// Compiles a component by starting `compiler` (the `skillhost` binary), and writes the code to
-/// `to`; behind it, where guests are to have images, what the component's memory begins with.
+/// `to`. If guests get memory images, the initial content of the component's memory follows the
+/// code.
 pub(crate) async fn compile(
     compiler: &Path,
     component: &[u8],
@@ -49,7 +50,7 @@ pub(crate) async fn compile(
 ) -> Result<(), CompileError> {
     #[expect(
         clippy::disallowed_methods,
-        reason = "this binary itself, as the compiler: nothing of a skill runs natively"
+        reason = "starts this binary as the compiler; no code of a skill runs natively"
     )]
     let mut command = tokio::process::Command::from(std::process::Command::new(compiler));
     let mut child = command
@@ -70,49 +71,49 @@ pub(crate) async fn compile(
     let mut stdin = child.stdin.take();
     let feed = async move {
         if let Some(stdin) = &mut stdin {
-            // A child that has already given up closes its end: its exit status says why.
+            // A child that has failed closes its end; its exit status says why.
             let _ = stdin.write_all(component).await;
         }
     };
     let stderr = child.stderr.take();
-    let complaint = async move {
+    let message = async move {
         let mut text = Vec::new();
         if let Some(stderr) = stderr {
-            // Whatever the child says, it is a stranger's component that it says it about. What was
-            // read before an error is the message.
-            let _ = stderr.take(COMPLAINT).read_to_end(&mut text).await;
+            // The child's message may quote untrusted input. On a read error, the part read so far
+            // is the message.
+            let _ = stderr.take(MESSAGE_MAX).read_to_end(&mut text).await;
         }
         text
     };
-    // The child bounds its own processor time; this bounds one that is not scheduled or that waits.
-    let patience = Duration::from_millis(limits.compile_ms.saturating_mul(2).saturating_add(1_000));
-    let Ok(((), complaint, status)) =
-        tokio::time::timeout(patience, async { tokio::join!(feed, complaint, child.wait()) }).await
+    // The child limits its own processor time. This limits a child that waits or is not scheduled.
+    let timeout = Duration::from_millis(limits.compile_ms.saturating_mul(2).saturating_add(1_000));
+    let Ok(((), message, status)) =
+        tokio::time::timeout(timeout, async { tokio::join!(feed, message, child.wait()) }).await
     else {
         return Err(LimitExceeded(Limit::Compile).into());
     };
-    let (status, said) = (status?, String::from_utf8_lossy(&complaint));
+    let (status, said) = (status?, String::from_utf8_lossy(&message));
     match ChildEnd::of(&status) {
         ChildEnd::Compiled => Ok(()),
         ChildEnd::Invalid => Err(CompileError::Invalid(said.trim().to_owned())),
         ChildEnd::OutOfTime => Err(LimitExceeded(Limit::Compile).into()),
         ChildEnd::OutOfMemory => Err(LimitExceeded(Limit::CompileMemory).into()),
-        ChildEnd::Broke => {
+        ChildEnd::Failed => {
             Err(CompileError::Io(io::Error::other(format!("{status}: {}", said.trim()))))
         }
     }
 }
 
-/// The most that is read of a child's complaint.
-const COMPLAINT: u64 = 16 << 10;
+/// The most that is read of a child's error message, in bytes.
+const MESSAGE_MAX: u64 = 16 << 10;
 
 enum ChildEnd {
     Compiled,
     Invalid,
     OutOfTime,
     OutOfMemory,
-    /// It did not get as far as the component, or failed in a way that tells nothing of it.
-    Broke,
+    /// It failed before it read the component, or for a reason unrelated to it.
+    Failed,
 }
 
 /// The child's exit code for a component that does not validate.
@@ -129,7 +130,7 @@ impl ChildEnd {
             (_, Some(Signal::XCPU | Signal::KILL)) => ChildEnd::OutOfTime,
             // An allocation that fails aborts the process.
             (_, Some(Signal::ABORT)) => ChildEnd::OutOfMemory,
-            _ => ChildEnd::Broke,
+            _ => ChildEnd::Failed,
         }
     }
 }
@@ -146,8 +147,8 @@ fn image_name(have_images: bool) -> &'static str {
     if have_images { "image" } else { "whole" }
 }
 
-/// The compiler is the host's binary in another role: no argument parser, no runtime, nothing of
-/// the host. Does not return where this process is one.
+/// Runs the compiler if this process was started as one, and does not return then. The compiler
+/// uses no argument parser, no runtime and nothing else of the host.
 pub fn compile_if_asked() {
     if std::env::args_os().nth(1).is_some_and(|verb| verb == COMPILER_VERB) {
         let args: Vec<String> =
@@ -156,8 +157,8 @@ pub fn compile_if_asked() {
     }
 }
 
-/// The child's side: reads a component from stdin, writes its compiled form to stdout. Returns the
-/// process's exit code.
+/// The child's side: reads a component from stdin and writes its code to stdout. Returns the exit
+/// code of the process.
 fn compiler_main(args: &[String]) -> u8 {
     let parsed = match args {
         [mode, image, millis, memory] => {
@@ -176,16 +177,16 @@ fn compiler_main(args: &[String]) -> u8 {
     match compile_streams(mode, have_images) {
         Ok(()) => 0,
         Err(error) => {
-            // The parent reads this pipe; there is nobody else to tell.
+            // The parent reads this pipe. If that fails, nobody else can be told.
             let _ = writeln!(io::stderr(), "{error:#}");
             EXIT_INVALID
         }
     }
 }
 
-/// A host that is killed cannot end its compiler, so the compiler looks whether it is still there.
-/// `PR_SET_PDEATHSIG` would follow the thread that started this process instead, which a runtime
-/// may retire.
+/// Ends this process when its parent is gone: a killed host cannot end its compiler.
+/// `PR_SET_PDEATHSIG` would watch the thread that started this process instead, and a runtime may
+/// end that thread.
 fn end_with_parent() -> io::Result<()> {
     let parent = rustix::process::getppid();
     let watch = move || {
@@ -202,7 +203,7 @@ fn compile_streams(mode: Mode, have_images: bool) -> wasmtime::Result<()> {
     io::stdin().lock().read_to_end(&mut component)?;
     let split = if have_images { memory::split(&component)? } else { None };
     let engine = Engine::new(&codegen(mode, have_images))?;
-    // `precompile_component` would take text too; the feature that reads it is not built in.
+    // `precompile_component` accepts no text format here: that feature is not built in.
     let code =
         engine.precompile_component(split.as_ref().map_or(&component, |split| &split.component))?;
     let mut out = io::stdout().lock();

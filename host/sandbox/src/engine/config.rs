@@ -1,5 +1,4 @@
-//! The two engines, and what each keeps ready: a linker, an epoch ticker, and the components it has
-//! loaded.
+//! The engines: their modes and settings.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,11 +11,11 @@ use skillhost_policy::capabilities::Capabilities;
 use skillhost_policy::limits::{Limits, STACK};
 use skillhost_skill::runtime::Component;
 
-/// How often a running guest is interrupted to let its host look at deadlines. Long enough that the
-/// check costs nothing, short enough that a person does not notice the difference.
+/// How often a running guest is interrupted so that the host can check deadlines. Long enough for
+/// the check to cost nothing, short enough for a person not to notice.
 pub const EPOCH: Duration = Duration::from_millis(10);
 
-/// Which engine runs a guest.
+/// The engine that runs a guest.
 #[derive(
     Debug,
     Clone,
@@ -30,16 +29,17 @@ pub const EPOCH: Duration = Duration::from_millis(10);
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// Epochs alone: the fastest code that can still be stopped.
+    /// Epochs only: the fastest code that can be interrupted.
     Fast,
-    /// Fuel is counted, with epochs as well.
+    /// Counts fuel, and uses epochs.
     Metered,
-    /// Fuel is counted and decides; epochs may only abort. Every NaN is the same one.
+    /// Counts fuel, which alone interrupts guests; an epoch can only abort the run. NaNs are
+    /// canonical.
     Deterministic,
 }
 
 impl Mode {
-    /// The one that runs a guest with these capabilities.
+    /// Returns the mode for a guest with these capabilities.
     pub fn of(capabilities: &Capabilities) -> Mode {
         match (capabilities.determinism, capabilities.limits.fuel) {
             (Some(_), _) => Mode::Deterministic,
@@ -49,36 +49,36 @@ impl Mode {
     }
 }
 
-/// How stores get their memory, but for built-in programs, which have [memory of their
-/// own](super::memory).
+/// How stores get their memory. Built-in programs have [memory of their own](super::memory)
+/// instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Allocation {
-    /// Mapped when asked for.
+    /// Maps memory when a store needs it.
     #[default]
     OnDemand,
-    /// Reserved once and used again: at most that many stores at once, whatever they run.
+    /// Reserves memory once and reuses it, for at most this many stores at once.
     Pooling(u32),
 }
 
-/// What an engine is for.
+/// The guests of an engine.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Guests {
-    /// Any components.
+    /// Any component.
     Any(Allocation),
     /// A built-in program, by the digest of its component.
     BuiltIn(String),
 }
 
 impl Guests {
-    /// Whether their memory begins with an [image](super::memory) of the host's, and not with one
-    /// of wasmtime's.
+    /// Checks whether their memory starts from an [image](super::memory) of the host's instead of
+    /// one of wasmtime's.
     pub(crate) fn have_images(&self) -> bool {
         matches!(self, Guests::BuiltIn(_))
     }
 }
 
-/// Features that no toolchain of ours needs: each is code of the engine that a hostile component
-/// cannot reach.
+/// Features that are off because no supported toolchain needs them: a hostile component cannot
+/// reach that code of the engine.
 pub(crate) const OFF: [WasmFeatures; 7] = [
     WasmFeatures::THREADS,
     WasmFeatures::SHARED_EVERYTHING_THREADS,
@@ -89,13 +89,12 @@ pub(crate) const OFF: [WasmFeatures; 7] = [
     WasmFeatures::STACK_SWITCHING,
 ];
 
-/// A memory's initial content of up to this size, in bytes, becomes one image, which instances map
-/// and copy as they write: an interpreter's snapshot, 40 MiB of Python, starts at once. What a
-/// component can make of it is bounded as all that is compiled: by `compile-memory`.
+/// Initial memory content of up to this size, in bytes, becomes one image, which instances map and
+/// copy on write: an interpreter's snapshot, such as 40 MiB of Python, starts at once. The limit
+/// `compile-memory` bounds what a component can make of this.
 pub(crate) const IMAGE: u64 = 64 << 20;
 
-/// The settings that decide what code is generated. A compiled component fits engines that share
-/// them.
+/// Returns the settings that affect generated code. Engines that share them can load the same code.
 pub(crate) fn codegen(mode: Mode, have_images: bool) -> Config {
     let mut config = Config::new();
     config.memory_init_cow(!have_images);
@@ -110,18 +109,19 @@ pub(crate) fn codegen(mode: Mode, have_images: bool) -> Config {
     config
 }
 
-/// The stack that a program's engine gives it: what was set, else what it needs, in bytes.
+/// Returns the size of a program's stack, in bytes: the limit if it was set, else what the program
+/// needs.
 pub fn stack(component: &Component, limits: &Limits) -> u64 {
     limits
         .stack
         .unwrap_or_else(|| component.built_in().map_or(STACK, |built_in| built_in.stack.max(STACK)))
 }
 
-/// Makes an engine whose guests get `stack` bytes of stack, and the memory that they have where
-/// that is not wasmtime's.
+/// Makes an engine whose guests get `stack` bytes of stack, and the memory of its guests if it is
+/// not wasmtime's.
 ///
 /// # Errors
-/// The address space or the stack size asked for cannot be had.
+/// The address space or the stack size is not available.
 pub(crate) fn engine(
     mode: Mode,
     stack: u64,
@@ -129,7 +129,7 @@ pub(crate) fn engine(
 ) -> wasmtime::Result<(Engine, Memories)> {
     let mut config = codegen(mode, guests.have_images());
     let memories = Memories::default();
-    // Code comes from the cache alone, which the compiler's own process fills.
+    // Code comes only from the cache, which the compiler process fills.
     config.enable_compiler(false);
     let stack = usize::try_from(stack)?;
     config.max_wasm_stack(stack);
@@ -151,15 +151,14 @@ pub(crate) fn engine(
     Ok((engine, memories))
 }
 
-/// Pages kept resident a slot, so that a guest run again and again does not fault them in each
+/// Bytes kept resident per slot: a guest that runs repeatedly does not fault these pages in each
 /// time.
 const KEEP_RESIDENT: usize = 8 << 20;
 
-/// Memories and tables that each store of a pool has room for, on the average.
+/// Memories and tables per store of a pool, on average.
 const POOL_MEMORIES: u32 = 2;
 const POOL_TABLES: u32 = 4;
-/// Core instances that a component may have. They are counted, and nothing is reserved for them:
-/// each store has all of them.
+/// Core instances per component. They are only counted; nothing is reserved for them.
 const POOL_INSTANCES: u32 = 200;
 
 fn pool(stores: u32) -> PoolingAllocationConfig {
@@ -179,7 +178,7 @@ fn pool(stores: u32) -> PoolingAllocationConfig {
     pool
 }
 
-/// One thread an engine moves its epoch; it ends with the engine.
+/// Starts a thread that increments the engine's epoch. It ends with the engine.
 fn tick(engine: &Engine) {
     let engine = engine.weak();
     let ticker = std::thread::Builder::new().name("epoch".into()).stack_size(64 << 10);

@@ -1,8 +1,8 @@
-//! What a worker process gives up before it reads anything that a stranger wrote.
+//! Confines a worker process before it reads untrusted input.
 //!
 //! A worker is this binary in another role: it reads bytes from stdin, computes, and writes bytes
-//! to stdout. A fault in the code that it runs must not reach further than those streams. Three
-//! layers, none of which relies on another: limits of the process, Landlock, and a seccomp filter.
+//! to stdout. A bug in its code must not affect more than those streams. There are three
+//! independent layers: process limits, Landlock, and a seccomp filter.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -20,18 +20,18 @@ use seccompiler::{BpfProgram, SeccompAction, SeccompCondition, SeccompFilter, Se
 pub(crate) struct Bounds {
     /// Milliseconds of processor time, rounded up to seconds.
     pub(crate) millis: u64,
-    /// Bytes of address space, and of what it writes.
+    /// Bytes of address space, and of output.
     pub(crate) memory: u64,
 }
 
-/// Confines this process for good: no privileges to gain, no files, no network, no other processes,
-/// and bounds on time and memory.
+/// Confines this process permanently: no new privileges, no files, no network, no other processes,
+/// and limits on time and memory.
 ///
-/// Call it first, while the process has one thread: those that start later inherit everything.
+/// Call it first, while the process has one thread: later threads inherit the restrictions.
 ///
 /// # Errors
-/// A limit or the system call filter cannot be set. Then nothing untrusted may be read. A kernel
-/// without Landlock is not an error, because the filter alone refuses the same calls.
+/// A limit or the system call filter cannot be set. The caller must then read nothing untrusted. A
+/// kernel without Landlock is not an error: the filter refuses the same calls.
 pub(crate) fn confine(bounds: Bounds) -> io::Result<()> {
     let status = restrict_access()?;
     if status == RulesetStatus::NotEnforced {
@@ -41,10 +41,10 @@ pub(crate) fn confine(bounds: Bounds) -> io::Result<()> {
     filter_system_calls()
 }
 
-/// Landlock without a single exception: nothing is opened, connected to or signalled. It sets
-/// `no_new_privs` too.
+/// Applies Landlock without exceptions: nothing can be opened, connected to or signalled. Also sets
+/// `no_new_privs`.
 fn restrict_access() -> io::Result<RulesetStatus> {
-    // Kernels that know less enforce what they know.
+    // Older kernels enforce the subset that they support.
     let known = ABI::V6;
     let restricted = Ruleset::default()
         .handle_access(AccessFs::from_all(known))
@@ -66,8 +66,8 @@ fn limit_resources(Bounds { millis, memory }: Bounds) -> rustix::io::Result<()> 
     setrlimit(Resource::Nofile, bound(3))
 }
 
-/// System calls that a worker makes whatever their arguments: its streams, memory, threads and
-/// their signals, time, chance, and its end.
+/// System calls that are allowed with any arguments: for streams, memory, threads and their
+/// signals, time, randomness, and exit.
 const ALLOWED: [libc::c_long; 32] = [
     libc::SYS_read,
     libc::SYS_write,
@@ -103,10 +103,10 @@ const ALLOWED: [libc::c_long; 32] = [
     libc::SYS_set_tid_address,
 ];
 
-/// Installs the filter, and sets `no_new_privs`, without which the kernel takes none.
+/// Installs the filter, and sets `no_new_privs`, which the kernel requires for it.
 ///
-/// A refused call fails with `ENOSYS`, for which the C library has ways around: it starts threads
-/// by `clone`, whose flags a filter can see, where `clone3` is refused.
+/// A refused call fails with `ENOSYS`, for which the C library has fallbacks: if `clone3` is
+/// refused, it starts threads with `clone`, whose flags a filter can check.
 fn filter_system_calls() -> io::Result<()> {
     let flag = |value: libc::c_int| u64::from(value.cast_unsigned());
     let only = |argument, op, value| -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
@@ -115,18 +115,18 @@ fn filter_system_calls() -> io::Result<()> {
     let build = || -> Result<BpfProgram, seccompiler::BackendError> {
         let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
             ALLOWED.into_iter().map(|call| (call, Vec::new())).collect();
-        // Threads, no processes.
+        // Threads, but no processes.
         rules.insert(
             libc::SYS_clone,
             only(0, MaskedEq(flag(libc::CLONE_THREAD)), flag(libc::CLONE_THREAD))?,
         );
-        // No memory becomes code: a worker compiles and does not run what it compiled.
+        // No executable memory: a worker compiles code and does not run it.
         for call in [libc::SYS_mmap, libc::SYS_mprotect] {
             rules.insert(call, only(2, MaskedEq(flag(libc::PROT_EXEC)), 0)?);
         }
-        // To itself alone: that is how it aborts.
+        // Only to itself: that is how `abort` works.
         rules.insert(libc::SYS_tgkill, only(0, Eq, u64::from(std::process::id()))?);
-        // Names of threads.
+        // Thread names.
         rules.insert(libc::SYS_prctl, only(0, Eq, flag(libc::PR_SET_NAME))?);
         let refuse = SeccompAction::Errno(libc::ENOSYS.cast_unsigned());
         SeccompFilter::new(rules, refuse, SeccompAction::Allow, std::env::consts::ARCH.try_into()?)?
@@ -146,8 +146,8 @@ mod tests {
 
     use super::*;
 
-    /// Runs attempts on a thread of their own: filters and Landlock hold for the thread that asks
-    /// for them, and those that it starts.
+    /// Runs attempts on a thread of their own: filters and Landlock apply to the calling thread and
+    /// the threads it starts.
     fn confined<T: Send + 'static>(
         confine: fn() -> io::Result<T>,
         attempts: impl FnOnce(T) + Send + 'static,
@@ -201,16 +201,17 @@ mod tests {
         confined(filter_system_calls, |()| {
             assert_eq!(std::thread::spawn(|| 7).join().unwrap(), 7);
             refused(Command::new("/bin/true").spawn());
-            // In the place of this process: allowed, it would fail because there is no such file.
+            // If it were allowed, it would fail because the file does not exist.
             refused::<()>(Err(Command::new("/nowhere").exec()));
             refused(fork());
         });
     }
 
-    /// A process that ends at once.
-    #[expect(unsafe_code, reason = "the standard library starts programs alone")]
+    /// Starts a process that exits at once.
+    #[expect(unsafe_code, reason = "the standard library can only start programs")]
     fn fork() -> io::Result<()> {
-        // SAFETY: the new process calls nothing but `_exit`, which a fork of several threads may.
+        // SAFETY: the new process only calls `_exit`, which is allowed after a fork of a process
+        // with several threads.
         match unsafe { libc::fork() } {
             -1 => Err(io::Error::last_os_error()),
             // SAFETY: as above.
@@ -220,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_does_not_trace_or_signal_others() {
+    fn a_worker_does_not_trace_or_signal_other_processes() {
         use rustix::process::{Pid, Signal, getppid, kill_process, pidfd_open, test_kill_process};
         let parent = getppid().unwrap_or(Pid::INIT);
         confined(filter_system_calls, move |()| {
@@ -232,15 +233,15 @@ mod tests {
         });
     }
 
-    #[expect(unsafe_code, reason = "no safe wrapper is among the dependencies of this crate")]
+    #[expect(unsafe_code, reason = "no dependency of this crate has a safe wrapper")]
     fn ptrace(pid: rustix::process::Pid) -> io::Result<()> {
         // SAFETY: the request takes no pointers.
         let result = unsafe { libc::ptrace(libc::PTRACE_SEIZE, pid.as_raw_nonzero().get(), 0, 0) };
         if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// Asks whether a thread of another process may be signalled.
-    #[expect(unsafe_code, reason = "no safe wrapper is among the dependencies of this crate")]
+    /// Checks whether a thread of another process can be signalled.
+    #[expect(unsafe_code, reason = "no dependency of this crate has a safe wrapper")]
     fn signal_thread(pid: rustix::process::Pid) -> io::Result<()> {
         let pid = pid.as_raw_nonzero().get();
         // SAFETY: the call takes no pointers, and signal 0 does nothing.
@@ -265,7 +266,7 @@ mod tests {
 
     #[test]
     fn a_worker_gains_no_privileges() {
-        assert!(!status_line("NoNewPrivs:").ends_with('1'), "only threads that asked for it");
+        assert!(!status_line("NoNewPrivs:").ends_with('1'), "only confined threads have it");
         let (ready, wait) = std::sync::mpsc::channel();
         let (done, end) = std::sync::mpsc::channel::<()>();
         let thread = std::thread::spawn(move || {

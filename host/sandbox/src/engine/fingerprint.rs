@@ -1,14 +1,13 @@
-//! What of the engine decides what a guest comes to: the same on every machine where that is the
-//! same.
+//! Identifies the engine: the same fingerprint means the same results on every machine.
 
 use super::config::{Mode, OFF};
 use skillhost_skill::runtime;
 
-/// The engine and its version, which is pinned.
+/// The engine and its pinned version.
 pub const ENGINE: &str = "wasmtime 48.0.8";
 
-/// A digest over the engine's version, its mode, and what of WebAssembly it knows. Not over the
-/// processor and the operating system: code for another one gives the same results, as far as the
+/// Returns a digest of the engine's version, its mode, and the WebAssembly features it supports.
+/// The processor and the operating system are left out: they do not change results, as far as the
 /// mode promises.
 pub fn fingerprint(mode: Mode) -> String {
     runtime::digest(format!("{ENGINE} {mode:?} without {OFF:?}").as_bytes())
@@ -19,7 +18,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_version_is_the_one_that_is_built_in() {
+    fn version_matches_the_lock_file() {
         let lock = include_str!("../../../../Cargo.lock");
         let version = ENGINE
             .split_once(' ')
@@ -28,7 +27,7 @@ mod tests {
     }
 
     #[test]
-    fn each_mode_has_its_own() {
+    fn each_mode_has_its_own_fingerprint() {
         let all = [Mode::Fast, Mode::Metered, Mode::Deterministic].map(fingerprint);
         assert!(all[0] != all[1] && all[1] != all[2] && all[0] != all[2]);
     }

@@ -1,8 +1,9 @@
-//! The program's heap: malloc, and for what a large component is described by, one large page.
+//! The heap of the host's process: malloc, and one large page for the many small values that
+//! describe a large component.
 //!
-//! A start that loads Python makes some ten thousand small values that stay until its end: 190
-//! pages, each of which the kernel hands out by a fault of its own. Where it has a page of 2 MiB to
-//! give, they cost one.
+//! A start that loads Python makes some ten thousand small values that live until the process
+//! exits: 190 pages, each of which costs a page fault. In one page of 2 MiB they cost a single
+//! fault.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr::null_mut;
@@ -11,38 +12,37 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
 
-/// The allocator of a program that is its process's own:
-/// `#[global_allocator] static HEAP: Heap = Heap::new();`.
+/// The allocator of the host's program: `#[global_allocator] static HEAP: Heap = Heap::new();`.
 ///
-/// It is malloc, but for a region of [`LARGE_PAGE`] bytes that is made when a large component is
-/// loaded, and given out from one end to the other, never to be taken back: for values that stay.
-/// What doesn't fit is malloc's.
+/// It is malloc, except for a region of [`LARGE_PAGE`] bytes that is mapped when a large component
+/// is loaded. The region is handed out from start to end and never reclaimed: it is for values that
+/// stay. Values that do not fit come from malloc.
 #[derive(Debug)]
 pub struct Heap {
-    /// Null until there is a region.
+    /// Null until a region is mapped.
     region: AtomicPtr<u8>,
-    /// How much of it is given out. Beyond its end it is full.
-    given: AtomicUsize,
+    /// Bytes of the region that were handed out.
+    used: AtomicUsize,
 }
 
-/// A page of the processor's second kind, on x86-64 and on AArch64 with small pages of 4 KiB.
+/// The size of a large page on x86-64, and on AArch64 with base pages of 4 KiB.
 pub(crate) const LARGE_PAGE: usize = 2 << 20;
 
-/// Larger values are pages of their own anyhow, and would fill the region.
+/// Larger values get pages of their own anyway, and would fill the region.
 const SMALL: usize = 256 << 10;
 
-/// Whether a large component has been loaded: from then on there is a region.
+/// Set when a large component is about to be loaded: from then on there is a region.
 static WANTED: AtomicBool = AtomicBool::new(false);
 
-/// Says that a large component is about to be loaded.
+/// Announces that a large component is about to be loaded.
 pub(crate) fn expect_many_values() {
     WANTED.store(true, Ordering::Relaxed);
 }
 
 impl Heap {
-    /// One that is malloc until it is told otherwise.
+    /// A heap that is malloc until [`expect_many_values`] is called.
     pub const fn new() -> Heap {
-        Heap { region: AtomicPtr::new(null_mut()), given: AtomicUsize::new(0) }
+        Heap { region: AtomicPtr::new(null_mut()), used: AtomicUsize::new(0) }
     }
 
     fn take(&self, layout: Layout) -> Option<*mut u8> {
@@ -50,14 +50,13 @@ impl Heap {
             return None;
         }
         let region = self.region()?;
-        let mut given = self.given.load(Ordering::Relaxed);
+        let mut used = self.used.load(Ordering::Relaxed);
         loop {
-            let start = given.next_multiple_of(layout.align());
+            let start = used.next_multiple_of(layout.align());
             let end = start.checked_add(layout.size()).filter(|end| *end <= LARGE_PAGE)?;
-            match self.given.compare_exchange_weak(given, end, Ordering::Relaxed, Ordering::Relaxed)
-            {
+            match self.used.compare_exchange_weak(used, end, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => return Some(region.wrapping_add(start)),
-                Err(now) => given = now,
+                Err(now) => used = now,
             }
         }
     }
@@ -80,11 +79,10 @@ impl Default for Heap {
     }
 }
 
-/// Maps a region, on a boundary of its own size, which no two of its bytes are ever given out of
-/// twice; null where that fails.
+/// Maps a region, aligned to its size; null if that fails.
 fn map() -> *mut u8 {
-    #[expect(unsafe_code, reason = "memory that is this module's alone")]
-    // SAFETY: a new mapping, which nothing else knows of; the advice is about a part of it.
+    #[expect(unsafe_code, reason = "memory that this module alone uses")]
+    // SAFETY: a new mapping that nothing else uses; the advice is about a part of it.
     unsafe {
         let Ok(room) = mmap_anonymous(
             null_mut(),
@@ -95,20 +93,20 @@ fn map() -> *mut u8 {
             return null_mut();
         };
         let region = room.wrapping_byte_add(room.addr().next_multiple_of(LARGE_PAGE) - room.addr());
-        // A kernel that has none of these pages gives small ones.
+        // A kernel without large pages uses small ones.
         madvise(region, LARGE_PAGE, Advice::LinuxHugepage).ok();
         region.cast()
     }
 }
 
 #[expect(unsafe_code, reason = "an allocator is unsafe by its trait")]
-// SAFETY: what `take` gives out lies in a mapping that is never unmapped, is aligned and as large
-// as asked for, and overlaps nothing that was given out before, since `given` only grows. It is
-// zero, as new mappings are. Everything else is the system's, which is told of nothing that is not
-// its own: `has` tells them apart by their addresses.
+// SAFETY: `take` returns values in a mapping that is never unmapped. They have the requested
+// alignment and size, and overlap no earlier value, since `used` only grows. They are zero, as new
+// mappings are. All other values come from the system allocator, which is called for its own values
+// only: `has` tells them apart by address.
 unsafe impl GlobalAlloc for Heap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller upholds the same contract.
         self.take(layout).unwrap_or_else(|| unsafe { System.alloc(layout) })
     }
 
@@ -119,18 +117,18 @@ unsafe impl GlobalAlloc for Heap {
 
     unsafe fn dealloc(&self, value: *mut u8, layout: Layout) {
         if !self.has(value) {
-            // SAFETY: as above; it is the system's.
+            // SAFETY: as above; the value came from the system allocator.
             unsafe { System.dealloc(value, layout) }
         }
     }
 
     unsafe fn realloc(&self, value: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         if !self.has(value) {
-            // SAFETY: as above; it is the system's.
+            // SAFETY: as above; the value came from the system allocator.
             return unsafe { System.realloc(value, layout, size) };
         }
-        // SAFETY: the alignment is valid, and the caller promises that the size does not overflow;
-        // both values have as many bytes as are copied.
+        // SAFETY: the alignment is valid, and the caller guarantees that the size does not
+        // overflow; both values have at least as many bytes as are copied.
         unsafe {
             let new = self.alloc(Layout::from_size_align_unchecked(size, layout.align()));
             if !new.is_null() {
@@ -145,11 +143,11 @@ unsafe impl GlobalAlloc for Heap {
 mod tests {
     use super::*;
 
-    /// As an allocator's caller does, with what it may rely on.
-    #[expect(unsafe_code, reason = "the caller's side of an allocator")]
-    fn takes_and_gives_back(heap: &Heap, layout: Layout) -> *mut u8 {
-        // SAFETY: the layout is not empty, only bytes within it are touched, and the value is given
-        // back with the layout that it has by then.
+    /// Allocates, grows and frees a value, and checks what a caller may rely on.
+    #[expect(unsafe_code, reason = "calls an allocator")]
+    fn allocates_and_frees(heap: &Heap, layout: Layout) -> *mut u8 {
+        // SAFETY: the layout is not empty, only bytes within it are touched, and the value is freed
+        // with its current layout.
         unsafe {
             let value = heap.alloc_zeroed(layout);
             assert!(!value.is_null() && value.addr().is_multiple_of(layout.align()));
@@ -169,26 +167,26 @@ mod tests {
     }
 
     #[test]
-    fn values_are_whole_before_a_region_in_it_beyond_its_end_and_beside_it() {
+    fn values_do_not_overlap_in_the_region_or_outside_it() {
         let heap = Heap::new();
         let layout = |size, align| Layout::from_size_align(size, align).unwrap();
-        let before = takes_and_gives_back(&heap, layout(40, 8));
+        let before = allocates_and_frees(&heap, layout(40, 8));
         assert!(!heap.has(before));
         expect_many_values();
         let mut within = Vec::new();
         for round in 0..100_000 {
             let layout = layout(1 + round % 97, 1 << (round % 8));
-            let value = takes_and_gives_back(&heap, layout);
+            let value = allocates_and_frees(&heap, layout);
             if heap.has(value) {
                 within.push((value.addr(), value.addr() + layout.size()));
             }
         }
         assert!(within.len() > 5_000, "the region was used");
-        assert!(within.is_sorted_by(|a, b| a.1 <= b.0), "nothing was given out twice");
-        assert!(!heap.has(takes_and_gives_back(&heap, layout(40, 8))), "it is full by then");
+        assert!(within.is_sorted_by(|a, b| a.1 <= b.0), "no two values overlap");
+        assert!(!heap.has(allocates_and_frees(&heap, layout(40, 8))), "the region is full");
         assert!(
-            !heap.has(takes_and_gives_back(&heap, layout(SMALL + 1, 16))),
-            "what is large is malloc's"
+            !heap.has(allocates_and_frees(&heap, layout(SMALL + 1, 16))),
+            "large values come from malloc"
         );
     }
 }

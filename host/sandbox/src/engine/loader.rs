@@ -95,7 +95,7 @@ impl Loader {
         let load = || {
             let (loaded, file) = cache.load(engine, mode, component)?;
             if have_images {
-                Image::of(file).into_iter().for_each(|image| memories.begin_with(image));
+                Image::of(file).into_iter().for_each(|image| memories.set_image(image));
             }
             Some(loaded)
         };

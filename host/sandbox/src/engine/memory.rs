@@ -1,9 +1,9 @@
-//! The linear memory of built-in programs: an image of its first content, which instances map and
-//! copy as they write, and which the next instance gets back as it was.
+//! The linear memory of built-in programs. Instances map an image of its initial content and copy
+//! on write; afterwards the memory is restored for the next instance.
 //!
-//! What a program has written is copied back page by page, and the pages stay: mapping them anew
-//! costs a fault each. wasmtime's own pool does that for the first 32 runs of written pages and
-//! gives up the rest (`MAX_REGIONS` in its `pagemap.rs`); an interpreter writes some sixty.
+//! Pages that a program has written are restored by copying, and stay mapped: mapping them again
+//! costs a fault each. wasmtime's own pool does this for the first 32 ranges of written pages and
+//! drops the rest (`MAX_REGIONS` in its `pagemap.rs`); an interpreter writes about sixty.
 
 mod cleaner;
 mod image;
@@ -17,11 +17,11 @@ use wasmtime::{LinearMemory, MemoryCreator, MemoryType};
 pub(crate) use image::{Image, split, write_image};
 use mapping::Mapping;
 
-/// Memories that are kept for the next programs.
+/// Memories that are kept for later programs.
 const KEPT: usize = 8;
 
-/// A memory that grew by more than this, in bytes, is given back: it would hold what one program
-/// needed.
+/// A memory that grew by more than this, in bytes, is unmapped: only the program that used it
+/// needed that much.
 const KEPT_GROWTH: usize = 8 << 20;
 
 /// The memories of one component in one engine. Cheap to clone.
@@ -30,35 +30,35 @@ pub(crate) struct Memories(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
-    /// The component's, from when it is loaded.
+    /// Set when the component is loaded.
     image: OnceLock<Image>,
-    kept: Mutex<Kept>,
+    unused: Mutex<Unused>,
 }
 
-/// Memories that programs have left.
+/// Memories that no program uses.
 #[derive(Default)]
-struct Kept {
-    /// As they left them.
-    left: Vec<Mapping>,
-    /// As the next find them.
+struct Unused {
+    /// As programs left them.
+    used: Vec<Mapping>,
+    /// Restored for the next program.
     clean: Vec<Mapping>,
-    /// How often one was asked for. Where a second program follows the first more will, and what is
-    /// left is cleaned before they come.
-    asked: u64,
+    /// How often a memory was asked for. From the second time on more programs are expected, and
+    /// memories are restored before they start.
+    requests: u64,
 }
 
 impl Memories {
-    /// Says with what content the component's memory begins. The first image stays.
-    pub(crate) fn begin_with(&self, image: Image) {
-        // Whoever loads the component a second time at once has loaded the same.
+    /// Sets the initial content of the component's memory. The first call counts.
+    pub(crate) fn set_image(&self, image: Image) {
+        // A concurrent load of the same component has the same image.
         drop(self.0.image.set(image));
     }
 }
 
 #[expect(unsafe_code, reason = "memory for guests is unsafe by its trait")]
-// SAFETY: `Mapping` reserves what is asked for and the guard behind it, makes accessible no more
-// than the memory's size, and is lent to one instance at a time. It begins with the image instead
-// of zeros only where the component's data segments, of which the image was made, were taken out.
+// SAFETY: `Mapping` reserves the requested size and a guard behind it, makes no more accessible
+// than the memory's size, and is used by one instance at a time. It starts with the image instead
+// of zeros only if the component's data segments, from which the image was made, were removed.
 unsafe impl MemoryCreator for Memories {
     fn new_memory(
         &self,
@@ -74,69 +74,70 @@ unsafe impl MemoryCreator for Memories {
             .map_or_else(|| Mapping::new(image, minimum, reserved.unwrap_or(minimum), guard), Ok);
         let mapping = mapping.map_err(|error| format!("no memory for a program: {error}"))?;
         let home = image.map(|_| self.0.clone());
-        Ok(Box::new(Lent { mapping: Some(mapping), home }))
+        Ok(Box::new(MemoryInUse { mapping: Some(mapping), home }))
     }
 }
 
 impl Shared {
-    /// A memory that begins with the image, if one is left. One that cannot be cleaned is given up.
+    /// Returns an unused memory in its initial state, if there is one. A memory that cannot be
+    /// restored is unmapped.
     fn take(&self, image: &Image) -> Option<Mapping> {
-        let mut kept = self.kept();
-        kept.asked += 1;
-        if let Some(clean) = kept.clean.pop() {
+        let mut unused = self.unused();
+        unused.requests += 1;
+        if let Some(clean) = unused.clean.pop() {
             return Some(clean);
         }
-        let mut left = kept.left.pop()?;
-        drop(kept);
-        left.reset(image).ok().map(|()| left)
+        let mut used = unused.used.pop()?;
+        drop(unused);
+        used.reset(image).ok().map(|()| used)
     }
 
-    /// Keeps what a program has left, if there is room.
+    /// Keeps the memory of a program that has ended, if there is room.
     fn keep(self: &Arc<Self>, mapping: Mapping) {
         let grown = self.image.get().map_or(0, |image| mapping.size() - image.memory);
-        let mut kept = self.kept();
-        if grown > KEPT_GROWTH || kept.left.len() + kept.clean.len() >= KEPT {
+        let mut unused = self.unused();
+        if grown > KEPT_GROWTH || unused.used.len() + unused.clean.len() >= KEPT {
             return;
         }
-        kept.left.push(mapping);
-        if kept.asked > 1 {
-            drop(kept);
+        unused.used.push(mapping);
+        if unused.requests > 1 {
+            drop(unused);
             cleaner::tell(self);
         }
     }
 
-    /// Cleans what is left.
+    /// Restores all unused memories.
     fn clean(&self) {
         let Some(image) = self.image.get() else { return };
-        while let Some(mut left) = { self.kept().left.pop() } {
-            if left.reset(image).is_ok() {
-                self.kept().clean.push(left);
+        while let Some(mut used) = { self.unused().used.pop() } {
+            if used.reset(image).is_ok() {
+                self.unused().clean.push(used);
             }
         }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn unused(&self) -> MutexGuard<'_, Unused> {
+        self.unused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A memory while an instance has it.
-struct Lent {
-    /// Always there; taken when this is dropped.
+/// A memory that an instance uses.
+struct MemoryInUse {
+    /// `None` only while this is dropped.
     mapping: Option<Mapping>,
-    /// Where it goes then; unmapped where there is none.
+    /// Takes it back then; if there is none, it is unmapped.
     home: Option<Arc<Shared>>,
 }
 
-impl Lent {
+impl MemoryInUse {
     fn mapping(&self) -> &Mapping {
-        self.mapping.as_ref().expect("it is taken at the end alone")
+        self.mapping.as_ref().expect("it is taken only on drop")
     }
 }
 
 #[expect(unsafe_code, reason = "memory for guests is unsafe by its trait")]
 // SAFETY: as for `Memories`.
-unsafe impl LinearMemory for Lent {
+unsafe impl LinearMemory for MemoryInUse {
     fn byte_size(&self) -> usize {
         self.mapping().size()
     }
@@ -146,7 +147,7 @@ unsafe impl LinearMemory for Lent {
     }
 
     fn grow_to(&mut self, size: usize) -> wasmtime::Result<()> {
-        let mapping = self.mapping.as_mut().expect("it is taken at the end alone");
+        let mapping = self.mapping.as_mut().expect("it is taken only on drop");
         Ok(mapping.grow_to(size)?)
     }
 
@@ -155,7 +156,7 @@ unsafe impl LinearMemory for Lent {
     }
 }
 
-impl Drop for Lent {
+impl Drop for MemoryInUse {
     fn drop(&mut self) {
         if let (Some(home), Some(mapping)) = (&self.home, self.mapping.take()) {
             home.keep(mapping);

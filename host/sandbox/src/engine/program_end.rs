@@ -24,12 +24,12 @@ pub(crate) enum RunEnd {
     Limit(Limit),
     /// It was interrupted from outside.
     Interrupted,
-    /// A deterministic run was ended by what is not the same on every machine.
+    /// A deterministic run ended for a reason that depends on the machine.
     Aborted,
 }
 
 impl ProgramEnd {
-    /// What an error of the engine means for the invocation.
+    /// Returns the end that an error of the engine means, and notes its limit.
     pub(crate) fn of_error(error: &wasmtime::Error, meter: &Meter) -> ProgramEnd {
         if let Some(exit) = error.downcast_ref::<I32Exit>() {
             // The low byte, as a parent process sees it.
@@ -48,11 +48,12 @@ impl ProgramEnd {
         };
         if let Some(limit) = limit {
             match limit {
-                // There is none left for any other program either.
+                // No other program has any left either.
                 Limit::Fuel => drop(meter.stop(limit)),
-                // How much of it a function takes is the machine's code's own.
+                // How much stack a function needs depends on the machine.
                 Limit::Stack if meter.is_deterministic() => meter.abort(
-                    "the guest's stack is full, and frames are not of one size everywhere".into(),
+                    "the guest's stack is full, and the size of frames depends on the machine"
+                        .into(),
                 ),
                 _ => meter.hit(limit),
             }
@@ -62,10 +63,10 @@ impl ProgramEnd {
     }
 }
 
-/// The most of a trap's message that is kept, in bytes: it holds names that the guest chose.
+/// The most that is kept of a trap's message, in bytes: it contains names that the guest chose.
 const TRAP_MESSAGE: usize = 4 << 10;
 
-/// The cause first, then where it happened.
+/// Returns an error's message: the cause first, then where it happened.
 fn trap_message(error: &wasmtime::Error) -> String {
     let mut messages: Vec<String> = error.chain().map(ToString::to_string).collect();
     messages.reverse();
@@ -74,8 +75,8 @@ fn trap_message(error: &wasmtime::Error) -> String {
     message
 }
 
-/// Limits for which the engine has no error type, known by the words of its error. A test provokes
-/// each, so that new words are noticed.
+/// Returns the limit of an error for which the engine has no type, by its text. A test provokes
+/// each of these errors, and fails if the text changes.
 fn untyped_limit(message: &str) -> Option<Limit> {
     [
         ("fuel allocated for hostcalls has been exhausted", Limit::HostCall),
@@ -93,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_trap_names_its_cause_first_and_stays_short() {
+    fn trap_message_is_short_and_starts_with_the_cause() {
         let error = wasmtime::Error::msg("cause").context("where it happened");
         assert_eq!(trap_message(&error), "cause\nwhere it happened");
         let long = wasmtime::Error::msg("cause").context("é".repeat(100_000));

@@ -1,4 +1,4 @@
-//! Statuses of what does not start.
+//! Statuses of programs that do not start.
 
 use skillhost_policy::outcome::{Denial, Status};
 
@@ -10,7 +10,7 @@ pub(crate) fn failed(what: &str, error: impl std::fmt::Display) -> Status {
     Status::Failed { message: format!("{what}: {error:#}"), fix: None }
 }
 
-/// A status that kept a program from starting, in one sentence.
+/// Explains in one sentence why a program did not start.
 pub fn say(status: &Status) -> String {
     match status {
         Status::Invalid { message, .. } | Status::Failed { message, .. } => message.clone(),

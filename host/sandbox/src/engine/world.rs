@@ -7,21 +7,21 @@ use super::status::{invalid, say};
 use skillhost_policy::capabilities::Capabilities;
 use skillhost_policy::outcome::Status;
 
-/// What a component says of itself.
+/// The imports and exports of a component.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct World {
-    /// The names it imports, in the component's order.
+    /// The names of its imports, in the component's order.
     pub imports: Vec<String>,
-    /// The names it exports.
+    /// The names of its exports.
     pub exports: Vec<String>,
     /// The world as WIT.
     pub wit: String,
 }
 
-/// Reads a component's world. The bytes may be anyone's: they are parsed, never run.
+/// Reads the world of an untrusted component, without running it.
 ///
 /// # Errors
-/// A sentence: they are no component.
+/// The bytes are not a component.
 pub fn read(bytes: &[u8]) -> Result<World, String> {
     if let Err(status) = check_kind(bytes) {
         return Err(say(&status));
@@ -44,10 +44,10 @@ pub fn read(bytes: &[u8]) -> Result<World, String> {
     })
 }
 
-/// Tells a component from what people mistake for one.
+/// Checks whether bytes are a component, and not a file that is mistaken for one.
 ///
 /// # Errors
-/// `Status::Invalid`, with what would make it one.
+/// `Status::Invalid`, with the fix.
 pub fn check_kind(bytes: &[u8]) -> Result<(), Status> {
     // Preamble: magic, then version 0x0d and layer 1 for a component, version 1 and layer 0 for a
     // core module (component-model/design/mvp/Binary.md).
@@ -57,22 +57,22 @@ pub fn check_kind(bytes: &[u8]) -> Result<(), Status> {
             message: "this is a core module, not a component".into(),
             fix: Some(
                 "build it with `skillhost build`, or with `linker = \"wasm-component-ld\"` for the target in .cargo/config.toml, \
-                 or wrap it by `wasm-tools component new MODULE.wasm -o COMPONENT.wasm`"
+                 or wrap it with `wasm-tools component new MODULE.wasm -o COMPONENT.wasm`"
                     .into(),
             ),
         }),
-        [0, b'a', b's', b'm', ..] => Err(invalid("this WebAssembly file is of a version that is not known here".into())),
-        _ => Err(invalid("this is no WebAssembly file".into())),
+        [0, b'a', b's', b'm', ..] => Err(invalid("this WebAssembly file has an unknown version".into())),
+        _ => Err(invalid("this is not a WebAssembly file".into())),
     }
 }
 
 impl World {
-    /// Whether it has typed tools.
+    /// Checks whether it has typed tools.
     pub fn offers_tools(&self) -> bool {
         self.exports.iter().any(|name| name.starts_with("skillhost:skill/tools@"))
     }
 
-    /// What the component imports the means for, and its capabilities do not hold: one sentence
+    /// Lists the imports that are useless without a capability that was not granted: one sentence
     /// each.
     pub fn unasked(&self, capabilities: &Capabilities) -> Vec<String> {
         let imports = |prefix: &str| self.imports.iter().any(|name| name.starts_with(prefix));
@@ -90,7 +90,7 @@ impl World {
             && capabilities.read.is_empty()
             && capabilities.write.is_empty()
         {
-            unasked.push("it imports wasi:filesystem, and no `Read` or `Write` entry asks for files: it sees /skill and /tmp alone".into());
+            unasked.push("it imports wasi:filesystem, and no `Read` or `Write` entry asks for files: it sees only /skill and /tmp".into());
         }
         if imports("wasi:sockets/") {
             unasked.push("it imports wasi:sockets, which are never granted".into());

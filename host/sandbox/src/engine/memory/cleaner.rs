@@ -1,4 +1,4 @@
-//! A thread that cleans memories while other programs run. It is there from when a process runs a
+//! A thread that restores memories while other programs run. It starts when the process runs a
 //! program a second time.
 
 use std::sync::mpsc::{Sender, channel};
@@ -6,8 +6,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use super::Shared;
 
-/// Says that there is something to clean. Where there is no thread, whoever takes a memory cleans
-/// it.
+/// Asks the thread to restore memories. Without a thread, a memory is restored when it is taken.
 pub(super) fn tell(memories: &Arc<Shared>) {
     static CLEANER: OnceLock<Option<Sender<Weak<Shared>>>> = OnceLock::new();
     if let Some(cleaner) = CLEANER.get_or_init(start) {

@@ -1,27 +1,26 @@
-//! The first content of a component's memory, which lies behind its compiled code in one file.
+//! The initial content of a component's memory, which follows its compiled code in one file.
 //!
-//! wasmtime makes such an image of its own, which only its own memories can begin with. So the
-//! compiler's process takes the data segments out of the component before it compiles it
-//! ([`split()`]), and writes what they say behind the code ([`write_image`]).
+//! wasmtime makes such an image itself, but only its own memories can use it. So the compiler
+//! process takes the data segments out of the component before compiling it ([`split()`]), and
+//! writes their content behind the code ([`write_image`]).
 
 use std::fs::File;
 use std::io::{self, Read as _, Write};
 use std::os::unix::fs::FileExt as _;
 use std::sync::OnceLock;
 
-use crate::engine::address_space::Mapped;
+use crate::engine::address_space::FileBytes;
 use crate::engine::heap::LARGE_PAGE;
 
 mod split;
 
 pub(crate) use split::{Split, split};
 
-/// Where an image begins in its file: on a boundary of a large page, so that it can be mapped in
-/// large pieces.
+/// An image is aligned to this in its file: a large page, so that it can be mapped in large pages.
 const BOUNDARY: u64 = LARGE_PAGE as u64;
 
-/// What a file with an image ends with, before three numbers of 64 bits: where it begins, its
-/// length, that of the memory.
+/// The trailer of a file with an image: this, and three 64-bit numbers: the image's offset, its
+/// length, and the size of the memory.
 const MAGIC: [u8; 8] = *b"\0skimage";
 const TRAILER: usize = 32;
 
@@ -31,12 +30,12 @@ pub(crate) struct Image {
     file: File,
     at: u64,
     len: usize,
-    /// Bytes of the memory that begins with it, which is no smaller.
+    /// Size of the memory that starts with it, in bytes; no less than `len`.
     pub(super) memory: usize,
-    bytes: OnceLock<Mapped>,
+    bytes: OnceLock<FileBytes>,
 }
 
-/// Writes the image of a component behind so many bytes of code.
+/// Writes the image of a component behind its code, which has `code` bytes.
 ///
 /// # Errors
 /// It cannot be written.
@@ -51,7 +50,7 @@ pub(crate) fn write_image(mut to: impl Write, code: usize, split: &Split) -> io:
 }
 
 impl Image {
-    /// Finds the image in a file of compiled code; `None` where there is none.
+    /// Finds the image in a file of compiled code; `None` if there is none.
     pub(crate) fn of(file: File) -> Option<Image> {
         let size = file.metadata().ok()?.len();
         let mut trailer = [0; TRAILER];
@@ -69,7 +68,7 @@ impl Image {
         Some(Image { file, at, len: len?, memory: memory?, bytes: OnceLock::new() })
     }
 
-    /// What to map, and from where.
+    /// The file, and the offset of the image in it.
     pub(super) fn file(&self) -> (&File, u64) {
         (&self.file, self.at)
     }
@@ -79,19 +78,15 @@ impl Image {
         self.len
     }
 
-    /// What is in it.
+    /// Its content.
     ///
     /// # Errors
     /// It cannot be mapped.
     pub(super) fn bytes(&self) -> io::Result<&[u8]> {
         if self.bytes.get().is_none() {
-            // Whoever else mapped it meanwhile has mapped the same.
-            drop(self.bytes.set(Mapped::read(&self.file, self.at, self.len)?));
+            // A concurrent call has mapped the same bytes.
+            drop(self.bytes.set(FileBytes::map(&self.file, self.at, self.len)?));
         }
-        let mapped = self.bytes.get().expect("it was just set");
-        #[expect(unsafe_code, reason = "maps a file that the host alone writes")]
-        // SAFETY: so many bytes are mapped for as long as this value is there; a file in the cache
-        // is replaced and not changed.
-        Ok(unsafe { std::slice::from_raw_parts(mapped.start(), mapped.len()) })
+        Ok(self.bytes.get().expect("it was just set").bytes())
     }
 }

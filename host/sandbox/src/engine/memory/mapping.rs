@@ -1,33 +1,30 @@
-//! Address space that one linear memory has for as long as it is there.
+//! The address space of one linear memory.
 
 use std::io;
-use std::ptr;
-
-use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap};
 
 use super::image::Image;
 use super::pagemap;
-use crate::engine::address_space::Mapped;
+use crate::engine::address_space::AddressRange;
 use crate::engine::heap::LARGE_PAGE;
 
-/// Written pages that are copied back, in bytes; those behind are given up, and fault again.
+/// Bytes of written pages that are restored by copying; later ones are dropped, and fault again.
 const KEPT_WRITTEN: usize = 4 << 20;
 
-/// A linear memory's addresses: guard, memory, what it may grow to, guard.
+/// The addresses of a linear memory: guard, memory, room to grow, guard.
 #[derive(Debug)]
 pub(super) struct Mapping {
-    reserved: Mapped,
-    /// Where in it the memory begins: on a boundary on which a file that the kernel holds in large
-    /// pieces can be mapped in large ones.
+    range: AddressRange,
+    /// The offset of the memory: aligned so that a file which the kernel caches in large pages can
+    /// be mapped in large pages.
     front: usize,
-    /// Bytes that the guest may touch, whole pages.
+    /// Bytes that are accessible to the guest; whole pages.
     size: usize,
-    /// Bytes that it may grow to.
+    /// Bytes that the memory can grow to.
     capacity: usize,
 }
 
 impl Mapping {
-    /// Reserves, and makes `size` bytes accessible, which begin with the image.
+    /// Reserves the addresses, and makes `size` bytes accessible, which start with the image.
     pub(super) fn new(
         image: Option<&Image>,
         size: usize,
@@ -36,32 +33,20 @@ impl Mapping {
     ) -> io::Result<Mapping> {
         let capacity = size.max(reserved);
         let all = capacity.checked_add(2 * guard + LARGE_PAGE).ok_or(io::ErrorKind::OutOfMemory)?;
-        let reserved = Mapped::reserve(all)?;
-        let front = (reserved.start().addr() + guard).next_multiple_of(LARGE_PAGE)
-            - reserved.start().addr();
-        let mut made = Mapping { reserved, front, size: 0, capacity };
+        let mut range = AddressRange::reserve(all)?;
+        let start = range.start().addr();
+        let front = (start + guard).next_multiple_of(LARGE_PAGE) - start;
         if let Some(image) = image {
-            let ((file, at), flags) = (image.file(), MapFlags::PRIVATE | MapFlags::FIXED);
-            #[expect(unsafe_code, reason = "maps within what this value has reserved")]
-            // SAFETY: the image is no larger than the memory, which lies within the reservation.
-            unsafe {
-                mmap(
-                    made.base().cast(),
-                    image.len(),
-                    ProtFlags::READ | ProtFlags::WRITE,
-                    flags,
-                    file,
-                    at,
-                )?
-            };
-            made.size = image.len();
+            let (file, from) = image.file();
+            range.map_file(front, file, from, image.len())?;
         }
-        made.grow_to(size)?;
-        Ok(made)
+        let mut mapping = Mapping { range, front, size: 0, capacity };
+        mapping.set_size(size)?;
+        Ok(mapping)
     }
 
     pub(super) fn base(&self) -> *mut u8 {
-        self.reserved.start().wrapping_add(self.front)
+        self.range.start().wrapping_add(self.front)
     }
 
     pub(super) fn size(&self) -> usize {
@@ -72,70 +57,44 @@ impl Mapping {
         self.capacity
     }
 
-    /// Makes more of it accessible.
+    /// Makes `size` bytes accessible, if fewer are.
     pub(super) fn grow_to(&mut self, size: usize) -> io::Result<()> {
         if size > self.capacity {
             return Err(io::ErrorKind::OutOfMemory.into());
         }
-        if size > self.size {
-            let more = size - self.size;
-            self.reserved.protect(
-                self.front + self.size,
-                more,
-                MprotectFlags::READ | MprotectFlags::WRITE,
-            )?;
-            self.size = size;
-        }
+        self.set_size(size.max(self.size))
+    }
+
+    fn set_size(&mut self, size: usize) -> io::Result<()> {
+        self.range.set_accessible(self.front..self.front + size)?;
+        self.size = size;
         Ok(())
     }
 
-    /// Gives it the content and the size that it began with. After an error it must not be used.
+    /// Restores the initial content and size. After an error the memory must not be used.
     pub(super) fn reset(&mut self, image: &Image) -> io::Result<()> {
         self.reset_keeping(image, KEPT_WRITTEN)
     }
 
-    /// Of what was written, so many bytes stay in memory.
+    /// Does so; at most `most` bytes of written pages are restored by copying.
     fn reset_keeping(&mut self, image: &Image, mut most: usize) -> io::Result<()> {
-        let (first, base) = (image.bytes()?, self.base());
+        let (initial, base, front) = (image.bytes()?, self.base(), self.front);
+        let range = &mut self.range;
         let done = pagemap::each_written(base, self.size, |start, len| {
             let kept = len.min(most);
             most -= kept;
-            #[expect(unsafe_code, reason = "memory that a guest had")]
-            // SAFETY: what was written lies within the memory, which nobody else has while this
-            // value is borrowed mutably.
-            unsafe {
-                restore(base, first, start, kept)
-            };
+            let written = range.bytes_mut(front + start..front + start + kept);
+            let initial = initial.get(start..).unwrap_or_default();
+            let (of_image, zeros) = written.split_at_mut(kept.min(initial.len()));
+            of_image.copy_from_slice(&initial[..of_image.len()]);
+            zeros.fill(0);
             kept
         });
         if done < self.size {
-            #[expect(unsafe_code, reason = "memory that a guest had")]
-            // SAFETY: as above. Pages of the image are the file's again, others zeros.
-            unsafe {
-                madvise(base.wrapping_add(done).cast(), self.size - done, Advice::LinuxDontNeed)?
-            };
+            // Pages of the image read as the file again, others as zeros.
+            self.range.discard(front + done..front + self.size)?;
         }
-        if self.size > image.memory {
-            self.reserved.protect(
-                self.front + image.memory,
-                self.size - image.memory,
-                MprotectFlags::empty(),
-            )?;
-            self.size = image.memory;
-        }
-        Ok(())
-    }
-}
-
-/// Writes what was there first.
-#[expect(unsafe_code, reason = "memory that a guest had")]
-unsafe fn restore(base: *mut u8, first: &[u8], start: usize, len: usize) {
-    let of_image = first.get(start..).map_or(&[][..], |rest| &rest[..rest.len().min(len)]);
-    let to = base.wrapping_add(start);
-    // SAFETY: the caller's.
-    unsafe {
-        ptr::copy_nonoverlapping(of_image.as_ptr(), to, of_image.len());
-        ptr::write_bytes(to.wrapping_add(of_image.len()), 0, len - of_image.len());
+        self.set_size(self.size.min(image.memory))
     }
 }
 
@@ -150,7 +109,7 @@ mod tests {
     const PAGE: usize = 4 << 10;
     const MEMORY: usize = 4 * UNIT;
 
-    /// Of 32 pages, each full of its number.
+    /// An image of 32 pages, each filled with its number.
     fn image() -> Image {
         let image = (0..32).flat_map(|page| [page; PAGE]).collect();
         let split = Split { component: Vec::new(), image, memory: MEMORY as u64 };
@@ -163,10 +122,9 @@ mod tests {
         Mapping::new(Some(image), MEMORY, 1 << 30, 1 << 20).unwrap()
     }
 
-    #[expect(unsafe_code, reason = "a memory that no guest has")]
     fn bytes(mapping: &mut Mapping) -> &mut [u8] {
-        // SAFETY: so many bytes are accessible.
-        unsafe { std::slice::from_raw_parts_mut(mapping.base(), mapping.size()) }
+        let Mapping { range, front, size, .. } = mapping;
+        range.bytes_mut(*front..*front + *size)
     }
 
     fn first() -> Vec<u8> {
@@ -175,11 +133,8 @@ mod tests {
         first
     }
 
-    /// Whether the kernel lets this process read there.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a file of the kernel's, which nobody's path leads to"
-    )]
+    /// Checks whether this process may access an address.
+    #[expect(clippy::disallowed_methods, reason = "reads a fixed file of the kernel")]
     fn is_accessible(at: *mut u8) -> bool {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         let address = |hex: &str| usize::from_str_radix(hex, 16).unwrap();
@@ -192,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn it_begins_with_the_image_and_zeros_and_ends_in_guards() {
+    fn memory_starts_with_the_image_between_guards() {
         let mut mapping = mapping(&image());
         assert!(bytes(&mut mapping) == first());
         assert_eq!(mapping.base().addr() % LARGE_PAGE, 0);
@@ -209,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn it_grows_to_what_was_reserved_and_no_further() {
+    fn memory_grows_up_to_its_reservation() {
         let mut mapping = mapping(&image());
         mapping.grow_to(MEMORY + UNIT).unwrap();
         assert!(is_accessible(mapping.base().wrapping_add(MEMORY + UNIT - 1)));
@@ -217,7 +172,7 @@ mod tests {
         assert!(mapping.grow_to((1 << 30) + UNIT).is_err());
     }
 
-    /// Bytes of pages that are the process's own.
+    /// Returns the size of the written pages, in bytes.
     fn written(mapping: &Mapping) -> usize {
         let mut all = 0;
         let reached = pagemap::each_written(mapping.base(), mapping.size(), |_, len| {
@@ -229,10 +184,10 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_stays_in_memory_up_to_a_bound_and_is_as_it_was_behind_that_too() {
+    fn reset_restores_all_pages_and_keeps_some_mapped() {
         let image = image();
-        // One run of written pages, longer than what is kept of it; also where nothing is, as where
-        // the kernel cannot say what was written.
+        // One range of written pages, longer than what is kept of it; and nothing kept, as if the
+        // kernel could not report written pages.
         for most in [MEMORY, MEMORY - UNIT, 3 * PAGE, 0] {
             let mut mapping = mapping(&image);
             mapping.grow_to(2 * MEMORY).unwrap();
@@ -249,7 +204,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
-        fn whatever_programs_write_the_next_finds_what_the_first_found(
+        fn every_program_finds_the_initial_content(
             programs in vec((0..20_usize, vec((0.0..1.0_f64, 1..3 * PAGE, any::<u8>()), 0..80), 0..500_000_usize), 1..4)
         ) {
             let image = image();

@@ -1,5 +1,4 @@
-//! Which pages of a mapping were written, by the kernel's own list (`PAGEMAP_SCAN`, Linux 6.7 and
-//! later).
+//! Finds the written pages of a mapping (`PAGEMAP_SCAN`, Linux 6.7 and later).
 
 use std::ffi::c_void;
 use std::mem::size_of;
@@ -9,12 +8,12 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::ioctl::{Ioctl, IoctlOutput, Opcode, ioctl, opcode};
 
-/// Runs of pages that the kernel tells of at once.
+/// Ranges of pages that the kernel reports per call.
 const RUNS: usize = 256;
 
-/// Calls `found` with the start and the length, in bytes, of each run of written pages of a private
-/// mapping, in order, until it has taken less of one than all. Returns how far into the mapping all
-/// were found and taken: 0 where the kernel cannot say.
+/// Calls `found` with the offset and length of each range of written pages of a private mapping, in
+/// order, until it returns less than the length. Returns the offset up to which all written pages
+/// were found and accepted: 0 if the kernel cannot report them.
 pub(super) fn each_written(
     base: *mut u8,
     len: usize,
@@ -25,8 +24,8 @@ pub(super) fn each_written(
     let mut done = 0;
     while done < len {
         let mut scan = Scan::of(base.addr() + done, base.addr() + len, &mut runs);
-        #[expect(unsafe_code, reason = "a system call that rustix has not")]
-        // SAFETY: the kernel writes to `scan` and to as many runs as it was told that there are.
+        #[expect(unsafe_code, reason = "a system call that rustix does not have")]
+        // SAFETY: the kernel writes to `scan`, and to no more of `runs` than its length.
         let Ok(count) = (unsafe { ioctl(pagemap, &mut scan) }) else { return done };
         let reached =
             usize::try_from(scan.walk_end).unwrap_or_default().saturating_sub(base.addr());
@@ -46,7 +45,7 @@ pub(super) fn each_written(
     len
 }
 
-/// This process's; `None` where it cannot be opened.
+/// The pagemap of this process; `None` if it cannot be opened.
 fn pagemap() -> Option<&'static OwnedFd> {
     static PAGEMAP: OnceLock<Option<OwnedFd>> = OnceLock::new();
     PAGEMAP
@@ -90,8 +89,8 @@ const SWAPPED: u64 = 1 << 4;
 const PFNZERO: u64 = 1 << 5;
 
 impl Scan {
-    /// A written page of a private mapping is neither the file's nor the one page of zeros, and is
-    /// there, or swapped out.
+    /// A written page of a private mapping is present or swapped out, and neither a page of the
+    /// file nor the shared zero page.
     fn of(start: usize, end: usize, runs: &mut [Run]) -> Scan {
         Scan {
             size: size_of::<Scan>() as u64,
@@ -110,9 +109,9 @@ impl Scan {
     }
 }
 
-#[expect(unsafe_code, reason = "a system call that rustix has not")]
-// SAFETY: the operation's number and argument are those of `linux/fs.h`; it returns how many runs
-// it wrote.
+#[expect(unsafe_code, reason = "a system call that rustix does not have")]
+// SAFETY: the operation's number and argument are those of `linux/fs.h`; it returns the number of
+// ranges that it wrote.
 unsafe impl Ioctl for &mut Scan {
     type Output = usize;
     const IS_MUTATING: bool = true;

@@ -1,4 +1,4 @@
-//! Takes the data segments out of a component's one memory.
+//! Takes the data segments out of a component that has one memory.
 
 use wasm_encoder::{Component, Module, ModuleSection, RawSection};
 use wasmparser::{BinaryReaderError, ConstExpr, Data, DataKind, Operator, Parser, Payload};
@@ -8,21 +8,21 @@ use crate::engine::config::IMAGE;
 
 type Result<T> = std::result::Result<T, BinaryReaderError>;
 
-/// A component without the data segments of its memory, and the memory as it begins with them.
+/// A component without its data segments, and its initial memory.
 pub(crate) struct Split {
-    /// The component.
+    /// The component without data segments.
     pub(crate) component: Vec<u8>,
-    /// The memory up to the end of its last segment; a multiple of [`UNIT`].
+    /// The initial memory up to the end of its last segment; its size is a multiple of [`UNIT`].
     pub(crate) image: Vec<u8>,
-    /// Bytes of the memory.
+    /// Size of the memory, in bytes.
     pub(crate) memory: u64,
 }
 
-/// Splits a component. `None` where it has more memories than one, or where what its segments do is
-/// not known before it runs.
+/// Splits a component. Returns `None` if it does not have exactly one memory, or if the effect of
+/// its segments is known only when it runs.
 ///
 /// # Errors
-/// It is no component.
+/// The bytes are not a component.
 pub(crate) fn split(component: &[u8]) -> Result<Option<Split>> {
     let (mut out, mut found) = (Component::new(), None);
     let (mut memories, mut depth) = (0, 0);
@@ -55,15 +55,15 @@ pub(crate) fn split(component: &[u8]) -> Result<Option<Split>> {
     Ok(found.map(|Content { image, memory }| Split { component: out.finish(), image, memory }))
 }
 
-/// What the memory of a module begins with.
+/// The initial memory of a module.
 struct Content {
     image: Vec<u8>,
     memory: u64,
 }
 
 impl Content {
-    /// `None` where the module has no memory, or more is done with it than to begin with its
-    /// segments.
+    /// Returns `None` if the module has no memory, or uses its segments for more than its initial
+    /// content.
     fn of(module: &[u8]) -> Result<Option<Content>> {
         let (mut memory, mut image, mut may_use_segments) = (None, Vec::new(), false);
         for payload in Parser::new(0).parse_all(module) {
@@ -105,7 +105,7 @@ impl Content {
     }
 }
 
-/// Where a segment goes; `None` where only the running module knows.
+/// Returns the offset of a segment; `None` if it is known only when the module runs.
 fn start(data: &Data) -> Option<usize> {
     let DataKind::Active { memory_index: 0, offset_expr } = &data.kind else { return None };
     constant(offset_expr)
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_become_an_image_in_their_order_and_leave_the_component() {
+    fn segments_move_from_the_component_to_the_image() {
         let whole = component(
             r#"(core module (memory 2) (data (i32.const 4) "abc") (func nop) (data (i32.const 5) "XYZ")) (core module)"#,
         );
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_known_before_it_runs_stays_as_it_is() {
+    fn components_with_dynamic_segments_are_not_split() {
         for module in [
             r#"(core module (memory 1) (memory 1) (data (i32.const 4) "abc"))"#,
             r#"(core module (memory 1) (data (i32.const 4) "abc")) (core module (memory 1))"#,
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_component_is_an_error() {
+    fn bytes_that_are_not_a_component_are_an_error() {
         assert!(split(b"\0asm").is_err());
         assert!(split(b"no WebAssembly").is_err());
     }
