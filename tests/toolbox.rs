@@ -163,7 +163,7 @@ fn an_output_is_what_its_schema_says() {
     let wrong = call(&component, r#"{"count": "1"}"#, &[], false, None);
     assert_eq!(
         failure(&wrong),
-        "the output of `t` is not what its schema says: at /count: the text `1` is not of type `integer`"
+        "the output of `t` does not match its schema: at /count: the text `1` is not of type `integer`"
     );
     assert_eq!(wrong.result, None);
 }

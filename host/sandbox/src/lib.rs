@@ -49,4 +49,4 @@ pub use run::{
     run_alone,
 };
 pub use streams::{Sink, Stdin, terminal};
-pub use tools::{Listing, Tool, exercise, is_tool_name, listing, with_listing};
+pub use tools::{Tool, ToolListing, exercise, is_tool_name, listing, with_listing};

@@ -6,4 +6,4 @@
 pub(crate) mod fuel;
 mod meter;
 
-pub(crate) use meter::{Held, LimitExceeded, Meter, StoreMeter};
+pub(crate) use meter::{HostMemory, LimitExceeded, Meter, StoreMeter};

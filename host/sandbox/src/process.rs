@@ -23,7 +23,7 @@ use wasmtime::component::{Access, Accessor, HasData, Linker, Resource, ResourceT
 
 use crate::determinism::within;
 use crate::engine::ProgramEnd;
-use crate::limits::Held;
+use crate::limits::HostMemory;
 use crate::limits::fuel::{self, HasFuel};
 use crate::streams::pipe::{Reader, Writer, pipe};
 use crate::streams::{self as stdio, Out, Stdin};
@@ -103,7 +103,7 @@ impl<T: HasFuel> process::HostWithStore<T> for ProcessInterface {
         let Command { argv, env, cwd, stdin } = what;
         let result = async {
             // Before anything is waited for: any number of calls may wait.
-            let mut held = Held::nothing(processes.meter.clone());
+            let mut held = HostMemory::new(processes.meter.clone());
             if !held.grow(stdin.len() as u64) {
                 return Err(full());
             }
@@ -212,7 +212,7 @@ fn connect(
      -> wasmtime::Result<Option<Out>> {
         Ok(Some(match output {
             Output::Inherit => inherited.clone(),
-            Output::None => Out::nowhere(meter.clone()),
+            Output::None => Out::discard(meter.clone()),
             Output::To(writer) => Out::pipe(view.table.get(&writer)?.clone(), meter.clone()),
             Output::ToStdout => joined.clone(),
             Output::Pipe => {

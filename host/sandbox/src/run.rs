@@ -155,11 +155,11 @@ pub async fn run(sandbox: &Sandbox, spec: RunSpec<'_>) -> Finished {
     let mut outlets = deterministic.as_ref().map(|_| Outlets::new());
     let mut out = |sink, limit| match &mut outlets {
         None => Out::new(sink, limit, meter.clone()),
-        Some(outlets) => Out::relayed(sink, limit, meter.clone(), outlets),
+        Some(outlets) => Out::deterministic(sink, limit, meter.clone(), outlets),
     };
     let (stdout, stderr) = (out(io.stdout, Limit::Stdout), out(io.stderr, Limit::Stderr));
     let stdin = match &deterministic {
-        Some(_) => Input::steady(io.stdin, &meter),
+        Some(_) => Input::deterministic(io.stdin, &meter),
         None => Input::new(io.stdin),
     };
     let reach = match (&deterministic, outside.tape) {

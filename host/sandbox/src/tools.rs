@@ -1,9 +1,9 @@
 //! Typed tools: what a component offers (`listing`), and calls of a tool within its schemas
 //! (`call`).
 //!
-//! Schemas, names and results are a guest's. They are bounded before they are parsed, and evaluated
-//! within the run (`offload`). Must not know who asks for a tool. May use `determinism`, `limits`
-//! and `schema`.
+//! Schemas, names and results come from guests. They are limited before they are parsed, and
+//! evaluated within the run (`offload`). Must not know who asks for a tool. May use `determinism`,
+//! `limits` and `schema`.
 
 pub(crate) mod call;
 pub(crate) mod listing;
@@ -11,4 +11,4 @@ mod offload;
 
 pub(crate) use offload::HostWork;
 
-pub use listing::{Listing, Tool, exercise, is_tool_name, listing, with_listing};
+pub use listing::{Tool, ToolListing, exercise, is_tool_name, listing, with_listing};

@@ -14,7 +14,7 @@ use skillhost::invoke::{ComponentTools, Target, component};
 use skillhost_catalog::Entry;
 use skillhost_ledger::approval::Decision;
 use skillhost_ledger::usage::Event;
-use skillhost_sandbox::{self as sandbox, Listing, Tool, say};
+use skillhost_sandbox::{self as sandbox, Tool, ToolListing, say};
 use skillhost_skill::Skill;
 use skillhost_skill::runtime::scripts;
 
@@ -181,8 +181,8 @@ impl Shared {
         let bytes =
             component.bytes().map_err(|error| format!("the component cannot be read: {error}"))?;
         match sandbox::listing(bytes.to_vec()).await? {
-            Listing::Known(tools) => Ok(Some(self.remember_tools(component.digest, tools))),
-            Listing::Unlisted => Ok(None),
+            ToolListing::Known(tools) => Ok(Some(self.remember_tools(component.digest, tools))),
+            ToolListing::Unlisted => Ok(None),
         }
     }
 

@@ -9,7 +9,7 @@ use skillhost::invoke::{self, Host};
 use skillhost_compat::{self as compat, Compatibility, Summary};
 use skillhost_policy::diagnostic::{Diagnostic, Severity, printable};
 use skillhost_policy::{self as policy, Grant, Policy, Verdict};
-use skillhost_sandbox::{self as sandbox, Listing};
+use skillhost_sandbox::{self as sandbox, ToolListing};
 use skillhost_skill::{Skill, SkillFolder, SourceKind, scan};
 
 use super::exit::Exit;
@@ -207,9 +207,9 @@ fn listing(skill: &Skill, host: &Host) -> Option<Diagnostic> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
     let compared = runtime.block_on(async {
         match sandbox::listing(bytes.to_vec()).await {
-            Ok(Listing::Unlisted) => Ok(()),
-            Ok(Listing::Known(listed)) if listed.is_empty() => Ok(()),
-            Ok(Listing::Known(listed)) => match host.tools(&component).await {
+            Ok(ToolListing::Unlisted) => Ok(()),
+            Ok(ToolListing::Known(listed)) if listed.is_empty() => Ok(()),
+            Ok(ToolListing::Known(listed)) => match host.tools(&component).await {
                 Ok(tools) if tools == listed => Ok(()),
                 Ok(_) => {
                     Err("its section `skillhost:tools` lists other tools than it offers".to_owned())

@@ -1,5 +1,5 @@
-//! The clock of a deterministic run: it moves by the fuel that its programs burn, and jumps to the
-//! next end of a sleep when all of them wait.
+//! The clock of a deterministic run. It advances with the fuel that programs burn. When all of them
+//! wait, it jumps to the end of the next sleep.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -7,26 +7,26 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-/// Units of fuel that take a nanosecond: about as many as machines of today burn in one, so that
-/// what a guest does takes it about as long as elsewhere.
+/// Units of fuel per nanosecond: about what current machines burn, so that guests measure plausible
+/// times.
 const FUEL: u64 = 10;
 
-/// The clock. Shared by all programs of a run.
+/// The clock of a run, shared by all its programs.
 #[derive(Debug)]
 pub(crate) struct Clock {
-    /// Since 1970.
+    /// Time since 1970.
     start: Duration,
     timeline: Mutex<Timeline>,
 }
 
 #[derive(Debug, Default)]
 struct Timeline {
-    /// Burnt by all programs, as far as their hosts have looked.
+    /// Fuel that all programs have burnt, as far as it was charged.
     fuel: u64,
-    /// Nanoseconds that were slept through.
+    /// Nanoseconds that were skipped.
     slept: u64,
     next: u64,
-    /// Who waits, by the time that it waits for and the order of asking.
+    /// Sleepers, by wake-up time and then by the order of their calls.
     sleepers: BTreeMap<(u64, u64), Waker>,
 }
 
@@ -35,7 +35,7 @@ impl Timeline {
         (self.fuel / FUEL).saturating_add(self.slept)
     }
 
-    /// Those whose time has come, in order.
+    /// Removes and returns the sleepers that are due, in order.
     fn due(&mut self) -> Vec<Waker> {
         let later = self.sleepers.split_off(&(self.now().saturating_add(1), 0));
         std::mem::replace(&mut self.sleepers, later).into_values().collect()
@@ -43,22 +43,22 @@ impl Timeline {
 }
 
 impl Clock {
-    /// A clock that starts at a time in seconds since 1970.
+    /// Makes a clock that starts at a time in seconds since 1970.
     pub(crate) fn new(start: u64) -> Arc<Clock> {
         Arc::new(Clock { start: Duration::from_secs(start), timeline: Mutex::default() })
     }
 
-    /// Nanoseconds since the start.
+    /// Returns the nanoseconds since the start.
     pub(crate) fn now(&self) -> u64 {
         self.timeline().now()
     }
 
-    /// Since 1970.
+    /// Time since 1970.
     pub(crate) fn wall(&self) -> Duration {
         self.start.saturating_add(Duration::from_nanos(self.now()))
     }
 
-    /// Moves it to what all programs together have burnt so far.
+    /// Advances to the fuel that all programs together have burnt so far.
     pub(crate) fn burnt(&self, fuel: u64) {
         let mut timeline = self.timeline();
         timeline.fuel = timeline.fuel.max(fuel);
@@ -67,7 +67,7 @@ impl Clock {
         due.into_iter().for_each(Waker::wake);
     }
 
-    /// Moves it on by that many nanoseconds, which went by outside.
+    /// Advances by nanoseconds that passed outside of the run.
     pub(crate) fn pass(&self, nanos: u64) {
         let mut timeline = self.timeline();
         timeline.slept = timeline.slept.saturating_add(nanos);
@@ -76,7 +76,7 @@ impl Clock {
         due.into_iter().for_each(Waker::wake);
     }
 
-    /// Moves it to the next time that somebody waits for; `false` where nobody does.
+    /// Jumps to the end of the next sleep; returns `false` if nobody sleeps.
     pub(crate) fn jump(&self) -> bool {
         let mut timeline = self.timeline();
         let Some((&(at, _), _)) = timeline.sleepers.first_key_value() else { return false };
@@ -92,7 +92,7 @@ impl Clock {
         Sleep { clock: self.clone(), at, order: None }
     }
 
-    /// Waits that long.
+    /// Waits for a duration.
     pub(crate) fn sleep(self: &Arc<Self>, time: Duration) -> Sleep {
         let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         self.until(self.now().saturating_add(nanos))
@@ -143,7 +143,7 @@ mod tests {
     use futures::FutureExt as _;
 
     #[test]
-    fn it_moves_with_fuel_and_never_back() {
+    fn clock_advances_with_fuel_and_never_goes_back() {
         let clock = Clock::new(10);
         assert_eq!((clock.now(), clock.wall()), (0, Duration::from_secs(10)));
         clock.burnt(1_500 * FUEL);
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sleep_ends_by_fuel_or_by_a_jump_and_jumps_go_to_the_next_one() {
+    fn sleep_ends_by_fuel_or_by_a_jump_to_the_next_one() {
         let clock = Clock::new(0);
         let (mut hour, mut blink) = (clock.sleep(Duration::from_secs(3_600)), clock.until(5));
         assert!((&mut hour).now_or_never().is_none() && (&mut blink).now_or_never().is_none());
@@ -161,14 +161,14 @@ mod tests {
         assert!(clock.jump());
         assert_eq!(clock.now(), 3_600_000_000_000);
         assert!(hour.now_or_never().is_some());
-        assert!(!clock.jump(), "nobody waits");
-        // Fuel goes on from there.
+        assert!(!clock.jump(), "nobody sleeps");
+        // Fuel advances it from there.
         clock.burnt(6 * FUEL);
         assert_eq!(clock.now(), 3_600_000_000_001);
     }
 
     #[test]
-    fn a_sleep_that_is_given_up_is_not_jumped_to() {
+    fn clock_does_not_jump_to_a_dropped_sleep() {
         let clock = Clock::new(0);
         let mut sleep = clock.until(7);
         assert!((&mut sleep).now_or_never().is_none());

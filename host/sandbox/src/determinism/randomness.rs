@@ -1,4 +1,4 @@
-//! One source of chance behind `wasi:random` 0.2 and 0.3, with a budget.
+//! The one source of randomness behind `wasi:random` 0.2 and 0.3, with a budget.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,55 +13,54 @@ use wasmtime_wasi::p3::bindings::random as p3;
 use crate::limits::Meter;
 use skillhost_policy::determinism::Determinism;
 
-/// Marks the random interfaces' data in a linker.
+/// Marks [`RandomView`] as what the bindings get.
 pub(crate) struct Random;
 
 impl HasData for Random {
     type Data<'a> = RandomView<'a>;
 }
 
-/// What the random interfaces need of a store.
+/// What the interfaces need of a store's data.
 pub(crate) struct RandomView<'a> {
     pub(crate) meter: &'a Arc<Meter>,
-    pub(crate) source: &'a mut Source,
+    pub(crate) source: &'a mut RandomSource,
 }
 
-/// Where random bytes come from.
-pub(crate) enum Source {
-    /// The host's own generator.
+/// A source of random bytes.
+pub(crate) enum RandomSource {
+    /// The host's generator.
     Host,
     /// The same in every run.
-    Seeded(Seeded),
+    Seeded(SeededStream),
 }
 
-/// A stream of random bytes of a deterministic run: ChaCha with 20 rounds, whose key is the SHA-256
-/// digest of a name, the run's seed and the number of the program, both as 8 bytes, the lowest
-/// first.
-pub(crate) struct Seeded(Box<ChaCha20Rng>);
+/// The random bytes of a deterministic run: a ChaCha20 stream. Its key is the SHA-256 digest of a
+/// label, the run's seed and the program's number, the latter two as 8 bytes, little-endian.
+pub(crate) struct SeededStream(Box<ChaCha20Rng>);
 
-impl Seeded {
-    /// Of the program of that number, counted from 1 in the order of their starts; 0 is the
-    /// devices'.
-    pub(crate) fn new(seed: u64, program: u64) -> Seeded {
+impl SeededStream {
+    /// The stream of a program, by its number: they count from 1 in the order of their starts.
+    /// Devices use 0.
+    pub(crate) fn new(seed: u64, program: u64) -> SeededStream {
         let mut key = Sha256::new_with_prefix(b"skillhost chance 1");
         key.update(seed.to_le_bytes());
         key.update(program.to_le_bytes());
-        Seeded(Box::new(ChaCha20Rng::from_seed(key.finalize().into())))
+        SeededStream(Box::new(ChaCha20Rng::from_seed(key.finalize().into())))
     }
 }
 
-impl Source {
+impl RandomSource {
     fn fill(&mut self, buffer: &mut [u8]) {
         match self {
-            Source::Host => rand::rng().fill_bytes(buffer),
-            Source::Seeded(Seeded(stream)) => stream.fill_bytes(buffer),
+            RandomSource::Host => rand::rng().fill_bytes(buffer),
+            RandomSource::Seeded(SeededStream(stream)) => stream.fill_bytes(buffer),
         }
     }
 }
 
 impl RandomView<'_> {
     fn bytes(&mut self, len: u64) -> wasmtime::Result<Vec<u8>> {
-        // Charged before it is allocated: the length is the guest's.
+        // Charge before allocating: the guest chooses the length.
         self.meter.charge_random(len)?;
         let mut bytes = vec![0; usize::try_from(len)?];
         self.source.fill(&mut bytes);
@@ -100,14 +99,14 @@ impl p2::insecure_seed::Host for RandomView<'_> {
     }
 }
 
-/// Returns what fills a buffer from `/dev/random`.
+/// Returns a function that fills a buffer as `/dev/random`.
 pub(crate) fn device(
     meter: &Arc<Meter>,
     determinism: Option<Determinism>,
 ) -> impl Fn(&mut [u8]) -> Result<(), Errno> + Send + Sync + 'static {
     let meter = meter.clone();
-    let source =
-        determinism.map_or(Source::Host, |start| Source::Seeded(Seeded::new(start.seed, 0)));
+    let source = determinism
+        .map_or(RandomSource::Host, |start| RandomSource::Seeded(SeededStream::new(start.seed, 0)));
     let source = Mutex::new(source);
     move |buffer| {
         meter.charge_random(buffer.len() as u64).map_err(|_| Errno::IO)?;
@@ -116,7 +115,7 @@ pub(crate) fn device(
     }
 }
 
-/// 0.3 may hand out fewer bytes than asked for: at most this many a call.
+/// WASI 0.3 allows returning fewer bytes than requested. This is the most per call.
 const CHUNK: u64 = 1 << 20;
 
 impl p3::random::Host for RandomView<'_> {
@@ -168,13 +167,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seeded_stream_is_what_its_definition_says() {
+    fn seeded_stream_matches_its_definition() {
         let bytes = |seed, program| {
             let mut bytes = [0; 8];
-            Source::Seeded(Seeded::new(seed, program)).fill(&mut bytes);
+            RandomSource::Seeded(SeededStream::new(seed, program)).fill(&mut bytes);
             bytes
         };
-        // By `openssl enc -chacha20` of zeros, under the key that the definition gives.
+        // Computed by `openssl enc -chacha20` over zeros, with the key by this definition.
         assert_eq!(bytes(0, 1), GOLDEN);
         assert_eq!(bytes(0, 1), bytes(0, 1));
         assert!(

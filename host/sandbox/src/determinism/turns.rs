@@ -1,11 +1,11 @@
-//! A deterministic run: its programs take turns on one thread of their own, in an order that
-//! follows from what they do alone.
+//! The order of a deterministic run: its programs take turns on a thread of their own, in an order
+//! that depends only on what they do.
 //!
-//! What a turn is: a program runs until it waits, or has burnt [`crate::limits::fuel::INTERVAL`] more. Who is
-//! ready first goes on first. Nothing that is not the run's own wakes a program: its sleeps end by
-//! the run's clock, its pipes by its other programs, and what must be waited for outside (a
-//! component that is compiled, standard input) holds all of them. Wall time and the machine's
-//! memory can only abort it.
+//! In its turn a program runs until it waits, or has burnt
+//! [`INTERVAL`](crate::limits::fuel::INTERVAL) more fuel. The program that was ready first runs
+//! next. Nothing outside of the run wakes a program: sleeps end by the run's clock, and pipes are
+//! served by the run's other programs. A wait for something outside (compiling a component,
+//! standard input) holds all programs. Wall time and the machine's memory can only abort the run.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -20,7 +20,7 @@ use tracing::{Instrument as _, Span};
 use wasmtime::Engine;
 
 use super::clock::Clock;
-use super::randomness::Seeded;
+use super::randomness::SeededStream;
 use crate::engine::{ProgramEnd, RunEnd};
 use crate::limits::{LimitExceeded, Meter};
 use crate::streams::Outlets;
@@ -33,14 +33,14 @@ pub(crate) struct DeterministicRun {
     clock: Arc<Clock>,
     seed: u64,
     meter: Arc<Meter>,
-    /// The runtime that does for the run what must not be done on its own thread.
+    /// The runtime for the host's work that must not be done on the run's thread.
     host: Handle,
-    /// Every program waits, and nothing can come any more.
+    /// Notified when every program waits and nothing can wake one.
     stuck: Notify,
 }
 
 impl DeterministicRun {
-    /// Call it within the runtime that works for the run.
+    /// Call it within the runtime for the host's work.
     pub(crate) fn new(start: Determinism, clock: Arc<Clock>, meter: Arc<Meter>) -> Self {
         let (host, stuck) = (Handle::current(), Notify::new());
         DeterministicRun { clock, seed: start.seed, meter, host, stuck }
@@ -51,17 +51,18 @@ impl DeterministicRun {
         &self.clock
     }
 
-    /// The runtime that works for the run.
+    /// The runtime for the host's work.
     pub(crate) fn host(&self) -> &Handle {
         &self.host
     }
 
-    /// The randomness of a program, by its number: 1 is the first.
-    pub(crate) fn randomness(&self, program: u64) -> Seeded {
-        Seeded::new(self.seed, program)
+    /// The randomness of a program, by its number: the first has 1.
+    pub(crate) fn randomness(&self, program: u64) -> SeededStream {
+        SeededStream::new(self.seed, program)
     }
 
-    /// Holds the run until a future of the host's is ready. `None`: the run was aborted first.
+    /// Holds the run until a future of the host is ready. Returns `None` if the run is aborted
+    /// first.
     pub(crate) fn hold<T: Send + 'static>(
         &self,
         future: impl Future<Output = T> + Send + 'static,
@@ -80,7 +81,7 @@ impl DeterministicRun {
     }
 }
 
-/// Waits for a future, at most that long: by the run's clock if the run is deterministic.
+/// Waits for a future for at most `time`, by the run's clock if the run is deterministic.
 pub(crate) async fn within<T>(
     deterministic: Option<&DeterministicRun>,
     time: Duration,
@@ -140,16 +141,16 @@ pub(crate) async fn run(
                 () = &mut interrupted => RunEnd::Interrupted,
                 () = outlets.drain() => end,
                 () = &mut deadline => {
-                    meter.abort("what it wrote was not taken within the limit `timeout`".into());
+                    meter.abort("its output was not read within the limit `timeout`".into());
                     RunEnd::Aborted
                 }
             };
         }
     };
-    // It ends at its next epoch.
+    // The first program ends at its next epoch.
     let _ = ended.await;
     guard.0 = None;
-    // What it has written so far, if somebody still reads it.
+    // Writes what is left of its output, if somebody still reads it.
     let _ = tokio::time::timeout(Duration::from_secs(1), outlets.drain()).await;
     end
 }
@@ -165,10 +166,10 @@ impl Drop for AbortOnDrop<'_> {
     }
 }
 
-/// Starts the run's thread. Its end is sent once nothing of the run goes on.
+/// Starts the run's thread. The end is sent once nothing of the run is left.
 ///
 /// # Errors
-/// There is no thread to be had.
+/// The thread cannot be started.
 fn start(
     deterministic: &Arc<DeterministicRun>,
     first: impl Future<Output = ProgramEnd> + Send + 'static,
@@ -220,25 +221,23 @@ async fn take_turns(
         ),
     };
     first.abort();
-    // Nothing of a run goes on after it.
+    // Nothing of a run continues after it.
     end_others.await;
     end
 }
 
-/// Whose turn it is: set when a program's turn begins, taken when its host has looked at what it
-/// has burnt.
+/// Whether a program's turn has begun: set when it begins, taken when its fuel is charged.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Turn(Arc<AtomicBool>);
 
 impl Turn {
-    /// Whether a turn has begun that was not looked at.
+    /// Takes the mark of a turn that has begun.
     pub(crate) fn take(&self) -> bool {
         self.0.swap(false, Relaxed)
     }
 
-    /// Runs a program turn by turn. At the first epoch check of each its host looks at what it has
-    /// burnt: that the epoch moves then, and is looked at then alone, makes it the same place in
-    /// every run.
+    /// Runs a program turn by turn. Its fuel is charged at the first epoch check of each turn. The
+    /// epoch advances only when a turn begins, so this is at the same place in every run.
     pub(crate) async fn each<T>(
         self,
         engine: &Engine,

@@ -1,5 +1,5 @@
-//! `wasi:clocks` 0.2 and 0.3 of deterministic runs: both tell the run's own clock, brought up to
-//! date at each call, and a wait costs no time.
+//! `wasi:clocks` 0.2 and 0.3 of deterministic runs: both read the run's clock, which each call
+//! brings up to date. Waiting takes no real time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use wasmtime_wasi::WasiView;
 use super::clock::Clock;
 use crate::limits::fuel::{self, HasFuel};
 
-/// Nanoseconds that one step of both clocks takes.
+/// The resolution of both clocks, in nanoseconds.
 const STEP: u64 = 1;
 
 /// A store's data that has the clock of a deterministic run.
@@ -62,7 +62,7 @@ pub(crate) fn add_p3_to_linker<T: HasClock>(linker: &mut Linker<T>) -> wasmtime:
     })
 }
 
-/// The run's clock, with what its caller has burnt so far.
+/// Returns the run's clock, after charging the fuel that the caller has burnt so far.
 fn clock<T: HasClock>(mut store: StoreContextMut<'_, T>) -> wasmtime::Result<Arc<Clock>> {
     fuel::charge(&mut store);
     let clock = store.data().clock().cloned();
@@ -93,7 +93,7 @@ impl Pollable for Alarm {
         if self.clock.now() < self.at {
             self.clock.until(self.at).await;
         } else if !std::mem::replace(&mut self.yielded, true) {
-            // A guest that asks again and again gives those that it asks for their turn.
+            // A guest that polls in a loop lets other programs run.
             tokio::task::yield_now().await;
         }
     }
@@ -105,7 +105,7 @@ async fn wait<T: HasClock>(
 ) -> wasmtime::Result<()> {
     let clock = accessor.with(|mut access| clock(access.as_context_mut()))?;
     let at = at(clock.now());
-    // Never at once: a guest that waits for nothing in a loop gives the others their turn.
+    // Always yield: a guest that waits for no time in a loop lets other programs run.
     tokio::task::yield_now().await;
     clock.until(at).await;
     Ok(())

@@ -1,5 +1,4 @@
-//! What an invocation has used of its limits, over all the programs it runs, and which limits it
-//! ran into.
+//! What a run has used of its limits, over all its programs, and which limits it hit.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -10,14 +9,15 @@ use wasmtime::ResourceLimiter;
 use skillhost_policy::limits::{Limit, Limits};
 use skillhost_policy::outcome::LimitHit;
 
-/// The counters of one invocation. Shared by all its stores.
+/// The counters of one run. Shared by all its stores.
 #[derive(Debug)]
 pub(crate) struct Meter {
     pub(crate) limits: Limits,
     hits: Mutex<Vec<Limit>>,
     stopped: OnceLock<Limit>,
     aborted: OnceLock<String>,
-    /// Whether what depends on the machine aborts the run, rather than be told to the guest.
+    /// Whether a failure that depends on the machine aborts the run, instead of being reported to
+    /// the guest.
     deterministic: bool,
     wake: Notify,
     memory: AtomicU64,
@@ -25,14 +25,14 @@ pub(crate) struct Meter {
     random: AtomicU64,
     pub(crate) processes: AtomicU64,
     pub(crate) epochs: AtomicU64,
-    /// Fuel that all programs have burnt, as far as their hosts have looked.
+    /// Fuel that all programs have burnt, as far as it was charged.
     burnt: AtomicU64,
-    /// The largest stack that a program was given.
+    /// The largest stack of a program, in bytes.
     stack: AtomicU64,
 }
 
 impl Meter {
-    /// Of a run that is deterministic or not.
+    /// Makes the meter of a run.
     pub(crate) fn new(limits: Limits, deterministic: bool) -> Arc<Meter> {
         Arc::new(Meter {
             limits,
@@ -51,7 +51,7 @@ impl Meter {
         })
     }
 
-    /// Notes a limit that the guest was told of and may cope with.
+    /// Notes a limit that the guest hit and may recover from.
     pub(crate) fn hit(&self, limit: Limit) {
         let mut hits = self.hits.lock().unwrap_or_else(PoisonError::into_inner);
         if !hits.contains(&limit) {
@@ -59,7 +59,7 @@ impl Meter {
         }
     }
 
-    /// Notes a limit that ends the whole invocation, now.
+    /// Notes a limit that ends the whole run now.
     pub(crate) fn stop(&self, limit: Limit) -> LimitExceeded {
         self.hit(limit);
         let first = *self.stopped.get_or_init(|| limit);
@@ -67,12 +67,12 @@ impl Meter {
         LimitExceeded(first)
     }
 
-    /// The limit that ended the invocation.
+    /// Returns the limit that ended the run.
     pub(crate) fn stop_reason(&self) -> Option<Limit> {
         self.stopped.get().copied()
     }
 
-    /// Resolves when a limit ends the invocation, with that limit.
+    /// Resolves to the limit when one ends the run.
     pub(crate) async fn stopped(&self) -> Limit {
         loop {
             let woken = self.wake.notified();
@@ -83,13 +83,13 @@ impl Meter {
         }
     }
 
-    /// Ends a deterministic run without a result: by what is not the same on every machine.
+    /// Ends a deterministic run without a result, for a reason that depends on the machine.
     pub(crate) fn abort(&self, reason: String) {
         self.aborted.get_or_init(|| reason);
         self.wake.notify_waiters();
     }
 
-    /// Why the run is to end without a result.
+    /// Returns why the run ends without a result.
     pub(crate) fn abort_reason(&self) -> Option<&str> {
         self.aborted.get().map(String::as_str)
     }
@@ -105,18 +105,18 @@ impl Meter {
         }
     }
 
-    /// Whether what depends on the machine aborts the run.
+    /// Checks whether a failure that depends on the machine aborts the run.
     pub(crate) fn is_deterministic(&self) -> bool {
         self.deterministic
     }
 
-    /// The limits that were run into, in order.
+    /// Returns the limits that were hit, in order.
     pub(crate) fn hits(&self) -> Vec<LimitHit> {
         let hits = self.hits.lock().unwrap_or_else(PoisonError::into_inner);
         hits.iter().map(|&limit| LimitHit { limit, value: self.value(limit) }).collect()
     }
 
-    /// A limit's value, as it was in force.
+    /// Returns the value of a limit that applied to the run.
     pub(crate) fn value(&self, limit: Limit) -> u64 {
         match (limit, self.stack.load(Relaxed)) {
             (Limit::Stack, given @ 1..) => given,
@@ -124,7 +124,7 @@ impl Meter {
         }
     }
 
-    /// Notes the stack that a program is given, in bytes: programs say what they need themselves.
+    /// Notes the size of a program's stack, in bytes: programs declare what they need.
     pub(crate) fn note_stack(&self, bytes: u64) {
         self.stack.fetch_max(bytes, Relaxed);
     }
@@ -135,8 +135,8 @@ impl Meter {
         if used > self.limits.random { Err(self.stop(Limit::Random)) } else { Ok(()) }
     }
 
-    /// Charges fuel; returns what is left for all programs together. What goes over the limit ends
-    /// the invocation.
+    /// Charges fuel; returns what is left for all programs together. More than the limit ends the
+    /// run.
     pub(crate) fn burn(&self, fuel: u64) -> u64 {
         let burnt = self.burnt.fetch_add(fuel, Relaxed).saturating_add(fuel);
         let limit = self.limits.fuel.unwrap_or(0);
@@ -146,18 +146,18 @@ impl Meter {
         limit.saturating_sub(burnt)
     }
 
-    /// Fuel burnt, over the limit too.
+    /// Returns the fuel burnt, including any over the limit.
     pub(crate) fn all_burnt(&self) -> u64 {
         self.burnt.load(Relaxed)
     }
 
-    /// Fuel burnt. Programs that ran side by side may have burnt a little over the limit before
-    /// they were stopped; what is over is not told.
+    /// Returns the fuel burnt, at most the limit. Programs that ran side by side may have burnt a
+    /// little more before they were stopped.
     pub(crate) fn burnt(&self) -> u64 {
         self.burnt.load(Relaxed).min(self.limits.fuel.unwrap_or(0))
     }
 
-    /// Highest memory alive at once.
+    /// Returns the most memory that was in use at once, in bytes.
     pub(crate) fn memory_peak(&self) -> u64 {
         self.memory_peak.load(Relaxed)
     }
@@ -174,21 +174,21 @@ impl Meter {
     }
 }
 
-/// Bytes that the host keeps for a guest outside its store: what a started program is given to read
-/// and what it has written. They count as memory, since programs that are started side by side
-/// would otherwise fill the host's; given back when dropped.
+/// Memory that the host uses for a guest outside its store, such as the input and output of started
+/// programs. It counts as memory of the run: otherwise programs started side by side could fill the
+/// host's memory. It is released when dropped.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct HostMemory {
     meter: Arc<Meter>,
     bytes: u64,
 }
 
-impl Held {
-    pub(crate) fn nothing(meter: Arc<Meter>) -> Held {
-        Held { meter, bytes: 0 }
+impl HostMemory {
+    pub(crate) fn new(meter: Arc<Meter>) -> HostMemory {
+        HostMemory { meter, bytes: 0 }
     }
 
-    /// Counts more; `false`, and nothing counted, where that is over the limit.
+    /// Charges more bytes. Returns `false`, and charges nothing, if that exceeds the limit.
     pub(crate) fn grow(&mut self, bytes: u64) -> bool {
         let fits = self.meter.grow_memory(bytes);
         if fits {
@@ -197,52 +197,52 @@ impl Held {
         fits
     }
 
-    /// Gives all of it back.
+    /// Releases all of it.
     pub(crate) fn release(&mut self) {
         self.meter.memory.fetch_sub(std::mem::take(&mut self.bytes), Relaxed);
     }
 }
 
-impl Drop for Held {
+impl Drop for HostMemory {
     fn drop(&mut self) {
         self.release();
     }
 }
 
-/// The error that a host call ends a guest with when a limit is exceeded.
+/// The error with which a host call ends a guest that exceeds a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("limit {0} exceeded")]
 pub(crate) struct LimitExceeded(pub(crate) Limit);
 
-/// One store's hold on the meter; gives its memory back when the store is gone.
+/// What one store uses; released with the store.
 #[derive(Debug)]
 pub(crate) struct StoreMeter {
     meter: Arc<Meter>,
-    memory: Held,
+    memory: HostMemory,
     table_elements: u64,
-    /// Whether the last growth was one that a memory or a table forbids itself.
-    forbidden: bool,
+    /// Whether the last growth exceeded the memory's or table's own maximum.
+    over_maximum: bool,
 }
 
 impl StoreMeter {
     pub(crate) fn new(meter: Arc<Meter>) -> StoreMeter {
         StoreMeter {
-            memory: Held::nothing(meter.clone()),
+            memory: HostMemory::new(meter.clone()),
             meter,
             table_elements: 0,
-            forbidden: false,
+            over_maximum: false,
         }
     }
 }
 
-/// The most that a 32-bit memory holds, in bytes.
+/// The maximum size of a 32-bit memory, in bytes.
 const MEMORY_MAX: usize = 4 << 30;
 
 impl StoreMeter {
-    /// What the guest is told of: unless it is the machine's memory that is short, and the run has
-    /// to be the same on all.
+    /// Reports a failed growth to the guest. A deterministic run is aborted instead if the machine
+    /// lacks memory.
     fn grow_failed(&self, error: wasmtime::Error) -> wasmtime::Result<()> {
-        if self.forbidden || !self.meter.is_deterministic() {
+        if self.over_maximum || !self.meter.is_deterministic() {
             return Ok(());
         }
         self.meter.abort(format!("the machine has no memory left for the guest: {error}"));
@@ -257,7 +257,7 @@ impl ResourceLimiter for StoreMeter {
         desired: usize,
         maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        self.forbidden = desired > maximum.unwrap_or(MEMORY_MAX);
+        self.over_maximum = desired > maximum.unwrap_or(MEMORY_MAX);
         Ok(self.memory.grow(desired.saturating_sub(current) as u64))
     }
 
@@ -275,7 +275,7 @@ impl ResourceLimiter for StoreMeter {
         desired: usize,
         maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        self.forbidden = desired > maximum.unwrap_or(usize::MAX);
+        self.over_maximum = desired > maximum.unwrap_or(usize::MAX);
         let more = desired.saturating_sub(current) as u64;
         let fits = self.table_elements.saturating_add(more) <= self.meter.limits.table_elements;
         if fits {
@@ -296,14 +296,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_that_the_machine_lacks_aborts_a_deterministic_run_and_what_a_memory_forbids_does_not()
-    {
+    fn only_a_lack_of_machine_memory_aborts_deterministic_runs() {
         let lacking = |deterministic, maximum| {
             let meter = Meter::new(Limits::default(), deterministic);
             let mut store = StoreMeter::new(meter.clone());
             assert!(store.memory_growing(0, 2 << 16, maximum).unwrap());
-            let told = store.memory_grow_failed(wasmtime::Error::msg("no memory"));
-            (told.is_ok(), meter.abort_reason().is_some())
+            let result = store.memory_grow_failed(wasmtime::Error::msg("no memory"));
+            (result.is_ok(), meter.abort_reason().is_some())
         };
         assert_eq!(lacking(true, None), (false, true));
         assert_eq!(lacking(true, Some(4 << 16)), (false, true));

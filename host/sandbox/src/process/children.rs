@@ -1,15 +1,15 @@
-//! Who ends with whom.
+//! Ends programs with the program that started them.
 //!
-//! A program that is killed, traps or hits a limit takes the programs that it started with it, and
-//! they theirs. One that ends by itself leaves them running, as a shell leaves what it started in
-//! the background: they are then the invocation's, which ends them when its first program has
-//! ended. Nothing of a run goes on after it.
+//! When a program is killed, traps or hits a limit, the programs that it started end too,
+//! recursively. When it exits by itself, they keep running, like background jobs of a shell. They
+//! then belong to the run, which ends them when its first program has ended. Nothing of a run
+//! continues after it.
 
 use std::sync::{Mutex, PoisonError};
 
 use tokio::task::AbortHandle;
 
-/// The programs that one program has started. Dropped, it ends those that have not ended.
+/// The programs that one program has started. Dropping this ends those still running.
 #[derive(Debug, Default)]
 pub(crate) struct Children(Vec<AbortHandle>);
 
@@ -26,7 +26,7 @@ impl Drop for Children {
     }
 }
 
-/// The programs whose starters have ended by themselves; `None` once the run is over.
+/// The programs whose starters have exited by themselves; `None` once the run is over.
 #[derive(Debug)]
 pub(crate) struct Orphans(Mutex<Option<Vec<Children>>>);
 
@@ -37,7 +37,7 @@ impl Default for Orphans {
 }
 
 impl Orphans {
-    /// Takes them over. After the run they end at once.
+    /// Takes over these programs. After the run they end immediately.
     pub(crate) fn adopt(&self, mut children: Children) {
         children.0.retain(|child| !child.is_finished());
         let mut orphans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -52,7 +52,7 @@ impl Orphans {
         }
     }
 
-    /// Ends all of them, and those that come later.
+    /// Ends all of them, and those that are adopted later.
     pub(crate) fn end(&self) {
         let orphans = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(orphans);

@@ -13,7 +13,7 @@ use super::shims::{self, Timeout};
 use super::{Parent, Processes, ProgramIo, Ready, names};
 use crate::determinism::within;
 use crate::engine::{ProgramEnd, say};
-use crate::limits::Held;
+use crate::limits::HostMemory;
 use crate::streams::{Input, Out};
 use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::{Denial, DenialKind};
@@ -51,7 +51,7 @@ pub(super) struct Startable {
     timeout: Option<Timeout>,
     depth: u64,
     /// What the host keeps of all that while the program runs.
-    held: Held,
+    held: HostMemory,
 }
 
 /// A program that was started. Dropped, it ends.
@@ -94,7 +94,7 @@ pub(super) async fn prepare(
     };
     let is_program = |name: &str| programs.find(name).is_ok_and(|found| found.is_some());
     let line = shims::unwrap(line, is_program).map_err(|message| no_program(message, None))?;
-    let mut held = Held::nothing(processes.meter.clone());
+    let mut held = HostMemory::new(processes.meter.clone());
     if !held.grow(size(&line)) {
         return Err(Error::Limit(Limit::Memory.to_string()));
     }
@@ -236,7 +236,7 @@ pub(super) fn go(processes: &Arc<Processes>, what: Startable, streams: Streams) 
 struct Work {
     program: Option<(Ready, ProgramIo)>,
     timeout: Option<Timeout>,
-    _held: Held,
+    _held: HostMemory,
     ending: Ending,
 }
 

@@ -1,10 +1,10 @@
-//! The code of a skill's Python files: `skillhost:python/compiled`, which the built-in Python asks
-//! before it reads and compiles a file itself.
+//! The bytecode of a skill's Python files: `skillhost:python/compiled`, which the built-in Python
+//! calls before it reads and compiles a file itself.
 //!
-//! A file is compiled once, by a Python that is given nothing but the file, and its code is kept in
-//! the cache folder by all that it depends on: the path, the content, the Python. So no guest has a
-//! part in what another one runs. Where what is burnt is counted, a run compiles for itself: what
-//! it burns must not depend on what ran before it.
+//! A file is compiled once, by a Python that is given only the file. Its code is cached under
+//! everything it depends on: the path, the content, the Python. So no guest can influence the code
+//! that another one runs. A run that counts fuel compiles for itself: its fuel must not depend on
+//! earlier runs.
 
 use std::collections::HashMap;
 use std::io::{self, Read as _};
@@ -41,12 +41,12 @@ mod bindings {
 
 use bindings::skillhost::python::compiled::{self, Script};
 
-/// A file's code; `None` if its guest compiles it itself, as a file with a mistake in it: the guest
-/// then reports the mistake.
+/// A file's code; `None` if its guest compiles it itself. This includes files with errors, which
+/// the guest then reports.
 type Code = Option<Arc<[u8]>>;
 
-/// Runs a compiler: a program that is given its input and nothing else. The run above implements
-/// it.
+/// Runs the compiler: a program that is given only its input. The run implements this; this room
+/// does not know how.
 pub(crate) trait Compiler: Sync {
     /// Runs the program within these limits.
     fn compile(&self, program: Program, limits: Limits, stdin: Vec<u8>) -> BoxFuture<'_, Outcome>;
@@ -56,7 +56,7 @@ pub(crate) trait Compiler: Sync {
 pub(crate) struct ScriptCache {
     folder: Arc<CacheFolder>,
     by_key: Mutex<HashMap<String, Code>>,
-    /// Held by the run that compiles: what it takes comes on top of what runs may take.
+    /// Locked by the run that compiles a file: the compiler's memory is not charged to the run.
     compiling: tokio::sync::Mutex<()>,
 }
 
@@ -84,21 +84,21 @@ impl HasData for CompiledInterface {
     type Data<'a> = ScriptsView<'a>;
 }
 
-/// Bytes of a source. Of public skills, the typical script has 250 lines.
+/// The most bytes of a source. A typical script of a public skill has 250 lines.
 const SOURCE_MAX: u64 = 256 << 10;
-/// Bytes of its code, which has about as many as the source.
+/// The most bytes of its code, which is about as large as the source.
 const CODE_MAX: u64 = 1 << 20;
-/// Files that are compiled for one run; those beyond it are the guest's own to compile.
+/// The most files that are compiled for one run; the guest compiles any others itself.
 const COMPILED_MAX: usize = 256;
-/// Files whose code is kept in memory.
+/// The most files whose code is kept in memory.
 const KEPT: usize = 128;
-/// What compiling a file may take at most, in bytes and milliseconds: Python itself, and two
+/// Limits for compiling a file, in bytes and milliseconds: enough for Python itself, and two
 /// hundred times the source.
 const MEMORY: u64 = 128 << 20;
 const TIME: u64 = 2_000;
 
-/// Writes the code of what it reads. What the compiler warns of, it is to warn of in each run, and
-/// so it is an error here.
+/// Compiles standard input and writes the code. Warnings are errors here: a file with warnings must
+/// be compiled in each run, which then shows them.
 const COMPILE: &str = "import marshal, sys
 sys.stdout.buffer.write(marshal.dumps(compile(sys.stdin.buffer.read(), sys.argv[1], 'exec', dont_inherit=True)))";
 
@@ -139,8 +139,8 @@ impl Scripts {
 }
 
 impl ScriptsView<'_> {
-    /// The code of one of the skill's files, which the host reads as its guest would, and the path
-    /// behind all links.
+    /// Returns the code of one of the skill's files, which the host reads as the guest would, and
+    /// its path after resolving links.
     async fn code(&self, path: &str) -> Option<(String, Arc<[u8]>)> {
         let Scripts { mode, programs, files, .. } = self.scripts;
         if *mode != Mode::Fast || !path.starts_with(SKILL_MOUNT) {
@@ -163,7 +163,7 @@ impl ScriptsView<'_> {
         if let Some(code) = load(cache.folder.path(), &key) {
             return cache.put(key, code);
         }
-        // A run does not wait while another one compiles a file.
+        // Do not wait while another run compiles a file.
         let _one = cache.compiling.try_lock().ok()?;
         if compiled.fetch_add(1, Relaxed) >= COMPILED_MAX {
             return None;
@@ -185,13 +185,13 @@ impl ScriptsView<'_> {
                 }
             }
             Err(error) => {
-                tracing::debug!(%error, "a script's code was not kept; the next process compiles it again")
+                tracing::debug!(%error, "a script's code was not cached; the next process compiles it again")
             }
         }
         cache.put(key, code)
     }
 
-    /// Compiles a file; `None` if it is not known whether it can be: something else ended it.
+    /// Compiles a file. Returns `None` if the compiler ended for another reason than the file.
     async fn compile(&self, python: Component, path: &str, source: Vec<u8>) -> Option<Code> {
         let args = ["-W", "error", "-c", COMPILE, path].map(str::to_owned).to_vec();
         let program = Program {
@@ -211,7 +211,7 @@ impl ScriptsView<'_> {
         let outcome = self.compiler.compile(program, limits, source).await;
         match outcome.status {
             Status::Exited { code: 0 } => Some(Some(outcome.stdout.0.into())),
-            // The file's own fault: if a limit was hit, that is the status, whatever the code.
+            // An error in the file: if a limit was hit, the status would be the limit.
             Status::Exited { .. } => Some(None),
             _ => None,
         }
@@ -230,7 +230,7 @@ impl ScriptCache {
     fn put(&self, key: String, code: Code) -> Code {
         let mut by_key = self.by_key.lock().unwrap_or_else(PoisonError::into_inner);
         if by_key.len() >= KEPT {
-            // What is still wanted comes back from the cache folder.
+            // Code that is needed again is loaded from the cache folder.
             by_key.clear();
         }
         by_key.insert(key, code.clone());
@@ -238,8 +238,8 @@ impl ScriptCache {
     }
 }
 
-/// What is kept under a key in the cache folder. What is not whole, as after the machine has
-/// failed, is not there.
+/// Loads the code of a key from the cache folder. Incomplete files, as after a crash, count as
+/// missing.
 fn load(cache: &Path, key: &str) -> Option<Code> {
     let mut kept = Vec::new();
     stamp::open_cache_folder(cache)
@@ -254,7 +254,7 @@ fn load(cache: &Path, key: &str) -> Option<Code> {
         .then(|| Some(code).filter(|code| !code.is_empty()).map(Arc::from))
 }
 
-/// Keeps it there: its digest, and then the code, or nothing.
+/// Stores code there: its digest, and then the code, or nothing.
 fn store(cache: &Path, key: &str, code: &Code) -> io::Result<Dir> {
     let code = code.as_deref().unwrap_or_default();
     let cache = stamp::open_cache_folder(cache)?;
@@ -266,8 +266,8 @@ fn file_name(key: &str) -> String {
     format!("{key}.script")
 }
 
-/// All that a file's code depends on: which Python compiles it, what it is called in tracebacks,
-/// and what it says.
+/// Returns the key of a file's code, from everything it depends on: the Python, the path in
+/// tracebacks, and the source.
 fn key(python: &Component, path: &str, source: &[u8]) -> String {
     let mut hash = Sha256::new();
     for part in [python.digest.as_bytes(), path.as_bytes(), source] {

@@ -1,6 +1,6 @@
-//! HTTP in one call: `skillhost:python/web`, by which the built-in Python sends a request that it
-//! has whole. The sender is that of `wasi:http`, with all of its checks, limits and records; what
-//! is yet to come of a response is read from a stream as any other.
+//! HTTP in one call: `skillhost:python/web`, with which the built-in Python sends a complete
+//! request. It uses the sender of `wasi:http`, with all its checks, limits and records. The rest of
+//! a response is read from a stream as usual.
 
 use std::time::Duration;
 
@@ -37,7 +37,8 @@ mod bindings {
 
 use bindings::skillhost::python::web::{self, Failure, Request, Response};
 
-/// Bytes of a request's body, and of a response's that comes with its head.
+/// The most bytes of a request's body, and of the part of a response's body that is returned with
+/// its head.
 const PIECE: usize = 64 << 10;
 
 /// What the interface needs of a store's data.
@@ -82,13 +83,13 @@ impl web::Host for WebView<'_> {
             .iter()
             .map(|(name, value)| (name.as_str().to_owned(), value.as_bytes().to_vec()))
             .collect();
-        let (begun, over) = what_is_there(&mut body);
+        let (begun, over) = read_available(&mut body);
         let rest = if over { None } else { Some(self.table.push(input(body))?) };
         Ok(Ok(Response { status: parts.status.as_u16(), headers, body: begun, rest }))
     }
 }
 
-/// The request as the sender takes it, or which part of it is none.
+/// Converts a request for the sender. The error names the invalid part.
 fn request(asked: Request) -> Result<http::Request<Body>, &'static str> {
     let method = Method::from_bytes(asked.method.as_bytes()).map_err(|_| "its method")?;
     let scheme = if asked.https { Scheme::HTTPS } else { Scheme::HTTP };
@@ -109,8 +110,9 @@ fn request(asked: Request) -> Result<http::Request<Body>, &'static str> {
     Ok(request)
 }
 
-/// What of a body need not be waited for, up to a piece, and whether that is all of it.
-fn what_is_there(body: &mut Body) -> (Vec<u8>, bool) {
+/// Reads what is available of a body without waiting, up to `PIECE`. Returns it, and whether it is
+/// the whole body.
+fn read_available(body: &mut Body) -> (Vec<u8>, bool) {
     let mut there = Vec::new();
     while there.len() < PIECE {
         match body.frame().now_or_never() {
@@ -118,7 +120,7 @@ fn what_is_there(body: &mut Body) -> (Vec<u8>, bool) {
                 there.extend_from_slice(frame.data_ref().map_or(&[], |data| data))
             }
             Some(Some(Err(error))) => {
-                // For the one who reads on.
+                // The next read reports the error.
                 *body = frames([Err(error)]);
                 return (there, false);
             }
@@ -160,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_handed_on_as_it_is_asked_for() {
+    fn requests_are_converted_completely() {
         let made = request(asked(|_| ())).unwrap();
         assert_eq!(
             (made.method().as_str(), made.uri().to_string().as_str()),
@@ -174,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_http_cannot_carry_is_named() {
+    fn error_names_the_invalid_part_of_a_request() {
         let what = |change: fn(&mut Request)| request(asked(change)).unwrap_err();
         assert_eq!(what(|asked| asked.method = "GET /x HTTP/1.1\r\n".into()), "its method");
         assert_eq!(what(|asked| asked.authority = "a b".into()), "its target");
@@ -192,7 +194,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_that_a_guest_says_becomes_a_line_of_its_own(
+        fn guests_cannot_inject_header_lines(
             method in "[A-Z]{1,9}(|||[\r\n ])",
             authority in "[a-z.]{1,20}(|||[\r\n :@])",
             target in "/[a-z?%]{0,20}(|||[\r\n #])",
@@ -213,10 +215,10 @@ mod tests {
     }
 
     #[test]
-    fn of_a_body_comes_what_is_there() {
+    fn read_available_returns_the_start_of_a_body() {
         let frame = |data: &'static [u8]| Ok(Frame::data(Bytes::from_static(data)));
         let read = |mut body: Body| {
-            let (there, over) = what_is_there(&mut body);
+            let (there, over) = read_available(&mut body);
             (
                 there,
                 over,

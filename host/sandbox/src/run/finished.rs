@@ -1,4 +1,4 @@
-//! What a run came to.
+//! The result of a run.
 
 use std::time::Instant;
 
@@ -19,14 +19,14 @@ pub struct Finished {
     pub evidence: Option<Evidence>,
 }
 
-/// What a receipt says of files. It costs reading all of them.
+/// The state of all files, for a receipt. Recording it reads all of them.
 #[derive(Debug)]
 pub struct Evidence {
-    /// As the guest found them.
+    /// Before the run.
     pub before: Snapshot,
-    /// As it left them.
+    /// After the run.
     pub after: Snapshot,
-    /// The folders by name, if the run is recorded.
+    /// The folders and their content by name, if the run is recorded.
     pub folders: Vec<Folder>,
 }
 
@@ -47,20 +47,20 @@ impl Finished {
     }
 }
 
-/// Returns a run's status, and sets the result of a tool. A guest that failed after it met a limit
-/// failed of that limit.
+/// Returns a run's status, and sets the result of a tool. If a guest failed after it hit a limit,
+/// the limit is the status.
 pub(super) fn status(end: RunEnd, outcome: &mut Outcome, meter: &Meter) -> Status {
     if let (Some(reason), false) = (meter.abort_reason(), matches!(end, RunEnd::Interrupted)) {
         return Status::Aborted { reason: reason.to_owned() };
     }
     let first = outcome.limits_hit.first().cloned();
     let hit = |limit| Status::LimitHit(LimitHit { limit, value: meter.value(limit) });
-    // A program that was to be ended may have been quick enough to end by itself.
+    // A program that was told to end may have ended by itself first.
     if let (RunEnd::Program(_), Some(limit)) = (&end, meter.stop_reason()) {
         return hit(limit);
     }
     match end {
-        // An abort has said why.
+        // The reason of an abort was handled above.
         RunEnd::Interrupted | RunEnd::Aborted => Status::Interrupted,
         RunEnd::Limit(limit) | RunEnd::Program(ProgramEnd::Limit(limit)) => hit(limit),
         RunEnd::Program(ProgramEnd::Exited(0)) => Status::Exited { code: 0 },

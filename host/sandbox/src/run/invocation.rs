@@ -1,4 +1,4 @@
-//! What the programs of one run share, and what can be read of it while it runs and after.
+//! What the programs of one run share.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -46,8 +46,8 @@ impl Invocation {
         self.processes.note_uses();
     }
 
-    /// Returns what was used of the grants, with the names of the variables; `None` if it was not
-    /// noted.
+    /// Returns what was used of the grants; `None` if it was not noted. Every variable counts as
+    /// used.
     pub(super) fn uses(&self, env: &BTreeMap<String, String>) -> Option<GrantUse> {
         let (paths, omitted) = self.files.uses()?;
         let (commands, omitted_commands) = self.processes.uses()?;
@@ -88,7 +88,7 @@ impl Invocation {
         all
     }
 
-    /// Notes the limits that the guest met in files and requests.
+    /// Notes the limits that the guest hit in files and requests.
     pub(super) fn note_hits(&self) {
         for limit in self.files.hit().into_iter().chain(self.sender.hit()) {
             self.meter.hit(limit);

@@ -1,7 +1,7 @@
-//! Everything a guest can import, by package: what is not here does not exist for a guest.
+//! Everything that a guest can import, by package.
 //!
-//! A linker holds the packages that a component imports and no others: most import few, and linking
-//! all of them takes as long as everything else that a small component needs to start.
+//! A linker holds only the packages that a component imports. Most import few, and linking all
+//! packages takes as long as the rest of a small component's start.
 
 use wasmtime::Engine;
 use wasmtime::component::{Component, HasData, Linker, ResourceTable};
@@ -22,11 +22,11 @@ pub(super) struct Imports(u32);
 
 type Link = fn(&mut Linker<State>) -> wasmtime::Result<()>;
 
-/// A package's name, the start of its version, and what links it.
+/// Each package's name, the start of its version, and the function that links it.
 ///
-/// The stock file system is never present; files and chance are this sandbox's own, for both
-/// versions alike. Sockets and name lookup are linked because libc-based guests import them, and
-/// every use of them is denied.
+/// The stock file system is never linked: files and randomness are this crate's own, for both
+/// versions of WASI. Sockets and name lookup are linked because guests built with a libc import
+/// them; every use of them is denied.
 const PACKAGES: [(&str, &str, Link); 15] = [
     ("skillhost:skill", "0.1.", |l| process::add_to_linker(l, State::process)),
     ("skillhost:python", "0.1.", |l| python::add_to_linker(l, State::scripts, State::web)),
@@ -46,7 +46,7 @@ const PACKAGES: [(&str, &str, Link); 15] = [
 ];
 
 impl Imports {
-    /// What of the packages a component imports. What it imports beside them, linking will tell.
+    /// Returns the packages that a component imports. Linking reports imports of anything else.
     pub(super) fn of(component: &Component, engine: &Engine) -> Imports {
         let mut bits = 0;
         for (name, _) in component.component_type().imports(engine) {
@@ -64,7 +64,7 @@ impl Imports {
 /// Links the packages.
 ///
 /// # Errors
-/// One is linked twice: a mistake in this file.
+/// A package is linked twice: a bug in this file.
 pub(super) fn linker(
     engine: &Engine,
     mode: Mode,
@@ -87,7 +87,7 @@ pub(super) fn linker(
     Ok(linker)
 }
 
-/// Marks the table as what `wasi:io` gets.
+/// Marks the table as what the bindings of `wasi:io` get.
 struct Table;
 
 impl HasData for Table {
@@ -138,7 +138,7 @@ mod tests {
     use crate::engine::config::codegen;
 
     #[test]
-    fn every_package_can_be_linked_beside_the_others_and_none_twice() {
+    fn every_package_links_with_the_others_and_only_once() {
         let all = Imports((1 << PACKAGES.len()) - 1);
         for mode in [Mode::Fast, Mode::Deterministic] {
             let engine = Engine::new(&codegen(mode, false)).unwrap();
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_component_imports_is_told_by_package_and_version() {
+    fn imports_are_found_by_package_and_version() {
         let engine = Engine::new(&codegen(Mode::Fast, false)).unwrap();
         let text = r#"(component
             (import "wasi:cli/stdin@0.2.6" (instance)) (import "wasi:cli/exit@0.2.0" (instance)) (import "wasi:http/client@0.3.0" (instance))

@@ -1,4 +1,4 @@
-//! The folders of one invocation: the granted ones, and a scratch folder that is gone with it.
+//! The folders of one run: the granted ones, and a scratch folder that is removed after it.
 
 use std::io;
 use std::path::Path;
@@ -12,26 +12,25 @@ use skillhost_policy::limits::Limits;
 use skillhost_policy::outcome::{Change, Denial};
 use skillhost_skill::runtime::built_in::BuiltIn;
 
-/// What an invocation's guests see, and the scratch folder behind it, which is removed with the
-/// last that holds it.
+/// The files that a run's guests see, and the scratch folder behind them.
 #[derive(Debug)]
 pub(super) struct Mounts {
     pub(super) files: Arc<Vfs>,
-    /// Shared with every program that still runs: one that made a file while the folder is removed
-    /// would keep it from going.
+    /// Shared with every program that still runs: a file that is created while the folder is being
+    /// removed would make that fail.
     pub(super) scratch: Arc<Scratch>,
 }
 
 /// Mounts that the host adds to those of the skill and the capabilities.
 #[derive(Debug, Default)]
 pub struct ExtraMounts {
-    /// Packages of the programs, the skill under other names, `/state`.
+    /// Packages of the programs, the skill under its other paths, `/state`.
     pub mounts: Vec<OpenMount>,
-    /// Those whose commands are shown in `/usr/bin`.
+    /// Built-in programs whose commands are listed in `/usr/bin`.
     pub built_in: Vec<Arc<BuiltIn>>,
 }
 
-/// The writes that an invocation kept aside. They are gone with this value.
+/// The writes that a run kept aside. They are removed with this value.
 #[derive(Debug, Default)]
 pub struct Overlays(Option<Mounts>);
 
@@ -45,7 +44,7 @@ pub(super) struct Folders<'a> {
     pub(super) cache: &'a Path,
 }
 
-/// What files and their contents come from, if it is not the host.
+/// Replacements for what the host provides.
 pub(super) struct FileSources {
     /// Fills reads of `/dev/random`.
     pub(super) randomness: Chance,
@@ -83,7 +82,7 @@ pub(super) fn open(
     let guests: Vec<String> = mounts.iter().map(|mount| mount.guest().to_owned()).collect();
     let (built_in, cache) = (extra.built_in, cache.to_owned());
     let root = move || {
-        // There are some two hundred commands, which most guests never look for.
+        // There are about two hundred commands, and most guests never list them.
         let commands =
             built_in.iter().flat_map(|one| &one.description.programs).map(String::as_str);
         Skeleton::of(guests.iter().map(String::as_str), commands).open(&cache)
@@ -98,36 +97,37 @@ impl Overlays {
         Overlays(Some(mounts))
     }
 
-    /// What would change, by path.
+    /// Returns the changes, by path.
     pub fn changes(&self) -> Vec<Change> {
         self.0.as_ref().map_or_else(Vec::new, |mounts| mounts.files.changes())
     }
 
-    /// The same as a unified diff.
+    /// Returns the changes as a unified diff.
     pub fn diff(&self) -> String {
         self.0.as_ref().map_or_else(String::new, |mounts| mounts.files.diff())
     }
 
-    /// The changes with their bytes, which have at most `cap` together, to be made later.
+    /// Returns the changes with their content, to be applied later. The content may have `cap`
+    /// bytes in all.
     ///
     /// # Errors
-    /// They have more, as `FileTooLarge`, or cannot be read.
+    /// The content is larger (`FileTooLarge`) or cannot be read.
     pub fn staged(&self, cap: u64) -> io::Result<Vec<Staged>> {
         self.0.as_ref().map_or_else(|| Ok(Vec::new()), |mounts| mounts.files.staged(cap))
     }
 
-    /// Makes the changes in the folders themselves, each file at once.
+    /// Applies the changes to the folders; each file is replaced atomically.
     ///
     /// # Errors
-    /// A folder changed meanwhile: then nothing was done; or a write failed.
+    /// A folder has changed since the run, and nothing was done; or a write failed.
     pub fn apply(&self) -> Result<(), ApplyError> {
         self.0.as_ref().map_or(Ok(()), |mounts| mounts.files.apply())
     }
 
-    /// Removes the scratch folder now, rather than when this value is dropped.
+    /// Removes the scratch folder now, instead of when this value is dropped.
     ///
     /// # Errors
-    /// It could not be removed whole.
+    /// It could not be removed completely.
     pub fn close(self) -> io::Result<()> {
         match self.0.and_then(|mounts| Arc::into_inner(mounts.scratch)) {
             Some(scratch) => scratch.close(),

@@ -50,7 +50,7 @@ struct Shared {
 
 type LinkerKey = (EngineKey, Imports);
 
-/// Components kept ready in memory; each holds its code mapped.
+/// Components that are kept ready in memory, with their code mapped.
 const PREPARED: usize = 256;
 
 /// A component that is compiled and linked: a store away from running.
@@ -70,7 +70,7 @@ pub(super) struct Exports {
 }
 
 impl Sandbox {
-    /// Takes options; does no work.
+    /// Makes a sandbox; does no work.
     pub fn new(options: Options) -> Sandbox {
         let Options { compiler, cache, allocation, tls, resolver } = options;
         let cache = Arc::new(CacheFolder::new(cache));
@@ -116,7 +116,7 @@ impl Sandbox {
         &self.0.resolver
     }
 
-    /// Compiles, loads and links a component, or takes one that is ready.
+    /// Compiles, loads and links a component, or returns one that is ready.
     pub(super) async fn prepare(
         &self,
         component: &Component,
@@ -139,7 +139,8 @@ impl Sandbox {
         let ready = Prepared { pre, exports };
         let mut prepared = prepared.lock().unwrap_or_else(PoisonError::into_inner);
         if prepared.len() >= PREPARED {
-            // What is still wanted comes back from the cache in a fraction of a millisecond.
+            // Components that are needed again are loaded from the cache in a fraction of a
+            // millisecond.
             prepared.clear();
         }
         prepared.insert(key, ready.clone());
@@ -158,28 +159,30 @@ impl Sandbox {
 }
 
 fn unlinkable(error: &wasmtime::Error) -> Status {
-    let fix = "a component here may import WASI 0.3 and 0.2, and skillhost:skill/process; `skillhost inspect` lists what this one imports";
+    let fix = "components can import WASI 0.3 and 0.2, and skillhost:skill/process; `skillhost inspect` lists the imports of this one";
     Status::Invalid {
-        message: format!("the component imports what is not here: {error:#}"),
+        message: format!("the component has an unknown import: {error:#}"),
         fix: Some(fix.into()),
     }
 }
 
 impl Prepared {
-    /// Why an entry cannot be called, with what there is instead.
+    /// Explains why an entry point cannot be called, and what the component has instead.
     pub(super) fn lacks(&self, entry: &EntryPoint) -> Option<Status> {
         let exports = &self.exports;
-        let (has, wanted, nor) = match entry {
-            // It is asked what it has: nothing is an answer.
+        let (has, wanted, scripts) = match entry {
+            // A component without tools has an empty list.
             EntryPoint::ListTools => return None,
             EntryPoint::Command => (
                 exports.run_p3 || exports.run_p2,
-                "`wasi:cli/run`, so it is no command",
+                "`wasi:cli/run`, so it is not a command",
                 String::new(),
             ),
-            EntryPoint::Tool { scripts, .. } => {
-                (exports.tools, "`skillhost:skill/tools`, so it has no tools", call::nor(scripts))
-            }
+            EntryPoint::Tool { scripts, .. } => (
+                exports.tools,
+                "`skillhost:skill/tools`, so it has no tools",
+                call::no_script_either(scripts),
+            ),
         };
         if has {
             return None;
@@ -189,16 +192,16 @@ impl Prepared {
         have.extend(exports.run_p3.then(|| "wasi:cli/run@0.3.0".to_owned()));
         have.extend(exports.run_p2.then(|| "wasi:cli/run@0.2".to_owned()));
         let have = if have.is_empty() { "nothing".to_owned() } else { have.join(", ") };
-        // Neither is here where the wanted one is not.
+        // The wanted export is missing, so only the other kind can be present.
         let fix = match (exports.tools, exports.run_p3 || exports.run_p2) {
             (true, _) => {
                 Some("name one of its tools: `skillhost run SKILL TOOL --input '{...}'`; `skillhost inspect SKILL` lists them".into())
             }
-            (_, true) => Some("it is a command, whose arguments come after `--`: `skillhost run SKILL -- ARGS`".into()),
+            (_, true) => Some("it is a command; its arguments follow `--`: `skillhost run SKILL -- ARGS`".into()),
             _ => None,
         };
         Some(Status::Invalid {
-            message: format!("the component does not export {wanted}; it exports {have}{nor}"),
+            message: format!("the component does not export {wanted}; it exports {have}{scripts}"),
             fix,
         })
     }

@@ -1,5 +1,4 @@
-//! The scratch folder of an invocation: made when it is first needed, gone with the last that holds
-//! it.
+//! The scratch folder of a run: created on first use, and removed with its last user.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -12,7 +11,7 @@ use rustix::io::Errno;
 use skillhost_policy::outcome::{Denial, DenialKind};
 use skillhost_skill::private::{Purpose, TempFolder};
 
-/// A scratch folder, perhaps still to be made.
+/// A scratch folder, which may not exist yet.
 #[derive(Debug)]
 pub(super) struct Scratch {
     within: PathBuf,
@@ -20,37 +19,37 @@ pub(super) struct Scratch {
 }
 
 impl Scratch {
-    /// One that will be made in `within`.
+    /// A scratch folder that will be created in `within`.
     ///
     /// # Errors
-    /// Nothing can be made there.
+    /// Nothing can be created there.
     pub(super) fn new(within: &Path) -> Result<Scratch, Denial> {
         rustix::fs::accessat(CWD, within, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)
             .map_err(|error| Denial {
                 what: "make the scratch folder".into(),
                 rule: format!("{}: {}", within.display(), io::Error::from(error)),
-                fix: Some("set TMPDIR to a folder that can be written".into()),
+                fix: Some("set TMPDIR to a writable folder".into()),
                 kind: DenialKind::Mount,
             })?;
         Ok(Scratch { within: within.to_owned(), made: OnceLock::new() })
     }
 
-    /// Where it is made.
+    /// The folder in which it is created.
     pub(super) fn within(&self) -> &Path {
         &self.within
     }
 
-    /// Makes a folder in it.
+    /// Creates a folder in it.
     pub(super) fn folder(&self, name: &str) -> Result<OwnedFd, Errno> {
         let make = || TempFolder::new_in(&self.within, Purpose::Run).map_err(|error| errno(&error));
         let folder = self.made.get_or_init(make).as_ref().map_err(|error| *error)?;
         folder.create(name).map_err(|error| errno(&error))
     }
 
-    /// Removes it now, rather than when this value is dropped.
+    /// Removes it now, instead of when this value is dropped.
     ///
     /// # Errors
-    /// It could not be removed whole.
+    /// It could not be removed completely.
     pub(super) fn close(self) -> io::Result<()> {
         match self.made.into_inner() {
             Some(Ok(made)) => made.close(),

@@ -25,7 +25,7 @@ pub struct RunSpec<'a> {
     pub skill: Option<OpenMount>,
     /// Mounts besides those of the skill and the capabilities.
     pub extra: ExtraMounts,
-    /// Folders that are mounted only when the operator spells them out.
+    /// Folders that are mounted only if the operator names them explicitly.
     pub guarded: &'a Guarded,
     /// The folder in which scratch folders are made.
     pub scratch: &'a Path,
@@ -62,8 +62,8 @@ pub struct Outside {
 }
 
 impl Io {
-    /// The streams of a typed tool: its input is not on stdin, and stdout is its result's alone, so
-    /// what it prints goes to stderr.
+    /// Returns the streams for a typed tool. Its input is not on stdin, and stdout is reserved for
+    /// its result, so what it prints goes to stderr.
     #[must_use]
     pub fn of_tool(self) -> Io {
         let stdout = match (&self.stdout, &self.stderr) {

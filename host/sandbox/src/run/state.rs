@@ -7,7 +7,7 @@ use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
 
 use super::invocation::Invocation;
-use crate::determinism::randomness::{RandomView, Source};
+use crate::determinism::randomness::{RandomSource, RandomView};
 use crate::determinism::wasi_clocks::HasClock;
 use crate::determinism::{Clock, Turn};
 use crate::files::FsView;
@@ -23,7 +23,7 @@ pub(super) struct State {
     pub(super) fuel: Fuel,
     /// `None` if the run is not deterministic.
     pub(super) turn: Option<Turn>,
-    pub(super) randomness: Source,
+    pub(super) randomness: RandomSource,
     pub(super) parent: Parent,
     pub(super) meter: StoreMeter,
     pub(super) table: ResourceTable,

@@ -1,4 +1,4 @@
-//! One program in a store of its own: what it is given, the bounds set on the store.
+//! Runs one program in a store of its own, within its limits.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -14,7 +14,7 @@ use super::invocation::Invocation;
 use super::sandbox::Prepared;
 use super::state::State;
 use crate::determinism::Turn;
-use crate::determinism::randomness::Source;
+use crate::determinism::randomness::RandomSource;
 use crate::engine::{ProgramEnd, stack};
 use crate::http::hooks::Hooks;
 use crate::limits::fuel::{self, Fuel};
@@ -25,7 +25,7 @@ use crate::tools::{HostWork, call as tools};
 use skillhost_skill::runtime::{EntryPoint, Program};
 
 impl Invocation {
-    /// Runs one program in a store of its own. When it returns, the program's ends of all streams
+    /// Runs one program in a store of its own. When this returns, the program's ends of all streams
     /// are closed.
     pub(super) async fn execute(
         self: &Arc<Self>,
@@ -83,7 +83,7 @@ impl Invocation {
         wasi.stdin(io.stdin.clone()).stdout(io.stdout.clone()).stderr(io.stderr.clone());
         wasi.arg(&program.name).args(&program.args).initial_cwd(&io.cwd);
         let denied = shell::denied_commands(program, self.processes.rules());
-        // A caller sets none of the shell's denials, and takes none away.
+        // A caller cannot set or remove the shell's denials.
         for (name, value) in
             io.env.iter().filter(|(name, _)| denied.is_none() || name != shell::DENIED_COMMANDS)
         {
@@ -92,7 +92,7 @@ impl Invocation {
         if let Some(names) = denied.filter(|names| !names.is_empty()) {
             wasi.env(shell::DENIED_COMMANDS, names);
         }
-        // Denied already by default; said here so that a change of that default changes nothing.
+        // Denied by default; set here in case that default changes.
         wasi.allow_tcp(false).allow_udp(false).allow_ip_name_lookup(false);
 
         let mut table = ResourceTable::new();
@@ -104,7 +104,7 @@ impl Invocation {
             randomness: self
                 .deterministic
                 .as_ref()
-                .map_or(Source::Host, |run| Source::Seeded(run.randomness(io.number))),
+                .map_or(RandomSource::Host, |run| RandomSource::Seeded(run.randomness(io.number))),
             parent: Parent {
                 depth: io.depth,
                 env: io.env,
@@ -132,7 +132,7 @@ impl Invocation {
         store.epoch_deadline_callback(|mut context| {
             if let Some(turn) = &context.data().turn {
                 let begun = turn.take();
-                return look_at_turn(context, begun);
+                return check_turn(context, begun);
             }
             fuel::charge(&mut context);
             let State { invocation, fuel, .. } = context.data();
@@ -141,7 +141,7 @@ impl Invocation {
             fuel.cost.epochs.fetch_add(1, Relaxed);
             match meter.stop_reason() {
                 Some(limit) => Err(LimitExceeded(limit).into()),
-                // Others get their turn: the deadline outside, and other guests of this thread.
+                // Let others run: the deadline outside, and other guests on this thread.
                 None => Ok(UpdateDeadline::YieldCustom(1, Box::pin(tokio::task::yield_now()))),
             }
         });
@@ -149,9 +149,9 @@ impl Invocation {
     }
 }
 
-/// The epoch of a deterministic run: its program is looked at once a turn, when that has `begun`;
-/// or the run ends without a result.
-fn look_at_turn(
+/// Handles an epoch of a deterministic run. It charges fuel once per turn, when the turn has
+/// `begun`. An aborted run ends without a result.
+fn check_turn(
     mut context: StoreContextMut<'_, State>,
     begun: bool,
 ) -> wasmtime::Result<UpdateDeadline> {

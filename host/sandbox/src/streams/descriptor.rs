@@ -1,5 +1,5 @@
-//! A descriptor of the caller's, and how to wait for it: never in the executor, and by any number
-//! of programs at once.
+//! A descriptor of the host's caller. Any number of programs can wait for it, and none blocks the
+//! executor.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -14,28 +14,28 @@ use tokio::io::unix::AsyncFd;
 use super::terminal::Filter;
 use super::waiters::{Place, Waiters};
 
-/// The most that one transfer moves. A pipe that `poll` calls writable takes at least `PIPE_BUF`
+/// The most bytes per transfer. A pipe that is writable by `poll` accepts at least `PIPE_BUF`
 /// (4,096) bytes without blocking.
 const PIPE_CHUNK: usize = 4096;
 
-/// The reactor is asked only once a transfer would block.
+/// A descriptor. The reactor is used only when a transfer would block.
 pub(crate) struct Descriptor {
     fd: Arc<OwnedFd>,
     interest: Interest,
-    /// Anything but a regular file, whose transfers never wait.
+    /// Whether transfers can block: false for regular files only.
     blocks: bool,
     reactor: Option<AsyncFd<Arc<OwnedFd>>>,
-    /// The reactor knows one waker; programs that share a stream are several.
+    /// The programs that wait: the reactor supports a single waker.
     waiters: Waiters,
-    /// Only of a terminal that is written to.
+    /// Set if this is a terminal that is written to.
     terminal: Option<Terminal>,
 }
 
-/// What a terminal is shown of what a guest writes.
+/// Filters what a guest writes to a terminal.
 #[derive(Default)]
 struct Terminal {
     filter: Filter,
-    /// What is shown, and not written yet.
+    /// Filtered output that is not written yet.
     unwritten: Vec<u8>,
 }
 
@@ -55,7 +55,7 @@ impl Descriptor {
         }
     }
 
-    /// A place to wait for it.
+    /// Returns a place to wait for it.
     pub(crate) fn place(&self) -> Place {
         self.waiters.place()
     }
@@ -75,7 +75,7 @@ impl Descriptor {
         while self.blocks {
             let mut fds = [PollFd::from_borrowed_fd(self.fd.as_fd(), flags)];
             let now = rustix::time::Timespec { tv_sec: 0, tv_nsec: 0 };
-            // A hang-up or an error counts as ready: the transfer then says which.
+            // A hang-up or an error counts as ready: the transfer then reports it.
             if rustix::event::poll(&mut fds, Some(&now))? > 0 {
                 break;
             }
@@ -83,7 +83,7 @@ impl Descriptor {
                 Some(reactor) => reactor,
                 None => match register(&self.fd, self.interest) {
                     Ok(reactor) => self.reactor.insert(reactor),
-                    // A device that cannot be waited for (/dev/null and its like) never blocks.
+                    // A device that `epoll` does not support, such as /dev/null, never blocks.
                     Err(error) if error.kind() == io::ErrorKind::PermissionDenied => break,
                     Err(error) => return Poll::Ready(Err(error)),
                 },
@@ -123,7 +123,7 @@ impl Descriptor {
         self.poll_put(cx, place, bytes)
     }
 
-    /// Shows a guest's output on a terminal, as far as that is text, colours and styles.
+    /// Writes a guest's output to a terminal: only text, colours and styles.
     fn poll_show(
         &mut self,
         cx: &Context<'_>,
@@ -135,14 +135,14 @@ impl Descriptor {
         if let Some(Terminal { filter, unwritten }) = &mut self.terminal {
             filter.pass(taken, unwritten);
         }
-        // What the terminal does not take now goes before what comes next.
+        // What the terminal does not accept now is written before later output.
         match self.poll_finish(cx, place) {
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
             _ => Poll::Ready(Ok(taken.len())),
         }
     }
 
-    /// Writes what was taken and is not written yet.
+    /// Writes output that was accepted and is not written yet.
     pub(crate) fn poll_finish(
         &mut self,
         cx: &Context<'_>,
@@ -179,7 +179,7 @@ impl Descriptor {
 fn register(fd: &Arc<OwnedFd>, interest: Interest) -> io::Result<AsyncFd<Arc<OwnedFd>>> {
     #[expect(
         deprecated,
-        reason = "its successor is unsafe for types that may close their descriptor; an owned one stays open"
+        reason = "its successor is unsafe for types that may close their descriptor; an `OwnedFd` stays open"
     )]
     AsyncFd::with_interest(fd.clone(), interest)
 }

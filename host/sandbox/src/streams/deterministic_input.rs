@@ -1,6 +1,6 @@
-//! Standard input of a deterministic run: how its writer cuts what it writes makes no difference. A
-//! read takes as many bytes as were asked for, or all up to the end, and holds the whole run until
-//! it has them.
+//! Standard input of a deterministic run. A read returns as many bytes as were requested, or all up
+//! to the end, and holds the whole run until it has them: the sizes of the writer's writes make no
+//! difference.
 
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -12,21 +12,20 @@ use rustix::io::Errno;
 use super::stdio::StreamDigest;
 use crate::limits::Meter;
 
-/// A descriptor of the caller's.
-pub(crate) struct Steady {
+/// A descriptor of the host's caller.
+pub(crate) struct DeterministicInput {
     fd: OwnedFd,
     ended: bool,
     meter: Arc<Meter>,
     read: StreamDigest,
 }
 
-impl Steady {
-    pub(crate) fn new(fd: OwnedFd, meter: Arc<Meter>) -> Steady {
-        Steady { fd, ended: false, meter, read: StreamDigest::default() }
+impl DeterministicInput {
+    pub(crate) fn new(fd: OwnedFd, meter: Arc<Meter>) -> DeterministicInput {
+        DeterministicInput { fd, ended: false, meter, read: StreamDigest::default() }
     }
 
-    /// Takes `max` bytes, or all up to the end. Blocks; what comes of an error is no result of the
-    /// run.
+    /// Reads `max` bytes, or all up to the end. Blocks. An error aborts the run.
     pub(crate) fn take(&mut self, max: usize) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; max];
         let mut count = 0;
@@ -45,7 +44,7 @@ impl Steady {
         Ok(bytes)
     }
 
-    /// The digest of what was taken so far.
+    /// Returns the digest of what was read so far.
     pub(crate) fn digest(&self) -> Option<String> {
         self.read.so_far()
     }
@@ -55,11 +54,11 @@ impl Steady {
             if self.meter.abort_reason().is_some() {
                 return Err(io::ErrorKind::Interrupted.into());
             }
-            // The run may be aborted meanwhile.
-            let patience = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+            // Wake up now and then: the run may be aborted.
+            let interval = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
             match rustix::event::poll(
                 &mut [PollFd::from_borrowed_fd(self.fd.as_fd(), PollFlags::IN)],
-                Some(&patience),
+                Some(&interval),
             ) {
                 Ok(0) | Err(Errno::INTR) => continue,
                 Ok(_) => {}

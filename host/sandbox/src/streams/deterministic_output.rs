@@ -1,5 +1,5 @@
-//! What a deterministic run writes, on its way to the caller: taken from the guest at once and in
-//! order, and written beside it. Whether anybody reads it, and how fast, makes no difference to the
+//! Output of a deterministic run. It is accepted from guests immediately and in order, and written
+//! to the caller concurrently: whether anybody reads it, and how fast, makes no difference to the
 //! run.
 
 use std::collections::VecDeque;
@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 
 use super::descriptor::Descriptor;
 
-/// Standard output and error of a run. The limits on both bound what it holds.
+/// The standard output and error of a run. The limits of both bound its size.
 #[derive(Debug, Default)]
 pub(crate) struct Relay {
     pieces: Mutex<VecDeque<(usize, Bytes)>>,
@@ -27,10 +27,10 @@ pub(crate) struct Inlet {
     stream: usize,
 }
 
-/// Where a relay's streams come out.
+/// The descriptors to which a relay's streams are written.
 pub(crate) struct Outlets {
     relay: Arc<Relay>,
-    /// `None` for one that nobody reads any more.
+    /// `None` after a write failed.
     descriptors: Vec<Option<Descriptor>>,
 }
 
@@ -39,13 +39,13 @@ impl Outlets {
         Outlets { relay: Arc::default(), descriptors: Vec::new() }
     }
 
-    /// One more stream, which comes out at a descriptor.
+    /// Adds a stream that is written to a descriptor.
     pub(crate) fn add(&mut self, fd: OwnedFd) -> Inlet {
         self.descriptors.push(Some(Descriptor::new(fd, Interest::WRITABLE)));
         Inlet { relay: self.relay.clone(), stream: self.descriptors.len() - 1 }
     }
 
-    /// Writes what comes, for ever.
+    /// Writes all output as it arrives, forever.
     pub(crate) async fn pump(&mut self) -> std::convert::Infallible {
         loop {
             let more = self.relay.clone();
@@ -55,10 +55,10 @@ impl Outlets {
         }
     }
 
-    /// Writes what is there.
+    /// Writes all output that has arrived.
     pub(crate) async fn drain(&mut self) {
-        // A piece stays in the queue until it is written: this may be given up at any time, and
-        // done again.
+        // A piece stays in the queue until it is written: this future may be dropped at any time
+        // and called again.
         while let Some((stream, piece)) = self.relay.first() {
             let written = match &mut self.descriptors[stream] {
                 Some(descriptor) => {
@@ -74,14 +74,14 @@ impl Outlets {
         }
         for descriptor in self.descriptors.iter_mut().flatten() {
             let mut place = descriptor.place();
-            // Nobody is left to be told.
+            // Nobody is left to report an error to.
             poll_fn(|cx| descriptor.poll_finish(cx, &mut place)).await.ok();
         }
     }
 }
 
 impl Inlet {
-    /// Puts bytes in.
+    /// Adds output.
     pub(crate) fn put(&self, bytes: &[u8]) {
         self.relay.pieces().push_back((self.stream, Bytes::copy_from_slice(bytes)));
         self.relay.more.notify_one();

@@ -1,8 +1,7 @@
-//! A bounded pipe between programs: what one writes another reads, in order; a full one makes its
-//! writers wait, an empty one its readers.
+//! A bounded pipe between programs. Writers wait while it is full, readers while it is empty.
 //!
-//! Nothing is read ahead: bytes leave the pipe when a guest takes them, so a program that shares
-//! its standard input with one that it starts does not swallow the other's.
+//! Nothing is read ahead: bytes leave the pipe when a guest reads them. So a program that shares
+//! its standard input with a child does not consume the child's input.
 
 use std::collections::VecDeque;
 use std::io;
@@ -10,19 +9,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use super::waiters::{Place, Waiters};
-use crate::limits::{Held, Meter};
+use crate::limits::{HostMemory, Meter};
 
-/// What a pipe holds, as on Linux (`pipe(7)`).
+/// The capacity of a pipe in bytes, as on Linux (`pipe(7)`).
 pub(crate) const CAPACITY: usize = 64 << 10;
 
-/// A write of no more than this is not broken up: `PIPE_BUF` of Linux. A pipe with less room counts
-/// as full.
-const WHOLE: usize = 4 << 10;
+/// Writes of up to this size are atomic: `PIPE_BUF` of Linux. A pipe with less room counts as full.
+const ATOMIC: usize = 4 << 10;
 
-/// Makes a pipe; `None` where memory has no room for it. All of its capacity counts as memory until
-/// both ends are gone.
+/// Makes a pipe; `None` if the limit of memory has no room for it. Its whole capacity counts as
+/// memory until both ends are closed.
 pub(crate) fn pipe(meter: &Arc<Meter>) -> Option<(Reader, Writer)> {
-    let mut held = Held::nothing(meter.clone());
+    let mut held = HostMemory::new(meter.clone());
     if !held.grow(CAPACITY as u64) {
         return None;
     }
@@ -41,11 +39,11 @@ pub(crate) fn pipe(meter: &Arc<Meter>) -> Option<(Reader, Writer)> {
 #[derive(Debug)]
 struct Pipe {
     ends: Mutex<Ends>,
-    /// Readers that wait for data or the end.
+    /// Readers that wait for data or the end of the stream.
     data: Waiters,
-    /// Writers that wait for room or for the last reader to go.
+    /// Writers that wait for room, or for the last reader to close.
     room: Waiters,
-    _held: Held,
+    _held: HostMemory,
 }
 
 #[derive(Debug)]
@@ -62,7 +60,7 @@ impl Pipe {
 }
 
 impl Ends {
-    /// Whether a read would return at once.
+    /// Checks whether a read would return immediately.
     fn is_readable(&self) -> bool {
         !self.bytes.is_empty() || self.writers == 0
     }
@@ -72,16 +70,16 @@ impl Ends {
     }
 }
 
-/// The read end. Clones share what there is to read; each waits for itself.
+/// The read end. Clones read from the same pipe and wait independently.
 #[derive(Debug)]
-#[expect(unreachable_pub, reason = "the generated bindings export it again")]
+#[expect(unreachable_pub, reason = "the generated bindings re-export it")]
 pub struct Reader {
     pipe: Arc<Pipe>,
     place: Place,
 }
 
 impl Reader {
-    /// Takes what there is, at most `max` bytes; nothing at the end.
+    /// Reads what is available, at most `max` bytes; nothing at the end of the stream.
     pub(crate) fn poll_read(&mut self, cx: &Context<'_>, max: usize) -> Poll<Vec<u8>> {
         let mut ends = self.pipe.ends();
         if !ends.is_readable() {
@@ -94,7 +92,7 @@ impl Reader {
         taken.extend_from_slice(&front[..count.min(front.len())]);
         taken.extend_from_slice(&back[..count - taken.len()]);
         ends.bytes.drain(..count);
-        let has_room = ends.room() >= WHOLE;
+        let has_room = ends.room() >= ATOMIC;
         drop(ends);
         if has_room {
             self.pipe.room.wake_all();
@@ -102,13 +100,13 @@ impl Reader {
         Poll::Ready(taken)
     }
 
-    /// Waits for data or the end.
+    /// Waits for data or the end of the stream.
     pub(crate) fn poll_ready(&mut self, cx: &Context<'_>) -> Poll<()> {
         if self.pipe.ends().is_readable() {
             return Poll::Ready(());
         }
         self.place.wait(cx);
-        // What came between the look and the wait has woken nobody.
+        // Data that arrived between the check and the wait has woken nobody.
         if self.pipe.ends().is_readable() { Poll::Ready(()) } else { Poll::Pending }
     }
 }
@@ -132,25 +130,26 @@ impl Drop for Reader {
     }
 }
 
-/// The write end. Clones write to the same pipe; each waits for itself.
+/// The write end. Clones write to the same pipe and wait independently.
 #[derive(Debug)]
-#[expect(unreachable_pub, reason = "the generated bindings export it again")]
+#[expect(unreachable_pub, reason = "the generated bindings re-export it")]
 pub struct Writer {
     pipe: Arc<Pipe>,
     place: Place,
 }
 
 impl Writer {
-    /// Puts in what fits, but a short write whole or not at all; returns how much.
+    /// Writes what fits, and a short write completely or not at all. Returns the number of bytes
+    /// written.
     ///
     /// # Errors
-    /// `BrokenPipe`: nobody reads any more.
+    /// `BrokenPipe`: no reader is left.
     pub(crate) fn poll_write(&mut self, cx: &Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let mut ends = self.pipe.ends();
         if ends.readers == 0 {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         }
-        if ends.room() < bytes.len().min(WHOLE) {
+        if ends.room() < bytes.len().min(ATOMIC) {
             self.place.wait(cx);
             return Poll::Pending;
         }
@@ -161,7 +160,7 @@ impl Writer {
         Poll::Ready(Ok(count))
     }
 
-    /// What can be written at once.
+    /// Returns how much can be written immediately.
     ///
     /// # Errors
     /// `BrokenPipe`, as in `poll_write`.
@@ -169,18 +168,18 @@ impl Writer {
         let ends = self.pipe.ends();
         match ends.room() {
             _ if ends.readers == 0 => Err(io::ErrorKind::BrokenPipe.into()),
-            room if room < WHOLE => Ok(0),
+            room if room < ATOMIC => Ok(0),
             room => Ok(room),
         }
     }
 
-    /// Waits for room, or until nobody reads any more.
+    /// Waits for room, or until no reader is left.
     pub(crate) fn poll_ready(&mut self, cx: &Context<'_>) -> Poll<()> {
         if !matches!(self.room(), Ok(0)) {
             return Poll::Ready(());
         }
         self.place.wait(cx);
-        // What came between the look and the wait has woken nobody.
+        // Data that arrived between the check and the wait has woken nobody.
         if matches!(self.room(), Ok(0)) { Poll::Pending } else { Poll::Ready(()) }
     }
 }

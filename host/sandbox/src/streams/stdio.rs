@@ -1,7 +1,7 @@
-//! A program's standard streams: a descriptor of the caller's, bytes, a pipe, or nothing. What the
-//! first program and those that inherit from it write is bounded, kept, or passed on as it comes;
-//! what goes through a pipe is its reader's. What the first program's streams carry is digested as
-//! it flows, for the audit log.
+//! Standard streams of a program: a descriptor of the caller, bytes, a pipe, or nothing. Output of
+//! the first program, and of programs that inherit its streams, is limited, and kept for the
+//! outcome or written to the caller immediately. Data in a pipe belongs to its reader. A digest of
+//! the first program's streams is computed for the audit log.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -16,57 +16,57 @@ use wasmtime_wasi::cli::{IsTerminal, StdinStream, StdoutStream};
 use wasmtime_wasi::p2::{InputStream, OutputStream};
 
 use super::descriptor::Descriptor;
-use super::deterministic_input::Steady;
+use super::deterministic_input::DeterministicInput;
 use super::deterministic_output::{Inlet, Outlets};
 use super::pipe::{CAPACITY, Reader, Writer};
 use super::stdio_p2::{InP2, OutP2};
 use super::waiters::Place;
-use crate::limits::{Held, Meter};
+use crate::limits::{HostMemory, Meter};
 use skillhost_policy::limits::Limit;
 use skillhost_skill::runtime::{digest, hex};
 
-/// Where a guest's standard input comes from.
+/// The source of a run's standard input.
 #[derive(Debug, Default)]
 pub enum Stdin {
-    /// End of file at once.
+    /// No input.
     #[default]
     Empty,
-    /// These bytes, then end of file.
+    /// These bytes.
     Bytes(Vec<u8>),
-    /// A descriptor of the caller's, read as the guest reads.
+    /// A descriptor of the caller, read when the guest reads.
     Descriptor(OwnedFd),
 }
 
-/// Where a guest's output goes besides the outcome.
+/// The destination of a run's output.
 #[derive(Debug, Default)]
 pub enum Sink {
-    /// Kept for the outcome.
+    /// The outcome.
     #[default]
     Capture,
-    /// Written to a descriptor of the caller's as it comes, and not kept.
+    /// A descriptor of the caller, written immediately. The outcome does not contain the output.
     Descriptor(OwnedFd),
 }
 
-/// A standard input. Clones share it: what one reads another does not.
+/// A program's standard input. Clones share it: each byte is read by one of them.
 pub(crate) enum Input {
-    Bytes(Arc<Mutex<Unread>>),
-    Descriptor(Arc<Mutex<Source>>, Place),
-    /// The same, for a deterministic run.
-    Steady(Arc<Mutex<Steady>>),
+    Bytes(Arc<Mutex<InputBytes>>),
+    Descriptor(Arc<Mutex<InputDescriptor>>, Place),
+    /// A descriptor, for a deterministic run.
+    Deterministic(Arc<Mutex<DeterministicInput>>),
     Pipe(Reader),
 }
 
-pub(crate) struct Unread {
+pub(crate) struct InputBytes {
     bytes: Vec<u8>,
     at: usize,
 }
 
-pub(crate) struct Source {
+pub(crate) struct InputDescriptor {
     descriptor: Descriptor,
     read: StreamDigest,
 }
 
-/// The digest of what a stream has carried. A stream that carries nothing costs nothing.
+/// The digest of a stream's data. An empty stream costs nothing.
 #[derive(Default)]
 pub(crate) struct StreamDigest(Option<Sha256>);
 
@@ -77,7 +77,7 @@ impl StreamDigest {
         }
     }
 
-    /// `sha256:` and 64 hex digits of what was added so far.
+    /// Returns `sha256:` and 64 hex digits for the data so far; `None` if there is none.
     pub(crate) fn so_far(&self) -> Option<String> {
         self.0.as_ref().map(|hash| format!("sha256:{}", hex(&hash.clone().finalize())))
     }
@@ -92,28 +92,31 @@ impl Input {
                 let descriptor = Descriptor::new(fd, Interest::READABLE);
                 let place = descriptor.place();
                 Input::Descriptor(
-                    Arc::new(Mutex::new(Source { descriptor, read: StreamDigest::default() })),
+                    Arc::new(Mutex::new(InputDescriptor {
+                        descriptor,
+                        read: StreamDigest::default(),
+                    })),
                     place,
                 )
             }
         }
     }
 
-    /// That of a deterministic run.
-    pub(crate) fn steady(stdin: Stdin, meter: &Arc<Meter>) -> Input {
+    /// The stream of a deterministic run.
+    pub(crate) fn deterministic(stdin: Stdin, meter: &Arc<Meter>) -> Input {
         match stdin {
-            Stdin::Descriptor(fd) => {
-                Input::Steady(Arc::new(Mutex::new(Steady::new(fd, meter.clone()))))
-            }
+            Stdin::Descriptor(fd) => Input::Deterministic(Arc::new(Mutex::new(
+                DeterministicInput::new(fd, meter.clone()),
+            ))),
             stdin => Input::new(stdin),
         }
     }
 
     fn bytes(bytes: Vec<u8>) -> Input {
-        Input::Bytes(Arc::new(Mutex::new(Unread { bytes, at: 0 })))
+        Input::Bytes(Arc::new(Mutex::new(InputBytes { bytes, at: 0 })))
     }
 
-    /// Takes at most `max` bytes; nothing at the end.
+    /// Reads at most `max` bytes; nothing at the end of the stream.
     pub(crate) fn poll_take(&mut self, cx: &Context<'_>, max: usize) -> Poll<io::Result<Vec<u8>>> {
         match self {
             Input::Bytes(unread) => {
@@ -130,12 +133,12 @@ impl Input {
                 source.read.add(&bytes);
                 Poll::Ready(Ok(bytes))
             }
-            Input::Steady(steady) => Poll::Ready(lock(steady).take(max.min(CAPACITY))),
+            Input::Deterministic(input) => Poll::Ready(lock(input).take(max.min(CAPACITY))),
             Input::Pipe(reader) => reader.poll_read(cx, max).map(Ok),
         }
     }
 
-    /// The digest of what was read; not of a pipe.
+    /// Returns the digest of what was read; `None` for a pipe.
     pub(crate) fn digest(&self) -> Option<String> {
         match self {
             Input::Bytes(unread) => {
@@ -144,16 +147,16 @@ impl Input {
                 (!read.is_empty()).then(|| digest(read))
             }
             Input::Descriptor(source, _) => lock(source).read.so_far(),
-            Input::Steady(steady) => lock(steady).digest(),
+            Input::Deterministic(input) => lock(input).digest(),
             Input::Pipe(_) => None,
         }
     }
 
-    /// Waits until something can be taken, or the end.
+    /// Waits for data or the end of the stream.
     pub(crate) fn poll_ready(&mut self, cx: &Context<'_>) -> Poll<()> {
         match self {
-            Input::Bytes(_) | Input::Steady(_) => Poll::Ready(()),
-            // An error shows when it is read.
+            Input::Bytes(_) | Input::Deterministic(_) => Poll::Ready(()),
+            // A read reports the error.
             Input::Descriptor(source, place) => {
                 lock(source).descriptor.poll_ready(cx, place).map(drop)
             }
@@ -169,7 +172,7 @@ impl Clone for Input {
             Input::Descriptor(source, _) => {
                 Input::Descriptor(source.clone(), lock(source).descriptor.place())
             }
-            Input::Steady(steady) => Input::Steady(steady.clone()),
+            Input::Deterministic(input) => Input::Deterministic(input.clone()),
             Input::Pipe(reader) => Input::Pipe(reader.clone()),
         }
     }
@@ -186,7 +189,7 @@ impl StdinStream for Input {
         Box::new(self.clone())
     }
 
-    // The stock adapter reads ahead: what it holds is lost to whoever shares the stream.
+    // The stock adapter reads ahead: programs that share the stream would lose that data.
     fn p2_stream(&self) -> Box<dyn InputStream> {
         Box::new(InP2(self.clone()))
     }
@@ -204,37 +207,37 @@ impl AsyncRead for Input {
     }
 }
 
-/// A standard output or error. Clones write to the same place.
+/// A program's standard output or error. Clones write to the same destination.
 #[derive(Clone)]
 pub(crate) struct Out {
     pub(crate) meter: Arc<Meter>,
-    to: To,
-    /// What a 0.2 guest has written and its host not yet, when the guest ended.
+    to: Destination,
+    /// Output of a 0.2 guest that was not written yet when the guest ended.
     left: Arc<Mutex<Vec<Bytes>>>,
 }
 
-enum To {
-    Counted(Arc<Counted>, Option<Place>),
+enum Destination {
+    Limited(Arc<Limited>, Option<Place>),
     Pipe(Writer),
-    Nowhere,
+    Discard,
 }
 
-/// The output of a whole run, or of a program whose caller waits for all of it.
-struct Counted {
+/// The limited output of a run, or of a program whose caller waits for all of it.
+struct Limited {
     limit: Limit,
-    drain: Mutex<Drain>,
+    sink: Mutex<LimitedSink>,
 }
 
 #[derive(Default)]
-struct Drain {
+struct LimitedSink {
     kept: Vec<u8>,
-    /// What is kept of a started program, which its caller's memory has to have room for.
-    held: Option<Held>,
+    /// Memory for the kept output of a started program: it counts as memory of the run.
+    held: Option<HostMemory>,
     seen: u64,
-    /// Of the first program's output; `None` for that of a started program.
+    /// The digest of the first program's output; `None` for started programs.
     digest: Option<StreamDigest>,
     to: Option<Descriptor>,
-    /// Where a deterministic run writes instead.
+    /// The destination in a deterministic run, instead of `to`.
     relay: Option<Inlet>,
 }
 
@@ -244,15 +247,15 @@ impl Out {
             Sink::Capture => None,
             Sink::Descriptor(fd) => Some(Descriptor::new(fd, Interest::WRITABLE)),
         };
-        Out::counted(
+        Out::limited(
             meter,
             limit,
-            Drain { to, digest: Some(StreamDigest::default()), ..Drain::default() },
+            LimitedSink { to, digest: Some(StreamDigest::default()), ..LimitedSink::default() },
         )
     }
 
-    /// That of a deterministic run.
-    pub(crate) fn relayed(
+    /// The stream of a deterministic run.
+    pub(crate) fn deterministic(
         sink: Sink,
         limit: Limit,
         meter: Arc<Meter>,
@@ -260,86 +263,89 @@ impl Out {
     ) -> Out {
         match sink {
             Sink::Capture => Out::new(sink, limit, meter),
-            Sink::Descriptor(fd) => Out::counted(meter, limit, {
+            Sink::Descriptor(fd) => Out::limited(meter, limit, {
                 let digest = Some(StreamDigest::default());
-                Drain { relay: Some(outlets.add(fd)), digest, ..Drain::default() }
+                LimitedSink { relay: Some(outlets.add(fd)), digest, ..LimitedSink::default() }
             }),
         }
     }
 
-    /// The output of a started program, kept for its caller.
+    /// Makes the output of a started program, which is kept for its caller.
     pub(crate) fn of_child(limit: Limit, meter: Arc<Meter>) -> Out {
-        let held = Some(Held::nothing(meter.clone()));
-        Out::counted(meter, limit, Drain { held, ..Drain::default() })
+        let held = Some(HostMemory::new(meter.clone()));
+        Out::limited(meter, limit, LimitedSink { held, ..LimitedSink::default() })
     }
 
-    /// Into a pipe.
+    /// Makes an output that writes to a pipe.
     pub(crate) fn pipe(writer: Writer, meter: Arc<Meter>) -> Out {
-        Out { meter, to: To::Pipe(writer), left: Arc::default() }
+        Out { meter, to: Destination::Pipe(writer), left: Arc::default() }
     }
 
-    /// Written and forgotten.
-    pub(crate) fn nowhere(meter: Arc<Meter>) -> Out {
-        Out { meter, to: To::Nowhere, left: Arc::default() }
+    /// Makes an output that is discarded.
+    pub(crate) fn discard(meter: Arc<Meter>) -> Out {
+        Out { meter, to: Destination::Discard, left: Arc::default() }
     }
 
-    fn counted(meter: Arc<Meter>, limit: Limit, drain: Drain) -> Out {
-        let place = drain.to.as_ref().map(Descriptor::place);
+    fn limited(meter: Arc<Meter>, limit: Limit, sink: LimitedSink) -> Out {
+        let place = sink.to.as_ref().map(Descriptor::place);
         Out {
             meter,
-            to: To::Counted(Arc::new(Counted { limit, drain: Mutex::new(drain) }), place),
+            to: Destination::Limited(Arc::new(Limited { limit, sink: Mutex::new(sink) }), place),
             left: Arc::default(),
         }
     }
 
-    /// Bytes written so far; only of a counted one.
+    /// Returns the number of bytes written so far; 0 if the output is not limited.
     pub(crate) fn seen(&self) -> u64 {
-        if let To::Counted(counted, _) = &self.to { lock(&counted.drain).seen } else { 0 }
+        if let Destination::Limited(limited, _) = &self.to { lock(&limited.sink).seen } else { 0 }
     }
 
-    /// The digest of what was written so far; only of the first program's.
+    /// Returns the digest of what was written so far; `None` except for the first program's
+    /// streams.
     pub(crate) fn digest(&self) -> Option<String> {
-        let To::Counted(counted, _) = &self.to else { return None };
-        lock(&counted.drain).digest.as_ref().and_then(StreamDigest::so_far)
+        let Destination::Limited(limited, _) = &self.to else { return None };
+        lock(&limited.sink).digest.as_ref().and_then(StreamDigest::so_far)
     }
 
-    /// What was kept; leaves nothing.
+    /// Takes the output that was kept.
     pub(crate) fn take(&self) -> Vec<u8> {
-        let To::Counted(counted, _) = &self.to else { return Vec::new() };
-        let mut drain = lock(&counted.drain);
-        drain.held = None;
-        std::mem::take(&mut drain.kept)
+        let Destination::Limited(limited, _) = &self.to else { return Vec::new() };
+        let mut sink = lock(&limited.sink);
+        sink.held = None;
+        std::mem::take(&mut sink.kept)
     }
 
     pub(crate) fn poll_put(&mut self, cx: &Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match &mut self.to {
-            To::Counted(counted, place) => counted.poll_put(cx, place.as_mut(), &self.meter, bytes),
-            To::Pipe(writer) => writer.poll_write(cx, bytes),
-            To::Nowhere => Poll::Ready(Ok(bytes.len())),
+            Destination::Limited(limited, place) => {
+                limited.poll_put(cx, place.as_mut(), &self.meter, bytes)
+            }
+            Destination::Pipe(writer) => writer.poll_write(cx, bytes),
+            Destination::Discard => Poll::Ready(Ok(bytes.len())),
         }
     }
 
-    /// Leaves what its guest had no time to see written.
+    /// Adds output that its guest could not write before it ended.
     pub(crate) fn leave(&self, bytes: Bytes) {
         lock(&self.left).push(bytes);
     }
 
-    /// Writes what the guest left, once it has ended.
+    /// Writes what is left of the output after the guest has ended.
     pub(crate) async fn finish(&mut self) {
         let left = std::mem::take(&mut *lock(&self.left));
         for mut bytes in left {
             while !bytes.is_empty() {
                 match std::future::poll_fn(|cx| self.poll_put(cx, &bytes)).await {
                     Ok(count) => bytes = bytes.slice(count..),
-                    // Nobody is left to be told.
+                    // Nobody is left to report an error to.
                     Err(_) => break,
                 }
             }
         }
-        if let To::Counted(counted, Some(place)) = &mut self.to {
-            // What a terminal has not taken yet.
+        if let Destination::Limited(limited, Some(place)) = &mut self.to {
+            // Output that a terminal has not accepted yet.
             let to = |cx: &mut Context<'_>| {
-                lock(&counted.drain)
+                lock(&limited.sink)
                     .to
                     .as_mut()
                     .map_or(Poll::Ready(Ok(())), |to| to.poll_finish(cx, place))
@@ -349,7 +355,7 @@ impl Out {
     }
 }
 
-impl Counted {
+impl Limited {
     fn poll_put(
         &self,
         cx: &Context<'_>,
@@ -357,15 +363,15 @@ impl Counted {
         meter: &Meter,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let mut drain = lock(&self.drain);
-        let drain = &mut *drain;
-        let room = meter.limits.get(self.limit).unwrap_or(0).saturating_sub(drain.seen);
+        let mut sink = lock(&self.sink);
+        let sink = &mut *sink;
+        let room = meter.limits.get(self.limit).unwrap_or(0).saturating_sub(sink.seen);
         let fits = bytes.len().min(usize::try_from(room).unwrap_or(usize::MAX));
         if fits == 0 && !bytes.is_empty() {
             meter.stop(self.limit);
             return Poll::Ready(Err(io::ErrorKind::StorageFull.into()));
         }
-        let written = match (&mut drain.to, place, &drain.relay) {
+        let written = match (&mut sink.to, place, &sink.relay) {
             (Some(descriptor), Some(place), _) => {
                 ready!(descriptor.poll_write(cx, place, &bytes[..fits]))?
             }
@@ -374,31 +380,31 @@ impl Counted {
                 fits
             }
             _ => {
-                if drain.held.as_mut().is_some_and(|held| !held.grow(fits as u64)) {
+                if sink.held.as_mut().is_some_and(|held| !held.grow(fits as u64)) {
                     meter.stop(Limit::Memory);
                     return Poll::Ready(Err(io::ErrorKind::OutOfMemory.into()));
                 }
-                drain.kept.extend_from_slice(&bytes[..fits]);
+                sink.kept.extend_from_slice(&bytes[..fits]);
                 fits
             }
         };
-        drain.seen += written as u64;
-        if let Some(digest) = &mut drain.digest {
+        sink.seen += written as u64;
+        if let Some(digest) = &mut sink.digest {
             digest.add(&bytes[..written]);
         }
         Poll::Ready(Ok(written))
     }
 }
 
-impl Clone for To {
-    fn clone(&self) -> To {
+impl Clone for Destination {
+    fn clone(&self) -> Destination {
         match self {
-            To::Counted(counted, _) => To::Counted(
-                counted.clone(),
-                lock(&counted.drain).to.as_ref().map(Descriptor::place),
+            Destination::Limited(limited, _) => Destination::Limited(
+                limited.clone(),
+                lock(&limited.sink).to.as_ref().map(Descriptor::place),
             ),
-            To::Pipe(writer) => To::Pipe(writer.clone()),
-            To::Nowhere => To::Nowhere,
+            Destination::Pipe(writer) => Destination::Pipe(writer.clone()),
+            Destination::Discard => Destination::Discard,
         }
     }
 }
@@ -406,10 +412,10 @@ impl Clone for To {
 impl IsTerminal for Out {
     fn is_terminal(&self) -> bool {
         match &self.to {
-            To::Counted(counted, _) => {
-                lock(&counted.drain).to.as_ref().is_some_and(Descriptor::is_terminal)
+            Destination::Limited(limited, _) => {
+                lock(&limited.sink).to.as_ref().is_some_and(Descriptor::is_terminal)
             }
-            To::Pipe(_) | To::Nowhere => false,
+            Destination::Pipe(_) | Destination::Discard => false,
         }
     }
 }
@@ -419,8 +425,8 @@ impl StdoutStream for Out {
         Box::new(self.clone())
     }
 
-    // The stock adapter writes from a task of its own: what it holds when the guest exits would be
-    // lost.
+    // The stock adapter writes from a task of its own: output that it buffers when the guest exits
+    // would be lost.
     fn p2_stream(&self) -> Box<dyn OutputStream> {
         Box::new(OutP2::new(self.clone()))
     }

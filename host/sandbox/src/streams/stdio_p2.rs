@@ -1,5 +1,4 @@
-//! The 0.2 forms of a program's standard streams. Nothing is read ahead, and nothing runs beside
-//! the guest.
+//! Standard streams for WASI 0.2. Nothing is read ahead, and no task runs besides the guest.
 
 use std::future::poll_fn;
 use std::io;
@@ -10,7 +9,7 @@ use wasmtime_wasi::p2::{InputStream, OutputStream, Pollable, StreamError, Stream
 
 use super::pipe::CAPACITY;
 use super::stdio::{Input, Out};
-use crate::limits::Held;
+use crate::limits::HostMemory;
 use skillhost_policy::limits::Limit;
 
 /// A standard input.
@@ -35,8 +34,8 @@ impl InputStream for InP2 {
         }
     }
 
-    // The default asks for readiness, then reads: where another program takes the bytes in between,
-    // it gives up after a few turns.
+    // The default waits until the stream is ready and then reads. If another program reads the
+    // bytes in between, it gives up after a few attempts.
     async fn blocking_read(&mut self, size: usize) -> StreamResult<Bytes> {
         if size == 0 {
             self.ready().await;
@@ -54,25 +53,25 @@ fn taken_p2(taken: io::Result<Vec<u8>>) -> StreamResult<Bytes> {
     }
 }
 
-/// The most that a 0.2 guest may write without asking again.
+/// The most bytes that a 0.2 guest may write before it must check again.
 const PERMIT: usize = 64 << 10;
 
-/// A standard output: one piece is held while nobody can take it.
+/// A standard output. It buffers one piece that could not be written yet.
 pub(crate) struct OutP2 {
     out: Out,
     piece: Bytes,
-    /// The piece counts as memory: a guest may open many streams.
-    held: Held,
+    /// The piece counts as memory of the run: a guest may open many streams.
+    held: HostMemory,
     failed: Option<io::Error>,
 }
 
 impl OutP2 {
     pub(crate) fn new(out: Out) -> OutP2 {
-        let held = Held::nothing(out.meter.clone());
+        let held = HostMemory::new(out.meter.clone());
         OutP2 { out, piece: Bytes::new(), held, failed: None }
     }
 
-    /// Writes what is held; pending while it cannot be taken.
+    /// Writes the buffered piece; pending while it cannot be written.
     fn poll_drain(&mut self, cx: &Context<'_>) -> Poll<()> {
         while !self.piece.is_empty() && self.failed.is_none() {
             match ready!(self.out.poll_put(cx, &self.piece)) {

@@ -1,22 +1,21 @@
-//! What a guest's output may do to a terminal: text, and its colours and styles. It moves no cursor
-//! back over what the host wrote, hides no text that comes later, and leaves no sequence open for
-//! the host's own text to fall into.
+//! Filters a guest's output for a terminal: text, colours and styles pass. Output cannot move the
+//! cursor over the host's text, hide later text, or leave a sequence open that would swallow the
+//! host's text.
 
-/// Written before the host's own text: ends a string that is open (OSC, DCS), and every colour and
-/// style.
+/// To be written before the host's own text: ends open strings (OSC, DCS), colours and styles.
 pub const RESET: &str = "\u{1b}\\\u{1b}[0m";
 
-/// Passes the output of one stream, whose pieces may end anywhere. A sequence comes out whole or
+/// Filters the output of one stream, which may be split anywhere. A sequence is passed complete or
 /// not at all.
 #[derive(Debug, Default)]
 pub struct Filter {
-    state: State,
-    /// The start of a character, or of a sequence, that is not complete.
+    state: FilterState,
+    /// The incomplete start of a character or a sequence.
     held: Vec<u8>,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum FilterState {
     #[default]
     Text,
     /// After ESC, or after its intermediate bytes.
@@ -30,16 +29,16 @@ enum State {
 }
 
 const ESCAPE: u8 = 0x1b;
-/// They end any sequence.
+/// These bytes end any sequence.
 const CANCEL: u8 = 0x18;
 const SUBSTITUTE: u8 = 0x1a;
-/// The parameters with a colon that pass.
+/// The only parameters with a colon that pass.
 const UNDERLINES: [&str; 6] = ["4:0", "4:1", "4:2", "4:3", "4:4", "4:5"];
-/// A longer sequence is none of colour and style.
+/// Longer sequences are not colours or styles.
 const LONGEST: usize = 64;
 
 impl Filter {
-    /// Appends to `out` what of `bytes` a terminal may be shown.
+    /// Appends to `out` those of `bytes` that may be shown.
     pub fn pass(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         for &byte in bytes {
             self.byte(byte, out);
@@ -48,44 +47,44 @@ impl Filter {
 
     fn byte(&mut self, byte: u8, out: &mut Vec<u8>) {
         match self.state {
-            State::Text => self.text(byte, out),
-            _ if matches!(byte, CANCEL | SUBSTITUTE) => self.go(State::Text),
-            State::Escape => match byte {
-                b'[' => self.go(State::Control),
-                b']' | b'P' | b'X' | b'^' | b'_' => self.go(State::String),
+            FilterState::Text => self.text(byte, out),
+            _ if matches!(byte, CANCEL | SUBSTITUTE) => self.go(FilterState::Text),
+            FilterState::Escape => match byte {
+                b'[' => self.go(FilterState::Control),
+                b']' | b'P' | b'X' | b'^' | b'_' => self.go(FilterState::String),
                 ESCAPE | 0x20..=0x2f => {}
-                _ => self.go(State::Text),
+                _ => self.go(FilterState::Text),
             },
-            State::Control => match byte {
-                ESCAPE => self.go(State::Escape),
+            FilterState::Control => match byte {
+                ESCAPE => self.go(FilterState::Escape),
                 0x40..=0x7e => {
                     if byte == b'm'
                         && let Some(style) = style(&self.held)
                     {
                         out.extend_from_slice(style.as_bytes());
                     }
-                    self.go(State::Text);
+                    self.go(FilterState::Text);
                 }
-                // One byte too many marks it as too long.
+                // One more byte than allowed marks it as too long.
                 _ if self.held.len() <= LONGEST => self.held.push(byte),
                 _ => {}
             },
-            State::String => match byte {
-                0x07 => self.go(State::Text),
-                ESCAPE => self.go(State::StringEscape),
+            FilterState::String => match byte {
+                0x07 => self.go(FilterState::Text),
+                ESCAPE => self.go(FilterState::StringEscape),
                 _ => {}
             },
-            State::StringEscape => {
-                self.go(State::Escape);
+            FilterState::StringEscape => {
+                self.go(FilterState::Escape);
                 if byte != b'\\' {
                     return self.byte(byte, out);
                 }
-                self.go(State::Text);
+                self.go(FilterState::Text);
             }
         }
     }
 
-    fn go(&mut self, state: State) {
+    fn go(&mut self, state: FilterState) {
         self.state = state;
         self.held.clear();
     }
@@ -94,7 +93,7 @@ impl Filter {
         if byte.is_ascii() {
             self.broken(out);
             match byte {
-                ESCAPE => self.state = State::Escape,
+                ESCAPE => self.state = FilterState::Escape,
                 b'\n' | b'\r' | b'\t' | 0x20..=0x7e => out.push(byte),
                 _ => {}
             }
@@ -102,8 +101,8 @@ impl Filter {
         }
         self.held.push(byte);
         match std::str::from_utf8(&self.held) {
-            // The controls of 8 bits, as characters: some terminals act on them. Bidirectional
-            // controls would reorder what the host prints after them.
+            // 8-bit control characters: some terminals obey them. Bidirectional controls would
+            // reorder later text of the host.
             Ok(text) => {
                 let is_dropped = |c: char| {
                     c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
@@ -118,7 +117,7 @@ impl Filter {
             Err(error) if error.error_len().is_some() => {
                 self.held.pop();
                 self.broken(out);
-                // It may start a character itself.
+                // The byte may start a character.
                 match byte {
                     0xc2..=0xf4 => self.held.push(byte),
                     _ => out.extend_from_slice("\u{fffd}".as_bytes()),
@@ -128,7 +127,7 @@ impl Filter {
         }
     }
 
-    /// What is held is the start of a character that does not go on.
+    /// Replaces the start of a character that is not continued.
     fn broken(&mut self, out: &mut Vec<u8>) {
         if !self.held.is_empty() {
             self.held.clear();
@@ -137,8 +136,8 @@ impl Filter {
     }
 }
 
-/// The sequence of these parameters without what conceals; `None` where nothing is left, or they
-/// are not those of colours and styles.
+/// Returns the sequence with these parameters, without those that conceal text. Returns `None` if
+/// none are left, or if they are not colours or styles.
 fn style(parameters: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(parameters).ok()?;
     if parameters.len() > LONGEST
@@ -152,7 +151,7 @@ fn style(parameters: &[u8]) -> Option<String> {
     let mut kept = Vec::new();
     let mut rest = text.split(';');
     while let Some(parameter) = rest.next() {
-        // An empty one means 0.
+        // An empty parameter means 0.
         let number: u32 = parameter
             .split(':')
             .next()
@@ -160,12 +159,12 @@ fn style(parameters: &[u8]) -> Option<String> {
             .map_or(Some(0), |first| first.parse().ok())?;
         match number {
             8 => {}
-            // Some terminals read a colon as a semicolon: only kinds of underline pass, in which
-            // nothing conceals.
+            // Some terminals read a colon as a semicolon: only kinds of underlines pass, which
+            // never conceal.
             _ if parameter.contains(':') => {
                 kept.extend(Some(parameter).filter(|kind| UNDERLINES.contains(kind)))
             }
-            // A colour of several parameters: an 8 in it is no style.
+            // A colour with several parameters: an 8 in it does not conceal.
             38 | 48 | 58 => {
                 let kind = rest.next()?;
                 let count = match kind.parse::<u32>().ok()? {
@@ -214,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_hides_moves_or_stays_open_does_not_pass() {
+    fn other_sequences_do_not_pass() {
         for (text, shown) in [
             ("a\u{1b}[8mb", "ab"),
             ("a\u{1b}[08mb", "ab"),
@@ -243,7 +242,7 @@ mod tests {
         assert_eq!(
             passed(&[b"a\x9b8mb\xff\xc3"]),
             "a\u{fffd}8mb\u{fffd}",
-            "bytes that are no characters"
+            "bytes that are not characters"
         );
         assert_eq!(passed(&[b"\xe2\x82", b"x"]), "\u{fffd}x");
         let long = format!("a\u{1b}[{}mb", "1;".repeat(100));
@@ -251,8 +250,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever comes, in whatever pieces: the only sequences are those of colours and styles,
-        /// whole, and none conceals.
+        /// For any input, in any pieces: only complete sequences of colours and styles pass, and
+        /// none conceals.
         #[test]
         fn only_styles_come_out(pieces in prop::collection::vec(prop::collection::vec(prop_oneof![
             Just(b'\x1b'), Just(b'['), Just(b']'), Just(b'm'), Just(b'8'), Just(b';'), Just(0x9b_u8), Just(0xc2_u8), any::<u8>()

@@ -1,11 +1,11 @@
-//! Those who wait for one thing. A waiter that goes away, or has stopped waiting, leaves nothing
-//! behind: a guest may ask as often as it likes for what never comes.
+//! Wakers of the tasks that wait for one event. A task that stops waiting leaves nothing behind: a
+//! guest may wait any number of times for an event that never happens.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Wake, Waker};
 
-/// A thing that can be waited for.
+/// An event that tasks can wait for.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Waiters(Arc<Queue>);
 
@@ -19,17 +19,17 @@ struct Parked {
 }
 
 impl Waiters {
-    /// A place to wait in; it holds one waker at a time.
+    /// Returns a place to wait in, which has one waker at a time.
     pub(crate) fn place(&self) -> Place {
         Place { queue: self.0.clone(), key: None }
     }
 
-    /// Wakes all. Call it with no lock held that a woken or dropped task might take.
+    /// Wakes all. The caller must hold no lock that a woken or dropped task might take.
     pub(crate) fn wake_all(&self) {
         self.0.wake_all();
     }
 
-    /// A waker that wakes all: for what can tell only one.
+    /// Returns a waker that wakes all, for sources that support only one.
     pub(crate) fn waker(&self) -> Waker {
         Waker::from(self.0.clone())
     }
@@ -52,7 +52,7 @@ impl Wake for Queue {
     }
 }
 
-/// One waiter's place.
+/// The place of one waiter.
 #[derive(Debug)]
 pub(crate) struct Place {
     queue: Arc<Queue>,
@@ -60,7 +60,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Waits: the waker of `cx` is woken at the next `wake_all`.
+    /// Registers the waker of `cx`, for the next `wake_all`.
     pub(crate) fn wait(&mut self, cx: &Context<'_>) {
         let mut parked = self.queue.parked();
         let key = *self.key.get_or_insert_with(|| {
@@ -68,7 +68,7 @@ impl Place {
             parked.next
         });
         let before = parked.wakers.insert(key, cx.waker().clone());
-        // Let go of with no lock held: what a waker drops may come back here.
+        // Drop the old waker without the lock: dropping its task may call this again.
         drop(parked);
         drop(before);
     }

@@ -1,8 +1,7 @@
-//! Typed tools: asking a component what it offers, and calling one with an input that its schema
-//! allows.
+//! Asks a component for its tools, and calls a tool with an input that its schema allows.
 //!
-//! Names, schemas and results are the guest's. They are bounded and charged to the run's memory
-//! before the host makes anything of them, and judged within the run: see
+//! Names, schemas and results come from the guest. They are limited and charged to the run's memory
+//! before the host parses them, and schemas are evaluated within the run: see
 //! [`schema`](crate::schema).
 
 use serde_json::Value;
@@ -12,7 +11,7 @@ use wasmtime::component::InstancePre;
 
 use super::listing::{self, Offer};
 use super::offload::HostWork;
-use crate::limits::Held;
+use crate::limits::HostMemory;
 use crate::schema::{Budget, Stop, problems};
 use skillhost_policy::limits::Limit;
 
@@ -32,14 +31,13 @@ mod bindings {
 
 use bindings::exports::skillhost::skill::tools::{Tool as GuestTool, ToolError};
 
-/// What a guest answers, or its own message.
-type Answer = Result<Value, String>;
+/// A guest's result, or its error message.
+type CallResult = Result<Value, String>;
 
-/// Bytes of a guest's message that are kept.
+/// The most that is kept of a guest's message, in bytes.
 const MESSAGE_MAX: usize = 16 << 10;
 
-/// Calls a tool, once its input is what the tool's schema says. Its output has to be what the
-/// tool's other schema says.
+/// Calls a tool, if the input matches its schema. The output must match its output schema.
 pub(crate) async fn call<T: Send + 'static>(
     store: &mut Store<T>,
     pre: &InstancePre<T>,
@@ -47,7 +45,7 @@ pub(crate) async fn call<T: Send + 'static>(
     name: &str,
     input: String,
     scripts: &[String],
-) -> wasmtime::Result<Answer> {
+) -> wasmtime::Result<CallResult> {
     let guest = bindings::ToolsGuestPre::new(pre.clone())?;
     let guest = guest.instantiate_async(&mut *store).instrument(debug_span!("instantiate")).await?;
     store
@@ -61,7 +59,7 @@ pub(crate) async fn call<T: Send + 'static>(
             match tools.call_call(accessor, name.to_owned(), input).await? {
                 Ok(output) => call.read_output(&output).await,
                 Err(ToolError::UnknownTool(name)) => {
-                    Ok(Err(shorten(format!("there is no tool `{name}`"))))
+                    Ok(Err(shorten(format!("unknown tool `{name}`"))))
                 }
                 Err(ToolError::InvalidInput(message)) => {
                     Ok(Err(shorten(format!("invalid input: {message}"))))
@@ -78,7 +76,7 @@ pub(crate) async fn list<T: Send + 'static>(
     store: &mut Store<T>,
     pre: &InstancePre<T>,
     host: &HostWork,
-) -> wasmtime::Result<Answer> {
+) -> wasmtime::Result<CallResult> {
     let guest = bindings::ToolsGuestPre::new(pre.clone())?.instantiate_async(&mut *store).await?;
     store
         .run_concurrent(async |accessor| {
@@ -114,13 +112,13 @@ pub(crate) async fn list<T: Send + 'static>(
         .await?
 }
 
-/// One call of a tool, as the host checks it.
+/// One call of a tool, and what the host knows of it.
 struct Call<'a> {
     host: &'a HostWork,
     name: &'a str,
     output_schema: Option<Value>,
-    /// What the schemas and the output take of this host's memory.
-    memory: Held,
+    /// Memory for the schemas and the output.
+    memory: HostMemory,
 }
 
 impl<'a> Call<'a> {
@@ -128,7 +126,7 @@ impl<'a> Call<'a> {
         Call { host, name, output_schema: None, memory: host.memory() }
     }
 
-    /// Checks whether an input is what the tool takes. The message names each field that is not.
+    /// Checks an input against the tool's schema. The message names each field that does not match.
     async fn check_input(
         &mut self,
         offers: Vec<Offer>,
@@ -156,7 +154,7 @@ impl<'a> Call<'a> {
                 return Ok(Err(format!("the input of `{name}` is not valid JSON: {error}")));
             }
         };
-        let (_, verdict) = judge(self.host, tool.input_schema, input).await?;
+        let (_, verdict) = evaluate(self.host, tool.input_schema, input).await?;
         Ok(match verdict {
             Ok(problems) if problems.is_empty() => Ok(()),
             Ok(problems) => Err(format!("invalid input for `{name}`: {}", problems.join("; "))),
@@ -164,10 +162,10 @@ impl<'a> Call<'a> {
         })
     }
 
-    /// Parses an output, where it is within the limits and what the tool's schema says.
-    async fn read_output(&mut self, output: &str) -> wasmtime::Result<Answer> {
+    /// Parses an output, if it is within the limits and matches the tool's schema.
+    async fn read_output(&mut self, output: &str) -> wasmtime::Result<CallResult> {
         let (name, meter) = (self.name, &self.host.meter);
-        // What a command writes to stdout, a tool returns.
+        // A tool's output counts as a command's standard output.
         if output.len() as u64 > meter.limits.stdout {
             meter.hit(Limit::Stdout);
             return Ok(Err(format!(
@@ -185,11 +183,11 @@ impl<'a> Call<'a> {
             }
         };
         let Some(schema) = self.output_schema.take() else { return Ok(Ok(output)) };
-        let (output, verdict) = judge(self.host, schema, output).await?;
+        let (output, verdict) = evaluate(self.host, schema, output).await?;
         Ok(match verdict {
             Ok(problems) if problems.is_empty() => Ok(output),
             Ok(problems) => Err(format!(
-                "the output of `{name}` is not what its schema says: {}",
+                "the output of `{name}` does not match its schema: {}",
                 problems.join("; ")
             )),
             Err(stop) => Err(format!("the output schema of `{name}` cannot be used: {stop}")),
@@ -197,9 +195,9 @@ impl<'a> Call<'a> {
     }
 }
 
-/// Judges a value by a schema: at once where that takes few steps, else beside the event loop.
-/// Returns the value too.
-async fn judge(
+/// Evaluates a schema: immediately if that takes few steps, else on another thread. Returns the
+/// value too.
+async fn evaluate(
     host: &HostWork,
     schema: Value,
     value: Value,
@@ -208,11 +206,11 @@ async fn judge(
         Err(stop) if stop.is_for_want_of_budget() => {}
         verdict => return Ok((value, verdict)),
     }
-    let judge = move |cancelled: &_| {
+    let evaluate = move |cancelled: &_| {
         let verdict = problems(&schema, &value, &mut Budget::whole(cancelled));
         (value, verdict)
     };
-    host.run(judge).await
+    host.run(evaluate).await
 }
 
 fn offers(tools: Vec<GuestTool>) -> Vec<Offer> {
@@ -225,7 +223,7 @@ fn offers(tools: Vec<GuestTool>) -> Vec<Offer> {
     tools.into_iter().map(offer).collect()
 }
 
-/// The tool of a name. The message says which there are.
+/// Finds a tool by name. The message lists those that exist.
 fn find(mut offers: Vec<Offer>, name: &str, scripts: &[String]) -> Result<Offer, String> {
     listing::check_offers(&offers)?;
     match offers.iter().position(|offer| offer.name == name) {
@@ -233,24 +231,24 @@ fn find(mut offers: Vec<Offer>, name: &str, scripts: &[String]) -> Result<Offer,
         None => {
             let names: Vec<_> = offers.iter().map(|offer| offer.name.as_str()).collect();
             Err(format!(
-                "there is no tool `{name}`; there is: {}{}",
+                "unknown tool `{name}`; available tools: {}{}",
                 names.join(", "),
-                nor(scripts)
+                no_script_either(scripts)
             ))
         }
     }
 }
 
-/// That a name is no script either, for one that could have been meant for a script.
-pub(crate) fn nor(scripts: &[String]) -> String {
+/// Adds to a message that no script has the name either, if the skill has scripts.
+pub(crate) fn no_script_either(scripts: &[String]) -> String {
     if scripts.is_empty() {
         String::new()
     } else {
-        format!("; nor a script of that name; there is: {}", scripts.join(", "))
+        format!("; no script has that name either; available scripts: {}", scripts.join(", "))
     }
 }
 
-/// The start of a guest's message.
+/// Shortens a guest's message.
 fn shorten(mut message: String) -> String {
     if message.len() > MESSAGE_MAX {
         message.truncate(message.floor_char_boundary(MESSAGE_MAX));
@@ -259,8 +257,8 @@ fn shorten(mut message: String) -> String {
     message
 }
 
-/// At most so many bytes of memory a JSON text takes as a value. A value takes many times the bytes
-/// of its text: an item of a list 72 bytes, a list of one item 300.
+/// Returns an upper bound for the memory of a JSON text's parsed value, in bytes. A value needs
+/// many times the size of its text: an item of a list 72 bytes, a list of one item 300.
 fn parsed_size(json: &str) -> u64 {
     /// A list or object: its smallest allocation, and the value itself.
     const CONTAINER: u64 = 384;
@@ -295,7 +293,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_unknown_tool_gets_the_list_of_those_there_are() {
+    fn unknown_tool_error_lists_the_tools() {
         let offer = |name: &str| Offer {
             name: name.into(),
             description: "Converts".into(),
@@ -305,22 +303,22 @@ mod tests {
         let message = |name, scripts: &[String]| {
             find(vec![offer("convert")], name, scripts).map(|offer| offer.name).unwrap_err()
         };
-        assert_eq!(message("konvert", &[]), "there is no tool `konvert`; there is: convert");
+        assert_eq!(message("konvert", &[]), "unknown tool `konvert`; available tools: convert");
         let scripts = ["scripts/a.py".to_owned(), "scripts/b.sh".to_owned()];
-        let nor = "there is no tool `a`; there is: convert; nor a script of that name; there is: scripts/a.py, scripts/b.sh";
-        assert_eq!(message("a", &scripts), nor);
+        let expected = "unknown tool `a`; available tools: convert; no script has that name either; available scripts: scripts/a.py, scripts/b.sh";
+        assert_eq!(message("a", &scripts), expected);
     }
 
     #[test]
-    fn a_guests_message_is_cut_within_no_character() {
+    fn guest_messages_are_cut_between_characters() {
         let long = shorten("é".repeat(MESSAGE_MAX));
         assert!(long.len() <= MESSAGE_MAX + 3 && long.ends_with("é..."));
         assert_eq!(shorten("short".into()), "short");
     }
 
     #[test]
-    fn a_parsed_value_is_no_larger_than_its_text_lets_expect() {
-        /// At least what the allocator hands out for a value, without the value itself.
+    fn parsed_size_is_an_upper_bound() {
+        /// Returns a lower bound for what is allocated for a value, without the value itself.
         fn allocated(value: &Value) -> u64 {
             let block = |bytes: usize| {
                 if bytes == 0 { 0 } else { (bytes as u64 + 8).next_multiple_of(16).max(32) }

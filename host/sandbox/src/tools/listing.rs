@@ -1,5 +1,5 @@
-//! The typed tools that a component offers, as it describes them itself: read within bounds,
-//! whether the component is asked or its section is read.
+//! Listings of typed tools: a component's own description of its tools, from a section or from
+//! calling it. Both are limited in size.
 
 use std::collections::HashSet;
 
@@ -11,22 +11,22 @@ use wasmparser::{Parser, Payload};
 use super::offload::cancellable;
 use crate::schema::{Budget, Schema, Stop, TEXT_MAX};
 
-/// The custom section in which a component lists its tools, so that they are known without running
-/// it: a JSON array of [`Tool`].
+/// The custom section in which a component lists its tools, so that it need not run: a JSON array
+/// of [`Tool`].
 const SECTION: &str = "skillhost:tools";
 /// The interface of a component that has tools.
 pub(crate) const INTERFACE: &str = "skillhost:skill/tools@0.1.0";
 
-/// Tools of a component.
+/// The most tools of a component.
 const TOOLS_MAX: usize = 128;
-/// Bytes of a tool's description.
+/// The most bytes of a tool's description.
 const DESCRIPTION_MAX: usize = 16 << 10;
-/// Bytes of a component's whole listing.
+/// The most bytes of a component's listing.
 const LISTING_MAX: usize = 512 << 10;
-/// Bytes of the section: the listing, and what JSON adds to it.
+/// The most bytes of the section: a listing and the overhead of JSON.
 const SECTION_MAX: usize = 2 * LISTING_MAX;
 
-/// One typed tool, as an agent is shown it.
+/// One typed tool, as shown to agents.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tool {
@@ -41,28 +41,28 @@ pub struct Tool {
     pub output_schema: Option<Value>,
 }
 
-/// What a component says of its tools without being run.
+/// What is known about a component's tools without running it.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Listing {
-    /// Its section lists them, or it exports no tools.
+pub enum ToolListing {
+    /// The tools of its section; none if it exports no tools.
     Known(Vec<Tool>),
-    /// It exports tools, and lists them only when it is asked.
+    /// It exports tools and has no section.
     Unlisted,
 }
 
-/// Reads what a component says of its tools. Neither compiles nor runs it.
+/// Reads a component's listing of tools, without compiling or running it.
 ///
 /// # Errors
-/// It is no component, or its section is not a listing within the bounds.
-pub async fn listing(component: Vec<u8>) -> Result<Listing, String> {
+/// The bytes are not a component, or its section is not a valid listing within the limits.
+pub async fn listing(component: Vec<u8>) -> Result<ToolListing, String> {
     let read = cancellable(move |cancelled| read(&component, &mut Budget::whole(cancelled)));
     read.await.unwrap_or_else(|error| Err(format!("the host failed: {error}")))
 }
 
-/// A component with a section that lists its tools, in place of the one that it had.
+/// Returns a component with a section that lists these tools. It replaces an existing section.
 ///
 /// # Errors
-/// It is no component.
+/// The bytes are not a component.
 pub fn with_listing(component: &[u8], tools: &[Tool]) -> Result<Vec<u8>, String> {
     let json = serde_json::to_vec(tools).map_err(|error| error.to_string())?;
     let mut out = match sections(component)?.listing {
@@ -73,22 +73,22 @@ pub fn with_listing(component: &[u8], tools: &[Tool]) -> Result<Vec<u8>, String>
     Ok(out)
 }
 
-/// What listings from any bytes come to: for the fuzzer.
+/// Reads listings and schemas from arbitrary bytes, for the fuzzer.
 pub fn exercise(bytes: &[u8]) {
     let mut budget = Budget::quick();
     for component in [bytes.to_vec(), section_of(bytes)] {
-        if let Ok(Listing::Known(tools)) = read(&component, &mut budget) {
+        if let Ok(ToolListing::Known(tools)) = read(&component, &mut budget) {
             assert!(tools.len() <= TOOLS_MAX && tools.iter().all(|tool| is_tool_name(&tool.name)));
             if let Ok(again) = with_listing(&component, &tools) {
                 assert_eq!(
-                    read(&again, &mut Budget::quick()).unwrap_or(Listing::Unlisted),
-                    Listing::Known(tools)
+                    read(&again, &mut Budget::quick()).unwrap_or(ToolListing::Unlisted),
+                    ToolListing::Known(tools)
                 );
             }
         }
     }
     if let Ok(value) = serde_json::from_slice::<[Value; 2]>(bytes) {
-        // A schema, and a value that it judges.
+        // A schema, and a value to check.
         let quick = crate::schema::problems(&value[0], &value[1], &mut Budget::quick());
         assert!(
             quick.is_err()
@@ -97,17 +97,17 @@ pub fn exercise(bytes: &[u8]) {
     }
 }
 
-/// An empty component whose section has that content.
+/// Returns an empty component with a section of this content.
 fn section_of(content: &[u8]) -> Vec<u8> {
     let mut out = b"\0asm\x0d\0\x01\0".to_vec();
     CustomSection { name: SECTION.into(), data: content.into() }.append_to_component(&mut out);
     out
 }
 
-fn read(component: &[u8], budget: &mut Budget<'_>) -> Result<Listing, String> {
+fn read(component: &[u8], budget: &mut Budget<'_>) -> Result<ToolListing, String> {
     let Sections { listing, has_tools } = sections(component)?;
     let Some((content, _)) = listing else {
-        return Ok(if has_tools { Listing::Unlisted } else { Listing::Known(Vec::new()) });
+        return Ok(if has_tools { ToolListing::Unlisted } else { ToolListing::Known(Vec::new()) });
     };
     if content.len() > SECTION_MAX {
         return Err(format!(
@@ -118,12 +118,12 @@ fn read(component: &[u8], budget: &mut Budget<'_>) -> Result<Listing, String> {
     let tools: Vec<Tool> = serde_json::from_slice(content)
         .map_err(|error| format!("its section {SECTION} is not a listing of tools: {error}"))?;
     check_tools(&tools, budget).map_err(|stop| format!("its section {SECTION}: {stop}"))?;
-    Ok(Listing::Known(tools))
+    Ok(ToolListing::Known(tools))
 }
 
-/// What of a component's sections is read.
+/// What is read from a component's sections.
 struct Sections<'a> {
-    /// The listing, and where its section lies.
+    /// The listing, and the range of its section.
     listing: Option<(&'a [u8], std::ops::Range<usize>)>,
     has_tools: bool,
 }
@@ -148,7 +148,7 @@ fn sections(component: &[u8]) -> Result<Sections<'_>, String> {
             Payload::Version { encoding: wasmparser::Encoding::Module, .. } => {
                 return Err("this is a core module, not a component".into());
             }
-            // What is nested says nothing of the component: its bytes are passed over.
+            // Nested modules and components say nothing about this one: skip them.
             Payload::ModuleSection { unchecked_range, .. }
             | Payload::ComponentSection { unchecked_range, .. } => {
                 at = unchecked_range.end;
@@ -172,7 +172,7 @@ fn sections(component: &[u8]) -> Result<Sections<'_>, String> {
     Ok(found)
 }
 
-/// A tool as the component gave it: its schemas are texts.
+/// A tool as the component describes it: schemas are text.
 pub(crate) struct Offer {
     pub(crate) name: String,
     pub(crate) description: String,
@@ -181,7 +181,7 @@ pub(crate) struct Offer {
 }
 
 impl Offer {
-    /// Parses its schemas. Whether they are accepted as such is not looked at.
+    /// Parses its schemas, without checking whether they are acceptable.
     pub(crate) fn parse(self) -> Result<Tool, String> {
         let parse = |what: &str, text: &str| {
             serde_json::from_str(text).map_err(|error| {
@@ -209,12 +209,12 @@ impl Offer {
     }
 }
 
-/// Checks names and sizes of a listing.
+/// Checks the names and sizes of a listing.
 pub(crate) fn check_offers(offers: &[Offer]) -> Result<(), String> {
     check(offers.iter().map(Offer::sizes))
 }
 
-/// Checks all of a listing, schemas included.
+/// Checks a listing, including its schemas.
 pub(crate) fn check_tools(tools: &[Tool], budget: &mut Budget<'_>) -> Result<(), Stop> {
     let text = |schema: &Value| schema.to_string().len();
     let sizes =
@@ -282,7 +282,7 @@ fn check<'a>(tools: impl ExactSizeIterator<Item = Sizes<'a>>) -> Result<(), Stri
     Ok(())
 }
 
-/// Checks whether a text is a tool's name: the rule of wit/skill.wit.
+/// Checks whether a text is a valid tool name, by the rule of wit/skill.wit.
 pub fn is_tool_name(text: &str) -> bool {
     (1..=64).contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
@@ -303,33 +303,33 @@ mod tests {
         }
     }
 
-    fn quick(component: &[u8]) -> Result<Listing, String> {
+    fn quick(component: &[u8]) -> Result<ToolListing, String> {
         read(component, &mut Budget::quick())
     }
 
     #[test]
-    fn a_section_lists_tools_and_is_replaced_by_the_next() {
+    fn with_listing_replaces_the_section() {
         let empty = b"\0asm\x0d\0\x01\0";
-        assert_eq!(quick(empty), Ok(Listing::Known(Vec::new())));
+        assert_eq!(quick(empty), Ok(ToolListing::Known(Vec::new())));
         let one = with_listing(empty, &[tool("one")]).unwrap();
-        assert_eq!(quick(&one), Ok(Listing::Known(vec![tool("one")])));
+        assert_eq!(quick(&one), Ok(ToolListing::Known(vec![tool("one")])));
         let other = with_listing(&one, &[tool("other")]).unwrap();
-        assert_eq!(quick(&other), Ok(Listing::Known(vec![tool("other")])));
+        assert_eq!(quick(&other), Ok(ToolListing::Known(vec![tool("other")])));
         assert_eq!(other.len(), one.len() + 2);
     }
 
     #[test]
-    fn a_component_that_exports_tools_without_a_section_is_unlisted() {
+    fn component_with_tools_and_no_section_is_unlisted() {
         let echo = wat::parse_str(include_str!("../../../../tests/guests/echo.wat")).unwrap();
-        assert_eq!(quick(&echo), Ok(Listing::Unlisted));
+        assert_eq!(quick(&echo), Ok(ToolListing::Unlisted));
         assert_eq!(
             quick(&with_listing(&echo, &[tool("echo")]).unwrap()),
-            Ok(Listing::Known(vec![tool("echo")]))
+            Ok(ToolListing::Known(vec![tool("echo")]))
         );
     }
 
     #[test]
-    fn a_section_outside_of_the_bounds_is_refused() {
+    fn invalid_sections_are_refused() {
         let refused = |content: &[u8]| quick(&section_of(content)).unwrap_err();
         assert!(refused(b"{").contains("not a listing"));
         assert!(

@@ -1,5 +1,5 @@
-//! Work on a guest's data whose length the guest chooses: on a thread beside the event loop, and
-//! ended when nobody waits for it.
+//! Runs work on a guest's data whose duration the guest influences: on a thread outside of the
+//! event loop, cancelled when nobody waits for it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use tokio::task::JoinError;
 
 use crate::determinism::DeterministicRun;
-use crate::limits::{Held, Meter};
+use crate::limits::{HostMemory, Meter};
 
-/// Runs work on a thread of its own. The work looks at the flag now and then; the flag is set when
-/// this future is dropped.
+/// Runs work on a thread of its own. The work must check the flag regularly; it is set when this
+/// future is dropped.
 pub(crate) async fn cancellable<T: Send + 'static>(
     work: impl FnOnce(&AtomicBool) -> T + Send + 'static,
 ) -> Result<T, JoinError> {
@@ -37,11 +37,11 @@ pub(crate) struct HostWork {
 
 impl HostWork {
     /// Memory of the run, nothing of it charged yet.
-    pub(super) fn memory(&self) -> Held {
-        Held::nothing(self.meter.clone())
+    pub(super) fn memory(&self) -> HostMemory {
+        HostMemory::new(self.meter.clone())
     }
 
-    /// Does work, which ends with the run. The programs of a deterministic run wait meanwhile.
+    /// Runs work that ends with the run. The programs of a deterministic run wait meanwhile.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&AtomicBool) -> T + Send + 'static,
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dropping_the_wait_ends_the_work() {
+    fn dropping_the_future_cancels_the_work() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let (started, has_started) = tokio::sync::oneshot::channel();
         let work = cancellable(move |cancelled| {
@@ -77,7 +77,7 @@ mod tests {
                 started = has_started => started.unwrap(),
             }
         });
-        // Waits for the thread: it would hang here.
+        // This waits for the thread: it would hang if the work went on.
         drop(runtime);
     }
 }

@@ -1,4 +1,4 @@
-//! What a pipe keeps to.
+//! Tests of pipes.
 
 use std::task::Waker;
 
@@ -18,7 +18,7 @@ fn take(reader: &mut Reader, max: usize) -> Poll<Vec<u8>> {
 }
 
 #[test]
-fn what_is_written_is_read_in_order_and_then_it_ends() {
+fn data_is_read_in_order_until_the_writer_closes() {
     let (mut reader, mut writer) = made();
     assert_eq!(take(&mut reader, 10), Poll::Pending);
     assert_eq!(put(&mut writer, b"one"), Poll::Ready(Ok(3)));
@@ -33,7 +33,7 @@ fn what_is_written_is_read_in_order_and_then_it_ends() {
 }
 
 #[test]
-fn a_full_pipe_takes_no_more_and_a_short_write_is_not_broken_up() {
+fn full_pipe_blocks_and_short_writes_are_atomic() {
     let (mut reader, mut writer) = made();
     assert_eq!(put(&mut writer, &vec![1; 2 * CAPACITY]), Poll::Ready(Ok(CAPACITY)));
     assert_eq!(put(&mut writer, b"x"), Poll::Pending);
@@ -44,7 +44,7 @@ fn a_full_pipe_takes_no_more_and_a_short_write_is_not_broken_up() {
 }
 
 #[test]
-fn a_pipe_that_nobody_reads_is_broken() {
+fn writing_without_a_reader_is_a_broken_pipe() {
     let (reader, mut writer) = made();
     drop(reader.clone());
     assert_eq!(put(&mut writer, b"x"), Poll::Ready(Ok(1)));
@@ -53,7 +53,7 @@ fn a_pipe_that_nobody_reads_is_broken() {
 }
 
 #[test]
-fn a_pipe_counts_as_memory_until_both_ends_are_gone() {
+fn pipe_counts_as_memory_until_both_ends_are_closed() {
     let meter = Meter::new(Limits { memory: 2 * CAPACITY as u64, ..Limits::default() }, false);
     let (reader, _writer) = pipe(&meter).unwrap();
     let other = pipe(&meter).unwrap();
@@ -75,7 +75,7 @@ impl std::task::Wake for Count {
 }
 
 #[test]
-fn all_who_wait_are_woken_and_those_who_went_away_are_forgotten() {
+fn all_waiters_are_woken_and_dropped_ones_are_forgotten() {
     let (reader, mut writer) = made();
     let count = Arc::new(Count::default());
     let waker = Waker::from(count.clone());
@@ -85,7 +85,7 @@ fn all_who_wait_are_woken_and_those_who_went_away_are_forgotten() {
         assert!(reader.poll_ready(&Context::from_waker(&waker)).is_pending());
     }
     waiting.pop();
-    // One for each that waits, and the waker here.
+    // One for each waiter, and the waker here.
     assert_eq!(Arc::strong_count(&count), 2 + 2);
     assert_eq!(put(&mut writer, b"x"), Poll::Ready(Ok(1)));
     assert_eq!(count.0.load(std::sync::atomic::Ordering::Relaxed), 2);
