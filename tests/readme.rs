@@ -220,20 +220,58 @@ fn file_name(block: &Block) -> Option<String> {
     [".yaml", ".py", ".sh"].iter().any(|end| name.ends_with(end)).then(|| name.to_owned())
 }
 
-/// A line without what differs from run to run.
+/// A line whose parts that differ between runs are `...`: digests, times and measurements.
 fn stable(line: &str) -> String {
-    let mut line = line.to_owned();
-    for (before, after) in
-        [("sha256:", ""), ("done in ", " s"), (".wasm  ", " bytes"), ("\"wall_ms\": ", ",")]
-    {
-        if let Some((head, tail)) = line.split_once(before) {
-            let end = if after.is_empty() {
-                tail.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(tail.len())
-            } else {
-                tail.find(after).unwrap_or(0)
-            };
-            line = format!("{head}{before}...{}", &tail[end..]);
-        }
+    if let Some((head, _)) = line.split_once("/workspace = ").filter(|_| line.starts_with('│')) {
+        return format!("{head}/workspace = ... │");
     }
-    line
+    let has_time = line.split(' ').any(|word| is_time(core(word)));
+    let mut previous = "";
+    let mut stable = String::new();
+    for word in line.split_inclusive(' ') {
+        let core = core(word);
+        let is_last = line.ends_with(word);
+        let is_digest =
+            |text: &str| text.len() >= 40 && text.chars().all(|c| c.is_ascii_hexdigit());
+        let is_measured = core.parse::<f64>().is_ok()
+            && (["device", "inode", "session", "uid", "in", "wall_ms\":"].contains(&previous)
+                || previous.ends_with(".wasm")
+                || line.contains("cost.fuel: ")
+                || has_time && is_last);
+        let volatile = match core.rsplit(':').next() {
+            Some(digest) if is_digest(digest) => digest,
+            _ if is_time(core) || is_measured => core,
+            _ => "",
+        };
+        let shown =
+            if volatile.is_empty() { word.to_owned() } else { word.replace(volatile, "...") };
+        stable.push_str(&shown);
+        previous = if core.is_empty() { previous } else { core };
+    }
+    stable
+}
+
+/// A word without the punctuation around it.
+fn core(word: &str) -> &str {
+    word.trim().trim_matches(|c| "(),\"".contains(c))
+}
+
+fn is_time(word: &str) -> bool {
+    word.len() >= 20 && word.as_bytes()[10] == b'T' && word.ends_with('Z')
+}
+
+#[test]
+fn blessed_lines_leave_out_what_differs_between_runs() {
+    let digest = "5".repeat(64);
+    let lines = [
+        (format!("a.wasm  10 bytes  sha256:{digest}"), "a.wasm  ... bytes  sha256:..."),
+        (format!("d: \"sha256:{digest}\", here"), "d: \"sha256:...\", here"),
+        ("==> build: done in 1.5 s".into(), "==> build: done in ... s"),
+        ("2  2026-11-25T00:28:39Z  x  exited 0  3.2".into(), "2  ...  x  exited 0  ..."),
+        ("(device 65024, inode 7)".into(), "(device ..., inode ...)"),
+        ("3.1068559612 miles".into(), "3.1068559612 miles"),
+    ];
+    for (line, expected) in lines {
+        assert_eq!(stable(&line), expected);
+    }
 }

@@ -29,9 +29,9 @@ impl Place {
     /// names the folder itself.
     pub fn new(page: &str) -> Place {
         let folder = tempfile::tempdir().unwrap();
-        let (work, home) = (folder.path().join("work"), folder.path().join("home"));
-        fs::create_dir(&home).unwrap();
-        fs::create_dir(&work).unwrap();
+        let home = folder.path().join("home");
+        let work = home.join("work");
+        fs::create_dir_all(&work).unwrap();
         for entry in fs::read_dir(repository("skills")).unwrap().map(Result::unwrap) {
             let name = entry.file_name().into_string().unwrap();
             let named =
@@ -72,7 +72,10 @@ impl Place {
         let output =
             shell.envs(self.variables.iter().map(|(name, value)| (name, value))).output().unwrap();
         (
-            String::from_utf8(output.stdout).unwrap().replace(&self.server, PORT),
+            String::from_utf8(output.stdout)
+                .unwrap()
+                .replace(&self.server, PORT)
+                .replace(self.work.parent().unwrap().to_str().unwrap(), "/home/ada"),
             output.status.success(),
         )
     }
