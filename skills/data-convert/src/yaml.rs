@@ -58,7 +58,7 @@ impl<'t> Reader<'t> {
             Event::Alias(target) => {
                 let found = self.anchored.iter().rev().find(|(anchor, _)| *anchor == target);
                 let (_, value) =
-                    found.ok_or_else(|| at(span.start, "an alias inside of what it stands for"))?;
+                    found.ok_or_else(|| at(span.start, "an alias inside its own anchor"))?;
                 (value.clone(), 0)
             }
             other => return Err(at(span.start, &format!("unexpected {other:?}"))),

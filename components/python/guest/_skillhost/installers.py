@@ -10,7 +10,7 @@ import sys
 from . import missing
 
 USAGE = """usage: python3 -m pip install | list | freeze | show | check ...
-This is a sandbox's pip: it installs nothing, and tells whether what is asked for is there."""
+This is the pip of a sandbox: it installs nothing, and reports whether packages are available."""
 
 # Options of `pip install` that take a value.
 WITH_VALUE = set(
@@ -31,7 +31,7 @@ def normal(name):
 def pip(arguments):
     words = [word for word in arguments if not word.startswith("-")]
     if "--version" in arguments or "-V" in arguments:
-        print(f"pip 0 (the sandbox's own, which installs nothing) (python {sys.version_info[0]}.{sys.version_info[1]})")
+        print(f"pip 0 (of the sandbox, without installation) (python {sys.version_info[0]}.{sys.version_info[1]})")
         return 0
     if not words or {"-h", "--help"} & set(arguments) or words[0] == "help":
         print(USAGE)
@@ -81,7 +81,7 @@ def install(arguments):
             problems.append(problem)
         elif there and not quiet:
             where = f"in {os.path.dirname(there._path)} ({there.version})"
-            print(f"Requirement already satisfied: {requirement} {where}: it is in the sandbox's set")
+            print(f"Requirement already satisfied: {requirement} {where}: part of the sandbox's packages")
     for problem in problems:
         fail(problem)
     return 1 if problems else 0
@@ -108,7 +108,7 @@ def judge(requirement):
     """Returns (why a requirement cannot be met, the available distribution)."""
     match = re.fullmatch(r"\s*([A-Za-z0-9][\w.-]*)\s*(?:\[[^]]*\])?\s*([^;@]*?)\s*(?:;\s*(.*))?", requirement)
     if match is None or os.sep in requirement or requirement in (".", ".."):
-        return f"{requirement} cannot be installed: a sandbox installs nothing; a skill's own modules are imported from its folder", None
+        return f"{requirement} cannot be installed: a sandbox cannot install packages; modules of a skill are imported from its folder", None
     name, versions, marker = match.groups()
     if marker and not applies(marker):
         return None, None
@@ -116,9 +116,9 @@ def judge(requirement):
         there = importlib.metadata.distribution(name)
     except importlib.metadata.PackageNotFoundError:
         why = missing.WHY.get(MODULES.get(normal(name), name.replace("-", "_")))
-        return f"{name} cannot be installed: a sandbox installs nothing, and {why or f'{name} is not in its set of packages'}", None
+        return f"{name} cannot be installed: a sandbox cannot install packages, and {why or f'{name} is not in its package set'}", None
     if not fits(there.version, versions.strip("() ")):
-        return f"{name} {versions} cannot be installed: a sandbox installs nothing, and its set of packages has {there.version}", None
+        return f"{name} {versions} cannot be installed: a sandbox cannot install packages, and its package set has {there.version}", None
     return None, there
 
 
@@ -200,11 +200,11 @@ def show(arguments):
 
 
 def venv(arguments):
-    return fail("a sandbox has no virtual environments: run python3 as it is. `python3 -m pip list` says which packages are there")
+    return fail("a sandbox has no virtual environments: use python3 directly. `python3 -m pip list` lists the packages")
 
 
 def ensurepip(arguments):
-    print("pip is there; it installs nothing in a sandbox")
+    print("pip is available, but cannot install anything in a sandbox")
     return 0
 
 

@@ -86,7 +86,7 @@ class socket:
     accept = listen
 
     def sendto(self, *args):
-        raise refused("only HTTP leaves the sandbox, and no datagram")
+        raise refused("the sandbox allows only HTTP, no datagrams")
 
     recvfrom = recvmsg = sendmsg = sendto
 
@@ -94,7 +94,7 @@ class socket:
 
     def connect(self, address):
         if self.type & 15 != stdlib.SOCK_STREAM or self.family not in (stdlib.AF_INET, stdlib.AF_INET6):
-            raise refused("only HTTP leaves the sandbox: no datagrams, and no sockets of the system")
+            raise refused("the sandbox allows only HTTP: no datagrams, and no sockets of the system")
         self._peer, self._connect_timeout = address, self.timeout
 
     def connect_ex(self, address):
@@ -135,7 +135,7 @@ class socket:
     def _take(self, data):
         if self._request.complete():
             if self._answer is None:
-                raise OSError(errno.EPIPE, "one request at a time leaves the sandbox")
+                raise OSError(errno.EPIPE, "the sandbox sends one request at a time")
             # The client has its response and sends another request.
             self._drop()
             self._request, self._answer, self._ended = wire.Request(), None, False
@@ -170,7 +170,7 @@ class socket:
 
     def _finish_request(self):
         if self._request.head is None or not self._request.complete():
-            raise OSError(errno.EPROTONOSUPPORT, "only HTTP leaves the sandbox, where the client speaks first")
+            raise OSError(errno.EPROTONOSUPPORT, "the sandbox allows only HTTP, in which the client sends first")
         self._start(self.timeout)
         if self._exchange.stream is not None:
             self._pass_on()

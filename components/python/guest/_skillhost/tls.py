@@ -101,7 +101,7 @@ class SSLSession:
 
 class MemoryBIO:
     def __init__(self):
-        raise NotImplementedError("TLS in memory: a sandbox has no TLS of its own, the host has")
+        raise NotImplementedError("TLS in memory: only the host has TLS")
 
 
 class SSLContext:
@@ -187,7 +187,7 @@ class SSLContext:
         return sock._start_tls(server_hostname)
 
     def wrap_bio(self, incoming, outgoing, server_side=False, server_hostname=None, session=None):
-        raise NotImplementedError("TLS in memory: a sandbox has no TLS of its own, the host has")
+        raise NotImplementedError("TLS in memory: only the host has TLS")
 
 
 def create_default_context(purpose=Purpose.SERVER_AUTH, *, cafile=None, capath=None, cadata=None):

@@ -207,7 +207,7 @@ def call(function, *args, of):
 
 
 def uncarried(what):
-    return ValueError(f"not a request that HTTP can carry: {what}")
+    return ValueError(f"not a valid HTTP request: {what}")
 
 
 def authority(origin):
@@ -253,13 +253,13 @@ def meaning(code, origin):
     if kind.startswith("Tls"):
         return unconnected(ssl.SSLError(1, f"[SSL] the handshake with {authority(origin)} failed"))
     if kind == "ConnectionLimitReached":
-        return unconnected(OSError(errno.EAGAIN, "the limit `http-requests` or `http-concurrent` is reached"))
+        return unconnected(OSError(errno.EAGAIN, "the limit `http-requests` or `http-concurrent` was hit"))
     if kind == "HttpRequestBodySize":
-        return OSError(errno.EFBIG, f"the request's body is over the limit `http-request-body`, {value} bytes")
+        return OSError(errno.EFBIG, f"the request's body exceeds the limit `http-request-body`, {value} bytes")
     if kind == "HttpResponseBodySize":
-        return OSError(errno.EFBIG, f"the response's body is over the limit `http-response-body`, {value} bytes")
+        return OSError(errno.EFBIG, f"the response's body exceeds the limit `http-response-body`, {value} bytes")
     if "HeaderSectionSize" in kind:
-        return OSError(errno.EMSGSIZE, f"a head of over {value} bytes")
+        return OSError(errno.EMSGSIZE, f"the head has more than {value} bytes")
     if kind in ("ConnectionTerminated", "HttpResponseIncomplete", "HttpProtocolError"):
         return reset("Connection reset by peer")
     return OSError(errno.EIO, str(value or kind))

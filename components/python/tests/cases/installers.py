@@ -1,4 +1,4 @@
-# sandbox: a sandbox installs nothing, and says so
+# sandbox: a sandbox cannot install packages, and says so
 import subprocess
 import sys
 
