@@ -74,7 +74,7 @@ fn start(place: &Path, search: bool) {
     let started = Instant::now();
     let catalog = Catalog::open(sources(place), Some(&place.join("cache"))).unwrap();
     let took = started.elapsed();
-    assert_eq!((catalog.entries().len(), catalog.broken().len()), (SKILLS, 0));
+    assert_eq!((catalog.entries().len(), catalog.problems().len()), (SKILLS, 0));
     if !search {
         let (now, peak) = (resident("VmRSS:"), resident("VmHWM:"));
         let mib = |kib: u64| kib as f64 / 1024.0;

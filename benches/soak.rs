@@ -20,8 +20,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use skillhost::invoke::{Host, HostOptions, Request, Target};
-use skillhost::service::{Capacity, Load, Service, ServiceError};
+use skillhost::invoke::{RunRequest, Runner, RunnerOptions, Target};
+use skillhost::service::{Capacity, Service, ServiceError, ServiceLoad};
 use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::Status;
 use skillhost_policy::{Overrides, Policy};
@@ -113,11 +113,11 @@ fn main() {
     for _ in 0..PARTS {
         invoked += runtime.block_on(load(&service, &skills, &tallies, count / PARTS, end));
         settle(&runtime);
-        service.host().settle();
+        service.runner().settle();
         held.push(Held::now());
     }
     let took = started.elapsed();
-    assert_eq!(service.load(), Load { running: 0, waiting: 0, memory: 0 });
+    assert_eq!(service.load(), ServiceLoad { running: 0, waiting: 0, memory: 0 });
 
     let tallies = tallies.lock().unwrap();
     println!(
@@ -221,7 +221,7 @@ async fn one(
     let policy =
         Policy::builtin().with_command_line(Overrides { limits, ..Overrides::default() }).unwrap();
     let args = kind.args.iter().map(|arg| (*arg).to_owned()).collect();
-    let request = Request {
+    let request = RunRequest {
         skill: skill.into(),
         policy: &policy,
         target: Target::Main,
@@ -233,7 +233,7 @@ async fn one(
         // It counts as invoked once it has its turn, which only the host knows; so it is let in
         // before it is given up.
         Some(patience) => {
-            let mut running = std::pin::pin!(service.host().invoke(request));
+            let mut running = std::pin::pin!(service.runner().invoke(request));
             tokio::time::timeout(patience, &mut running)
                 .await
                 .map(|result| result.map_err(ServiceError::from))
@@ -298,7 +298,7 @@ fn settle(runtime: &tokio::runtime::Runtime) {
 }
 
 fn records(root: &Path) -> usize {
-    let verified = skillhost_ledger::audit::Store::open(&root.join("audit.jsonl"))
+    let verified = skillhost_ledger::audit::LogStore::open(&root.join("audit.jsonl"))
         .unwrap()
         .verify(None)
         .unwrap();
@@ -320,9 +320,9 @@ fn skill(root: &Path, name: &str) -> PathBuf {
     folder
 }
 
-fn host(root: &Path) -> Host {
+fn host(root: &Path) -> Runner {
     std::fs::create_dir_all(root.join("scratch")).unwrap();
-    Host::new(HostOptions {
+    Runner::new(RunnerOptions {
         sandbox: Options {
             compiler: env!("CARGO_BIN_EXE_skillhost").into(),
             cache: root.join("cache"),

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use http_body_util::{BodyExt as _, Empty};
-use skillhost::invoke::{Host, HostOptions};
+use skillhost::invoke::{Runner, RunnerOptions};
 use skillhost::service::{Capacity, Service};
 use skillhost_catalog::{Catalog, Query, Source, SourceKind};
 use skillhost_compat::check;
@@ -14,7 +14,7 @@ use skillhost_ledger::approval::Approvals;
 use skillhost_ledger::receipt::compare::differences;
 use skillhost_ledger::receipt::envelope::Document;
 use skillhost_ledger::receipt::key::SigningKey;
-use skillhost_ledger::usage::Usage;
+use skillhost_ledger::usage::UsageRecorder;
 use skillhost_policy::capabilities::{Capabilities, Scope};
 use skillhost_policy::diagnostic::{Span, render};
 use skillhost_policy::entry::{self, EntryList};
@@ -154,7 +154,7 @@ pub fn receipt(bytes: &[u8]) {
         &document.receipt,
         &serde_json::json!({ "version": 1, "result": { "stdout": { "head": "x" } } }),
     ) {
-        difference.about();
+        difference.kind();
     }
 }
 
@@ -255,7 +255,7 @@ impl Agents {
         let catalog =
             Catalog::open(vec![Source { folder: path("skills"), kind: SourceKind::User }], None)
                 .expect("a catalogue");
-        let host = Host::new(HostOptions {
+        let host = Runner::new(RunnerOptions {
             sandbox: sandbox::Options {
                 compiler: path("none"),
                 cache: path("cache"),
@@ -277,7 +277,7 @@ impl Agents {
             approvals: Approvals::open(&path("approvals.db")),
             scratch: path("scratch"),
             hidden: vec![(folder.path().to_owned(), "the server".into())],
-            usage: Usage::off(),
+            usage: UsageRecorder::disabled(),
         });
         Agents { runtime: runtime(), server, folder }
     }

@@ -12,7 +12,8 @@ mod texts;
 use std::path::PathBuf;
 
 use skillhost_ledger::approval::{
-    ApprovalError, Approvals, Ask, Decision, Full, Input, PendingId, PermissionLevel, Term, What,
+    ApprovalError, ApprovalRequest, Approvals, PendingId, PermissionLevel, QueueLimit, RunDecision, RunInput,
+    SkillPart, Term,
 };
 use skillhost_policy::capabilities::{Capabilities, MountMode};
 use skillhost_policy::{Overrides, Policy, grant, load};
@@ -20,8 +21,8 @@ use skillhost_skill::{Skill, SkillFolder, SourceKind};
 use tempfile::TempDir;
 
 /// The decision that nothing is denied.
-fn allowed() -> Decision {
-    Decision::Allowed(Default::default())
+fn allowed() -> RunDecision {
+    RunDecision::Allowed(Default::default())
 }
 
 /// A skill, and where approvals are kept.
@@ -55,33 +56,33 @@ impl Place {
         .unwrap()
     }
 
-    fn decide(&self, run: &Run) -> Decision {
+    fn decide(&self, run: &Run) -> RunDecision {
         let skill = self.skill();
         let digest = skill.digest().unwrap();
         let capabilities = grant(&skill.policy_manifest(), &run.policy).capabilities;
-        let ask = Ask {
+        let ask = ApprovalRequest {
             skill: &skill,
             digest: &digest,
-            what: &run.what,
+            part: &run.part,
             capabilities: &capabilities,
             trusted: run.trusted,
-            own: run.own.as_deref(),
+            session_folder: run.session_folder.as_deref(),
             session: run.session,
-            input: Input::default(),
+            input: RunInput::default(),
         };
         self.approvals().decide(&run.policy, &ask).unwrap()
     }
 
     fn asks(&self, run: &Run) -> (PendingId, String) {
         match self.decide(run) {
-            Decision::Ask(id, question) => (id, question.client),
+            RunDecision::NeedsApproval(id, question) => (id, question.client),
             other => panic!("{other:?}"),
         }
     }
 
     fn refused(&self, run: &Run) -> String {
         match self.decide(run) {
-            Decision::Refused(why) => why,
+            RunDecision::Refused(refusal) => refusal.to_string(),
             other => panic!("{other:?}"),
         }
     }
@@ -91,9 +92,9 @@ impl Place {
 #[derive(Clone)]
 struct Run {
     policy: Policy,
-    what: What,
+    part: SkillPart,
     trusted: bool,
-    own: Option<PathBuf>,
+    session_folder: Option<PathBuf>,
     session: &'static str,
 }
 
@@ -112,9 +113,9 @@ fn policy(text: &str, change: impl FnOnce(&mut Overrides)) -> Policy {
 fn writing() -> Run {
     Run {
         policy: policy("", |flags| flags.workspace = Some(("/srv/work".into(), MountMode::Write))),
-        what: What::Skill,
+        part: SkillPart::Skill,
         trusted: true,
-        own: None,
+        session_folder: None,
         session: "one",
     }
 }
@@ -147,7 +148,7 @@ fn what_writes_or_comes_from_elsewhere_asks() {
         policy("", |flags| flags.workspace = Some(("/srv/work".into(), MountMode::Overlay)));
     assert_eq!(place.decide(&Run { policy: aside, ..writing() }), allowed());
     assert_eq!(
-        place.decide(&Run { own: Some("/srv/work".into()), ..writing() }),
+        place.decide(&Run { session_folder: Some("/srv/work".into()), ..writing() }),
         allowed(),
         "a session's own folder"
     );
@@ -164,11 +165,12 @@ fn network_is_disabled_until_it_is_enabled() {
     };
     let why = place.refused(&run);
     assert!(why.contains("report is disabled\nskillhost permissions set report enabled"), "{why}");
-    let enabled = |place: &Place| place.approvals().enabled(&run.policy).unwrap()("report", true);
+    let enabled =
+        |place: &Place| place.approvals().enabled_filter(&run.policy).unwrap()("report", true);
     assert!(!enabled(&place));
     place
         .approvals()
-        .set("report", &What::Skill, Some(PermissionLevel::Enabled), None, "ada")
+        .set_level("report", &SkillPart::Skill, Some(PermissionLevel::Enabled), None, "ada")
         .unwrap();
     assert!(enabled(&place));
     let (_, text) = place.asks(&run);
@@ -193,7 +195,7 @@ fn two_runs_do_not_share_one_word() {
     let place = Place::new("");
     let (id, _) = place.asks(&writing());
     place.approvals().approve(id, Term::Once, "ada").unwrap();
-    let decisions: Vec<Decision> = std::thread::scope(|scope| {
+    let decisions: Vec<RunDecision> = std::thread::scope(|scope| {
         let runs: Vec<_> = (0..8).map(|_| scope.spawn(|| place.decide(&writing()))).collect();
         runs.into_iter().map(|run| run.join().unwrap()).collect()
     });
@@ -288,12 +290,14 @@ fn a_word_is_for_the_permissions_that_were_asked() {
 #[test]
 fn a_word_for_one_program_is_for_that_program() {
     let place = Place::new("");
-    let run = |what: What| Run { what, ..writing() };
-    let (id, text) = place.asks(&run(What::Tool("total".into())));
+    let run = |part: SkillPart| Run { part, ..writing() };
+    let (id, text) = place.asks(&run(SkillPart::Tool("total".into())));
     assert!(text.starts_with("report asks to run its tool total\n"), "{text}");
     place.approvals().approve(id, Term::Always, "ada").unwrap();
-    assert_eq!(place.decide(&run(What::Tool("total".into()))), allowed());
-    for other in [What::Skill, What::Tool("other".into()), What::Program("total".into())] {
+    assert_eq!(place.decide(&run(SkillPart::Tool("total".into()))), allowed());
+    for other in
+        [SkillPart::Skill, SkillPart::Tool("other".into()), SkillPart::Program("total".into())]
+    {
         place.asks(&run(other));
     }
 }
@@ -301,26 +305,26 @@ fn a_word_for_one_program_is_for_that_program() {
 #[test]
 fn deny_comes_before_ask_and_ask_before_allow() {
     let place = Place::new("");
-    let set = |what: What, level| {
+    let set = |part: SkillPart, level| {
         place
             .approvals()
-            .set("report", &what, level, Some(&place.skill().digest().unwrap()), "ada")
+            .set_level("report", &part, level, Some(&place.skill().digest().unwrap()), "ada")
             .unwrap()
     };
-    let program = || What::Program("x.py".into());
-    let run = Run { what: program(), ..harmless() };
+    let program = || SkillPart::Program("x.py".into());
+    let run = Run { part: program(), ..harmless() };
     // The nearest level holds ...
-    set(What::Skill, Some(PermissionLevel::Enabled));
+    set(SkillPart::Skill, Some(PermissionLevel::Enabled));
     place.asks(&run);
     set(program(), Some(PermissionLevel::AutoApproved));
     assert_eq!(place.decide(&run), allowed());
     place.asks(&harmless());
     // ... but a denial holds wherever it is.
     for level in [PermissionLevel::Disabled, PermissionLevel::Blocked] {
-        set(What::Skill, Some(level));
+        set(SkillPart::Skill, Some(level));
         assert!(place.refused(&run).contains(level.name()));
     }
-    set(What::Skill, None);
+    set(SkillPart::Skill, None);
     assert_eq!(place.decide(&run), allowed());
     set(program(), Some(PermissionLevel::Blocked));
     place.refused(&run);
@@ -333,7 +337,7 @@ fn the_policy_is_the_upper_bound() {
     let digest = place.skill().digest().unwrap();
     place
         .approvals()
-        .set("report", &What::Skill, Some(PermissionLevel::AutoApproved), Some(&digest), "ada")
+        .set_level("report", &SkillPart::Skill, Some(PermissionLevel::AutoApproved), Some(&digest), "ada")
         .unwrap();
     assert_eq!(place.decide(&harmless()), allowed());
     place.asks(&under("default: { approval: enabled }\n"));
@@ -357,7 +361,7 @@ fn auto_approval_is_for_the_skill_as_it_was() {
     let digest = place.skill().digest().unwrap();
     place
         .approvals()
-        .set("report", &What::Skill, Some(PermissionLevel::AutoApproved), Some(&digest), "ada")
+        .set_level("report", &SkillPart::Skill, Some(PermissionLevel::AutoApproved), Some(&digest), "ada")
         .unwrap();
     assert_eq!(place.decide(&writing()), allowed());
     place.write("run.py", "print(1)\n");
@@ -376,7 +380,11 @@ fn no_and_revoke_take_effect() {
     assert_eq!(place.approvals().revoke("report").unwrap(), 1);
     place.asks(&writing());
     let kept = &place.approvals().approvals().unwrap()[0];
-    assert_eq!((kept.who.as_str(), kept.over.is_some()), ("ada", true), "it is kept who said what");
+    assert_eq!(
+        (kept.who.as_str(), kept.ended.is_some()),
+        ("ada", true),
+        "it is kept who said what"
+    );
 }
 
 #[test]
@@ -387,16 +395,16 @@ fn the_queue_is_bounded() {
     let note = |of: usize, number: usize| {
         let mut skill = place.skill();
         skill.name = format!("report-{of}");
-        let what = What::Program(format!("p{number}"));
-        let ask = Ask {
+        let part = SkillPart::Program(format!("p{number}"));
+        let ask = ApprovalRequest {
             skill: &skill,
             digest: &digest,
-            what: &what,
+            part: &part,
             capabilities: &capabilities,
             trusted: false,
-            own: None,
+            session_folder: None,
             session: "one",
-            input: Input::default(),
+            input: RunInput::default(),
         };
         place.approvals().decide(&harmless().policy, &ask).map(drop)
     };
@@ -405,14 +413,14 @@ fn the_queue_is_bounded() {
         (0..50).for_each(|number| note(of, number).unwrap());
         let full = note(of, 50).unwrap_err();
         assert!(
-            matches!(full, ApprovalError::Full(which) if which == if of < 9 { Full::Skill } else { Full::All }),
+            matches!(full, ApprovalError::QueueFull(which) if which == if of < 9 { QueueLimit::Skill } else { QueueLimit::All }),
             "{full}"
         );
         note(of, 49).expect("what waits already is no more");
     }
     let full = note(10, 0).unwrap_err();
     assert!(
-        matches!(full, ApprovalError::Full(Full::All))
+        matches!(full, ApprovalError::QueueFull(QueueLimit::All))
             && full.to_string().starts_with("500 requests wait"),
         "{full}"
     );
@@ -434,26 +442,26 @@ fn what_waits_is_bounded_in_bytes() {
     for number in 0..4 {
         db.execute(insert, (number, (64 << 20) - 10_000)).unwrap();
     }
-    let other = Run { what: What::Program("other.py".into()), ..writing() };
+    let other = Run { part: SkillPart::Program("other.py".into()), ..writing() };
     place.asks(&other);
     db.execute(insert, (4, 40_000)).unwrap();
     let skill = place.skill();
     let digest = skill.digest().unwrap();
     let capabilities = grant(&skill.policy_manifest(), &writing().policy).capabilities;
-    let what = What::Program("third.py".into());
-    let ask = Ask {
+    let part = SkillPart::Program("third.py".into());
+    let ask = ApprovalRequest {
         skill: &skill,
         digest: &digest,
-        what: &what,
+        part: &part,
         capabilities: &capabilities,
         trusted: true,
-        own: None,
+        session_folder: None,
         session: "one",
-        input: Input::default(),
+        input: RunInput::default(),
     };
     let full = place.approvals().decide(&writing().policy, &ask).unwrap_err();
     assert!(
-        matches!(full, ApprovalError::Full(Full::Bytes))
+        matches!(full, ApprovalError::QueueFull(QueueLimit::Bytes))
             && full.to_string().starts_with("changes of 256 MiB wait"),
         "{full}"
     );
@@ -489,15 +497,15 @@ fn what_cannot_be_read_allows_nothing() {
     let ask = |approvals: Approvals| {
         let run = harmless();
         let capabilities = grant(&skill.policy_manifest(), &run.policy).capabilities;
-        let ask = Ask {
+        let ask = ApprovalRequest {
             skill: &skill,
             digest: "sha256:0",
-            what: &What::Skill,
+            part: &SkillPart::Skill,
             capabilities: &capabilities,
             trusted: true,
-            own: None,
+            session_folder: None,
             session: "",
-            input: Input::default(),
+            input: RunInput::default(),
         };
         approvals.decide(&run.policy, &ask)
     };

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use skillhost::invoke::{Host, HostOptions, Request, Target};
+use skillhost::invoke::{RunRequest, Runner, RunnerOptions, Target};
 use skillhost_policy::capabilities::MountMode;
 use skillhost_policy::determinism::DeterminismRule;
 use skillhost_policy::limits::Limit;
@@ -28,7 +28,7 @@ pub const PATIENCE: Duration = Duration::from_secs(120);
 /// A host, a skill, a workspace, and what lies beside each of them.
 pub struct Arena {
     pub dir: tempfile::TempDir,
-    pub host: Host,
+    pub host: Runner,
 }
 
 impl Arena {
@@ -77,7 +77,7 @@ impl Arena {
         ] {
             symlink(target, workspace.join(link)).unwrap();
         }
-        Arena { host: Host::new(options(root, resolver, allocation)), dir }
+        Arena { host: Runner::new(options(root, resolver, allocation)), dir }
     }
 
     pub fn path(&self, rel: &str) -> PathBuf {
@@ -106,11 +106,15 @@ impl Arena {
 
     /// The arena's host, were some of the arena's folders its own, and `own/programs` that of its
     /// programs.
-    pub fn owning<'a>(&self, folders: impl IntoIterator<Item = &'a str>) -> Host {
+    pub fn owning<'a>(&self, folders: impl IntoIterator<Item = &'a str>) -> Runner {
         let options = options(self.dir.path(), Resolver::System, Allocation::OnDemand);
         let own = folders.into_iter().map(|folder| self.path(folder)).collect();
         let programs = vec![self.path("own/programs")];
-        Host::new(HostOptions { programs, guarded: Guarded { own, ..options.guarded }, ..options })
+        Runner::new(RunnerOptions {
+            programs,
+            guarded: Guarded { own, ..options.guarded },
+            ..options
+        })
     }
 
     /// Everything in the arena but the host's own log and cache: what a guest must leave as it was.
@@ -163,7 +167,7 @@ pub fn hostile() -> Vec<u8> {
 }
 
 /// A host with the built-in programs, as `cargo xtask components` leaves them.
-pub fn shell_host(root: &Path) -> Host {
+pub fn shell_host(root: &Path) -> Runner {
     let programs = Path::new(crate::ROOT).join("target/components");
     assert!(
         programs.join("shell.json").is_file(),
@@ -173,14 +177,14 @@ pub fn shell_host(root: &Path) -> Host {
     for folder in ["scratch", "home"] {
         std::fs::create_dir_all(root.join(folder)).unwrap();
     }
-    Host::new(HostOptions {
+    Runner::new(RunnerOptions {
         programs: vec![programs],
         ..options(root, Resolver::System, Allocation::OnDemand)
     })
 }
 
-fn options(root: &Path, resolver: Resolver, allocation: Allocation) -> HostOptions {
-    HostOptions {
+fn options(root: &Path, resolver: Resolver, allocation: Allocation) -> RunnerOptions {
+    RunnerOptions {
         sandbox: Options {
             compiler: crate::COMPILER.into(),
             // One for all tests: a component is compiled once.
@@ -201,7 +205,7 @@ fn options(root: &Path, resolver: Resolver, allocation: Allocation) -> HostOptio
 /// A run under a policy.
 pub struct Run<'a> {
     arena: &'a Arena,
-    host: Host,
+    host: Runner,
     args: Vec<String>,
     overrides: Overrides,
     stdin: Stdin,
@@ -243,7 +247,7 @@ impl Run<'_> {
     }
 
     /// By another host.
-    pub fn by(mut self, host: Host) -> Self {
+    pub fn by(mut self, host: Runner) -> Self {
         self.host = host;
         self
     }
@@ -270,7 +274,7 @@ impl Run<'_> {
         std::thread::spawn(move || {
             let runtime =
                 tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            let request = Request {
+            let request = RunRequest {
                 skill: (&skill).into(),
                 policy: &policy,
                 target: Target::Main,

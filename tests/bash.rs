@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, mpsc};
 
-use skillhost::invoke::{Host, Request, Target};
+use skillhost::invoke::{RunRequest, Runner, Target};
 use skillhost_policy::capabilities::MountMode;
 use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::{Outcome, Status};
@@ -368,7 +368,7 @@ fn in_bash(snippet: &Snippet, place: &Path) -> Left {
     }
 }
 
-fn in_shell(host: &Host, skill: &Path, snippet: &Snippet, place: &Path) -> Left {
+fn in_shell(host: &Runner, skill: &Path, snippet: &Snippet, place: &Path) -> Left {
     let outcome = outcome(host, skill, snippet, place, vec![(Limit::Timeout, 100_000)]);
     let Status::Exited { code } = outcome.status else { panic!("`{}`: {outcome:?}", snippet.name) };
     Left { stdout: outcome.stdout.text().into_owned(), code: i32::from(code), files: files(place) }
@@ -376,7 +376,7 @@ fn in_shell(host: &Host, skill: &Path, snippet: &Snippet, place: &Path) -> Left 
 
 /// In the sandbox, in a thread whose silence fails the test.
 fn outcome(
-    host: &Host,
+    host: &Runner,
     skill: &Path,
     snippet: &Snippet,
     place: &Path,
@@ -397,7 +397,7 @@ fn outcome(
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let io = Io { stdin: Stdin::Empty, ..Io::default() };
-        let request = Request {
+        let request = RunRequest {
             skill: (&skill).into(),
             policy: &policy,
             target: Target::Shell(text),

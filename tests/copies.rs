@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use skillhost::invoke::{Host, Loaded, Target};
+use skillhost::invoke::{LoadedSkill, Runner, Target};
 use skillhost_policy::capabilities::MountMode;
 use skillhost_policy::outcome::Outcome;
 use skillhost_policy::{Overrides, Policy};
@@ -13,7 +13,7 @@ use crate::arena::shell_host;
 /// A skill with one script, in a project.
 struct Place {
     dir: tempfile::TempDir,
-    host: Host,
+    host: Runner,
 }
 
 impl Place {
@@ -42,7 +42,7 @@ impl Place {
         std::fs::write(self.skill().join("scripts/run.sh"), format!("{text}\n")).unwrap();
     }
 
-    fn load(&self, workspace: Option<&Path>) -> Loaded {
+    fn load(&self, workspace: Option<&Path>) -> LoadedSkill {
         let workspace = workspace.map(|folder| (folder.to_owned(), MountMode::Write));
         let policy = Policy::builtin()
             .with_command_line(Overrides { workspace, ..Overrides::default() })
@@ -50,7 +50,7 @@ impl Place {
         self.host.load_for_run(&self.skill(), &policy).unwrap()
     }
 
-    fn run(&self, loaded: &Loaded, target: &Target) -> Outcome {
+    fn run(&self, loaded: &LoadedSkill, target: &Target) -> Outcome {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let invoked =
             runtime.block_on(self.host.invoke_loaded(loaded, target, &[], Io::default())).unwrap();
@@ -58,7 +58,7 @@ impl Place {
         invoked.finished.outcome
     }
 
-    fn prints(&self, loaded: &Loaded, target: &Target) -> String {
+    fn prints(&self, loaded: &LoadedSkill, target: &Target) -> String {
         let outcome = self.run(loaded, target);
         assert!(outcome.error.is_none(), "{outcome:?}");
         outcome.stdout.text().into_owned()

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use skillhost::invoke::{Request, Target};
+use skillhost::invoke::{RunRequest, Target};
 use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::Status;
 use skillhost_policy::{Overrides, Policy};
@@ -45,7 +45,7 @@ fn both(url: &str, command: &str) -> [(i32, String); 2] {
         ..Overrides::default()
     };
     let policy = Policy::builtin().with_command_line(overrides).unwrap();
-    let request = Request {
+    let request = RunRequest {
         skill: (&skill).into(),
         policy: &policy,
         target: Target::Shell(text),

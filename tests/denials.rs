@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use skillhost::invoke::{Request, Target};
+use skillhost::invoke::{RunRequest, Target};
 use skillhost_policy::capabilities::MountMode;
 use skillhost_policy::outcome::{Outcome, Status};
 use skillhost_policy::{Overrides, Policy};
@@ -181,7 +181,7 @@ fn shell(place: &Path, denials: &[&str], script: &str) -> Outcome {
         .unwrap_or_else(|findings| panic!("{findings:?}"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let io = Io { stdin: Stdin::Empty, ..Io::default() };
-    let request = Request {
+    let request = RunRequest {
         skill: (&skill).into(),
         policy: &policy,
         target: Target::Shell(script.into()),

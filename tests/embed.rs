@@ -6,9 +6,9 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 
 use skillhost::embed::{BuildError, InvokeError};
-use skillhost::invoke::hooks::{Asking, Hooks};
-use skillhost::invoke::{self, Recorded, Replay, Target};
-use skillhost::{Builder, Host, Request, Runtime};
+use skillhost::invoke::hooks::{PlannedRun, RunHooks};
+use skillhost::invoke::{self, RecordingStatus, ReplayRequest, Target};
+use skillhost::{Host, HostBuilder, Request, Runtime};
 use skillhost_ledger::audit::{Record, StatusRecord};
 use skillhost_policy::capabilities::MountMode;
 use skillhost_policy::determinism::DeterminismRule;
@@ -27,7 +27,7 @@ fn components() -> PathBuf {
     repository("target/components")
 }
 
-fn builder(home: &Path) -> Builder {
+fn builder(home: &Path) -> HostBuilder {
     Host::builder().home(home).compiler(env!("CARGO_BIN_EXE_skillhost")).programs(components())
 }
 
@@ -176,7 +176,7 @@ async fn a_recorded_run_and_its_replay_are_asked_for_and_told_like_any_other() {
     let told = Arc::new(Mutex::new(Vec::new()));
     let hooked = |allows: bool| {
         let (asked, recorded) = (told.clone(), told.clone());
-        let approve = move |asking: &Asking<'_>| {
+        let approve = move |asking: &PlannedRun<'_>| {
             asked.lock().unwrap().push(format!("asked: {}", asking.skill.name));
             if allows {
                 Ok(())
@@ -197,10 +197,10 @@ async fn a_recorded_run_and_its_replay_are_asked_for_and_told_like_any_other() {
                 if is_denied { ", denied" } else { "" }
             ));
         };
-        host.clone().with_hooks(Hooks {
+        host.clone().with_hooks(RunHooks {
             approve: Some(Arc::new(approve)),
             recorded: Some(Arc::new(record)),
-            ..Hooks::default()
+            ..RunHooks::default()
         })
     };
     let determinism = DeterminismRule { on: Some(true), seed: Some(7), start_time: Some(0) };
@@ -216,7 +216,7 @@ async fn a_recorded_run_and_its_replay_are_asked_for_and_told_like_any_other() {
         let draft = Draft::new(&place, &scratch).unwrap();
         let target = Target::Named("x.sh".into());
         let loaded = host.load_for_run(&skill, &policy).unwrap();
-        let call = invoke::Call {
+        let call = invoke::LoadedRequest {
             loaded: &loaded,
             policy: &policy,
             target: &target,
@@ -231,7 +231,7 @@ async fn a_recorded_run_and_its_replay_are_asked_for_and_told_like_any_other() {
             invoked.finished.outcome
         );
         assert_eq!(
-            (matches!(written, Recorded::Written), place.exists()),
+            (matches!(written, RecordingStatus::Written), place.exists()),
             (allows, allows),
             "{written:?}"
         );
@@ -243,7 +243,13 @@ async fn a_recorded_run_and_its_replay_are_asked_for_and_told_like_any_other() {
         let tape = Tape::replaying(Vec::new(), &kept.recording.sealed);
         let outside = Outside { tape: Some(Arc::new(tape)), contents: Some(Arc::new(contents)) };
         let replayed = host
-            .replay(Replay { kept: &kept, scene: &scene, outside, fuel: None, io: Io::default() })
+            .replay(ReplayRequest {
+                kept: &kept,
+                scene: &scene,
+                outside,
+                fuel: None,
+                io: Io::default(),
+            })
             .await
             .unwrap();
         assert_eq!(

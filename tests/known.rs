@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::mpsc;
 
-use skillhost::invoke::{Request, Target};
+use skillhost::invoke::{RunRequest, Target};
 use skillhost_compat::{self as compat, Availability};
 use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::Status;
@@ -57,7 +57,7 @@ fn shell(text: &str) -> (String, Status) {
     let target = Target::Shell(text.to_owned());
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let request = Request {
+        let request = RunRequest {
             skill: (&skill).into(),
             policy: &policy,
             target,

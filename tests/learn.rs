@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 
 use proptest::prelude::*;
-use skillhost::invoke::{Host, Invoked, Request, Target};
+use skillhost::invoke::{Invocation, RunRequest, Runner, Target};
 use skillhost_compat::learn::{
     Proposal, RunEvidence, find_unused, is_within, missing_grants, propose,
 };
@@ -26,7 +26,7 @@ use crate::servers::Server;
 /// A skill, a workspace and a policy, run twice: under what is granted, and under what is proposed.
 struct Case {
     dir: tempfile::TempDir,
-    host: Host,
+    host: Runner,
     overrides: Overrides,
     policy: Option<String>,
 }
@@ -73,7 +73,7 @@ impl Case {
     }
 
     /// A run in a new workspace.
-    fn run(&self, policy: &Policy, place: &Path, target: Target, args: &[&str]) -> Invoked {
+    fn run(&self, policy: &Policy, place: &Path, target: Target, args: &[&str]) -> Invocation {
         fill(place);
         let (host, skill, policy) =
             (self.host.clone(), self.dir.path().join("learner"), policy.clone());
@@ -83,7 +83,7 @@ impl Case {
             let runtime =
                 tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             let io = Io { stdin: Stdin::Empty, uses: true, ..Io::default() };
-            let request = Request {
+            let request = RunRequest {
                 skill: SkillFolder { path: &skill, source: SourceKind::Policy },
                 policy: &policy,
                 target,
@@ -140,7 +140,7 @@ impl Case {
         Twice { learned, first: (first.finished.outcome, first_files), second, skill: skill.source }
     }
 
-    fn propose(&self, policy: &Policy, invoked: &Invoked) -> Proposal {
+    fn propose(&self, policy: &Policy, invoked: &Invocation) -> Proposal {
         let reload = |text: &str| {
             self.read(Some(text), Overrides { allow: Vec::new(), ..self.overrides.clone() })
         };

@@ -1,7 +1,7 @@
 //! Programs start programs: their streams flow while both run, within bounds, and nothing outlives
 //! the run.
 
-use skillhost::invoke::{Request, Target};
+use skillhost::invoke::{RunRequest, Target};
 use skillhost_policy::Policy;
 use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::{Outcome, ProcessEnd, Status};
@@ -424,7 +424,7 @@ fn a_guest_of_wasi_0_2_that_blocks_blocks_nobody_else() {
     let invoke = async |arena: &Arena, args: &[&str]| {
         let args = args.iter().map(|arg| (*arg).to_owned()).collect();
         let skill = arena.path("skills/hostile");
-        let request = Request {
+        let request = RunRequest {
             skill: (&skill).into(),
             policy: &policy,
             target: Target::Main,

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use skillhost::invoke::{Host, HostOptions, Request, Target};
+use skillhost::invoke::{RunRequest, Runner, RunnerOptions, Target};
 use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::Status;
 use skillhost_policy::{Overrides, Policy};
@@ -45,7 +45,7 @@ fn scripts_reach_https_servers_that_the_host_trusts_and_no_others() {
     )
     .unwrap();
     std::fs::write(skill.join("scripts/ask.py"), SCRIPT).unwrap();
-    let host = Host::new(HostOptions {
+    let host = Runner::new(RunnerOptions {
         sandbox: Options {
             compiler: crate::COMPILER.into(),
             cache: Path::new(env!("CARGO_TARGET_TMPDIR")).join("skillhost/components"),
@@ -68,7 +68,7 @@ fn scripts_reach_https_servers_that_the_host_trusts_and_no_others() {
     };
     let policy = Policy::builtin().with_command_line(overrides).unwrap();
     let args = vec![trusted.to_string(), other.to_string()];
-    let request = Request {
+    let request = RunRequest {
         skill: (&skill).into(),
         policy: &policy,
         target: Target::Main,

@@ -8,8 +8,8 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use futures::future::{join_all, select_all};
-use skillhost::invoke::{Invoked, Request, Target};
-use skillhost::service::{Capacity, Load, Service, ServiceError};
+use skillhost::invoke::{Invocation, RunRequest, Target};
+use skillhost::service::{Capacity, Service, ServiceError, ServiceLoad};
 use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::Status;
 use skillhost_policy::{Overrides, Policy};
@@ -17,7 +17,7 @@ use skillhost_sandbox::Io;
 
 use crate::arena::{Arena, PATIENCE};
 
-const IDLE: Load = Load { running: 0, waiting: 0, memory: 0 };
+const IDLE: ServiceLoad = ServiceLoad { running: 0, waiting: 0, memory: 0 };
 
 /// A service with two skills, `hostile` and `other`, whose component is the hostile one.
 struct Place {
@@ -51,12 +51,12 @@ impl Place {
         skill: usize,
         limits: &[(Limit, u64)],
         args: &[&str],
-    ) -> Result<Invoked, ServiceError> {
+    ) -> Result<Invocation, ServiceError> {
         let policy = Policy::builtin()
             .with_command_line(Overrides { limits: limits.to_vec(), ..Overrides::default() })
             .unwrap();
         let args = args.iter().map(|arg| (*arg).to_owned()).collect();
-        let request = Request {
+        let request = RunRequest {
             skill: (&self.skills[skill]).into(),
             policy: &policy,
             target: Target::Main,
@@ -78,7 +78,7 @@ impl Place {
     }
 
     /// Waits until the service is as it is said to be.
-    async fn becomes(&self, load: Load) {
+    async fn becomes(&self, load: ServiceLoad) {
         let started = Instant::now();
         while self.service.load() != load {
             assert!(started.elapsed() < PATIENCE, "{:?}, not {load:?}", self.service.load());
@@ -119,7 +119,7 @@ fn on_one_thread(work: impl Future<Output = ()>) {
     });
 }
 
-fn is_busy(result: &Result<Invoked, ServiceError>) -> bool {
+fn is_busy(result: &Result<Invocation, ServiceError>) -> bool {
     matches!(result, Err(ServiceError::Busy { .. } | ServiceError::SkillBusy { .. }))
 }
 
@@ -193,7 +193,7 @@ fn memory_is_promised_before_it_is_used() {
         let (large, small) = (of(64), of(32));
         let mut first = Box::pin(place.invoke(0, &large, &["sleep"]));
         assert!(futures::poll!(&mut first).is_pending());
-        assert_eq!(place.service.load(), Load { running: 1, waiting: 0, memory: 64 << 20 });
+        assert_eq!(place.service.load(), ServiceLoad { running: 1, waiting: 0, memory: 64 << 20 });
         let mut second = Box::pin(place.invoke(0, &large, &["burn", "1000"]));
         let mut third = Box::pin(place.invoke(1, &small, &["burn", "1000"]));
         assert!(
@@ -265,7 +265,10 @@ fn whoever_goes_away_leaves_nothing_behind_wherever_it_stood() {
                 (ended, ..) = &mut all => panic!("{args:?}: {:?}", ended.map(|ended| ended.finished.outcome.status)),
                 () = tokio::time::sleep(Duration::from_millis(100)) => {}
             }
-            assert_eq!(place.service.load(), Load { running: 3, waiting: 2, memory: 128 << 20 });
+            assert_eq!(
+                place.service.load(),
+                ServiceLoad { running: 3, waiting: 2, memory: 128 << 20 }
+            );
             drop(all);
             assert_eq!(place.service.load(), IDLE);
         }

@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use skillhost::invoke::{Host, Request, Target};
-use skillhost_ledger::state::States;
+use skillhost::invoke::{RunRequest, Runner, Target};
+use skillhost_ledger::state::StateStore;
 use skillhost_policy::capabilities::MountMode;
 use skillhost_policy::determinism::DeterminismRule;
 use skillhost_policy::limits::Limit;
@@ -18,7 +18,7 @@ use crate::cli::{User, text};
 
 struct Place {
     dir: tempfile::TempDir,
-    host: Host,
+    host: Runner,
 }
 
 impl Place {
@@ -40,8 +40,8 @@ impl Place {
         std::fs::write(self.path(folder).join("SKILL.md"), manifest).unwrap();
     }
 
-    fn states(&self) -> States {
-        States::new(self.path("kept"))
+    fn states(&self) -> StateStore {
+        StateStore::new(self.path("kept"))
     }
 
     /// A shell command of a skill that may keep so many bytes.
@@ -73,9 +73,9 @@ impl Place {
     }
 }
 
-async fn invoke(host: &Host, skill: &Path, overrides: Overrides, command: &str) -> Outcome {
+async fn invoke(host: &Runner, skill: &Path, overrides: Overrides, command: &str) -> Outcome {
     let policy = Policy::builtin().with_command_line(overrides).unwrap();
-    let request = Request {
+    let request = RunRequest {
         skill: skill.into(),
         policy: &policy,
         target: Target::Shell(command.to_owned()),
@@ -243,7 +243,7 @@ fn a_run_waits_no_longer_than_it_may_take_and_can_be_interrupted_meanwhile() {
             ..Io::default()
         };
         let skill = place.path("a/keeper");
-        let request = Request {
+        let request = RunRequest {
             skill: (&skill).into(),
             policy: &policy,
             target: Target::Shell("true".into()),
@@ -360,7 +360,7 @@ fn the_command_line_lists_exports_and_wipes() {
     assert!(code == 64 && why.contains("several skills are named py"), "{why}");
     let listed: serde_json::Value = serde_json::from_str(&state(&["list", "--json"]).1).unwrap();
     let key = listed[0]["key"].as_str().unwrap().to_owned();
-    let held = States::new(user.home().join(".local/share/skillhost/state"));
+    let held = StateStore::new(user.home().join(".local/share/skillhost/state"));
     let kept = listed.as_array().unwrap().iter().find(|one| one["key"] == key.as_str()).unwrap();
     let held = held.take("py", Path::new(kept["folder"].as_str().unwrap())).unwrap().unwrap();
     assert_eq!(state(&["wipe", &key]).0, 74, "a run holds it");

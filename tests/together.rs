@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use skillhost::invoke::{Host, Request, Target};
+use skillhost::invoke::{RunRequest, Runner, Target};
 use skillhost_policy::capabilities::MountMode;
 use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::{Outcome, Status};
@@ -23,11 +23,11 @@ fn policy(arena: &Arena, limits: &[(Limit, u64)]) -> Policy {
         .unwrap()
 }
 
-async fn invoke(host: Host, arena: &Arena, limits: &[(Limit, u64)], args: &[&str]) -> Outcome {
+async fn invoke(host: Runner, arena: &Arena, limits: &[(Limit, u64)], args: &[&str]) -> Outcome {
     let policy = policy(arena, limits);
     let args = args.iter().map(|arg| (*arg).to_owned()).collect();
     let skill = arena.path("skills/hostile");
-    let request = Request {
+    let request = RunRequest {
         skill: (&skill).into(),
         policy: &policy,
         target: Target::Main,

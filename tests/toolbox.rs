@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use skillhost::invoke::{Request, Target};
+use skillhost::invoke::{RunRequest, Target};
 use skillhost_policy::determinism::DeterminismRule;
 use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::{Outcome, Status};
@@ -93,8 +93,13 @@ fn call(
             let interrupt = interrupt.map(|after| Box::pin(tokio::time::sleep(after)) as _);
             let io = Io { interrupt, ..Io::default() };
             let skill = arena.path("skills/hostile");
-            let request =
-                Request { skill: (&skill).into(), policy: &policy, target, args: Vec::new(), io };
+            let request = RunRequest {
+                skill: (&skill).into(),
+                policy: &policy,
+                target,
+                args: Vec::new(),
+                io,
+            };
             arena.host.invoke(request).await.map(|invoked| invoked.finished.outcome)
         });
         // Waits for the threads that still evaluate something.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use skillhost::invoke::{Host, HostOptions, Request, Target};
+use skillhost::invoke::{RunRequest, Runner, RunnerOptions, Target};
 use skillhost_policy::Policy;
 use skillhost_policy::outcome::Status;
 use skillhost_sandbox::files::Guarded;
@@ -42,8 +42,8 @@ impl Bench {
         }
     }
 
-    pub(crate) fn host(&self, allocation: Allocation) -> Host {
-        Host::new(HostOptions {
+    pub(crate) fn host(&self, allocation: Allocation) -> Runner {
+        Runner::new(RunnerOptions {
             sandbox: Options {
                 compiler: env!("CARGO_BIN_EXE_skillhost").into(),
                 cache: self.folder.path().join("cache"),
@@ -60,10 +60,16 @@ impl Bench {
         })
     }
 
-    pub(crate) async fn invoke(&self, host: &Host, policy: &Policy, target: Target, args: &[&str]) {
+    pub(crate) async fn invoke(
+        &self,
+        host: &Runner,
+        policy: &Policy,
+        target: Target,
+        args: &[&str],
+    ) {
         let args = args.iter().map(|arg| (*arg).to_owned()).collect();
         let request =
-            Request { skill: (&self.skill).into(), policy, target, args, io: Io::default() };
+            RunRequest { skill: (&self.skill).into(), policy, target, args, io: Io::default() };
         let outcome = host.invoke(request).await.unwrap().finished.outcome;
         assert_eq!(outcome.status, Status::Exited { code: 0 }, "{}", outcome.stderr.text());
     }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use criterion::Criterion;
-use skillhost::invoke::{Host, Target};
+use skillhost::invoke::{Runner, Target};
 use skillhost_policy::Policy;
 use skillhost_sandbox::Allocation;
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -35,7 +35,7 @@ pub(crate) fn phases(c: &mut Criterion) {
         (Bench::of_scripts("hello"), Target::Named("scripts/hello.py".into()), "Python hello"),
     ] {
         let kept = bench.host(Allocation::Pooling(64));
-        let invoke = async |host: &Host| bench.invoke(host, &policy, target.clone(), &[]).await;
+        let invoke = async |host: &Runner| bench.invoke(host, &policy, target.clone(), &[]).await;
         let first = || runtime.block_on(invoke(&bench.host(Allocation::OnDemand)));
         let next = || runtime.block_on(invoke(&kept));
         for (when, once) in

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion};
-use skillhost::invoke::{Host, Target};
+use skillhost::invoke::{Runner, Target};
 use skillhost_policy::limits::Limit;
 use skillhost_policy::{Overrides, Policy};
 use skillhost_sandbox::Allocation;
@@ -88,7 +88,7 @@ pub(crate) fn imports(c: &mut Criterion) {
 /// A warm host, and the machine's own interpreter.
 struct Sides {
     bench: Bench,
-    host: Host,
+    host: Runner,
     policy: Policy,
     runtime: Runtime,
 }

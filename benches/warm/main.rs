@@ -31,7 +31,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use skillhost::invoke::{Host, HostOptions, Loaded, Target};
+use skillhost::invoke::{LoadedSkill, Runner, RunnerOptions, Target};
 use skillhost_policy::capabilities::MountMode;
 use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::{Outcome, Status};
@@ -66,9 +66,9 @@ struct Task {
 }
 
 struct Driver {
-    host: Host,
+    host: Runner,
     tasks: BTreeMap<String, Task>,
-    loaded: Mutex<BTreeMap<String, Arc<Loaded>>>,
+    loaded: Mutex<BTreeMap<String, Arc<LoadedSkill>>>,
     with: Policy,
     without: Policy,
 }
@@ -138,7 +138,7 @@ impl Driver {
     }
 
     /// As a service would: kept for as long as its files stay as they are.
-    fn loaded(&self, name: &str, task: &Task) -> Result<Arc<Loaded>, String> {
+    fn loaded(&self, name: &str, task: &Task) -> Result<Arc<LoadedSkill>, String> {
         let kept = self.loaded.lock().unwrap().get(name).cloned();
         if let Some(kept) = kept.filter(|kept| kept.is_current()) {
             return Ok(kept);
@@ -229,8 +229,8 @@ impl Driver {
     }
 }
 
-fn host(setup: &Setup, allocation: Allocation) -> Host {
-    Host::new(HostOptions {
+fn host(setup: &Setup, allocation: Allocation) -> Runner {
+    Runner::new(RunnerOptions {
         sandbox: Options {
             compiler: setup.skillhost.clone(),
             cache: setup.home.join("components"),

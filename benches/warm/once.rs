@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use serde_json::json;
-use skillhost::invoke::{Request, Target};
+use skillhost::invoke::{RunRequest, Target};
 use skillhost_policy::Policy;
 use skillhost_policy::outcome::Status;
 use skillhost_sandbox::{Allocation, Io};
@@ -22,7 +22,7 @@ pub(crate) fn main(setup: &Setup, task: &str) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let host = host(setup, Allocation::OnDemand);
     let target = task.script.clone().map_or(Target::Main, Target::Named);
-    let request = Request {
+    let request = RunRequest {
         skill: (&task.skill).into(),
         policy: &Policy::builtin(),
         target,

@@ -3,7 +3,7 @@
 use std::process::Output;
 
 use skillhost::invoke::Target;
-use skillhost_ledger::approval::{Decision, PermissionLevel, What};
+use skillhost_ledger::approval::{PermissionLevel, RunDecision, SkillPart};
 use skillhost_policy::Policy;
 
 use super::{Place, Run, allowed, harmless};
@@ -175,16 +175,16 @@ fn every_spelling_of_a_target_is_one_part_of_the_skill() {
         "/skill/scripts/upload.sh",
     ] {
         assert_eq!(
-            loaded.part(&named(spelled)),
-            What::Program("scripts/upload.sh".into()),
+            loaded.part_of(&named(spelled)),
+            SkillPart::Program("scripts/upload.sh".into()),
             "{spelled}"
         );
     }
-    let tool = What::Tool("send".into());
-    assert_eq!(loaded.part(&named("send")), tool);
-    assert_eq!(loaded.part(&Target::Tool { name: "send".into(), input: "{}".into() }), tool);
-    assert_eq!(loaded.part(&Target::Main), What::Skill);
-    assert_eq!(loaded.part(&Target::Shell("bash scripts/upload.sh".into())), What::Command);
+    let tool = SkillPart::Tool("send".into());
+    assert_eq!(loaded.part_of(&named("send")), tool);
+    assert_eq!(loaded.part_of(&Target::Tool { name: "send".into(), input: "{}".into() }), tool);
+    assert_eq!(loaded.part_of(&Target::Main), SkillPart::Skill);
+    assert_eq!(loaded.part_of(&Target::Shell("bash scripts/upload.sh".into())), SkillPart::Command);
 }
 
 #[test]
@@ -192,32 +192,37 @@ fn kinds_of_programs_do_not_share_names() {
     let place = Place::new("");
     place.write("tool:total.sh", "echo\n");
     place.write("--command.sh", "echo\n");
-    let run = |what: What| place.decide(&Run { what, ..harmless() });
-    let set =
-        |what: What, level| place.approvals().set("report", &what, level, None, "ada").unwrap();
+    let run = |part: SkillPart| place.decide(&Run { part, ..harmless() });
+    let set = |part: SkillPart, level| {
+        place.approvals().set_level("report", &part, level, None, "ada").unwrap()
+    };
     for (blocked, others) in [
         (
-            What::Tool("total.sh".into()),
+            SkillPart::Tool("total.sh".into()),
             [
-                What::Program("tool:total.sh".into()),
-                What::Program("total.sh".into()),
-                What::Command,
+                SkillPart::Program("tool:total.sh".into()),
+                SkillPart::Program("total.sh".into()),
+                SkillPart::Command,
             ],
         ),
         (
-            What::Command,
-            [What::Program("--command".into()), What::Tool("--command".into()), What::Skill],
+            SkillPart::Command,
+            [
+                SkillPart::Program("--command".into()),
+                SkillPart::Tool("--command".into()),
+                SkillPart::Skill,
+            ],
         ),
         (
-            What::Program("tool:total.sh".into()),
-            [What::Tool("total.sh".into()), What::Command, What::Skill],
+            SkillPart::Program("tool:total.sh".into()),
+            [SkillPart::Tool("total.sh".into()), SkillPart::Command, SkillPart::Skill],
         ),
     ] {
         set(blocked.clone(), Some(PermissionLevel::Blocked));
-        assert!(matches!(run(blocked.clone()), Decision::Refused(_)), "{blocked:?}");
+        assert!(matches!(run(blocked.clone()), RunDecision::Refused(_)), "{blocked:?}");
         for other in others {
             assert!(
-                matches!(run(other.clone()), Decision::Allowed(_)),
+                matches!(run(other.clone()), RunDecision::Allowed(_)),
                 "{blocked:?} is not {other:?}"
             );
         }
@@ -235,28 +240,35 @@ fn a_level_that_allows_holds_for_the_exact_program() {
     let digest = place.skill().digest().unwrap();
     place
         .approvals()
-        .set("report", &What::Skill, Some(PermissionLevel::Enabled), None, "ada")
+        .set_level("report", &SkillPart::Skill, Some(Level::Enabled), None, "ada")
         .unwrap();
     place
         .approvals()
-        .set(
+        .set_level(
             "report",
-            &What::Program("run.sh".into()),
+            &SkillPart::Program("run.sh".into()),
             Some(PermissionLevel::AutoApproved),
             Some(&digest),
             "ada",
         )
         .unwrap();
-    let decide = |path: &str| place.decide(&Run { what: What::Program(path.into()), ..harmless() });
+    let decide =
+        |path: &str| place.decide(&Run { part: SkillPart::Program(path.into()), ..harmless() });
     assert_eq!(decide("scripts/run.sh"), allowed(), "the name means the one in scripts/");
-    assert!(matches!(decide("other/run.sh"), Decision::Ask(..)));
+    assert!(matches!(decide("other/run.sh"), RunDecision::NeedsApproval(..)));
     // One that denies holds for each that may be meant.
     place
         .approvals()
-        .set("report", &What::Program("run.sh".into()), Some(PermissionLevel::Blocked), None, "ada")
+        .set_level(
+            "report",
+            &SkillPart::Program("run.sh".into()),
+            Some(PermissionLevel::Blocked),
+            None,
+            "ada",
+        )
         .unwrap();
     for path in ["scripts/run.sh", "other/run.sh"] {
-        assert!(matches!(decide(path), Decision::Refused(_)), "{path}");
+        assert!(matches!(decide(path), RunDecision::Refused(_)), "{path}");
     }
 }
 
@@ -268,33 +280,34 @@ fn levels_of_the_first_form_go_on_denying() {
     let db = rusqlite::Connection::open(&file).unwrap();
     db.execute_batch(FIRST_FORM).unwrap();
     drop(db);
-    let refused =
-        |what: What| matches!(place.decide(&Run { what, ..harmless() }), Decision::Refused(_));
-    for what in [
-        What::Program("scripts/upload.sh".into()),
-        What::Tool("send".into()),
-        What::Program("tool:send".into()),
-        What::Command,
-        What::Program("--command".into()),
+    let refused = |part: SkillPart| {
+        matches!(place.decide(&Run { part, ..harmless() }), RunDecision::Refused(_))
+    };
+    for part in [
+        SkillPart::Program("scripts/upload.sh".into()),
+        SkillPart::Tool("send".into()),
+        SkillPart::Program("tool:send".into()),
+        SkillPart::Command,
+        SkillPart::Program("--command".into()),
     ] {
-        assert!(refused(what.clone()), "{what:?}");
+        assert!(refused(part.clone()), "{part:?}");
     }
     // What was ambiguous and allowed asks; what was not goes on as it was set.
-    let level = |what: What| {
+    let level = |part: SkillPart| {
         place
             .approvals()
             .levels_of("report")
             .unwrap()
             .into_iter()
-            .find(|set| set.what == what)
+            .find(|set| set.part == part)
             .map(|set| set.level)
     };
-    assert_eq!(level(What::Tool("total".into())), Some(PermissionLevel::Enabled));
-    assert_eq!(level(What::Program("tool:total".into())), None);
-    assert_eq!(level(What::Program("sum.sh".into())), Some(PermissionLevel::AutoApproved));
+    assert_eq!(level(SkillPart::Tool("total".into())), Some(PermissionLevel::Enabled));
+    assert_eq!(level(SkillPart::Program("tool:total".into())), None);
+    assert_eq!(level(SkillPart::Program("sum.sh".into())), Some(PermissionLevel::AutoApproved));
     let approvals = place.approvals().approvals().unwrap();
     assert!(
-        approvals.len() == 2 && approvals.iter().all(|approval| approval.over.is_some()),
+        approvals.len() == 2 && approvals.iter().all(|approval| approval.ended.is_some()),
         "{approvals:?}"
     );
     assert_eq!(place.approvals().pending().unwrap(), [], "a request is asked anew");

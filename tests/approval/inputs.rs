@@ -2,23 +2,25 @@
 //! shows.
 
 use serde_json::{Value, json};
-use skillhost_ledger::approval::{Ask, Decision, GivenStdin, Input, Term, What};
+use skillhost_ledger::approval::{
+    ApprovalRequest, RunDecision, RunInput, SkillPart, StdinInput, Term,
+};
 use skillhost_policy::grant;
 
 use super::{Place, allowed, writing};
 use crate::mcp::{self, Agent, OLD, said};
 
-fn decide(place: &Place, session: &str, input: Input<'_>) -> Decision {
+fn decide(place: &Place, session: &str, input: RunInput<'_>) -> RunDecision {
     let (skill, policy) = (place.skill(), writing().policy);
     let digest = skill.digest().unwrap();
     let capabilities = grant(&skill.policy_manifest(), &policy).capabilities;
-    let ask = Ask {
+    let ask = ApprovalRequest {
         skill: &skill,
         digest: &digest,
-        what: &What::Skill,
+        part: &SkillPart::Skill,
         capabilities: &capabilities,
         trusted: true,
-        own: None,
+        session_folder: None,
         session,
         input,
     };
@@ -29,28 +31,31 @@ fn decide(place: &Place, session: &str, input: Input<'_>) -> Decision {
 fn an_approval_for_one_run_is_for_its_session_and_input() {
     let place = Place::new("");
     let (draft, send) = (["--draft".to_owned()], ["--send".to_owned()]);
-    let approved = Input { args: &draft, stdin: GivenStdin::Whole(b"hello"), ..Input::default() };
-    let Decision::Ask(id, question) = decide(&place, "one", approved) else { panic!("it asks") };
+    let approved =
+        RunInput { args: &draft, stdin: StdinInput::Whole(b"hello"), ..RunInput::default() };
+    let RunDecision::NeedsApproval(id, question) = decide(&place, "one", approved) else {
+        panic!("it asks")
+    };
     for text in [&question.operator, &question.client] {
         assert!(text.contains("\narguments: \"--draft\"\nstdin: hello\n"), "{text}");
     }
     place.approvals().approve(id, Term::Once, "ada").unwrap();
     for (session, input) in [
         ("two", approved),
-        ("one", Input { args: &send, ..approved }),
-        ("one", Input { args: &[], ..approved }),
-        ("one", Input { stdin: GivenStdin::Whole(b"goodbye"), ..approved }),
-        ("one", Input { stdin: GivenStdin::Unread, ..approved }),
-        ("one", Input { text: Some("rm -r /workspace"), ..approved }),
-        ("one", Input { files: &[("a", "b")], ..approved }),
+        ("one", RunInput { args: &send, ..approved }),
+        ("one", RunInput { args: &[], ..approved }),
+        ("one", RunInput { stdin: StdinInput::Whole(b"goodbye"), ..approved }),
+        ("one", RunInput { stdin: StdinInput::Unread, ..approved }),
+        ("one", RunInput { text: Some("rm -r /workspace"), ..approved }),
+        ("one", RunInput { files: &[("a", "b")], ..approved }),
     ] {
         assert!(
-            matches!(decide(&place, session, input), Decision::Ask(other, _) if other != id),
+            matches!(decide(&place, session, input), RunDecision::NeedsApproval(other, _) if other != id),
             "{session}: {input:?}"
         );
     }
     assert_eq!(decide(&place, "one", approved), allowed());
-    assert!(matches!(decide(&place, "one", approved), Decision::Ask(..)), "once");
+    assert!(matches!(decide(&place, "one", approved), RunDecision::NeedsApproval(..)), "once");
 }
 
 #[test]
@@ -59,17 +64,18 @@ fn an_approval_of_the_run_that_asks_leaves_nothing_for_another() {
     let (skill, policy) = (place.skill(), writing().policy);
     let digest = skill.digest().unwrap();
     let capabilities = grant(&skill.policy_manifest(), &policy).capabilities;
-    let ask = Ask {
+    let ask = ApprovalRequest {
         skill: &skill,
         digest: &digest,
-        what: &What::Skill,
+        part: &SkillPart::Skill,
         capabilities: &capabilities,
         trusted: true,
-        own: None,
+        session_folder: None,
         session: "one",
-        input: Input { stdin: GivenStdin::Unread, ..Input::default() },
+        input: RunInput { stdin: StdinInput::Unread, ..RunInput::default() },
     };
-    let Decision::Ask(id, question) = place.approvals().decide(&policy, &ask).unwrap() else {
+    let RunDecision::NeedsApproval(id, question) = place.approvals().decide(&policy, &ask).unwrap()
+    else {
         panic!("it asks")
     };
     assert!(
@@ -77,9 +83,12 @@ fn an_approval_of_the_run_that_asks_leaves_nothing_for_another() {
         "{}",
         question.operator
     );
-    assert_eq!(place.approvals().approve_this(&policy, &ask, id, "ada").unwrap(), allowed());
-    assert!(matches!(place.approvals().decide(&policy, &ask).unwrap(), Decision::Ask(..)));
-    assert!(place.approvals().approve_this(&policy, &ask, id, "ada").is_err(), "it is answered");
+    assert_eq!(place.approvals().approve_current(&policy, &ask, id, "ada").unwrap(), allowed());
+    assert!(matches!(
+        place.approvals().decide(&policy, &ask).unwrap(),
+        RunDecision::NeedsApproval(..)
+    ));
+    assert!(place.approvals().approve_current(&policy, &ask, id, "ada").is_err(), "it is answered");
 }
 
 #[test]

@@ -3,7 +3,9 @@
 
 use std::path::PathBuf;
 
-use skillhost_ledger::approval::{Approvals, Ask, Decision, Input, PermissionLevel, What};
+use skillhost_ledger::approval::{
+    ApprovalRequest, Approvals, PermissionLevel, RunDecision, RunInput, SkillPart,
+};
 use skillhost_policy::capabilities::MountMode;
 use skillhost_policy::{Policy, grant};
 use skillhost_skill::{SizeLimits, Skill};
@@ -43,24 +45,24 @@ const MANIFESTS: [(&str, &str, &str); 7] = [
 ];
 
 /// The text of a skill that comes from outside, so that it asks whatever it is granted.
-fn text(skill: &Skill, what: &What, policy: &Policy) -> String {
+fn text(skill: &Skill, part: &SkillPart, policy: &Policy) -> String {
     let place = tempfile::tempdir().unwrap();
     let approvals = Approvals::open(&place.path().join("approvals.db"));
     // What asks for network is disabled else.
-    approvals.set(&skill.name, &What::Skill, Some(PermissionLevel::Enabled), None, "ada").unwrap();
+    approvals.set_level(&skill.name, &SkillPart::Skill, Some(PermissionLevel::Enabled), None, "ada").unwrap();
     let capabilities = grant(&skill.policy_manifest(), policy).capabilities;
-    let ask = Ask {
+    let ask = ApprovalRequest {
         skill,
         digest: "sha256:...",
-        what,
+        part,
         capabilities: &capabilities,
         trusted: false,
-        own: None,
+        session_folder: None,
         session: "one",
-        input: Input::default(),
+        input: RunInput::default(),
     };
     match approvals.decide(policy, &ask).unwrap() {
-        Decision::Ask(_, question) => question.client,
+        RunDecision::NeedsApproval(_, question) => question.client,
         other => panic!("{}: {other:?}", skill.name),
     }
 }
@@ -81,7 +83,7 @@ fn a_person_reads_what_it_may_do() {
     let wide = "default:\n  allow: [Read, Write, Bash, WebFetch]\n";
     for folder in folders {
         let skill = Skill::load(&folder, &SizeLimits::default()).unwrap();
-        texts.push(text(&skill, &What::Skill, &policy(wide, work)));
+        texts.push(text(&skill, &SkillPart::Skill, &policy(wide, work)));
     }
     for (name, asks, grants) in MANIFESTS {
         let place = tempfile::tempdir().unwrap();
@@ -95,7 +97,7 @@ fn a_person_reads_what_it_may_do() {
         let skill = Skill::load(&folder, &SizeLimits::default()).unwrap();
         texts.push(text(
             &skill,
-            &What::Program("scripts/fill.py".into()),
+            &SkillPart::Program("scripts/fill.py".into()),
             &policy(&format!("default:\n  {grants}\n"), work),
         ));
     }

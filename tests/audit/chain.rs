@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use skillhost_ledger::audit::{AuditError, FaultKind, Filter, Head, Keep, Log, Store, Verified};
+use skillhost_ledger::audit::{
+    AuditError, ChainHead, FaultKind, Log, LogStore, RecordFilter, RetentionWindow, Verification,
+};
 use skillhost_policy::Retention;
 
 use super::digest;
@@ -31,7 +33,7 @@ impl Journal {
     }
 
     pub fn log(&self) -> Log {
-        Log::sealing_at(&self.path(), self.seal_at).unwrap()
+        Log::open_sealing_at(&self.path(), self.seal_at).unwrap()
     }
 
     pub fn append(&self, numbers: std::ops::Range<u64>) {
@@ -40,8 +42,8 @@ impl Journal {
         log.settle();
     }
 
-    pub fn store(&self) -> Store {
-        Store::open(&self.path()).unwrap()
+    pub fn store(&self) -> LogStore {
+        LogStore::open(&self.path()).unwrap()
     }
 
     pub fn lines(&self) -> Vec<String> {
@@ -63,7 +65,7 @@ impl Journal {
     }
 }
 
-fn faults(verified: &Verified) -> Vec<(FaultKind, u64, u64)> {
+fn faults(verified: &Verification) -> Vec<(FaultKind, u64, u64)> {
     verified.faults.iter().map(|fault| (fault.kind, fault.sequence, fault.last)).collect()
 }
 
@@ -246,7 +248,7 @@ fn the_loss_of_the_end_is_found_by_whoever_kept_the_head() {
         faults(&journal.store().verify(Some(&head)).unwrap()),
         [(FaultKind::Replaced, 10, 10)]
     );
-    let other = Head { sequence: 3, ..head };
+    let other = ChainHead { sequence: 3, ..head };
     assert_eq!(
         faults(&journal.store().verify(Some(&other)).unwrap()),
         [(FaultKind::Replaced, 3, 3)]
@@ -260,7 +262,7 @@ fn old_records_go_and_the_rest_can_still_be_verified() {
         let since = jiff::Timestamp::from_second(1_800_000_000 + 600 * 10).unwrap();
         let removal = journal
             .store()
-            .prune(&journal.log(), Keep { since: Some(since), bytes: None })
+            .prune(&journal.log(), RetentionWindow { since: Some(since), bytes: None })
             .unwrap()
             .unwrap();
         assert_eq!(removal.pruned.sequence, 10);
@@ -274,7 +276,7 @@ fn old_records_go_and_the_rest_can_still_be_verified() {
         journal.append(30..40);
         let removal = journal
             .store()
-            .prune(&journal.log(), Keep { since: None, bytes: Some(5000) })
+            .prune(&journal.log(), RetentionWindow { since: None, bytes: Some(5000) })
             .unwrap()
             .unwrap();
         let verified = journal.store().verify(None).unwrap();
@@ -285,7 +287,7 @@ fn old_records_go_and_the_rest_can_still_be_verified() {
         // All that is left may go: the chain goes on.
         journal
             .store()
-            .prune(&journal.log(), Keep { since: None, bytes: Some(0) })
+            .prune(&journal.log(), RetentionWindow { since: None, bytes: Some(0) })
             .unwrap()
             .unwrap();
         journal.append(40..41);
@@ -295,7 +297,7 @@ fn old_records_go_and_the_rest_can_still_be_verified() {
                 .store()
                 .prune(
                     &journal.log(),
-                    Keep { since: Some(jiff::Timestamp::UNIX_EPOCH), bytes: None }
+                    RetentionWindow { since: Some(jiff::Timestamp::UNIX_EPOCH), bytes: None }
                 )
                 .unwrap()
                 .is_none()
@@ -311,7 +313,7 @@ fn kept(count: u64, age: jiff::SignedDuration, retention: Retention) -> Journal 
     for number in 0..count {
         let mut record = record(number);
         record["time"] = (jiff::Timestamp::now() - age).to_string().into();
-        log.append_keeping(&record, retention).unwrap();
+        log.append_with_retention(&record, retention).unwrap();
         // As a host that runs slowly, so that each sealed journal is taken in before the next is
         // full.
         log.settle();
@@ -350,7 +352,7 @@ fn what_the_policy_need_not_keep_goes_with_a_full_journal() {
         if retention == sized {
             let mut bytes = 0;
             store
-                .query(&Filter::default(), |line| -> Result<(), AuditError> {
+                .query(&RecordFilter::default(), |line| -> Result<(), AuditError> {
                     bytes += line.len() + 1;
                     Ok(())
                 })

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use skillhost_ledger::audit::{Filter, Log, Store};
+use skillhost_ledger::audit::{Log, LogStore, RecordFilter};
 
 use super::chain::{Journal, record};
 use super::query::numbers_of;
@@ -23,7 +23,7 @@ fn writer() {
     use std::io::Write as _;
     let Some(setting) = std::env::var_os(WRITER) else { return };
     let setting: Value = serde_json::from_str(setting.to_str().unwrap()).unwrap();
-    let log = Log::sealing_at(
+    let log = Log::open_sealing_at(
         setting["log"].as_str().unwrap().as_ref(),
         setting["seal_at"].as_u64().unwrap(),
     )
@@ -91,7 +91,7 @@ fn killed_at_any_point_hosts_lose_nothing_that_was_written() {
             writer.wait().unwrap();
         }
         if round % 6 == 5 {
-            Store::open(&journal.path()).unwrap();
+            LogStore::open(&journal.path()).unwrap();
         }
     }
     let store = journal.store();
@@ -177,7 +177,7 @@ fn a_record_longer_than_the_first_read_is_followed_by_others() {
     long["status"]["text"] = "x".repeat(40_000).into();
     journal.log().append(&long).unwrap();
     journal.append(2..4);
-    assert_eq!(numbers_of(&journal, &Filter::default()), 4);
+    assert_eq!(numbers_of(&journal, &RecordFilter::default()), 4);
     assert!(!journal.beside("torn").exists(), "nothing was torn");
     assert!(journal.store().verify(None).unwrap().faults.is_empty());
 }
@@ -195,7 +195,7 @@ fn a_full_journal_stays_where_it_is_if_its_next_name_is_anothers() {
     // The next one's name is free.
     log.append(&record(1)).unwrap();
     log.settle();
-    assert_eq!(numbers_of(&journal, &Filter::default()), 2, "a record is gone");
+    assert_eq!(numbers_of(&journal, &RecordFilter::default()), 2, "a record is gone");
 }
 
 #[test]
@@ -245,7 +245,7 @@ fn a_full_disk_fails_the_run_and_not_the_one_after_it() {
         "what was written of the record is taken back"
     );
     assert_eq!(user.skillhost(&["run", "./hello", "--audit", "log.jsonl"]).status.code(), Some(0));
-    let verified = Store::open(&journal).unwrap().verify(None).unwrap();
+    let verified = LogStore::open(&journal).unwrap().verify(None).unwrap();
     assert_eq!((verified.records, verified.faults, verified.unfinished), (2 * runs + 2, vec![], 0));
 }
 
@@ -303,7 +303,7 @@ fn hosts_that_share_a_log_share_one_chain() {
     let store = journal.store();
     let verified = store.verify(None).unwrap();
     assert_eq!((verified.records, verified.faults), (600, vec![]));
-    assert_eq!(numbers_of(&journal, &Filter::default()), 600);
+    assert_eq!(numbers_of(&journal, &RecordFilter::default()), 600);
     let left = std::fs::read_dir(journal.path().parent().unwrap()).unwrap().count();
     assert!(left <= 4, "{left} files: the journal, the database and what SQLite keeps beside it");
 }
@@ -324,7 +324,7 @@ fn a_killed_run_leaves_the_log_as_it_was_or_with_its_record() {
         child.wait().unwrap();
     }
     assert_eq!(user.skillhost(&["run", "./hello"]).status.code(), Some(0));
-    let verified = Store::open(&user.home().join(".local/state/skillhost/audit.jsonl"))
+    let verified = LogStore::open(&user.home().join(".local/state/skillhost/audit.jsonl"))
         .unwrap()
         .verify(None)
         .unwrap();

@@ -1,14 +1,14 @@
 //! `skillhost audit`: finding records by each filter, in each form.
 
 use serde_json::Value;
-use skillhost_ledger::audit::{AuditError, Filter};
+use skillhost_ledger::audit::{AuditError, RecordFilter};
 
 use super::chain::{Journal, record};
 use crate::cli::{User, text};
 
 const COUNT: u64 = 200;
 
-fn numbers(journal: &Journal, filter: &Filter) -> Vec<u64> {
+fn numbers(journal: &Journal, filter: &RecordFilter) -> Vec<u64> {
     let mut found = Vec::new();
     let each = |line: &[u8]| {
         found.push(serde_json::from_slice::<Value>(line).unwrap()["sequence"].as_u64().unwrap());
@@ -23,20 +23,20 @@ fn each_filter_finds_what_a_look_at_every_record_finds() {
     let journal = Journal::new(COUNT, 10_000);
     let time = |number: i64| jiff::Timestamp::from_second(1_800_000_000 + 600 * number).unwrap();
     let text = |text: &str| Some(text.to_owned());
-    let all = Filter::default();
+    let all = RecordFilter::default();
     type Holds = fn(u64) -> bool;
-    let cases: [(Filter, Holds); 10] = [
+    let cases: [(RecordFilter, Holds); 10] = [
         (all.clone(), |_| true),
-        (Filter { skill: text("two"), ..all.clone() }, |n| n % 3 == 1),
-        (Filter { status: text("denied"), ..all.clone() }, |n| n % 10 == 0),
-        (Filter { program: text("scripts/4.py"), ..all.clone() }, |n| n % 7 == 4),
-        (Filter { program: text("jq"), ..all.clone() }, |_| true),
-        (Filter { host: text("api.example.com"), ..all.clone() }, |n| n % 10 == 0),
-        (Filter { since: Some(time(50)), until: Some(time(60)), ..all.clone() }, |n| {
+        (RecordFilter { skill: text("two"), ..all.clone() }, |n| n % 3 == 1),
+        (RecordFilter { status: text("denied"), ..all.clone() }, |n| n % 10 == 0),
+        (RecordFilter { program: text("scripts/4.py"), ..all.clone() }, |n| n % 7 == 4),
+        (RecordFilter { program: text("jq"), ..all.clone() }, |_| true),
+        (RecordFilter { host: text("api.example.com"), ..all.clone() }, |n| n % 10 == 0),
+        (RecordFilter { since: Some(time(50)), until: Some(time(60)), ..all.clone() }, |n| {
             (50..60).contains(&n)
         }),
         (
-            Filter {
+            RecordFilter {
                 skill: text("one"),
                 status: text("exited"),
                 host: text("example.org"),
@@ -46,21 +46,21 @@ fn each_filter_finds_what_a_look_at_every_record_finds() {
             },
             |n| n % 3 == 0 && n % 10 != 0 && n >= 100,
         ),
-        (Filter { skill: text("four"), ..all.clone() }, |_| false),
-        (Filter { host: text("x' OR 1 --"), ..all.clone() }, |_| false),
+        (RecordFilter { skill: text("four"), ..all.clone() }, |_| false),
+        (RecordFilter { host: text("x' OR 1 --"), ..all.clone() }, |_| false),
     ];
     for (filter, holds) in cases {
         let mut expected: Vec<u64> =
             (0..COUNT).filter(|number| holds(*number)).map(|number| number + 1).collect();
         assert_eq!(
-            numbers(&journal, &Filter { oldest_first: true, ..filter.clone() }),
+            numbers(&journal, &RecordFilter { oldest_first: true, ..filter.clone() }),
             expected,
             "{filter:?}"
         );
         expected.reverse();
         expected.truncate(7);
         assert_eq!(
-            numbers(&journal, &Filter { limit: Some(7), ..filter.clone() }),
+            numbers(&journal, &RecordFilter { limit: Some(7), ..filter.clone() }),
             expected,
             "{filter:?}"
         );
@@ -183,31 +183,31 @@ fn a_million_records() {
     timed("open", &mut || usize::try_from(journal.store().head().unwrap().sequence).unwrap());
     let name = |name: &str| Some(name.to_owned());
     let time = |number: i64| jiff::Timestamp::from_second(1_800_000_000 + 600 * number).ok();
-    let page = Filter { limit: Some(50), ..Filter::default() };
+    let page = RecordFilter { limit: Some(50), ..RecordFilter::default() };
     for (what, filter) in [
         ("the newest", page.clone()),
-        ("of a skill", Filter { skill: name("two"), ..page.clone() }),
-        ("denied", Filter { status: name("denied"), ..page.clone() }),
+        ("of a skill", RecordFilter { skill: name("two"), ..page.clone() }),
+        ("denied", RecordFilter { status: name("denied"), ..page.clone() }),
         (
             "of a skill and denied",
-            Filter { skill: name("two"), status: name("denied"), ..page.clone() },
+            RecordFilter { skill: name("two"), status: name("denied"), ..page.clone() },
         ),
-        ("of a script", Filter { program: name("scripts/4.py"), ..page.clone() }),
+        ("of a script", RecordFilter { program: name("scripts/4.py"), ..page.clone() }),
         (
             "that asked a host, in a range of times",
-            Filter {
+            RecordFilter {
                 host: name("api.example.com"),
                 since: time(500_000),
                 until: time(501_000),
                 ..page.clone()
             },
         ),
-        ("of none", Filter { skill: name("none"), ..page.clone() }),
+        ("of none", RecordFilter { skill: name("none"), ..page.clone() }),
         (
             "a skill that never asked a host",
-            Filter { skill: name("none"), host: name("api.example.com"), ..page.clone() },
+            RecordFilter { skill: name("none"), host: name("api.example.com"), ..page.clone() },
         ),
-        ("all", Filter::default()),
+        ("all", RecordFilter::default()),
     ] {
         timed(what, &mut || numbers_of(&journal, &filter));
     }
@@ -216,7 +216,7 @@ fn a_million_records() {
 }
 
 /// How many records a filter finds.
-pub fn numbers_of(journal: &Journal, filter: &Filter) -> usize {
+pub fn numbers_of(journal: &Journal, filter: &RecordFilter) -> usize {
     let mut count = 0;
     journal
         .store()

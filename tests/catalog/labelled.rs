@@ -25,7 +25,7 @@ pub fn figures() -> Figures {
     write_skills(folder.path());
     let source = Source { folder: folder.path().to_owned(), kind: SourceKind::User };
     let catalog = Catalog::open(vec![source], None).unwrap();
-    assert_eq!((catalog.entries().len(), catalog.broken().len()), (200, 0));
+    assert_eq!((catalog.entries().len(), catalog.problems().len()), (200, 0));
     let mut figures = Figures::default();
     for (question, right) in questions() {
         assert!(right.iter().all(|name| catalog.get(name).is_some()), "{question}: {right:?}");

@@ -1,7 +1,7 @@
 //! Queries: any text is one, and what it finds.
 
 use proptest::prelude::*;
-use skillhost_catalog::{Catalog, Query, Runtime, tokens};
+use skillhost_catalog::{Catalog, Query, SkillRuntime, estimate_tokens};
 
 use super::{Place, write};
 
@@ -98,9 +98,9 @@ fn filters_hold() {
             .collect::<Vec<_>>()
     };
     assert_eq!(with(|query| query.tag = Some("DATA".into())), ["csv-report"]);
-    assert_eq!(with(|query| query.runtime = Some(Runtime::Python)), ["csv-report"]);
+    assert_eq!(with(|query| query.runtime = Some(SkillRuntime::Python)), ["csv-report"]);
     assert_eq!(
-        with(|query| query.runtime = Some(Runtime::Instructions)),
+        with(|query| query.runtime = Some(SkillRuntime::Instructions)),
         ["pdf-tables", "uebersetzung", "web-fetch"]
     );
     assert_eq!(with(|query| query.network = Some(true)), ["web-fetch"]);
@@ -184,7 +184,7 @@ fn a_prompt_keeps_to_its_budget_and_says_what_gave_way() {
     }
     let catalog = place.open("all");
     let whole = catalog.prompt(100_000);
-    assert_eq!((whole.shortened, whole.dropped, whole.left_out()), (0, 0, None));
+    assert_eq!((whole.shortened, whole.dropped, whole.omissions()), (0, 0, None));
     assert!(
         whole
             .text
@@ -201,7 +201,7 @@ fn a_prompt_keeps_to_its_budget_and_says_what_gave_way() {
     for budget in [3_500, 2_500, 2_000, 1_000, 500, 100, 30] {
         let prompt = catalog.prompt(budget);
         assert!(
-            prompt.tokens <= budget && prompt.tokens == tokens(&prompt.text),
+            prompt.tokens <= budget && prompt.tokens == estimate_tokens(&prompt.text),
             "{budget}: {}",
             prompt.tokens
         );
@@ -209,7 +209,7 @@ fn a_prompt_keeps_to_its_budget_and_says_what_gave_way() {
             prompt.shortened + prompt.dropped > 0 && prompt.dropped >= before.dropped,
             "{budget}"
         );
-        assert!(prompt.text.contains(&prompt.left_out().unwrap()), "{budget}: {}", prompt.text);
+        assert!(prompt.text.contains(&prompt.omissions().unwrap()), "{budget}: {}", prompt.text);
         // Skills go last, and the last of them first.
         assert!(
             prompt.dropped == 0

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::symlink;
 
-use skillhost_catalog::{Catalog, CatalogError, Runtime, SourceKind};
+use skillhost_catalog::{Catalog, CatalogError, SkillRuntime, SourceKind};
 
 use super::{Place, names, write};
 
@@ -59,7 +59,7 @@ fn a_broken_skill_is_told_and_the_others_count() {
     for _ in 0..2 {
         let catalog = place.open("all");
         assert_eq!(names(&catalog), ["good"]);
-        let broken = catalog.broken();
+        let broken = catalog.problems();
         assert_eq!(broken.len(), 1);
         assert_eq!(broken[0].folder, place.path("all/bad"));
         assert!(broken[0].why.contains("frontmatter"), "{}", broken[0].why);
@@ -76,7 +76,10 @@ fn tier_one_tells_runtimes_network_and_tags() {
     place.skill("all/b", "D.");
     let catalog = place.open("all");
     let a = catalog.get("a").unwrap();
-    assert_eq!(a.runtimes.iter().collect::<Vec<_>>(), [Runtime::Component, Runtime::Python]);
+    assert_eq!(
+        a.runtimes.iter().collect::<Vec<_>>(),
+        [SkillRuntime::Component, SkillRuntime::Python]
+    );
     assert_eq!(
         (a.network, a.tags.iter().map(|tag| &**tag).collect::<Vec<_>>()),
         (true, vec!["money", "finance", "tax"])
@@ -84,7 +87,7 @@ fn tier_one_tells_runtimes_network_and_tags() {
     let b = catalog.get("b").unwrap();
     assert_eq!(
         (b.runtimes.iter().collect::<Vec<_>>(), b.network),
-        (vec![Runtime::Instructions], false)
+        (vec![SkillRuntime::Instructions], false)
     );
     assert!(a.digest.starts_with("sha256:") && a.digest != b.digest);
 }
@@ -96,7 +99,7 @@ fn six_levels_are_searched_and_no_more() {
     place.skill("all/1/2/3/4/5/6/seven", "D.");
     let catalog = place.open("all");
     assert_eq!(names(&catalog), ["six"]);
-    assert!(catalog.broken()[0].why.contains("more than 6 levels"), "{:?}", catalog.broken());
+    assert!(catalog.problems()[0].why.contains("more than 6 levels"), "{:?}", catalog.problems());
 }
 
 #[test]
@@ -107,10 +110,14 @@ fn two_thousand_folders_are_searched_and_no_more() {
     }
     place.skill("all/last", "D.");
     let catalog = place.open("all");
-    assert_eq!((names(&catalog), catalog.broken().len()), (vec!["last".to_owned()], 0));
+    assert_eq!((names(&catalog), catalog.problems().len()), (vec!["last".to_owned()], 0));
     std::fs::create_dir(place.path("all/1999")).unwrap();
     assert_eq!(catalog.refresh().unwrap(), ["last"]);
-    assert!(catalog.broken()[0].why.contains("more than 2000 folders"), "{:?}", catalog.broken());
+    assert!(
+        catalog.problems()[0].why.contains("more than 2000 folders"),
+        "{:?}",
+        catalog.problems()
+    );
 }
 
 #[test]
@@ -127,7 +134,7 @@ fn links_make_no_loops_and_lead_out_of_no_project() {
 
     let project = open(SourceKind::Project);
     assert_eq!(names(&project), ["a"]);
-    let told: Vec<_> = project.broken().iter().map(|broken| broken.why.clone()).collect();
+    let told: Vec<_> = project.problems().iter().map(|broken| broken.why.clone()).collect();
     assert_eq!(
         told,
         [

@@ -3,7 +3,7 @@
 use std::io::Read as _;
 use std::time::Instant;
 
-use skillhost::invoke::{Request, Target};
+use skillhost::invoke::{RunRequest, Target};
 use skillhost_policy::capabilities::MountMode;
 use skillhost_policy::determinism::DeterminismRule;
 use skillhost_policy::limits::Limit;
@@ -55,7 +55,7 @@ fn a_tool_answers_the_same() {
     let call = || {
         let target = Target::Tool { name: "echo".into(), input: r#"{"text": "hi"}"#.into() };
         let (skill, policy) = (arena.path("skills/hostile"), policy(&arena));
-        let request = Request {
+        let request = RunRequest {
             skill: (&skill).into(),
             policy: &policy,
             target,
@@ -242,7 +242,7 @@ fn many_runs_of_one_host_at_once_are_each_as_if_alone() {
     let invoke = async |verb: &[&str]| {
         let args = verb.iter().map(|word| (*word).to_owned()).collect();
         let (skill, policy) = (arena.path("skills/hostile"), policy(&arena));
-        let request = Request {
+        let request = RunRequest {
             skill: (&skill).into(),
             policy: &policy,
             target: Target::Main,
@@ -279,7 +279,7 @@ fn a_run_that_is_given_up_or_interrupted_ends() {
     let (skill, policy) = (arena.path("skills/hostile"), policy(&arena));
     let request = |io| {
         let args = ["start", "1", "spin"].map(str::to_owned).into();
-        Request { skill: (&skill).into(), policy: &policy, target: Target::Main, args, io }
+        RunRequest { skill: (&skill).into(), policy: &policy, target: Target::Main, args, io }
     };
     runtime.block_on(async {
         let given_up = tokio::time::timeout(

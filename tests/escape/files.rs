@@ -194,7 +194,7 @@ pub fn what_is_kept_does_not_outgrow_its_quota() {
                 [Limit::State]
             );
         }
-        let kept = skillhost_ledger::state::States::new(arena.path("kept")).list().unwrap();
+        let kept = skillhost_ledger::state::StateStore::new(arena.path("kept")).list().unwrap();
         assert!(kept.len() == 1 && kept[0].bytes <= 3 << 20, "{kept:?}");
         arena.assert_alive();
     }

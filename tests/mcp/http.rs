@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use skillhost::service::{Capacity, Service};
 use skillhost_catalog::Catalog;
 use skillhost_ledger::approval::Approvals;
-use skillhost_ledger::usage::Usage;
+use skillhost_ledger::usage::UsageRecorder;
 use skillhost_policy::Policy;
 use skillhost_server::http::{HttpOptions, serve};
 use skillhost_server::{Mcp, Options};
@@ -532,7 +532,7 @@ async fn listening(
         approvals: Approvals::open(&arena.path("approvals.db")),
         scratch: arena.path(""),
         hidden: Vec::new(),
-        usage: Usage::off(),
+        usage: UsageRecorder::disabled(),
     });
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

@@ -41,7 +41,7 @@ const TABLES: &str = "
 
 /// What goes wrong while the catalogue is put together.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Failed {
+pub(super) enum CacheError {
     #[error(transparent)]
     Index(#[from] rusqlite::Error),
     #[error(transparent)]
@@ -52,10 +52,10 @@ pub(super) enum Failed {
     Source(#[from] CatalogError),
 }
 
-impl From<Failed> for CatalogError {
-    fn from(failed: Failed) -> CatalogError {
+impl From<CacheError> for CatalogError {
+    fn from(failed: CacheError) -> CatalogError {
         match failed {
-            Failed::Source(error) => error,
+            CacheError::Source(error) => error,
             failed => CatalogError::Index(failed.to_string()),
         }
     }
@@ -70,7 +70,7 @@ pub(super) struct Cache {
 
 impl Cache {
     /// The cache in a folder, which is made where it is missing.
-    pub(super) fn open(folder: Option<&Path>) -> Result<Cache, Failed> {
+    pub(super) fn open(folder: Option<&Path>) -> Result<Cache, CacheError> {
         let Some(path) = folder.map(|folder| folder.join(NAME)) else { return Cache::in_memory() };
         match connect(&path) {
             Ok(db) => Ok(Cache { db, path: Some(path) }),
@@ -82,12 +82,12 @@ impl Cache {
 
     /// The cache to go on with after an error: a file made anew where it was broken, else one in
     /// memory.
-    pub(super) fn after(self, error: &Failed) -> Result<Cache, Failed> {
+    pub(super) fn after(self, error: &CacheError) -> Result<Cache, CacheError> {
         let Cache { db, path } = self;
         drop(db);
         let Some(path) = path else { return Cache::in_memory() };
         if is_broken(error) {
-            let anew = throw_away(&path).map_err(Failed::from).and_then(|()| connect(&path));
+            let anew = throw_away(&path).map_err(CacheError::from).and_then(|()| connect(&path));
             if let Ok(db) = anew {
                 return Ok(Cache { db, path: Some(path) });
             }
@@ -101,14 +101,14 @@ impl Cache {
         self.path.is_some()
     }
 
-    fn in_memory() -> Result<Cache, Failed> {
+    fn in_memory() -> Result<Cache, CacheError> {
         let db = Connection::open_in_memory()?;
         db.execute_batch(TABLES)?;
         Ok(Cache { db, path: None })
     }
 }
 
-fn connect(path: &Path) -> Result<Connection, Failed> {
+fn connect(path: &Path) -> Result<Connection, CacheError> {
     if let Some(folder) = path.parent() {
         private::open_or_create(folder)?;
     }
@@ -139,9 +139,9 @@ fn pragma(db: &Connection, name: &str) -> rusqlite::Result<i64> {
 }
 
 /// Whether the file is none of ours, or not as it was written; a full disk or a lock is not that.
-fn is_broken(error: &Failed) -> bool {
+fn is_broken(error: &CacheError) -> bool {
     match error {
-        Failed::Index(error) => !matches!(
+        CacheError::Index(error) => !matches!(
             error.sqlite_error_code(),
             Some(
                 ErrorCode::DatabaseBusy
@@ -153,9 +153,9 @@ fn is_broken(error: &Failed) -> bool {
                     | ErrorCode::OutOfMemory
             )
         ),
-        Failed::File(error) => error.kind() == io::ErrorKind::InvalidData,
-        Failed::Value(_) => true,
-        Failed::Source(_) => false,
+        CacheError::File(error) => error.kind() == io::ErrorKind::InvalidData,
+        CacheError::Value(_) => true,
+        CacheError::Source(_) => false,
     }
 }
 

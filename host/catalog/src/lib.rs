@@ -8,7 +8,7 @@
 //! replaces the snapshot. `tier1` reads name and description, `cache` keeps them in one file,
 //! `update` reads again what changed, `search` ranks, `prompt` writes the block that agents are
 //! given, and `watch` follows changes. A skill's body and files are not held:
-//! [`Skill::load`](skillhost_skill::Skill::load) reads them from [`Entry::folder`].
+//! [`Skill::load`](skillhost_skill::Skill::load) reads them from [`CatalogEntry::folder`].
 
 mod cache;
 mod prompt;
@@ -23,14 +23,14 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use serde::Serialize;
 
-use cache::{Cache, Failed};
+use cache::{Cache, CacheError};
 use skillhost_skill::{SkillFolder, is_protected, scan};
 use update::Known;
 
-pub use prompt::{Prompt, tokens};
+pub use prompt::{Prompt, estimate_tokens};
 pub use search::{Hit, Query};
 pub use skillhost_skill::SourceKind;
-pub use tier1::{Runtime, Runtimes};
+pub use tier1::{SkillRuntime, SkillRuntimes};
 pub use watch::{Changes, Watch};
 
 /// Where skills are looked for.
@@ -44,7 +44,7 @@ pub struct Source {
 
 /// What is known of a skill that is not loaded. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
-pub struct Entry {
+pub struct CatalogEntry {
     /// The name of its folder: what policies and the operator call it.
     pub name: Arc<str>,
     /// What it is for, by itself.
@@ -64,22 +64,22 @@ pub struct Entry {
     pub tags: Arc<[Box<str>]>,
     /// What its programs run in.
     #[schemars(with = "Vec<Runtime>")]
-    pub runtimes: Runtimes,
+    pub runtimes: SkillRuntimes,
     /// Whether its `allowed-tools` ask for network.
     pub network: bool,
     /// Whether its frontmatter is broken or misspells a permission key: it is granted nothing.
     pub recovered: bool,
 }
 
-impl<'a> From<&'a Entry> for SkillFolder<'a> {
-    fn from(entry: &'a Entry) -> SkillFolder<'a> {
+impl<'a> From<&'a CatalogEntry> for SkillFolder<'a> {
+    fn from(entry: &'a CatalogEntry) -> SkillFolder<'a> {
         SkillFolder { path: &entry.folder, source: entry.source }
     }
 }
 
 /// A skill that does not count, since another of its name comes before it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
-pub struct Shadowed {
+pub struct ShadowedSkill {
     /// The name of both.
     pub name: Arc<str>,
     /// The folder of the one that does not count.
@@ -90,7 +90,7 @@ pub struct Shadowed {
 
 /// A skill that cannot be read, or a folder that was not searched to its end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
-pub struct Broken {
+pub struct ScanProblem {
     /// The folder.
     pub folder: PathBuf,
     /// What is wrong.
@@ -127,20 +127,20 @@ struct Shared {
 }
 
 /// Tells whether a skill is enabled.
-type Enabled = dyn Fn(&Entry) -> bool + Send + Sync;
+type Enabled = dyn Fn(&CatalogEntry) -> bool + Send + Sync;
 
 /// What was there at one time.
 #[derive(Default)]
 struct Snapshot {
-    entries: Arc<[Entry]>,
+    entries: Arc<[CatalogEntry]>,
     /// Where in `entries` each name is.
     names: HashMap<Arc<str>, u32>,
     /// Where in `entries` each row of the cache is; by row.
     rows: Vec<(i64, u32)>,
     /// What each source's part of the cache was.
     generations: Vec<Option<(i64, i64)>>,
-    shadowed: Arc<[Shadowed]>,
-    broken: Arc<[Broken]>,
+    shadowed: Arc<[ShadowedSkill]>,
+    broken: Arc<[ScanProblem]>,
 }
 
 impl Catalog {
@@ -153,7 +153,9 @@ impl Catalog {
         let mut cache = Cache::open(cache)?;
         let snapshot = loop {
             match Snapshot::take(&mut cache, &sources) {
-                Err(error @ (Failed::Index(_) | Failed::Value(_))) if cache.is_on_disk() => {
+                Err(error @ (CacheError::Index(_) | CacheError::Value(_)))
+                    if cache.is_on_disk() =>
+                {
                     cache = cache.after(&error)?
                 }
                 result => break result?,
@@ -171,33 +173,33 @@ impl Catalog {
     }
 
     /// The skills, in the order of their sources, and of their paths in one.
-    pub fn entries(&self) -> Arc<[Entry]> {
+    pub fn entries(&self) -> Arc<[CatalogEntry]> {
         self.snapshot().entries.clone()
     }
 
     /// The skill of a name.
-    pub fn get(&self, name: &str) -> Option<Entry> {
+    pub fn get(&self, name: &str) -> Option<CatalogEntry> {
         let snapshot = self.snapshot();
         snapshot.names.get(name).map(|at| snapshot.entries[*at as usize].clone())
     }
 
     /// The skills that do not count, since others of their names come before them.
-    pub fn shadowed(&self) -> Arc<[Shadowed]> {
+    pub fn shadowed(&self) -> Arc<[ShadowedSkill]> {
         self.snapshot().shadowed.clone()
     }
 
     /// The skills that cannot be read, and what a bound left out.
-    pub fn broken(&self) -> Arc<[Broken]> {
+    pub fn problems(&self) -> Arc<[ScanProblem]> {
         self.snapshot().broken.clone()
     }
 
     /// Sets what tells whether a skill is enabled; without it each is.
-    pub fn set_enabled(&self, enabled: impl Fn(&Entry) -> bool + Send + Sync + 'static) {
+    pub fn set_enabled(&self, enabled: impl Fn(&CatalogEntry) -> bool + Send + Sync + 'static) {
         *self.shared.enabled.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(enabled);
     }
 
     /// Whether a skill is enabled.
-    pub fn is_enabled(&self, entry: &Entry) -> bool {
+    pub fn is_enabled(&self, entry: &CatalogEntry) -> bool {
         let enabled = self.shared.enabled.read().unwrap_or_else(PoisonError::into_inner).clone();
         enabled(entry)
     }
@@ -231,7 +233,7 @@ impl Catalog {
     /// snapshot with it.
     fn with_cache<T>(
         &self,
-        work: impl Fn(&mut Cache) -> Result<T, Failed>,
+        work: impl Fn(&mut Cache) -> Result<T, CacheError>,
     ) -> Result<T, CatalogError> {
         let mut held = self.shared.cache.lock().unwrap_or_else(PoisonError::into_inner);
         let mut cache = match held.take() {
@@ -240,7 +242,9 @@ impl Catalog {
         };
         let result = loop {
             match work(&mut cache) {
-                Err(error @ (Failed::Index(_) | Failed::Value(_))) if cache.is_on_disk() => {
+                Err(error @ (CacheError::Index(_) | CacheError::Value(_)))
+                    if cache.is_on_disk() =>
+                {
                     cache = cache.after(&error)?;
                     let snapshot = Arc::new(Snapshot::take(&mut cache, &self.shared.sources)?);
                     *self.shared.snapshot.write().unwrap_or_else(PoisonError::into_inner) =
@@ -255,8 +259,9 @@ impl Catalog {
 }
 
 impl Snapshot {
-    fn take(cache: &mut Cache, sources: &[Source]) -> Result<Snapshot, Failed> {
-        let (mut entries, mut shadowed, mut broken) = (Vec::<Entry>::new(), Vec::new(), Vec::new());
+    fn take(cache: &mut Cache, sources: &[Source]) -> Result<Snapshot, CacheError> {
+        let (mut entries, mut shadowed, mut broken) =
+            (Vec::<CatalogEntry>::new(), Vec::new(), Vec::new());
         let (mut names, mut rows, mut generations) =
             (HashMap::<Arc<str>, u32>::new(), Vec::new(), Vec::new());
         for source in sources {
@@ -264,14 +269,14 @@ impl Snapshot {
             let Known { generation, skills, left_out } = update::source(&mut cache.db, source)?;
             generations.push(generation);
             broken.extend(
-                left_out.into_iter().map(|why| Broken { folder: source.folder.clone(), why }),
+                left_out.into_iter().map(|why| ScanProblem { folder: source.folder.clone(), why }),
             );
             for update::Row { id, path, facts } in skills {
                 let folder = scan::join(&source.folder, &path);
                 let entry = match facts {
                     Ok(facts) => facts.entry(folder, source.kind, trusted),
                     Err(why) => {
-                        broken.push(Broken { folder, why });
+                        broken.push(ScanProblem { folder, why });
                         continue;
                     }
                 };
@@ -279,7 +284,7 @@ impl Snapshot {
                     let by = entries[*first as usize].folder.clone();
                     // The same folder may be named twice.
                     if by != entry.folder {
-                        shadowed.push(Shadowed { name: entry.name, folder: entry.folder, by });
+                        shadowed.push(ShadowedSkill { name: entry.name, folder: entry.folder, by });
                     }
                     continue;
                 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use super::{Catalog, Entry};
+use super::{Catalog, CatalogEntry};
 
 /// The block, and what had to give way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
@@ -25,7 +25,7 @@ const SHORTEST: usize = 80;
 const LONGEST: usize = 1024;
 
 /// About as many tokens as a text has: one for four bytes, which is what English takes.
-pub fn tokens(text: &str) -> usize {
+pub fn estimate_tokens(text: &str) -> usize {
     text.len().div_ceil(4)
 }
 
@@ -43,7 +43,8 @@ impl Catalog {
 
     fn write_prompt(&self, budget: usize, locations: bool) -> Prompt {
         let entries = self.entries();
-        let enabled: Vec<&Entry> = entries.iter().filter(|entry| self.is_enabled(entry)).collect();
+        let enabled: Vec<&CatalogEntry> =
+            entries.iter().filter(|entry| self.is_enabled(entry)).collect();
         let write = |length: usize, count: usize| block(&enabled, length, count, locations);
         let fits = |prompt: &Prompt| prompt.tokens <= budget;
         let all = enabled.len();
@@ -62,7 +63,7 @@ impl Catalog {
 
 impl Prompt {
     /// What had to give way, in words; `None` where nothing had.
-    pub fn left_out(&self) -> Option<String> {
+    pub fn omissions(&self) -> Option<String> {
         let skills = |count: usize| {
             if count == 1 { "1 skill".to_owned() } else { format!("{count} skills") }
         };
@@ -87,7 +88,7 @@ fn largest(least: usize, most: usize, fits: impl Fn(usize) -> bool) -> usize {
 }
 
 /// The block of the first skills, with descriptions of at most so many characters.
-fn block(all: &[&Entry], length: usize, count: usize, locations: bool) -> Prompt {
+fn block(all: &[&CatalogEntry], length: usize, count: usize, locations: bool) -> Prompt {
     let mut prompt = Prompt {
         text: "<available_skills>\n".to_owned(),
         tokens: 0,
@@ -111,11 +112,11 @@ fn block(all: &[&Entry], length: usize, count: usize, locations: bool) -> Prompt
         }
         prompt.text += "</skill>\n";
     }
-    if let Some(left) = prompt.left_out() {
+    if let Some(left) = prompt.omissions() {
         let _ = writeln!(prompt.text, "<note>{left}; a search finds every skill</note>");
     }
     prompt.text += "</available_skills>\n";
-    prompt.tokens = tokens(&prompt.text);
+    prompt.tokens = estimate_tokens(&prompt.text);
     prompt
 }
 

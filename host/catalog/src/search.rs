@@ -3,8 +3,8 @@
 
 use rusqlite::Connection;
 
-use super::cache::Failed;
-use super::{Catalog, CatalogError, Entry, Runtime};
+use super::cache::CacheError;
+use super::{Catalog, CatalogEntry, CatalogError, SkillRuntime};
 
 /// What is looked for. The default finds every skill.
 #[derive(Debug, Clone)]
@@ -14,7 +14,7 @@ pub struct Query {
     /// A tag or category, in any case.
     pub tag: Option<String>,
     /// What its programs run in.
-    pub runtime: Option<Runtime>,
+    pub runtime: Option<SkillRuntime>,
     /// Whether it asks for network.
     pub network: Option<bool>,
     /// Whether it is enabled.
@@ -40,7 +40,7 @@ impl Default for Query {
 #[derive(Debug, Clone)]
 pub struct Hit {
     /// The skill.
-    pub entry: Entry,
+    pub entry: CatalogEntry,
     /// How well it fits, from 0; comparable within one search.
     pub score: f64,
 }
@@ -91,7 +91,7 @@ impl Catalog {
         db: &Connection,
         question: &[String],
         query: &Query,
-    ) -> Result<Vec<Hit>, Failed> {
+    ) -> Result<Vec<Hit>, CacheError> {
         let snapshot = self.snapshot();
         let expression = expression(db, question)?;
         if expression.is_empty() {
@@ -121,7 +121,7 @@ impl Catalog {
     }
 
     /// Whether an entry is what the filters of a query ask for.
-    fn fits(&self, query: &Query, entry: &Entry) -> bool {
+    fn fits(&self, query: &Query, entry: &CatalogEntry) -> bool {
         query
             .tag
             .as_ref()
@@ -157,7 +157,7 @@ fn question(text: &str) -> Vec<String> {
 ///
 /// Ranking a skill takes half a microsecond, and a word that is in every tenth skill says little:
 /// the rarest words choose what is ranked.
-fn expression(db: &Connection, question: &[String]) -> Result<String, Failed> {
+fn expression(db: &Connection, question: &[String]) -> Result<String, CacheError> {
     let mut terms: Vec<(u32, String)> = Vec::new();
     let last = question.len() - 1;
     for (at, word) in question.iter().enumerate() {
@@ -207,7 +207,7 @@ fn expression(db: &Connection, question: &[String]) -> Result<String, Failed> {
 }
 
 /// How many skills an expression finds, counted to just over [`MANY`].
-fn count(db: &Connection, expression: &str) -> Result<u32, Failed> {
+fn count(db: &Connection, expression: &str) -> Result<u32, CacheError> {
     let mut select = db.prepare_cached(
         "SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ?1 LIMIT ?2)",
     )?;
@@ -215,7 +215,7 @@ fn count(db: &Connection, expression: &str) -> Result<u32, Failed> {
 }
 
 /// The words that a word may be the start of, the shortest first.
-fn continuations(db: &Connection, word: &str) -> Result<Vec<String>, Failed> {
+fn continuations(db: &Connection, word: &str) -> Result<Vec<String>, CacheError> {
     let mut select =
         db.prepare_cached("SELECT word FROM word WHERE word > ?1 AND word < ?1 || char(0x10ffff) ORDER BY length(word) LIMIT ?2")?;
     let found = select.query_map(rusqlite::params![word, MAX_ALTERNATIVES], |row| row.get(0))?;
@@ -224,7 +224,7 @@ fn continuations(db: &Connection, word: &str) -> Result<Vec<String>, Failed> {
 
 /// The words that a word may be a slip of, the nearest first: one letter more, less, other or
 /// swapped, two in a long word.
-fn similar(db: &Connection, word: &str) -> Result<Vec<String>, Failed> {
+fn similar(db: &Connection, word: &str) -> Result<Vec<String>, CacheError> {
     let length = word.chars().count();
     let slips = match length {
         0..4 => return Ok(Vec::new()),

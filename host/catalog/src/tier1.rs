@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 
 use serde::{Serialize, Serializer};
 
-use super::{Entry, SourceKind};
+use super::{CatalogEntry, SourceKind};
 use skillhost_policy::diagnostic::Severity;
 use skillhost_policy::entry::{self, EntryList, Permission};
 use skillhost_policy::manifest::{self, Manifest};
@@ -21,7 +21,7 @@ const MAX_BODY: usize = 64 << 10;
 /// What a skill's programs run in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Runtime {
+pub enum SkillRuntime {
     /// A WASI component of its own.
     Component,
     /// Python scripts.
@@ -32,42 +32,46 @@ pub enum Runtime {
     Instructions,
 }
 
-impl Runtime {
+impl SkillRuntime {
     /// Each.
-    pub const ALL: [Runtime; 4] =
-        [Runtime::Component, Runtime::Python, Runtime::Shell, Runtime::Instructions];
+    pub const ALL: [SkillRuntime; 4] = [
+        SkillRuntime::Component,
+        SkillRuntime::Python,
+        SkillRuntime::Shell,
+        SkillRuntime::Instructions,
+    ];
 }
 
-/// A set of [`Runtime`]s. One that holds no other holds [`Runtime::Instructions`].
+/// A set of [`SkillRuntime`]s. One that holds no other holds [`SkillRuntime::Instructions`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Runtimes(u8);
+pub struct SkillRuntimes(u8);
 
-impl Runtimes {
+impl SkillRuntimes {
     /// Whether it is one of them.
-    pub fn contains(self, runtime: Runtime) -> bool {
+    pub fn contains(self, runtime: SkillRuntime) -> bool {
         match runtime {
-            Runtime::Instructions => self.0 == 0,
+            SkillRuntime::Instructions => self.0 == 0,
             other => self.0 & (1 << other as u8) != 0,
         }
     }
 
     /// Each of them.
-    pub fn iter(self) -> impl Iterator<Item = Runtime> {
-        Runtime::ALL.into_iter().filter(move |runtime| self.contains(*runtime))
+    pub fn iter(self) -> impl Iterator<Item = SkillRuntime> {
+        SkillRuntime::ALL.into_iter().filter(move |runtime| self.contains(*runtime))
     }
 }
 
-impl FromIterator<Runtime> for Runtimes {
-    fn from_iter<I: IntoIterator<Item = Runtime>>(all: I) -> Runtimes {
-        Runtimes(
+impl FromIterator<SkillRuntime> for SkillRuntimes {
+    fn from_iter<I: IntoIterator<Item = SkillRuntime>>(all: I) -> SkillRuntimes {
+        SkillRuntimes(
             all.into_iter()
-                .filter(|one| *one != Runtime::Instructions)
+                .filter(|one| *one != SkillRuntime::Instructions)
                 .fold(0, |set, one| set | 1 << one as u8),
         )
     }
 }
 
-impl Serialize for Runtimes {
+impl Serialize for SkillRuntimes {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.iter())
     }
@@ -111,11 +115,11 @@ pub(super) fn flags_of_broken(found: &FoundSkill) -> u8 {
 
 impl Facts {
     /// The entry of a skill in that folder.
-    pub(super) fn entry(self, folder: PathBuf, kind: SourceKind, trusted: bool) -> Entry {
+    pub(super) fn entry(self, folder: PathBuf, kind: SourceKind, trusted: bool) -> CatalogEntry {
         // Nearly every one is named so.
         static SKILL_MD: LazyLock<Arc<str>> = LazyLock::new(|| "SKILL.md".into());
         static NONE: LazyLock<Arc<[Box<str>]>> = LazyLock::new(|| [].into());
-        Entry {
+        CatalogEntry {
             name: name(&folder).into(),
             description: self.description.into(),
             digest: self.digest.into(),
@@ -128,7 +132,7 @@ impl Facts {
             source: kind,
             trusted,
             tags: if self.tags.is_empty() { NONE.clone() } else { self.tags.into() },
-            runtimes: Runtimes(self.flags & RUNTIMES),
+            runtimes: SkillRuntimes(self.flags & RUNTIMES),
             network: self.flags & NETWORK != 0,
             recovered: self.flags & RECOVERED != 0,
         }
@@ -193,14 +197,14 @@ fn network(manifest: &Manifest) -> bool {
     })
 }
 
-fn runtimes(found: &FoundSkill, manifest: &Manifest) -> Runtimes {
+fn runtimes(found: &FoundSkill, manifest: &Manifest) -> SkillRuntimes {
     let scripts =
         if holds_scripts(found) { found.names_in("scripts", MAX_SCRIPTS) } else { Vec::new() };
     let languages =
         found.names.iter().chain(&scripts).filter_map(|name| match name.rsplit_once('.')?.1 {
-            "py" => Some(Runtime::Python),
-            "sh" | "bash" => Some(Runtime::Shell),
+            "py" => Some(SkillRuntime::Python),
+            "sh" | "bash" => Some(SkillRuntime::Shell),
             _ => None,
         });
-    manifest.component.iter().map(|_| Runtime::Component).chain(languages).collect()
+    manifest.component.iter().map(|_| SkillRuntime::Component).chain(languages).collect()
 }

@@ -12,7 +12,7 @@ use std::sync::mpsc;
 use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior, params};
 use rustix::fs::{AtFlags, Mode, OFlags, Stat};
 
-use super::cache::Failed;
+use super::cache::CacheError;
 use super::tier1::{self, Facts, Text};
 use super::{CatalogError, Source, SourceKind};
 use skillhost_skill::files::FileIdentity;
@@ -47,7 +47,7 @@ pub(super) struct Row {
 }
 
 /// The skills of a source, as they are now. What changed since the cache was written is read again.
-pub(super) fn source(db: &mut Connection, source: &Source) -> Result<Known, Failed> {
+pub(super) fn source(db: &mut Connection, source: &Source) -> Result<Known, CacheError> {
     if let Some(known) = known(db, source, true)? {
         return Ok(known);
     }
@@ -73,7 +73,7 @@ pub(super) fn is_current(
     db: &Connection,
     source: &Source,
     generation: Option<(i64, i64)>,
-) -> Result<bool, Failed> {
+) -> Result<bool, CacheError> {
     let (row, root) = (row(db, source)?, folder(&source.folder));
     let (Some((id, now, _)), Some(root)) = (&row, &root) else {
         return Ok(row.is_none() && root.is_none() && generation.is_none());
@@ -100,7 +100,7 @@ fn links(kind: SourceKind) -> FollowLinks {
     if kind == SourceKind::Project { FollowLinks::Inside } else { FollowLinks::All }
 }
 
-fn row(db: &Connection, source: &Source) -> Result<Option<(i64, i64, String)>, Failed> {
+fn row(db: &Connection, source: &Source) -> Result<Option<(i64, i64, String)>, CacheError> {
     let mut row = db.prepare_cached(
         "SELECT id, generation, left_out FROM source WHERE folder = ?1 AND links = ?2",
     )?;
@@ -114,7 +114,7 @@ fn row(db: &Connection, source: &Source) -> Result<Option<(i64, i64, String)>, F
 
 /// What the cache has of a source; `None` where it has nothing or, if that is asked, where
 /// something is no longer so.
-fn known(db: &Connection, source: &Source, check: bool) -> Result<Option<Known>, Failed> {
+fn known(db: &Connection, source: &Source, check: bool) -> Result<Option<Known>, CacheError> {
     let (Some((id, generation, left_out)), Some(root)) = (row(db, source)?, folder(&source.folder))
     else {
         return Ok(None);
@@ -155,7 +155,7 @@ fn known(db: &Connection, source: &Source, check: bool) -> Result<Option<Known>,
 }
 
 /// Whether the folders between the source and its skills hold what they held.
-fn are_searched(db: &Connection, source: i64, root: &OwnedFd) -> Result<bool, Failed> {
+fn are_searched(db: &Connection, source: i64, root: &OwnedFd) -> Result<bool, CacheError> {
     let mut searched = db.prepare_cached("SELECT path, stamp FROM searched WHERE source = ?1")?;
     let mut rows = searched.query([source])?;
     while let Some(row) = rows.next()? {
@@ -168,7 +168,7 @@ fn are_searched(db: &Connection, source: i64, root: &OwnedFd) -> Result<bool, Fa
 }
 
 /// Puts into the cache what a search found. What it has with the same stamp stays.
-fn write(db: &mut Connection, source: &Source, scan: &Scan) -> Result<(), Failed> {
+fn write(db: &mut Connection, source: &Source, scan: &Scan) -> Result<(), CacheError> {
     let Some(root) = folder(&source.folder) else { return Ok(()) };
     let work = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let id: i64 = work.query_row(
@@ -224,8 +224,8 @@ fn write(db: &mut Connection, source: &Source, scan: &Scan) -> Result<(), Failed
 fn read_all(
     skills: &[(&FoundSkill, Vec<u8>, Option<i64>)],
     source: &Path,
-    mut take: impl FnMut(usize, Result<(Facts, Text), String>) -> Result<(), Failed>,
-) -> Result<(), Failed> {
+    mut take: impl FnMut(usize, Result<(Facts, Text), String>) -> Result<(), CacheError>,
+) -> Result<(), CacheError> {
     let next = AtomicUsize::new(0);
     let threads =
         std::thread::available_parallelism().map_or(1, usize::from).min(4).min(skills.len());
@@ -255,7 +255,7 @@ fn insert(
     found: &FoundSkill,
     stamp: &[u8],
     read: Result<(Facts, Text), String>,
-) -> Result<(), Failed> {
+) -> Result<(), CacheError> {
     let mut skill = work.prepare_cached(
         "INSERT INTO skill (source, path, file, stamp, flags, digest, tags, description, broken) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
     )?;
@@ -304,15 +304,15 @@ fn insert(
     Ok(())
 }
 
-fn remove(work: &Transaction<'_>, row: i64) -> Result<(), Failed> {
+fn remove(work: &Transaction<'_>, row: i64) -> Result<(), CacheError> {
     work.prepare_cached("DELETE FROM words WHERE rowid = ?1")?.execute([row])?;
     work.prepare_cached("DELETE FROM skill WHERE id = ?1")?.execute([row])?;
     Ok(())
 }
 
 /// Removes sources with all that they hold.
-fn forget(db: &mut Connection, gone: impl Fn(&Path, i64) -> bool) -> Result<(), Failed> {
-    let find = |db: &Connection| -> Result<Vec<i64>, Failed> {
+fn forget(db: &mut Connection, gone: impl Fn(&Path, i64) -> bool) -> Result<(), CacheError> {
+    let find = |db: &Connection| -> Result<Vec<i64>, CacheError> {
         let mut select = db.prepare_cached("SELECT id, folder FROM source")?;
         let rows =
             select.query_map([], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, Vec<u8>>(1)?)))?;

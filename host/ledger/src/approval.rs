@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use asked::{Asked, Before, Reader};
+use asked::{PermissionSet, PreviousApproval, Reader};
 use levels::Levels;
 use skillhost_policy::Policy;
 use skillhost_policy::capabilities::{Capabilities, Mount, MountMode};
@@ -32,53 +32,68 @@ use skillhost_sandbox::files::Staged;
 use skillhost_skill::{Skill, SourceKind};
 use store::{Answer, CHANGE, Store};
 
-pub use input::{GivenStdin, Input};
+pub use input::{RunInput, StdinInput};
 pub use skillhost_policy::approval::PermissionLevel;
-pub use staged::Change;
-pub use store::{Approval, ApprovalError, Full, LevelSet, Pending, PendingId};
-pub use what::What;
+pub use staged::StagedChange;
+pub use store::{Approval, ApprovalError, LevelSetting, PendingId, PendingRequest, QueueLimit};
+pub use what::SkillPart;
 
 /// Bytes of the files of one run that are kept until someone has seen them.
 const MAX_STAGED: u64 = 64 << 20;
 
 /// A run that is about to be.
 #[derive(Debug, Clone, Copy)]
-pub struct Ask<'a> {
+pub struct ApprovalRequest<'a> {
     /// The skill, loaded.
     pub skill: &'a Skill,
     /// The digest of all its files.
     pub digest: &'a str,
-    /// What of it is to run.
-    pub what: &'a What,
+    /// The part of the skill to run.
+    pub part: &'a SkillPart,
     /// What it would be granted.
     pub capabilities: &'a Capabilities,
-    /// Whether the skill is trusted ([`Approvals::trusts`]).
+    /// Whether the skill is trusted ([`Approvals::is_trusted`]).
     pub trusted: bool,
     /// A folder of the session's own, which is gone with it: what is written there harms nobody,
     /// and its place does not count.
-    pub own: Option<&'a Path>,
+    pub session_folder: Option<&'a Path>,
     /// Who asks: an approval for a session, or for one run, holds for the same text alone.
     pub session: &'a str,
     /// What the run is given: an approval for one run holds for the same alone.
-    pub input: Input<'a>,
+    pub input: RunInput<'a>,
 }
 
 /// Whether it runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Decision {
+pub enum RunDecision {
     /// It runs, without the skill's own files of these paths: a level denies them.
     Allowed(BTreeSet<String>),
     /// A person has to say so: what to call it by, and what that person should know.
-    Ask(PendingId, Question),
+    ApprovalRequest(PendingId, Question),
     /// It does not run: why, and what would change that.
-    Refused(String),
+    Refused(Refusal),
+}
+
+/// Why a run is refused, and what would allow it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The reason.
+    pub why: String,
+    /// A command that the operator can run, or the rule to change.
+    pub fix: String,
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}\n{}", self.why, self.fix)
+    }
 }
 
 /// What the levels say of a run.
 enum Step<'a> {
-    Decided(Decision),
+    Decided(RunDecision),
     /// An approval is needed.
-    Ask(Levels<'a>),
+    ApprovalRequest(Levels<'a>),
 }
 
 /// What a person should know before they say yes.
@@ -121,7 +136,7 @@ impl Approvals {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn trusts(
+    pub fn is_trusted(
         &self,
         skill: &Skill,
         digest: &str,
@@ -132,7 +147,7 @@ impl Approvals {
             SourceKind::Policy | SourceKind::BuiltIn => Ok(skill.is_protected()),
             SourceKind::User => {
                 let counts = |approval: &Approval| {
-                    approval.what == What::Skill
+                    approval.part == SkillPart::Skill
                         && approval.term != Term::Once
                         && !approval.is_for_changes()
                         && approval.holds_for(session, "")
@@ -152,7 +167,11 @@ impl Approvals {
     ///
     /// # Errors
     /// The file cannot be read or written.
-    pub fn decide(&self, policy: &Policy, ask: &Ask<'_>) -> Result<Decision, ApprovalError> {
+    pub fn decide(
+        &self,
+        policy: &Policy,
+        ask: &ApprovalRequest<'_>,
+    ) -> Result<RunDecision, ApprovalError> {
         match self.level(policy, ask)? {
             Step::Decided(decision) => Ok(decision),
             Step::Ask(levels) => self.ask(ask, &levels),
@@ -164,38 +183,42 @@ impl Approvals {
     ///
     /// # Errors
     /// As [`Approvals::approve`].
-    pub fn approve_this(
+    pub fn approve_current(
         &self,
         policy: &Policy,
-        ask: &Ask<'_>,
+        ask: &ApprovalRequest<'_>,
         id: PendingId,
         who: &str,
-    ) -> Result<Decision, ApprovalError> {
+    ) -> Result<RunDecision, ApprovalError> {
         match self.level(policy, ask)? {
             // A level was set meanwhile.
             Step::Decided(decision) => Ok(decision),
             Step::Ask(levels) => {
                 self.store.answer(id, Answer::Used, who)?;
-                Ok(Decision::Allowed(levels.denied_files()))
+                Ok(RunDecision::Allowed(levels.denied_files()))
             }
         }
     }
 
     /// What the levels say.
-    fn level<'a>(&self, policy: &Policy, ask: &Ask<'a>) -> Result<Step<'a>, ApprovalError> {
+    fn level<'a>(
+        &self,
+        policy: &Policy,
+        ask: &ApprovalRequest<'a>,
+    ) -> Result<Step<'a>, ApprovalError> {
         let name = ask.skill.name.as_str();
         let levels = Levels::new(ask.skill, self.levels_that_hold(ask.skill)?);
         let bound = policy.approval(name);
-        let denial = [levels.denial(ask.what), bound].into_iter().flatten().min();
+        let denial = [levels.denial(ask.part), bound].into_iter().flatten().min();
         if let Some(level @ (PermissionLevel::Blocked | PermissionLevel::Disabled)) = denial {
             let by_policy = bound.is_some_and(|bound| bound <= level);
             let whose = levels
                 .set_at(level)
                 .filter(|_| !by_policy)
                 .map_or_else(|| name.to_owned(), |set| set.skill.clone());
-            return Ok(Step::Decided(Decision::Refused(refusal(&whose, level, by_policy))));
+            return Ok(Step::Decided(RunDecision::Refused(refusal(&whose, level, by_policy))));
         }
-        let level = match levels.nearest(ask.what) {
+        let level = match levels.nearest(ask.part) {
             // What was said of one state of the skill does not hold for another.
             Some(set)
                 if set.level == PermissionLevel::AutoApproved
@@ -207,19 +230,15 @@ impl Approvals {
             None => by_itself(ask, bound),
         };
         Ok(match bound.map_or(level, |bound| level.min(bound)) {
-            PermissionLevel::AutoApproved => {
-                Step::Decided(Decision::Allowed(levels.denied_files()))
-            }
+            PermissionLevel::AutoApproved => Step::Decided(RunDecision::Allowed(levels.denied_files())),
             PermissionLevel::Enabled => Step::Ask(levels),
-            level => {
-                Step::Decided(Decision::Refused(refusal(&ask.skill.approval_key(), level, false)))
-            }
+            level => Step::Decided(RunDecision::Refused(refusal(&ask.skill.approval_key(), level, false))),
         })
     }
 
     /// The levels that hold for a skill. Those of a skill of the catalogue hold for any other
     /// folder of its name too, where they take away.
-    fn levels_that_hold(&self, skill: &Skill) -> Result<Vec<LevelSet>, ApprovalError> {
+    fn levels_that_hold(&self, skill: &Skill) -> Result<Vec<LevelSetting>, ApprovalError> {
         let mut levels = self.store.levels_of(&skill.approval_key())?;
         if skill.origin == SourceKind::Path {
             levels.extend(
@@ -232,31 +251,34 @@ impl Approvals {
         Ok(levels)
     }
 
-    fn ask(&self, ask: &Ask<'_>, levels: &Levels<'_>) -> Result<Decision, ApprovalError> {
-        let asked = Asked::of(ask.capabilities, ask.own);
+    fn ask(
+        &self,
+        ask: &ApprovalRequest<'_>,
+        levels: &Levels<'_>,
+    ) -> Result<RunDecision, ApprovalError> {
+        let asked = PermissionSet::of(ask.capabilities, ask.session_folder);
         let input = ask.input.digest();
-        let approvals = self.store.approvals_of(&ask.skill.approval_key(), ask.what)?;
+        let approvals = self.store.approvals_of(&ask.skill.approval_key(), ask.part)?;
         for approval in approvals.iter().filter(|approval| {
             approval.digest == ask.digest && approval.holds_for(ask.session, &input)
         }) {
-            if asked.is_within(&Asked::from_lines(&approval.capabilities))
+            if asked.is_within(&PermissionSet::from_lines(&approval.capabilities))
                 && self.store.take(approval)?
             {
-                return Ok(Decision::Allowed(levels.denied_files()));
+                return Ok(RunDecision::Allowed(levels.denied_files()));
             }
         }
         let files =
             asked::files(ask.skill).map_err(|error| ApprovalError::Skill(error.to_string()))?;
-        let before = approvals
-            .iter()
-            .find(|approval| !approval.is_for_changes())
-            .map(|approval| Before { approval, asked: Asked::from_lines(&approval.capabilities) });
+        let before = approvals.iter().find(|approval| !approval.is_for_changes()).map(|approval| {
+            PreviousApproval { approval, asked: PermissionSet::from_lines(&approval.capabilities) }
+        });
         let text = |reader| asked::text(ask, &asked, &files, before.as_ref(), reader);
         let question = Question { operator: text(Reader::Operator), client: text(Reader::Client) };
-        let pending = Pending {
+        let pending = PendingRequest {
             id: PendingId(0),
             skill: ask.skill.approval_key(),
-            what: ask.what.clone(),
+            part: ask.part.clone(),
             digest: ask.digest.to_owned(),
             files,
             capabilities: asked.into_lines(),
@@ -266,7 +288,7 @@ impl Approvals {
             text: question.operator.clone(),
             diff: None,
         };
-        Ok(Decision::Ask(self.store.note(pending, &[])?, question))
+        Ok(RunDecision::NeedsApproval(self.store.note(pending, &[])?, question))
     }
 
     /// Notes changes that a run kept aside, until a person has seen them. The text is the
@@ -274,7 +296,11 @@ impl Approvals {
     ///
     /// # Errors
     /// The changes have too many bytes to be kept, or the file cannot be written.
-    pub fn stage(&self, ask: &Ask<'_>, overlays: &Overlays) -> Result<PendingId, ApprovalError> {
+    pub fn stage(
+        &self,
+        ask: &ApprovalRequest<'_>,
+        overlays: &Overlays,
+    ) -> Result<PendingId, ApprovalError> {
         let failed = |error: io::Error| match error.kind() {
             io::ErrorKind::FileTooLarge => ApprovalError::TooLarge,
             _ => ApprovalError::Changes(error.to_string()),
@@ -285,18 +311,18 @@ impl Approvals {
         };
         let changes = overlays.staged(MAX_STAGED).map_err(failed)?.into_iter();
         let absolute = |folder: PathBuf| folder.canonicalize().map_err(failed);
-        let changes: Vec<Change> = changes
+        let changes: Vec<StagedChange> = changes
             .filter_map(|staged| Some((folder(&staged)?, staged)))
-            .map(|(folder, staged)| Ok(Change { folder: absolute(folder)?, staged }))
+            .map(|(folder, staged)| Ok(StagedChange { folder: absolute(folder)?, staged }))
             .collect::<Result<_, ApprovalError>>()?;
         let count = changes.len();
         let folders: BTreeSet<String> =
             changes.iter().map(|change| printable(&change.folder.display().to_string())).collect();
         let folders = folders.into_iter().collect::<Vec<_>>().join(", ");
-        let pending = Pending {
+        let pending = PendingRequest {
             id: PendingId(0),
             skill: ask.skill.approval_key(),
-            what: ask.what.clone(),
+            part: ask.part.clone(),
             digest: ask.digest.to_owned(),
             files: Default::default(),
             capabilities: changes
@@ -320,7 +346,7 @@ impl Approvals {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn pending(&self) -> Result<Vec<Pending>, ApprovalError> {
+    pub fn pending(&self) -> Result<Vec<PendingRequest>, ApprovalError> {
         self.store.pending()
     }
 
@@ -330,7 +356,12 @@ impl Approvals {
     /// # Errors
     /// Nothing of that number is pending, the file cannot be written, or a folder is no longer what
     /// it was: then it stays pending.
-    pub fn approve(&self, id: PendingId, term: Term, who: &str) -> Result<Pending, ApprovalError> {
+    pub fn approve(
+        &self,
+        id: PendingId,
+        term: Term,
+        who: &str,
+    ) -> Result<PendingRequest, ApprovalError> {
         let changes = self.store.changes(id)?;
         if changes.is_empty() {
             return self.store.answer(id, Answer::Run(term), who);
@@ -343,7 +374,7 @@ impl Approvals {
     ///
     /// # Errors
     /// As [`Approvals::approve`].
-    pub fn deny(&self, id: PendingId, who: &str) -> Result<Pending, ApprovalError> {
+    pub fn deny(&self, id: PendingId, who: &str) -> Result<PendingRequest, ApprovalError> {
         self.store.answer(id, Answer::No, who)
     }
 
@@ -353,15 +384,15 @@ impl Approvals {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn set(
+    pub fn set_level(
         &self,
         skill: &str,
-        what: &What,
+        part: &SkillPart,
         level: Option<PermissionLevel>,
         digest: Option<&str>,
         who: &str,
     ) -> Result<(), ApprovalError> {
-        self.store.set(skill, what, level, digest, who)
+        self.store.set_level(skill, part, level, digest, who)
     }
 
     /// Takes back every approval of a skill, and tells how many there were.
@@ -374,15 +405,15 @@ impl Approvals {
 
     /// Whether certainly no level is set, for any skill: told without opening the database. Only
     /// for a process that does nothing else with these approvals at that time.
-    pub fn has_no_level(&self) -> bool {
-        self.store.has_no_level()
+    pub fn has_no_levels(&self) -> bool {
+        self.store.has_no_levels()
     }
 
     /// The levels that were set for a skill and its parts.
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn levels_of(&self, skill: &str) -> Result<Vec<LevelSet>, ApprovalError> {
+    pub fn levels_of(&self, skill: &str) -> Result<Vec<LevelSetting>, ApprovalError> {
         self.store.levels_of(skill)
     }
 
@@ -390,7 +421,7 @@ impl Approvals {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn levels(&self) -> Result<Vec<LevelSet>, ApprovalError> {
+    pub fn levels(&self) -> Result<Vec<LevelSetting>, ApprovalError> {
         self.store.levels()
     }
 
@@ -407,7 +438,7 @@ impl Approvals {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn enabled(
+    pub fn enabled_filter(
         &self,
         policy: &Policy,
     ) -> Result<impl Fn(&str, bool) -> bool + Send + Sync + use<>, ApprovalError> {
@@ -415,7 +446,7 @@ impl Approvals {
         Ok(move |name: &str, network: bool| {
             let own = set
                 .iter()
-                .find(|set| set.skill == name && set.what == What::Skill)
+                .find(|set| set.skill == name && set.part == SkillPart::Skill)
                 .map(|set| set.level);
             let bound = policy.approval(name);
             let level = own.or(bound).unwrap_or(if network {
@@ -429,9 +460,10 @@ impl Approvals {
 }
 
 /// The level of what nobody set one for.
-fn by_itself(ask: &Ask<'_>, bound: Option<PermissionLevel>) -> PermissionLevel {
-    let Ask { capabilities, trusted, own, .. } = ask;
-    let harms = |mount: &Mount| mount.mode == MountMode::Write && *own != Some(mount.spelling());
+fn by_itself(ask: &ApprovalRequest<'_>, bound: Option<PermissionLevel>) -> PermissionLevel {
+    let ApprovalRequest { capabilities, trusted, session_folder, .. } = ask;
+    let harms =
+        |mount: &Mount| mount.mode == MountMode::Write && *session_folder != Some(mount.spelling());
     let writes = !capabilities.write.is_empty() && capabilities.mounts.iter().any(harms);
     match bound {
         // The policy speaks of what the operator knows; what others put into a project is not that.
@@ -446,7 +478,7 @@ fn by_itself(ask: &Ask<'_>, bound: Option<PermissionLevel>) -> PermissionLevel {
     }
 }
 
-fn refusal(name: &str, level: PermissionLevel, by_policy: bool) -> String {
+fn refusal(name: &str, level: PermissionLevel, by_policy: bool) -> Refusal {
     let fix = match by_policy {
         true => format!("`approval` of {name} in the policy file says so"),
         false => format!("skillhost permissions set {name} enabled"),
@@ -455,5 +487,5 @@ fn refusal(name: &str, level: PermissionLevel, by_policy: bool) -> String {
         PermissionLevel::Blocked => "blocked",
         _ => "disabled",
     };
-    format!("{name} is {why}\n{fix}")
+    Refusal { why: format!("{name} is {why}"), fix }
 }

@@ -24,19 +24,19 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-pub use chain::Head;
+pub use chain::ChainHead;
 pub use content::{
-    About, DenialRecord, ExitRecord, ProcessRecord, ProgramRecord, Redactor, RequestRecord,
+    DenialRecord, DenialSubject, ExitRecord, ProcessRecord, ProgramRecord, Redactor, RequestRecord,
     StatusRecord, StreamsRecord, TextRecord,
 };
 pub use journal::Log;
-pub use key::Keyed;
+pub use key::KeyedDigest;
 pub use log_entry::LogEntry;
-pub use query::{Filter, Keep, Removal};
-pub use store::Store;
-pub use verify::{Fault, FaultKind, Verified};
+pub use query::{RecordFilter, RemovalRecord, RetentionWindow};
+pub use store::LogStore;
+pub use verify::{Fault, FaultKind, Verification};
 
-use key::Key;
+use key::LogKey;
 use skillhost_policy::capabilities::Capabilities;
 use skillhost_policy::diagnostic::error_object;
 use skillhost_policy::outcome::{LimitHit, Outcome, ResourceUsage};
@@ -94,7 +94,7 @@ pub struct Record<'a> {
 
 /// The record of a run that is about to start. A [`Record`] with the same `run` completes it.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
-pub struct Start<'a> {
+pub struct StartRecord<'a> {
     /// The form of this record: 3.
     pub version: u32,
     /// The id of the run.
@@ -106,9 +106,9 @@ pub struct Start<'a> {
     /// What is about to run.
     pub program: ProgramRecord,
     /// Always `started`.
-    pub status: Started,
+    pub status: StartStatus,
     /// The host that runs it.
-    pub owner: Owner,
+    pub owner: HostId,
 }
 
 /// The id of a run: 16 hex digits, chosen at random.
@@ -118,14 +118,14 @@ pub struct RunId(u64);
 /// The status of a run that has not ended.
 #[derive(Debug, Clone, Copy, Serialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum Started {
+pub enum StartStatus {
     /// It is about to start.
-    Started,
+    StartStatus,
 }
 
 /// Which host runs something.
 #[derive(Debug, Clone, Copy, Serialize, schemars::JsonSchema)]
-pub struct Owner {
+pub struct HostId {
     /// Its process id, in its own PID namespace.
     pub pid: u32,
     /// The byte of `audit.jsonl.running` that it locks for as long as it lives; absent where the
@@ -185,13 +185,13 @@ pub struct ProgramId {
 /// What a line of the log records.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 #[serde(untagged)]
-pub enum Entry<'a> {
+pub enum LineContent<'a> {
     /// An invocation that has ended.
     Run(Box<Record<'a>>),
     /// A run that is about to start.
-    Start(Start<'a>),
+    StartRecord(StartRecord<'a>),
     /// Records that were removed.
-    Removal(Removal),
+    RemovalRecord(RemovalRecord),
 }
 
 /// A line of the log: a record and its place in the chain.
@@ -199,7 +199,7 @@ pub enum Entry<'a> {
 pub struct Line<'a> {
     /// What happened.
     #[serde(flatten)]
-    pub entry: Entry<'a>,
+    pub entry: LineContent<'a>,
     /// The record's number, from 1, without a gap.
     pub sequence: u64,
     /// The digest of the record before; 64 zeros before the first.
@@ -250,23 +250,23 @@ impl AuditError {
     }
 }
 
-impl<'a> Start<'a> {
+impl<'a> StartRecord<'a> {
     /// A run that is about to start, by the key of the log.
     pub fn of(
         run: RunId,
         time: &'a str,
         skill: &'a SkillId,
         program: &ProgramId,
-        owner: Owner,
-        key: &Key,
-    ) -> Start<'a> {
-        Start {
+        owner: HostId,
+        key: &LogKey,
+    ) -> StartRecord<'a> {
+        StartRecord {
             version: VERSION,
             run,
             time,
             skill,
             program: ProgramRecord::of(program, key),
-            status: Started::Started,
+            status: StartStatus::Started,
             owner,
         }
     }
@@ -304,10 +304,10 @@ impl ProgramId {
     /// What a record says of a program.
     pub fn of(program: &Program) -> ProgramId {
         let (tool, arguments) = match &program.entry {
-            runtime::EntryPoint::Tool { name, input, .. } => {
+            runtime::LineContent::Tool { name, input, .. } => {
                 (Some(name.clone()), runtime::digest(input.as_bytes()))
             }
-            runtime::EntryPoint::Command | runtime::EntryPoint::ListTools => {
+            runtime::LineContent::Command | runtime::LineContent::ListTools => {
                 let joined: Vec<u8> =
                     program.args.iter().flat_map(|arg| arg.bytes().chain([0])).collect();
                 (None, runtime::digest(&joined))

@@ -34,7 +34,7 @@ pub(crate) struct Tables {
 
 /// A file that cannot be read or written.
 #[derive(Debug)]
-pub(crate) struct Broken {
+pub(crate) struct DatabaseError {
     pub(crate) path: PathBuf,
     pub(crate) why: String,
 }
@@ -80,7 +80,7 @@ impl Database {
         select: &str,
         with: impl rusqlite::Params,
         read: impl Fn(&Row<'_>) -> rusqlite::Result<T>,
-    ) -> Result<Vec<T>, Broken> {
+    ) -> Result<Vec<T>, DatabaseError> {
         let rows = self.read(|db| db.prepare(select)?.query_map(with, read)?.collect())?;
         Ok(rows.unwrap_or_default())
     }
@@ -89,7 +89,7 @@ impl Database {
     pub(crate) fn read<T>(
         &self,
         work: impl FnOnce(&mut Connection) -> rusqlite::Result<T>,
-    ) -> Result<Option<T>, Broken> {
+    ) -> Result<Option<T>, DatabaseError> {
         if !self.is_there() {
             return Ok(None);
         }
@@ -100,7 +100,7 @@ impl Database {
     pub(crate) fn write<T>(
         &self,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
-    ) -> Result<T, Broken> {
+    ) -> Result<T, DatabaseError> {
         let mut db = self.connect()?;
         let done =
             db.transaction_with_behavior(TransactionBehavior::Immediate).and_then(|transaction| {
@@ -111,7 +111,7 @@ impl Database {
         done.map_err(|error| self.broken(&error))
     }
 
-    fn connect(&self) -> Result<Connection, Broken> {
+    fn connect(&self) -> Result<Connection, DatabaseError> {
         let folder = self.path.parent().unwrap_or(Path::new("."));
         private::create_missing(folder).map_err(|error| self.broken(&error))?;
         let Tables { form: known, make, upgrade } = self.tables;
@@ -138,8 +138,8 @@ impl Database {
         }
     }
 
-    fn broken(&self, why: &dyn std::fmt::Display) -> Broken {
-        Broken { path: self.path.clone(), why: why.to_string() }
+    fn broken(&self, why: &dyn std::fmt::Display) -> DatabaseError {
+        DatabaseError { path: self.path.clone(), why: why.to_string() }
     }
 }
 

@@ -43,18 +43,18 @@ pub struct Receipt {
     /// What of it ran.
     pub program: ProgramId,
     /// What it ran in.
-    pub runtime: Runtime,
+    pub runtime: ReceiptRuntime,
     /// What it was allowed.
-    pub grant: Granted,
+    pub grant: ReceiptGrant,
     /// What it was given.
-    pub input: Given,
+    pub input: ReceiptInput,
     /// What it came to.
-    pub result: Came,
+    pub result: ReceiptResult,
 }
 
 /// What a run stands on.
 #[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
-pub struct Runtime {
+pub struct ReceiptRuntime {
     /// The host and its version.
     pub host: &'static str,
     /// The engine and its version.
@@ -71,7 +71,7 @@ pub struct Runtime {
 
 /// What a run was allowed.
 #[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
-pub struct Granted {
+pub struct ReceiptGrant {
     /// Over the policy: its rules, without the names of files and folders of the host.
     pub policy: String,
     /// Over the capabilities below, as canonical JSON.
@@ -83,7 +83,7 @@ pub struct Granted {
 
 /// What a run was given.
 #[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
-pub struct Given {
+pub struct ReceiptInput {
     /// The arguments, in the clear: whoever checks the receipt needs them.
     pub arguments: Vec<String>,
     /// The input of a typed tool, likewise.
@@ -93,16 +93,16 @@ pub struct Given {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
     /// Standard input.
-    pub stdin: Digested,
+    pub stdin: ContentDigest,
     /// The operator's variables, by name: the digests of their values.
     pub environment: BTreeMap<String, String>,
     /// The granted folders as the guest found them.
-    pub files: Files,
+    pub files: FileTable,
 }
 
 /// Bytes that a receipt knows by digest.
 #[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
-pub struct Digested {
+pub struct ContentDigest {
     /// How many.
     pub bytes: u64,
     /// Their digest.
@@ -111,7 +111,7 @@ pub struct Digested {
 
 /// Folders that a receipt knows by digest.
 #[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
-pub struct Files {
+pub struct FileTable {
     /// Over the table below, as canonical JSON.
     pub digest: String,
     /// Each guest path that could be read: the digest of a file, `folder`, or `link` and where it
@@ -121,13 +121,13 @@ pub struct Files {
 
 /// What a run came to.
 #[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
-pub struct Came {
+pub struct ReceiptResult {
     /// How it ended.
     pub status: Status,
     /// Standard output.
-    pub stdout: Shown,
+    pub stdout: OutputDigest,
     /// Standard error.
-    pub stderr: Shown,
+    pub stderr: OutputDigest,
     /// The result of a typed tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
@@ -135,11 +135,11 @@ pub struct Came {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// The granted folders as the guest left them, writes that were kept aside included.
-    pub files: Changed,
+    pub files: FileChanges,
     /// What it cost, without times.
     pub cost: Cost,
     /// The programs that it started, in order, at most 1,000.
-    pub processes: Vec<Started>,
+    pub processes: Vec<ReceiptProcess>,
     /// Programs that were started beyond those.
     pub processes_omitted: u64,
     /// Its HTTP requests, in order, refused ones included.
@@ -152,7 +152,7 @@ pub struct Came {
 
 /// An output.
 #[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
-pub struct Shown {
+pub struct OutputDigest {
     /// How many bytes.
     pub bytes: u64,
     /// Their digest.
@@ -163,7 +163,7 @@ pub struct Shown {
 
 /// Folders after a run.
 #[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
-pub struct Changed {
+pub struct FileChanges {
     /// Over the whole table of what is there, as in the input.
     pub digest: String,
     /// Each guest path that is not as it was: what is there now, `null` where there is nothing.
@@ -188,7 +188,7 @@ pub struct Cost {
 
 /// A program that was started.
 #[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
-pub struct Started {
+pub struct ReceiptProcess {
     /// The name it was started by.
     pub argv0: String,
     /// Over the whole command line, each word closed by a NUL.
@@ -203,7 +203,7 @@ pub struct Started {
 }
 
 /// What a receipt is made of, beside the outcome.
-pub struct Parts<'a> {
+pub struct ReceiptParts<'a> {
     /// The skill.
     pub skill: &'a SkillId,
     /// What ran.
@@ -219,7 +219,7 @@ pub struct Parts<'a> {
     /// The built-in programs: name and digest.
     pub programs: BTreeMap<String, String>,
     /// What was on stdin.
-    pub stdin: Digested,
+    pub stdin: ContentDigest,
     /// The files.
     pub evidence: &'a Evidence,
 }
@@ -227,7 +227,7 @@ pub struct Parts<'a> {
 impl Receipt {
     /// The receipt of a run; `None` where it came to no result: it did not run, was interrupted or
     /// aborted.
-    pub fn of(parts: Parts<'_>, outcome: &Outcome) -> Option<Receipt> {
+    pub fn of(parts: ReceiptParts<'_>, outcome: &Outcome) -> Option<Receipt> {
         match outcome.status {
             Status::Exited { .. } | Status::LimitHit(_) | Status::Trapped { .. } => {}
             Status::Denied(_)
@@ -238,7 +238,7 @@ impl Receipt {
                 return None;
             }
         }
-        let Parts {
+        let ReceiptParts {
             skill,
             program,
             arguments,
@@ -264,7 +264,7 @@ impl Receipt {
             version: VERSION,
             skill: skill.clone(),
             program: ProgramId::of(program),
-            runtime: Runtime {
+            runtime: ReceiptRuntime {
                 host: HOST,
                 engine: ENGINE,
                 mode,
@@ -272,26 +272,26 @@ impl Receipt {
                 programs,
                 packages: evidence.before.packages.clone(),
             },
-            grant: granted(capabilities, policy),
-            input: Given {
+            grant: ReceiptGrant::of(capabilities, policy),
+            input: ReceiptInput {
                 arguments: arguments.to_vec(),
                 tool_input,
                 command: command.map(str::to_owned),
                 stdin,
                 environment,
-                files: Files {
+                files: FileTable {
                     digest: canonical::digest(&evidence.before.files),
                     table: evidence.before.files.clone(),
                 },
             },
-            result: Came::of(outcome, evidence),
+            result: ReceiptResult::of(outcome, evidence),
         })
     }
 }
 
 /// What a receipt says of capabilities, under a policy of that digest: all but what is of this
 /// machine.
-pub fn granted(capabilities: &Capabilities, policy: &str) -> Granted {
+pub fn granted(capabilities: &Capabilities, policy: &str) -> ReceiptGrant {
     let mut value = canonical::value(capabilities);
     for (list, host) in [("mounts", "host"), ("packages", "host"), ("authorities", "file")] {
         for entry in
@@ -300,11 +300,15 @@ pub fn granted(capabilities: &Capabilities, policy: &str) -> Granted {
             entry.remove(host);
         }
     }
-    Granted { policy: policy.to_owned(), digest: canonical::digest(&value), capabilities: value }
+    ReceiptGrant {
+        policy: policy.to_owned(),
+        digest: canonical::digest(&value),
+        capabilities: value,
+    }
 }
 
-impl Came {
-    fn of(outcome: &Outcome, evidence: &Evidence) -> Came {
+impl ReceiptResult {
+    fn of(outcome: &Outcome, evidence: &Evidence) -> ReceiptResult {
         let Outcome {
             status,
             stdout,
@@ -319,7 +323,7 @@ impl Came {
             limits_hit,
             ..
         } = outcome;
-        let started = processes.iter().map(|process| Started {
+        let started = processes.iter().map(|process| ReceiptProcess {
             argv0: process.argv0.clone(),
             argv_digest: process.argv_digest.clone(),
             exit: process.exit.clone(),
@@ -329,13 +333,13 @@ impl Came {
         let (before, after) = (&evidence.before.files, &evidence.after.files);
         let paths =
             before.keys().chain(after.keys()).filter(|path| before.get(*path) != after.get(*path));
-        Came {
+        ReceiptResult {
             status: status.clone(),
-            stdout: Shown::of(stdout),
-            stderr: Shown::of(stderr),
+            stdout: OutputDigest::of(stdout),
+            stderr: OutputDigest::of(stderr),
             value: result.clone(),
             error: error.clone(),
-            files: Changed {
+            files: FileChanges {
                 digest: canonical::digest(after),
                 changed: paths.map(|path| (path.clone(), after.get(path).cloned())).collect(),
             },
@@ -358,21 +362,21 @@ impl Came {
     }
 }
 
-impl Digested {
+impl ContentDigest {
     /// Of some bytes.
-    pub fn of(bytes: &[u8]) -> Digested {
-        Digested { bytes: bytes.len() as u64, digest: runtime::digest(bytes) }
+    pub fn of(bytes: &[u8]) -> ContentDigest {
+        ContentDigest { bytes: bytes.len() as u64, digest: runtime::digest(bytes) }
     }
 }
 
-impl Shown {
-    fn of(output: &Output) -> Shown {
-        let Digested { bytes, digest } = Digested::of(&output.0);
+impl OutputDigest {
+    fn of(output: &Output) -> OutputDigest {
+        let ContentDigest { bytes, digest } = ContentDigest::of(&output.0);
         // Whole characters, so that a text stays one.
         let end = match std::str::from_utf8(&output.0) {
             Ok(text) => text.floor_char_boundary(HEAD),
             Err(_) => output.0.len().min(HEAD),
         };
-        Shown { bytes, digest, head: Output(output.0[..end].to_vec()) }
+        OutputDigest { bytes, digest, head: Output(output.0[..end].to_vec()) }
     }
 }

@@ -24,11 +24,11 @@ const TRIES: usize = 100;
 
 /// Where all states are.
 #[derive(Debug, Clone)]
-pub struct States(PathBuf);
+pub struct StateStore(PathBuf);
 
 /// Whose a state is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Owner {
+pub struct StateOwner {
     /// The name of the skill's folder.
     pub skill: String,
     /// The folder, without symlinks.
@@ -37,12 +37,12 @@ pub struct Owner {
 
 /// One state that is kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
-pub struct Kept {
+pub struct StateInfo {
     /// Its own name, which no other has.
     pub key: String,
     /// Whose it is.
     #[serde(flatten)]
-    pub owner: Owner,
+    pub owner: StateOwner,
     /// Bytes of its files.
     pub bytes: u64,
     /// Files and folders.
@@ -51,7 +51,7 @@ pub struct Kept {
 
 /// A state that is held: nobody else reads or writes it meanwhile.
 #[derive(Debug)]
-pub struct Held {
+pub struct StateLock {
     lock: OwnedFd,
     files: OwnedFd,
     /// Bytes of its files when it was taken.
@@ -60,18 +60,18 @@ pub struct Held {
     pub count: u64,
 }
 
-impl States {
+impl StateStore {
     /// Those in a folder, which is made when it is first needed.
-    pub fn new(folder: PathBuf) -> States {
-        States(folder)
+    pub fn new(folder: PathBuf) -> StateStore {
+        StateStore(folder)
     }
 
     /// Takes the state of a skill, making it where there is none. `None`: another holds it.
     ///
     /// # Errors
     /// The data folder, or the skill's, is not usable.
-    pub fn take(&self, skill: &str, folder: &Path) -> io::Result<Option<Held>> {
-        let owner = Owner { skill: skill.to_owned(), folder: folder.canonicalize()? };
+    pub fn take(&self, skill: &str, folder: &Path) -> io::Result<Option<StateLock>> {
+        let owner = StateOwner { skill: skill.to_owned(), folder: folder.canonicalize()? };
         let place = self.0.join(key(&owner));
         private::open_or_create(&self.0)?;
         private::open_or_create(&place)?;
@@ -95,14 +95,14 @@ impl States {
         }
         let files = openat(&lock, "files", FOLDER, Mode::empty())?;
         let (bytes, count) = measure(&Dir::from_std_file(files.try_clone()?.into()))?;
-        Ok(Some(Held { lock, files, bytes, count }))
+        Ok(Some(StateLock { lock, files, bytes, count }))
     }
 
     /// All that are kept, by name.
     ///
     /// # Errors
     /// The data folder cannot be read.
-    pub fn list(&self) -> io::Result<Vec<Kept>> {
+    pub fn list(&self) -> io::Result<Vec<StateInfo>> {
         #[expect(clippy::disallowed_methods, reason = "the host's own data folder")]
         let entries = match std::fs::read_dir(&self.0) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -125,7 +125,7 @@ impl States {
                 Err(_) => (0, 0),
             };
             let key = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            all.push(Kept { key, owner, bytes, files });
+            all.push(StateInfo { key, owner, bytes, files });
         }
         all.sort_by(|a, b| (&a.owner.skill, &a.key).cmp(&(&b.owner.skill, &b.key)));
         Ok(all)
@@ -135,7 +135,7 @@ impl States {
     ///
     /// # Errors
     /// The folder is there already, or something cannot be read or written.
-    pub fn export(&self, kept: &Kept, to: &Path) -> io::Result<bool> {
+    pub fn export(&self, kept: &StateInfo, to: &Path) -> io::Result<bool> {
         let place = self.0.join(&kept.key);
         let Some(_lock) = lock(&place)? else { return Ok(false) };
         private::create_new(to)?;
@@ -151,7 +151,7 @@ impl States {
     ///
     /// # Errors
     /// It cannot be removed whole.
-    pub fn wipe(&self, kept: &Kept) -> io::Result<bool> {
+    pub fn wipe(&self, kept: &StateInfo) -> io::Result<bool> {
         let place = self.0.join(&kept.key);
         let Some(_lock) = lock(&place)? else { return Ok(false) };
         // Out of the way first, so that no run takes a half of it.
@@ -163,7 +163,7 @@ impl States {
     }
 }
 
-impl Held {
+impl StateLock {
     /// Lets others have it, while its files may still be open.
     pub fn release(&self) {
         // It is let go with the descriptor at the latest.
@@ -171,7 +171,7 @@ impl Held {
     }
 }
 
-impl AsFd for Held {
+impl AsFd for StateLock {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.files.as_fd()
     }
@@ -203,7 +203,7 @@ fn lock(place: &Path) -> io::Result<Option<OwnedFd>> {
 }
 
 /// A name of its own for each owner, that tells people whose it is.
-fn key(owner: &Owner) -> String {
+fn key(owner: &StateOwner) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
     let name: String = owner.skill.chars().take(64).map(plain).collect();
     let whole =

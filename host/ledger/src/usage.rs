@@ -17,18 +17,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 pub use report::{Figures, SessionStats, SkillInSession, SkillStats, Stats, report};
-pub use store::{Store, Suggestion, Suggestions, Wiped};
-pub use tally::{Event, Session};
+pub use store::{Suggestion, Suggestions, UsageStore, WipeCounts};
+pub use tally::{UsageEvent, UsageSession};
 
 use crate::audit::AuditError;
-use crate::database::Broken;
+use crate::database::DatabaseError;
 use tally::Tally;
 use writer::Writer;
 
 /// Days that a session is kept: a quarter shows what is in use now, and what is forgotten.
-pub const DAYS: u64 = 90;
+pub const RETENTION_DAYS: u64 = 90;
 /// Sessions that are kept, the newest: with ten skills each the file then has 5 MiB.
-pub const SESSIONS: u64 = 10_000;
+pub const MAX_SESSIONS: u64 = 10_000;
 
 /// Why usage cannot be told.
 #[derive(Debug, thiserror::Error)]
@@ -46,8 +46,8 @@ pub enum UsageError {
     Audit(#[from] AuditError),
 }
 
-impl From<Broken> for UsageError {
-    fn from(Broken { path, why }: Broken) -> Self {
+impl From<DatabaseError> for UsageError {
+    fn from(DatabaseError { path, why }: DatabaseError) -> Self {
         UsageError::File { path, why }
     }
 }
@@ -55,33 +55,33 @@ impl From<Broken> for UsageError {
 /// What counts for a server. Cheap to clone; what is counted is written when the last clone and its
 /// last session are gone, at the latest.
 #[derive(Clone, Default)]
-pub struct Usage(Option<Arc<Writer>>);
+pub struct UsageRecorder(Option<Arc<Writer>>);
 
-impl Usage {
+impl UsageRecorder {
     /// Counts, and keeps it there. Does no work until something is counted.
-    pub fn new(store: Store) -> Usage {
-        Usage(Some(Arc::new(Writer::new(store))))
+    pub fn new(store: UsageStore) -> UsageRecorder {
+        UsageRecorder(Some(Arc::new(Writer::new(store))))
     }
 
     /// Counts nothing, and opens no file.
-    pub fn off() -> Usage {
-        Usage(None)
+    pub fn disabled() -> UsageRecorder {
+        UsageRecorder(None)
     }
 
     /// A session of one client. `whole` tells how many bytes every skill's definition has; it is
     /// asked once, when there is something to write.
-    pub fn session(&self, whole: impl Fn() -> u64 + Send + Sync + 'static) -> Session {
-        Session::new(self.0.clone(), Tally::new(Some(Box::new(whole))))
+    pub fn session(&self, whole: impl Fn() -> u64 + Send + Sync + 'static) -> UsageSession {
+        UsageSession::new(self.0.clone(), Tally::new(Some(Box::new(whole))))
     }
 
     /// What requests that stand alone share: it is no session, so nothing is saved or suggested by
     /// it.
-    pub fn alone(&self) -> Session {
-        Session::new(self.0.clone(), Tally::new(None))
+    pub fn standalone(&self) -> UsageSession {
+        UsageSession::new(self.0.clone(), Tally::new(None))
     }
 
     /// The skills that most sessions used; none where nothing is counted, or it cannot be read.
-    pub fn suggested(&self) -> Vec<String> {
+    pub fn suggested_skills(&self) -> Vec<String> {
         let Some(writer) = &self.0 else { return Vec::new() };
         match writer.store().suggestions() {
             Ok(Suggestions { skills, .. }) => skills.into_iter().map(|one| one.skill).collect(),

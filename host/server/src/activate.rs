@@ -10,10 +10,10 @@ use super::gate::Call;
 use super::result::{cut, failed, said};
 use super::run::Caller;
 use super::{Shared, TOOLS, trace};
-use skillhost::invoke::{ComponentTools, Target, component};
-use skillhost_catalog::Entry;
-use skillhost_ledger::approval::Decision;
-use skillhost_ledger::usage::Event;
+use skillhost::invoke::{ComponentTools, Target, declared_component};
+use skillhost_catalog::CatalogEntry;
+use skillhost_ledger::approval::RunDecision;
+use skillhost_ledger::usage::UsageEvent;
 use skillhost_sandbox::{self as sandbox, Tool, ToolListing, say};
 use skillhost_skill::Skill;
 use skillhost_skill::runtime::scripts;
@@ -83,7 +83,7 @@ impl Shared {
         self.tally(session, context).note(
             &entry.name,
             || weight(&entry),
-            Event::Activated { sent },
+            UsageEvent::Activated { sent },
         );
         said(text)
     }
@@ -127,7 +127,7 @@ impl Shared {
     /// where a run of the skill would be allowed: asking compiles and runs it.
     pub(super) async fn tools_for(
         &self,
-        entry: &Entry,
+        entry: &CatalogEntry,
         skill: &Skill,
         caller: Caller<'_>,
     ) -> Result<Arc<Vec<Tool>>, String> {
@@ -137,15 +137,15 @@ impl Shared {
         let workspace = self.workspace(caller.session, &entry.name, caller.context).await?;
         let loaded = self
             .service
-            .host()
+            .runner()
             .load_for_run(entry, &workspace.policy)
             .map_err(|error| error.to_string())?;
         let hidden = self.hidden.and(&entry.folder, "/skill");
         let call = Call::new(entry, &loaded, (&Target::Main, &[]), (&[], &[]), &workspace, &hidden);
         match self.decide(&call, caller)? {
-            Decision::Allowed(_) => {}
-            Decision::Refused(why) => return Err(why),
-            Decision::Ask(id, _) => {
+            RunDecision::Allowed(_) => {}
+            RunDecision::Refused(refusal) => return Err(refusal.to_string()),
+            RunDecision::NeedsApproval(id, _) => {
                 return Err(format!(
                     "it is asked for them once a run of it is approved. The operator can approve it: skillhost approve {id}"
                 ));
@@ -168,7 +168,7 @@ impl Shared {
         if skill.manifest.component.is_none() || skill.manifest.recovered {
             return Ok(Some(Arc::default()));
         }
-        let (_, component) = component(skill).map_err(|status| say(&status))?;
+        let (_, component) = declared_component(skill).map_err(|status| say(&status))?;
         let known = self
             .tools
             .lock()

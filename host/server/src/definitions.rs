@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use rmcp::model::{JsonObject, Tool as Definition, ToolAnnotations};
 use serde_json::{Value, json};
 
-use skillhost_catalog::{Catalog, Entry, Runtime};
+use skillhost_catalog::{Catalog, CatalogEntry, SkillRuntime};
 use skillhost_sandbox::Tool;
 
 pub(super) const DISCOVER: &str = "discover_skills";
@@ -120,7 +120,7 @@ pub(super) fn bytes(definitions: &[Definition]) -> u64 {
 /// Bytes of the definition that a skill would have in a list of all skills' tools: a tool of its
 /// name and description, with the parameters of [`run`] where it has programs. Its typed tools,
 /// known only once it is compiled, are not counted.
-pub(super) fn weight(entry: &Entry) -> u64 {
+pub(super) fn weight(entry: &CatalogEntry) -> u64 {
     static PARAMETERS: LazyLock<u64> = LazyLock::new(|| {
         let mut input = Value::Object((*run(&[]).input_schema).clone());
         if let Some(properties) = input["properties"].as_object_mut() {
@@ -132,7 +132,7 @@ pub(super) fn weight(entry: &Entry) -> u64 {
     let frame = r#"{"name":"","description":,"inputSchema":}"#.len() + entry.name.len();
     // What is escaped in JSON takes a byte more each; that makes the figure no larger than it is.
     let description = entry.description.len() + 2;
-    let parameters = if entry.runtimes.contains(Runtime::Instructions) {
+    let parameters = if entry.runtimes.contains(SkillRuntime::Instructions) {
         r#"{"type":"object"}"#.len() as u64
     } else {
         *PARAMETERS

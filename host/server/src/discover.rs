@@ -7,7 +7,7 @@ use super::Shared;
 use super::definitions::weight;
 use super::result::{failed, said};
 use skillhost_catalog::Query;
-use skillhost_ledger::usage::{Event, Session};
+use skillhost_ledger::usage::{UsageEvent, UsageSession};
 
 #[derive(Deserialize)]
 pub(super) struct Input {
@@ -20,7 +20,7 @@ pub(super) struct Input {
 const DESCRIPTION: usize = 400;
 
 impl Shared {
-    pub(super) fn discover(&self, input: Input, tally: &Session) -> CallToolResult {
+    pub(super) fn discover(&self, input: Input, tally: &UsageSession) -> CallToolResult {
         let query = Query {
             text: input.query,
             tag: input.category,
@@ -54,7 +54,7 @@ impl Shared {
             tally.note(
                 &hit.entry.name,
                 || weight(&hit.entry),
-                Event::Discovered { sent: line.len() as u64 + 1 },
+                UsageEvent::Discovered { sent: line.len() as u64 + 1 },
             );
         }
         let lines: String = lines.into_iter().map(|line| line + "\n").collect();

@@ -17,18 +17,20 @@ use super::result::failed;
 use super::run::Caller;
 use super::session::{Transport, is_new};
 use super::workspace::Workspace;
-use skillhost::invoke::{Loaded, Target};
-use skillhost_catalog::Entry;
-use skillhost_ledger::approval::{Ask, Decision, GivenStdin, Input, PendingId, Term, What};
+use skillhost::invoke::{LoadedSkill, Target};
+use skillhost_catalog::CatalogEntry;
+use skillhost_ledger::approval::{
+    ApprovalRequest, PendingId, RunDecision, RunInput, SkillPart, StdinInput, Term,
+};
 use skillhost_ledger::audit::AuditError;
-use skillhost_ledger::usage::Event;
+use skillhost_ledger::usage::UsageEvent;
 use skillhost_policy::Approver;
 use skillhost_policy::outcome::{Denial, DenialKind};
 
 /// What is about to run.
 pub(super) struct Call<'a> {
-    pub(super) entry: &'a Entry,
-    pub(super) loaded: &'a Loaded,
+    pub(super) entry: &'a CatalogEntry,
+    pub(super) loaded: &'a LoadedSkill,
     pub(super) target: &'a Target,
     pub(super) args: &'a [String],
     pub(super) stdin: &'a [u8],
@@ -54,7 +56,7 @@ impl Shared {
             self.tally(caller.session, caller.context).note(
                 &call.entry.name,
                 || weight(call.entry),
-                Event::Refused,
+                UsageEvent::Refused,
             );
             match self.record(call, rule) {
                 Ok(()) => told(text),
@@ -62,9 +64,11 @@ impl Shared {
             }
         };
         let (id, text) = match self.decide(call, caller).map_err(told)? {
-            Decision::Allowed(denied) => return Ok(denied),
-            Decision::Refused(why) => return Err(refused(&why, why.clone())),
-            Decision::Ask(id, question) => (id, question.client),
+            RunDecision::Allowed(denied) => return Ok(denied),
+            RunDecision::Refused(refusal) => {
+                return Err(refused(&refusal.why, refusal.to_string()));
+            }
+            RunDecision::NeedsApproval(id, question) => (id, question.client),
         };
         let unanswered = || {
             let text = format!(
@@ -109,30 +113,39 @@ impl Shared {
             )));
         }
         match self.approve(call, caller, id, term).map_err(told)? {
-            Decision::Allowed(denied) => Ok(denied),
-            Decision::Refused(why) => Err(refused(&why, why.clone())),
-            Decision::Ask(..) => Err(unanswered()),
+            RunDecision::Allowed(denied) => Ok(denied),
+            RunDecision::Refused(refusal) => Err(refused(&refusal.why, refusal.to_string())),
+            RunDecision::NeedsApproval(..) => Err(unanswered()),
         }
     }
 
     fn record(&self, call: &Call<'_>, rule: &str) -> Result<(), AuditError> {
-        let rule = rule.lines().next().unwrap_or_default().to_owned();
         let denial = Denial {
             what: format!("run {}", call.entry.name),
-            rule,
+            rule: rule.to_owned(),
             fix: None,
             kind: DenialKind::Run,
         };
-        self.service.host().refuse(call.loaded, call.target, call.args, denial)
+        self.service.runner().record_refusal(call.loaded, call.target, call.args, denial)
     }
 
-    pub(super) fn decide(&self, call: &Call<'_>, caller: Caller<'_>) -> Result<Decision, String> {
-        let (digest, what) = (call.digest()?, call.loaded.part(call.target));
-        let trusted =
-            self.approvals.trusts(&call.loaded.skill, digest, caller.session.id(caller.context));
+    pub(super) fn decide(
+        &self,
+        call: &Call<'_>,
+        caller: Caller<'_>,
+    ) -> Result<RunDecision, String> {
+        let (digest, part) = (call.digest()?, call.loaded.part_of(call.target));
+        let trusted = self.approvals.is_trusted(
+            &call.loaded.skill,
+            digest,
+            caller.session.id(caller.context),
+        );
         let trusted = trusted.map_err(|error| error.to_string())?;
         self.approvals
-            .decide(&self.policy, &Ask { trusted, ..call.ask(digest, &what, caller) })
+            .decide(
+                &self.policy,
+                &ApprovalRequest { trusted, ..call.request(digest, &part, caller) },
+            )
             .map_err(|error| error.to_string())
     }
 
@@ -143,11 +156,11 @@ impl Shared {
         caller: Caller<'_>,
         id: PendingId,
         term: Term,
-    ) -> Result<Decision, String> {
-        let (digest, what) = (call.digest()?, call.loaded.part(call.target));
-        let (ask, who) = (call.ask(digest, &what, caller), user_of(caller));
+    ) -> Result<RunDecision, String> {
+        let (digest, part) = (call.digest()?, call.loaded.part_of(call.target));
+        let (ask, who) = (call.request(digest, &part, caller), user_of(caller));
         let decision = match term {
-            Term::Once => self.approvals.approve_this(&self.policy, &ask, id, &who),
+            Term::Once => self.approvals.approve_current(&self.policy, &ask, id, &who),
             term => self
                 .approvals
                 .approve(id, term, &who)
@@ -160,8 +173,8 @@ impl Shared {
 impl<'a> Call<'a> {
     /// A call of a target with its arguments, which is given stdin and files.
     pub(super) fn new(
-        entry: &'a Entry,
-        loaded: &'a Loaded,
+        entry: &'a CatalogEntry,
+        loaded: &'a LoadedSkill,
         (target, args): (&'a Target, &'a [String]),
         (stdin, files): (&'a [u8], &'a [(&'a str, &'a str)]),
         workspace: &'a Workspace,
@@ -179,17 +192,22 @@ impl<'a> Call<'a> {
     }
 
     /// The same for the approvals, as a skill that is not trusted.
-    pub(super) fn ask(&'a self, digest: &'a str, what: &'a What, caller: Caller<'a>) -> Ask<'a> {
-        Ask {
+    pub(super) fn request(
+        &'a self,
+        digest: &'a str,
+        part: &'a SkillPart,
+        caller: Caller<'a>,
+    ) -> ApprovalRequest<'a> {
+        ApprovalRequest {
             skill: &self.loaded.skill,
             digest,
-            what,
+            part,
             capabilities: &self.loaded.grant.capabilities,
             trusted: false,
-            own: self.workspace.folder.as_ref().map(|folder| folder.path()),
+            session_folder: self.workspace.folder.as_ref().map(|folder| folder.path()),
             session: caller.session.id(caller.context),
-            input: Input {
-                stdin: GivenStdin::Whole(self.stdin),
+            input: RunInput {
+                stdin: StdinInput::Whole(self.stdin),
                 files: self.files,
                 ..self.target.input(self.args)
             },

@@ -98,7 +98,7 @@ impl Client {
         })
     }
 
-    fn tally(&self, context: &RequestContext<RoleServer>) -> &usage::Session {
+    fn tally(&self, context: &RequestContext<RoleServer>) -> &usage::UsageSession {
         self.shared.tally(&self.session, context)
     }
 

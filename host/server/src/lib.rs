@@ -56,9 +56,9 @@ use metrics::Metrics;
 use question::Questions;
 use session::{Session, Transport};
 use skillhost::service::Service;
-use skillhost_catalog::{Catalog, Changes, Entry};
+use skillhost_catalog::{Catalog, CatalogEntry, Changes};
 use skillhost_ledger::approval::{Approvals, PendingId};
-use skillhost_ledger::usage::{self, Usage};
+use skillhost_ledger::usage::{self, UsageRecorder};
 use skillhost_policy::Policy;
 use skillhost_sandbox::Tool;
 use skillhost_skill::{SizeLimits, Skill, SkillError};
@@ -78,7 +78,7 @@ pub struct Options {
     /// Folders of this host that no answer names, and what is said instead.
     pub hidden: Vec<(PathBuf, String)>,
     /// Where it is counted what clients find, activate and run.
-    pub usage: Usage,
+    pub usage: UsageRecorder,
 }
 
 /// A server for agents. Cheap to clone; all clones are one server.
@@ -96,9 +96,9 @@ struct Shared {
     hidden: Hidden,
     runs: Runs,
     metrics: Metrics,
-    usage: Usage,
+    usage: UsageRecorder,
     /// What requests that stand alone count.
-    alone: usage::Session,
+    alone: usage::UsageSession,
     sessions: Mutex<Vec<Weak<Session>>>,
     /// The typed tools of components, by digest.
     tools: Mutex<HashMap<String, Arc<Vec<Tool>>>>,
@@ -125,7 +125,7 @@ impl Mcp {
             hidden,
             runs,
             metrics,
-            alone: usage.alone(),
+            alone: usage.standalone(),
             usage,
             sessions: Mutex::default(),
             tools: Mutex::default(),
@@ -189,13 +189,13 @@ impl Shared {
     }
 
     /// The skill of a name, unless it is disabled: then it is as if it were not there.
-    fn entry(&self, name: &str) -> Option<Entry> {
+    fn entry(&self, name: &str) -> Option<CatalogEntry> {
         self.catalog.get(name).filter(|entry| self.catalog.is_enabled(entry))
     }
 
     /// Every skill that is not disabled, by name.
-    fn entries(&self) -> Vec<Entry> {
-        let mut entries: Vec<Entry> = self
+    fn entries(&self) -> Vec<CatalogEntry> {
+        let mut entries: Vec<CatalogEntry> = self
             .catalog
             .entries()
             .iter()
@@ -211,11 +211,11 @@ impl Shared {
         &'a self,
         session: &'a Session,
         context: &RequestContext<RoleServer>,
-    ) -> &'a usage::Session {
+    ) -> &'a usage::UsageSession {
         if session.is_alone(context) { &self.alone } else { &session.usage }
     }
 
-    fn load(&self, entry: &Entry) -> Result<Skill, SkillError> {
+    fn load(&self, entry: &CatalogEntry) -> Result<Skill, SkillError> {
         Skill::load(&entry.folder, &SizeLimits::default())
     }
 }

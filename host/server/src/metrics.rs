@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use skillhost::service::Load;
+use skillhost::service::ServiceLoad;
 use skillhost_policy::outcome::Outcome;
 
 /// Upper bounds of the latency histogram, in seconds.
@@ -55,7 +55,7 @@ impl Metrics {
         of.denials += outcome.denials.len() as u64;
     }
 
-    pub(super) fn text(&self, load: Load, sessions: usize) -> String {
+    pub(super) fn text(&self, load: ServiceLoad, sessions: usize) -> String {
         let skills = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut text = String::new();
         family(
@@ -159,7 +159,7 @@ mod tests {
         outcome.usage.memory_peak = 5;
         metrics.ended("a\"b", "exited", Duration::from_millis(60), Some(&outcome));
         metrics.ended("a\"b", "busy", Duration::ZERO, None);
-        let text = metrics.text(Load { running: 1, waiting: 2, memory: 3 }, 4);
+        let text = metrics.text(ServiceLoad { running: 1, waiting: 2, memory: 3 }, 4);
         for line in [
             r#"skillhost_invocations_total{skill="a\"b",status="busy"} 1"#,
             r#"skillhost_invocations_total{skill="a\"b",status="exited"} 1"#,

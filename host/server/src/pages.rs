@@ -3,7 +3,7 @@
 use rmcp::ErrorData;
 use rmcp::model::PaginatedRequestParams;
 
-use skillhost_catalog::Entry;
+use skillhost_catalog::CatalogEntry;
 
 /// Items of a page.
 pub(super) const PAGE: usize = 100;
@@ -14,9 +14,9 @@ pub(super) const PAGE: usize = 100;
 /// # Errors
 /// The cursor is not one of ours.
 pub(super) fn after<'a>(
-    entries: &'a [Entry],
+    entries: &'a [CatalogEntry],
     request: Option<&PaginatedRequestParams>,
-) -> Result<&'a [Entry], ErrorData> {
+) -> Result<&'a [CatalogEntry], ErrorData> {
     let Some(cursor) = request.and_then(|request| request.cursor.as_deref()) else {
         return Ok(entries);
     };
@@ -28,7 +28,7 @@ pub(super) fn after<'a>(
 }
 
 /// The cursor of the page after this one, if there is one. `rest` are the items from this page on.
-pub(super) fn next(rest: &[Entry], taken: usize) -> Option<String> {
+pub(super) fn next(rest: &[CatalogEntry], taken: usize) -> Option<String> {
     let last = taken.checked_sub(1).and_then(|last| rest.get(last))?;
     (taken < rest.len()).then(|| format!("after:{}", last.name))
 }

@@ -3,7 +3,7 @@
 
 use super::Shared;
 use super::session::Session;
-use skillhost_catalog::Entry;
+use skillhost_catalog::CatalogEntry;
 use skillhost_policy::Preload;
 
 impl Shared {
@@ -23,11 +23,11 @@ impl Shared {
     async fn activate_first(&self, session: &Session) -> Vec<String> {
         let wanted = match &self.policy.preload {
             Preload::Nothing => Vec::new(),
-            Preload::Suggested => self.usage.suggested(),
+            Preload::Suggested => self.usage.suggested_skills(),
             Preload::Named(names) => names.clone(),
         };
         // As it is now: a server may run for long.
-        let enabled = match self.approvals.enabled(&self.policy) {
+        let enabled = match self.approvals.enabled_filter(&self.policy) {
             Ok(enabled) => enabled,
             Err(error) => {
                 tracing::warn!(%error, "nothing is there from the start");
@@ -36,9 +36,9 @@ impl Shared {
         };
         let mut active = Vec::new();
         for name in wanted {
-            let entry = self
-                .entry(&name)
-                .filter(|entry: &Entry| entry.trusted && enabled(&entry.name, entry.network));
+            let entry = self.entry(&name).filter(|entry: &CatalogEntry| {
+                entry.trusted && enabled(&entry.name, entry.network)
+            });
             let Some(skill) = entry.and_then(|entry| self.load(&entry).ok()) else {
                 tracing::warn!(
                     skill = name,

@@ -9,7 +9,7 @@ use rmcp::model::{
 use super::Shared;
 use super::definitions::weight;
 use super::pages::{self, PAGE};
-use skillhost_ledger::usage::{Event, Session};
+use skillhost_ledger::usage::{UsageEvent, UsageSession};
 
 /// What the user wants done.
 const REQUEST: &str = "request";
@@ -25,7 +25,7 @@ impl Shared {
         let argument = PromptArgument::new(REQUEST)
             .with_description("what to do with it")
             .with_required(false);
-        let prompt = |entry: &skillhost_catalog::Entry| {
+        let prompt = |entry: &skillhost_catalog::CatalogEntry| {
             Prompt::new(&*entry.name, Some(&*entry.description), Some(vec![argument.clone()]))
         };
         let mut result = ListPromptsResult::with_all_items(page.iter().map(prompt).collect());
@@ -36,7 +36,7 @@ impl Shared {
     pub(super) fn get_prompt(
         &self,
         params: &GetPromptRequestParams,
-        tally: &Session,
+        tally: &UsageSession,
     ) -> Result<GetPromptResult, ErrorData> {
         let none =
             || ErrorData::invalid_params(format!("there is no prompt `{}`", params.name), None);
@@ -50,7 +50,11 @@ impl Shared {
         let request = request.map_or(String::new(), |request| format!("\n\n---\n{request}"));
         let text =
             format!("Work by these instructions of the skill `{}`.\n\n{body}{request}", entry.name);
-        tally.note(&entry.name, || weight(&entry), Event::Activated { sent: text.len() as u64 });
+        tally.note(
+            &entry.name,
+            || weight(&entry),
+            UsageEvent::Activated { sent: text.len() as u64 },
+        );
         Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)])
             .with_description(&*entry.description))
     }

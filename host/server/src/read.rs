@@ -7,7 +7,7 @@ use super::definitions::weight;
 use super::result::{cut, failed, said};
 use super::skills::uri;
 use super::{Shared, trace};
-use skillhost_ledger::usage::{Event, Session};
+use skillhost_ledger::usage::{UsageEvent, UsageSession};
 
 #[derive(Deserialize)]
 pub(super) struct Input {
@@ -20,7 +20,7 @@ pub(super) struct Input {
 const TEXT: usize = 64 << 10;
 
 impl Shared {
-    pub(super) fn read(&self, input: Input, tally: &Session) -> CallToolResult {
+    pub(super) fn read(&self, input: Input, tally: &UsageSession) -> CallToolResult {
         let Some(entry) = self.entry(&input.name) else {
             return failed(self.no_skill(&input.name));
         };
@@ -37,7 +37,7 @@ impl Shared {
             Ok(bytes) => bytes,
             Err(error) => return failed(hidden.text(&error.to_string())),
         };
-        tally.note(&entry.name, || weight(&entry), Event::Read);
+        tally.note(&entry.name, || weight(&entry), UsageEvent::Read);
         let link = || {
             ContentBlock::resource_link(
                 Resource::new(uri(&entry.name, path), path).with_size(bytes.len() as u64),

@@ -13,7 +13,7 @@ use super::Shared;
 use super::definitions::weight;
 use super::pages::{self, PAGE};
 use super::skills::{own_path, parts, uri};
-use skillhost_ledger::usage::{Event, Session};
+use skillhost_ledger::usage::{UsageEvent, UsageSession};
 
 impl Shared {
     /// Each skill's SKILL.md, a page at a time. Its other files are read by their names, or found
@@ -25,7 +25,7 @@ impl Shared {
         let entries = self.entries();
         let rest = pages::after(&entries, request)?;
         let page = &rest[..rest.len().min(PAGE)];
-        let resource = |entry: &skillhost_catalog::Entry| {
+        let resource = |entry: &skillhost_catalog::CatalogEntry| {
             Resource::new(uri(&entry.name, "SKILL.md"), &*entry.name)
                 .with_description(&*entry.description)
                 .with_mime_type("text/markdown")
@@ -56,7 +56,7 @@ impl Shared {
     pub(super) fn read_resource(
         &self,
         uri: &str,
-        tally: &Session,
+        tally: &UsageSession,
     ) -> Result<ReadResourceResult, ErrorData> {
         // Older clients know the code of their revision; newer ones are given INVALID_PARAMS
         // instead.
@@ -80,7 +80,7 @@ impl Shared {
         let bytes = skill.read(own).map_err(|error| {
             if error.kind() == std::io::ErrorKind::NotFound { none() } else { unreadable(error) }
         })?;
-        tally.note(&entry.name, || weight(&entry), Event::Read);
+        tally.note(&entry.name, || weight(&entry), UsageEvent::Read);
         Ok(contents(uri, bytes, Some(mime(&path))))
     }
 }

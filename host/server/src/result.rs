@@ -11,7 +11,7 @@ use super::hidden::Hidden;
 use super::kept::{self, Kept, STREAM, Written};
 use super::workspace::Folder;
 use super::writes::Diff;
-use skillhost::invoke::Invoked;
+use skillhost::invoke::Invocation;
 use skillhost_policy::capabilities::{MountMode, PathAccess};
 use skillhost_policy::outcome::{Outcome, Output, Status};
 use skillhost_sandbox::files::{open_root, read_file};
@@ -53,7 +53,7 @@ pub(super) struct Answer {
 
 /// The answer of `run_skill`.
 pub(super) fn of_run(
-    invoked: &Invoked,
+    invoked: &Invocation,
     diff: Option<&Diff>,
     folder: Option<Arc<Folder>>,
     hidden: &Hidden,
@@ -138,7 +138,7 @@ pub(super) fn of_run(
 
 /// The answer of a typed tool: its own output, as JSON. One that is too long is an error, since an
 /// answer without it would not be what the tool's schema promises; all of it is a resource.
-pub(super) fn of_tool(invoked: &Invoked, is_structured: bool, hidden: &Hidden) -> Answer {
+pub(super) fn of_tool(invoked: &Invocation, is_structured: bool, hidden: &Hidden) -> Answer {
     let outcome = &invoked.finished.outcome;
     let result = match (&outcome.result, &outcome.error) {
         (Some(output), _) if outcome.status == (Status::Exited { code: 0 }) => {
@@ -258,7 +258,7 @@ fn exit_code(status: &Status) -> Option<u8> {
 
 /// The files that a run wrote, where they can be read afterwards: not those of an overlay, which
 /// are gone.
-fn written(invoked: &Invoked) -> Vec<Written> {
+fn written(invoked: &Invocation) -> Vec<Written> {
     let mut found = Vec::new();
     for mount in
         invoked.grant.capabilities.mounts.iter().filter(|mount| mount.mode == MountMode::Write)

@@ -21,10 +21,10 @@ use super::session::Session;
 use super::workspace::Folder;
 use super::writes::{Diff, note};
 use super::{Shared, messages, trace};
-use skillhost::invoke::{InvokeError, Invoked, Loaded, Target};
+use skillhost::invoke::{Invocation, LoadedSkill, RunError, Target};
 use skillhost::service::ServiceError;
-use skillhost_catalog::Entry;
-use skillhost_ledger::usage::Event;
+use skillhost_catalog::CatalogEntry;
+use skillhost_ledger::usage::UsageEvent;
 use skillhost_policy::outcome::Status;
 use skillhost_sandbox::{Io, Stdin, Tool};
 use skillhost_skill::Skill;
@@ -52,7 +52,7 @@ pub(super) struct Caller<'a> {
 
 /// A run that came to an outcome.
 struct Done {
-    invoked: Invoked,
+    invoked: Invocation,
     /// What an overlay kept of it.
     diff: Option<Diff>,
     /// What becomes of that.
@@ -94,7 +94,7 @@ impl Shared {
     /// Calls a typed tool.
     pub(super) async fn call(
         &self,
-        entry: &Entry,
+        entry: &CatalogEntry,
         tool: &Tool,
         input: JsonObject,
         caller: Caller<'_>,
@@ -123,7 +123,7 @@ impl Shared {
     /// From what is asked for to what it came to: or what the client is told instead.
     async fn carry_out(
         &self,
-        entry: &Entry,
+        entry: &CatalogEntry,
         choose: impl FnOnce(&Skill) -> (Target, Vec<String>),
         files: &BTreeMap<String, String>,
         io: Io,
@@ -138,7 +138,7 @@ impl Shared {
             .folder
             .iter()
             .fold(hidden, |hidden, folder| hidden.and(folder.path(), "/workspace"));
-        let loaded = self.service.host().load_for_run(entry, &workspace.policy);
+        let loaded = self.service.runner().load_for_run(entry, &workspace.policy);
         let loaded = loaded.map_err(|error| told(hidden.text(&unclear(&error.into()))))?;
         let (target, args) = choose(&loaded.skill);
         let stdin = if let Stdin::Bytes(bytes) = &io.stdin { bytes.clone() } else { Vec::new() };
@@ -149,7 +149,7 @@ impl Shared {
         trace::loaded(&loaded);
         let denied = self.may_run(&call, caller).instrument(debug_span!("approval")).await?;
         workspace.put(put.iter().copied()).map_err(told)?;
-        let loaded = loaded.without(denied);
+        let loaded = loaded.without_files(denied);
         let invoked = self.invoke(&loaded, &target, &args, io, caller).await;
         if let Some(event) = event(&invoked) {
             self.tally(caller.session, caller.context).note(&entry.name, || weight(entry), event);
@@ -165,12 +165,12 @@ impl Shared {
     /// as interrupted.
     async fn invoke(
         &self,
-        loaded: &Loaded,
+        loaded: &LoadedSkill,
         target: &Target,
         args: &[String],
         io: Io,
         caller: Caller<'_>,
-    ) -> Result<Invoked, ServiceError> {
+    ) -> Result<Invocation, ServiceError> {
         let started = Instant::now();
         let skill = loaded.skill.name.as_str();
         let running = self.service.invoke_loaded(loaded, target, args, io);
@@ -221,20 +221,20 @@ fn noted(mut result: CallToolResult, aside: Option<String>) -> CallToolResponse 
 }
 
 /// What counts of a run, as a record of it would: one that found no room, or is not valid, is none.
-fn event(result: &Result<Invoked, ServiceError>) -> Option<Event> {
+fn event(result: &Result<Invocation, ServiceError>) -> Option<UsageEvent> {
     match result {
         Ok(invoked) => {
             let outcome = &invoked.finished.outcome;
             let denials = outcome.denials.len() as u64;
             match outcome.status {
-                Status::Denied(_) => Some(Event::Refused),
+                Status::Denied(_) => Some(UsageEvent::Refused),
                 Status::Invalid { .. } => None,
-                Status::Exited { code } => Some(Event::Ran { succeeded: code == 0, denials }),
-                _ => Some(Event::Ran { succeeded: false, denials }),
+                Status::Exited { code } => Some(UsageEvent::Ran { succeeded: code == 0, denials }),
+                _ => Some(UsageEvent::Ran { succeeded: false, denials }),
             }
         }
         // It was interrupted.
-        Err(ServiceError::Closed) => Some(Event::Ran { succeeded: false, denials: 0 }),
+        Err(ServiceError::Closed) => Some(UsageEvent::Ran { succeeded: false, denials: 0 }),
         Err(_) => None,
     }
 }
@@ -285,7 +285,7 @@ fn is_python(program: &str) -> bool {
 
 /// Why there is no outcome, with what there is to choose from.
 fn unclear(error: &ServiceError) -> String {
-    let ServiceError::Invoke(InvokeError::Choice(choice)) = error else { return error.to_string() };
+    let ServiceError::Invoke(RunError::Target(choice)) = error else { return error.to_string() };
     let names: Vec<&str> = choice
         .scripts
         .iter()

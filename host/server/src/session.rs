@@ -30,7 +30,7 @@ pub(super) struct Session {
     transport: Transport,
     state: Mutex<State>,
     /// What it counts.
-    pub(super) usage: usage::Session,
+    pub(super) usage: usage::UsageSession,
     /// The skills that it had from its start, once that is told.
     pub(super) preloaded: OnceCell<Vec<String>>,
 }
@@ -58,7 +58,7 @@ pub(super) struct State {
 pub(super) const SUBSCRIPTIONS: usize = 1_000;
 
 impl Session {
-    pub(super) fn new(transport: Transport, usage: usage::Session) -> Session {
+    pub(super) fn new(transport: Transport, usage: usage::UsageSession) -> Session {
         Session {
             id: format!("agent {}", kept::id()),
             transport,

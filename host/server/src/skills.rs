@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::resources::mime;
 use super::{Shared, pages};
-use skillhost_catalog::Entry;
+use skillhost_catalog::CatalogEntry;
 use skillhost_skill::Skill;
 
 /// The extension's bound, which every client takes. That of its bytes, 16 MiB, is beyond what a
@@ -100,7 +100,7 @@ impl Shared {
     }
 
     /// A skill's entry, and the bytes of its files; or why it cannot be served so.
-    fn manifest(&self, entry: &Entry) -> Result<(Manifest, u64), String> {
+    fn manifest(&self, entry: &CatalogEntry) -> Result<(Manifest, u64), String> {
         let skill = self.load(entry).map_err(|_| "it does not load".to_owned())?;
         let frontmatter = frontmatter(&skill).ok_or("its frontmatter is broken")?;
         if frontmatter.name != *entry.name {

@@ -19,8 +19,8 @@ use tracing::{Span, debug_span};
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
 use super::session::{Session, Transport};
-use skillhost::invoke::Loaded;
-use skillhost_catalog::Entry;
+use skillhost::invoke::LoadedSkill;
+use skillhost_catalog::CatalogEntry;
 use skillhost_policy::outcome::{Outcome, Status};
 
 /// Characters of what a client may choose freely.
@@ -72,12 +72,12 @@ pub(super) fn call(
 }
 
 /// Says which skill the call is about.
-pub(super) fn about(entry: &Entry) {
+pub(super) fn about(entry: &CatalogEntry) {
     Span::current().record("skillhost.skill.name", &*entry.name);
 }
 
 /// Says what is about to run.
-pub(super) fn loaded(loaded: &Loaded) {
+pub(super) fn loaded(loaded: &LoadedSkill) {
     if let Some(digest) = loaded.id().digest.as_deref() {
         Span::current().record("skillhost.skill.digest", digest);
     }

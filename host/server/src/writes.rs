@@ -9,7 +9,7 @@ use super::kept::{self, Kept};
 use super::result::{cut, kind};
 use super::run::Caller;
 use super::{Shared, result};
-use skillhost::invoke::Invoked;
+use skillhost::invoke::Invocation;
 use skillhost_policy::outcome::Status;
 use skillhost_sandbox::Finished;
 
@@ -23,7 +23,7 @@ pub(super) struct Diff {
 
 impl Shared {
     /// What an overlay would change; a long text is kept as a resource.
-    pub(super) fn diff(&self, invoked: &Invoked, hidden: &Hidden) -> Option<Diff> {
+    pub(super) fn diff(&self, invoked: &Invocation, hidden: &Hidden) -> Option<Diff> {
         let Finished { outcome, overlays, .. } = &invoked.finished;
         if outcome.changes.is_empty() {
             return None;
@@ -45,7 +45,7 @@ impl Shared {
         &self,
         call: &Call<'_>,
         caller: Caller<'_>,
-        invoked: &Invoked,
+        invoked: &Invocation,
         diff: Option<&Diff>,
     ) -> Option<String> {
         let Finished { outcome, overlays, .. } = &invoked.finished;
@@ -59,8 +59,8 @@ impl Shared {
             let failed = overlays.apply().err()?;
             return Some(call.hidden.text(&format!("nothing of this was written: {failed}")));
         }
-        let what = call.loaded.part(call.target);
-        Some(match self.approvals.stage(&call.ask(digest, &what, caller), overlays) {
+        let part = call.loaded.part_of(call.target);
+        Some(match self.approvals.stage(&call.request(digest, &part, caller), overlays) {
             Ok(id) => format!(
                 "nothing of this was written yet; the operator can write it: skillhost approve {id}"
             ),

@@ -12,8 +12,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::invoke::hooks::{Asking, Hooks};
-use crate::invoke::{self, HostOptions, Invoked, Target};
+use crate::invoke::hooks::{PlannedRun, RunHooks};
+use crate::invoke::{self, Invocation, RunnerOptions, Target};
 use crate::service::{Capacity, Service, ServiceError};
 use skillhost_catalog::{Catalog, CatalogError, Source, SourceKind};
 use skillhost_ledger::audit::Record;
@@ -38,7 +38,7 @@ pub struct Host {
 }
 
 /// What a host is made of.
-pub struct Builder {
+pub struct HostBuilder {
     home: Option<PathBuf>,
     compiler: Option<PathBuf>,
     programs: Vec<PathBuf>,
@@ -46,7 +46,7 @@ pub struct Builder {
     policy: Policy,
     capacity: Capacity,
     allocation: Allocation,
-    hooks: Hooks,
+    hooks: RunHooks,
     runtimes: Vec<Arc<dyn Runtime>>,
 }
 
@@ -98,8 +98,8 @@ pub enum InvokeError {
 impl Host {
     /// A host that is to be made. It needs a home and a compiler; what else it has by default
     /// grants what [`Policy::builtin`](skillhost_policy::Policy::builtin) does.
-    pub fn builder() -> Builder {
-        Builder {
+    pub fn builder() -> HostBuilder {
+        HostBuilder {
             home: None,
             compiler: None,
             programs: Vec::new(),
@@ -107,7 +107,7 @@ impl Host {
             policy: Policy::builtin(),
             capacity: Capacity::default(),
             allocation: Allocation::OnDemand,
-            hooks: Hooks::default(),
+            hooks: RunHooks::default(),
             runtimes: Vec::new(),
         }
     }
@@ -117,14 +117,14 @@ impl Host {
     ///
     /// # Errors
     /// There is no such skill, no room, or no audit log. Whatever the skill does is an outcome.
-    pub async fn invoke(&self, request: Request) -> Result<Invoked, InvokeError> {
+    pub async fn invoke(&self, request: Request) -> Result<Invocation, InvokeError> {
         let (folder, source) = self.folder(&request.skill)?;
         let skill = SkillFolder { path: &folder, source };
         let overrides = Overrides { workspace: request.workspace, ..Overrides::default() };
         let policy =
             self.policy.clone().with_command_line(overrides).map_err(InvokeError::Workspace)?;
         let io = Io { stdin: request.stdin, ..Io::default() };
-        let request = invoke::Request {
+        let request = invoke::RunRequest {
             skill,
             policy: &policy,
             target: request.target,
@@ -152,7 +152,7 @@ impl Host {
     /// Takes no more requests, lets those that run end, and waits until the audit log is at rest.
     pub async fn close(&self) {
         self.service.close().await;
-        self.service.host().settle();
+        self.service.runner().settle();
         // What a killed process that shares the folder has left.
         if let Err(error) = private::sweep(&self.scratch) {
             tracing::debug!(%error, "stale folders are not swept");
@@ -174,24 +174,24 @@ impl Host {
     }
 }
 
-impl Builder {
+impl HostBuilder {
     /// The host's own folder: compiled components, the audit log, what skills keep, scratch space.
     /// No guest ever sees it. Made where it is missing; other hosts may share it.
     #[must_use]
-    pub fn home(self, folder: impl Into<PathBuf>) -> Builder {
-        Builder { home: Some(folder.into()), ..self }
+    pub fn home(self, folder: impl Into<PathBuf>) -> HostBuilder {
+        HostBuilder { home: Some(folder.into()), ..self }
     }
 
     /// The program that compiles components, in a process of its own: the `skillhost` binary, or
     /// one whose `main` begins with [`compile_if_asked`].
     #[must_use]
-    pub fn compiler(self, program: impl Into<PathBuf>) -> Builder {
-        Builder { compiler: Some(program.into()), ..self }
+    pub fn compiler(self, program: impl Into<PathBuf>) -> HostBuilder {
+        HostBuilder { compiler: Some(program.into()), ..self }
     }
 
     /// A folder of built-in programs, such as Python and the shell; the first that has one counts.
     #[must_use]
-    pub fn programs(mut self, folder: impl Into<PathBuf>) -> Builder {
+    pub fn programs(mut self, folder: impl Into<PathBuf>) -> HostBuilder {
         self.programs.push(folder.into());
         self
     }
@@ -199,49 +199,52 @@ impl Builder {
     /// A folder of skills for the catalogue; of two skills of one name, that of the folder named
     /// first counts.
     #[must_use]
-    pub fn skills(mut self, folder: impl Into<PathBuf>) -> Builder {
+    pub fn skills(mut self, folder: impl Into<PathBuf>) -> HostBuilder {
         self.skills.push(folder.into());
         self
     }
 
     /// What skills may do.
     #[must_use]
-    pub fn policy(self, policy: Policy) -> Builder {
-        Builder { policy, ..self }
+    pub fn policy(self, policy: Policy) -> HostBuilder {
+        HostBuilder { policy, ..self }
     }
 
     /// How much runs at once.
     #[must_use]
-    pub fn capacity(self, capacity: Capacity) -> Builder {
-        Builder { capacity, ..self }
+    pub fn capacity(self, capacity: Capacity) -> HostBuilder {
+        HostBuilder { capacity, ..self }
     }
 
     /// How guests get their memory: [`Allocation::Pooling`] for a host that runs many.
     #[must_use]
-    pub fn allocation(self, allocation: Allocation) -> Builder {
-        Builder { allocation, ..self }
+    pub fn allocation(self, allocation: Allocation) -> HostBuilder {
+        HostBuilder { allocation, ..self }
     }
 
     /// Asked before each run; what it refuses is recorded as denied. It cannot widen the policy.
     #[must_use]
     pub fn approve(
         mut self,
-        approve: impl Fn(&Asking<'_>) -> Result<(), Denial> + Send + Sync + 'static,
-    ) -> Builder {
+        approve: impl Fn(&PlannedRun<'_>) -> Result<(), Denial> + Send + Sync + 'static,
+    ) -> HostBuilder {
         self.hooks.approve = Some(Arc::new(approve));
         self
     }
 
     /// Told of each record once it is in the audit log. The invocation waits for it.
     #[must_use]
-    pub fn on_record(mut self, recorded: impl Fn(&Record<'_>) + Send + Sync + 'static) -> Builder {
+    pub fn on_record(
+        mut self,
+        recorded: impl Fn(&Record<'_>) + Send + Sync + 'static,
+    ) -> HostBuilder {
         self.hooks.recorded = Some(Arc::new(recorded));
         self
     }
 
     /// A language of scripts beside Python and the shell.
     #[must_use]
-    pub fn runtime(mut self, runtime: impl Runtime + 'static) -> Builder {
+    pub fn runtime(mut self, runtime: impl Runtime + 'static) -> HostBuilder {
         self.runtimes.push(Arc::new(runtime));
         self
     }
@@ -260,7 +263,7 @@ impl Builder {
                 .map_err(|error| BuildError::Folder { folder: folder.clone(), error })?;
         }
         self.hooks.runtimes = Runtimes::new(self.runtimes);
-        let options = HostOptions {
+        let options = RunnerOptions {
             sandbox: Options {
                 compiler,
                 cache: cache.join("components"),
@@ -289,7 +292,7 @@ impl Builder {
             .collect();
         let catalog = Catalog::open(sources, Some(&cache))?;
         let service =
-            Service::new(invoke::Host::new(options).with_hooks(self.hooks), self.capacity);
+            Service::new(invoke::Runner::new(options).with_hooks(self.hooks), self.capacity);
         Ok(Host { service, policy: self.policy, catalog, scratch })
     }
 }

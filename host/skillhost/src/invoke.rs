@@ -20,8 +20,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tracing::debug_span;
 
-use hooks::{Asking, Hooks};
-use pending::Pending;
+use hooks::{PlannedRun, RunHooks};
+use pending::PendingRecord;
 use skillhost_ledger::audit::{AuditError, Log, ProgramId, Redactor, SkillId};
 use skillhost_ledger::receipt::{Receipt, canonical};
 use skillhost_policy::capabilities::Capabilities;
@@ -37,13 +37,13 @@ use skillhost_skill::{SizeLimits, Skill, SkillError, SkillFolder, SkillListing};
 
 pub use listing::ComponentTools;
 pub(crate) use listing::LISTING_MEMORY;
-pub use receipt::Call;
-pub use record::{Recorded, Replay, capabilities, masked};
-pub use target::{Choice, NoProgram, Resolved, Target, component};
+pub use receipt::LoadedRequest;
+pub use record::{Recorded, ReplayRequest, mask_receipt, recorded_capabilities};
+pub use target::{ResolvedTarget, Target, TargetError, UnresolvedTarget, declared_component};
 
 /// Where a host keeps things, and what it stands on.
 #[derive(Debug, Clone)]
-pub struct HostOptions {
+pub struct RunnerOptions {
     /// The engine's.
     pub sandbox: sandbox::Options,
     /// The folders of built-in programs, first come first served.
@@ -63,17 +63,17 @@ pub struct HostOptions {
 
 /// A place where skills run. Cheap to clone; knows of no other host.
 #[derive(Clone)]
-pub struct Host {
-    options: Arc<HostOptions>,
+pub struct Runner {
+    options: Arc<RunnerOptions>,
     sandbox: Sandbox,
     log: Arc<Mutex<Option<Arc<Log>>>>,
-    hooks: Arc<Hooks>,
+    hooks: Arc<RunHooks>,
 }
 
 /// A skill that is loaded, digested and granted: what is the same for all of its invocations under
 /// one policy.
 #[derive(Debug)]
-pub struct Loaded {
+pub struct LoadedSkill {
     /// The skill.
     pub skill: Arc<Skill>,
     /// What was asked, granted and refused.
@@ -87,7 +87,7 @@ pub struct Loaded {
 }
 
 /// One thing to do.
-pub struct Request<'a> {
+pub struct RunRequest<'a> {
     /// The skill's folder, and where it comes from.
     pub skill: SkillFolder<'a>,
     /// What the operator allows.
@@ -101,7 +101,7 @@ pub struct Request<'a> {
 }
 
 /// An invocation that has been recorded.
-pub struct Invoked {
+pub struct Invocation {
     /// The skill that was loaded.
     pub skill: Arc<Skill>,
     /// What was asked, granted and refused.
@@ -114,13 +114,13 @@ pub struct Invoked {
 
 /// Why there is no outcome. What could be recorded has been.
 #[derive(Debug, thiserror::Error)]
-pub enum InvokeError {
+pub enum RunError {
     /// The skill does not load.
     #[error(transparent)]
     Skill(Box<SkillError>),
     /// It is not clear what is to run.
     #[error(transparent)]
-    Choice(Choice),
+    UnresolvedTarget(UnresolvedTarget),
     /// The record could not be written, so the run has failed.
     #[error(transparent)]
     Audit(#[from] AuditError),
@@ -132,10 +132,10 @@ pub enum InvokeError {
     Stdin,
 }
 
-impl Host {
+impl Runner {
     /// Takes options; does no work.
-    pub fn new(options: HostOptions) -> Host {
-        Host {
+    pub fn new(options: RunnerOptions) -> Runner {
+        Runner {
             sandbox: Sandbox::new(options.sandbox.clone()),
             options: Arc::new(options),
             log: Arc::default(),
@@ -145,8 +145,8 @@ impl Host {
 
     /// The same host with what an embedder adds.
     #[must_use]
-    pub fn with_hooks(self, hooks: Hooks) -> Host {
-        Host { hooks: Arc::new(hooks), ..self }
+    pub fn with_hooks(self, hooks: RunHooks) -> Runner {
+        Runner { hooks: Arc::new(hooks), ..self }
     }
 
     /// What a skill is granted on this host: what it asks for and the policy allows, less the
@@ -169,12 +169,12 @@ impl Host {
     /// Why nothing would.
     pub fn program(
         &self,
-        loaded: &Loaded,
+        loaded: &LoadedSkill,
         target: &Target,
         args: &[String],
-    ) -> Result<Program, NoProgram> {
+    ) -> Result<Program, TargetError> {
         let programs =
-            loaded.programs.as_ref().map_err(|status| NoProgram::Status(status.clone()))?;
+            loaded.programs.as_ref().map_err(|status| TargetError::Status(status.clone()))?;
         target::program(&loaded.skill, programs, target, args)
     }
 
@@ -188,12 +188,12 @@ impl Host {
     ///
     /// # Errors
     /// The skill does not load, or the audit log cannot be written. Everything else is an outcome.
-    pub async fn invoke(&self, request: Request<'_>) -> Result<Invoked, InvokeError> {
+    pub async fn invoke(&self, request: RunRequest<'_>) -> Result<Invocation, RunError> {
         let loaded = self.load_for_run(request.skill, request.policy)?;
         self.invoke_loaded(&loaded, &request.target, &request.args, request.io).await
     }
 
-    /// Loads a skill that is to run: as [`Host::load`], and it is recorded where that fails.
+    /// Loads a skill that is to run: as [`Runner::load`], and it is recorded where that fails.
     ///
     /// # Errors
     /// The skill does not load, or the audit log cannot be written.
@@ -201,7 +201,7 @@ impl Host {
         &self,
         skill: impl Into<SkillFolder<'a>>,
         policy: &Policy,
-    ) -> Result<Loaded, InvokeError> {
+    ) -> Result<LoadedSkill, RunError> {
         let skill = skill.into();
         // Before anything runs: what cannot be recorded does not happen.
         let log = self.log()?;
@@ -219,16 +219,22 @@ impl Host {
                     Arc::new(Capabilities::default()),
                 );
                 let redactor = Redactor::of(policy, &capabilities).map(Arc::new);
-                let pending =
-                    Pending::new(log, self.hooks.clone(), policy.retention, id, None, capabilities);
+                let pending = PendingRecord::new(
+                    log,
+                    self.hooks.clone(),
+                    policy.retention,
+                    id,
+                    None,
+                    capabilities,
+                );
                 pending.with_text(redactor.as_ref(), Vec::new()).close(&outcome)?;
-                Err(InvokeError::Skill(Box::new(error)))
+                Err(RunError::Skill(Box::new(error)))
             }
         }
     }
 
     /// Loads a skill, and grants it what a policy allows. Whoever keeps it asks
-    /// [`Loaded::is_current`] before each invocation.
+    /// [`LoadedSkill::is_current`] before each invocation.
     ///
     /// # Errors
     /// The skill does not load.
@@ -236,7 +242,7 @@ impl Host {
         &self,
         skill: impl Into<SkillFolder<'a>>,
         policy: &Policy,
-    ) -> Result<Loaded, SkillError> {
+    ) -> Result<LoadedSkill, SkillError> {
         let options = &self.options;
         let listed = debug_span!("skill").in_scope(|| SkillListing::of(skill, &options.caps))?;
         // Before anything is read of it: a guest may be granted the very folder that the skill lies
@@ -259,7 +265,7 @@ impl Host {
         let programs = digests.map(|digests| Arc::new(self.programs(&skill, digests)));
         let id = SkillId::of(&skill, digest);
         let redactor = Redactor::of(policy, &grant.capabilities).map(Arc::new);
-        Ok(Loaded {
+        Ok(LoadedSkill {
             capabilities: Arc::new(grant.capabilities.clone()),
             grant: Arc::new(grant),
             skill,
@@ -277,42 +283,43 @@ impl Host {
     /// outcome.
     pub async fn invoke_loaded(
         &self,
-        loaded: &Loaded,
+        loaded: &LoadedSkill,
         target: &Target,
         args: &[String],
         io: Io,
-    ) -> Result<Invoked, InvokeError> {
+    ) -> Result<Invocation, RunError> {
         self.invoke_asked(loaded, target, args, io, None).await
     }
 
     async fn invoke_asked(
         &self,
-        loaded: &Loaded,
+        loaded: &LoadedSkill,
         target: &Target,
         args: &[String],
         io: Io,
-        ask: Option<receipt::Ask>,
-    ) -> Result<Invoked, InvokeError> {
-        let Loaded { skill, grant, capabilities, id, programs, retention, redactor } = loaded;
+        ask: Option<receipt::ReceiptContext>,
+    ) -> Result<Invocation, RunError> {
+        let LoadedSkill { skill, grant, capabilities, id, programs, retention, redactor } = loaded;
         let log = self.log()?;
         let program = programs
             .as_ref()
-            .map_err(|status| NoProgram::Status(status.clone()))
+            .map_err(|status| TargetError::Status(status.clone()))
             .and_then(|programs| {
                 let program = target::program(skill, programs, target, args)?;
                 match denied::denial(&program, programs, &capabilities.spawn) {
-                    Some(denial) => Err(NoProgram::Status(Status::Denied(denial))),
+                    Some(denial) => Err(TargetError::Status(Status::Denied(denial))),
                     None => Ok((program, programs)),
                 }
             });
         let ran = program.as_ref().ok().map(|(program, _)| ProgramId::of(program));
-        let asking = ran.as_ref().map(|program| Asking { skill: id, program, capabilities });
+        let asking = ran.as_ref().map(|program| PlannedRun { skill: id, program, capabilities });
         let program = match asking.map_or(Ok(()), |asking| self.hooks.approve(&asking)) {
             Ok(()) => program,
-            Err(denial) => Err(NoProgram::Status(Status::Denied(denial))),
+            Err(denial) => Err(TargetError::Status(Status::Denied(denial))),
         };
         let hooks = self.hooks.clone();
-        let pending = Pending::new(log, hooks, *retention, id.clone(), ran, capabilities.clone());
+        let pending =
+            PendingRecord::new(log, hooks, *retention, id.clone(), ran, capabilities.clone());
         let mut pending = pending.with_text(redactor.as_ref(), target.texts(args));
         let (mut finished, receipt) = match program {
             Ok((program, programs)) => {
@@ -339,16 +346,16 @@ impl Host {
                 });
                 (finished, receipt)
             }
-            Err(NoProgram::Status(status)) => (Finished::not_run(not_run(status)), None),
-            Err(NoProgram::Choice(choice)) => {
+            Err(TargetError::Status(status)) => (Finished::not_run(not_run(status)), None),
+            Err(TargetError::Unresolved(choice)) => {
                 pending.close(&not_run(invalid(choice.message.clone(), None)))?;
-                return Err(InvokeError::Choice(choice));
+                return Err(RunError::Target(choice));
             }
         };
         pending.time(&mut finished.outcome);
         pending.receipt = receipt.as_ref().map(canonical::digest);
         pending.close(&finished.outcome)?;
-        Ok(Invoked { skill: skill.clone(), grant: grant.clone(), finished, receipt })
+        Ok(Invocation { skill: skill.clone(), grant: grant.clone(), finished, receipt })
     }
 
     /// The programs that invocations of a skill can start.
@@ -373,7 +380,7 @@ impl Host {
         programs: &Arc<Programs>,
         capabilities: &Arc<Capabilities>,
         mut io: Io,
-        ask: Option<&receipt::Ask>,
+        ask: Option<&receipt::ReceiptContext>,
     ) -> Finished {
         let mut beside = match self.beside(skill, program, programs, capabilities) {
             Ok(beside) => beside,
@@ -405,7 +412,7 @@ impl Host {
     }
 }
 
-impl Loaded {
+impl LoadedSkill {
     /// Which skill it is, as records name it.
     pub fn id(&self) -> &SkillId {
         &self.id

@@ -35,7 +35,7 @@ pub mod embed;
 pub mod invoke;
 pub mod service;
 
-pub use embed::{Builder, Host, Request, compile_if_asked};
+pub use embed::{Host, HostBuilder, Request, compile_if_asked};
 pub use skillhost_catalog::Catalog;
 pub use skillhost_ledger::audit::Record;
 pub use skillhost_policy::{self as policy, outcome};

@@ -16,7 +16,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tracing::{Instrument as _, debug_span};
 
 use crate::invoke::{
-    ComponentTools, Host, InvokeError, Invoked, LISTING_MEMORY, Loaded, Request, Target,
+    ComponentTools, Invocation, LISTING_MEMORY, LoadedSkill, RunError, RunRequest, Runner, Target,
 };
 use queue::{Queue, Refused, Turn};
 use skillhost_policy::diagnostic::error_object;
@@ -61,7 +61,7 @@ impl Default for Capacity {
 /// A host that serves many callers. Cheap to clone; all clones share its capacity.
 #[derive(Clone)]
 pub struct Service {
-    host: Host,
+    runner: Runner,
     capacity: Capacity,
     queue: Arc<Queue>,
     memory: Arc<Semaphore>,
@@ -69,7 +69,7 @@ pub struct Service {
 
 /// What a service is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Load {
+pub struct ServiceLoad {
     /// Invocations that have their turn.
     pub running: usize,
     /// Invocations that wait for it.
@@ -109,7 +109,7 @@ pub enum ServiceError {
     Closed,
     /// The invocation had its turn and came to no outcome.
     #[error(transparent)]
-    Invoke(#[from] InvokeError),
+    Invoke(#[from] RunError),
 }
 
 impl Serialize for ServiceError {
@@ -129,12 +129,12 @@ impl Serialize for ServiceError {
 
 impl Service {
     /// Serves with a host.
-    pub fn new(host: Host, capacity: Capacity) -> Service {
+    pub fn new(runner: Runner, capacity: Capacity) -> Service {
         let pages = usize::try_from(capacity.memory / PAGE)
             .unwrap_or(usize::MAX)
             .min(Semaphore::MAX_PERMITS);
         Service {
-            host,
+            runner,
             capacity,
             queue: Queue::new(capacity),
             memory: Arc::new(Semaphore::new(pages)),
@@ -142,8 +142,8 @@ impl Service {
     }
 
     /// The host.
-    pub fn host(&self) -> &Host {
-        &self.host
+    pub fn runner(&self) -> &Runner {
+        &self.runner
     }
 
     /// Runs a skill under a policy when its turn has come and there is memory for it, and records
@@ -155,23 +155,23 @@ impl Service {
     ///
     /// # Errors
     /// There is no room to wait in, or there never is memory enough, or the host's own.
-    pub async fn invoke(&self, request: Request<'_>) -> Result<Invoked, ServiceError> {
+    pub async fn invoke(&self, request: RunRequest<'_>) -> Result<Invocation, ServiceError> {
         let _turn = self.turn(request.skill.path).await?;
-        let loaded = self.host.load_for_run(request.skill, request.policy)?;
+        let loaded = self.runner.load_for_run(request.skill, request.policy)?;
         self.run(&loaded, &request.target, &request.args, request.io).await
     }
 
-    /// The same for a skill that is loaded. Whoever keeps one asks [`Loaded::is_current`] first.
+    /// The same for a skill that is loaded. Whoever keeps one asks [`LoadedSkill::is_current`] first.
     ///
     /// # Errors
     /// As [`Service::invoke`].
     pub async fn invoke_loaded(
         &self,
-        loaded: &Loaded,
+        loaded: &LoadedSkill,
         target: &Target,
         args: &[String],
         io: Io,
-    ) -> Result<Invoked, ServiceError> {
+    ) -> Result<Invocation, ServiceError> {
         let _turn = self.turn(&loaded.skill.root).await?;
         self.run(loaded, target, args, io).await
     }
@@ -183,19 +183,19 @@ impl Service {
     /// As [`Service::invoke`].
     pub async fn list_tools(
         &self,
-        loaded: &Loaded,
+        loaded: &LoadedSkill,
     ) -> Result<Result<ComponentTools, String>, ServiceError> {
         let _turn = self.turn(&loaded.skill.root).await?;
         let _memory =
             self.promise(LISTING_MEMORY.min(loaded.grant.capabilities.limits.memory)).await?;
-        Ok(self.host.list_tools(loaded).await?)
+        Ok(self.runner.list_tools(loaded).await?)
     }
 
     /// What it is doing now.
-    pub fn load(&self) -> Load {
+    pub fn load(&self) -> ServiceLoad {
         let (running, waiting) = self.queue.counts();
         let pages = self.capacity.memory / PAGE;
-        Load {
+        ServiceLoad {
             running,
             waiting,
             memory: (pages - (self.memory.available_permits() as u64).min(pages)) * PAGE,
@@ -221,17 +221,17 @@ impl Service {
 
     async fn run(
         &self,
-        loaded: &Loaded,
+        loaded: &LoadedSkill,
         target: &Target,
         args: &[String],
         io: Io,
-    ) -> Result<Invoked, ServiceError> {
+    ) -> Result<Invocation, ServiceError> {
         let _memory = self.promise(loaded.grant.capabilities.limits.memory).await?;
-        let invoked = self.host.invoke_loaded(loaded, target, args, io).await?;
-        if self.host.has_grown() {
-            let host = self.host.clone();
+        let invoked = self.runner.invoke_loaded(loaded, target, args, io).await?;
+        if self.runner.has_grown() {
+            let runner = self.runner.clone();
             // Not the caller's to wait for.
-            tokio::task::spawn_blocking(move || host.tidy());
+            tokio::task::spawn_blocking(move || runner.tidy());
         }
         Ok(invoked)
     }

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::io::BufRead as _;
 use std::path::Path;
 
-use skillhost::invoke::{Host, Invoked, Loaded, Target};
+use skillhost::invoke::{Invocation, LoadedSkill, Runner, Target};
 use skillhost_ledger::approval::{
-    ApprovalError, Approvals, Ask, Decision, GivenStdin, Input, PendingId, PermissionLevel, Term,
-    What,
+    ApprovalError, ApprovalRequest, Approvals, PendingId, PermissionLevel, Refusal, RunDecision, RunInput,
+    SkillPart, StdinInput, Term,
 };
 use skillhost_policy::Policy;
 use skillhost_policy::outcome::{Denial, DenialKind};
@@ -23,9 +23,9 @@ use super::{Failure, show};
 /// by someone, and is asked for as anyone's. Returns the skill's files that are not started with
 /// it.
 pub(super) fn before(
-    host: &Host,
+    host: &Runner,
     named: &Named,
-    loaded: &Loaded,
+    loaded: &LoadedSkill,
     target: &Target,
     args: &[String],
     policy: &Policy,
@@ -42,46 +42,45 @@ pub(super) fn before(
     }
     // A skill without a digest does not run; the invocation says why, and is recorded.
     let Some(digest) = loaded.id().digest.as_deref() else { return Ok(BTreeSet::new()) };
-    let (what, session) = (loaded.part(target), session());
+    let (part, session) = (loaded.part_of(target), session());
     let (skill, capabilities) = (&*loaded.skill, &loaded.grant.capabilities);
-    let stdin = if has_empty_stdin() { GivenStdin::default() } else { GivenStdin::Unread };
-    let input = Input { stdin, ..target.input(args) };
-    let trusted = approvals.trusts(skill, digest, &session).map_err(failure)?;
-    let ask = Ask {
+    let stdin = if has_empty_stdin() { StdinInput::default() } else { StdinInput::Unread };
+    let input = RunInput { stdin, ..target.input(args) };
+    let trusted = approvals.is_trusted(skill, digest, &session).map_err(failure)?;
+    let ask = ApprovalRequest {
         skill,
         digest,
-        what: &what,
+        part: &part,
         capabilities,
         trusted,
-        own: None,
+        session_folder: None,
         session: &session,
         input,
     };
     let refused = |rule: &str, failure: Failure| {
-        let rule = rule.lines().next().unwrap_or_default().to_owned();
+        let rule = rule.to_owned();
         let denial = Denial { what: format!("run {name}"), rule, fix: None, kind: DenialKind::Run };
-        match host.refuse(loaded, target, args, denial) {
+        match host.record_refusal(loaded, target, args, denial) {
             Ok(()) => failure,
             Err(error) => Failure::new(Exit::Io, error.to_string()),
         }
     };
     match approvals.decide(policy, &ask).map_err(failure)? {
-        Decision::Allowed(denied) => Ok(denied),
-        Decision::Refused(why) => {
-            let (why, fix) = why.split_once('\n').unwrap_or((&why, ""));
-            Err(refused(why, Failure::new(Exit::Denied, why).fix(fix)))
+        RunDecision::Allowed(denied) => Ok(denied),
+        RunDecision::Refused(Refusal { why, fix }) => {
+            Err(refused(&why, Failure::new(Exit::Denied, why.clone()).fix(fix)))
         }
-        Decision::Ask(id, question) => match answer(&question.operator)? {
+        RunDecision::NeedsApproval(id, question) => match answer(&question.operator)? {
             Some(term) => {
                 // One run is this very process: nothing is left that another could use.
                 let decision = match term {
-                    Term::Once => approvals.approve_this(policy, &ask, id, &person()),
+                    Term::Once => approvals.approve_current(policy, &ask, id, &person()),
                     term => approvals
                         .approve(id, term, &person())
                         .and_then(|_| approvals.decide(policy, &ask)),
                 };
                 match decision.map_err(failure)? {
-                    Decision::Allowed(denied) => Ok(denied),
+                    RunDecision::Allowed(denied) => Ok(denied),
                     _ => Err(refused(
                         "it is not allowed any more",
                         Failure::new(
@@ -105,7 +104,7 @@ pub(super) fn before(
 
 /// Whether a level is set for a folder that was named by its path, or for skills of its name.
 fn has_level(approvals: &Approvals, name: &str, folder: &Path) -> Result<bool, Failure> {
-    if approvals.has_no_level() {
+    if approvals.has_no_levels() {
         return Ok(false);
     }
     let real = folder.canonicalize().unwrap_or_else(|_| folder.to_owned()).display().to_string();
@@ -116,8 +115,8 @@ fn has_level(approvals: &Approvals, name: &str, folder: &Path) -> Result<bool, F
 /// Shows what a run would change in the folders, and changes it if the person at the terminal says
 /// so. Where nobody is there, or nobody answers, it waits.
 pub(super) fn to_apply(
-    loaded: &Loaded,
-    invoked: &Invoked,
+    loaded: &LoadedSkill,
+    invoked: &Invocation,
     target: &Target,
     places: &Places,
 ) -> Result<(), Failure> {
@@ -128,21 +127,21 @@ pub(super) fn to_apply(
         .digest
         .as_deref()
         .ok_or_else(|| Failure::new(Exit::Io, "the skill's files cannot be digested"))?;
-    let (what, session, approvals) = (loaded.part(target), session(), places.approvals());
+    let (part, session, approvals) = (loaded.part_of(target), session(), places.approvals());
     let (skill, capabilities) = (&*invoked.skill, &invoked.grant.capabilities);
-    let ask = Ask {
+    let ask = ApprovalRequest {
         skill,
         digest,
-        what: &what,
+        part: &part,
         capabilities,
         trusted: true,
-        own: None,
+        session_folder: None,
         session: &session,
-        input: Input::default(),
+        input: RunInput::default(),
     };
     let waits = match approvals.stage(&ask, overlays) {
         // What is too much to wait is written now or never.
-        Err(ApprovalError::TooLarge | ApprovalError::Full(_)) if is_terminal() => None,
+        Err(ApprovalError::TooLarge | ApprovalError::QueueFull(_)) if is_terminal() => None,
         waits => Some(waits.map_err(failure)?),
     };
     if let Some(id) = waits.filter(|_| !is_terminal()) {
@@ -261,12 +260,12 @@ fn line(question: &str) -> Result<String, Failure> {
 }
 
 /// A level that was set, or an approval, in words.
-pub(super) fn of(skill: &str, what: &What) -> String {
-    match what {
-        What::Skill => skill.to_owned(),
-        What::Program(name) => format!("{skill}, {name}"),
-        What::Tool(name) => format!("{skill}, tool {name}"),
-        What::Command => format!("{skill}, shell commands"),
+pub(super) fn of(skill: &str, part: &SkillPart) -> String {
+    match part {
+        SkillPart::Skill => skill.to_owned(),
+        SkillPart::Program(name) => format!("{skill}, {name}"),
+        SkillPart::Tool(name) => format!("{skill}, tool {name}"),
+        SkillPart::Command => format!("{skill}, shell commands"),
     }
 }
 

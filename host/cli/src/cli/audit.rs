@@ -8,7 +8,9 @@ use clap::{Subcommand, ValueEnum};
 use comfy_table::{ContentArrangement, Table, presets};
 use jiff::Timestamp;
 use serde::Deserialize;
-use skillhost_ledger::audit::{AuditError, Filter, Head, Log, LogEntry, Store, log_entry};
+use skillhost_ledger::audit::{
+    AuditError, ChainHead, Log, LogEntry, LogStore, RecordFilter, log_entry,
+};
 use skillhost_policy::Retention;
 use skillhost_policy::diagnostic::printable;
 use skillhost_policy::limits::Limit;
@@ -62,13 +64,13 @@ enum Verb {
         /// A record that must be there, as `audit head` printed it: only so can the loss of the
         /// last records be told
         #[arg(long, value_name = "NUMBER:DIGEST", value_parser = head)]
-        head: Option<Head>,
+        head: Option<ChainHead>,
         /// Print one JSON object
         #[arg(long)]
         json: bool,
     },
     /// Prints the number and digest of the last record, to be kept elsewhere
-    Head,
+    ChainHead,
     /// Prints records as they are in the log, the oldest first
     Export {
         #[command(flatten)]
@@ -131,7 +133,7 @@ pub(crate) fn main(args: Args) -> Result<Exit, Failure> {
         Some(path) => path,
         None => Places::find()?.audit(),
     };
-    let open = || Store::open(&path).map_err(unreadable);
+    let open = || LogStore::open(&path).map_err(unreadable);
     match args.verb {
         Verb::List { which, limit, json } => {
             list(&open()?, &which.filter(Some(limit).filter(|limit| *limit > 0)), json)
@@ -143,7 +145,7 @@ pub(crate) fn main(args: Args) -> Result<Exit, Failure> {
         },
         Verb::Verify { head, json } => verify(&open()?, head.as_ref(), json),
         Verb::Head => {
-            let Head { sequence, digest } = open()?.head().map_err(unreadable)?;
+            let ChainHead { sequence, digest } = open()?.head().map_err(unreadable)?;
             show::text(&format!("{sequence}:{digest}")).map(|()| Exit::Ok)
         }
         Verb::Export { which, form } => export(&open()?, which.filter(None), form),
@@ -171,17 +173,26 @@ pub(crate) fn main(args: Args) -> Result<Exit, Failure> {
 }
 
 impl Which {
-    fn filter(self, limit: Option<u64>) -> Filter {
+    fn filter(self, limit: Option<u64>) -> RecordFilter {
         let Which { skill, status, since, until, host, program } = self;
         let host = host.map(|host| host.to_ascii_lowercase());
-        Filter { skill, status, program, host, since, until, limit, ..Filter::default() }
+        RecordFilter {
+            skill,
+            status,
+            program,
+            host,
+            since,
+            until,
+            limit,
+            ..RecordFilter::default()
+        }
     }
 }
 
 const COLUMNS: [&str; 7] = ["number", "time", "skill", "program", "status", "denials", "wall ms"];
 
 /// What a list shows of a record.
-fn cells(store: &Store, line: &[u8]) -> Result<[String; 7], Failure> {
+fn cells(store: &LogStore, line: &[u8]) -> Result<[String; 7], Failure> {
     let told: LogEntry = parsed(line)?;
     let is_running =
         told.status.kind == "started" && store.is_running(&told).map_err(unreadable)?;
@@ -189,7 +200,7 @@ fn cells(store: &Store, line: &[u8]) -> Result<[String; 7], Failure> {
     // To the second: the record has the rest.
     let time = time.split_once('.').map_or(time.clone(), |(second, _)| format!("{second}Z"));
     let program = program
-        .map(|log_entry::Program { name, script, tool }| {
+        .map(|log_entry::EntryProgram { name, script, tool }| {
             script.map(|script| script.path).or(tool).unwrap_or(name)
         })
         .unwrap_or_default();
@@ -212,7 +223,7 @@ fn cells(store: &Store, line: &[u8]) -> Result<[String; 7], Failure> {
     ])
 }
 
-fn list(store: &Store, filter: &Filter, json: bool) -> Result<Exit, Failure> {
+fn list(store: &LogStore, filter: &RecordFilter, json: bool) -> Result<Exit, Failure> {
     let mut table = Table::new();
     table
         .load_style(presets::NOTHING)
@@ -236,9 +247,10 @@ fn list(store: &Store, filter: &Filter, json: bool) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-fn export(store: &Store, filter: Filter, form: Form) -> Result<Exit, Failure> {
+fn export(store: &LogStore, filter: RecordFilter, form: Form) -> Result<Exit, Failure> {
     // A table has a row for each run; the lines of the log have the start of each as well.
-    let filter = Filter { oldest_first: true, all_starts: matches!(form, Form::Jsonl), ..filter };
+    let filter =
+        RecordFilter { oldest_first: true, all_starts: matches!(form, Form::Jsonl), ..filter };
     let mut out = Batch::default();
     if let Form::Csv = form {
         out.line(COLUMNS.join(",").as_bytes())?;
@@ -260,7 +272,7 @@ fn quoted(cell: &str) -> String {
     }
 }
 
-fn verify(store: &Store, known: Option<&Head>, json: bool) -> Result<Exit, Failure> {
+fn verify(store: &LogStore, known: Option<&ChainHead>, json: bool) -> Result<Exit, Failure> {
     let verified = store.verify(known).map_err(unreadable)?;
     if json {
         show::json(&verified)?;
@@ -344,14 +356,14 @@ impl From<AuditError> for Failure {
 }
 
 /// `17:sha256:...`, as `audit head` prints it.
-fn head(text: &str) -> Result<Head, String> {
+fn head(text: &str) -> Result<ChainHead, String> {
     let parts =
         text.split_once(':').and_then(|(sequence, digest)| Some((sequence.parse().ok()?, digest)));
     match parts {
         Some((sequence, digest))
             if digest.len() == "sha256:".len() + 64 && digest.starts_with("sha256:") =>
         {
-            Ok(Head { sequence, digest: digest.to_owned() })
+            Ok(ChainHead { sequence, digest: digest.to_owned() })
         }
         _ => Err("write it as `skillhost audit head` does: NUMBER:sha256:DIGEST".into()),
     }

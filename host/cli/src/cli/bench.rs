@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use comfy_table::{CellAlignment, Table, presets};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
-use skillhost::invoke::{Host, InvokeError, Loaded, Target};
+use skillhost::invoke::{LoadedSkill, RunError, Runner, Target};
 use skillhost_policy::Policy;
 use skillhost_policy::diagnostic::printable;
 use skillhost_policy::limits::show_size;
@@ -107,7 +107,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
         options.guarded.read_only = Skills::default().folders(&places, &policy);
     }
     options.sandbox.allocation = Allocation::Pooling(u32::try_from(cores).unwrap_or(1).max(2));
-    let host = Host::new(options);
+    let host = Runner::new(options);
     let loaded = host.load(&args.skill, &policy).map_err(super::run::invalid_skill)?;
     let (skill, target) = (loaded.skill.clone(), target(args));
     let program = host.program(&loaded, &target, &args.args).ok();
@@ -192,10 +192,10 @@ fn target(args: &Args) -> Target {
 
 /// One host, and what it invokes.
 struct Warm {
-    host: Host,
+    host: Runner,
     policy: Policy,
     skill: PathBuf,
-    loaded: Mutex<Arc<Loaded>>,
+    loaded: Mutex<Arc<LoadedSkill>>,
     target: Target,
     args: Vec<String>,
 }
@@ -206,7 +206,7 @@ impl Warm {
         let invoked =
             self.host.invoke_loaded(&loaded, &self.target, &self.args, Io::default()).await;
         let invoked = invoked.map_err(|error| {
-            let exit = if matches!(error, InvokeError::Audit(_)) { Exit::Io } else { Exit::Usage };
+            let exit = if matches!(error, RunError::Audit(_)) { Exit::Io } else { Exit::Usage };
             Failure::new(exit, error.to_string())
         })?;
         let outcome = invoked.finished.outcome;
@@ -226,7 +226,7 @@ impl Warm {
 
     /// As a service would: kept for as long as its files stay as they are. A native run may well
     /// leave one there.
-    fn loaded(&self) -> Result<Arc<Loaded>, Failure> {
+    fn loaded(&self) -> Result<Arc<LoadedSkill>, Failure> {
         let mut kept = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         if !kept.is_current() {
             *kept = Arc::new(

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::Serialize;
-use skillhost::invoke::{self, Host};
+use skillhost::invoke::{self, Runner};
 use skillhost_compat::{self as compat, Compatibility, Summary};
 use skillhost_policy::diagnostic::{Diagnostic, Severity, printable};
 use skillhost_policy::{self as policy, Grant, Policy, Verdict};
@@ -80,7 +80,7 @@ struct Report {
 pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
     let places = Places::find()?;
     let policy = args.permissions.policy(&places)?;
-    let host = Host::new(places.host_options(&HostArgs::default())?);
+    let host = Runner::new(places.host_options(&HostArgs::default())?);
     let named = args
         .named
         .iter()
@@ -146,7 +146,7 @@ fn skills(named: &Named) -> Vec<Found> {
 
 /// One for each skill, in their order. Skills have nothing to do with each other, so that each
 /// processor takes the next one.
-fn reports(skills: &[Found], host: &Host, policy: &Policy) -> Vec<Report> {
+fn reports(skills: &[Found], host: &Runner, policy: &Policy) -> Vec<Report> {
     let next = AtomicUsize::new(0);
     let take = || {
         let numbers = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
@@ -170,7 +170,7 @@ fn reports(skills: &[Found], host: &Host, policy: &Policy) -> Vec<Report> {
     all.into_iter().map(|(_, report)| report).collect()
 }
 
-fn report(Found { path, source }: &Found, host: &Host, policy: &Policy) -> Report {
+fn report(Found { path, source }: &Found, host: &Runner, policy: &Policy) -> Report {
     match Skill::load_from(SkillFolder { path, source: *source }, &Default::default()) {
         Ok(mut skill) => {
             let grant = host.grant(&skill, policy);
@@ -200,16 +200,16 @@ fn report(Found { path, source }: &Found, host: &Host, policy: &Policy) -> Repor
 
 /// Whether a component's section lists the tools that it offers when it is asked. One without a
 /// section is not asked.
-fn listing(skill: &Skill, host: &Host) -> Option<Diagnostic> {
+fn listing(skill: &Skill, host: &Runner) -> Option<Diagnostic> {
     skill.manifest.component.as_ref().filter(|_| !skill.manifest.recovered)?;
-    let (path, component) = invoke::component(skill).ok()?;
+    let (path, component) = invoke::declared_component(skill).ok()?;
     let bytes = component.bytes().ok().filter(|bytes| sandbox::check_kind(bytes).is_ok())?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
     let compared = runtime.block_on(async {
         match sandbox::listing(bytes.to_vec()).await {
             Ok(ToolListing::Unlisted) => Ok(()),
             Ok(ToolListing::Known(listed)) if listed.is_empty() => Ok(()),
-            Ok(ToolListing::Known(listed)) => match host.tools(&component).await {
+            Ok(ToolListing::Known(listed)) => match host.component_tools(&component).await {
                 Ok(tools) if tools == listed => Ok(()),
                 Ok(_) => {
                     Err("its section `skillhost:tools` lists other tools than it offers".to_owned())

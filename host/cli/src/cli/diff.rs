@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use skillhost_ledger::receipt::compare::{Difference, Part, by_part};
+use skillhost_ledger::receipt::compare::{Difference, RunPart, differences_by_part};
 use skillhost_sandbox::recording::folder::Kept;
 
 use super::exit::Exit;
@@ -48,7 +48,7 @@ struct Report {
 
 #[derive(Debug, Clone, Serialize)]
 struct Found {
-    part: Part,
+    part: RunPart,
     field: String,
     a: Option<Value>,
     b: Option<Value>,
@@ -64,10 +64,10 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
         }
         value
     };
-    let differences = by_part(&strip(a), &strip(b));
+    let differences = differences_by_part(&strip(a), &strip(b));
     let exit = if differences.is_empty() { Exit::Ok } else { Exit::Findings };
     if args.json {
-        let found = |(part, difference): &(Part, Difference)| Found {
+        let found = |(part, difference): &(RunPart, Difference)| Found {
             part: *part,
             field: difference.field.clone(),
             a: difference.receipt.clone(),

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use skillhost::invoke::{self, Host};
+use skillhost::invoke::{self, Runner};
 use skillhost_policy::diagnostic::printable;
 use skillhost_policy::outcome::Status;
 use skillhost_sandbox::world::{self, World};
@@ -64,7 +64,8 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
 fn component(path: &Path) -> Result<(String, Component), Failure> {
     if path.is_dir() {
         let skill = Skill::load(path, &Default::default()).map_err(invalid_skill)?;
-        let (file, component) = invoke::component(&skill).map_err(|status| not_run(&status, ""))?;
+        let (file, component) =
+            invoke::declared_component(&skill).map_err(|status| not_run(&status, ""))?;
         return Ok((path.join(file).display().to_string(), component));
     }
     let file = path.display().to_string();
@@ -78,12 +79,12 @@ fn component(path: &Path) -> Result<(String, Component), Failure> {
 
 /// Asks a component for its tools, in a sandbox that grants nothing.
 pub(crate) fn tools(component: &Component) -> Result<Vec<Tool>, Failure> {
-    let host = Host::new(Places::find()?.host_options(&HostArgs::default())?);
+    let host = Runner::new(Places::find()?.host_options(&HostArgs::default())?);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime =
         runtime.map_err(|error| Failure::new(Exit::Io, format!("no event loop: {error}")))?;
     runtime
-        .block_on(host.tools(component))
+        .block_on(host.component_tools(component))
         .map_err(|status| not_run(&status, "the component does not list its tools: "))
 }
 

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use skillhost::invoke::Invoked;
+use skillhost::invoke::Invocation;
 use skillhost_compat::learn::{Proposal, RunEvidence, propose};
 use skillhost_policy::Policy;
 
@@ -15,7 +15,7 @@ use super::{Failure, show};
 pub(super) fn learned(
     permissions: &Permissions,
     policy: &Policy,
-    invoked: &Invoked,
+    invoked: &Invocation,
     places: &Places,
 ) -> Result<Proposal, Failure> {
     let file = permissions.policy_text(places)?;

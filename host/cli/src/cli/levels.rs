@@ -4,7 +4,7 @@ use std::path::Path;
 
 use clap::Subcommand;
 use serde::Serialize;
-use skillhost_ledger::approval::{Approval, LevelSet, PermissionLevel, What};
+use skillhost_ledger::approval::{Approval, LevelSet, LevelSetting, SkillPart};
 use skillhost_skill::Skill;
 
 use super::exit::Exit;
@@ -78,7 +78,7 @@ struct Chosen(Option<PermissionLevel>);
 #[derive(Serialize, schemars::JsonSchema)]
 pub(super) struct State {
     /// Levels that were set.
-    levels: Vec<LevelSet>,
+    levels: Vec<LevelSetting>,
     /// What was said to single requests.
     approvals: Vec<Approval>,
 }
@@ -99,11 +99,11 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
         }
         Some(Verb::Set(set)) => {
             operator::require(&Places::find()?)?;
-            let what = match (&set.program, &set.tool) {
-                (Some(program), _) => What::Program(program.clone()),
-                (_, Some(tool)) => What::Tool(tool.clone()),
-                _ if set.command => What::Command,
-                _ => What::Skill,
+            let part = match (&set.program, &set.tool) {
+                (Some(program), _) => SkillPart::Program(program.clone()),
+                (_, Some(tool)) => SkillPart::Tool(tool.clone()),
+                _ if set.command => SkillPart::Command,
+                _ => SkillPart::Skill,
             };
             let Chosen(level) = set.level;
             let digest = if level == Some(PermissionLevel::AutoApproved) {
@@ -112,7 +112,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
                 None
             };
             approvals
-                .set(&key(&set.skill), &what, level, digest.as_deref(), &ask::person())
+                .set_level(&key(&set.skill), &part, level, digest.as_deref(), &ask::person())
                 .map_err(ask::failure)?;
         }
     }
@@ -148,10 +148,10 @@ fn level(text: &str) -> Result<Chosen, String> {
 }
 
 fn text(state: &State) -> String {
-    let level = |set: &LevelSet| {
+    let level = |set: &LevelSetting| {
         format!(
             "{}: {} (by {}, {})",
-            ask::of(&set.skill, &set.what),
+            ask::of(&set.skill, &set.part),
             set.level.name(),
             set.who,
             set.time
@@ -163,10 +163,10 @@ fn text(state: &State) -> String {
             .and_then(|term| term.as_str().map(str::to_owned))
             .unwrap_or_default();
         let over =
-            one.over.as_ref().map_or_else(String::new, |over| format!(", over since {over}"));
+            one.ended.as_ref().map_or_else(String::new, |over| format!(", over since {over}"));
         let head = format!(
             "{}: approved {term} (by {}, {}{over})",
-            ask::of(&one.skill, &one.what),
+            ask::of(&one.skill, &one.part),
             one.who,
             one.time
         );

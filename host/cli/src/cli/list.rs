@@ -3,7 +3,7 @@
 use std::io::IsTerminal as _;
 
 use serde::Serialize;
-use skillhost_catalog::{Broken, Catalog, Entry, Runtime, Shadowed};
+use skillhost_catalog::{Catalog, CatalogEntry, ScanProblem, ShadowedSkill, SkillRuntime};
 use skillhost_policy::diagnostic::printable;
 
 use super::exit::Exit;
@@ -40,16 +40,16 @@ pub(super) struct Listed<'a> {
     /// Those that count, in the order in which they are found.
     skills: Vec<One<'a>>,
     /// Those that do not, since another of their name comes before them.
-    shadowed: &'a [Shadowed],
+    shadowed: &'a [ShadowedSkill],
     /// Those that cannot be read.
-    broken: &'a [Broken],
+    broken: &'a [ScanProblem],
 }
 
 /// A skill, and what holds for it now.
 #[derive(Serialize, schemars::JsonSchema)]
 pub(super) struct One<'a> {
     #[serde(flatten)]
-    pub(super) entry: &'a Entry,
+    pub(super) entry: &'a CatalogEntry,
     /// Whether it may run, by the levels that are in force.
     pub(super) enabled: bool,
 }
@@ -57,7 +57,7 @@ pub(super) struct One<'a> {
 pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
     let places = Places::find()?;
     let catalog = args.skills.open(&places, &args.policy.read(&places)?)?;
-    let (entries, shadowed, broken) = (catalog.entries(), catalog.shadowed(), catalog.broken());
+    let (entries, shadowed, broken) = (catalog.entries(), catalog.shadowed(), catalog.problems());
     if args.json {
         let skills =
             entries.iter().map(|entry| One { entry, enabled: catalog.is_enabled(entry) }).collect();
@@ -79,22 +79,22 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
 
 /// Tells what does not count, and why.
 pub(super) fn report(catalog: &Catalog) {
-    for Shadowed { name, folder, by } in catalog.shadowed().iter() {
+    for ShadowedSkill { name, folder, by } in catalog.shadowed().iter() {
         let (folder, by) = (folder.display(), by.display());
         show::warning(
             &format!("{folder} does not count: {by} comes before it and is named {name} too"),
             None,
         );
     }
-    for Broken { folder, why } in catalog.broken().iter() {
+    for ScanProblem { folder, why } in catalog.problems().iter() {
         show::warning(&format!("{}: {why}", folder.display()), None);
     }
 }
 
 /// A skill in a line, as wide as the terminal where there is one.
-pub(super) fn line(entry: &Entry, enabled: bool) -> String {
+pub(super) fn line(entry: &CatalogEntry, enabled: bool) -> String {
     let mut facts: Vec<&str> =
-        entry.runtimes.iter().filter(|one| *one != Runtime::Instructions).map(word).collect();
+        entry.runtimes.iter().filter(|one| *one != SkillRuntime::Instructions).map(word).collect();
     facts.extend(entry.network.then_some("network"));
     facts.extend((!entry.trusted).then_some("untrusted"));
     facts.extend((!enabled).then_some("disabled"));
@@ -109,12 +109,12 @@ pub(super) fn line(entry: &Entry, enabled: bool) -> String {
 }
 
 /// How a runtime is written.
-pub(super) fn word(runtime: Runtime) -> &'static str {
+pub(super) fn word(runtime: SkillRuntime) -> &'static str {
     match runtime {
-        Runtime::Component => "component",
-        Runtime::Python => "python",
-        Runtime::Shell => "shell",
-        Runtime::Instructions => "instructions",
+        SkillRuntime::Component => "component",
+        SkillRuntime::Python => "python",
+        SkillRuntime::Shell => "shell",
+        SkillRuntime::Instructions => "instructions",
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use skillhost::invoke::Host;
+use skillhost::invoke::Runner;
 use skillhost::service::{Capacity, Service};
 use skillhost_catalog::{Catalog, Watch};
-use skillhost_ledger::usage::Usage;
+use skillhost_ledger::usage::UsageRecorder;
 use skillhost_policy::Policy;
 use skillhost_server::{Mcp, Options};
 
@@ -85,7 +85,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
     // A thread may wait in a read of stdin.
     runtime.shutdown_timeout(ENDING);
     server.mcp.close();
-    server.service.host().settle();
+    server.service.runner().settle();
     traces.into_iter().for_each(Traces::end);
     served
 }
@@ -118,10 +118,14 @@ impl Served {
             .chain(host.programs.iter().map(|folder| (folder.clone(), "the programs".to_owned())))
             .collect();
         let catalog = self.skills.open(places, &policy)?;
-        let service = Service::new(Host::new(host), Capacity::default());
+        let service = Service::new(Runner::new(host), Capacity::default());
         let (scratch, catalogue) = (places.scratch.clone(), catalog.clone());
         let approvals = places.approvals();
-        let usage = if policy.usage { Usage::new(places.usage()) } else { Usage::off() };
+        let usage = if policy.usage {
+            UsageRecorder::new(places.usage())
+        } else {
+            UsageRecorder::disabled()
+        };
         let mcp = Mcp::new(Options {
             catalog: catalogue,
             service: service.clone(),

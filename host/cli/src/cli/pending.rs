@@ -25,7 +25,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
     } else if pending.is_empty() {
         show::text("nothing is pending")?;
     } else {
-        let one = |asked: &skillhost_ledger::approval::Pending| {
+        let one = |asked: &skillhost_ledger::approval::PendingRequest| {
             // What tells one terminal of a number from the next is for the machine.
             let who = asked.session.split(' ').take(2).collect::<Vec<_>>().join(" ");
             let head = format!(

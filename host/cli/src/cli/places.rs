@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use etcetera::base_strategy::{BaseStrategy as _, Xdg};
-use skillhost::invoke::HostOptions;
+use skillhost::invoke::RunnerOptions;
 use skillhost_ledger::approval::Approvals;
 use skillhost_ledger::usage;
 use skillhost_sandbox::files::Guarded;
@@ -84,8 +84,8 @@ impl Places {
     }
 
     /// How agents use skills.
-    pub(crate) fn usage(&self) -> usage::Store {
-        usage::Store::at(&self.state.join("usage.db"))
+    pub(crate) fn usage(&self) -> usage::UsageStore {
+        usage::UsageStore::at(&self.state.join("usage.db"))
     }
 
     /// What skills keep from run to run.
@@ -94,12 +94,12 @@ impl Places {
     }
 
     /// A host for one command line.
-    pub(crate) fn host_options(&self, args: &HostArgs) -> Result<HostOptions, Failure> {
+    pub(crate) fn host_options(&self, args: &HostArgs) -> Result<RunnerOptions, Failure> {
         let compiler = std::env::current_exe()
             .map_err(|error| Failure::new(Exit::Io, format!("this program's own path: {error}")))?;
         let tls = Tls::new(Roots::default())
             .map_err(|error| Failure::new(Exit::Io, format!("TLS: {error}")))?;
-        Ok(HostOptions {
+        Ok(RunnerOptions {
             programs: program_folders(args.programs.as_deref(), &compiler)?,
             sandbox: Options {
                 compiler,

@@ -2,7 +2,7 @@
 
 use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
-use skillhost::invoke::NoProgram;
+use skillhost::invoke::TargetError;
 use skillhost_policy::diagnostic::printable;
 use skillhost_policy::limits::{Limit, Limits, show_size};
 use skillhost_sandbox::{self as sandbox, stack};
@@ -34,13 +34,13 @@ pub(super) struct Plan {
 
 impl Plan {
     /// The plan for a program under limits.
-    pub(super) fn of(program: Result<Program, NoProgram>, limits: &Limits) -> Plan {
+    pub(super) fn of(program: Result<Program, TargetError>, limits: &Limits) -> Plan {
         let program = match program {
             Ok(program) => program,
-            Err(NoProgram::Choice(choice)) => {
+            Err(TargetError::Unresolved(choice)) => {
                 return Plan { note: Some(choice.message), ..Plan::default() };
             }
-            Err(NoProgram::Status(status)) => {
+            Err(TargetError::Status(status)) => {
                 return Plan { note: Some(sandbox::say(&status)), ..Plan::default() };
             }
         };

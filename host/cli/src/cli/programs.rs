@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::Serialize;
-use skillhost::invoke::Host;
+use skillhost::invoke::Runner;
 use skillhost_policy::limits::show_size;
 use skillhost_skill::runtime::built_in::{BUILD_COMMAND, BuiltIn, EXPECTED_PROGRAMS, ProgramError};
 
@@ -63,7 +63,7 @@ struct Missing {
 }
 
 pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
-    let host = Host::new(
+    let host = Runner::new(
         Places::find()?
             .host_options(&HostArgs { programs: args.programs.clone(), ..HostArgs::default() })?,
     );

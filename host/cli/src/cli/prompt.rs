@@ -40,7 +40,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
         return Ok(Exit::Ok);
     }
     report(&catalog);
-    if let Some(left) = prompt.left_out() {
+    if let Some(left) = prompt.omissions() {
         show::warning(
             &format!("{left} to keep to {} tokens", args.budget),
             Some("--budget TOKENS"),

@@ -46,9 +46,9 @@ pub(super) fn keep(
         return Ok(());
     };
     let text = if sign {
-        envelope::signed(receipt, &key::signing(places)?)
+        envelope::encode_signed(receipt, &key::signing(places)?)
     } else {
-        envelope::plain(receipt)
+        envelope::encode(receipt)
     };
     let folder =
         file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::Value;
-use skillhost::invoke::{Call, Host, InvokeError, Invoked, Recorded};
+use skillhost::invoke::{Invocation, LoadedRequest, RecordingStatus, RunError, Runner};
 use skillhost_policy::Policy;
 use skillhost_sandbox as sandbox;
 use skillhost_sandbox::recording::folder::{Draft, FolderError, Kept};
@@ -23,7 +23,7 @@ pub(super) enum Outside {
 
 /// What is told when the run is over.
 pub(super) enum After {
-    Record(Recorded),
+    Record(RecordingStatus),
     Recorded(Vec<Miss>),
 }
 
@@ -61,9 +61,9 @@ impl Outside {
     /// Runs it.
     pub(super) async fn invoke(
         self,
-        host: &Host,
-        call: Call<'_>,
-    ) -> Result<(Invoked, After), InvokeError> {
+        host: &Runner,
+        call: LoadedRequest<'_>,
+    ) -> Result<(Invocation, After), RunError> {
         match self {
             Outside::Record(draft) => {
                 let (invoked, recorded) = host.record(call, draft).await?;
@@ -82,11 +82,11 @@ impl After {
     /// Says it. The run's own exit code stays what it was, where nothing failed.
     pub(super) fn tell(self, exit: Exit) -> Result<Exit, Failure> {
         match self {
-            After::Record(Recorded::Written) => {}
-            After::Record(Recorded::Nothing) => {
+            After::Record(RecordingStatus::Written) => {}
+            After::Record(RecordingStatus::Nothing) => {
                 show::warning("there is no recording: nothing ran", None)
             }
-            After::Record(Recorded::Failed(error)) => return Err(failure(error)),
+            After::Record(RecordingStatus::Failed(error)) => return Err(failure(error)),
             After::Recorded(misses) => misses.iter().for_each(missed),
         }
         Ok(exit)

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use skillhost::invoke::{Host, Replay, capabilities, masked};
-use skillhost_ledger::receipt::compare::{About, Difference, differences};
+use skillhost::invoke::{ReplayRequest, Runner, mask_receipt, recorded_capabilities};
+use skillhost_ledger::receipt::compare::{Difference, DifferenceKind, differences};
 use skillhost_ledger::receipt::{HOST, canonical};
 use skillhost_policy::Policy;
 use skillhost_policy::limits::Limit;
@@ -107,7 +107,7 @@ pub(crate) fn main(args: Args) -> Result<Exit, Failure> {
         &args.secret_env,
         &places.kept(),
     )?;
-    let host = Host::new(places.host_options(&args.host)?);
+    let host = Runner::new(places.host_options(&args.host)?);
     let policy =
         Permissions::bounds(args.policy.clone(), args.timeout, args.memory).policy(&places)?;
     if let Some(verdict) = elsewhere(&kept.recording, &host)? {
@@ -132,7 +132,7 @@ pub(crate) fn main(args: Args) -> Result<Exit, Failure> {
         kept.bytes(&kept.recording.stdin.digest, kept.recording.stdin.bytes, &seal)
             .map_err(failure)?,
     );
-    let replay = Replay {
+    let replay = ReplayRequest {
         kept: &kept,
         scene: &scene,
         outside: Outside { tape: Some(tape.clone()), contents: Some(Arc::new(contents)) },
@@ -213,13 +213,15 @@ fn judged(
             ..base
         });
     };
-    masked(&mut here, &recording.sealed.secrets.keys().cloned().collect());
+    mask_receipt(&mut here, &recording.sealed.secrets.keys().cloned().collect());
     let differences = differences(then, &here);
     let Some(first) = differences.first() else { return ran(base) };
-    let (exit, message) = match first.about() {
-        About::Skill => (Exit::OtherSkill, "what ran is not what was recorded"),
-        About::Conditions => (Exit::NotRepeatable, "the inputs recorded are not available here"),
-        About::Result => (Exit::OtherResult, "it came to another result here"),
+    let (exit, message) = match first.kind() {
+        DifferenceKind::Skill => (Exit::OtherSkill, "what ran is not what was recorded"),
+        DifferenceKind::Conditions => {
+            (Exit::NotRepeatable, "the inputs recorded are not available here")
+        }
+        DifferenceKind::Result => (Exit::OtherResult, "it came to another result here"),
     };
     ran(Verdict {
         differences,
@@ -245,7 +247,7 @@ fn how_far(verdict: &Verdict) -> String {
 }
 
 /// Whether the recorded run stood on something else than what is here.
-fn elsewhere(recording: &Recording, host: &Host) -> Result<Option<Verdict>, Failure> {
+fn elsewhere(recording: &Recording, host: &Runner) -> Result<Option<Verdict>, Failure> {
     let programs =
         host.built_ins().list().map_err(|error| Failure::new(Exit::Invalid, error.message))?;
     let programs = programs.into_iter().map(|one| (one.description.name, one.description.digest));
@@ -270,7 +272,7 @@ const GENEROUS: u64 = 8;
 fn refused(
     recording: &Recording,
     scene: &Scene,
-    host: &Host,
+    host: &Runner,
     policy: &Policy,
 ) -> Result<Option<Verdict>, Failure> {
     let loaded = host.load(&scene.skill, policy).map_err(invalid_skill)?;
@@ -285,7 +287,7 @@ fn refused(
         }
     }
     let invalid = |why: String| Failure::new(Exit::Invalid, why);
-    let wanted = capabilities(recording, scene).map_err(invalid)?.limits;
+    let wanted = recorded_capabilities(recording, scene).map_err(invalid)?.limits;
     let here = &loaded.grant.capabilities.limits;
     let is_set = |limit| {
         policy.layers.iter().flat_map(|layer| &layer.limits).any(|rule| rule.limit == limit)

@@ -5,7 +5,9 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 
 use futures::future::BoxFuture;
-use skillhost::invoke::{Call, Choice, Host, InvokeError, Invoked, Loaded, Target};
+use skillhost::invoke::{
+    Invocation, LoadedRequest, LoadedSkill, RunError, Runner, Target, UnresolvedTarget,
+};
 use skillhost_compat::learn::Proposal;
 use skillhost_policy::capabilities::MountMode;
 use skillhost_policy::diagnostic::{Diagnostic, Severity, Span};
@@ -115,7 +117,7 @@ pub(crate) fn main(mut args: Args) -> Result<Exit, Failure> {
     if policy.may_grant_folders() {
         options.guarded.read_only = args.skills.folders(&places, &policy);
     }
-    let host = Host::new(options);
+    let host = Runner::new(options);
     if args.explain {
         return explain(&args, named.skill_folder(), &host, &policy);
     }
@@ -140,7 +142,7 @@ pub(crate) fn main(mut args: Args) -> Result<Exit, Failure> {
     let loaded =
         host.load_for_run(named.skill_folder(), &policy).map_err(|error| failure(&args, error))?;
     let denied = ask::before(&host, &named, &loaded, &target, &args.args, &policy, &places)?;
-    let loaded = loaded.without(denied);
+    let loaded = loaded.without_files(denied);
     if args.sign {
         // What cannot be signed does not run.
         key::signing(&places)?;
@@ -157,7 +159,7 @@ pub(crate) fn main(mut args: Args) -> Result<Exit, Failure> {
     let inside = runtime.enter();
     let interrupt = interrupt()
         .map_err(|error| Failure::new(Exit::Io, format!("no signal handlers: {error}")))?;
-    let call = Call {
+    let call = LoadedRequest {
         loaded: &loaded,
         policy: &policy,
         target: &target,
@@ -249,7 +251,7 @@ struct Explained {
 fn explain(
     args: &Args,
     folder: SkillFolder<'_>,
-    host: &Host,
+    host: &Runner,
     policy: &policy::Policy,
 ) -> Result<Exit, Failure> {
     let loaded = host.load(folder, policy).map_err(invalid_skill)?;
@@ -374,8 +376,8 @@ pub(super) fn interrupt() -> std::io::Result<BoxFuture<'static, ()>> {
 
 fn finish(
     args: &Args,
-    (loaded, target): (&Loaded, &Target),
-    invoked: Invoked,
+    (loaded, target): (&LoadedSkill, &Target),
+    invoked: Invocation,
     learned: Option<&Proposal>,
     places: &Places,
     after: Option<&After>,
@@ -452,13 +454,13 @@ pub(super) fn invalid_skill(error: SkillError) -> Failure {
         .details(&error)
 }
 
-fn failure(args: &Args, error: InvokeError) -> Failure {
+fn failure(args: &Args, error: RunError) -> Failure {
     let details = serde_json::to_value(&error).ok().map(Box::new);
     let failure = match error {
-        InvokeError::Skill(error) => invalid_skill(*error),
-        InvokeError::Choice(choice) => unclear(args, &choice),
-        InvokeError::Stdin | InvokeError::Recording(_) => Failure::new(Exit::Io, error.to_string()),
-        InvokeError::Audit(error) => {
+        RunError::Skill(error) => invalid_skill(*error),
+        RunError::Target(choice) => unclear(args, &choice),
+        RunError::Stdin | RunError::Recording(_) => Failure::new(Exit::Io, error.to_string()),
+        RunError::Audit(error) => {
             Failure::new(Exit::Io, format!("{error}; a run that cannot be recorded fails"))
                 .fix("name another file: `--audit FILE`")
         }
@@ -467,7 +469,7 @@ fn failure(args: &Args, error: InvokeError) -> Failure {
 }
 
 /// What there is to choose from, as command lines.
-fn unclear(args: &Args, choice: &Choice) -> Failure {
+fn unclear(args: &Args, choice: &UnresolvedTarget) -> Failure {
     let skill = args.skill.display();
     let line = |script: &SkillScript| match &script.run {
         Ok(_) => format!("skillhost run {skill} {}", script.path),

@@ -67,7 +67,7 @@ pub(crate) fn main(args: Args) -> Result<Exit, Failure> {
         Of::Show => show::json(&schemars::schema_for!(super::skill::Shown<'_>))?,
         Of::Prompt => show::json(&schemars::schema_for!(skillhost_catalog::Prompt))?,
         Of::Pending => {
-            show::json(&schemars::schema_for!(Vec<skillhost_ledger::approval::Pending>))?
+            show::json(&schemars::schema_for!(Vec<skillhost_ledger::approval::PendingRequest>))?
         }
         Of::Permissions => show::json(&schemars::schema_for!(super::levels::State))?,
         Of::Stats => show::json(&schemars::schema_for!(skillhost_ledger::usage::Stats))?,

@@ -2,7 +2,7 @@
 
 use clap::builder::BoolishValueParser;
 use serde::Serialize;
-use skillhost_catalog::{Hit, Query, Runtime};
+use skillhost_catalog::{Hit, Query, SkillRuntime};
 
 use super::exit::Exit;
 use super::list::{One, line, report, word};
@@ -31,7 +31,7 @@ pub(crate) struct Args {
     tag: Option<String>,
     /// Skills whose programs run in that alone
     #[arg(long, value_parser = runtime)]
-    runtime: Option<Runtime>,
+    runtime: Option<SkillRuntime>,
     /// Skills that ask for network, or those that do not
     #[arg(long, value_name = "yes|no", value_parser = BoolishValueParser::new())]
     network: Option<bool>,
@@ -97,9 +97,9 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
     Ok(if hits.is_empty() { Exit::Findings } else { Exit::Ok })
 }
 
-fn runtime(text: &str) -> Result<Runtime, String> {
-    let all = Runtime::ALL.map(word);
-    Runtime::ALL
+fn runtime(text: &str) -> Result<SkillRuntime, String> {
+    let all = SkillRuntime::ALL.map(word);
+    SkillRuntime::ALL
         .into_iter()
         .find(|one| word(*one) == text)
         .ok_or_else(|| format!("one of: {}", all.join(", ")))

@@ -121,7 +121,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
     // What still runs is interrupted, and recorded.
     runtime.shutdown_timeout(ENDING);
     server.mcp.close();
-    server.service.host().settle();
+    server.service.runner().settle();
     traces.into_iter().for_each(Traces::end);
     Ok(Exit::Ok)
 }

@@ -1,7 +1,7 @@
 //! `skillhost show`: one skill, or one of its files.
 
 use serde::Serialize;
-use skillhost_catalog::Entry;
+use skillhost_catalog::CatalogEntry;
 use skillhost_policy::diagnostic::printable;
 use skillhost_policy::limits::show_size;
 use skillhost_skill::Skill;
@@ -99,7 +99,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-fn head(entry: &Entry, skill: &Skill, asked: Option<&[&str]>, enabled: bool) -> String {
+fn head(entry: &CatalogEntry, skill: &Skill, asked: Option<&[&str]>, enabled: bool) -> String {
     let runtimes: Vec<&str> = entry.runtimes.iter().map(word).collect();
     let asks = match asked {
         None => "nothing by itself: it gets what the policy allows every skill".to_owned(),

@@ -3,7 +3,7 @@
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use skillhost_catalog::{Catalog, CatalogError, Entry, Source, SourceKind};
+use skillhost_catalog::{Catalog, CatalogEntry, CatalogError, Source, SourceKind};
 use skillhost_policy::Policy;
 use skillhost_skill::SkillFolder;
 
@@ -25,7 +25,7 @@ pub(crate) enum Named {
     /// A folder, which the operator named.
     Path(PathBuf),
     /// A skill of the catalogue.
-    Entry(Entry),
+    CatalogEntry(CatalogEntry),
 }
 
 impl Named {
@@ -75,7 +75,7 @@ impl Skills {
                     CatalogError::Index(_) => Failure::new(Exit::Io, error.to_string()),
                 }
             })?;
-        let enabled = places.approvals().enabled(policy).map_err(super::ask::failure)?;
+        let enabled = places.approvals().enabled_filter(policy).map_err(super::ask::failure)?;
         catalog.set_enabled(move |entry| enabled(&entry.name, entry.network));
         Ok(catalog)
     }
@@ -136,7 +136,7 @@ impl Skills {
     }
 
     /// Finds the catalogue's skill of a name.
-    pub(crate) fn find(&self, name: &str, catalog: &Catalog) -> Result<Entry, Failure> {
+    pub(crate) fn find(&self, name: &str, catalog: &Catalog) -> Result<CatalogEntry, Failure> {
         if let Some(entry) = catalog.get(name) {
             return Ok(entry);
         }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 use comfy_table::{ContentArrangement, Table, presets};
-use skillhost_ledger::state::{Kept, States};
+use skillhost_ledger::state::{StateInfo, StateStore};
 use skillhost_policy::diagnostic::printable;
 use skillhost_policy::limits::show_size;
 
@@ -56,7 +56,7 @@ enum Verb {
 }
 
 pub(crate) fn main(args: Args) -> Result<Exit, Failure> {
-    let states = States::new(Places::find()?.kept());
+    let states = StateStore::new(Places::find()?.kept());
     let kept = states.list().map_err(|error| {
         Failure::new(Exit::Io, format!("what skills keep cannot be read: {error}"))
     })?;
@@ -94,8 +94,8 @@ pub(crate) fn main(args: Args) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-fn of<'k>(kept: &'k [Kept], skill: &str) -> Result<&'k Kept, Failure> {
-    let found: Vec<&Kept> =
+fn of<'k>(kept: &'k [StateInfo], skill: &str) -> Result<&'k StateInfo, Failure> {
+    let found: Vec<&StateInfo> =
         kept.iter().filter(|one| one.key == skill || one.owner.skill == skill).collect();
     match found.as_slice() {
         [one] => Ok(one),
@@ -114,7 +114,7 @@ fn of<'k>(kept: &'k [Kept], skill: &str) -> Result<&'k Kept, Failure> {
     }
 }
 
-fn done(result: std::io::Result<bool>, kept: &Kept, what: &str) -> Result<(), Failure> {
+fn done(result: std::io::Result<bool>, kept: &StateInfo, what: &str) -> Result<(), Failure> {
     match result {
         Ok(true) => Ok(()),
         Ok(false) => Err(Failure::new(Exit::Io, format!("a run holds {}", kept.key))
@@ -123,11 +123,11 @@ fn done(result: std::io::Result<bool>, kept: &Kept, what: &str) -> Result<(), Fa
     }
 }
 
-fn told(kept: &Kept, json: bool, text: &str) -> Result<(), Failure> {
+fn told(kept: &StateInfo, json: bool, text: &str) -> Result<(), Failure> {
     if json { show::json(kept) } else { show::text(&printable(text)) }
 }
 
-fn table(kept: &[Kept]) -> String {
+fn table(kept: &[StateInfo]) -> String {
     if kept.is_empty() {
         return "nothing is kept".into();
     }
@@ -137,7 +137,7 @@ fn table(kept: &[Kept]) -> String {
         .set_content_arrangement(ContentArrangement::Dynamic)
         .set_width(show::width());
     table.set_header(["skill", "size", "files", "folder", "key"]);
-    for Kept { key, owner, bytes, files } in kept {
+    for StateInfo { key, owner, bytes, files } in kept {
         let folder = owner.folder.display().to_string();
         let gone = if owner.folder.exists() { "" } else { " (gone)" };
         table.add_row([

@@ -7,7 +7,9 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use jiff::Timestamp;
 use serde::Serialize;
 use skillhost_ledger::audit;
-use skillhost_ledger::usage::{self, Figures, SkillStats, Stats, Suggestions, UsageError, Wiped};
+use skillhost_ledger::usage::{
+    self, Figures, SkillStats, Stats, Suggestions, UsageError, WipeCounts,
+};
 use skillhost_policy::diagnostic::printable;
 use skillhost_policy::{Policy, Preload};
 
@@ -90,11 +92,11 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
         return Ok(Exit::Ok);
     }
     let path = args.audit.clone().unwrap_or_else(|| places.audit());
-    let log = audit::Store::is_there(&path).then(|| audit::Store::open(&path)).transpose();
+    let log = audit::LogStore::exists(&path).then(|| audit::LogStore::open(&path)).transpose();
     let log = log.map_err(|error| failure(error.into()))?;
     let kept = || {
         Timestamp::now()
-            .checked_sub(Duration::from_secs(usage::DAYS * 24 * 60 * 60))
+            .checked_sub(Duration::from_secs(usage::RETENTION_DAYS * 24 * 60 * 60))
             .unwrap_or(Timestamp::MIN)
     };
     let since = args.since.unwrap_or_else(kept);
@@ -125,7 +127,7 @@ fn failure(error: UsageError) -> Failure {
     Failure::new(Exit::Io, error.to_string())
 }
 
-fn told(Wiped { sessions, skills }: Wiped) -> String {
+fn told(WipeCounts { sessions, skills }: WipeCounts) -> String {
     match sessions {
         0 => "nothing was counted".into(),
         _ => format!(

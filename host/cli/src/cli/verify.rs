@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde_json::Value;
-use skillhost::invoke::{Call, Host, InvokeError, Loaded, Target};
-use skillhost_ledger::receipt::compare::{About, Difference, differences};
+use skillhost::invoke::{LoadedRequest, LoadedSkill, RunError, Runner, Target};
+use skillhost_ledger::receipt::compare::{Difference, DifferenceKind, differences};
 use skillhost_ledger::receipt::envelope::{Document, SignatureError};
 use skillhost_ledger::receipt::{self, canonical};
 use skillhost_policy::Policy;
@@ -105,10 +105,10 @@ pub(crate) fn main(args: Args) -> Result<Exit, Failure> {
         Err(error) => {
             let fix = match &error {
                 SignatureError::Unsigned => "--unsigned compares it all the same".to_owned(),
-                SignatureError::Wrong(_) => {
+                SignatureError::Mismatch(_) => {
                     "ask whoever made it for the receipt as it was".to_owned()
                 }
-                SignatureError::Stranger(_) => {
+                SignatureError::Untrusted(_) => {
                     "skillhost key trust FILE, or --key FILE, with the signer's public key"
                         .to_owned()
                 }
@@ -219,7 +219,7 @@ fn repeat(args: &Args, receipt: &Value, places: &Places) -> Result<Option<Refuse
     let policy = args.permissions.policy(places)?;
     let mut options = places.host_options(&args.host)?;
     options.guarded.read_only = args.skills.folders(places, &policy);
-    let host = Host::new(options);
+    let host = Runner::new(options);
     let named = args.skills.folder(&args.skill, places, &policy)?;
     let skill = named.skill_folder();
     let loaded = host.load(skill, &Policy::builtin()).map_err(invalid_skill)?;
@@ -242,7 +242,7 @@ fn repeat(args: &Args, receipt: &Value, places: &Places) -> Result<Option<Refuse
     // Loaded again under that policy: it is this one that is compared with the receipt, and that
     // runs.
     let loaded = host.load_for_run(skill, &policy).map_err(|error| match error {
-        InvokeError::Skill(error) => invalid_skill(*error),
+        RunError::Skill(error) => invalid_skill(*error),
         error => Failure::new(Exit::Io, error.to_string()),
     })?;
     if let Some(refused) =
@@ -265,7 +265,7 @@ fn repeat(args: &Args, receipt: &Value, places: &Places) -> Result<Option<Refuse
             .filter_map(|text| Some(text.as_str()?.to_owned()))
             .collect()
     };
-    let call = Call {
+    let call = LoadedRequest {
         loaded: &loaded,
         policy: &policy,
         target: &target(receipt),
@@ -288,14 +288,14 @@ fn repeat(args: &Args, receipt: &Value, places: &Places) -> Result<Option<Refuse
     };
     let differences = differences(receipt, &here);
     let Some(first) = differences.first() else { return Ok(None) };
-    let (exit, message) = match first.about() {
-        About::Skill => {
+    let (exit, message) = match first.kind() {
+        DifferenceKind::Skill => {
             (Exit::OtherSkill, "the skill differs from the one recorded in the receipt")
         }
-        About::Conditions => {
+        DifferenceKind::Conditions => {
             (Exit::NotRepeatable, "the inputs recorded in the receipt are not available here")
         }
-        About::Result => {
+        DifferenceKind::Result => {
             (Exit::OtherResult, "the result differs from the one recorded in the receipt")
         }
     };
@@ -305,7 +305,7 @@ fn repeat(args: &Args, receipt: &Value, places: &Places) -> Result<Option<Refuse
 }
 
 /// Nothing runs that is not what the receipt is of.
-fn other_skill(receipt: &Value, loaded: &Loaded) -> Option<Refused> {
+fn other_skill(receipt: &Value, loaded: &LoadedSkill) -> Option<Refused> {
     let differences = differences(
         &wrapped("skill", receipt["skill"].clone()),
         &wrapped("skill", canonical::value(loaded.id())),
@@ -316,8 +316,8 @@ fn other_skill(receipt: &Value, loaded: &Loaded) -> Option<Refused> {
 }
 
 /// Nor under another grant.
-fn other_grant(receipt: &Value, loaded: &Loaded, policy: &Policy) -> Option<Refused> {
-    let here = canonical::value(&receipt::granted(
+fn other_grant(receipt: &Value, loaded: &LoadedSkill, policy: &Policy) -> Option<Refused> {
+    let here = canonical::value(&receipt::ReceiptGrant::of(
         &loaded.grant.capabilities,
         &receipt::policy_digest(policy),
     ));

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use super::common::{self, Common};
 use super::store::Approval;
-use super::{Ask, What};
+use super::{ApprovalRequest, SkillPart};
 use skillhost_policy::capabilities::{Capabilities, HostFolder, Mount, MountMode, Scope};
 use skillhost_policy::diagnostic::printable;
 use skillhost_skill::Skill;
@@ -16,7 +16,7 @@ use skillhost_skill::runtime;
 
 /// A set of permissions. What bounds a run, such as its time, is none.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Asked {
+pub(super) struct PermissionSet {
     lines: BTreeSet<String>,
 }
 
@@ -25,9 +25,9 @@ const HOST: &str = " = ";
 /// Starts a line that takes away: fewer of those is more.
 const NEVER: &str = "never ";
 
-impl Asked {
+impl PermissionSet {
     /// The permissions of capabilities.
-    pub(super) fn of(capabilities: &Capabilities, own: Option<&Path>) -> Asked {
+    pub(super) fn of(capabilities: &Capabilities, own: Option<&Path>) -> PermissionSet {
         let Capabilities {
             mounts,
             packages,
@@ -72,11 +72,11 @@ impl Asked {
         lines.extend(env.iter().map(|(name, value)| {
             format!("variable {name}{HOST}{}", runtime::digest(value.as_bytes()))
         }));
-        Asked { lines }
+        PermissionSet { lines }
     }
 
-    pub(super) fn from_lines(lines: &[String]) -> Asked {
-        Asked { lines: lines.iter().cloned().collect() }
+    pub(super) fn from_lines(lines: &[String]) -> PermissionSet {
+        PermissionSet { lines: lines.iter().cloned().collect() }
     }
 
     pub(super) fn into_lines(self) -> Vec<String> {
@@ -84,7 +84,7 @@ impl Asked {
     }
 
     /// Whether all of it is part of what was approved.
-    pub(super) fn is_within(&self, approved: &Asked) -> bool {
+    pub(super) fn is_within(&self, approved: &PermissionSet) -> bool {
         let (never, more): (Vec<&String>, Vec<&String>) =
             approved.lines.iter().partition(|line| line.starts_with(NEVER));
         self.lines.iter().filter(|line| !line.starts_with(NEVER)).all(|line| more.contains(&line))
@@ -151,9 +151,9 @@ pub(super) fn files(skill: &Skill) -> io::Result<BTreeMap<String, String>> {
 }
 
 /// The last approval of the same.
-pub(super) struct Before<'a> {
+pub(super) struct PreviousApproval<'a> {
     pub(super) approval: &'a Approval,
-    pub(super) asked: Asked,
+    pub(super) asked: PermissionSet,
 }
 
 /// Who reads a question.
@@ -167,19 +167,19 @@ pub(super) enum Reader {
 
 /// What a person should know before they say yes.
 pub(super) fn text(
-    ask: &Ask<'_>,
-    asked: &Asked,
+    ask: &ApprovalRequest<'_>,
+    asked: &PermissionSet,
     files: &BTreeMap<String, String>,
-    before: Option<&Before<'_>>,
+    before: Option<&PreviousApproval<'_>>,
     reader: Reader,
 ) -> String {
     let name = printable(&ask.skill.name);
     let shown = |line: &str| shown(line, reader);
-    let mut out = match ask.what {
-        What::Skill => format!("{name} asks to run"),
-        What::Program(program) => format!("{name} asks to run {}", printable(program)),
-        What::Tool(tool) => format!("{name} asks to run its tool {}", printable(tool)),
-        What::Command => format!("{name} asks to run a shell command"),
+    let mut out = match ask.part {
+        SkillPart::Skill => format!("{name} asks to run"),
+        SkillPart::Program(program) => format!("{name} asks to run {}", printable(program)),
+        SkillPart::Tool(tool) => format!("{name} asks to run its tool {}", printable(tool)),
+        SkillPart::Command => format!("{name} asks to run a shell command"),
     };
     let _ = write!(
         out,

@@ -7,29 +7,29 @@ use skillhost_skill::runtime;
 
 /// What a run is given beside its permissions.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Input<'a> {
+pub struct RunInput<'a> {
     /// The text for the shell, or a tool's input.
     pub text: Option<&'a str>,
     /// The arguments.
     pub args: &'a [String],
     /// What it reads on stdin.
-    pub stdin: GivenStdin<'a>,
+    pub stdin: StdinInput<'a>,
     /// Files that are put into its folder, by path, with their content.
     pub files: &'a [(&'a str, &'a str)],
 }
 
 /// What a run reads on stdin.
 #[derive(Debug, Clone, Copy)]
-pub enum GivenStdin<'a> {
+pub enum StdinInput<'a> {
     /// These bytes.
     Whole(&'a [u8]),
     /// A stream that nobody has read yet: an approval covers whatever it holds.
     Unread,
 }
 
-impl Default for GivenStdin<'_> {
+impl Default for StdinInput<'_> {
     fn default() -> Self {
-        GivenStdin::Whole(&[])
+        StdinInput::Whole(&[])
     }
 }
 
@@ -38,13 +38,13 @@ const SHOWN: usize = 1_000;
 /// Arguments and files that are shown.
 const LISTED: usize = 20;
 
-impl Input<'_> {
+impl RunInput<'_> {
     /// One digest over all of it.
     pub(super) fn digest(&self) -> String {
         let digest = |text: &str| runtime::digest(text.as_bytes());
         let stdin = match self.stdin {
-            GivenStdin::Whole(bytes) => Some(runtime::digest(bytes)),
-            GivenStdin::Unread => None,
+            StdinInput::Whole(bytes) => Some(runtime::digest(bytes)),
+            StdinInput::Unread => None,
         };
         let files: Vec<_> = self.files.iter().map(|(path, text)| (path, digest(text))).collect();
         digest(
@@ -68,9 +68,9 @@ impl Input<'_> {
             lines.push(format!("arguments: {}{}", words.join(" "), more(self.args.len())));
         }
         match self.stdin {
-            GivenStdin::Whole([]) => {}
-            GivenStdin::Whole(bytes) => lines.push(format!("stdin: {}", start(bytes))),
-            GivenStdin::Unread => {
+            StdinInput::Whole([]) => {}
+            StdinInput::Whole(bytes) => lines.push(format!("stdin: {}", start(bytes))),
+            StdinInput::Unread => {
                 lines.push("stdin: a stream that nobody has read yet, whatever it holds".into())
             }
         }
@@ -110,30 +110,30 @@ mod tests {
         let args = ["a".to_owned(), "b".to_owned()];
         let joined = ["a b".to_owned()];
         let inputs = [
-            Input::default(),
-            Input { text: Some(""), ..Input::default() },
-            Input { text: Some("a"), ..Input::default() },
-            Input { args: &args, ..Input::default() },
-            Input { args: &joined, ..Input::default() },
-            Input { stdin: GivenStdin::Whole(b"a"), ..Input::default() },
-            Input { stdin: GivenStdin::Unread, ..Input::default() },
-            Input { files: &[("a", "b")], ..Input::default() },
-            Input { files: &[("a", "c")], ..Input::default() },
+            RunInput::default(),
+            RunInput { text: Some(""), ..RunInput::default() },
+            RunInput { text: Some("a"), ..RunInput::default() },
+            RunInput { args: &args, ..RunInput::default() },
+            RunInput { args: &joined, ..RunInput::default() },
+            RunInput { stdin: StdinInput::Whole(b"a"), ..RunInput::default() },
+            RunInput { stdin: StdinInput::Unread, ..RunInput::default() },
+            RunInput { files: &[("a", "b")], ..RunInput::default() },
+            RunInput { files: &[("a", "c")], ..RunInput::default() },
         ];
         let digests: std::collections::BTreeSet<String> =
-            inputs.iter().map(Input::digest).collect();
+            inputs.iter().map(RunInput::digest).collect();
         assert_eq!(digests.len(), inputs.len());
-        assert_eq!(inputs[3].digest(), Input { args: &args, ..Input::default() }.digest());
+        assert_eq!(inputs[3].digest(), RunInput { args: &args, ..RunInput::default() }.digest());
     }
 
     #[test]
     fn a_person_reads_an_input_escaped_and_bounded() {
         let args = ["--to".to_owned(), "x\u{1b}[8m\ny".to_owned()];
         let long = "z".repeat(5_000);
-        let input = Input {
+        let input = RunInput {
             text: Some("curl\n\u{202e}x"),
             args: &args,
-            stdin: GivenStdin::Whole(long.as_bytes()),
+            stdin: StdinInput::Whole(long.as_bytes()),
             files: &[("a\n", "b")],
         };
         let lines = input.lines();
@@ -149,6 +149,6 @@ mod tests {
                 && lines[2].contains("(5000 bytes, sha256:"),
             "{lines:?}"
         );
-        assert_eq!(Input { stdin: GivenStdin::Unread, ..Input::default() }.lines().len(), 1);
+        assert_eq!(RunInput { stdin: StdinInput::Unread, ..RunInput::default() }.lines().len(), 1);
     }
 }

@@ -6,46 +6,46 @@
 
 use std::collections::BTreeSet;
 
-use super::store::LevelSet;
-use super::{PermissionLevel, What};
+use super::store::LevelSetting;
+use super::{PermissionLevel, SkillPart};
 use skillhost_skill::Skill;
 use skillhost_skill::runtime::scripts::{self, ScriptMatch};
 
 /// The levels that were set for one skill.
 pub(super) struct Levels<'a> {
     skill: &'a Skill,
-    set: Vec<LevelSet>,
+    set: Vec<LevelSetting>,
 }
 
 impl<'a> Levels<'a> {
-    pub(super) fn new(skill: &'a Skill, set: Vec<LevelSet>) -> Levels<'a> {
+    pub(super) fn new(skill: &'a Skill, set: Vec<LevelSetting>) -> Levels<'a> {
         Levels { skill, set }
     }
 
     /// The strictest level that may be meant for a part, or for the skill as a whole, where it
     /// denies.
-    pub(super) fn denial(&self, what: &What) -> Option<PermissionLevel> {
+    pub(super) fn denial(&self, part: &SkillPart) -> Option<PermissionLevel> {
         self.set
             .iter()
-            .filter(|set| denies(set.level) && self.may_mean(&set.what, what))
+            .filter(|set| denies(set.level) && self.may_mean(&set.part, part))
             .map(|set| set.level)
             .min()
     }
 
     /// An entry of that level.
-    pub(super) fn set_at(&self, level: PermissionLevel) -> Option<&LevelSet> {
+    pub(super) fn set_at(&self, level: PermissionLevel) -> Option<&LevelSetting> {
         self.set.iter().find(|set| set.level == level)
     }
 
     /// The level that was set for exactly this part, else the skill's.
-    pub(super) fn nearest(&self, what: &What) -> Option<&LevelSet> {
+    pub(super) fn nearest(&self, part: &SkillPart) -> Option<&LevelSetting> {
         let own = self
             .set
             .iter()
-            .filter(|set| set.what != What::Skill && self.means(&set.what, what))
+            .filter(|set| set.part != SkillPart::Skill && self.means(&set.part, part))
             .min_by_key(|set| set.level);
         own.or_else(|| {
-            self.set.iter().filter(|set| set.what == What::Skill).min_by_key(|set| set.level)
+            self.set.iter().filter(|set| set.part == SkillPart::Skill).min_by_key(|set| set.level)
         })
     }
 
@@ -55,7 +55,7 @@ impl<'a> Levels<'a> {
             .set
             .iter()
             .filter(|set| denies(set.level))
-            .filter_map(|set| program(&set.what))
+            .filter_map(|set| program(&set.part))
             .collect();
         let files = self
             .skill
@@ -65,31 +65,31 @@ impl<'a> Levels<'a> {
         files.map(|file| file.path.clone()).collect()
     }
 
-    fn may_mean(&self, set: &What, what: &What) -> bool {
-        match (set, what) {
-            (What::Skill, _) => true,
-            (What::Program(name), What::Program(path)) => self.may_name(name, path),
+    fn may_mean(&self, set: &SkillPart, part: &SkillPart) -> bool {
+        match (set, part) {
+            (SkillPart::Skill, _) => true,
+            (SkillPart::Program(name), SkillPart::Program(path)) => self.may_name(name, path),
             // A tool can be run by its name alone, as a script is.
-            (What::Program(name), What::Tool(tool)) if name == tool => true,
+            (SkillPart::Program(name), SkillPart::Tool(tool)) if name == tool => true,
             // The tools are the component's, and so is the skill's main program.
-            (What::Program(name), What::Skill | What::Tool(_)) => {
+            (SkillPart::Program(name), SkillPart::Skill | SkillPart::Tool(_)) => {
                 let manifest = &self.skill.manifest;
                 manifest
                     .component
                     .as_ref()
                     .is_some_and(|path| *name == manifest.name || self.may_name(name, path))
             }
-            (set, what) => set == what,
+            (set, part) => set == part,
         }
     }
 
-    fn means(&self, set: &What, what: &What) -> bool {
-        match (set, what) {
-            (What::Program(name), What::Program(path)) => {
+    fn means(&self, set: &SkillPart, part: &SkillPart) -> bool {
+        match (set, part) {
+            (SkillPart::Program(name), SkillPart::Program(path)) => {
                 name == path
                     || matches!(scripts::find(self.skill, name), ScriptMatch::File(found) if found == *path)
             }
-            (set, what) => set == what,
+            (set, part) => set == part,
         }
     }
 
@@ -108,9 +108,9 @@ fn denies(level: PermissionLevel) -> bool {
     level <= PermissionLevel::Disabled
 }
 
-fn program(what: &What) -> Option<&str> {
-    match what {
-        What::Program(name) => Some(name),
-        What::Skill | What::Tool(_) | What::Command => None,
+fn program(part: &SkillPart) -> Option<&str> {
+    match part {
+        SkillPart::Program(name) => Some(name),
+        SkillPart::Skill | SkillPart::Tool(_) | SkillPart::Command => None,
     }
 }

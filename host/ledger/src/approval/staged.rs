@@ -10,12 +10,12 @@ use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use skillhost_policy::protected::{REPOSITORY_CONFIG, normalize_name};
-use skillhost_sandbox::files::{After, Before, Staged, holder, open_root, read_file};
+use skillhost_sandbox::files::{After, PreviousApproval, Staged, holder, open_root, read_file};
 use skillhost_skill::runtime;
 
 /// A change, and the folder of the host's that it is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
+pub struct StagedChange {
     /// The folder.
     pub folder: PathBuf,
     /// The change.
@@ -26,14 +26,14 @@ pub struct Change {
 ///
 /// The run's rules were asked about these very paths, so no link may lead elsewhere by now: none is
 /// followed.
-pub(super) fn apply(changes: &[Change]) -> io::Result<()> {
+pub(super) fn apply(changes: &[StagedChange]) -> io::Result<()> {
     let mut folders: BTreeMap<&Path, OwnedFd> = BTreeMap::new();
-    for Change { folder, .. } in changes {
+    for StagedChange { folder, .. } in changes {
         if !folders.contains_key(folder.as_path()) {
             folders.insert(folder, open_root(folder)?);
         }
     }
-    for Change { folder, staged } in changes {
+    for StagedChange { folder, staged } in changes {
         if found(&folders[folder.as_path()], &staged.path)? != staged.before {
             let path = folder.join(&staged.path);
             return Err(io::Error::other(format!(
@@ -54,18 +54,20 @@ pub(super) fn apply(changes: &[Change]) -> io::Result<()> {
         staged.after.is_none()
             || is_folder(&staged.before) != matches!(staged.after, Some(After::Folder))
     };
-    for Change { folder, staged } in changes.iter().rev().filter(|change| goes(&change.staged)) {
+    for StagedChange { folder, staged } in
+        changes.iter().rev().filter(|change| goes(&change.staged))
+    {
         let root = &folders[folder.as_path()];
         match &staged.before {
-            Some(Before::Folder) => remove(root, &staged.path, AtFlags::REMOVEDIR)?,
-            Some(Before::File(_)) => remove(root, &staged.path, AtFlags::empty())?,
+            Some(PreviousApproval::Folder) => remove(root, &staged.path, AtFlags::REMOVEDIR)?,
+            Some(PreviousApproval::File(_)) => remove(root, &staged.path, AtFlags::empty())?,
             None => {}
         }
     }
-    for Change { folder, staged } in changes {
+    for StagedChange { folder, staged } in changes {
         let root = &folders[folder.as_path()];
         match &staged.after {
-            Some(After::Folder) if found(root, &staged.path)? != Some(Before::Folder) => {
+            Some(After::Folder) if found(root, &staged.path)? != Some(PreviousApproval::Folder) => {
                 make_folder(root, &staged.path)?
             }
             Some(After::File { bytes, mode }) => put(root, &staged.path, bytes, *mode)?,
@@ -119,12 +121,12 @@ fn refuse_repository<'a>(
     Ok(())
 }
 
-fn is_folder(before: &Option<Before>) -> bool {
-    *before == Some(Before::Folder)
+fn is_folder(before: &Option<PreviousApproval>) -> bool {
+    *before == Some(PreviousApproval::Folder)
 }
 
 /// What is at a path now.
-fn found(root: &OwnedFd, path: &str) -> io::Result<Option<Before>> {
+fn found(root: &OwnedFd, path: &str) -> io::Result<Option<PreviousApproval>> {
     let stat = holder(root.as_fd(), path)
         .and_then(|(folder, name)| fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW));
     let kind = match stat {
@@ -133,14 +135,14 @@ fn found(root: &OwnedFd, path: &str) -> io::Result<Option<Before>> {
         Err(error) => return Err(error.into()),
     };
     Ok(Some(match kind {
-        FileType::Directory => Before::Folder,
+        FileType::Directory => PreviousApproval::Folder,
         FileType::RegularFile => {
             let mut bytes = Vec::new();
             read_file(root.as_fd(), path)?.read_to_end(&mut bytes)?;
-            Before::File(runtime::digest(&bytes))
+            PreviousApproval::File(runtime::digest(&bytes))
         }
         // It has no digest that a run could have seen.
-        _ => Before::File(String::new()),
+        _ => PreviousApproval::File(String::new()),
     }))
 }
 
@@ -178,9 +180,9 @@ fn put(root: &OwnedFd, path: &str, bytes: &[u8], mode: u32) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn change(folder: &Path, path: &str, before: Option<Before>) -> Change {
+    fn change(folder: &Path, path: &str, before: Option<PreviousApproval>) -> StagedChange {
         let after = Some(After::File { bytes: b"new".to_vec(), mode: 0o644 });
-        Change {
+        StagedChange {
             folder: folder.to_owned(),
             staged: Staged { guest: "/workspace".into(), path: path.into(), before, after },
         }
@@ -209,7 +211,8 @@ mod tests {
         std::fs::create_dir_all(root.join("work/.git")).unwrap();
         std::fs::create_dir_all(root.join("work/out")).unwrap();
         std::fs::write(root.join("work/.git/config"), "old").unwrap();
-        let (work, old) = (root.join("work"), Some(Before::File(runtime::digest(b"old"))));
+        let (work, old) =
+            (root.join("work"), Some(PreviousApproval::File(runtime::digest(b"old"))));
         apply(&[change(&work, "out/config", None)]).unwrap();
         assert_eq!(std::fs::read(work.join("out/config")).unwrap(), b"new");
         // A link has taken the folder's place since the run.

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Row, params};
 use serde::Serialize;
 
-use super::{PermissionLevel, Term, What};
-use crate::database::{Broken, Database, Tables};
+use super::{PermissionLevel, SkillPart, Term};
+use crate::database::{Database, DatabaseError, Tables};
 
 pub(super) use queue::Answer;
 
@@ -62,18 +62,18 @@ pub enum ApprovalError {
     Changes(String),
     /// Too much waits for an answer.
     #[error("{0} for an answer already: skillhost pending")]
-    Full(Full),
+    QueueFull(QueueLimit),
 }
 
-impl From<Broken> for ApprovalError {
-    fn from(Broken { path, why }: Broken) -> Self {
+impl From<DatabaseError> for ApprovalError {
+    fn from(DatabaseError { path, why }: DatabaseError) -> Self {
         ApprovalError::File { path, why }
     }
 }
 
 /// Which bound of what waits is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Full {
+pub enum QueueLimit {
     /// That of all requests.
     #[error("{} requests wait", queue::MOST)]
     All,
@@ -100,13 +100,14 @@ impl fmt::Display for PendingId {
 
 /// A request that waits for a person's word.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
-pub struct Pending {
+pub struct PendingRequest {
     /// What it is called by.
     pub id: PendingId,
     /// The skill.
     pub skill: String,
-    /// What of it.
-    pub what: What,
+    /// The part of the skill.
+    #[serde(rename = "what")]
+    pub part: SkillPart,
     /// The digest of the skill.
     pub digest: String,
     /// Its files and their digests.
@@ -132,8 +133,9 @@ pub struct Approval {
     id: i64,
     /// The skill.
     pub skill: String,
-    /// What of it.
-    pub what: What,
+    /// The part of the skill.
+    #[serde(rename = "what")]
+    pub part: SkillPart,
     /// For which digest of the skill.
     pub digest: String,
     /// The files of the skill then, and their digests.
@@ -152,7 +154,8 @@ pub struct Approval {
     /// When.
     pub time: String,
     /// When it was used up or taken back.
-    pub over: Option<String>,
+    #[serde(rename = "over")]
+    pub ended: Option<String>,
 }
 
 impl Approval {
@@ -163,7 +166,7 @@ impl Approval {
 
     /// Whether it still counts, for whoever asks now, with that input.
     pub(super) fn holds_for(&self, session: &str, input: &str) -> bool {
-        self.over.is_none()
+        self.ended.is_none()
             && match self.term {
                 Term::Once => self.session == session && self.input == input,
                 Term::Session => self.session == session,
@@ -174,11 +177,12 @@ impl Approval {
 
 /// A level that was set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
-pub struct LevelSet {
+pub struct LevelSetting {
     /// The skill.
     pub skill: String,
-    /// What of it.
-    pub what: What,
+    /// The part of the skill.
+    #[serde(rename = "what")]
+    pub part: SkillPart,
     /// The level.
     pub level: PermissionLevel,
     /// The digest of the skill that it is for, where it is for one alone.
@@ -207,16 +211,16 @@ impl Store {
         Store { database: Database::at(path, &TABLES) }
     }
 
-    pub(super) fn levels(&self) -> Result<Vec<LevelSet>, ApprovalError> {
+    pub(super) fn levels(&self) -> Result<Vec<LevelSetting>, ApprovalError> {
         Ok(self.database.all(&format!("{LEVEL} ORDER BY skill, kind, name"), [], level)?)
     }
 
     /// As [`Database::mark`]: not while another thread uses the file.
-    pub(super) fn has_no_level(&self) -> bool {
+    pub(super) fn has_no_levels(&self) -> bool {
         self.database.mark() == Some(NO_LEVELS) || !self.database.is_there()
     }
 
-    pub(super) fn levels_of(&self, skill: &str) -> Result<Vec<LevelSet>, ApprovalError> {
+    pub(super) fn levels_of(&self, skill: &str) -> Result<Vec<LevelSetting>, ApprovalError> {
         Ok(self.database.all(&format!("{LEVEL} WHERE skill = ?1"), [skill], level)?)
     }
 
@@ -228,9 +232,9 @@ impl Store {
     pub(super) fn approvals_of(
         &self,
         skill: &str,
-        what: &What,
+        part: &SkillPart,
     ) -> Result<Vec<Approval>, ApprovalError> {
-        let (kind, name) = what.columns();
+        let (kind, name) = part.columns();
         let select =
             format!("{APPROVAL} WHERE skill = ?1 AND kind = ?2 AND name = ?3 ORDER BY id DESC");
         Ok(self.database.all(&select, [skill, kind, name], approval)?)
@@ -257,15 +261,15 @@ impl Store {
         Ok(self.database.write(|db| Ok(db.execute(over, params![approval.id, now()])? == 1))?)
     }
 
-    pub(super) fn set(
+    pub(super) fn set_level(
         &self,
         skill: &str,
-        what: &What,
+        part: &SkillPart,
         to: Option<PermissionLevel>,
         digest: Option<&str>,
         who: &str,
     ) -> Result<(), ApprovalError> {
-        let (kind, name) = what.columns();
+        let (kind, name) = part.columns();
         Ok(self.database.write(|db| {
             match to {
                 Some(level) => db.execute(
@@ -285,13 +289,13 @@ impl Store {
     }
 }
 
-fn level(row: &Row<'_>) -> rusqlite::Result<LevelSet> {
+fn level(row: &Row<'_>) -> rusqlite::Result<LevelSetting> {
     let level: String = row.get(3)?;
     // A word that is not known is the strictest one.
     let level = PermissionLevel::from_name(&level).unwrap_or(PermissionLevel::Blocked);
-    Ok(LevelSet {
+    Ok(LevelSetting {
         skill: row.get(0)?,
-        what: what(row, 1)?,
+        part: part(row, 1)?,
         level,
         digest: row.get(4)?,
         who: row.get(5)?,
@@ -304,7 +308,7 @@ fn approval(row: &Row<'_>) -> rusqlite::Result<Approval> {
     Ok(Approval {
         id: row.get(0)?,
         skill: row.get(1)?,
-        what: what(row, 2)?,
+        part: part(row, 2)?,
         digest: row.get(4)?,
         files: from_json(row, 5)?,
         capabilities: from_json(row, 6)?,
@@ -315,16 +319,16 @@ fn approval(row: &Row<'_>) -> rusqlite::Result<Approval> {
         session: row.get(8)?,
         who: row.get(9)?,
         time: row.get(10)?,
-        over: row.get(11)?,
+        ended: row.get(11)?,
         input: row.get(12)?,
     })
 }
 
 /// The part of a skill in two columns. A row of an unknown kind makes the file unreadable, and then
 /// nothing runs.
-fn what(row: &Row<'_>, at: usize) -> rusqlite::Result<What> {
+fn part(row: &Row<'_>, at: usize) -> rusqlite::Result<SkillPart> {
     let (kind, name): (String, String) = (row.get(at)?, row.get(at + 1)?);
-    What::from_columns(&kind, name).ok_or_else(|| {
+    SkillPart::from_columns(&kind, name).ok_or_else(|| {
         rusqlite::Error::FromSqlConversionFailure(
             at,
             rusqlite::types::Type::Text,

@@ -14,7 +14,7 @@ use skillhost_skill::runtime;
 #[derive(
     Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
 )]
-pub struct Head {
+pub struct ChainHead {
     /// The record's number, from 1.
     pub sequence: u64,
     /// Its digest.
@@ -48,15 +48,15 @@ const PREVIOUS: &str = ",\"previous\":\"sha256:";
 const DIGEST: &str = ",\"digest\":\"sha256:";
 const HEX: usize = 64;
 
-impl Head {
+impl ChainHead {
     /// What the first record follows.
-    pub fn start() -> Head {
-        Head { sequence: 0, digest: format!("sha256:{}", "0".repeat(HEX)) }
+    pub fn start() -> ChainHead {
+        ChainHead { sequence: 0, digest: format!("sha256:{}", "0".repeat(HEX)) }
     }
 }
 
 /// Ends a JSON object as the line that follows `head`; gives back the new head.
-pub(super) fn close(line: &mut Vec<u8>, head: &Head) -> Head {
+pub(super) fn close(line: &mut Vec<u8>, head: &ChainHead) -> ChainHead {
     debug_assert_eq!(line.last(), Some(&b'}'));
     line.pop();
     let sequence = head.sequence + 1;
@@ -65,7 +65,7 @@ pub(super) fn close(line: &mut Vec<u8>, head: &Head) -> Head {
     );
     let digest = runtime::digest(line);
     line.extend_from_slice(format!(",\"digest\":\"{digest}\"}}").as_bytes());
-    Head { sequence, digest }
+    ChainHead { sequence, digest }
 }
 
 /// The line that a journal starts with, after `last`.
@@ -118,8 +118,8 @@ impl<'a> Link<'a> {
         runtime::digest(self.content) == self.digest
     }
 
-    pub(super) fn head(&self) -> Head {
-        Head { sequence: self.sequence, digest: self.digest.to_owned() }
+    pub(super) fn head(&self) -> ChainHead {
+        ChainHead { sequence: self.sequence, digest: self.digest.to_owned() }
     }
 }
 
@@ -137,7 +137,7 @@ fn split<'a>(text: &'a [u8], name: &str) -> Option<(&'a [u8], &'a str)> {
 mod tests {
     use super::*;
 
-    fn line(json: &str, head: &Head) -> (Vec<u8>, Head) {
+    fn line(json: &str, head: &ChainHead) -> (Vec<u8>, ChainHead) {
         let mut line = json.as_bytes().to_vec();
         let head = close(&mut line, head);
         (line, head)
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_line_says_where_it_stands_and_is_checked_alone() {
-        let (one, head) = line(r#"{"a":1}"#, &Head::start());
+        let (one, head) = line(r#"{"a":1}"#, &ChainHead::start());
         let (two, next) = line(r#"{"a":",\"sequence\":9"}"#, &head);
         let link = Link::of(&two).unwrap();
         assert_eq!((link.sequence, link.previous, link.head()), (2, head.digest.as_str(), next));
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn no_byte_of_a_line_can_be_another() {
-        let (good, head) = line(r#"{"a":1}"#, &Head::start());
+        let (good, head) = line(r#"{"a":1}"#, &ChainHead::start());
         for at in 0..good.len() {
             let mut bad = good.clone();
             bad[at] ^= 1;
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn an_anchor_ends_like_the_line_that_it_stands_for() {
-        let (one, head) = line(r#"{"a":1}"#, &Head::start());
+        let (one, head) = line(r#"{"a":1}"#, &ChainHead::start());
         let anchor = anchor(&Link::of(&one).unwrap());
         let anchor = anchor.strip_suffix(b"\n").unwrap();
         assert!(is_anchor(anchor) && !is_anchor(&one));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::log_entry::{LogEntry, Program, Request};
+use super::log_entry::{EntryProgram, EntryRequest, LogEntry};
 
 /// What a line is found by.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(super) struct Columns {
 /// What a record says of a run.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum RunEvent {
-    Start(String),
+    StartRecord(String),
     End(String),
 }
 
@@ -41,13 +41,13 @@ impl Columns {
             .parse::<jiff::Timestamp>()
             .ok()
             .and_then(|time| i64::try_from(time.as_nanosecond()).ok());
-        let program = line.program.into_iter().flat_map(|Program { name, script, .. }| {
+        let program = line.program.into_iter().flat_map(|EntryProgram { name, script, .. }| {
             [Some(name), script.map(|script| script.path)]
         });
         let programs = program.flatten().chain(
             line.processes.into_iter().filter_map(|process| process.program.or(process.argv0)),
         );
-        let hosts = line.requests.into_iter().filter_map(|Request { host, url }| {
+        let hosts = line.requests.into_iter().filter_map(|EntryRequest { host, url }| {
             host.or_else(|| Some(url?.parse::<http::Uri>().ok()?.host()?.to_ascii_lowercase()))
         });
         let names = programs.map(|name| (PROGRAM, name)).chain(hosts.map(|host| (HOST, host)));

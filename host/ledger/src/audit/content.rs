@@ -8,7 +8,7 @@ use http::{Method, Uri};
 use serde::Serialize;
 
 use super::ProgramId;
-use super::key::{Key, Keyed};
+use super::key::{KeyedDigest, LogKey};
 use skillhost_policy::capabilities::Capabilities;
 use skillhost_policy::outcome::{
     ChildProcess, Denial, DenialKind, HttpRequest, LimitHit, Outcome, ProcessEnd, Status,
@@ -35,7 +35,7 @@ pub struct ProgramRecord {
     /// The component's digest.
     pub component: String,
     /// Over the arguments, each closed by a NUL (for a tool: over its input).
-    pub arguments: Keyed,
+    pub arguments: KeyedDigest,
 }
 
 /// What went through the standard streams; absent where nothing did.
@@ -43,13 +43,13 @@ pub struct ProgramRecord {
 pub struct StreamsRecord {
     /// Over what the guest read.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub stdin: Option<Keyed>,
+    pub stdin: Option<KeyedDigest>,
     /// Over what it wrote to stdout.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub stdout: Option<Keyed>,
+    pub stdout: Option<KeyedDigest>,
     /// Over what it wrote to stderr.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub stderr: Option<Keyed>,
+    pub stderr: Option<KeyedDigest>,
 }
 
 /// How an invocation ended.
@@ -66,24 +66,24 @@ pub enum StatusRecord {
     /// What was to run is not something that runs here.
     Invalid {
         /// Over what is wrong with it.
-        message: Keyed,
+        message: KeyedDigest,
     },
     /// The host could not do its part.
-    Failed {
+    StoreError {
         /// Over what failed.
-        message: Keyed,
+        message: KeyedDigest,
     },
     /// A limit ended it.
     LimitHit(LimitHit),
     /// The guest trapped.
     Trapped {
         /// Over the trap's message.
-        message: Keyed,
+        message: KeyedDigest,
     },
     /// A deterministic run was ended by something that is not the same on every machine.
     Aborted {
         /// Over what ended it.
-        reason: Keyed,
+        reason: KeyedDigest,
     },
     /// The user or the host's owner stopped it.
     Interrupted,
@@ -93,21 +93,21 @@ pub enum StatusRecord {
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct DenialRecord {
     /// What the rule is about.
-    pub about: About,
+    pub about: DenialSubject,
     /// The rule that refused it, without what the guest chose.
     pub rule: String,
     /// The host of a request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
     /// Over what was tried, as the outcome shows it.
-    pub what: Keyed,
+    pub what: KeyedDigest,
 }
 
 /// What a denial is about.
 #[derive(Debug, Clone, Copy, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[expect(missing_docs, reason = "the names say it")]
-pub enum About {
+pub enum DenialSubject {
     Path,
     Request,
     Program,
@@ -131,7 +131,7 @@ pub struct RequestRecord {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
     /// Over the path, without the query.
-    pub path: Keyed,
+    pub path: KeyedDigest,
     /// The response's status; `null` where there was none.
     pub status: Option<u16>,
     /// A name for why it failed or was refused.
@@ -143,10 +143,10 @@ pub struct RequestRecord {
     pub received: u64,
     /// Over the request body, as far as it was sent; only of a run with a receipt.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub sent_digest: Option<Keyed>,
+    pub sent_digest: Option<KeyedDigest>,
     /// Over the response body, as far as it came; only of a run with a receipt.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub received_digest: Option<Keyed>,
+    pub received_digest: Option<KeyedDigest>,
 }
 
 /// A program that a guest started.
@@ -155,7 +155,7 @@ pub struct ProcessRecord {
     /// A built-in program, or a file of the skill, whatever name it was started by.
     pub program: String,
     /// Over the whole command line, each word closed by a NUL.
-    pub argv: Keyed,
+    pub argv: KeyedDigest,
     /// How it ended.
     pub exit: ExitRecord,
     /// From its start to its end, in milliseconds.
@@ -177,7 +177,7 @@ pub struct ProcessRecord {
 pub enum ExitRecord {
     Exited { code: u8 },
     Killed,
-    Trapped { message: Keyed },
+    Trapped { message: KeyedDigest },
     Limit { limit: String },
 }
 
@@ -297,14 +297,14 @@ impl Redactor {
 }
 
 impl ProgramRecord {
-    pub(super) fn of(program: &ProgramId, key: &Key) -> ProgramRecord {
+    pub(super) fn of(program: &ProgramId, key: &LogKey) -> ProgramRecord {
         let ProgramId { name, version, script, tool, component, arguments } = program.clone();
         ProgramRecord { name, version, script, tool, component, arguments: key.keyed(&arguments) }
     }
 }
 
 impl StreamsRecord {
-    pub(super) fn of(streams: &StreamDigests, key: &Key) -> StreamsRecord {
+    pub(super) fn of(streams: &StreamDigests, key: &LogKey) -> StreamsRecord {
         let keyed = |plain: &Option<String>| plain.as_deref().map(|plain| key.keyed(plain));
         StreamsRecord {
             stdin: keyed(&streams.stdin),
@@ -315,7 +315,7 @@ impl StreamsRecord {
 }
 
 impl StatusRecord {
-    pub(super) fn of(status: &Status, key: &Key) -> StatusRecord {
+    pub(super) fn of(status: &Status, key: &LogKey) -> StatusRecord {
         let over = |text: &str| key.digest(text.as_bytes());
         match status {
             Status::Exited { code } => StatusRecord::Exited { code: *code },
@@ -331,27 +331,29 @@ impl StatusRecord {
 }
 
 impl DenialRecord {
-    pub(super) fn of(denial: &Denial, key: &Key) -> DenialRecord {
+    pub(super) fn of(denial: &Denial, key: &LogKey) -> DenialRecord {
         let own = || denial.rule.clone();
         let (about, rule, host) = match &denial.kind {
-            DenialKind::Path => (About::Path, own(), None),
-            DenialKind::Host(host) => (About::Request, own(), Some(host.clone())),
+            DenialKind::Path => (DenialSubject::Path, own(), None),
+            DenialKind::Host(host) => (DenialSubject::Request, own(), Some(host.clone())),
             DenialKind::Method(host) => {
-                (About::Request, "the method is not allowed".into(), Some(host.clone()))
+                (DenialSubject::Request, "the method is not allowed".into(), Some(host.clone()))
             }
-            DenialKind::Url => (About::Request, "the URL is not valid".into(), None),
-            DenialKind::Program => (About::Program, own(), None),
-            DenialKind::NoProgram => (About::Program, "there is no such program".into(), None),
-            DenialKind::Mount => (About::Mount, own(), None),
-            DenialKind::Run => (About::Run, own(), None),
-            DenialKind::Unknown => (About::Unknown, "not recorded".into(), None),
+            DenialKind::Url => (DenialSubject::Request, "the URL is not valid".into(), None),
+            DenialKind::Program => (DenialSubject::Program, own(), None),
+            DenialKind::NoProgram => {
+                (DenialSubject::Program, "there is no such program".into(), None)
+            }
+            DenialKind::Mount => (DenialSubject::Mount, own(), None),
+            DenialKind::Run => (DenialSubject::Run, own(), None),
+            DenialKind::Unknown => (DenialSubject::Unknown, "not recorded".into(), None),
         };
         DenialRecord { about, rule, host, what: key.digest(denial.what.as_bytes()) }
     }
 }
 
 impl RequestRecord {
-    pub(super) fn of(request: &HttpRequest, key: &Key) -> RequestRecord {
+    pub(super) fn of(request: &HttpRequest, key: &LogKey) -> RequestRecord {
         let HttpRequest {
             method,
             url,
@@ -401,7 +403,7 @@ impl RequestRecord {
 }
 
 impl ProcessRecord {
-    pub(super) fn of(process: &ChildProcess, key: &Key) -> ProcessRecord {
+    pub(super) fn of(process: &ChildProcess, key: &LogKey) -> ProcessRecord {
         let exit = match &process.exit {
             ProcessEnd::Exited { code } => ExitRecord::Exited { code: *code },
             ProcessEnd::Killed => ExitRecord::Killed,
@@ -461,7 +463,7 @@ mod tests {
 
     #[test]
     fn no_text_of_a_guest_is_in_a_record() {
-        let key = Key::of_process();
+        let key = LogKey::of_process();
         let rule = format!("`{SECRET}` is not here");
         for kind in [
             DenialKind::Method("example.com".into()),

@@ -24,10 +24,10 @@ use std::thread::JoinHandle;
 use rustix::fs::{FileType, FlockOperation, Stat, flock, fstat, stat};
 use serde::Serialize;
 
-use super::chain::{self, Head, LINE, LINE_MAX, Link, TRAILER_MAX};
-use super::key::Key;
+use super::chain::{self, ChainHead, LINE, LINE_MAX, Link, TRAILER_MAX};
+use super::key::LogKey;
 use super::lease::Lease;
-use super::{AuditError, Owner, store};
+use super::{AuditError, HostId, store};
 use skillhost_policy::Retention;
 use skillhost_skill::private;
 
@@ -49,7 +49,7 @@ pub struct Log {
     /// Taken with the first start that is recorded.
     lease: OnceLock<Lease>,
     /// Read with the first record.
-    key: OnceLock<Key>,
+    key: OnceLock<LogKey>,
 }
 
 /// The open file, and what is known of it.
@@ -62,7 +62,7 @@ struct Journal {
     is_regular: bool,
     /// The size that our last record left, and its place in the chain. A file of that size has had
     /// no other writer: records are only added.
-    last: Option<(u64, Head)>,
+    last: Option<(u64, ChainHead)>,
 }
 
 impl Log {
@@ -72,14 +72,14 @@ impl Log {
     /// # Errors
     /// The folder or the file cannot be made or opened.
     pub fn open(path: &Path) -> Result<Log, AuditError> {
-        Log::sealing_at(path, SEAL_AT)
+        Log::open_sealing_at(path, SEAL_AT)
     }
 
     /// The same, sealed at another size.
     ///
     /// # Errors
     /// As [`Log::open`].
-    pub fn sealing_at(path: &Path, bytes: u64) -> Result<Log, AuditError> {
+    pub fn open_sealing_at(path: &Path, bytes: u64) -> Result<Log, AuditError> {
         let open = || match Journal::open(path) {
             // Each run opens it, and only the first has to make its folder.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -111,8 +111,8 @@ impl Log {
     /// # Errors
     /// It could not be written whole. Then nothing of it is left, or what is left is set aside by
     /// the next append.
-    pub fn append(&self, record: &impl Serialize) -> Result<Head, AuditError> {
-        self.append_keeping(record, Retention::default())
+    pub fn append(&self, record: &impl Serialize) -> Result<ChainHead, AuditError> {
+        self.append_with_retention(record, Retention::default())
     }
 
     /// The same. Where the record fills the journal, the records that need not be kept go once it
@@ -120,11 +120,11 @@ impl Log {
     ///
     /// # Errors
     /// As [`Log::append`].
-    pub fn append_keeping(
+    pub fn append_with_retention(
         &self,
         record: &impl Serialize,
         retention: Retention,
-    ) -> Result<Head, AuditError> {
+    ) -> Result<ChainHead, AuditError> {
         let failed = |source| AuditError::write(&self.path, source);
         let mut line = serde_json::to_vec(record).map_err(|error| failed(error.into()))?;
         line.reserve(TRAILER_MAX);
@@ -141,14 +141,14 @@ impl Log {
     ///
     /// # Errors
     /// The key's file cannot be made or read.
-    pub fn key(&self) -> Result<&Key, AuditError> {
+    pub fn key(&self) -> Result<&LogKey, AuditError> {
         if let Some(key) = self.key.get() {
             return Ok(key);
         }
         let key = if lock(&self.journal).is_regular {
-            Key::of_log(&self.path).map_err(|source| AuditError::write(&self.path, source))?
+            LogKey::of_log(&self.path).map_err(|source| AuditError::write(&self.path, source))?
         } else {
-            Key::of_process()
+            LogKey::of_process()
         };
         Ok(self.key.get_or_init(|| key))
     }
@@ -157,7 +157,7 @@ impl Log {
     ///
     /// # Errors
     /// The file in which hosts hold their locks cannot be made or opened.
-    pub fn owner(&self) -> Result<Owner, AuditError> {
+    pub fn owner(&self) -> Result<HostId, AuditError> {
         // One at a time: what loses a race would leave a byte that is not locked.
         let journal = lock(&self.journal);
         // Nobody can look at the log of a device or a pipe.
@@ -166,10 +166,10 @@ impl Log {
                 Lease::take(&self.path).map_err(|source| AuditError::write(&self.path, source))?;
             self.lease.get_or_init(|| lease);
         }
-        Ok(Owner { pid: std::process::id(), lease: self.lease.get().map(|lease| lease.byte) })
+        Ok(HostId { pid: std::process::id(), lease: self.lease.get().map(|lease| lease.byte) })
     }
 
-    fn write(&self, journal: &mut Journal, line: &mut Vec<u8>) -> io::Result<(Head, bool)> {
+    fn write(&self, journal: &mut Journal, line: &mut Vec<u8>) -> io::Result<(ChainHead, bool)> {
         for _ in 0..TRIES {
             let locked = Locked::new(&journal.file)?;
             match stat(&self.path) {
@@ -196,12 +196,12 @@ impl Log {
         &self,
         locked: &Locked<'_>,
         named: &Stat,
-        last: Option<(u64, Head)>,
+        last: Option<(u64, ChainHead)>,
         line: &mut Vec<u8>,
-    ) -> io::Result<(Head, u64, bool)> {
+    ) -> io::Result<(ChainHead, u64, bool)> {
         // A device, or a pipe to whoever keeps the log.
         if FileType::from_raw_mode(named.st_mode) != FileType::RegularFile {
-            let head = chain::close(line, &Head::start());
+            let head = chain::close(line, &ChainHead::start());
             line.push(b'\n');
             return { locked.0 }.write_all(line).map(|()| (head, 0, false));
         }
@@ -235,9 +235,9 @@ impl Log {
     }
 
     /// The last record, and the size of the file once what follows that record is set aside.
-    fn end(&self, file: &File, size: u64) -> io::Result<(Head, u64)> {
+    fn end(&self, file: &File, size: u64) -> io::Result<(ChainHead, u64)> {
         if size == 0 {
-            return Ok((store::head(&self.path)?.unwrap_or_else(Head::start), 0));
+            return Ok((store::head(&self.path)?.unwrap_or_else(ChainHead::start), 0));
         }
         let found = match last_within::<LINE>(file, size)? {
             None if size > LINE as u64 => last_within::<LINE_MAX>(file, size)?,
@@ -253,7 +253,7 @@ impl Log {
     /// only long. A whole line that is no record was not written by a host: then the log is refused
     /// and left as it is.
     #[cold]
-    fn set_aside(&self, file: &File, size: u64) -> io::Result<(Head, u64)> {
+    fn set_aside(&self, file: &File, size: u64) -> io::Result<(ChainHead, u64)> {
         if size > self.seal_at.max(SEAL_AT).saturating_mul(16) {
             return Err(io::Error::other(
                 "it is too large for a journal of this log: name another file, or move it away",
@@ -263,7 +263,7 @@ impl Log {
         file.read_exact_at(&mut bytes, 0)?;
         let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
         let head = match bytes[..end].strip_suffix(b"\n") {
-            None => store::head(&self.path)?.unwrap_or_else(Head::start),
+            None => store::head(&self.path)?.unwrap_or_else(ChainHead::start),
             Some(whole) => {
                 let last = chain::last_record(whole, true);
                 let foreign = || {
@@ -315,14 +315,14 @@ impl Log {
     fn fold(&self, retention: Retention) {
         let path = self.path.clone();
         let work = move || {
-            let folded = store::Store::open(&path);
+            let folded = store::LogStore::open(&path);
             let store =
                 folded.inspect_err(|error| tracing::warn!(%error, "sealed journals stay as they are until someone looks at the log"));
             let Ok(mut store) = store else { return };
             // The record of the removal must not seal the journal again, which would start another
             // thread.
             let removed =
-                Log::sealing_at(&path, u64::MAX).and_then(|log| store.retain(&log, retention));
+                Log::open_sealing_at(&path, u64::MAX).and_then(|log| store.retain(&log, retention));
             if let Err(error) = removed {
                 tracing::warn!(%error, "records that need not be kept stay until the next journal is full");
             }
@@ -380,7 +380,7 @@ impl Drop for Locked<'_> {
 /// The last record of a file of that size, where it lies whole in the last `BYTES`.
 // A call of its own: a frame touches all of its pages, and that of the caller is small.
 #[inline(never)]
-fn last_within<const BYTES: usize>(file: &File, size: u64) -> io::Result<Option<Head>> {
+fn last_within<const BYTES: usize>(file: &File, size: u64) -> io::Result<Option<ChainHead>> {
     let mut tail = [0; BYTES];
     let start = size.saturating_sub(BYTES as u64);
     let tail = &mut tail[..usize::try_from(size - start).unwrap_or(0)];

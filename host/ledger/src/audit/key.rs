@@ -20,7 +20,7 @@ const BLOCK: usize = 64;
 
 /// A key, as the two states that HMAC (RFC 2104) starts its hashes from.
 #[derive(Clone)]
-pub struct Key {
+pub struct LogKey {
     inner: Sha256,
     outer: Sha256,
 }
@@ -29,12 +29,12 @@ pub struct Key {
 /// SHA-256 digest of the content in hex.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(transparent)]
-pub struct Keyed(String);
+pub struct KeyedDigest(String);
 
-impl Key {
+impl LogKey {
     /// Reads the key of the log `path` from the file beside it, which is made with the first
     /// record.
-    pub(super) fn of_log(path: &Path) -> io::Result<Key> {
+    pub(super) fn of_log(path: &Path) -> io::Result<LogKey> {
         let file = beside(path, "key");
         loop {
             match read(&file)? {
@@ -45,27 +45,27 @@ impl Key {
     }
 
     /// A key of this process alone, for a log that is no regular file and has nothing beside it.
-    pub(super) fn of_process() -> Key {
-        Key::new(&rand::random::<[u8; KEY]>())
+    pub(super) fn of_process() -> LogKey {
+        LogKey::new(&rand::random::<[u8; KEY]>())
     }
 
-    fn new(key: &[u8; KEY]) -> Key {
+    fn new(key: &[u8; KEY]) -> LogKey {
         let state = |pad: u8| {
             let mut block = [pad; BLOCK];
             block.iter_mut().zip(key).for_each(|(byte, key)| *byte ^= key);
             Sha256::new_with_prefix(block)
         };
-        Key { inner: state(0x36), outer: state(0x5c) }
+        LogKey { inner: state(0x36), outer: state(0x5c) }
     }
 
     /// The keyed digest of some bytes.
-    pub(super) fn digest(&self, bytes: &[u8]) -> Keyed {
+    pub(super) fn digest(&self, bytes: &[u8]) -> KeyedDigest {
         self.keyed(&digest(bytes))
     }
 
     /// The keyed digest of a content whose plain digest is `sha256:` and 64 hex digits.
-    pub(super) fn keyed(&self, plain: &str) -> Keyed {
-        Keyed(format!("hmac-sha256:{}", hex(&self.mac(plain.as_bytes()))))
+    pub(super) fn keyed(&self, plain: &str) -> KeyedDigest {
+        KeyedDigest(format!("hmac-sha256:{}", hex(&self.mac(plain.as_bytes()))))
     }
 
     fn mac(&self, message: &[u8]) -> [u8; 32] {
@@ -74,14 +74,14 @@ impl Key {
     }
 }
 
-impl std::fmt::Debug for Key {
+impl std::fmt::Debug for LogKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Key")
     }
 }
 
 /// The key in a file; `None` where there is no file.
-fn read(path: &Path) -> io::Result<Option<Key>> {
+fn read(path: &Path) -> io::Result<Option<LogKey>> {
     #[expect(clippy::disallowed_methods, reason = "a file of the audit log's own")]
     let file = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -92,7 +92,7 @@ fn read(path: &Path) -> io::Result<Option<Key>> {
     file.take(KEY as u64 * 4).read_to_string(&mut text)?;
     let bytes: Option<Vec<u8>> = text.trim_end().as_bytes().chunks(2).map(byte).collect();
     match bytes.as_deref().map(<&[u8; KEY]>::try_from) {
-        Some(Ok(key)) => Ok(Some(Key::new(key))),
+        Some(Ok(key)) => Ok(Some(LogKey::new(key))),
         _ => Err(io::Error::other(format!(
             "{} is no key of an audit log: remove it, and the next run makes another",
             path.display()
@@ -135,12 +135,12 @@ mod tests {
         // them: RFC 4231, case 1, has a key of 20 bytes, which HMAC fills up with zeros.
         let mut key = [0; KEY];
         key[..20].fill(0x0b);
-        let mac = Key::new(&key).mac(b"Hi There");
+        let mac = LogKey::new(&key).mac(b"Hi There");
         assert_eq!(hex(&mac), "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7");
-        let key = Key::new(&key);
+        let key = LogKey::new(&key);
         assert_eq!(key.digest(b"x"), key.keyed(&digest(b"x")));
         assert_ne!(key.digest(b"x"), key.digest(b"y"));
-        assert_ne!(key.digest(b"x"), Key::of_process().digest(b"x"));
+        assert_ne!(key.digest(b"x"), LogKey::of_process().digest(b"x"));
     }
 
     #[test]
@@ -148,9 +148,10 @@ mod tests {
         use std::os::unix::fs::PermissionsExt as _;
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("audit.jsonl");
-        let keys: Vec<Keyed> = std::thread::scope(|scope| {
-            let hosts: Vec<_> =
-                (0..8).map(|_| scope.spawn(|| Key::of_log(&log).unwrap().digest(b"x"))).collect();
+        let keys: Vec<KeyedDigest> = std::thread::scope(|scope| {
+            let hosts: Vec<_> = (0..8)
+                .map(|_| scope.spawn(|| LogKey::of_log(&log).unwrap().digest(b"x")))
+                .collect();
             hosts.into_iter().map(|host| host.join().unwrap()).collect()
         });
         assert!(keys.iter().all(|key| *key == keys[0]));
@@ -159,6 +160,6 @@ mod tests {
         assert_eq!(files.len(), 1, "{files:?}");
         assert_eq!(files[0].metadata().unwrap().permissions().mode() & 0o777, 0o600);
         std::fs::write(beside(&log, "key"), "short\n").unwrap();
-        assert!(Key::of_log(&log).unwrap_err().to_string().contains("is no key"));
+        assert!(LogKey::of_log(&log).unwrap_err().to_string().contains("is no key"));
     }
 }

@@ -4,7 +4,7 @@
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::Head;
+use super::ChainHead;
 
 /// A line of the log, as far as lists, figures and the index need it.
 #[derive(Debug, Default, Deserialize)]
@@ -14,23 +14,23 @@ pub struct LogEntry {
     pub sequence: u64,
     pub run: Option<String>,
     pub time: String,
-    pub skill: Skill,
-    pub program: Option<Program>,
-    pub status: Status,
-    pub usage: Usage,
+    pub skill: EntrySkill,
+    pub program: Option<EntryProgram>,
+    pub status: EntryStatus,
+    pub usage: EntryUsage,
     pub denials: Vec<IgnoredAny>,
-    pub requests: Vec<Request>,
-    pub processes: Vec<Process>,
-    pub owner: Option<Owner>,
+    pub requests: Vec<EntryRequest>,
+    pub processes: Vec<EntryProcess>,
+    pub owner: Option<EntryHost>,
     /// Of a record of a removal: the last one that was removed.
-    pub pruned: Option<Head>,
+    pub pruned: Option<ChainHead>,
 }
 
 /// Which skill.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 #[expect(missing_docs, reason = "as in the record")]
-pub struct Skill {
+pub struct EntrySkill {
     pub name: String,
 }
 
@@ -38,16 +38,16 @@ pub struct Skill {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 #[expect(missing_docs, reason = "as in the record")]
-pub struct Program {
+pub struct EntryProgram {
     pub name: String,
-    pub script: Option<Script>,
+    pub script: Option<EntryScript>,
     pub tool: Option<String>,
 }
 
 /// Which script.
 #[derive(Debug, Deserialize)]
 #[expect(missing_docs, reason = "as in the record")]
-pub struct Script {
+pub struct EntryScript {
     pub path: String,
 }
 
@@ -55,7 +55,7 @@ pub struct Script {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 #[expect(missing_docs, reason = "as in the record")]
-pub struct Status {
+pub struct EntryStatus {
     pub kind: String,
     pub code: Option<u8>,
     pub limit: Option<String>,
@@ -65,14 +65,14 @@ pub struct Status {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 #[expect(missing_docs, reason = "as in the record")]
-pub struct Usage {
+pub struct EntryUsage {
     pub wall_ms: f64,
 }
 
 /// A host that was asked.
 #[derive(Debug, Deserialize)]
 #[expect(missing_docs, reason = "as in the record")]
-pub struct Request {
+pub struct EntryRequest {
     pub host: Option<String>,
     /// In records up to version 2.
     pub url: Option<String>,
@@ -81,7 +81,7 @@ pub struct Request {
 /// A program that was started.
 #[derive(Debug, Deserialize)]
 #[expect(missing_docs, reason = "as in the record")]
-pub struct Process {
+pub struct EntryProcess {
     pub program: Option<String>,
     /// In records up to version 2.
     pub argv0: Option<String>,
@@ -90,7 +90,7 @@ pub struct Process {
 /// The host of a run that has started.
 #[derive(Debug, Deserialize)]
 #[expect(missing_docs, reason = "as in the record")]
-pub struct Owner {
+pub struct EntryHost {
     pub pid: u32,
     pub lease: Option<u64>,
 }

@@ -5,15 +5,15 @@ use rusqlite::types::Value;
 use rusqlite::{OptionalExtension as _, params, params_from_iter};
 use serde::Serialize;
 
-use super::chain::{Head, Link};
+use super::chain::{ChainHead, Link};
 use super::columns::{HOST, PROGRAM, STARTED};
-use super::store::{Store, number};
+use super::store::{LogStore, number};
 use super::{AuditError, Log, VERSION};
 use skillhost_policy::Retention;
 
 /// Which records. Each field narrows; the default is all of them.
 #[derive(Debug, Clone, Default)]
-pub struct Filter {
+pub struct RecordFilter {
     /// Of this skill.
     pub skill: Option<String>,
     /// That ended so: a status's `kind`.
@@ -36,25 +36,25 @@ pub struct Filter {
 
 /// The record of a removal: what is left starts after this place.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
-pub struct Removal {
+pub struct RemovalRecord {
     /// The form of this record: 3.
     pub version: u32,
     /// When it was removed, RFC 3339 in UTC.
     pub time: String,
     /// The last record that was removed, whose digest the first that is left carries.
-    pub pruned: Head,
+    pub pruned: ChainHead,
 }
 
 /// What to keep.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Keep {
+pub struct RetentionWindow {
     /// Records since then; `None` keeps any age.
     pub since: Option<Timestamp>,
     /// The newest records, up to as many bytes of lines; `None` keeps any size.
     pub bytes: Option<u64>,
 }
 
-impl Store {
+impl LogStore {
     /// Hands over each record that a filter lets through, in the order of their times: its line,
     /// without the newline.
     ///
@@ -62,7 +62,7 @@ impl Store {
     /// The database cannot be read, or what `each` returns.
     pub fn query<E: From<AuditError>>(
         &self,
-        filter: &Filter,
+        filter: &RecordFilter,
         mut each: impl FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
         let failed = |error: rusqlite::Error| E::from(self.failed(&error));
@@ -96,11 +96,16 @@ impl Store {
     ///
     /// # Errors
     /// The log or its database cannot be written.
-    pub fn prune(&mut self, log: &Log, keep: Keep) -> Result<Option<Removal>, AuditError> {
+    pub fn prune(
+        &mut self,
+        log: &Log,
+        keep: RetentionWindow,
+    ) -> Result<Option<RemovalRecord>, AuditError> {
         let Some(pruned) = self.last_to_remove(keep).map_err(|error| self.failed(&error))? else {
             return Ok(None);
         };
-        let removal = Removal { version: VERSION, time: Timestamp::now().to_string(), pruned };
+        let removal =
+            RemovalRecord { version: VERSION, time: Timestamp::now().to_string(), pruned };
         // First it is said, then done: killed between, it is said again.
         log.append(&removal)?;
         self.remove(&removal.pruned).map_err(|error| self.failed(&error))?;
@@ -110,22 +115,22 @@ impl Store {
     /// Removes what a policy says need not be kept. Gives back the last one removed.
     ///
     /// # Errors
-    /// As [`Store::prune`].
+    /// As [`LogStore::prune`].
     pub fn retain(
         &mut self,
         log: &Log,
         retention: Retention,
-    ) -> Result<Option<Removal>, AuditError> {
+    ) -> Result<Option<RemovalRecord>, AuditError> {
         if retention.is_forever() {
             return Ok(None);
         }
         // An age that leads past the beginning of time keeps all.
         let since =
             retention.age.map(|age| Timestamp::now().checked_sub(age).unwrap_or(Timestamp::MIN));
-        self.prune(log, Keep { since, bytes: retention.bytes })
+        self.prune(log, RetentionWindow { since, bytes: retention.bytes })
     }
 
-    fn last_to_remove(&self, keep: Keep) -> rusqlite::Result<Option<Head>> {
+    fn last_to_remove(&self, keep: RetentionWindow) -> rusqlite::Result<Option<ChainHead>> {
         let newest =
             self.db.query_row("SELECT coalesce(max(sequence), 0) FROM record", [], |row| {
                 row.get::<_, i64>(0)
@@ -158,7 +163,7 @@ impl Store {
         Ok(line.as_deref().and_then(Link::of).map(|link| link.head()))
     }
 
-    fn remove(&mut self, last: &Head) -> rusqlite::Result<()> {
+    fn remove(&mut self, last: &ChainHead) -> rusqlite::Result<()> {
         let work = self.db.transaction()?;
         let sequence = number(last.sequence);
         for table in ["record", "name", "oddity", "unfinished"] {
@@ -175,7 +180,7 @@ impl Store {
     }
 }
 
-impl Filter {
+impl RecordFilter {
     /// Each condition has an index that is in the order of times as well.
     fn sql(&self) -> (String, Vec<Value>) {
         let (mut conditions, mut values) = (Vec::new(), Vec::new());

@@ -14,7 +14,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior, params};
 
 use super::AuditError;
-use super::chain::{self, Head, Link};
+use super::chain::{self, ChainHead, Link};
 use super::columns::{Columns, RunEvent};
 use super::journal::{beside, remove, sealed};
 use super::lease::Lease;
@@ -47,16 +47,16 @@ const TABLES: &str = "
 
 /// An audit log that is open for reading, with all that was written before it was opened.
 #[derive(Debug)]
-pub struct Store {
+pub struct LogStore {
     pub(super) db: Connection,
     pub(super) path: PathBuf,
     /// The last record of the journal, where that has any.
-    pub(super) journal: Option<Head>,
+    pub(super) journal: Option<ChainHead>,
 }
 
-impl Store {
+impl LogStore {
     /// Whether anything was ever written to the log whose journal is `path`.
-    pub fn is_there(path: &Path) -> bool {
+    pub fn exists(path: &Path) -> bool {
         path.exists() || database(path).exists()
     }
 
@@ -65,7 +65,7 @@ impl Store {
     ///
     /// # Errors
     /// There is no such log, or its database cannot be written.
-    pub fn open(path: &Path) -> Result<Store, AuditError> {
+    pub fn open(path: &Path) -> Result<LogStore, AuditError> {
         // What is sealed from here on is in this file too, whatever its name is then.
         let live = existing(path).map_err(|error| AuditError::read(path, &error))?;
         if live.as_ref().is_some_and(|file| file.metadata().is_ok_and(|meta| !meta.is_file())) {
@@ -77,12 +77,12 @@ impl Store {
         }
         let failed = |error: &dyn std::fmt::Display| AuditError::read(&database, error);
         let db = connect(&database).map_err(|error| failed(&error))?;
-        let mut store = Store { db, path: path.to_owned(), journal: None };
+        let mut store = LogStore { db, path: path.to_owned(), journal: None };
         store.fold(live).map_err(|error| failed(&error))?;
         Ok(store)
     }
 
-    fn fold(&mut self, live: Option<File>) -> Result<(), Failed> {
+    fn fold(&mut self, live: Option<File>) -> Result<(), StoreError> {
         let path = self.path.clone();
         let work = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         // Listed inside the transaction: what another host takes in at the same time is either
@@ -107,9 +107,9 @@ impl Store {
     ///
     /// # Errors
     /// The database cannot be read.
-    pub fn head(&self) -> Result<Head, AuditError> {
+    pub fn head(&self) -> Result<ChainHead, AuditError> {
         last(&self.db)
-            .map(|head| head.unwrap_or_else(Head::start))
+            .map(|head| head.unwrap_or_else(ChainHead::start))
             .map_err(|error| self.failed(&error))
     }
 
@@ -131,7 +131,7 @@ impl Store {
 
 /// What goes wrong below an open database.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Failed {
+pub(super) enum StoreError {
     #[error(transparent)]
     Database(#[from] rusqlite::Error),
     #[error(transparent)]
@@ -145,7 +145,7 @@ pub(super) fn database(path: &Path) -> PathBuf {
 
 /// The last record before an empty journal: it is in what was sealed last, else in the database.
 /// `None` where nothing was ever written.
-pub(super) fn head(path: &Path) -> io::Result<Option<Head>> {
+pub(super) fn head(path: &Path) -> io::Result<Option<ChainHead>> {
     let mut newest = sealed(path)?;
     while let Some(mut file) = newest.pop().map(|file| existing(&file)).transpose()?.flatten() {
         let mut bytes = Vec::new();
@@ -165,7 +165,7 @@ pub(super) fn head(path: &Path) -> io::Result<Option<Head>> {
     connect(&database).and_then(|db| Ok(last(&db)?)).map_err(io::Error::other)
 }
 
-fn connect(database: &Path) -> Result<Connection, Failed> {
+fn connect(database: &Path) -> Result<Connection, StoreError> {
     make_private(database, TABLES)?;
     let db = Connection::open(database)?;
     db.busy_timeout(BUSY)?;
@@ -185,7 +185,7 @@ fn connect(database: &Path) -> Result<Connection, Failed> {
     Ok(db)
 }
 
-fn last(db: &Connection) -> rusqlite::Result<Option<Head>> {
+fn last(db: &Connection) -> rusqlite::Result<Option<ChainHead>> {
     let line: Option<Vec<u8>> = db
         .query_row("SELECT line FROM record ORDER BY sequence DESC LIMIT 1", [], |row| row.get(0))
         .optional()?;
@@ -196,9 +196,9 @@ fn last(db: &Connection) -> rusqlite::Result<Option<Head>> {
 }
 
 /// The last record that was removed for its age or for the size of the log.
-pub(super) fn pruned(db: &Connection) -> rusqlite::Result<Option<Head>> {
+pub(super) fn pruned(db: &Connection) -> rusqlite::Result<Option<ChainHead>> {
     let read = |row: &rusqlite::Row<'_>| {
-        Ok(Head { sequence: row.get::<_, i64>(0)?.cast_unsigned(), digest: row.get(1)? })
+        Ok(ChainHead { sequence: row.get::<_, i64>(0)?.cast_unsigned(), digest: row.get(1)? })
     };
     db.query_row("SELECT sequence, digest FROM pruned", [], read).optional()
 }
@@ -213,12 +213,12 @@ fn existing(path: &Path) -> io::Result<Option<File>> {
 
 /// Takes in the lines of a journal, in its order, and gives back where it ends. What does not fit
 /// is kept for `verify` to tell of: nothing that was found in a journal is lost with it.
-fn take_in(db: &Transaction<'_>, file: &mut File) -> Result<Option<Head>, Failed> {
+fn take_in(db: &Transaction<'_>, file: &mut File) -> Result<Option<ChainHead>, StoreError> {
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;
     let floor = pruned(db)?.map_or(0, |head| head.sequence);
     let mut known = db.prepare("SELECT line FROM record WHERE sequence = ?1")?;
-    let mut end: Option<Head> = None;
+    let mut end: Option<ChainHead> = None;
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
         // One that is being written, or was torn.
         let Some(line) = line.strip_suffix(b"\n") else { break };

@@ -6,25 +6,25 @@ use rusqlite::Connection;
 use serde::Serialize;
 
 use super::AuditError;
-use super::chain::{Head, Link};
+use super::chain::{ChainHead, Link};
 use super::columns::{Columns, RunEvent};
 use super::journal::beside;
-use super::store::{Store, number, pruned};
+use super::store::{LogStore, number, pruned};
 
 /// Faults that are told one by one.
 const TOLD: usize = 1000;
 
 /// What came of looking at every record.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
-pub struct Verified {
+pub struct Verification {
     /// Records that are there.
     pub records: u64,
     /// The last of them: what to keep elsewhere, so that a log that lost its end can be told from
     /// this one.
-    pub head: Head,
+    pub head: ChainHead,
     /// The last record that was removed for its age or for the size of the log; what is left starts
     /// after it.
-    pub pruned: Option<Head>,
+    pub pruned: Option<ChainHead>,
     /// Runs whose start is recorded and whose end is not: the host was killed, or is still running
     /// them.
     pub unfinished: u64,
@@ -67,19 +67,19 @@ pub enum FaultKind {
     Misfiled,
 }
 
-impl Store {
+impl LogStore {
     /// Looks at every record. `known` is a head that was kept elsewhere: that record must be there,
     /// and be the same.
     ///
     /// # Errors
     /// The database cannot be read. What is wrong with the log is no error.
-    pub fn verify(&self, known: Option<&Head>) -> Result<Verified, AuditError> {
+    pub fn verify(&self, known: Option<&ChainHead>) -> Result<Verification, AuditError> {
         let mut walk = Walk { told: Vec::new(), omitted: 0 };
         let verified = walk.all(self, known).map_err(|error| self.failed(&error))?;
         let Walk { told: mut faults, omitted: faults_omitted } = walk;
         faults.sort_by_key(|fault| fault.sequence);
         let torn = beside(&self.path, "torn").metadata().map_or(0, |meta| meta.len());
-        Ok(Verified { torn, faults, faults_omitted, ..verified })
+        Ok(Verification { torn, faults, faults_omitted, ..verified })
     }
 }
 
@@ -89,10 +89,14 @@ struct Walk {
 }
 
 impl Walk {
-    fn all(&mut self, store: &Store, known: Option<&Head>) -> rusqlite::Result<Verified> {
+    fn all(
+        &mut self,
+        store: &LogStore,
+        known: Option<&ChainHead>,
+    ) -> rusqlite::Result<Verification> {
         let db = &store.db;
         let pruned = pruned(db)?;
-        let mut expected = pruned.clone().unwrap_or_else(Head::start);
+        let mut expected = pruned.clone().unwrap_or_else(ChainHead::start);
         // Whether `expected` has the digest that the next one must follow.
         let mut joined = true;
         let (mut records, mut names, mut announced) = (0, 0, pruned.is_none());
@@ -175,7 +179,7 @@ impl Walk {
             );
         }
         let unfinished = unfinished.len() as u64;
-        Ok(Verified {
+        Ok(Verification {
             records,
             head: expected,
             pruned,
@@ -189,9 +193,9 @@ impl Walk {
     /// What the records by themselves do not tell.
     fn rest(
         &mut self,
-        store: &Store,
-        head: &Head,
-        known: Option<&Head>,
+        store: &LogStore,
+        head: &ChainHead,
+        known: Option<&ChainHead>,
         names: u64,
     ) -> rusqlite::Result<()> {
         let db = &store.db;
@@ -296,10 +300,10 @@ fn filed(db: &Connection, sequence: u64, columns: &Columns) -> rusqlite::Result<
 }
 
 /// Whether a record says that all up to there were removed.
-fn announces(line: &[u8], pruned: &Head) -> bool {
+fn announces(line: &[u8], pruned: &ChainHead) -> bool {
     #[derive(serde::Deserialize)]
     struct Says {
-        pruned: Head,
+        pruned: ChainHead,
     }
     serde_json::from_slice::<Says>(line).is_ok_and(|says| says.pruned == *pruned)
 }

@@ -15,12 +15,12 @@ pub struct Difference {
     pub here: Option<Value>,
     /// Where it is an output whose bytes are known: the first that differ.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub bytes: Option<Bytes>,
+    pub bytes: Option<ByteDifference>,
 }
 
 /// The first bytes in which two outputs differ, with some before.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Bytes {
+pub struct ByteDifference {
     /// Where the first of them is.
     pub offset: usize,
     /// The receipt's, from some bytes before that place, escaped as in Rust.
@@ -31,7 +31,7 @@ pub struct Bytes {
 
 /// What a difference is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum About {
+pub enum DifferenceKind {
     /// The skill, and so what ran.
     Skill,
     /// What it ran in, was allowed and was given.
@@ -85,13 +85,13 @@ const ORDER: [&str; 10] = [
 
 impl Difference {
     /// What it is about.
-    pub fn about(&self) -> About {
+    pub fn kind(&self) -> DifferenceKind {
         match self.field.split('.').next() {
             // They follow from what it was given.
-            Some("program") if self.field == "program.arguments" => About::Conditions,
-            Some("skill" | "program") => About::Skill,
-            Some("result") => About::Result,
-            _ => About::Conditions,
+            Some("program") if self.field == "program.arguments" => DifferenceKind::Conditions,
+            Some("skill" | "program") => DifferenceKind::Skill,
+            Some("result") => DifferenceKind::Result,
+            _ => DifferenceKind::Conditions,
         }
     }
 }
@@ -99,7 +99,7 @@ impl Difference {
 /// A part of a run, in the order in which they come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Part {
+pub enum RunPart {
     /// What ran.
     Skill,
     /// What it ran in.
@@ -118,30 +118,30 @@ pub enum Part {
     Cost,
 }
 
-impl Part {
+impl RunPart {
     /// As people read it.
     pub fn name(self) -> &'static str {
         match self {
-            Part::Skill => "the skill",
-            Part::Runtime => "what it ran in",
-            Part::Input => "the input",
-            Part::Capability => "the capabilities",
-            Part::Start => "seed or start time",
-            Part::HostCall => "the host calls",
-            Part::Output => "the output",
-            Part::Cost => "the cost",
+            RunPart::Skill => "the skill",
+            RunPart::Runtime => "what it ran in",
+            RunPart::Input => "the input",
+            RunPart::Capability => "the capabilities",
+            RunPart::Start => "seed or start time",
+            RunPart::HostCall => "the host calls",
+            RunPart::Output => "the output",
+            RunPart::Cost => "the cost",
         }
     }
 
-    fn of(field: &str) -> Part {
+    fn of(field: &str) -> RunPart {
         let is = |parts: &[&str]| parts.iter().any(|part| field.starts_with(part));
         match field {
-            "program.arguments" => Part::Input,
-            _ if is(&["skill", "program"]) => Part::Skill,
-            _ if is(&["version", "runtime"]) => Part::Runtime,
-            _ if is(&["input"]) => Part::Input,
-            _ if is(&["grant.capabilities.determinism"]) => Part::Start,
-            _ if is(&["grant"]) => Part::Capability,
+            "program.arguments" => RunPart::Input,
+            _ if is(&["skill", "program"]) => RunPart::Skill,
+            _ if is(&["version", "runtime"]) => RunPart::Runtime,
+            _ if is(&["input"]) => RunPart::Input,
+            _ if is(&["grant.capabilities.determinism"]) => RunPart::Start,
+            _ if is(&["grant"]) => RunPart::Capability,
             _ if is(&[
                 "exchanges",
                 "result.requests",
@@ -150,23 +150,23 @@ impl Part {
                 "result.limits_hit",
             ]) =>
             {
-                Part::HostCall
+                RunPart::HostCall
             }
-            _ if is(&["result.cost"]) => Part::Cost,
-            _ => Part::Output,
+            _ if is(&["result.cost"]) => RunPart::Cost,
+            _ => RunPart::Output,
         }
     }
 }
 
 /// All differences of two runs, with the part of the run that each is in, in the order of the
 /// parts. What is a digest over other fields is left out: these tell it.
-pub fn by_part(one: &Value, other: &Value) -> Vec<(Part, Difference)> {
+pub fn differences_by_part(one: &Value, other: &Value) -> Vec<(RunPart, Difference)> {
     let mut found = Vec::new();
     walk(String::new(), Some(one), Some(other), &mut found);
     let over = ["grant.digest", "input.files.digest", "result.files.digest", "program.arguments"];
     let told = found.len();
-    let mut parts: Vec<(Part, Difference)> =
-        found.into_iter().map(|difference| (Part::of(&difference.field), difference)).collect();
+    let mut parts: Vec<(RunPart, Difference)> =
+        found.into_iter().map(|difference| (RunPart::of(&difference.field), difference)).collect();
     if told > 1 {
         parts.retain(|(_, difference)| !over.contains(&difference.field.as_str()));
     }
@@ -220,7 +220,7 @@ fn raw(output: &Value) -> Option<Vec<u8>> {
 }
 
 /// Where two texts differ first; the end of one counts.
-fn first_bytes(one: &[u8], other: &[u8]) -> Option<Bytes> {
+fn first_bytes(one: &[u8], other: &[u8]) -> Option<ByteDifference> {
     let offset =
         one.iter().zip(other).position(|(a, b)| a != b).unwrap_or(one.len().min(other.len()));
     let around = |bytes: &[u8]| {
@@ -228,7 +228,7 @@ fn first_bytes(one: &[u8], other: &[u8]) -> Option<Bytes> {
             .escape_ascii()
             .to_string()
     };
-    (one != other).then(|| Bytes { offset, receipt: around(one), here: around(other) })
+    (one != other).then(|| ByteDifference { offset, receipt: around(one), here: around(other) })
 }
 
 #[cfg(test)]
@@ -252,8 +252,11 @@ mod tests {
                 "result.new"
             ]
         );
-        let about: Vec<About> = found.iter().map(Difference::about).collect();
-        assert_eq!(about[..3], [About::Skill, About::Conditions, About::Result]);
+        let about: Vec<DifferenceKind> = found.iter().map(Difference::kind).collect();
+        assert_eq!(
+            about[..3],
+            [DifferenceKind::Skill, DifferenceKind::Conditions, DifferenceKind::Result]
+        );
         assert_eq!(differences(&one, &one), []);
     }
 
@@ -267,7 +270,7 @@ mod tests {
         let found = bytes(json!(format!("{long}x\u{1b}[1m")), json!(format!("{long}y\u{1b}[1m")));
         assert_eq!(
             found,
-            Bytes {
+            ByteDifference {
                 offset: 38,
                 receipt: "and another one\\nx\\x1b[1m".into(),
                 here: "and another one\\ny\\x1b[1m".into()
@@ -275,7 +278,7 @@ mod tests {
         );
         assert_eq!(
             bytes(json!("ab"), json!("a")),
-            Bytes { offset: 1, receipt: "ab".into(), here: "a".into() }
+            ByteDifference { offset: 1, receipt: "ab".into(), here: "a".into() }
         );
         assert_eq!(bytes(json!({ "base64": "//4=" }), json!("a")).receipt, "\\xff\\xfe");
     }

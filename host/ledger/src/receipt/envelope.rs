@@ -33,12 +33,12 @@ struct Envelope {
     payload: String,
     #[serde(rename = "payloadType")]
     payload_type: String,
-    signatures: Vec<Signed>,
+    signatures: Vec<EnvelopeSignature>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Signed {
+struct EnvelopeSignature {
     keyid: String,
     sig: String,
 }
@@ -51,22 +51,22 @@ pub enum SignatureError {
     Unsigned,
     /// It was changed since, or was never signed by that key.
     #[error("the signature of {0} does not fit the receipt")]
-    Wrong(String),
+    Mismatch(String),
     /// It is of a key that nobody here trusts.
     #[error("the receipt is signed by {0}, which is not trusted here")]
-    Stranger(String),
+    Untrusted(String),
 }
 
 /// The receipt's text.
-pub fn plain(receipt: &Receipt) -> Vec<u8> {
+pub fn encode(receipt: &Receipt) -> Vec<u8> {
     canonical::text(receipt)
 }
 
 /// The receipt as a statement, signed.
-pub fn signed(receipt: &Receipt, key: &SigningKey) -> Vec<u8> {
+pub fn encode_signed(receipt: &Receipt, key: &SigningKey) -> Vec<u8> {
     let payload = canonical::text(&statement(&canonical::value(receipt)));
     let sig = BASE64.encode(key.sign(&authenticated(PAYLOAD, &payload)));
-    let signatures = vec![Signed { keyid: key.public().id(), sig }];
+    let signatures = vec![EnvelopeSignature { keyid: key.public().id(), sig }];
     canonical::text(&Envelope {
         payload: BASE64.encode(payload),
         payload_type: PAYLOAD.into(),
@@ -139,16 +139,16 @@ impl Document {
         };
         let text = authenticated(PAYLOAD, &BASE64.decode(payload).unwrap_or_default());
         let mut stranger = None;
-        for Signed { keyid, sig } in signatures {
+        for EnvelopeSignature { keyid, sig } in signatures {
             match trusted.iter().find(|key| key.id() == *keyid) {
                 None => stranger = Some(keyid.clone()),
                 Some(key) if key.verifies(&text, &BASE64.decode(sig).unwrap_or_default()) => {
                     return Ok(keyid.clone());
                 }
-                Some(_) => return Err(SignatureError::Wrong(keyid.clone())),
+                Some(_) => return Err(SignatureError::Mismatch(keyid.clone())),
             }
         }
-        Err(stranger.map_or(SignatureError::Unsigned, SignatureError::Stranger))
+        Err(stranger.map_or(SignatureError::Unsigned, SignatureError::Untrusted))
     }
 }
 

@@ -6,9 +6,9 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::UsageError;
-use super::store::{Kept, Store};
+use super::store::{SessionRow, UsageStore};
 use super::tally::Counts;
-use crate::audit::{self, Filter, LogEntry};
+use crate::audit::{self, LogEntry, RecordFilter};
 
 /// Bytes of a token, as no tokenizer in use counts more for English and JSON; they take about 4.
 const TOKEN: i64 = 3;
@@ -98,8 +98,8 @@ pub struct Figures {
 /// # Errors
 /// The file or the audit log cannot be read.
 pub fn report(
-    store: &Store,
-    audit: Option<&audit::Store>,
+    store: &UsageStore,
+    audit: Option<&audit::UsageStore>,
     since: Timestamp,
     skill: Option<&str>,
 ) -> Result<Stats, UsageError> {
@@ -117,8 +117,11 @@ pub fn report(
         by_session.entry(session).or_default().push((name, counts));
     }
     if let Some(audit) = audit {
-        let filter =
-            Filter { skill: skill.map(str::to_owned), since: Some(since), ..Filter::default() };
+        let filter = RecordFilter {
+            skill: skill.map(str::to_owned),
+            since: Some(since),
+            ..RecordFilter::default()
+        };
         audit.query::<UsageError>(&filter, |line| {
             let record: LogEntry = serde_json::from_slice(line).unwrap_or_default();
             // What does not load did not run, and a record of a removal is of no skill.
@@ -128,13 +131,13 @@ pub fn report(
             Ok(())
         })?;
     }
-    let spared = |one: &Kept| match one.alone {
+    let spared = |one: &SessionRow| match one.alone {
         true => 0,
         false => tokens(one.spared - sent.get(&one.id).copied().unwrap_or(0)),
     };
     let tokens_saved = kept.iter().map(spared).sum();
     let sessions = real.len() as u64;
-    let of_session = |one: &Kept| {
+    let of_session = |one: &SessionRow| {
         let came_up = by_session.remove(&one.id).unwrap_or_default();
         let skills = came_up
             .into_iter()

@@ -7,7 +7,7 @@ use rusqlite::{Connection, TransactionBehavior, params};
 use serde::Serialize;
 
 use super::tally::{Batch, Counts, Row};
-use super::{DAYS, SESSIONS, UsageError};
+use super::{MAX_SESSIONS, RETENTION_DAYS, UsageError};
 use crate::database::{Database, Tables};
 
 /// The numbers of sessions are never used again, so that a session that was wiped does not come
@@ -57,7 +57,7 @@ pub struct Suggestion {
 
 /// What was removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Wiped {
+pub struct WipeCounts {
     /// Sessions.
     pub sessions: u64,
     /// Skills that were named in them.
@@ -66,12 +66,12 @@ pub struct Wiped {
 
 /// The file, which need not be there.
 #[derive(Debug, Clone)]
-pub struct Store {
+pub struct UsageStore {
     database: Database,
 }
 
 /// A session as it is kept.
-pub(super) struct Kept {
+pub(super) struct SessionRow {
     pub(super) id: i64,
     pub(super) started: Timestamp,
     pub(super) alone: bool,
@@ -79,17 +79,17 @@ pub(super) struct Kept {
     pub(super) spared: i64,
 }
 
-impl Store {
+impl UsageStore {
     /// The file at that place. Does no work.
-    pub fn at(path: &Path) -> Store {
-        Store { database: Database::at(path, &TABLES) }
+    pub fn at(path: &Path) -> UsageStore {
+        UsageStore { database: Database::at(path, &TABLES) }
     }
 
     /// Removes everything.
     ///
     /// # Errors
     /// The file cannot be read or written.
-    pub fn wipe(&self) -> Result<Wiped, UsageError> {
+    pub fn wipe(&self) -> Result<WipeCounts, UsageError> {
         let wiped = self.database.read(|db| {
             db.pragma_update(None, "secure_delete", true)?;
             let work = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -101,9 +101,9 @@ impl Store {
             work.execute_batch("DELETE FROM used; DELETE FROM session")?;
             work.commit()?;
             db.execute_batch("VACUUM")?;
-            Ok(Wiped { sessions, skills })
+            Ok(WipeCounts { sessions, skills })
         })?;
-        Ok(wiped.unwrap_or(Wiped { sessions: 0, skills: 0 }))
+        Ok(wiped.unwrap_or(WipeCounts { sessions: 0, skills: 0 }))
     }
 
     /// The skills that at least 30 % of the last sessions used.
@@ -167,11 +167,11 @@ impl Store {
     }
 
     /// The sessions that began since then, the newest first.
-    pub(super) fn sessions(&self, since: Timestamp) -> Result<Vec<Kept>, UsageError> {
+    pub(super) fn sessions(&self, since: Timestamp) -> Result<Vec<SessionRow>, UsageError> {
         let select = "SELECT id, started, alone, whole - listed - told FROM session WHERE started >= ?1 ORDER BY started DESC, id DESC";
         let rows = self.database.all(select, [since.as_second()], |row| {
             let started = Timestamp::from_second(row.get(1)?).unwrap_or_default();
-            Ok(Kept { id: row.get(0)?, started, alone: row.get(2)?, spared: row.get(3)? })
+            Ok(SessionRow { id: row.get(0)?, started, alone: row.get(2)?, spared: row.get(3)? })
         })?;
         Ok(rows)
     }
@@ -217,9 +217,9 @@ fn insert(work: &Connection, row: Row, batch: &Batch) -> rusqlite::Result<i64> {
         "INSERT INTO session (started, alone, whole, listed, told) VALUES (?1, ?2, ?3, ?4, ?5)";
     work.execute(insert, params![started, row.alone, whole, listed, told])?;
     let id = work.last_insert_rowid();
-    let oldest = started - (DAYS * 24 * 60 * 60).cast_signed();
+    let oldest = started - (RETENTION_DAYS * 24 * 60 * 60).cast_signed();
     let gone = "DELETE FROM session WHERE started < ?1 OR id <= (SELECT id FROM session ORDER BY id DESC LIMIT 1 OFFSET ?2)";
-    if work.execute(gone, params![oldest, SESSIONS.cast_signed()])? > 0 {
+    if work.execute(gone, params![oldest, MAX_SESSIONS.cast_signed()])? > 0 {
         work.execute("DELETE FROM used WHERE session NOT IN (SELECT id FROM session)", [])?;
     }
     Ok(id)
@@ -230,9 +230,9 @@ fn insert(work: &Connection, row: Row, batch: &Batch) -> rusqlite::Result<i64> {
 mod tests {
     use super::*;
 
-    fn store() -> (tempfile::TempDir, Store) {
+    fn store() -> (tempfile::TempDir, UsageStore) {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::at(&folder.path().join("state/usage.db"));
+        let store = UsageStore::at(&folder.path().join("state/usage.db"));
         (folder, store)
     }
 
@@ -256,7 +256,7 @@ mod tests {
             store.used(Timestamp::UNIX_EPOCH).unwrap(),
             [(id, "a".into(), Counts { runs: 2, ..ran })]
         );
-        assert_eq!(store.wipe().unwrap(), Wiped { sessions: 1, skills: 1 });
+        assert_eq!(store.wipe().unwrap(), WipeCounts { sessions: 1, skills: 1 });
         let again = store.add(Row { id: Some(id), ..ROW }, &batch("a", ran)).unwrap();
         assert_ne!(again, id, "a number is used once");
         assert_eq!(store.used(Timestamp::UNIX_EPOCH).unwrap(), [(again, "a".into(), ran)]);
@@ -265,7 +265,8 @@ mod tests {
     #[test]
     fn the_oldest_sessions_go_with_their_skills() {
         let (_folder, store) = store();
-        let old = Timestamp::now() - std::time::Duration::from_secs((DAYS + 1) * 24 * 60 * 60);
+        let old =
+            Timestamp::now() - std::time::Duration::from_secs((RETENTION_DAYS + 1) * 24 * 60 * 60);
         let counts = Counts { activated: 1, ..Counts::default() };
         store.add(ROW, &Batch { started: Some(old), ..batch("old", counts) }).unwrap();
         let new = store.add(ROW, &batch("new", counts)).unwrap();
@@ -276,7 +277,7 @@ mod tests {
         );
         // As many as are kept, and one more.
         let fill = format!(
-            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {SESSIONS})
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {MAX_SESSIONS})
              INSERT INTO session (started, alone, whole, listed, told) SELECT {}, 0, 0, 0, 0 FROM n",
             Timestamp::now().as_second()
         );
@@ -284,7 +285,7 @@ mod tests {
         store.add(ROW, &batch("last", counts)).unwrap();
         let count: Vec<i64> =
             store.database.all("SELECT count(*) FROM session", [], |row| row.get(0)).unwrap();
-        assert_eq!(count, [SESSIONS.cast_signed()]);
+        assert_eq!(count, [MAX_SESSIONS.cast_signed()]);
         let used = store.used(Timestamp::UNIX_EPOCH).unwrap();
         assert_eq!(used.iter().map(|(_, skill, _)| skill.as_str()).collect::<Vec<_>>(), ["last"]);
     }

@@ -13,7 +13,7 @@ const SKILLS: usize = 1_000;
 
 /// What happened with a skill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event {
+pub enum UsageEvent {
     /// A search named it, in so many bytes of its answer.
     Discovered {
         /// Bytes.
@@ -38,17 +38,17 @@ pub enum Event {
 }
 
 /// A session that counts, or does not.
-pub struct Session(Option<(Arc<Writer>, Arc<Tally>)>);
+pub struct UsageSession(Option<(Arc<Writer>, Arc<Tally>)>);
 
 /// What is counted, and how to tell what it would have been otherwise.
 pub(super) struct Tally {
     /// `None` for requests that stand alone.
     whole: Option<Box<dyn Fn() -> u64 + Send + Sync>>,
-    state: Mutex<State>,
+    state: Mutex<TallyState>,
 }
 
 #[derive(Default)]
-struct State {
+struct TallyState {
     /// What is not written yet.
     batch: Batch,
     /// What the skills that are known since this session began are known by.
@@ -101,13 +101,13 @@ pub(super) struct Row {
     pub(super) listed: u64,
 }
 
-impl Session {
-    pub(super) fn new(writer: Option<Arc<Writer>>, tally: Tally) -> Session {
-        Session(writer.map(|writer| (writer, Arc::new(tally))))
+impl UsageSession {
+    pub(super) fn new(writer: Option<Arc<Writer>>, tally: Tally) -> UsageSession {
+        UsageSession(writer.map(|writer| (writer, Arc::new(tally))))
     }
 
     /// Notes what happened with a skill whose definition has so many bytes.
-    pub fn note(&self, skill: &str, defined: impl FnOnce() -> u64, event: Event) {
+    pub fn note(&self, skill: &str, defined: impl FnOnce() -> u64, event: UsageEvent) {
         let Some((writer, tally)) = &self.0 else { return };
         if tally.state().note(skill, defined, event) {
             writer.changed(tally);
@@ -177,23 +177,23 @@ impl Tally {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, TallyState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl TallyState {
     /// Whether it was noted: of more skills than one session counts, the further ones are not.
-    fn note(&mut self, skill: &str, defined: impl FnOnce() -> u64, event: Event) -> bool {
+    fn note(&mut self, skill: &str, defined: impl FnOnce() -> u64, event: UsageEvent) -> bool {
         if !self.seen.contains_key(skill) {
             if self.seen.len() >= SKILLS {
                 return false;
             }
             self.seen.insert(skill.to_owned(), Seen { found: None, used: false });
         }
-        let is_use = !matches!(event, Event::Discovered { .. } | Event::Refused);
+        let is_use = !matches!(event, UsageEvent::Discovered { .. } | UsageEvent::Refused);
         let waited = self.seen.get_mut(skill).and_then(|seen| {
-            if matches!(event, Event::Discovered { .. }) {
+            if matches!(event, UsageEvent::Discovered { .. }) {
                 seen.found.get_or_insert_with(Instant::now);
             }
             let is_first = is_use && !std::mem::replace(&mut seen.used, true);
@@ -206,21 +206,21 @@ impl State {
             .waited_ms
             .or(waited.map(|found| u64::try_from(found.elapsed().as_millis()).unwrap_or(u64::MAX)));
         match event {
-            Event::Discovered { sent } => {
+            UsageEvent::Discovered { sent } => {
                 counts.discovered += 1;
                 counts.sent += sent;
             }
-            Event::Activated { sent } => {
+            UsageEvent::Activated { sent } => {
                 counts.activated += 1;
                 counts.sent += sent;
             }
-            Event::Read => counts.read += 1,
-            Event::Ran { succeeded, denials } => {
+            UsageEvent::Read => counts.read += 1,
+            UsageEvent::Ran { succeeded, denials } => {
                 counts.runs += 1;
                 counts.succeeded += u64::from(succeeded);
                 counts.denials += denials;
             }
-            Event::Refused => counts.denials += 1,
+            UsageEvent::Refused => counts.denials += 1,
         }
         true
     }
@@ -279,7 +279,7 @@ mod tests {
     #[test]
     fn a_session_counts_a_thousand_skills_and_no_more() {
         let tally = session();
-        let noted = |number: usize| tally.state().note(&number.to_string(), || 1, Event::Read);
+        let noted = |number: usize| tally.state().note(&number.to_string(), || 1, UsageEvent::Read);
         assert!((0..SKILLS).all(noted));
         assert!(!noted(SKILLS) && noted(0));
         assert_eq!(tally.take().map(|(_, batch)| batch.skills.len()), Some(SKILLS));
@@ -290,10 +290,10 @@ mod tests {
     #[test]
     fn what_could_not_be_written_is_there_with_what_comes_next() {
         let tally = session();
-        tally.state().note("a", || 7, Event::Discovered { sent: 5 });
+        tally.state().note("a", || 7, UsageEvent::Discovered { sent: 5 });
         let (_, batch) = tally.take().unwrap();
         assert!(tally.take().is_none());
-        tally.state().note("a", || 7, Event::Ran { succeeded: true, denials: 2 });
+        tally.state().note("a", || 7, UsageEvent::Ran { succeeded: true, denials: 2 });
         tally.put_back(batch);
         let (row, batch) = tally.take().unwrap();
         assert_eq!((row.id, row.whole, row.alone), (None, 70, false));
@@ -306,10 +306,14 @@ mod tests {
     #[test]
     fn only_the_first_use_ends_the_wait() {
         let tally = session();
-        for event in [Event::Activated { sent: 1 }, Event::Discovered { sent: 1 }, Event::Read] {
+        for event in [
+            UsageEvent::Activated { sent: 1 },
+            UsageEvent::Discovered { sent: 1 },
+            UsageEvent::Read,
+        ] {
             tally.state().note("used first", || 1, event);
         }
-        for event in [Event::Discovered { sent: 1 }, Event::Refused] {
+        for event in [UsageEvent::Discovered { sent: 1 }, UsageEvent::Refused] {
             tally.state().note("never used", || 1, event);
         }
         let (_, batch) = tally.take().unwrap();

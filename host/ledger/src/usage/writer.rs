@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::store::Store;
+use super::store::UsageStore;
 use super::tally::Tally;
 
 /// How long what comes after a write is gathered for the next one.
@@ -20,7 +20,7 @@ pub(super) struct Writer {
 }
 
 struct Shared {
-    store: Store,
+    store: UsageStore,
     queue: Mutex<Queue>,
     changed: Condvar,
 }
@@ -33,14 +33,14 @@ struct Queue {
 }
 
 impl Writer {
-    pub(super) fn new(store: Store) -> Writer {
+    pub(super) fn new(store: UsageStore) -> Writer {
         Writer {
             shared: Arc::new(Shared { store, queue: Mutex::default(), changed: Condvar::new() }),
             thread: Mutex::default(),
         }
     }
 
-    pub(super) fn store(&self) -> &Store {
+    pub(super) fn store(&self) -> &UsageStore {
         &self.shared.store
     }
 
@@ -134,8 +134,8 @@ impl Shared {
 mod tests {
     use jiff::Timestamp;
 
-    use super::super::Usage;
-    use super::super::tally::Event;
+    use super::super::UsageRecorder;
+    use super::super::tally::UsageEvent;
     use super::*;
 
     #[test]
@@ -144,13 +144,13 @@ mod tests {
         let (state, file) = (folder.path().join("state"), folder.path().join("state/usage.db"));
         // A file in the place of the folder.
         std::fs::File::create_new(&state).unwrap();
-        let store = Store::at(&file);
-        let usage = Usage::new(store.clone());
+        let store = UsageStore::at(&file);
+        let usage = UsageRecorder::new(store.clone());
         let session = usage.session(|| 1);
-        session.note("a", || 1, Event::Read);
+        session.note("a", || 1, UsageEvent::Read);
         std::thread::sleep(PAUSE);
         std::fs::remove_file(&state).unwrap();
-        session.note("a", || 1, Event::Read);
+        session.note("a", || 1, UsageEvent::Read);
         drop((session, usage));
         let used = store.used(Timestamp::UNIX_EPOCH).unwrap();
         assert_eq!(
@@ -162,18 +162,18 @@ mod tests {
     #[test]
     fn many_sessions_at_once_lose_nothing() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::at(&folder.path().join("usage.db"));
-        let usage = Usage::new(store.clone());
+        let store = UsageStore::at(&folder.path().join("usage.db"));
+        let usage = UsageRecorder::new(store.clone());
         std::thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(|| {
                     let session = usage.session(|| 1);
-                    (0..500).for_each(|_| session.note("a", || 1, Event::Read));
+                    (0..500).for_each(|_| session.note("a", || 1, UsageEvent::Read));
                 });
             }
         });
         usage.close();
-        usage.session(|| 1).note("late", || 1, Event::Read);
+        usage.session(|| 1).note("late", || 1, UsageEvent::Read);
         let used = store.used(Timestamp::UNIX_EPOCH).unwrap();
         assert_eq!(used.iter().map(|(_, _, counts)| counts.read).collect::<Vec<_>>(), [500; 8]);
     }

@@ -1,6 +1,6 @@
 //! What guests find beside the skill and the granted folders.
 
-use super::Host;
+use super::Runner;
 use skillhost_policy::capabilities::Capabilities;
 use skillhost_policy::outcome::Status;
 use skillhost_sandbox::ExtraMounts;
@@ -8,7 +8,7 @@ use skillhost_sandbox::files::{HostDir, OpenMount};
 use skillhost_skill::Skill;
 use skillhost_skill::runtime::{Program, Programs};
 
-impl Host {
+impl Runner {
     /// What guests find beside the skill and the granted folders: the skill where agents have it in
     /// the home folder, and, where a built-in program may run, the packages that come with it, and
     /// their commands.

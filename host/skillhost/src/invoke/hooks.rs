@@ -9,26 +9,26 @@ use skillhost_policy::outcome::Denial;
 use skillhost_skill::runtime::custom::Runtimes;
 
 /// Asked before a program runs.
-pub type Approve = Arc<dyn Fn(&Asking<'_>) -> Result<(), Denial> + Send + Sync>;
+pub type ApproveHook = Arc<dyn Fn(&PlannedRun<'_>) -> Result<(), Denial> + Send + Sync>;
 
 /// Told of each record, once it is in the audit log.
-pub type Recorded = Arc<dyn Fn(&Record<'_>) + Send + Sync>;
+pub type RecordHook = Arc<dyn Fn(&Record<'_>) + Send + Sync>;
 
 /// What an embedder adds; by default nothing.
 #[derive(Clone, Default)]
-pub struct Hooks {
+pub struct RunHooks {
     /// What it refuses does not run, and is recorded as denied. It cannot widen what the policy
     /// grants.
-    pub approve: Option<Approve>,
+    pub approve: Option<ApproveHook>,
     /// Called on the thread that the invocation runs on, which waits for it.
-    pub recorded: Option<Recorded>,
+    pub recorded: Option<RecordHook>,
     /// Languages that this host does not know by itself.
     pub runtimes: Runtimes,
 }
 
 /// A program that is about to run.
 #[derive(Debug, Clone, Copy)]
-pub struct Asking<'a> {
+pub struct PlannedRun<'a> {
     /// Of which skill.
     pub skill: &'a SkillId,
     /// Which program, with which arguments.
@@ -37,8 +37,8 @@ pub struct Asking<'a> {
     pub capabilities: &'a Capabilities,
 }
 
-impl Hooks {
-    pub(super) fn approve(&self, asking: &Asking<'_>) -> Result<(), Denial> {
+impl RunHooks {
+    pub(super) fn approve(&self, asking: &PlannedRun<'_>) -> Result<(), Denial> {
         self.approve.as_ref().map_or(Ok(()), |approve| approve(asking))
     }
 

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use cap_std::fs::Dir;
 
-use super::Host;
-use super::receipt::Ask;
-use skillhost_ledger::state::{Held, States};
+use super::Runner;
+use super::receipt::ReceiptContext;
+use skillhost_ledger::state::{StateLock, StateStore};
 use skillhost_policy::limits::Limits;
 use skillhost_policy::outcome::Status;
 use skillhost_sandbox::Io;
@@ -18,24 +18,24 @@ use skillhost_skill::Skill;
 const PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(50));
 
 /// What a skill finds of what it kept.
-pub(super) enum State {
+pub(super) enum SkillState {
     /// Nothing.
     None,
     /// This host's, which no other run has meanwhile.
-    Held(Arc<Held>),
+    StateLock(Arc<StateLock>),
     /// That of a recording, in a folder that was made again: how many bytes and files it had.
     Recorded(Arc<Dir>, u64, u64),
 }
 
-impl State {
+impl SkillState {
     /// As guests see it.
     pub(super) fn mount(&self) -> Option<OpenMount> {
         match self {
-            State::None => None,
-            State::Held(held) => {
+            SkillState::None => None,
+            SkillState::Held(held) => {
                 Some(OpenMount::state(HostDir::shared(held.clone()), held.bytes, held.count))
             }
-            State::Recorded(folder, bytes, files) => {
+            SkillState::Recorded(folder, bytes, files) => {
                 Some(OpenMount::state(HostDir::shared(folder.clone()), *bytes, *files))
             }
         }
@@ -44,13 +44,13 @@ impl State {
     /// Lets others have it: nothing of the run goes on, and what it came to may be looked at for
     /// long.
     pub(super) fn release(&self) {
-        if let State::Held(held) = self {
+        if let SkillState::Held(held) = self {
             held.release();
         }
     }
 }
 
-impl Host {
+impl Runner {
     /// What a skill finds of what it kept: of a recording what was recorded, since what is kept on
     /// this host is none of its business.
     pub(super) async fn state(
@@ -58,23 +58,23 @@ impl Host {
         skill: &Skill,
         limits: &Limits,
         io: &mut Io,
-        ask: Option<&Ask>,
-    ) -> Result<State, Status> {
+        ask: Option<&ReceiptContext>,
+    ) -> Result<SkillState, Status> {
         match ask.and_then(|ask| ask.state.as_ref()) {
-            Some(State::Recorded(folder, bytes, files)) => {
-                Ok(State::Recorded(folder.clone(), *bytes, *files))
+            Some(SkillState::Recorded(folder, bytes, files)) => {
+                Ok(SkillState::Recorded(folder.clone(), *bytes, *files))
             }
-            Some(State::None | State::Held(_)) => Ok(State::None),
+            Some(SkillState::None | SkillState::Held(_)) => Ok(SkillState::None),
             None => Ok(self
                 .take_state(skill, limits, io)
                 .await?
-                .map_or(State::None, |held| State::Held(Arc::new(held)))),
+                .map_or(SkillState::None, |held| SkillState::Held(Arc::new(held)))),
         }
     }
 
     /// What skills keep on this host.
-    pub fn states(&self) -> States {
-        States::new(self.options.state.clone())
+    pub fn states(&self) -> StateStore {
+        StateStore::new(self.options.state.clone())
     }
 
     /// The state of a skill that is granted one. Runs of one skill take turns: this waits for the
@@ -84,7 +84,7 @@ impl Host {
         skill: &Skill,
         limits: &Limits,
         io: &mut Io,
-    ) -> Result<Option<Held>, Status> {
+    ) -> Result<Option<StateLock>, Status> {
         if limits.state == 0 {
             return Ok(None);
         }

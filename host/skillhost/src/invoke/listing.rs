@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use super::hooks::Asking;
-use super::pending::Pending;
-use super::{Host, InvokeError, Loaded, not_run, target};
+use super::hooks::PlannedRun;
+use super::pending::PendingRecord;
+use super::{LoadedSkill, RunError, Runner, not_run, target};
 use skillhost_ledger::audit::ProgramId;
 use skillhost_policy::capabilities::Capabilities;
 use skillhost_policy::limits::Limits;
@@ -20,13 +20,13 @@ const LISTING_MS: u64 = 5_000;
 /// Milliseconds of processor time to compile a component that is to be listed.
 const COMPILE_MS: u64 = 30_000;
 
-impl Host {
+impl Runner {
     /// Asks a component for its typed tools, in a sandbox that grants nothing; a command has none.
     /// Nothing of it is recorded: nothing was invoked.
     ///
     /// # Errors
     /// How it ended instead of answering.
-    pub async fn tools(&self, component: &Component) -> Result<Vec<Tool>, Status> {
+    pub async fn component_tools(&self, component: &Component) -> Result<Vec<Tool>, Status> {
         let entry = EntryPoint::ListTools;
         let program = Program {
             name: "tools".into(),
@@ -59,8 +59,8 @@ impl Host {
     /// The audit log cannot be written.
     pub async fn list_tools(
         &self,
-        loaded: &Loaded,
-    ) -> Result<Result<ComponentTools, String>, InvokeError> {
+        loaded: &LoadedSkill,
+    ) -> Result<Result<ComponentTools, String>, RunError> {
         // Of the files that were digested, and approved, when the skill was loaded.
         let component = loaded.programs.as_ref().map_err(Clone::clone).and_then(|programs| {
             let (_, component) =
@@ -87,13 +87,13 @@ impl Host {
         };
         let capabilities = Arc::new(capabilities);
         let ran = ProgramId::of(&program);
-        let allowed = self.hooks.approve(&Asking {
+        let allowed = self.hooks.approve(&PlannedRun {
             skill: &loaded.id,
             program: &ran,
             capabilities: &capabilities,
         });
         let (log, hooks) = (self.log()?, self.hooks.clone());
-        let mut pending = Pending::new(
+        let mut pending = PendingRecord::new(
             log,
             hooks,
             loaded.retention,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
-use super::Host;
+use super::Runner;
 use skillhost_policy::capabilities::{Capabilities, HostFolder, Mount};
 use skillhost_policy::pattern::PathGlob;
 use skillhost_policy::protected;
@@ -96,7 +96,7 @@ pub(super) fn deny_missing(capabilities: &mut Capabilities, sources: &[PathBuf],
     }
 }
 
-impl Host {
+impl Runner {
     /// What must stay this host's own, whatever folder is granted.
     pub(super) fn own_files<'a>(&'a self, policy: &'a Policy) -> impl Iterator<Item = &'a Path> {
         let options = &self.options;

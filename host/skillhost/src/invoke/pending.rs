@@ -5,10 +5,10 @@ use std::time::Instant;
 
 use tracing::debug_span;
 
-use super::hooks::Hooks;
+use super::hooks::RunHooks;
 use super::not_run;
 use skillhost_ledger::audit::{
-    AuditError, Log, ProgramId, Record, Redactor, RunId, SkillId, Start,
+    AuditError, Log, ProgramId, Record, Redactor, RunId, SkillId, StartRecord,
 };
 use skillhost_policy::Retention;
 use skillhost_policy::capabilities::Capabilities;
@@ -16,20 +16,20 @@ use skillhost_policy::outcome::{Outcome, ResourceUsage, Status};
 
 /// A record that is still to be written. Where its invocation is dropped or panics, it is written
 /// as one that was interrupted.
-pub(super) struct Pending {
+pub(super) struct PendingRecord {
     log: Arc<Log>,
-    hooks: Arc<Hooks>,
+    hooks: Arc<RunHooks>,
     pub(super) receipt: Option<String>,
     retention: Retention,
     /// Set where the policy keeps texts, with the arguments.
     text: Option<(Arc<Redactor>, Vec<String>)>,
     began: Instant,
     /// What it is; `None` once it is written.
-    open: Option<Open>,
+    open: Option<OpenRecord>,
 }
 
 /// An invocation that has no record of its end.
-struct Open {
+struct OpenRecord {
     time: String,
     skill: SkillId,
     program: Option<ProgramId>,
@@ -38,24 +38,24 @@ struct Open {
     run: Option<RunId>,
 }
 
-impl Pending {
+impl PendingRecord {
     /// An invocation that was asked for now.
     pub(super) fn new(
         log: Arc<Log>,
-        hooks: Arc<Hooks>,
+        hooks: Arc<RunHooks>,
         retention: Retention,
         skill: SkillId,
         program: Option<ProgramId>,
         capabilities: Arc<Capabilities>,
-    ) -> Pending {
-        let open = Open {
+    ) -> PendingRecord {
+        let open = OpenRecord {
             time: jiff::Timestamp::now().to_string(),
             skill,
             program,
             capabilities,
             run: None,
         };
-        Pending {
+        PendingRecord {
             log,
             hooks,
             receipt: None,
@@ -71,21 +71,22 @@ impl Pending {
         mut self,
         redactor: Option<&Arc<Redactor>>,
         arguments: Vec<String>,
-    ) -> Pending {
+    ) -> PendingRecord {
         self.text = redactor.map(|redactor| (redactor.clone(), arguments));
         self
     }
 
     /// Records that a guest is about to start: what cannot be recorded does not run.
     pub(super) fn start(&mut self) -> Result<(), AuditError> {
-        let Some(Open { time, skill, program: Some(program), run, .. }) = &mut self.open else {
+        let Some(OpenRecord { time, skill, program: Some(program), run, .. }) = &mut self.open
+        else {
             return Ok(());
         };
         let _span = debug_span!("start").entered();
         let id = RunId::random();
         let owner = self.log.owner()?;
-        let start = Start::of(id, time, skill, program, owner, self.log.key()?);
-        self.log.append_keeping(&start, self.retention)?;
+        let start = StartRecord::of(id, time, skill, program, owner, self.log.key()?);
+        self.log.append_with_retention(&start, self.retention)?;
         *run = Some(id);
         Ok(())
     }
@@ -109,7 +110,7 @@ impl Pending {
     }
 
     fn write(&mut self, outcome: &Outcome) -> Result<(), AuditError> {
-        let Some(Open { time, skill, program, capabilities, run }) = self.open.take() else {
+        let Some(OpenRecord { time, skill, program, capabilities, run }) = self.open.take() else {
             return Ok(());
         };
         let _span = debug_span!("record").entered();
@@ -117,13 +118,13 @@ impl Pending {
             self.text.take().map(|(redactor, arguments)| redactor.texts(&arguments, outcome));
         let record = Record::of(time, &skill, program.as_ref(), &capabilities, outcome, &self.log)?;
         let record = Record { run, text, receipt: self.receipt.take(), ..record };
-        self.log.append_keeping(&record, self.retention)?;
+        self.log.append_with_retention(&record, self.retention)?;
         self.hooks.recorded(&record);
         Ok(())
     }
 }
 
-impl Drop for Pending {
+impl Drop for PendingRecord {
     fn drop(&mut self) {
         let usage = ResourceUsage { wall_ms: self.elapsed_ms(), ..ResourceUsage::default() };
         if let Err(error) = self.write(&Outcome { usage, ..not_run(Status::Interrupted) }) {

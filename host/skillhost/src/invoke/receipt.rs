@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use super::kept::State;
-use super::{Host, InvokeError, Invoked, Loaded, Target};
-use skillhost_ledger::receipt::{Digested, Parts, Receipt, policy_digest};
+use super::kept::SkillState;
+use super::{Invocation, LoadedSkill, RunError, Runner, Target};
+use skillhost_ledger::receipt::{ContentDigest, Receipt, ReceiptParts, policy_digest};
 use skillhost_policy::Policy;
 use skillhost_sandbox::{Finished, Io, Outside, Stdin};
 use skillhost_skill::runtime::{Program, Programs};
 
 /// One invocation of a skill that is loaded: what was digested and approved is what runs.
-pub struct Call<'a> {
+pub struct LoadedRequest<'a> {
     /// The skill.
-    pub loaded: &'a Loaded,
+    pub loaded: &'a LoadedSkill,
     /// The policy that it was loaded under.
     pub policy: &'a Policy,
     /// What of the skill is to run.
@@ -24,22 +24,25 @@ pub struct Call<'a> {
 }
 
 /// What a receipt tells that an invocation does not know otherwise.
-pub(super) struct Ask {
+pub(super) struct ReceiptContext {
     pub(super) policy: String,
-    pub(super) stdin: Digested,
+    pub(super) stdin: ContentDigest,
     pub(super) outside: Outside,
     /// What the skill keeps, where that is not this host's.
-    pub(super) state: Option<State>,
+    pub(super) state: Option<SkillState>,
 }
 
-impl Host {
+impl Runner {
     /// Runs a skill that is loaded, records it, and makes a receipt of it. Every file that it may
     /// read is digested before and after; its outputs are told in full only where they are
     /// captured, and stdin is given as bytes.
     ///
     /// # Errors
-    /// As [`Host::invoke`]; or stdin is a descriptor.
-    pub async fn invoke_with_receipt(&self, call: Call<'_>) -> Result<Invoked, InvokeError> {
+    /// As [`Runner::invoke`]; or stdin is a descriptor.
+    pub async fn invoke_with_receipt(
+        &self,
+        call: LoadedRequest<'_>,
+    ) -> Result<Invocation, RunError> {
         self.invoke_outside(call, Outside::default()).await
     }
 
@@ -47,40 +50,40 @@ impl Host {
     /// recording, say.
     ///
     /// # Errors
-    /// As [`Host::invoke_with_receipt`].
+    /// As [`Runner::invoke_with_receipt`].
     pub async fn invoke_outside(
         &self,
-        call: Call<'_>,
+        call: LoadedRequest<'_>,
         outside: Outside,
-    ) -> Result<Invoked, InvokeError> {
-        let ask = Ask::of(call.policy, &call.io.stdin)?.with(outside);
+    ) -> Result<Invocation, RunError> {
+        let ask = ReceiptContext::of(call.policy, &call.io.stdin)?.with(outside);
         self.invoke_asked(call.loaded, call.target, &call.args, call.io, Some(ask)).await
     }
 }
 
-impl Ask {
-    pub(super) fn of(policy: &Policy, stdin: &Stdin) -> Result<Ask, InvokeError> {
-        Ask::under(policy_digest(policy), stdin)
+impl ReceiptContext {
+    pub(super) fn of(policy: &Policy, stdin: &Stdin) -> Result<ReceiptContext, RunError> {
+        ReceiptContext::under(policy_digest(policy), stdin)
     }
 
     /// With what stands between the run and what is outside.
-    pub(super) fn with(self, outside: Outside) -> Ask {
-        Ask { outside, ..self }
+    pub(super) fn with(self, outside: Outside) -> ReceiptContext {
+        ReceiptContext { outside, ..self }
     }
 
     /// Under a policy of that digest.
-    pub(super) fn under(policy: String, stdin: &Stdin) -> Result<Ask, InvokeError> {
+    pub(super) fn under(policy: String, stdin: &Stdin) -> Result<ReceiptContext, RunError> {
         let stdin = match stdin {
-            Stdin::Empty => Digested::of(b""),
-            Stdin::Bytes(bytes) => Digested::of(bytes),
-            Stdin::Descriptor(_) => return Err(InvokeError::Stdin),
+            Stdin::Empty => ContentDigest::of(b""),
+            Stdin::Bytes(bytes) => ContentDigest::of(bytes),
+            Stdin::Descriptor(_) => return Err(RunError::Stdin),
         };
-        Ok(Ask { policy, stdin, outside: Outside::default(), state: None })
+        Ok(ReceiptContext { policy, stdin, outside: Outside::default(), state: None })
     }
 
     pub(super) fn receipt(
         self,
-        loaded: &Loaded,
+        loaded: &LoadedSkill,
         program: &Program,
         programs: &Programs,
         target: &Target,
@@ -90,7 +93,7 @@ impl Ask {
         let capabilities = &loaded.capabilities;
         let reaches = program.component.built_in().is_some() || !capabilities.spawn.is_empty();
         let programs = if reaches { built_in_digests(programs) } else { BTreeMap::new() };
-        let parts = Parts {
+        let parts = ReceiptParts {
             skill: &loaded.id,
             program,
             arguments,

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use cap_std::fs::Dir;
 use serde_json::Value;
 
-use super::kept::State;
-use super::receipt::{Ask, built_in_digests};
-use super::{Call, Host, InvokeError, Invoked, Loaded, Target, undigested};
-use skillhost_ledger::receipt::{HOST, canonical, granted};
+use super::kept::SkillState;
+use super::receipt::{ReceiptContext, built_in_digests};
+use super::{Invocation, LoadedRequest, LoadedSkill, RunError, Runner, Target, undigested};
+use skillhost_ledger::receipt::{HOST, ReceiptGrant, canonical};
 use skillhost_policy::capabilities::{Capabilities, Mount};
 use skillhost_policy::outcome::Output;
 use skillhost_policy::{Grant, Retention, Secrets};
@@ -25,7 +25,7 @@ use skillhost_skill::runtime::digests::Digests;
 
 /// Whether there is a recording of a run.
 #[derive(Debug)]
-pub enum Recorded {
+pub enum RecordingStatus {
     /// There is.
     Written,
     /// Nothing ran that could be repeated.
@@ -35,7 +35,7 @@ pub enum Recorded {
 }
 
 /// What a replay runs with.
-pub struct Replay<'a> {
+pub struct ReplayRequest<'a> {
     /// The recording, with its secrets.
     pub kept: &'a Kept,
     /// Its folders.
@@ -48,24 +48,24 @@ pub struct Replay<'a> {
     pub io: Io,
 }
 
-impl Host {
+impl Runner {
     /// Runs a skill that is loaded under a policy by which it is deterministic, and records what
     /// comes from outside. The network is live.
     ///
     /// # Errors
-    /// As [`Host::invoke_with_receipt`]. That the recording cannot be written is no error of the
+    /// As [`Runner::invoke_with_receipt`]. That the recording cannot be written is no error of the
     /// run.
     pub async fn record(
         &self,
-        call: Call<'_>,
+        call: LoadedRequest<'_>,
         draft: Draft,
-    ) -> Result<(Invoked, Recorded), InvokeError> {
-        let Call { loaded, policy: given, target, args, io } = call;
+    ) -> Result<(Invocation, RecordingStatus), RunError> {
+        let LoadedRequest { loaded, policy: given, target, args, io } = call;
         let stdin = if let Stdin::Bytes(bytes) = &io.stdin { bytes.clone() } else { Vec::new() };
         let tape = Arc::new(Tape::recording());
         let contents = Arc::new(draft.contents());
         let outside = Outside { tape: Some(tape.clone()), contents: Some(contents.clone()) };
-        let ask = Ask::of(given, &io.stdin)?.with(outside);
+        let ask = ReceiptContext::of(given, &io.stdin)?.with(outside);
         let policy = ask.policy.clone();
         let granted_folders =
             loaded.capabilities.mounts.iter().chain(&loaded.capabilities.packages);
@@ -74,7 +74,7 @@ impl Host {
             .any(|folder| draft.folder().starts_with(folder))
         {
             let why = "the folder for scratch space lies in one that the run is granted, which could change its own recording: set TMPDIR";
-            return Err(InvokeError::Recording(why.into()));
+            return Err(RunError::Recording(why.into()));
         }
         let asked_uses = io.uses;
         let io = Io { uses: true, ..io };
@@ -83,7 +83,7 @@ impl Host {
         invoked.finished.outcome.uses = uses.clone().filter(|_| asked_uses);
         let (Some(evidence), Some(keep)) = (invoked.finished.evidence.take(), contents.keep())
         else {
-            return Ok((invoked, Recorded::Nothing));
+            return Ok((invoked, RecordingStatus::Nothing));
         };
         let secrets = &given.secrets;
         let taken = tape.taken();
@@ -95,7 +95,7 @@ impl Host {
         if !stored.is_empty() {
             match Key::find_or_make(&self.options.state) {
                 Ok(key) => seal = seal.storing(key, stored),
-                Err(source) => return Ok((invoked, Recorded::Failed(draft.failed(source)))),
+                Err(source) => return Ok((invoked, RecordingStatus::Failed(draft.failed(source)))),
             }
         }
         let mut recording = Recording {
@@ -117,7 +117,7 @@ impl Host {
                         .unwrap_or_default(),
                 },
             },
-            capabilities: granted(&loaded.capabilities, &policy).capabilities,
+            capabilities: ReceiptGrant::of(&loaded.capabilities, &policy).capabilities,
             policy,
             environment: loaded.capabilities.env.clone(),
             stdin: recording::Digested::of(&stdin),
@@ -154,22 +154,23 @@ impl Host {
             Ok(()) => draft.finish(recording, keep, &seal),
             Err(source) => Err(draft.failed(source)),
         };
-        Ok((invoked, written.map_or_else(Recorded::Failed, |()| Recorded::Written)))
+        Ok((invoked, written.map_or_else(RecordingStatus::Failed, |()| RecordingStatus::Written)))
     }
 
     /// Runs what was recorded, with what was recorded, under what it was allowed: nothing of this
     /// host is within its reach.
     ///
     /// # Errors
-    /// As [`Host::invoke_with_receipt`]; or what the recording says cannot be understood.
-    pub async fn replay(&self, replay: Replay<'_>) -> Result<Invoked, InvokeError> {
-        let Replay { kept: Kept { recording, .. }, scene, outside, fuel, io } = replay;
-        let mut capabilities = capabilities(recording, scene).map_err(InvokeError::Recording)?;
+    /// As [`Runner::invoke_with_receipt`]; or what the recording says cannot be understood.
+    pub async fn replay(&self, replay: ReplayRequest<'_>) -> Result<Invocation, RunError> {
+        let ReplayRequest { kept: Kept { recording, .. }, scene, outside, fuel, io } = replay;
+        let mut capabilities =
+            recorded_capabilities(recording, scene).map_err(RunError::Recording)?;
         capabilities.limits.fuel = fuel.or(capabilities.limits.fuel);
-        let state = state(recording, scene).map_err(InvokeError::Recording)?;
-        let ask = Ask {
+        let state = state(recording, scene).map_err(RunError::Recording)?;
+        let ask = ReceiptContext {
             state: Some(state),
-            ..Ask::under(recording.policy.clone(), &io.stdin)?.with(outside)
+            ..ReceiptContext::under(recording.policy.clone(), &io.stdin)?.with(outside)
         };
         let loaded = self.load_recorded(scene, capabilities)?;
         let target = target(recording);
@@ -181,9 +182,9 @@ impl Host {
         &self,
         scene: &Scene,
         capabilities: Capabilities,
-    ) -> Result<Loaded, InvokeError> {
+    ) -> Result<LoadedSkill, RunError> {
         let skill = Skill::load(&scene.skill, &self.options.caps)
-            .map_err(|error| InvokeError::Skill(Box::new(error)))?;
+            .map_err(|error| RunError::Skill(Box::new(error)))?;
         let skill = Arc::new(skill);
         // The folder is this replay's own, and nobody else changes it.
         let digests = Digests::of(&skill).map_err(|error| undigested(&error));
@@ -191,7 +192,7 @@ impl Host {
         let programs = digests.map(|digests| Arc::new(self.programs(&skill, digests)));
         let id = skillhost_ledger::audit::SkillId::of(&skill, digest);
         let grant = Grant { capabilities: capabilities.clone(), decisions: Vec::new() };
-        Ok(Loaded {
+        Ok(LoadedSkill {
             capabilities: Arc::new(capabilities),
             grant: Arc::new(grant),
             skill,
@@ -204,13 +205,13 @@ impl Host {
 }
 
 /// What the skill of a recording kept, in a folder that was made again.
-fn state(recording: &Recording, scene: &Scene) -> Result<State, String> {
+fn state(recording: &Recording, scene: &Scene) -> Result<SkillState, String> {
     let (folder, place) = match (
         recording.folders.iter().find(|folder| folder.guest == STATE),
         scene.folders.get(STATE),
     ) {
         (Some(folder), Some(place)) => (folder, place),
-        _ => return Ok(State::None),
+        _ => return Ok(SkillState::None),
     };
     #[expect(clippy::disallowed_methods, reason = "a folder that was just made for this replay")]
     let dir = Dir::open_ambient_dir(place, cap_std::ambient_authority())
@@ -219,7 +220,7 @@ fn state(recording: &Recording, scene: &Scene) -> Result<State, String> {
         .entries
         .iter()
         .map(|entry| if let EntryKind::File { bytes, .. } = entry.kind { bytes } else { 0 });
-    Ok(State::Recorded(
+    Ok(SkillState::Recorded(
         Arc::new(dir),
         bytes.fold(0, u64::saturating_add),
         folder.entries.len() as u64,
@@ -233,7 +234,7 @@ const STATE: &str = "/state";
 ///
 /// # Errors
 /// What cannot be understood.
-pub fn capabilities(recording: &Recording, scene: &Scene) -> Result<Capabilities, String> {
+pub fn recorded_capabilities(recording: &Recording, scene: &Scene) -> Result<Capabilities, String> {
     let mut value = recording.capabilities.clone();
     whole(&mut value["limits"]);
     whole(&mut value["determinism"]);
@@ -269,7 +270,7 @@ fn whole(fields: &mut Value) {
 
 /// A receipt as a recording has it: without the digests of secret variables, which others could
 /// guess from.
-pub fn masked(receipt: &mut Value, secrets: &BTreeSet<String>) {
+pub fn mask_receipt(receipt: &mut Value, secrets: &BTreeSet<String>) {
     for (name, digest) in receipt["input"]["environment"].as_object_mut().into_iter().flatten() {
         if secrets.contains(name) {
             *digest = "secret".into();
@@ -390,7 +391,7 @@ fn hide(recording: &mut Recording, secrets: &Secrets, seal: &Seal) {
         hidden.insert(name.clone());
     }
     if let Some(receipt) = &mut recording.receipt {
-        masked(receipt, &hidden);
+        mask_receipt(receipt, &hidden);
     }
 }
 

@@ -3,18 +3,18 @@
 
 use serde::{Serialize, Serializer};
 
-use super::pending::Pending;
-use super::{Host, InvokeError, Loaded, Target, not_run, target};
+use super::pending::PendingRecord;
+use super::{LoadedSkill, RunError, Runner, Target, not_run, target};
 use skillhost_ledger::audit::{AuditError, ProgramId};
 use skillhost_policy::diagnostic::error_object;
 use skillhost_policy::outcome::{Denial, Status};
 
-impl Serialize for InvokeError {
+impl Serialize for RunError {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let (code, details) = match self {
-            InvokeError::Skill(error) => return error.serialize(serializer),
-            InvokeError::Audit(error) => return error.serialize(serializer),
-            InvokeError::Choice(choice) => {
+            RunError::Skill(error) => return error.serialize(serializer),
+            RunError::Audit(error) => return error.serialize(serializer),
+            RunError::Target(choice) => {
                 let scripts: Vec<&str> =
                     choice.scripts.iter().map(|script| script.path.as_str()).collect();
                 (
@@ -22,32 +22,32 @@ impl Serialize for InvokeError {
                     serde_json::json!({ "suggestion": choice.suggestion, "scripts": scripts }),
                 )
             }
-            InvokeError::Recording(_) => ("recording", serde_json::Value::Null),
-            InvokeError::Stdin => ("stdin", serde_json::Value::Null),
+            RunError::Recording(_) => ("recording", serde_json::Value::Null),
+            RunError::Stdin => ("stdin", serde_json::Value::Null),
         };
         error_object(code, self, details).serialize(serializer)
     }
 }
 
-impl Host {
+impl Runner {
     /// Records that a word was missing for an invocation.
     ///
     /// # Errors
     /// The audit log cannot be written.
-    pub fn refuse(
+    pub fn record_refusal(
         &self,
-        loaded: &Loaded,
+        loaded: &LoadedSkill,
         target: &Target,
         args: &[String],
         denial: Denial,
     ) -> Result<(), AuditError> {
-        let Loaded { skill, capabilities, id, programs, retention, redactor, .. } = loaded;
+        let LoadedSkill { skill, capabilities, id, programs, retention, redactor, .. } = loaded;
         let program = programs
             .as_ref()
             .ok()
             .and_then(|programs| target::program(skill, programs, target, args).ok());
         let program = program.as_ref().map(ProgramId::of);
-        let pending = Pending::new(
+        let pending = PendingRecord::new(
             self.log()?,
             self.hooks.clone(),
             *retention,

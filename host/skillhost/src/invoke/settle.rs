@@ -2,9 +2,9 @@
 
 use std::sync::PoisonError;
 
-use super::Host;
+use super::Runner;
 
-impl Host {
+impl Runner {
     /// Whether the cache folder has grown since it was tidied.
     pub(crate) fn has_grown(&self) -> bool {
         self.sandbox.has_grown()

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
-use super::{Loaded, invalid};
-use skillhost_ledger::approval::{Input, What};
+use super::{LoadedSkill, invalid};
+use skillhost_ledger::approval::{RunInput, SkillPart};
 use skillhost_policy::outcome::{Denial, DenialKind, Status};
 use skillhost_sandbox::is_tool_name;
 use skillhost_skill::Skill;
@@ -43,20 +43,20 @@ pub enum Target {
 
 impl Target {
     /// What it gives a run together with its arguments, with nothing on stdin.
-    pub fn input<'a>(&'a self, args: &'a [String]) -> Input<'a> {
+    pub fn input<'a>(&'a self, args: &'a [String]) -> RunInput<'a> {
         let text = match self {
             Target::Shell(text) => Some(text.as_str()),
             Target::Tool { input, .. } => Some(input.as_str()),
             Target::Main | Target::Named(_) => None,
         };
-        Input { text, args, ..Input::default() }
+        RunInput { text, args, ..RunInput::default() }
     }
 }
 
 /// A request that does not say which of several things it means.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub struct Choice {
+pub struct UnresolvedTarget {
     /// What is not clear.
     pub message: String,
     /// What it may have meant.
@@ -67,16 +67,16 @@ pub struct Choice {
 
 /// Why a request is no program.
 #[derive(Debug, Clone)]
-pub enum NoProgram {
+pub enum TargetError {
     /// It is not clear which.
-    Choice(Choice),
+    UnresolvedTarget(UnresolvedTarget),
     /// It cannot be had.
     Status(Status),
 }
 
 /// What of its skill a target means, however it is spelled.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Resolved {
+pub enum ResolvedTarget {
     /// The component's command.
     Main,
     /// The script at this path.
@@ -87,31 +87,31 @@ pub enum Resolved {
     Shell,
 }
 
-impl Loaded {
+impl LoadedSkill {
     /// What of the skill a target means; `None` where it means nothing, or several things.
-    pub fn resolve(&self, target: &Target) -> Option<Resolved> {
+    pub fn resolve(&self, target: &Target) -> Option<ResolvedTarget> {
         resolve(&self.skill, self.programs.as_ref().ok()?, target).ok()
     }
 
     /// The part of the skill that a target means, however it is spelled: what levels and approvals
     /// are for.
-    pub fn part(&self, target: &Target) -> What {
+    pub fn part_of(&self, target: &Target) -> SkillPart {
         match (self.resolve(target), target) {
-            (Some(Resolved::Main), _) => What::Skill,
-            (Some(Resolved::Script(path)), _) => What::Program(path),
-            (Some(Resolved::Tool(name)), _) => What::Tool(name),
-            (Some(Resolved::Shell), _) | (None, Target::Shell(_)) => What::Command,
+            (Some(ResolvedTarget::Main), _) => SkillPart::Skill,
+            (Some(ResolvedTarget::Script(path)), _) => SkillPart::Program(path),
+            (Some(ResolvedTarget::Tool(name)), _) => SkillPart::Tool(name),
+            (Some(ResolvedTarget::Shell), _) | (None, Target::Shell(_)) => SkillPart::Command,
             // It will not run: a level for that name still counts.
-            (None, Target::Main) => What::Skill,
-            (None, Target::Named(name)) => What::Program(name.clone()),
-            (None, Target::Tool { name, .. }) => What::Tool(name.clone()),
+            (None, Target::Main) => SkillPart::Skill,
+            (None, Target::Named(name)) => SkillPart::Program(name.clone()),
+            (None, Target::Tool { name, .. }) => SkillPart::Tool(name.clone()),
         }
     }
 
     /// The same skill, of which these files are not started, neither by the host nor by a program
     /// that it runs.
     #[must_use]
-    pub fn without(self, files: BTreeSet<String>) -> Loaded {
+    pub fn without_files(self, files: BTreeSet<String>) -> LoadedSkill {
         match self.programs {
             Ok(programs) if !files.is_empty() => {
                 let programs = programs.denying(&files);
@@ -119,7 +119,7 @@ impl Loaded {
                     message: format!("the skill's files cannot be digested: {error}"),
                     fix: None,
                 };
-                Loaded { programs: programs.map(Arc::new).map_err(failed), ..self }
+                LoadedSkill { programs: programs.map(Arc::new).map_err(failed), ..self }
             }
             _ => self,
         }
@@ -131,23 +131,23 @@ pub(super) fn resolve(
     skill: &Skill,
     programs: &Programs,
     target: &Target,
-) -> Result<Resolved, NoProgram> {
+) -> Result<ResolvedTarget, TargetError> {
     let has_component = skill.manifest.component.is_some();
     Ok(match target {
-        Target::Main if has_component || skill.manifest.recovered => Resolved::Main,
-        Target::Main => Resolved::Script(only(skill, programs)?),
+        Target::Main if has_component || skill.manifest.recovered => ResolvedTarget::Main,
+        Target::Main => ResolvedTarget::Script(only(skill, programs)?),
         // Whatever else a client calls a tool would stand in the audit log.
         Target::Tool { name, .. } if !is_tool_name(name) => return Err(unknown(skill, name)),
-        Target::Tool { name, .. } => Resolved::Tool(name.clone()),
+        Target::Tool { name, .. } => ResolvedTarget::Tool(name.clone()),
         Target::Named(name) => match scripts::find(skill, name) {
-            ScriptMatch::File(path) => Resolved::Script(path),
+            ScriptMatch::File(path) => ResolvedTarget::Script(path),
             ScriptMatch::Ambiguous(paths) => return Err(several(skill, name, &paths)),
             ScriptMatch::None if has_component && is_tool_name(name) => {
-                Resolved::Tool(name.clone())
+                ResolvedTarget::Tool(name.clone())
             }
             ScriptMatch::None => return Err(unknown(skill, name)),
         },
-        Target::Shell(_) => Resolved::Shell,
+        Target::Shell(_) => ResolvedTarget::Shell,
     })
 }
 
@@ -157,14 +157,14 @@ pub(super) fn program(
     programs: &Programs,
     target: &Target,
     args: &[String],
-) -> Result<Program, NoProgram> {
+) -> Result<Program, TargetError> {
     let program = found(skill, programs, target, args)?;
     let script = program.script.as_ref().map(|script| script.digest.as_str());
     // By what it is: a link in the skill leads to the same file.
     match programs.denied_files().iter().find(|file| {
         file.digest == program.component.digest || Some(file.digest.as_str()) == script
     }) {
-        Some(file) => Err(NoProgram::Status(Status::Denied(denial(&file.path)))),
+        Some(file) => Err(TargetError::Status(Status::Denied(denial(&file.path)))),
         None => Ok(program),
     }
 }
@@ -184,10 +184,9 @@ fn found(
     programs: &Programs,
     target: &Target,
     args: &[String],
-) -> Result<Program, NoProgram> {
-    let own = |entry: EntryPoint| {
-        let component =
-            declared(skill, |path| programs.component_at(path)).map_err(NoProgram::Status)?.1;
+) -> Result<Program, TargetError> {
+    let component_at = |entry: EntryPoint| {
+        let component = declared(skill, |path| programs.component_at(path)).map_err(TargetError::Status)?.1;
         Ok(Program {
             name: skill.manifest.name.clone(),
             component,
@@ -197,17 +196,17 @@ fn found(
         })
     };
     match (resolve(skill, programs, target)?, target) {
-        (Resolved::Main, _) => own(EntryPoint::Command),
-        (Resolved::Script(path), _) => script(skill, programs, &path, args),
+        (ResolvedTarget::Main, _) => own(EntryPoint::Command),
+        (ResolvedTarget::Script(path), _) => script(skill, programs, &path, args),
         (_, Target::Tool { name, input }) => {
             own(EntryPoint::Tool { name: name.clone(), input: input.clone(), scripts: Vec::new() })
         }
-        (Resolved::Tool(name), _) => {
+        (ResolvedTarget::Tool(name), _) => {
             let scripts =
                 scripts::list(skill).into_iter().take(MAX_TOLD).map(|script| script.path).collect();
             own(EntryPoint::Tool { name, input: "{}".into(), scripts })
         }
-        (Resolved::Shell, target) => {
+        (ResolvedTarget::Shell, target) => {
             let text = if let Target::Shell(text) = target { text.as_str() } else { "" };
             let component = installed(programs, "bash")?;
             // Not a variable, which the environment could hold.
@@ -230,9 +229,9 @@ fn script(
     programs: &Programs,
     path: &str,
     args: &[String],
-) -> Result<Program, NoProgram> {
+) -> Result<Program, TargetError> {
     let unreadable =
-        |error| NoProgram::Status(invalid(format!("`{path}` cannot be read: {error}"), None));
+        |error| TargetError::Status(invalid(format!("`{path}` cannot be read: {error}"), None));
     let content = skill.read(path).map_err(unreadable)?;
     let Interpreter { command, args: before } = match programs
         .classify(path, &content[..content.len().min(HEAD_BYTES)])
@@ -242,7 +241,7 @@ fn script(
             let message = format!("`{path}` is a script for {language}, which does not run here");
             let fix =
                 "what runs here: Python 3, shell scripts, and WebAssembly components".to_owned();
-            return Err(NoProgram::Status(invalid(message, Some(fix))));
+            return Err(TargetError::Status(invalid(message, Some(fix))));
         }
         FileKind::Other => {
             let message = format!(
@@ -251,7 +250,7 @@ fn script(
             let fix = format!(
                 "start it with `#!/usr/bin/env python3` or `#!/bin/bash`, or name what reads it: `--command 'python3 {SKILL_MOUNT}/{path}'`"
             );
-            return Err(NoProgram::Status(invalid(message, Some(fix))));
+            return Err(TargetError::Status(invalid(message, Some(fix))));
         }
     };
     let component = installed(programs, &command)?;
@@ -260,23 +259,24 @@ fn script(
     Ok(Program { name: command, component, entry: EntryPoint::Command, args, script })
 }
 
-fn installed(programs: &Programs, command: &str) -> Result<Component, NoProgram> {
-    let status = |ProgramError { message, fix }| NoProgram::Status(Status::Failed { message, fix });
+fn installed(programs: &Programs, command: &str) -> Result<Component, TargetError> {
+    let status =
+        |ProgramError { message, fix }| TargetError::Status(Status::Failed { message, fix });
     match programs.find(command).map_err(status)? {
         Some(component) => Ok(component),
         None => {
-            Err(NoProgram::Status(invalid(format!("there is no program `{command}` here"), None)))
+            Err(TargetError::Status(invalid(format!("there is no program `{command}` here"), None)))
         }
     }
 }
 
 /// The script of a skill that has but one.
-fn only(skill: &Skill, programs: &Programs) -> Result<String, NoProgram> {
+fn only(skill: &Skill, programs: &Programs) -> Result<String, TargetError> {
     let all = scripts::list_by(skill, |path, head| programs.classify(path, head));
     let here: Vec<&SkillScript> = all.iter().filter(|script| script.run.is_ok()).collect();
     match (here.as_slice(), all.as_slice()) {
         ([one], _) => Ok(one.path.clone()),
-        ([], []) => Err(NoProgram::Status(no_program(skill))),
+        ([], []) => Err(TargetError::Status(no_program(skill))),
         ([], [one]) => Ok(one.path.clone()),
         _ => {
             let message = format!(
@@ -284,22 +284,26 @@ fn only(skill: &Skill, programs: &Programs) -> Result<String, NoProgram> {
                 skill.name,
                 all.len()
             );
-            Err(NoProgram::Choice(Choice { message, suggestion: None, scripts: all }))
+            Err(TargetError::Unresolved(UnresolvedTarget {
+                message,
+                suggestion: None,
+                scripts: all,
+            }))
         }
     }
 }
 
-fn several(skill: &Skill, name: &str, paths: &[String]) -> NoProgram {
+fn several(skill: &Skill, name: &str, paths: &[String]) -> TargetError {
     let scripts = paths.iter().filter_map(|path| scripts::script_at(skill, path)).collect();
-    NoProgram::Choice(Choice {
+    TargetError::Unresolved(UnresolvedTarget {
         message: format!("several files of the skill `{}` are called `{name}`", skill.name),
         suggestion: None,
         scripts,
     })
 }
 
-fn unknown(skill: &Skill, name: &str) -> NoProgram {
-    let all = scripts::list(skill);
+fn unknown(skill: &Skill, name: &str) -> TargetError {
+    let list = scripts::list(skill);
     let base = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
     // A client chooses the name, and the comparison costs the product of both lengths: a longer one
     // is no file's.
@@ -312,7 +316,7 @@ fn unknown(skill: &Skill, name: &str) -> NoProgram {
     let suggestion = nearest.map(|script| script.path.clone());
     let what = if skill.manifest.component.is_some() { "script or tool" } else { "script" };
     let shown: String = name.chars().take(NAME_MAX).collect();
-    NoProgram::Choice(Choice {
+    TargetError::Unresolved(UnresolvedTarget {
         message: format!("the skill `{}` has no {what} `{shown}`", skill.name),
         suggestion,
         scripts: all,
@@ -323,7 +327,7 @@ fn unknown(skill: &Skill, name: &str) -> NoProgram {
 ///
 /// # Errors
 /// `Status::Invalid`: the skill declares none, or it cannot be read.
-pub fn component(skill: &Skill) -> Result<(&str, Component), Status> {
+pub fn declared_component(skill: &Skill) -> Result<(&str, Component), Status> {
     declared(skill, |path| skill.read(path).map(Component::new))
 }
 

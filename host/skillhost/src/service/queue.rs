@@ -12,14 +12,14 @@ use super::Capacity;
 #[derive(Debug)]
 pub(super) struct Queue {
     capacity: Capacity,
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     /// Told whenever a turn ends.
     ended: Notify,
 }
 
 /// Why there is no place to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Refused {
+pub(super) enum QueueError {
     /// So many wait.
     Full(usize),
     /// So many of the skill wait.
@@ -35,7 +35,7 @@ pub(super) struct Turn {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct QueueState {
     closed: bool,
     running: usize,
     waiting: usize,
@@ -66,11 +66,11 @@ impl Queue {
     }
 
     /// Waits for a turn. Dropped before, it leaves its place to those behind it.
-    pub(super) async fn turn(self: &Arc<Self>, skill: &Path) -> Result<Turn, Refused> {
+    pub(super) async fn turn(self: &Arc<Self>, skill: &Path) -> Result<Turn, QueueError> {
         let (told, turn) = oneshot::channel();
         let ticket = self.enter(skill, told)?;
         let mut place =
-            Place { queue: self.clone(), skill: skill.to_owned(), ticket, turn: Some(turn) };
+            QueuePlace { queue: self.clone(), skill: skill.to_owned(), ticket, turn: Some(turn) };
         let came = match &mut place.turn {
             Some(turn) => turn.await.is_ok(),
             None => false,
@@ -79,7 +79,7 @@ impl Queue {
         if came {
             Ok(Turn { queue: self.clone(), skill: std::mem::take(&mut place.skill) })
         } else {
-            Err(Refused::Closed)
+            Err(QueueError::Closed)
         }
     }
 
@@ -113,10 +113,10 @@ impl Queue {
         }
     }
 
-    fn enter(&self, skill: &Path, told: oneshot::Sender<()>) -> Result<u64, Refused> {
+    fn enter(&self, skill: &Path, told: oneshot::Sender<()>) -> Result<u64, QueueError> {
         let mut state = self.state();
         if state.closed {
-            return Err(Refused::Closed);
+            return Err(QueueError::Closed);
         }
         let lane = state.skills.get(skill);
         let (running, waiting) = lane.map_or((0, 0), |lane| (lane.running, lane.waiting.len()));
@@ -124,10 +124,10 @@ impl Queue {
             && running < self.capacity.running_per_skill.max(1)
             && waiting == 0;
         if !free && state.waiting >= self.capacity.waiting {
-            return Err(Refused::Full(state.waiting));
+            return Err(QueueError::Full(state.waiting));
         }
         if !free && waiting >= self.capacity.waiting_per_skill {
-            return Err(Refused::FullOfSkill(waiting));
+            return Err(QueueError::FullOfSkill(waiting));
         }
         state.tickets += 1;
         let ticket = state.tickets;
@@ -185,12 +185,12 @@ impl Queue {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl QueueState {
     /// Gives turns while there are any, to the first skill of the rotation that has not its share;
     /// then it is the last.
     fn give(&mut self, capacity: &Capacity) {
@@ -213,7 +213,7 @@ impl State {
             if !lane.waiting.is_empty() {
                 self.rotation.push_back(skill);
             }
-            // Whoever does not listen any more gives it back: see `Place`.
+            // Whoever does not listen any more gives it back: see `QueuePlace`.
             waiter.told.send(()).ok();
         }
     }
@@ -232,14 +232,14 @@ impl Drop for Turn {
 }
 
 /// A place in the line, as long as it holds the word of its turn.
-struct Place {
+struct QueuePlace {
     queue: Arc<Queue>,
     skill: PathBuf,
     ticket: u64,
     turn: Option<oneshot::Receiver<()>>,
 }
 
-impl Drop for Place {
+impl Drop for QueuePlace {
     fn drop(&mut self) {
         if let Some(turn) = &mut self.turn {
             self.queue.leave(&self.skill, self.ticket, turn);

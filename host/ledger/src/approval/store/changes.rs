@@ -6,8 +6,8 @@ use std::path::Path;
 
 use rusqlite::{Connection, Row, params};
 
-use crate::approval::Change;
-use skillhost_sandbox::files::{After, Before, Staged};
+use crate::approval::StagedChange;
+use skillhost_sandbox::files::{After, PreviousApproval, Staged};
 
 pub(super) const SELECT: &str = "SELECT folder, guest, path, before, after, mode, bytes FROM change
     WHERE pending = ?1 AND EXISTS (SELECT 1 FROM pending WHERE id = ?1 AND time >= ?2) ORDER BY number";
@@ -16,13 +16,17 @@ pub(super) const SELECT: &str = "SELECT folder, guest, path, before, after, mode
 const FOLDER: &str = "folder";
 const FILE: &str = "file";
 
-pub(super) fn write(db: &Connection, pending: i64, changes: &[Change]) -> rusqlite::Result<()> {
+pub(super) fn write(
+    db: &Connection,
+    pending: i64,
+    changes: &[StagedChange],
+) -> rusqlite::Result<()> {
     let mut insert =
         db.prepare("INSERT INTO change VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")?;
-    for (number, Change { folder, staged }) in (0i64..).zip(changes) {
+    for (number, StagedChange { folder, staged }) in (0i64..).zip(changes) {
         let before = staged.before.as_ref().map(|before| match before {
-            Before::Folder => FOLDER,
-            Before::File(digest) => digest.as_str(),
+            PreviousApproval::Folder => FOLDER,
+            PreviousApproval::File(digest) => digest.as_str(),
         });
         let (after, mode, bytes) = match &staged.after {
             None => (None, 0, &[][..]),
@@ -45,10 +49,11 @@ pub(super) fn write(db: &Connection, pending: i64, changes: &[Change]) -> rusqli
     Ok(())
 }
 
-pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Change> {
+pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<StagedChange> {
     let (before, after): (Option<String>, Option<String>) = (row.get(3)?, row.get(4)?);
-    let before =
-        before.map(|text| if text == FOLDER { Before::Folder } else { Before::File(text) });
+    let before = before.map(|text| {
+        if text == FOLDER { PreviousApproval::Folder } else { PreviousApproval::File(text) }
+    });
     let after = match after.as_deref() {
         None => None,
         Some(FOLDER) => Some(After::Folder),
@@ -56,5 +61,5 @@ pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Change> {
     };
     let folder: Vec<u8> = row.get(0)?;
     let staged = Staged { guest: row.get(1)?, path: row.get(2)?, before, after };
-    Ok(Change { folder: Path::new(OsStr::from_bytes(&folder)).to_owned(), staged })
+    Ok(StagedChange { folder: Path::new(OsStr::from_bytes(&folder)).to_owned(), staged })
 }

@@ -4,9 +4,10 @@ use jiff::{SignedDuration, Timestamp};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::{
-    ApprovalError, Full, Pending, PendingId, Store, changes, from_json, json, name, now, what,
+    ApprovalError, PendingId, PendingRequest, QueueLimit, Store, changes, from_json, json, name,
+    now, part,
 };
-use crate::approval::{Change, Term};
+use crate::approval::{StagedChange, Term};
 
 /// What may wait: whoever asks for more is not listened to until someone has answered, or until it
 /// is over.
@@ -36,7 +37,7 @@ pub(crate) enum Answer {
 }
 
 impl Store {
-    pub(crate) fn pending(&self) -> Result<Vec<Pending>, ApprovalError> {
+    pub(crate) fn pending(&self) -> Result<Vec<PendingRequest>, ApprovalError> {
         Ok(self.database.all(
             &format!("{PENDING} WHERE time >= ?1 ORDER BY id"),
             [since()],
@@ -47,15 +48,15 @@ impl Store {
     /// Notes what waits for an answer, once. What waited too long is forgotten.
     pub(crate) fn note(
         &self,
-        asked: Pending,
-        changes: &[Change],
+        asked: PendingRequest,
+        changes: &[StagedChange],
     ) -> Result<PendingId, ApprovalError> {
         let noted = self.database.write(|db| {
             forget(db)?;
             let capabilities = json(&asked.capabilities);
             let same = "SELECT id FROM pending WHERE skill = ?1 AND kind = ?2 AND name = ?3 AND digest = ?4 AND capabilities = ?5
                 AND session = ?6 AND input = ?7 AND diff IS NULL";
-            let (kind, program) = asked.what.columns();
+            let (kind, program) = asked.part.columns();
             let key = params![asked.skill, kind, program, asked.digest, capabilities, asked.session, asked.input];
             if let (None, Some(id)) = (&asked.diff, db.query_row(same, key, |row| row.get(0)).optional()?) {
                 return Ok(Ok(id));
@@ -83,11 +84,11 @@ impl Store {
             remove(db, id)?;
             Ok(Err(full))
         });
-        noted?.map(PendingId).map_err(ApprovalError::Full)
+        noted?.map(PendingId).map_err(ApprovalError::QueueFull)
     }
 
     /// The changes that wait under a number; none where it is a run that waits, or nothing.
-    pub(crate) fn changes(&self, id: PendingId) -> Result<Vec<Change>, ApprovalError> {
+    pub(crate) fn changes(&self, id: PendingId) -> Result<Vec<StagedChange>, ApprovalError> {
         Ok(self.database.all(changes::SELECT, rusqlite::params![id.0, since()], changes::read)?)
     }
 
@@ -97,7 +98,7 @@ impl Store {
         id: PendingId,
         answer: Answer,
         who: &str,
-    ) -> Result<Pending, ApprovalError> {
+    ) -> Result<PendingRequest, ApprovalError> {
         let answered = self.database.write(|db| {
             forget(db)?;
             let Some(asked) = db.query_row(&format!("{PENDING} WHERE id = ?1"), [id.0], pending).optional()? else { return Ok(None) };
@@ -108,7 +109,7 @@ impl Store {
                 Answer::Used | Answer::Written => (Term::Once, Some(now())),
             };
             let (files, capabilities) = (json(&asked.files), json(&asked.capabilities));
-            let (kind, program) = asked.what.columns();
+            let (kind, program) = asked.part.columns();
             db.execute(
                 "INSERT INTO approval (skill, kind, name, digest, files, capabilities, term, session, who, time, over, input)
                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
@@ -134,7 +135,7 @@ impl Store {
 }
 
 /// The bound that is exceeded, if one is.
-fn full(db: &Connection, skill: &str) -> rusqlite::Result<Option<Full>> {
+fn full(db: &Connection, skill: &str) -> rusqlite::Result<Option<QueueLimit>> {
     let (all, own): (i64, i64) = db.query_row(
         "SELECT count(*), count(*) FILTER (WHERE skill = ?1) FROM pending",
         [skill],
@@ -142,9 +143,9 @@ fn full(db: &Connection, skill: &str) -> rusqlite::Result<Option<Full>> {
     )?;
     let bytes: i64 = db.query_row(BYTES, [], |row| row.get(0))?;
     Ok(match () {
-        () if all > MOST => Some(Full::All),
-        () if own > MOST_OF_SKILL => Some(Full::Skill),
-        () if bytes > MOST_BYTES => Some(Full::Bytes),
+        () if all > MOST => Some(QueueLimit::All),
+        () if own > MOST_OF_SKILL => Some(QueueLimit::Skill),
+        () if bytes > MOST_BYTES => Some(QueueLimit::Bytes),
         () => None,
     })
 }
@@ -171,11 +172,11 @@ fn since() -> String {
     Timestamp::now().checked_sub(WAITS).unwrap_or(Timestamp::MIN).to_string()
 }
 
-fn pending(row: &Row<'_>) -> rusqlite::Result<Pending> {
-    Ok(Pending {
+fn pending(row: &Row<'_>) -> rusqlite::Result<PendingRequest> {
+    Ok(PendingRequest {
         id: PendingId(row.get(0)?),
         skill: row.get(1)?,
-        what: what(row, 2)?,
+        part: part(row, 2)?,
         digest: row.get(4)?,
         files: from_json(row, 5)?,
         capabilities: from_json(row, 6)?,

@@ -13,14 +13,14 @@ fn queue(running: usize, per_skill: usize, waiting: usize, waiting_per_skill: us
     Queue::new(capacity)
 }
 
-fn wait(queue: &Arc<Queue>, skill: &'static str) -> BoxFuture<'static, Result<Turn, Refused>> {
+fn wait(queue: &Arc<Queue>, skill: &'static str) -> BoxFuture<'static, Result<Turn, QueueError>> {
     let queue = queue.clone();
     let mut turn = async move { queue.turn(Path::new(skill)).await }.boxed();
     assert!((&mut turn).now_or_never().is_none(), "{skill} had to wait");
     turn
 }
 
-fn at_once(queue: &Arc<Queue>, skill: &str) -> Result<Turn, Refused> {
+fn at_once(queue: &Arc<Queue>, skill: &str) -> Result<Turn, QueueError> {
     queue.turn(Path::new(skill)).now_or_never().expect("it is known at once")
 }
 
@@ -69,9 +69,9 @@ fn what_finds_no_place_is_told_so_at_once() {
     let queue = queue(1, 1, 3, 2);
     let running = at_once(&queue, "a").unwrap();
     let _of_a = [wait(&queue, "a"), wait(&queue, "a")];
-    assert_eq!(at_once(&queue, "a").unwrap_err(), Refused::FullOfSkill(2));
+    assert_eq!(at_once(&queue, "a").unwrap_err(), QueueError::FullOfSkill(2));
     let of_b = wait(&queue, "b");
-    assert_eq!(at_once(&queue, "b").unwrap_err(), Refused::Full(3));
+    assert_eq!(at_once(&queue, "b").unwrap_err(), QueueError::Full(3));
     // Whoever leaves makes room.
     drop(of_b);
     let _of_c = wait(&queue, "c");
@@ -80,7 +80,7 @@ fn what_finds_no_place_is_told_so_at_once() {
     // None waits where none may.
     let none = self::queue(1, 1, 0, 0);
     let _turn = at_once(&none, "a").unwrap();
-    assert_eq!(at_once(&none, "a").unwrap_err(), Refused::Full(0));
+    assert_eq!(at_once(&none, "a").unwrap_err(), QueueError::Full(0));
 }
 
 #[test]
@@ -102,8 +102,8 @@ async fn a_closed_queue_refuses_and_ends_with_the_last_turn() {
     let (told, untold) = (wait(&queue, "a"), wait(&queue, "b"));
     drop(running);
     queue.close();
-    assert_eq!(untold.await.unwrap_err(), Refused::Closed);
-    assert_eq!(at_once(&queue, "a").unwrap_err(), Refused::Closed);
+    assert_eq!(untold.await.unwrap_err(), QueueError::Closed);
+    assert_eq!(at_once(&queue, "a").unwrap_err(), QueueError::Closed);
     assert_eq!(queue.counts(), (1, 0), "one had its turn already");
     let idle = tokio::spawn({
         let queue = queue.clone();
