@@ -1,12 +1,13 @@
-//! What runs by itself, what waits for a person's word, and who gave it for what.
+//! Which runs start automatically, which need approval, and what an approval covers.
 //!
-//! The policy is the upper bound. Below it holds what the operator set for a program or tool, else
-//! for its skill, else what follows from the request: what asks for network is disabled; what may
-//! write a folder of the host's, or comes from outside the user's own folders, asks; the rest runs.
-//! A level that denies holds wherever it is set: the order is deny, ask, allow.
+//! The policy is the upper bound. Within it, the level that the operator set for a program or tool
+//! applies, then the level of its skill. Without a level the request decides: a request for network
+//! access is disabled; a request that may write to a host folder, or that comes from outside the
+//! user's own folders, needs approval; everything else runs. A level that denies applies wherever
+//! it is set: deny comes before ask, and ask before allow.
 //!
-//! An approval is for one digest of the skill and one set of permissions. A skill that changed, or
-//! asks for more, asks again.
+//! An approval covers one digest of the skill and one set of permissions. A skill that has changed,
+//! or that asks for more, needs a new one.
 
 mod asked;
 mod common;
@@ -38,39 +39,40 @@ pub use staged::StagedChange;
 pub use store::{Approval, ApprovalError, LevelSetting, PendingId, PendingRequest, QueueLimit};
 pub use what::SkillPart;
 
-/// Bytes of the files of one run that are kept until someone has seen them.
+/// The most bytes of staged files that one run may leave for the operator.
 const MAX_STAGED: u64 = 64 << 20;
 
-/// A run that is about to be.
+/// A run that needs a decision.
 #[derive(Debug, Clone, Copy)]
 pub struct ApprovalRequest<'a> {
-    /// The skill, loaded.
+    /// The loaded skill.
     pub skill: &'a Skill,
-    /// The digest of all its files.
+    /// The digest of all files of the skill.
     pub digest: &'a str,
     /// The part of the skill to run.
     pub part: &'a SkillPart,
-    /// What it would be granted.
+    /// What the run would be granted.
     pub capabilities: &'a Capabilities,
-    /// Whether the skill is trusted ([`Approvals::is_trusted`]).
+    /// Whether the skill is trusted: see [`Approvals::is_trusted`].
     pub trusted: bool,
-    /// A folder of the session's own, which is gone with it: what is written there harms nobody,
-    /// and its place does not count.
+    /// The session's own temporary folder. Writes there harm nobody, and its path is not part of
+    /// the permissions.
     pub session_folder: Option<&'a Path>,
-    /// Who asks: an approval for a session, or for one run, holds for the same text alone.
+    /// The session that asks. An approval for a session, or for one run, applies to the same
+    /// session only.
     pub session: &'a str,
-    /// What the run is given: an approval for one run holds for the same alone.
+    /// The input of the run. An approval for one run applies to the same input only.
     pub input: RunInput<'a>,
 }
 
-/// Whether it runs.
+/// Whether a run starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunDecision {
-    /// It runs, without the skill's own files of these paths: a level denies them.
+    /// The run starts, without these files of the skill, which a level denies.
     Allowed(BTreeSet<String>),
-    /// A person has to say so: what to call it by, and what that person should know.
-    ApprovalRequest(PendingId, Question),
-    /// It does not run: why, and what would change that.
+    /// The operator has to approve the run. Has the request's number and the question.
+    NeedsApproval(PendingId, Question),
+    /// The run does not start.
     Refused(Refusal),
 }
 
@@ -79,7 +81,7 @@ pub enum RunDecision {
 pub struct Refusal {
     /// The reason.
     pub why: String,
-    /// A command that the operator can run, or the rule to change.
+    /// The command that allows it, or the rule that refuses it.
     pub fix: String,
 }
 
@@ -89,50 +91,50 @@ impl std::fmt::Display for Refusal {
     }
 }
 
-/// What the levels say of a run.
+/// The result of applying the levels.
 enum Step<'a> {
     Decided(RunDecision),
-    /// An approval is needed.
-    ApprovalRequest(Levels<'a>),
+    /// The run needs approval.
+    Ask(Levels<'a>),
 }
 
-/// What a person should know before they say yes.
+/// What a person should know before approving a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
-    /// For the operator, with the folders of the host.
+    /// For the operator; names folders of the host.
     pub operator: String,
-    /// For the user of a client: it names no folder of the host.
+    /// For the user of a client; names no folder of the host.
     pub client: String,
 }
 
-/// For how long a word counts.
+/// How long an approval lasts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Term {
-    /// One run.
+    /// For one run.
     Once,
-    /// Whoever asked, as long as they are the same.
+    /// For the session that asked.
     Session,
     /// Until it is revoked.
     Always,
 }
 
-/// Levels and approvals, in one file. Cheap to open where there is none; made at the first word.
+/// Levels and approvals, in one file, which is created when it is first written.
 #[derive(Debug)]
 pub struct Approvals {
     store: Store,
 }
 
 impl Approvals {
-    /// What is kept in a file, which need not be there yet.
+    /// Opens the approvals in a file, which may be missing.
     pub fn open(path: &Path) -> Approvals {
         Approvals { store: Store::at(path) }
     }
 
-    /// Checks whether a loaded skill is trusted: the operator named its folder by its path, its
-    /// source is trusted and nobody else can change it there, or it lies in a folder of the user's
-    /// and someone approved this digest as a whole, for this session or until it is revoked. An
-    /// approval of one of its programs is for that program.
+    /// Checks whether a loaded skill is trusted. It is if the operator named its folder by path; if
+    /// its source is trusted and nobody else can write to it there; or if it lies in one of the
+    /// user's folders and someone approved this digest of the whole skill, for this session or
+    /// until revoked. An approval of one program does not make the skill trusted.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -162,8 +164,7 @@ impl Approvals {
         }
     }
 
-    /// Whether something runs. Where a person has to be asked, it is noted among what is pending;
-    /// the same request is noted once.
+    /// Decides whether a run starts. If it needs approval, adds it to the pending requests, once.
     ///
     /// # Errors
     /// The file cannot be read or written.
@@ -178,8 +179,8 @@ impl Approvals {
         }
     }
 
-    /// Says yes to the very run that asks. Nothing of it is left for another run, so it is bound to
-    /// whoever calls this.
+    /// Approves the run that is asking, and nothing else: the approval is used up at once, so no
+    /// other run can use it.
     ///
     /// # Errors
     /// As [`Approvals::approve`].
@@ -191,7 +192,7 @@ impl Approvals {
         who: &str,
     ) -> Result<RunDecision, ApprovalError> {
         match self.level(policy, ask)? {
-            // A level was set meanwhile.
+            // A level was set in the meantime.
             Step::Decided(decision) => Ok(decision),
             Step::Ask(levels) => {
                 self.store.answer(id, Answer::Used, who)?;
@@ -200,7 +201,7 @@ impl Approvals {
         }
     }
 
-    /// What the levels say.
+    /// Applies the policy and the levels.
     fn level<'a>(
         &self,
         policy: &Policy,
@@ -219,7 +220,7 @@ impl Approvals {
             return Ok(Step::Decided(RunDecision::Refused(refusal(&whose, level, by_policy))));
         }
         let level = match levels.nearest(ask.part) {
-            // What was said of one state of the skill does not hold for another.
+            // A level for one digest of the skill does not apply to another.
             Some(set)
                 if set.level == PermissionLevel::AutoApproved
                     && set.digest.as_deref() != Some(ask.digest) =>
@@ -236,8 +237,8 @@ impl Approvals {
         })
     }
 
-    /// The levels that hold for a skill. Those of a skill of the catalogue hold for any other
-    /// folder of its name too, where they take away.
+    /// Returns the levels that apply to a skill. A level for a skill of the catalogue, if it
+    /// restricts, also applies to any other folder of the same name.
     fn levels_that_hold(&self, skill: &Skill) -> Result<Vec<LevelSetting>, ApprovalError> {
         let mut levels = self.store.levels_of(&skill.approval_key())?;
         if skill.origin == SourceKind::Path {
@@ -291,11 +292,11 @@ impl Approvals {
         Ok(RunDecision::NeedsApproval(self.store.note(pending, &[])?, question))
     }
 
-    /// Notes changes that a run kept aside, until a person has seen them. The text is the
-    /// operator's, and names the folders.
+    /// Stores the staged writes of a run until the operator decides. The text is for the operator
+    /// and names folders of the host.
     ///
     /// # Errors
-    /// The changes have too many bytes to be kept, or the file cannot be written.
+    /// The writes are too large to store, or the file cannot be written.
     pub fn stage(
         &self,
         ask: &ApprovalRequest<'_>,
@@ -342,7 +343,7 @@ impl Approvals {
         self.store.note(pending, &changes)
     }
 
-    /// What waits for a person's word, the oldest first.
+    /// Lists the pending requests, oldest first.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -350,12 +351,12 @@ impl Approvals {
         self.store.pending()
     }
 
-    /// Says yes to what is pending. Changes that were kept aside are made; their term is once,
-    /// whatever is said.
+    /// Approves a pending request. Staged writes are applied, and their approval is for one run,
+    /// whatever the term.
     ///
     /// # Errors
-    /// Nothing of that number is pending, the file cannot be written, or a folder is no longer what
-    /// it was: then it stays pending.
+    /// No request of that number is pending, the file cannot be written, or a folder has changed
+    /// since. In these cases the request stays pending.
     pub fn approve(
         &self,
         id: PendingId,
@@ -370,7 +371,7 @@ impl Approvals {
         self.store.answer(id, Answer::Written, who)
     }
 
-    /// Says no to what is pending: it is asked again the next time.
+    /// Rejects a pending request. The next such run asks again.
     ///
     /// # Errors
     /// As [`Approvals::approve`].
@@ -378,9 +379,8 @@ impl Approvals {
         self.store.answer(id, Answer::No, who)
     }
 
-    /// Sets a level for a skill or a part of it; `None` leaves it to what follows from the request.
-    /// For [`PermissionLevel::AutoApproved`] a digest says which state of the skill is meant: with another
-    /// one it asks.
+    /// Sets a level for a skill or a part of it; `None` removes the level. [`PermissionLevel::AutoApproved`]
+    /// applies to one digest of the skill; other versions need approval.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -395,7 +395,7 @@ impl Approvals {
         self.store.set_level(skill, part, level, digest, who)
     }
 
-    /// Takes back every approval of a skill, and tells how many there were.
+    /// Revokes every approval of a skill, and returns how many there were.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -403,13 +403,13 @@ impl Approvals {
         self.store.revoke(skill)
     }
 
-    /// Whether certainly no level is set, for any skill: told without opening the database. Only
-    /// for a process that does nothing else with these approvals at that time.
+    /// Checks, without opening the database, whether no level is set for any skill. `false` if that
+    /// is not certain. Call it only if no other thread uses these approvals.
     pub fn has_no_levels(&self) -> bool {
         self.store.has_no_levels()
     }
 
-    /// The levels that were set for a skill and its parts.
+    /// Returns the levels that are set for a skill and its parts.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -417,7 +417,7 @@ impl Approvals {
         self.store.levels_of(skill)
     }
 
-    /// Every level that was set, by skill.
+    /// Returns every level, by skill.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -425,7 +425,7 @@ impl Approvals {
         self.store.levels()
     }
 
-    /// Every approval, also those that were used up or taken back, the newest first.
+    /// Returns every approval, newest first, including those that were used or revoked.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -433,8 +433,8 @@ impl Approvals {
         self.store.approvals()
     }
 
-    /// What tells whether a skill is enabled, by its name and whether it asks for network: what is
-    /// set now, and not what is set later.
+    /// Returns a function that checks whether a skill is enabled, by name and by whether it asks
+    /// for network access. It uses the levels as they are now.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -459,19 +459,16 @@ impl Approvals {
     }
 }
 
-/// The level of what nobody set one for.
+/// Returns the level of a run for which no level is set.
 fn by_itself(ask: &ApprovalRequest<'_>, bound: Option<PermissionLevel>) -> PermissionLevel {
     let ApprovalRequest { capabilities, trusted, session_folder, .. } = ask;
     let harms =
         |mount: &Mount| mount.mode == MountMode::Write && *session_folder != Some(mount.spelling());
     let writes = !capabilities.write.is_empty() && capabilities.mounts.iter().any(harms);
     match bound {
-        // The policy speaks of what the operator knows; what others put into a project is not that.
-        Some(bound) => bound.min(if *trusted {
-            PermissionLevel::AutoApproved
-        } else {
-            PermissionLevel::Enabled
-        }),
+        // The policy speaks about skills that the operator knows, not about what others put into a
+        // project.
+        Some(bound) => bound.min(if *trusted { PermissionLevel::AutoApproved } else { PermissionLevel::Enabled }),
         None if !capabilities.fetch.is_empty() => PermissionLevel::Disabled,
         None if writes || !trusted => PermissionLevel::Enabled,
         None => PermissionLevel::AutoApproved,

@@ -1,12 +1,12 @@
-//! One record per invocation, whatever the outcome: a JSON line, chained to the line before it. A
-//! run that reaches a guest has a second one, which is written before the guest starts, so that a
-//! host that is killed leaves a trace.
+//! The audit log: one record per run, whatever the outcome. A record is a JSON line, chained to the
+//! line before it. A run that reaches a guest has a second record, written before the guest starts,
+//! so that a host that is killed leaves a trace.
 //!
-//! `journal` is what a run writes to. Everything else is for those who look at the log: `store` is
-//! its database, with `columns` for an index, `query` finds and removes records, `told` is what is
-//! read of one again, `verify` tells whether they are those that were written. `content` is what a
-//! record holds of a run, by `key` where that may be secret. `chain` is the form of a line's end,
-//! `lease` tells whether the host of a run is still alive.
+//! `journal` is all that a run needs: it appends records. The other modules are for reading the
+//! log: `store` is its database, indexed by `columns`; `query` finds and removes records;
+//! `log_entry` is a parsed line; `verify` checks that nothing was altered. `content` is what a
+//! record says about a run, with keyed digests (`key`) of anything that may be secret. `chain` is
+//! the format of the end of a line, and `lease` tells whether the host of a run is still alive.
 
 mod chain;
 mod columns;
@@ -43,67 +43,67 @@ use skillhost_policy::outcome::{LimitHit, Outcome, ResourceUsage};
 use skillhost_skill::runtime::{self, Program, ScriptId};
 use skillhost_skill::{Skill, SourceKind};
 
-/// The version of the record's form.
+/// The version of the record format.
 pub const VERSION: u32 = 3;
 
-/// What is kept of one invocation. No environment values, no arguments, no paths of guests, no
-/// output: keyed digests and sizes.
+/// The record of a run. Contains no environment values, arguments, guest paths or output, only
+/// keyed digests and sizes.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct Record<'a> {
-    /// The form of this record: 3.
+    /// The version of this format: 3.
     pub version: u32,
-    /// The id of the run, as in the record of its start; absent where no guest was started.
+    /// The id of the run, as in the record of its start; absent if no guest was started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,
-    /// When the invocation was asked for, RFC 3339 in UTC.
+    /// When the run was requested, RFC 3339 in UTC.
     pub time: String,
     /// The skill.
     pub skill: &'a SkillId,
-    /// The skill's `metadata.version`, where it declares one.
+    /// The skill's `metadata.version`, if it declares one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub skill_version: Option<&'a str>,
-    /// What ran; `None` where nothing got so far.
+    /// The program that ran; `null` if none was found.
     pub program: Option<ProgramRecord>,
-    /// What it was allowed, limits included.
+    /// What it was granted, including limits.
     pub capabilities: &'a Capabilities,
     /// How it ended.
     pub status: StatusRecord,
-    /// What it cost.
+    /// The resources that it used.
     pub usage: &'a ResourceUsage,
-    /// Files touched, by guest path: how many.
+    /// The number of files touched, by guest path.
     pub files_touched: u64,
-    /// What went through its standard streams.
+    /// The data that went through its standard streams.
     pub streams: StreamsRecord,
     /// Outbound HTTP requests.
     pub requests: Vec<RequestRecord>,
-    /// Each program that was started, in order, at most 1,000.
+    /// The programs that were started, in order, at most 1,000.
     pub processes: Vec<ProcessRecord>,
-    /// Programs that were started beyond those.
+    /// The number of further programs.
     pub processes_omitted: u64,
-    /// What was refused.
+    /// The attempts that were refused.
     pub denials: Vec<DenialRecord>,
-    /// Limits that were run into.
+    /// The limits that were hit.
     pub limits_hit: &'a [LimitHit],
-    /// Its texts, where the policy says so.
+    /// Its texts, if the policy keeps them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<TextRecord>,
-    /// The digest of its receipt, where one was asked for.
+    /// The digest of its receipt, if one was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receipt: Option<String>,
 }
 
-/// The record of a run that is about to start. A [`Record`] with the same `run` completes it.
+/// The record of a run that is about to start. The [`Record`] with the same `run` completes it.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct StartRecord<'a> {
-    /// The form of this record: 3.
+    /// The version of this format: 3.
     pub version: u32,
     /// The id of the run.
     pub run: RunId,
-    /// When the invocation was asked for, RFC 3339 in UTC.
+    /// When the run was requested, RFC 3339 in UTC.
     pub time: &'a str,
     /// The skill.
     pub skill: &'a SkillId,
-    /// What is about to run.
+    /// The program that is about to run.
     pub program: ProgramRecord,
     /// Always `started`.
     pub status: StartStatus,
@@ -111,7 +111,7 @@ pub struct StartRecord<'a> {
     pub owner: HostId,
 }
 
-/// The id of a run: 16 hex digits, chosen at random.
+/// The id of a run: 16 random hex digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RunId(u64);
 
@@ -120,40 +120,40 @@ pub struct RunId(u64);
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum StartStatus {
     /// It is about to start.
-    StartStatus,
+    Started,
 }
 
-/// Which host runs something.
+/// The identity of a host process.
 #[derive(Debug, Clone, Copy, Serialize, schemars::JsonSchema)]
 pub struct HostId {
-    /// Its process id, in its own PID namespace.
+    /// The process id, in the host's own PID namespace.
     pub pid: u32,
-    /// The byte of `audit.jsonl.running` that it locks for as long as it lives; absent where the
-    /// log is not a regular file.
+    /// The byte of `audit.jsonl.running` that the host locks while it is alive; absent if the log
+    /// is not a regular file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lease: Option<u64>,
 }
 
-/// Which skill: its source, its name there and its digest. Policies, approvals, records and
-/// receipts go by these.
+/// The identity of a skill: its source, its name there, and its digest. Policies, approvals,
+/// records and receipts use these.
 #[derive(Debug, Clone, Default, Serialize, schemars::JsonSchema)]
 pub struct SkillId {
-    /// Its name in the catalogue: that of its folder.
+    /// Its name in the catalogue, which is the name of its folder.
     pub name: String,
-    /// Who put it there.
+    /// Where it comes from.
     pub source: SourceKind,
-    /// The name that the skill gives itself, where that is another. Nothing is granted by it.
+    /// The name that the skill declares, if it differs. Nothing is granted to this name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub declared: Option<String>,
-    /// Over all its files; `None` where it could not be read.
+    /// The digest of all its files; `null` if they could not be read.
     pub digest: Option<String>,
-    /// Its `metadata.version`, where it declares one: in the audit log alone.
+    /// The skill's `metadata.version`, if it declares one; only in the audit log.
     #[serde(skip)]
     pub version: Option<String>,
 }
 
 impl SkillId {
-    /// The identity of a loaded skill that has this digest.
+    /// Returns the identity of a loaded skill with this digest.
     pub fn of(skill: &Skill, digest: Option<String>) -> SkillId {
         let declared =
             Some(&skill.manifest.name).filter(|declared| **declared != skill.name).cloned();
@@ -162,15 +162,15 @@ impl SkillId {
     }
 }
 
-/// Which program of it, with which arguments.
+/// The identity of a program, with its arguments.
 #[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct ProgramId {
-    /// The name it was started by.
+    /// The name that it was started by.
     pub name: String,
     /// The version of a built-in program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// The skill's script that it ran.
+    /// The script of the skill that it ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub script: Option<ScriptId>,
     /// The typed tool that was called.
@@ -178,53 +178,53 @@ pub struct ProgramId {
     pub tool: Option<String>,
     /// The component's digest.
     pub component: String,
-    /// Over the arguments, each closed by a NUL (for a tool: over its input).
+    /// The digest of the arguments, each followed by a NUL; for a tool, of its input.
     pub arguments: String,
 }
 
-/// What a line of the log records.
+/// The content of a line of the log.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub enum LineContent<'a> {
-    /// An invocation that has ended.
+    /// A run that has ended.
     Run(Box<Record<'a>>),
     /// A run that is about to start.
-    StartRecord(StartRecord<'a>),
-    /// Records that were removed.
-    RemovalRecord(RemovalRecord),
+    Start(StartRecord<'a>),
+    /// A removal of records.
+    Removal(RemovalRecord),
 }
 
 /// A line of the log: a record and its place in the chain.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct Line<'a> {
-    /// What happened.
+    /// The record.
     #[serde(flatten)]
     pub entry: LineContent<'a>,
-    /// The record's number, from 1, without a gap.
+    /// The number of the record, from 1, without gaps.
     pub sequence: u64,
-    /// The digest of the record before; 64 zeros before the first.
+    /// The digest of the previous record; 64 zeros before the first.
     pub previous: String,
-    /// Over all bytes of the line before `,"digest":`.
+    /// The digest of all bytes of the line before `,"digest":`.
     pub digest: String,
 }
 
-/// The log cannot be written, so the invocation has failed; or it cannot be read.
+/// The log cannot be written, in which case the run has failed, or it cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum AuditError {
-    /// It cannot be written.
+    /// The log cannot be written.
     #[error("the audit log {} cannot be written: {source}", path.display())]
     Write {
         /// The journal.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// It cannot be read.
+    /// The log cannot be read.
     #[error("the audit log {} cannot be read: {message}", path.display())]
     Read {
-        /// The journal, or its database.
+        /// The journal, or the database.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         message: String,
     },
 }
@@ -251,7 +251,7 @@ impl AuditError {
 }
 
 impl<'a> StartRecord<'a> {
-    /// A run that is about to start, by the key of the log.
+    /// Creates the record, with digests by the log's key.
     pub fn of(
         run: RunId,
         time: &'a str,
@@ -273,7 +273,7 @@ impl<'a> StartRecord<'a> {
 }
 
 impl RunId {
-    /// A new one.
+    /// Returns a new random id.
     pub fn random() -> RunId {
         RunId(rand::random())
     }
@@ -301,13 +301,13 @@ impl schemars::JsonSchema for RunId {
 }
 
 impl ProgramId {
-    /// What a record says of a program.
+    /// Returns the identity of a program.
     pub fn of(program: &Program) -> ProgramId {
         let (tool, arguments) = match &program.entry {
-            runtime::LineContent::Tool { name, input, .. } => {
+            runtime::Entry::Tool { name, input, .. } => {
                 (Some(name.clone()), runtime::digest(input.as_bytes()))
             }
-            runtime::LineContent::Command | runtime::LineContent::ListTools => {
+            runtime::Entry::Command | runtime::Entry::ListTools => {
                 let joined: Vec<u8> =
                     program.args.iter().flat_map(|arg| arg.bytes().chain([0])).collect();
                 (None, runtime::digest(&joined))
@@ -328,10 +328,10 @@ impl ProgramId {
 }
 
 impl<'a> Record<'a> {
-    /// What is kept of an outcome, by the key of the log that it is for.
+    /// Creates the record of an outcome, with digests by the key of the log it is for.
     ///
     /// # Errors
-    /// The key cannot be made or read.
+    /// The key cannot be created or read.
     pub fn of(
         time: String,
         skill: &'a SkillId,

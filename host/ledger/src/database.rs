@@ -1,5 +1,5 @@
-//! The host's own databases: SQLite files that this user alone may read, made when they are first
-//! needed, with tables of a known form.
+//! The host's own databases: SQLite files that only this user can read, created when they are first
+//! needed.
 
 use std::io;
 use std::os::unix::fs::FileExt as _;
@@ -11,28 +11,29 @@ use rusqlite::{Connection, Row, TransactionBehavior};
 use skillhost_skill::ownership;
 use skillhost_skill::private;
 
-/// How long one process waits for another, which writes some rows.
+/// How long one process waits for another, which only writes a few rows.
 const BUSY: Duration = Duration::from_secs(10);
 
-/// A file, which need not be there.
+/// A database file, which may be missing.
 #[derive(Debug, Clone)]
 pub(crate) struct Database {
     path: PathBuf,
     tables: &'static Tables,
 }
 
-/// What a file holds.
+/// The tables of a database.
 #[derive(Debug)]
 pub(crate) struct Tables {
-    /// Their form, above 0, as `user_version`. A file of another one is left alone.
+    /// Their version, above 0, stored as `user_version`. A file with another version is not
+    /// touched.
     pub(crate) form: i64,
-    /// The statements that make them, where they are not there yet.
+    /// The statements that create the tables if they do not exist.
     pub(crate) make: &'static str,
-    /// The statements that turn a file of the form before into one of this form.
+    /// The statements that upgrade a file from the previous version.
     pub(crate) upgrade: Option<&'static str>,
 }
 
-/// A file that cannot be read or written.
+/// A database that cannot be read or written.
 #[derive(Debug)]
 pub(crate) struct DatabaseError {
     pub(crate) path: PathBuf,
@@ -40,14 +41,14 @@ pub(crate) struct DatabaseError {
 }
 
 impl Database {
-    /// The file at that place. Does no work.
+    /// Names a file. Does no work.
     pub(crate) fn at(path: &Path, tables: &'static Tables) -> Database {
         Database { path: path.to_owned(), tables }
     }
 
-    /// The number that its owner has put into the head of the file by `PRAGMA application_id`, read
-    /// without opening the database, which takes as long as a small run. `None` where only the
-    /// database can tell. Not while another thread uses the database: see [`make_private`].
+    /// Reads the number that `PRAGMA application_id` has stored in the file header. Opening the
+    /// database would take as long as a small run. `None` if only the database can tell. Do not
+    /// call it while another thread uses the database: see [`make_private`].
     pub(crate) fn mark(&self) -> Option<u32> {
         // https://www.sqlite.org/fileformat2.html#the_database_header
         const NAME: &[u8] = b"SQLite format 3\0";
@@ -64,17 +65,17 @@ impl Database {
         let is_ours = head.starts_with(NAME)
             && head[18..20] == JOURNALLED
             && i64::from(number(60)) == self.tables.form;
-        // With a journal, what was read may not be what holds.
+        // While a journal exists, the header may be out of date.
         let is_certain = is_ours && std::fs::symlink_metadata(journal).is_err();
         Some(number(68)).filter(|mark| is_certain && *mark > 0)
     }
 
-    /// Whether there is a file.
+    /// Checks whether the file exists.
     pub(crate) fn is_there(&self) -> bool {
         self.path.exists()
     }
 
-    /// Rows; none where there is no file.
+    /// Returns the rows of a query; none if the file does not exist.
     pub(crate) fn all<T>(
         &self,
         select: &str,
@@ -85,7 +86,7 @@ impl Database {
         Ok(rows.unwrap_or_default())
     }
 
-    /// What `work` finds; `None` where there is no file.
+    /// Returns the result of `work`; `None` if the file does not exist.
     pub(crate) fn read<T>(
         &self,
         work: impl FnOnce(&mut Connection) -> rusqlite::Result<T>,
@@ -96,7 +97,7 @@ impl Database {
         work(&mut self.connect()?).map(Some).map_err(|error| self.broken(&error))
     }
 
-    /// Does `work` as one: all of it is there afterwards, or nothing.
+    /// Runs `work` in one transaction.
     pub(crate) fn write<T>(
         &self,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
@@ -143,7 +144,7 @@ impl Database {
     }
 }
 
-/// Brings the file to a form, unless another process has done so since its form was read.
+/// Upgrades the file, unless another process has done so since its version was read.
 fn upgrade_once(db: &Connection, upgrade: &str, to: i64) -> rusqlite::Result<()> {
     let transaction = rusqlite::Transaction::new_unchecked(db, TransactionBehavior::Immediate)?;
     let form: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
@@ -154,11 +155,11 @@ fn upgrade_once(db: &Connection, upgrade: &str, to: i64) -> rusqlite::Result<()>
     transaction.commit()
 }
 
-/// Makes a database that this user alone may read, where there is none: SQLite would make it
-/// readable for all. What it puts beside it gets the same mode. It comes to its place with its
-/// tables, so that nobody meets one that is being made: some statements wait for no lock. Nor is
-/// the file itself opened: whoever closes one gives up the locks that his process has on it,
-/// SQLite's in other threads too (<https://www.sqlite.org/howtocorrupt.html>).
+/// Creates a database that only this user can read; SQLite would make it readable for everyone.
+/// SQLite's other files get the same mode. The file appears under its name together with its
+/// tables, since some statements do not wait for locks. An existing file is not opened, because
+/// closing it would release the locks that other threads of this process hold on it
+/// (<https://www.sqlite.org/howtocorrupt.html>).
 pub fn make_private(path: &Path, tables: &str) -> io::Result<()> {
     if path.exists() {
         return Ok(());
@@ -173,7 +174,7 @@ pub fn make_private(path: &Path, tables: &str) -> io::Result<()> {
     make().map_err(io::Error::other)?;
     match new.persist_noclobber(path) {
         Err(error) if error.error.kind() != io::ErrorKind::AlreadyExists => Err(error.error),
-        // Or another was quicker.
+        // Or another process was faster.
         _ => Ok(()),
     }
 }

@@ -1,8 +1,8 @@
 //! Everything that is written down and must survive the process: the audit log, receipts,
 //! approvals, usage figures, and the state of skills.
 //!
-//! This crate owns the files in the state folder and their formats. It must not decide what runs:
-//! it records decisions, and answers which approvals hold.
+//! This crate owns the files in the state folder and their formats. It must not decide what a run
+//! may touch: it records runs, and answers which levels and approvals apply.
 //!
 //! Start reading at [`audit`], which appends one signed line when a run starts and one when it
 //! ends. [`receipt`] is a run in a form that others can verify. [`approval`] keeps levels and

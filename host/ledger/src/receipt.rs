@@ -1,9 +1,9 @@
-//! A receipt: what ran, of what, with what, and what it came to, as one canonical JSON document
-//! that anyone can check.
+//! Receipts: what ran, with what input, and the result, as one canonical JSON document that anyone
+//! can check.
 //!
-//! It names no folder, user or time of the host, so two hosts that did the same have the same
-//! receipt, where the run was deterministic. `canonical` is its text, `key` and `envelope` sign it,
-//! `compare` tells in what two of them differ.
+//! A receipt names no folder, user or time of the host, so that two deterministic runs with the
+//! same input have the same receipt on any host. `canonical` is the JSON form, `key` and `envelope`
+//! sign it, and `compare` finds the differences between two receipts.
 
 pub mod canonical;
 pub mod compare;
@@ -27,99 +27,98 @@ pub use policy::digest as policy_digest;
 /// The host and its version.
 pub const HOST: &str = concat!("skillhost ", env!("CARGO_PKG_VERSION"));
 
-/// The version of the receipt's form.
+/// The version of the receipt format.
 pub const VERSION: u32 = 1;
 
-/// Bytes of an output that a receipt holds as they are; of the rest it has the digest alone.
+/// How many bytes of an output a receipt includes. It has a digest of the whole output.
 const HEAD: usize = 4096;
 
-/// What one run was, and what it came to. Numbers above 2^53 - 1 are strings, as RFC 8785 needs it.
+/// A receipt. Integers above 2^53 - 1 are strings, as RFC 8785 requires.
 #[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct Receipt {
-    /// The form of this receipt: 1.
+    /// The version of this format: 1.
     pub version: u32,
-    /// The skill: its source and name, and the digest over all its files.
+    /// The skill: its source, its name, and the digest of all its files.
     pub skill: SkillId,
-    /// What of it ran.
+    /// The program that ran.
     pub program: ProgramId,
-    /// What it ran in.
+    /// The runtime it ran on.
     pub runtime: ReceiptRuntime,
-    /// What it was allowed.
+    /// What it was granted.
     pub grant: ReceiptGrant,
-    /// What it was given.
+    /// Its input.
     pub input: ReceiptInput,
-    /// What it came to.
+    /// The result.
     pub result: ReceiptResult,
 }
 
-/// What a run stands on.
+/// The host, the engine and the programs of a run.
 #[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct ReceiptRuntime {
     /// The host and its version.
     pub host: &'static str,
     /// The engine and its version.
     pub engine: &'static str,
-    /// Which of its ways to run: only `deterministic` promises the same result everywhere.
+    /// The engine's mode. Only `deterministic` promises the same result everywhere.
     pub mode: Mode,
-    /// Over what of the engine decides the result.
+    /// The fingerprint of everything in the engine that affects the result.
     pub fingerprint: String,
-    /// The built-in programs that it could start, by name: their digests.
+    /// Digests of the built-in programs that it could start, by name.
     pub programs: BTreeMap<String, String>,
-    /// Folders of packages that it could read, by guest path: a digest over all that is in each.
+    /// Digests of the package folders that it could read, by guest path.
     pub packages: BTreeMap<String, String>,
 }
 
-/// What a run was allowed.
+/// What a run was granted.
 #[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct ReceiptGrant {
-    /// Over the policy: its rules, without the names of files and folders of the host.
+    /// Digest of the policy's rules, without names of host files and folders.
     pub policy: String,
-    /// Over the capabilities below, as canonical JSON.
+    /// Digest of the capabilities below, as canonical JSON.
     pub digest: String,
-    /// The capabilities, as in an audit record, without folders and files of the host. Seed and
-    /// start time of a deterministic run are in `determinism`.
+    /// The capabilities, as in an audit record, without host folders and files. The seed and start
+    /// time of a deterministic run are in `determinism`.
     pub capabilities: Value,
 }
 
-/// What a run was given.
+/// The input of a run.
 #[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct ReceiptInput {
-    /// The arguments, in the clear: whoever checks the receipt needs them.
+    /// The arguments, in clear: whoever checks the receipt needs them.
     pub arguments: Vec<String>,
-    /// The input of a typed tool, likewise.
+    /// The input of a typed tool, in clear.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_input: Option<String>,
-    /// The command line of the shell, where one was run.
+    /// The command line for the shell, if there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
     /// Standard input.
     pub stdin: ContentDigest,
-    /// The operator's variables, by name: the digests of their values.
+    /// Digests of the values of the operator's variables, by name.
     pub environment: BTreeMap<String, String>,
-    /// The granted folders as the guest found them.
+    /// The granted folders before the run.
     pub files: FileTable,
 }
 
-/// Bytes that a receipt knows by digest.
+/// The size and digest of some bytes.
 #[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct ContentDigest {
-    /// How many.
+    /// The number of bytes.
     pub bytes: u64,
     /// Their digest.
     pub digest: String,
 }
 
-/// Folders that a receipt knows by digest.
+/// Files and folders, by digest.
 #[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct FileTable {
-    /// Over the table below, as canonical JSON.
+    /// Digest of the table below, as canonical JSON.
     pub digest: String,
-    /// Each guest path that could be read: the digest of a file, `folder`, or `link` and where it
-    /// leads.
+    /// Each readable guest path: the digest of a file, `folder`, or `link` and its target.
     pub table: BTreeMap<String, String>,
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct ReceiptResult {
     /// How it ended.
@@ -131,50 +130,50 @@ pub struct ReceiptResult {
     /// The result of a typed tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
-    /// What a typed tool said instead of a result.
+    /// The error of a typed tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The granted folders as the guest left them, writes that were kept aside included.
+    /// The granted folders after the run, including staged writes.
     pub files: FileChanges,
-    /// What it cost, without times.
+    /// The resources that it used, without times.
     pub cost: Cost,
     /// The programs that it started, in order, at most 1,000.
     pub processes: Vec<ReceiptProcess>,
-    /// Programs that were started beyond those.
+    /// The number of further programs.
     pub processes_omitted: u64,
-    /// Its HTTP requests, in order, refused ones included.
+    /// Its HTTP requests, in order, including refused ones.
     pub requests: Vec<HttpRequest>,
-    /// What it tried and was not allowed, in the guest's terms.
+    /// The attempts that were refused, as the guest sees them.
     pub denials: Vec<String>,
-    /// The limits it ran into, in order.
+    /// The limits that it hit, in order.
     pub limits_hit: Vec<LimitHit>,
 }
 
-/// An output.
+/// An output stream.
 #[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct OutputDigest {
-    /// How many bytes.
+    /// The number of bytes.
     pub bytes: u64,
     /// Their digest.
     pub digest: String,
-    /// The first 4,096 of them.
+    /// The first 4,096 bytes.
     pub head: Output,
 }
 
-/// Folders after a run.
+/// The folders after a run.
 #[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct FileChanges {
-    /// Over the whole table of what is there, as in the input.
+    /// Digest of the complete table, as in the input.
     pub digest: String,
-    /// Each guest path that is not as it was: what is there now, `null` where there is nothing.
+    /// Each guest path that changed, with its new entry; `null` if it was removed.
     pub changed: BTreeMap<String, Option<String>>,
 }
 
-/// What a run cost, as far as it is the same everywhere.
+/// The resources of a run that are the same on every machine.
 #[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 #[expect(missing_docs, reason = "as in the outcome's `usage`")]
 pub struct Cost {
-    /// Fuel burnt; only on the engines that count it.
+    /// The fuel it burnt; only on engines that count fuel.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fuel: Option<u64>,
     pub memory_peak: u64,
@@ -189,44 +188,44 @@ pub struct Cost {
 /// A program that was started.
 #[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct ReceiptProcess {
-    /// The name it was started by.
+    /// The name that it was started by.
     pub argv0: String,
-    /// Over the whole command line, each word closed by a NUL.
+    /// Digest of the whole command line, each word followed by a NUL.
     pub argv_digest: String,
     /// How it ended.
     pub exit: ProcessEnd,
-    /// Fuel burnt; only on the engines that count it.
+    /// The fuel it burnt; only on engines that count fuel.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fuel: Option<u64>,
-    /// 1 where the first program started it, one more for each between.
+    /// 1 if the first program of the run started it, and 1 more for each program in between.
     pub depth: u64,
 }
 
-/// What a receipt is made of, beside the outcome.
+/// What a receipt needs besides the outcome.
 pub struct ReceiptParts<'a> {
     /// The skill.
     pub skill: &'a SkillId,
-    /// What ran.
+    /// The program that ran.
     pub program: &'a Program,
-    /// The arguments of the request, before a script's own are put before them.
+    /// The arguments of the request, without those that a script's interpreter adds.
     pub arguments: &'a [String],
-    /// The text of a shell command.
+    /// The command line for the shell.
     pub command: Option<&'a str>,
-    /// What it was allowed.
+    /// What it was granted.
     pub capabilities: &'a Capabilities,
-    /// [`policy_digest`] of the policy.
+    /// The [`policy_digest`] of the policy.
     pub policy: &'a str,
-    /// The built-in programs: name and digest.
+    /// Digests of the built-in programs, by name.
     pub programs: BTreeMap<String, String>,
-    /// What was on stdin.
+    /// Standard input.
     pub stdin: ContentDigest,
-    /// The files.
+    /// Digests of the files before and after the run.
     pub evidence: &'a Evidence,
 }
 
 impl Receipt {
-    /// The receipt of a run; `None` where it came to no result: it did not run, was interrupted or
-    /// aborted.
+    /// Creates the receipt of a run; `None` if there is no result, because the run did not start,
+    /// was interrupted or aborted.
     pub fn of(parts: ReceiptParts<'_>, outcome: &Outcome) -> Option<Receipt> {
         match outcome.status {
             Status::Exited { .. } | Status::LimitHit(_) | Status::Trapped { .. } => {}
@@ -289,21 +288,23 @@ impl Receipt {
     }
 }
 
-/// What a receipt says of capabilities, under a policy of that digest: all but what is of this
-/// machine.
-pub fn granted(capabilities: &Capabilities, policy: &str) -> ReceiptGrant {
-    let mut value = canonical::value(capabilities);
-    for (list, host) in [("mounts", "host"), ("packages", "host"), ("authorities", "file")] {
-        for entry in
-            value[list].as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut)
-        {
-            entry.remove(host);
+impl ReceiptGrant {
+    /// Describes capabilities, under a policy of this digest, without anything that is specific to
+    /// this machine.
+    pub fn of(capabilities: &Capabilities, policy: &str) -> ReceiptGrant {
+        let mut value = canonical::value(capabilities);
+        for (list, host) in [("mounts", "host"), ("packages", "host"), ("authorities", "file")] {
+            for entry in
+                value[list].as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut)
+            {
+                entry.remove(host);
+            }
         }
-    }
-    ReceiptGrant {
-        policy: policy.to_owned(),
-        digest: canonical::digest(&value),
-        capabilities: value,
+        ReceiptGrant {
+            policy: policy.to_owned(),
+            digest: canonical::digest(&value),
+            capabilities: value,
+        }
     }
 }
 
@@ -363,7 +364,7 @@ impl ReceiptResult {
 }
 
 impl ContentDigest {
-    /// Of some bytes.
+    /// Returns the size and digest of some bytes.
     pub fn of(bytes: &[u8]) -> ContentDigest {
         ContentDigest { bytes: bytes.len() as u64, digest: runtime::digest(bytes) }
     }
@@ -372,7 +373,7 @@ impl ContentDigest {
 impl OutputDigest {
     fn of(output: &Output) -> OutputDigest {
         let ContentDigest { bytes, digest } = ContentDigest::of(&output.0);
-        // Whole characters, so that a text stays one.
+        // Cut at a character, so that a text stays a text.
         let end = match std::str::from_utf8(&output.0) {
             Ok(text) => text.floor_char_boundary(HEAD),
             Err(_) => output.0.len().min(HEAD),

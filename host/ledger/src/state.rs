@@ -1,9 +1,9 @@
-//! What skills keep from run to run: a folder for each in the host's data folder, seen by its
-//! guests as `/state`.
+//! The persistent state of skills: one folder per skill in the host's data folder, mounted at
+//! `/state`.
 //!
-//! Whose it is, name and place of the skill's folder say together: a skill of the same name
-//! elsewhere has another, and one that is changed where it is keeps its own. One run at a time
-//! holds it, by a lock that the kernel lets go of when its holder dies.
+//! A state belongs to a skill's name and the path of its folder. A skill of the same name elsewhere
+//! has another state, and a skill that is changed in place keeps its own. One run at a time holds
+//! the state, by a lock that the kernel releases when the process dies.
 
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -18,58 +18,58 @@ use serde::{Deserialize, Serialize};
 use skillhost_skill::private;
 use skillhost_skill::runtime::digest;
 
-/// How often a folder is opened anew because it was wiped meanwhile, before that is taken for a
-/// fault.
+/// How often to reopen a folder that was wiped in the meantime before reporting an error.
 const TRIES: usize = 100;
 
-/// Where all states are.
+/// All states of a host.
 #[derive(Debug, Clone)]
 pub struct StateStore(PathBuf);
 
-/// Whose a state is.
+/// The skill that a state belongs to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StateOwner {
     /// The name of the skill's folder.
     pub skill: String,
-    /// The folder, without symlinks.
+    /// The path of the folder, without symlinks.
     pub folder: PathBuf,
 }
 
-/// One state that is kept.
+/// A stored state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct StateInfo {
-    /// Its own name, which no other has.
+    /// Its unique key.
     pub key: String,
-    /// Whose it is.
+    /// The skill that it belongs to.
     #[serde(flatten)]
     pub owner: StateOwner,
-    /// Bytes of its files.
+    /// The size of its files, in bytes.
     pub bytes: u64,
-    /// Files and folders.
+    /// The number of files and folders.
     pub files: u64,
 }
 
-/// A state that is held: nobody else reads or writes it meanwhile.
+/// A locked state. Nobody else reads or writes it in the meantime.
 #[derive(Debug)]
 pub struct StateLock {
     lock: OwnedFd,
     files: OwnedFd,
-    /// Bytes of its files when it was taken.
+    /// The size of its files when it was locked, in bytes.
     pub bytes: u64,
-    /// Files and folders when it was taken.
+    /// The number of files and folders when it was locked.
     pub count: u64,
 }
 
 impl StateStore {
-    /// Those in a folder, which is made when it is first needed.
+    /// Names the folder of all states, which is created when it is first needed.
     pub fn new(folder: PathBuf) -> StateStore {
         StateStore(folder)
     }
 
-    /// Takes the state of a skill, making it where there is none. `None`: another holds it.
+    /// Locks the state of a skill, and creates it if it is missing. `None`: another process holds
+    /// it.
     ///
     /// # Errors
-    /// The data folder, or the skill's, is not usable.
+    /// The data folder, or the skill's folder, cannot be used.
     pub fn take(&self, skill: &str, folder: &Path) -> io::Result<Option<StateLock>> {
         let owner = StateOwner { skill: skill.to_owned(), folder: folder.canonicalize()? };
         let place = self.0.join(key(&owner));
@@ -98,7 +98,7 @@ impl StateStore {
         Ok(Some(StateLock { lock, files, bytes, count }))
     }
 
-    /// All that are kept, by name.
+    /// Lists all states, by name.
     ///
     /// # Errors
     /// The data folder cannot be read.
@@ -116,7 +116,7 @@ impl StateStore {
             }
             #[expect(clippy::disallowed_methods, reason = "a file of the host's own data folder")]
             let about = std::fs::read(path.join("owner.json"));
-            // One that is being made or wiped.
+            // It is being created or wiped.
             let Some(owner) = about.ok().and_then(|text| serde_json::from_slice(&text).ok()) else {
                 continue;
             };
@@ -131,10 +131,10 @@ impl StateStore {
         Ok(all)
     }
 
-    /// Copies the files of a state into a new folder. `false`: a run holds it.
+    /// Copies the files of a state to a new folder. `false`: a run holds the state.
     ///
     /// # Errors
-    /// The folder is there already, or something cannot be read or written.
+    /// The folder exists already, or a file cannot be read or written.
     pub fn export(&self, kept: &StateInfo, to: &Path) -> io::Result<bool> {
         let place = self.0.join(&kept.key);
         let Some(_lock) = lock(&place)? else { return Ok(false) };
@@ -150,11 +150,11 @@ impl StateStore {
     /// Removes a state. `false`: a run holds it.
     ///
     /// # Errors
-    /// It cannot be removed whole.
+    /// The state cannot be removed completely.
     pub fn wipe(&self, kept: &StateInfo) -> io::Result<bool> {
         let place = self.0.join(&kept.key);
         let Some(_lock) = lock(&place)? else { return Ok(false) };
-        // Out of the way first, so that no run takes a half of it.
+        // Renamed first, so that no run sees half of it.
         let gone = self.0.join(format!(".{}.{:x}", kept.key, rand::random::<u64>()));
         std::fs::rename(&place, &gone)?;
         #[expect(clippy::disallowed_methods, reason = "a folder of the host's own data folder")]
@@ -164,9 +164,9 @@ impl StateStore {
 }
 
 impl StateLock {
-    /// Lets others have it, while its files may still be open.
+    /// Releases the lock. The files may still be open.
     pub fn release(&self) {
-        // It is let go with the descriptor at the latest.
+        // Closing the descriptor releases it at the latest.
         flock(&self.lock, FlockOperation::Unlock).ok();
     }
 }
@@ -180,7 +180,7 @@ impl AsFd for StateLock {
 const FOLDER: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Opens and locks a folder; `None` where another has locked it.
+/// Opens and locks a folder; `None` if another process has locked it.
 fn lock(place: &Path) -> io::Result<Option<OwnedFd>> {
     for _ in 0..TRIES {
         let folder = rustix::fs::open(place, FOLDER, Mode::empty())?;
@@ -195,14 +195,14 @@ fn lock(place: &Path) -> io::Result<Option<OwnedFd>> {
             Ok(named) if (open.st_dev, open.st_ino) == (named.st_dev, named.st_ino) => {
                 return Ok(Some(folder));
             }
-            // Wiped meanwhile.
+            // Wiped in the meantime.
             _ => private::create_missing(place)?,
         }
     }
     Err(io::Error::other("it is wiped again and again"))
 }
 
-/// A name of its own for each owner, that tells people whose it is.
+/// Returns a unique, readable key for each skill.
 fn key(owner: &StateOwner) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
     let name: String = owner.skill.chars().take(64).map(plain).collect();
@@ -221,7 +221,7 @@ fn open(path: &Path) -> io::Result<Dir> {
     Dir::open_ambient_dir(path, cap_std::ambient_authority())
 }
 
-/// Bytes of the files below a folder, and how many files and folders there are.
+/// Returns the size of the files below a folder, and the number of files and folders.
 fn measure(folder: &Dir) -> io::Result<(u64, u64)> {
     let (mut bytes, mut count) = (0, 0);
     for entry in folder.entries()? {

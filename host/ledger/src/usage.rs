@@ -1,12 +1,11 @@
-//! How skills are used: what agents found, activated and ran in which session, counted on this
-//! machine and for its user alone.
+//! Usage statistics: which skills agents found, activated and ran in which session. They stay on
+//! this machine, for this user.
 //!
-//! `tally` is what one session counts, in memory; `writer` takes that to `store`, the file, on a
-//! thread of its own: no call waits for it. `report` makes figures of it, together with those of
-//! the audit log, which has every run.
+//! `tally` counts one session in memory; `writer` stores the counts in `store`, on a background
+//! thread that no call waits for. `report` combines them with the audit log, which has every run.
 //!
-//! Kept are names of skills, counts and times: no query, no argument, no path, no output. A run on
-//! the command line keeps nothing here.
+//! Only names of skills, counts and times are stored: no query, argument, path or output. A run on
+//! the command line stores nothing here.
 
 mod report;
 mod store;
@@ -25,12 +24,12 @@ use crate::database::DatabaseError;
 use tally::Tally;
 use writer::Writer;
 
-/// Days that a session is kept: a quarter shows what is in use now, and what is forgotten.
+/// How long a session is stored, in days: a quarter shows what is in use and what is not.
 pub const RETENTION_DAYS: u64 = 90;
-/// Sessions that are kept, the newest: with ten skills each the file then has 5 MiB.
+/// The most sessions to store, newest first. With ten skills each the file has 5 MiB.
 pub const MAX_SESSIONS: u64 = 10_000;
 
-/// Why usage cannot be told.
+/// Why there are no statistics.
 #[derive(Debug, thiserror::Error)]
 pub enum UsageError {
     /// The file cannot be read or written.
@@ -38,7 +37,7 @@ pub enum UsageError {
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// The audit log, which has the runs, cannot be read.
@@ -52,35 +51,36 @@ impl From<DatabaseError> for UsageError {
     }
 }
 
-/// What counts for a server. Cheap to clone; what is counted is written when the last clone and its
-/// last session are gone, at the latest.
+/// Records usage for a server. Cheap to clone; writes the counts at the latest when the last clone
+/// and the last session are dropped.
 #[derive(Clone, Default)]
 pub struct UsageRecorder(Option<Arc<Writer>>);
 
 impl UsageRecorder {
-    /// Counts, and keeps it there. Does no work until something is counted.
+    /// Records usage in a store. Does no work until something is recorded.
     pub fn new(store: UsageStore) -> UsageRecorder {
         UsageRecorder(Some(Arc::new(Writer::new(store))))
     }
 
-    /// Counts nothing, and opens no file.
+    /// Records nothing, and opens no file.
     pub fn disabled() -> UsageRecorder {
         UsageRecorder(None)
     }
 
-    /// A session of one client. `whole` tells how many bytes every skill's definition has; it is
-    /// asked once, when there is something to write.
+    /// Starts the session of a client. `whole` returns the size of all skills' definitions, in
+    /// bytes; it is called once, before the first write.
     pub fn session(&self, whole: impl Fn() -> u64 + Send + Sync + 'static) -> UsageSession {
         UsageSession::new(self.0.clone(), Tally::new(Some(Box::new(whole))))
     }
 
-    /// What requests that stand alone share: it is no session, so nothing is saved or suggested by
-    /// it.
+    /// Starts the counts of requests without a session. Savings and suggestions do not include
+    /// them.
     pub fn standalone(&self) -> UsageSession {
         UsageSession::new(self.0.clone(), Tally::new(None))
     }
 
-    /// The skills that most sessions used; none where nothing is counted, or it cannot be read.
+    /// Returns the skills that most sessions used; none if usage is not recorded, or cannot be
+    /// read.
     pub fn suggested_skills(&self) -> Vec<String> {
         let Some(writer) = &self.0 else { return Vec::new() };
         match writer.store().suggestions() {
@@ -92,7 +92,7 @@ impl UsageRecorder {
         }
     }
 
-    /// Writes what was counted. What is counted from now on is not written.
+    /// Writes the counts. Later ones are not written.
     pub fn close(&self) {
         if let Some(writer) = &self.0 {
             writer.close();

@@ -1,5 +1,5 @@
-//! The spine: a request becomes a skill, capabilities, a program, an outcome and a record. Every
-//! front end meets here.
+//! Runs one request: it becomes a skill, capabilities, a program, an outcome and a record. Every
+//! front end calls this module.
 
 mod denied;
 mod extra_mounts;
@@ -41,27 +41,27 @@ pub use receipt::LoadedRequest;
 pub use record::{Recorded, ReplayRequest, mask_receipt, recorded_capabilities};
 pub use target::{ResolvedTarget, Target, TargetError, UnresolvedTarget, declared_component};
 
-/// Where a host keeps things, and what it stands on.
+/// The folders and engine options of a [`Runner`].
 #[derive(Debug, Clone)]
 pub struct RunnerOptions {
-    /// The engine's.
+    /// Options of the sandbox's engine.
     pub sandbox: sandbox::Options,
-    /// The folders of built-in programs, first come first served.
+    /// Folders that hold built-in programs; the first folder that has a program wins.
     pub programs: Vec<PathBuf>,
-    /// Where scratch folders are made.
+    /// Where scratch folders are created.
     pub scratch: PathBuf,
-    /// Folders that are mounted only when the operator spells them out: the home folder and the
-    /// host's own state.
+    /// Folders that can be mounted only if the operator names them explicitly: the home folder and
+    /// the host's own state.
     pub guarded: Guarded,
-    /// The folder of what skills keep from run to run; only the host writes there.
+    /// Where skills' persistent state is kept; only the host writes here.
     pub state: PathBuf,
-    /// The audit log.
+    /// The journal of the audit log.
     pub audit: PathBuf,
-    /// How large a skill may be.
+    /// Upper bounds on the size of a skill.
     pub caps: SizeLimits,
 }
 
-/// A place where skills run. Cheap to clone; knows of no other host.
+/// Runs skills, and records each run. Cheap to clone; shares nothing with other runners.
 #[derive(Clone)]
 pub struct Runner {
     options: Arc<RunnerOptions>,
@@ -70,70 +70,70 @@ pub struct Runner {
     hooks: Arc<RunHooks>,
 }
 
-/// A skill that is loaded, digested and granted: what is the same for all of its invocations under
-/// one policy.
+/// A skill that has been loaded, digested and granted: everything that all of its runs under one
+/// policy share.
 #[derive(Debug)]
 pub struct LoadedSkill {
     /// The skill.
     pub skill: Arc<Skill>,
-    /// What was asked, granted and refused.
+    /// What the skill asked for, and what was granted and refused.
     pub grant: Arc<Grant>,
     capabilities: Arc<Capabilities>,
     id: SkillId,
     programs: Result<Arc<Programs>, Status>,
     retention: Retention,
-    /// Set where the policy keeps texts in the audit log.
+    /// Present if the policy keeps texts in the audit log.
     redactor: Option<Arc<Redactor>>,
 }
 
-/// One thing to do.
+/// One run of a skill that has not been loaded yet.
 pub struct RunRequest<'a> {
     /// The skill's folder, and where it comes from.
     pub skill: SkillFolder<'a>,
-    /// What the operator allows.
+    /// The operator's policy.
     pub policy: &'a Policy,
-    /// What of the skill is to run.
+    /// The part of the skill to run.
     pub target: Target,
-    /// The arguments.
+    /// The program's arguments.
     pub args: Vec<String>,
-    /// The streams.
+    /// Standard input, output and error.
     pub io: Io,
 }
 
-/// An invocation that has been recorded.
+/// A finished run, which has been recorded.
 pub struct Invocation {
-    /// The skill that was loaded.
+    /// The skill.
     pub skill: Arc<Skill>,
-    /// What was asked, granted and refused.
+    /// What the skill asked for, and what was granted and refused.
     pub grant: Arc<Grant>,
-    /// What happened, and the writes kept aside.
+    /// The outcome, and the staged writes.
     pub finished: Finished,
-    /// The receipt, where one was asked for and the run came to a result.
+    /// The receipt, if one was requested and the run produced a result.
     pub receipt: Option<Receipt>,
 }
 
-/// Why there is no outcome. What could be recorded has been.
+/// Why a run has no outcome. A record of it has been written if that was possible.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The skill does not load.
+    /// The skill cannot be loaded.
     #[error(transparent)]
     Skill(Box<SkillError>),
-    /// It is not clear what is to run.
+    /// The target matches nothing, or several things.
     #[error(transparent)]
-    UnresolvedTarget(UnresolvedTarget),
+    Target(UnresolvedTarget),
     /// The record could not be written, so the run has failed.
     #[error(transparent)]
     Audit(#[from] AuditError),
-    /// What a recording says cannot be understood.
+    /// The recording cannot be interpreted.
     #[error("{0}")]
     Recording(String),
-    /// A receipt was asked for, and stdin is not bytes that it could tell of.
+    /// A receipt was requested, and stdin is not in memory, so it cannot be digested.
     #[error("the stdin of a run with a receipt is given as bytes")]
     Stdin,
 }
 
 impl Runner {
-    /// Takes options; does no work.
+    /// Stores the options; does no other work.
     pub fn new(options: RunnerOptions) -> Runner {
         Runner {
             sandbox: Sandbox::new(options.sandbox.clone()),
@@ -143,14 +143,14 @@ impl Runner {
         }
     }
 
-    /// The same host with what an embedder adds.
+    /// Returns a runner that also calls the embedder's hooks.
     #[must_use]
     pub fn with_hooks(self, hooks: RunHooks) -> Runner {
         Runner { hooks: Arc::new(hooks), ..self }
     }
 
-    /// What a skill is granted on this host: what it asks for and the policy allows, less the
-    /// host's own files. Runs nothing.
+    /// Computes what a skill is granted on this host: what it asks for and the policy allows,
+    /// without the host's own files. Runs nothing.
     pub fn grant(&self, skill: &Skill, policy: &Policy) -> Grant {
         let mut grant = grant(&skill.policy_manifest(), &policy.for_source(skill.origin));
         own::resolve(&mut grant.capabilities);
@@ -163,10 +163,10 @@ impl Runner {
         grant
     }
 
-    /// What would run, for a request. Runs nothing.
+    /// Resolves a target to the program that would run. Runs nothing.
     ///
     /// # Errors
-    /// Why nothing would.
+    /// No program matches the target, or the program cannot be read.
     pub fn program(
         &self,
         loaded: &LoadedSkill,
@@ -178,32 +178,33 @@ impl Runner {
         target::program(&loaded.skill, programs, target, args)
     }
 
-    /// The built-in programs of this host, and the folders that they are looked for in.
+    /// Returns the built-in programs, and the folders to search for them.
     pub fn built_ins(&self) -> BuiltIns {
         let (folders, cache) = (self.options.programs.clone(), self.options.sandbox.cache.clone());
         BuiltIns { folders, cache, custom: self.hooks.runtimes.clone() }
     }
 
-    /// Runs a skill under a policy, and records it.
+    /// Runs a skill under a policy, and records the run.
     ///
     /// # Errors
-    /// The skill does not load, or the audit log cannot be written. Everything else is an outcome.
+    /// The skill cannot be loaded, or the audit log cannot be written. Everything else is an
+    /// outcome.
     pub async fn invoke(&self, request: RunRequest<'_>) -> Result<Invocation, RunError> {
         let loaded = self.load_for_run(request.skill, request.policy)?;
         self.invoke_loaded(&loaded, &request.target, &request.args, request.io).await
     }
 
-    /// Loads a skill that is to run: as [`Runner::load`], and it is recorded where that fails.
+    /// Loads a skill for a run. Unlike [`Runner::load`], a failure is recorded.
     ///
     /// # Errors
-    /// The skill does not load, or the audit log cannot be written.
+    /// The skill cannot be loaded, or the audit log cannot be written.
     pub fn load_for_run<'a>(
         &self,
         skill: impl Into<SkillFolder<'a>>,
         policy: &Policy,
     ) -> Result<LoadedSkill, RunError> {
         let skill = skill.into();
-        // Before anything runs: what cannot be recorded does not happen.
+        // Opened first: a run that cannot be recorded must not happen.
         let log = self.log()?;
         match self.load(skill, policy) {
             Ok(loaded) => Ok(loaded),
@@ -233,11 +234,11 @@ impl Runner {
         }
     }
 
-    /// Loads a skill, and grants it what a policy allows. Whoever keeps it asks
-    /// [`LoadedSkill::is_current`] before each invocation.
+    /// Loads a skill, and grants it what a policy allows. If you keep the result, call
+    /// [`LoadedSkill::is_current`] before each run.
     ///
     /// # Errors
-    /// The skill does not load.
+    /// The skill cannot be loaded.
     pub fn load<'a>(
         &self,
         skill: impl Into<SkillFolder<'a>>,
@@ -245,8 +246,8 @@ impl Runner {
     ) -> Result<LoadedSkill, SkillError> {
         let options = &self.options;
         let listed = debug_span!("skill").in_scope(|| SkillListing::of(skill, &options.caps))?;
-        // Before anything is read of it: a guest may be granted the very folder that the skill lies
-        // in.
+        // Copied before anything is read: a guest may be granted the very folder that the skill
+        // lies in.
         let copied = debug_span!("copy")
             .in_scope(|| copies::open(&listed, &options.sandbox.cache, &options.scratch));
         let (skill, digests) = match copied {
@@ -256,7 +257,7 @@ impl Runner {
                 }
                 (listed.read_from(Arc::new(content))?, Ok(digests))
             }
-            // What cannot be told from another skill in the record does not run.
+            // A skill without a digest could not be identified in the record, so it does not run.
             Err(error) => (listed.read()?, Err(undigested(&error))),
         };
         let skill = Arc::new(skill);
@@ -276,10 +277,10 @@ impl Runner {
         })
     }
 
-    /// Runs a skill that is loaded, and records it.
+    /// Runs a loaded skill, and records the run.
     ///
     /// # Errors
-    /// It is not clear what is to run, or the audit log cannot be written. Everything else is an
+    /// The target cannot be resolved, or the audit log cannot be written. Everything else is an
     /// outcome.
     pub async fn invoke_loaded(
         &self,
@@ -324,7 +325,7 @@ impl Runner {
         let (mut finished, receipt) = match program {
             Ok((program, programs)) => {
                 if let Err(error) = pending.start() {
-                    // Where the log takes this record at least, it says why nothing ran.
+                    // If the log accepts this record, it says why nothing ran.
                     pending
                         .close(&not_run(Status::Failed { message: error.to_string(), fix: None }))
                         .ok();
@@ -358,12 +359,12 @@ impl Runner {
         Ok(Invocation { skill: skill.clone(), grant: grant.clone(), finished, receipt })
     }
 
-    /// The programs that invocations of a skill can start.
+    /// Returns the programs that runs of a skill can start.
     fn programs(&self, skill: &Arc<Skill>, digests: Digests) -> Programs {
         Programs::new(skill.clone(), digests, self.built_ins())
     }
 
-    /// The audit log, opened again where another file has taken its place.
+    /// Returns the audit log, reopened if another file has taken its place.
     fn log(&self) -> Result<Arc<Log>, AuditError> {
         let _span = debug_span!("log").entered();
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
@@ -413,12 +414,12 @@ impl Runner {
 }
 
 impl LoadedSkill {
-    /// Which skill it is, as records name it.
+    /// Returns the skill's identity, as records name it.
     pub fn id(&self) -> &SkillId {
         &self.id
     }
 
-    /// Whether the skill's files are still those that were loaded. Costs a look at each.
+    /// Checks whether the skill's files are still those that were loaded. Stats each file.
     pub fn is_current(&self) -> bool {
         self.skill.is_current()
     }

@@ -1,8 +1,8 @@
-//! Many invocations in one host: so many run at once, skills take turns, memory is promised before
-//! it is used, and whoever finds no room is told so at once.
+//! Runs many requests in one host. A bounded number run at once, skills take turns, memory is
+//! reserved before a run starts, and a request is refused at once if the queue is full.
 //!
-//! An invocation is a future of its caller's: it runs where that one is polled, and dropping it
-//! ends it, whether it waits or runs. A guest that computes lets others of its thread run every
+//! A run is a future: it makes progress when the caller polls it, and dropping it ends the run,
+//! queued or started. A guest that computes yields to other runs on its thread every
 //! [`EPOCH`](skillhost_sandbox::EPOCH).
 
 mod queue;
@@ -23,30 +23,29 @@ use skillhost_policy::diagnostic::error_object;
 use skillhost_policy::limits::show_size;
 use skillhost_sandbox::Io;
 
-/// Memory is promised in units of a page of WebAssembly.
+/// The unit of memory reservations: a page of WebAssembly.
 const PAGE: u64 = 64 << 10;
 
-/// How much a service takes on.
+/// How many runs a service accepts, and how much memory they may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capacity {
-    /// Invocations that run at once; at least 1.
+    /// Runs at once; at least 1.
     pub running: usize,
-    /// Of those, invocations of one skill: what is left is for others, however long these take. At
-    /// least 1.
+    /// Runs of one skill at once; at least 1. The rest stays free for other skills, however long
+    /// these runs take.
     pub running_per_skill: usize,
-    /// Invocations that wait for their turn.
+    /// Runs in the queue.
     pub waiting: usize,
-    /// Of those, invocations of one skill.
+    /// Runs of one skill in the queue.
     pub waiting_per_skill: usize,
-    /// Bytes of linear memory that those that run may have together. Each is counted with all that
-    /// its limit `memory` allows it, so guests that need little serve more at once under a lower
-    /// limit.
+    /// Linear memory of all runs together, in bytes. Each run counts with its full `memory` limit,
+    /// so more runs fit if they have lower limits.
     pub memory: u64,
 }
 
 impl Default for Capacity {
-    /// 64 at once, 32 of a skill; 1,024 that wait, 256 of a skill; 8 GiB, which is 16 invocations
-    /// under the default limit.
+    /// 64 runs at once, 32 of one skill; 1,024 in the queue, 256 of one skill; 8 GiB of memory,
+    /// which is 16 runs under the default limit.
     fn default() -> Capacity {
         Capacity {
             running: 64,
@@ -58,7 +57,7 @@ impl Default for Capacity {
     }
 }
 
-/// A host that serves many callers. Cheap to clone; all clones share its capacity.
+/// A runner that serves many callers. Cheap to clone; all clones share its capacity.
 #[derive(Clone)]
 pub struct Service {
     runner: Runner,
@@ -67,47 +66,46 @@ pub struct Service {
     memory: Arc<Semaphore>,
 }
 
-/// What a service is doing.
+/// What a service is doing at the moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServiceLoad {
-    /// Invocations that have their turn.
+    /// Runs in progress.
     pub running: usize,
-    /// Invocations that wait for it.
+    /// Runs in the queue.
     pub waiting: usize,
-    /// Bytes of memory that are promised.
+    /// Reserved memory, in bytes.
     pub memory: u64,
 }
 
-/// Why a service did not run an invocation to its end. What is refused was not invoked, and leaves
-/// no record.
+/// Why a service did not complete a run. A refused request does not run, and leaves no record.
 #[derive(Debug, thiserror::Error)]
 pub enum ServiceError {
-    /// As many wait as may. Later there is room.
+    /// The queue is full. Try again later.
     #[error("busy: {waiting} invocations wait already, which is as many as may; try again later")]
     Busy {
-        /// Invocations that wait.
+        /// Runs in the queue.
         waiting: usize,
     },
-    /// As many of this skill wait as may. Later there is room; for other skills there is now.
+    /// The skill's share of the queue is full. Try again later; other skills still have room.
     #[error(
         "busy: {waiting} invocations of this skill wait already, which is as many as may; try again later"
     )]
     SkillBusy {
-        /// Invocations of the skill that wait.
+        /// Runs of the skill in the queue.
         waiting: usize,
     },
-    /// It may use more memory than the service has for all: it never fits.
+    /// The run may use more memory than the service has, so it can never start.
     #[error("the invocation may use {}, and the service has {} for all: lower its limit `memory`", show_size(*.needs), show_size(*.capacity))]
     Memory {
-        /// Its limit, in bytes.
+        /// The run's memory limit, in bytes.
         needs: u64,
-        /// The service's, in bytes.
+        /// The service's memory, in bytes.
         capacity: u64,
     },
-    /// The service takes no more invocations.
+    /// The service accepts no more runs.
     #[error("the service is shutting down")]
     Closed,
-    /// The invocation had its turn and came to no outcome.
+    /// The run started and has no outcome.
     #[error(transparent)]
     Invoke(#[from] RunError),
 }
@@ -128,7 +126,7 @@ impl Serialize for ServiceError {
 }
 
 impl Service {
-    /// Serves with a host.
+    /// Creates a service that runs requests with this runner.
     pub fn new(runner: Runner, capacity: Capacity) -> Service {
         let pages = usize::try_from(capacity.memory / PAGE)
             .unwrap_or(usize::MAX)
@@ -141,27 +139,28 @@ impl Service {
         }
     }
 
-    /// The host.
+    /// Returns the runner.
     pub fn runner(&self) -> &Runner {
         &self.runner
     }
 
-    /// Runs a skill under a policy when its turn has come and there is memory for it, and records
-    /// it.
+    /// Runs a skill under a policy as soon as it is its turn and memory is available, and records
+    /// the run.
     ///
-    /// Skills take turns, by their folders as they are named; invocations of one skill go first
-    /// come first served. Memory is given in the order of turns, so that a large one is not passed
-    /// by small ones for ever. Dropping the future ends the invocation.
+    /// Skills take turns, identified by the paths of their folders as given; runs of one skill keep
+    /// their order. Memory is reserved in the order of turns, so that small runs cannot starve a
+    /// large one. Dropping the future ends the run.
     ///
     /// # Errors
-    /// There is no room to wait in, or there never is memory enough, or the host's own.
+    /// The queue is full, the service can never provide enough memory, or the runner returns an
+    /// error.
     pub async fn invoke(&self, request: RunRequest<'_>) -> Result<Invocation, ServiceError> {
         let _turn = self.turn(request.skill.path).await?;
         let loaded = self.runner.load_for_run(request.skill, request.policy)?;
         self.run(&loaded, &request.target, &request.args, request.io).await
     }
 
-    /// The same for a skill that is loaded. Whoever keeps one asks [`LoadedSkill::is_current`] first.
+    /// Runs a loaded skill. If you keep a loaded skill, call [`LoadedSkill::is_current`] first.
     ///
     /// # Errors
     /// As [`Service::invoke`].
@@ -176,8 +175,7 @@ impl Service {
         self.run(loaded, target, args, io).await
     }
 
-    /// Asks the component of a skill for its tools, as a run that waits for its turn and has its
-    /// share of memory.
+    /// Asks the component of a skill for its tools, in a run that is queued and reserves memory.
     ///
     /// # Errors
     /// As [`Service::invoke`].
@@ -191,7 +189,7 @@ impl Service {
         Ok(self.runner.list_tools(loaded).await?)
     }
 
-    /// What it is doing now.
+    /// Returns the current load.
     pub fn load(&self) -> ServiceLoad {
         let (running, waiting) = self.queue.counts();
         let pages = self.capacity.memory / PAGE;
@@ -202,8 +200,8 @@ impl Service {
         }
     }
 
-    /// Takes no more invocations, refuses those that wait, and resolves when the last of those that
-    /// run has ended.
+    /// Accepts no more runs, refuses those in the queue, and resolves when the last running one has
+    /// ended.
     pub async fn close(&self) {
         self.queue.close();
         self.queue.idle().await;
@@ -230,13 +228,13 @@ impl Service {
         let invoked = self.runner.invoke_loaded(loaded, target, args, io).await?;
         if self.runner.has_grown() {
             let runner = self.runner.clone();
-            // Not the caller's to wait for.
+            // The caller does not wait for this.
             tokio::task::spawn_blocking(move || runner.tidy());
         }
         Ok(invoked)
     }
 
-    /// Memory for an invocation, until it is dropped.
+    /// Reserves memory for a run, until the permit is dropped.
     async fn promise(&self, needs: u64) -> Result<SemaphorePermit<'_>, ServiceError> {
         let capacity = self.capacity.memory;
         let never = ServiceError::Memory { needs, capacity };

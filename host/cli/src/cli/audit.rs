@@ -70,7 +70,7 @@ enum Verb {
         json: bool,
     },
     /// Prints the number and digest of the last record, to be kept elsewhere
-    ChainHead,
+    Head,
     /// Prints records as they are in the log, the oldest first
     Export {
         #[command(flatten)]

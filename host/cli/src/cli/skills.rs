@@ -25,7 +25,7 @@ pub(crate) enum Named {
     /// A folder, which the operator named.
     Path(PathBuf),
     /// A skill of the catalogue.
-    CatalogEntry(CatalogEntry),
+    Entry(CatalogEntry),
 }
 
 impl Named {

@@ -1,25 +1,23 @@
-//! What patterns of two sides have in common, and patterns in words.
-//!
-//! The words tell patterns apart: approvals are compared by them.
+//! Intersections of patterns, and patterns as text.
 
 use skillhost_policy::pattern::{CommandPattern, EVERY_PORT, HostName, HostPattern, PathGlob};
 
-/// A pattern that is compared and told.
+/// A pattern that can be intersected and shown.
 pub(super) trait Common: Clone + PartialEq {
-    /// Whether all that `other` matches matches here.
+    /// Checks whether this pattern matches everything that `other` matches.
     fn covers(&self, other: &Self) -> bool;
-    /// Whether something may match both.
+    /// Checks whether something may match both patterns.
     fn overlaps(&self, other: &Self) -> bool;
-    /// The pattern for a person.
+    /// Returns the pattern as people read it.
     fn words(&self) -> String;
-    /// Both, where one holds what the other leaves open beside what they match.
+    /// Returns both patterns, each limited to what the other one allows besides names.
     fn levelled(&self, other: &Self) -> (Self, Self) {
         (self.clone(), other.clone())
     }
 }
 
-/// What a pattern has in common with what all of some match: `None`, nothing. One that another
-/// covers says no more.
+/// Intersects a pattern with others; `None` if nothing matches all of them. A pattern that covers
+/// another one adds nothing.
 pub(super) fn with<P: Common>(so_far: &[P], pattern: &P) -> Option<Vec<P>> {
     let mut all: Vec<P> = Vec::new();
     let mut pattern = pattern.clone();
@@ -39,9 +37,9 @@ pub(super) fn with<P: Common>(so_far: &[P], pattern: &P) -> Option<Vec<P>> {
     Some(all)
 }
 
-/// Those of them that no other one covers; of equal ones the first.
+/// Returns the intersections that no other one covers; of equal ones, the first.
 pub(super) fn least<P: Common>(all: &[Vec<P>]) -> impl Iterator<Item = &Vec<P>> {
-    // All that matches every pattern of `inner` matches every one of `outer`.
+    // Whatever matches every pattern of `inner` matches every pattern of `outer`.
     let within = |inner: &[P], outer: &[P]| {
         outer.iter().all(|wide| inner.iter().any(|narrow| wide.covers(narrow)))
     };
@@ -125,7 +123,7 @@ impl Common for HostPattern {
         )
     }
 
-    /// Private addresses need the word of both.
+    /// Private addresses need the consent of both sides.
     fn levelled(&self, other: &HostPattern) -> (HostPattern, HostPattern) {
         let private = self.private && other.private;
         (HostPattern { private, ..self.clone() }, HostPattern { private, ..other.clone() })

@@ -1,29 +1,29 @@
-//! What one run is given: what an approval for one run is bound to, and what a person reads of it.
+//! The input of a run: an approval for one run is bound to its digest, and the operator reads it.
 
 use serde_json::json;
 
 use skillhost_policy::diagnostic::printable;
 use skillhost_skill::runtime;
 
-/// What a run is given beside its permissions.
+/// The input of a run.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RunInput<'a> {
-    /// The text for the shell, or a tool's input.
+    /// The command line for the shell, or a tool's input.
     pub text: Option<&'a str>,
-    /// The arguments.
+    /// The program's arguments.
     pub args: &'a [String],
-    /// What it reads on stdin.
+    /// Standard input.
     pub stdin: StdinInput<'a>,
-    /// Files that are put into its folder, by path, with their content.
+    /// Files that are put into the run's folder: paths and contents.
     pub files: &'a [(&'a str, &'a str)],
 }
 
-/// What a run reads on stdin.
+/// The standard input of a run.
 #[derive(Debug, Clone, Copy)]
 pub enum StdinInput<'a> {
     /// These bytes.
     Whole(&'a [u8]),
-    /// A stream that nobody has read yet: an approval covers whatever it holds.
+    /// A stream that has not been read yet. An approval covers whatever it contains.
     Unread,
 }
 
@@ -33,13 +33,13 @@ impl Default for StdinInput<'_> {
     }
 }
 
-/// Bytes that are shown of each part.
+/// The most bytes of each part to show.
 const SHOWN: usize = 1_000;
-/// Arguments and files that are shown.
+/// The most arguments and files to show.
 const LISTED: usize = 20;
 
 impl RunInput<'_> {
-    /// One digest over all of it.
+    /// Returns one digest over the whole input.
     pub(super) fn digest(&self) -> String {
         let digest = |text: &str| runtime::digest(text.as_bytes());
         let stdin = match self.stdin {
@@ -53,8 +53,8 @@ impl RunInput<'_> {
         )
     }
 
-    /// The same for a person, a line each. It is a stranger's text: each stays one line, and none
-    /// moves the cursor.
+    /// Returns the input as lines for a person. The text is untrusted: each part stays on one line,
+    /// without control characters.
     pub(super) fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         lines.extend(self.text.map(|text| format!("text: {}", start(text.as_bytes()))));
@@ -87,7 +87,7 @@ impl RunInput<'_> {
     }
 }
 
-/// The start of some bytes, and how many there are where that is not all.
+/// Shows the start of some bytes, and their number and digest if there are more.
 fn start(bytes: &[u8]) -> String {
     let shown = printable(&String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN)]));
     if bytes.len() > SHOWN {

@@ -1,8 +1,8 @@
-//! Which of the levels that were set hold for a part of a skill.
+//! Finds the levels that apply to a part of a skill.
 //!
-//! A level for a program keeps the name that the operator typed, and a skill's author may rename
-//! files. So a level that denies holds for every program that the name may mean, and a level that
-//! allows holds only for the one that it does mean.
+//! A level for a program keeps the name that the operator typed, and the author of a skill may
+//! rename files. So a level that denies applies to every program that the name may refer to, and a
+//! level that allows applies only to the program that it does refer to.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use super::{PermissionLevel, SkillPart};
 use skillhost_skill::Skill;
 use skillhost_skill::runtime::scripts::{self, ScriptMatch};
 
-/// The levels that were set for one skill.
+/// The levels that are set for one skill.
 pub(super) struct Levels<'a> {
     skill: &'a Skill,
     set: Vec<LevelSetting>,
@@ -22,8 +22,7 @@ impl<'a> Levels<'a> {
         Levels { skill, set }
     }
 
-    /// The strictest level that may be meant for a part, or for the skill as a whole, where it
-    /// denies.
+    /// Returns the strictest level that denies a part, or the skill as a whole.
     pub(super) fn denial(&self, part: &SkillPart) -> Option<PermissionLevel> {
         self.set
             .iter()
@@ -32,12 +31,12 @@ impl<'a> Levels<'a> {
             .min()
     }
 
-    /// An entry of that level.
+    /// Returns a setting with that level.
     pub(super) fn set_at(&self, level: PermissionLevel) -> Option<&LevelSetting> {
         self.set.iter().find(|set| set.level == level)
     }
 
-    /// The level that was set for exactly this part, else the skill's.
+    /// Returns the level for exactly this part, or else that of the skill.
     pub(super) fn nearest(&self, part: &SkillPart) -> Option<&LevelSetting> {
         let own = self
             .set
@@ -49,7 +48,7 @@ impl<'a> Levels<'a> {
         })
     }
 
-    /// The skill's files that no program of a run may start.
+    /// Returns the skill's files that no program of a run may start.
     pub(super) fn denied_files(&self) -> BTreeSet<String> {
         let denied: Vec<&str> = self
             .set
@@ -69,9 +68,9 @@ impl<'a> Levels<'a> {
         match (set, part) {
             (SkillPart::Skill, _) => true,
             (SkillPart::Program(name), SkillPart::Program(path)) => self.may_name(name, path),
-            // A tool can be run by its name alone, as a script is.
+            // A tool can be run by its name alone, as a script can.
             (SkillPart::Program(name), SkillPart::Tool(tool)) if name == tool => true,
-            // The tools are the component's, and so is the skill's main program.
+            // The tools belong to the component, and so does the skill's main program.
             (SkillPart::Program(name), SkillPart::Skill | SkillPart::Tool(_)) => {
                 let manifest = &self.skill.manifest;
                 manifest
@@ -93,8 +92,8 @@ impl<'a> Levels<'a> {
         }
     }
 
-    /// Whether a name may stand for the file at a path: as a path, as a path below `scripts/`, as a
-    /// file's name, or without its extension.
+    /// Checks whether a name may refer to the file at a path: as a path, as a path below
+    /// `scripts/`, as a file name, or without the extension.
     fn may_name(&self, name: &str, path: &str) -> bool {
         let inside = scripts::path_in_skill(&[&self.skill.name, &self.skill.manifest.name], name);
         let name = inside.as_deref().unwrap_or(name);

@@ -1,5 +1,4 @@
-//! Changes that a run kept aside until a person has seen them: made later, in folders that may have
-//! changed meanwhile.
+//! Applies staged writes, after approval, to folders that may have changed since the run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read as _, Write as _};
@@ -10,22 +9,22 @@ use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use skillhost_policy::protected::{REPOSITORY_CONFIG, normalize_name};
-use skillhost_sandbox::files::{After, PreviousApproval, Staged, holder, open_root, read_file};
+use skillhost_sandbox::files::{After, Before, Staged, holder, open_root, read_file};
 use skillhost_skill::runtime;
 
-/// A change, and the folder of the host's that it is for.
+/// A staged write, and the host folder that it belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StagedChange {
-    /// The folder.
+    /// The host folder.
     pub folder: PathBuf,
-    /// The change.
+    /// The write.
     pub staged: Staged,
 }
 
-/// Makes changes: all of them or, where a path is not what it was, none.
+/// Applies all writes or, if a path has changed since the run, none.
 ///
-/// The run's rules were asked about these very paths, so no link may lead elsewhere by now: none is
-/// followed.
+/// The run's rules were applied to these very paths. So no link is followed, since a link may lead
+/// elsewhere by now.
 pub(super) fn apply(changes: &[StagedChange]) -> io::Result<()> {
     let mut folders: BTreeMap<&Path, OwnedFd> = BTreeMap::new();
     for StagedChange { folder, .. } in changes {
@@ -48,8 +47,8 @@ pub(super) fn apply(changes: &[StagedChange]) -> io::Result<()> {
             changes.iter().filter(|change| change.folder == **folder).map(|change| &change.staged),
         )?;
     }
-    // What goes makes room for what comes: the deepest first. What comes stands in folders that
-    // come before it.
+    // Removals make room for new entries, the deepest first. New folders come before their
+    // contents.
     let goes = |staged: &Staged| {
         staged.after.is_none()
             || is_folder(&staged.before) != matches!(staged.after, Some(After::Folder))
@@ -59,15 +58,15 @@ pub(super) fn apply(changes: &[StagedChange]) -> io::Result<()> {
     {
         let root = &folders[folder.as_path()];
         match &staged.before {
-            Some(PreviousApproval::Folder) => remove(root, &staged.path, AtFlags::REMOVEDIR)?,
-            Some(PreviousApproval::File(_)) => remove(root, &staged.path, AtFlags::empty())?,
+            Some(Before::Folder) => remove(root, &staged.path, AtFlags::REMOVEDIR)?,
+            Some(Before::File(_)) => remove(root, &staged.path, AtFlags::empty())?,
             None => {}
         }
     }
     for StagedChange { folder, staged } in changes {
         let root = &folders[folder.as_path()];
         match &staged.after {
-            Some(After::Folder) if found(root, &staged.path)? != Some(PreviousApproval::Folder) => {
+            Some(After::Folder) if found(root, &staged.path)? != Some(Before::Folder) => {
                 make_folder(root, &staged.path)?
             }
             Some(After::File { bytes, mode }) => put(root, &staged.path, bytes, *mode)?,
@@ -77,14 +76,14 @@ pub(super) fn apply(changes: &[StagedChange]) -> io::Result<()> {
     Ok(())
 }
 
-/// Refuses changes that make a git repository of a folder, with commands for git to run, only
-/// together with what the folder has gained since they were kept aside. The run's rules were asked
-/// about what was there then.
+/// Refuses writes that turn a folder into a git repository with commands for git to run. The rules
+/// were applied to what the folder contained during the run; together with what it has gained
+/// since, the writes may complete a repository.
 fn refuse_repository<'a>(
     root: &OwnedFd,
     changes: impl Iterator<Item = &'a Staged>,
 ) -> io::Result<()> {
-    // By folder: what of a repository comes. Other names cost nothing.
+    // The new entries of a repository, by folder. Other names do no harm.
     let mut folders: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for change in changes.filter(|change| change.after.is_some()) {
         let (folder, name) = change.path.rsplit_once('/').unwrap_or(("", &change.path));
@@ -121,12 +120,12 @@ fn refuse_repository<'a>(
     Ok(())
 }
 
-fn is_folder(before: &Option<PreviousApproval>) -> bool {
-    *before == Some(PreviousApproval::Folder)
+fn is_folder(before: &Option<Before>) -> bool {
+    *before == Some(Before::Folder)
 }
 
-/// What is at a path now.
-fn found(root: &OwnedFd, path: &str) -> io::Result<Option<PreviousApproval>> {
+/// Returns what is at a path now.
+fn found(root: &OwnedFd, path: &str) -> io::Result<Option<Before>> {
     let stat = holder(root.as_fd(), path)
         .and_then(|(folder, name)| fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW));
     let kind = match stat {
@@ -135,14 +134,14 @@ fn found(root: &OwnedFd, path: &str) -> io::Result<Option<PreviousApproval>> {
         Err(error) => return Err(error.into()),
     };
     Ok(Some(match kind {
-        FileType::Directory => PreviousApproval::Folder,
+        FileType::Directory => Before::Folder,
         FileType::RegularFile => {
             let mut bytes = Vec::new();
             read_file(root.as_fd(), path)?.read_to_end(&mut bytes)?;
-            PreviousApproval::File(runtime::digest(&bytes))
+            Before::File(runtime::digest(&bytes))
         }
-        // It has no digest that a run could have seen.
-        _ => PreviousApproval::File(String::new()),
+        // The run could not have seen a digest of it.
+        _ => Before::File(String::new()),
     }))
 }
 
@@ -156,7 +155,7 @@ fn make_folder(root: &OwnedFd, path: &str) -> io::Result<()> {
     Ok(fs::mkdirat(&folder, name, Mode::from_raw_mode(0o777))?)
 }
 
-/// Writes a file beside its place, and renames it into it.
+/// Writes a temporary file in the same folder, and renames it.
 fn put(root: &OwnedFd, path: &str, bytes: &[u8], mode: u32) -> io::Result<()> {
     let (folder, name) = holder(root.as_fd(), path)?;
     let temporary = format!(".skillhost-{}", std::process::id());
@@ -170,7 +169,7 @@ fn put(root: &OwnedFd, path: &str, bytes: &[u8], mode: u32) -> io::Result<()> {
             Ok(fs::renameat(&folder, &temporary, &folder, name)?)
         });
     written.inspect_err(|_| {
-        // The error at hand says more than a second one would.
+        // The first error says more than a second one would.
         let _ = fs::unlinkat(&folder, &temporary, AtFlags::empty());
     })
 }
@@ -180,7 +179,7 @@ fn put(root: &OwnedFd, path: &str, bytes: &[u8], mode: u32) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn change(folder: &Path, path: &str, before: Option<PreviousApproval>) -> StagedChange {
+    fn change(folder: &Path, path: &str, before: Option<Before>) -> StagedChange {
         let after = Some(After::File { bytes: b"new".to_vec(), mode: 0o644 });
         StagedChange {
             folder: folder.to_owned(),
@@ -211,11 +210,10 @@ mod tests {
         std::fs::create_dir_all(root.join("work/.git")).unwrap();
         std::fs::create_dir_all(root.join("work/out")).unwrap();
         std::fs::write(root.join("work/.git/config"), "old").unwrap();
-        let (work, old) =
-            (root.join("work"), Some(PreviousApproval::File(runtime::digest(b"old"))));
+        let (work, old) = (root.join("work"), Some(Before::File(runtime::digest(b"old"))));
         apply(&[change(&work, "out/config", None)]).unwrap();
         assert_eq!(std::fs::read(work.join("out/config")).unwrap(), b"new");
-        // A link has taken the folder's place since the run.
+        // A link has replaced the folder since the run.
         std::fs::remove_dir_all(work.join("out")).unwrap();
         std::os::unix::fs::symlink(".git", work.join("out")).unwrap();
         for before in [None, old.clone()] {
@@ -228,10 +226,10 @@ mod tests {
                 "{before:?}"
             );
         }
-        // One stands in the way to the folder itself.
+        // A link has replaced a folder on the way.
         std::os::unix::fs::symlink("work", root.join("link")).unwrap();
         assert!(apply(&[change(&root.join("link"), "file", None)]).is_err());
-        // One is in the file's own place: it was no file that the run saw.
+        // A link is in the file's place; the run saw no file there.
         std::os::unix::fs::symlink(".git/config", work.join("settings")).unwrap();
         assert!(apply(&[change(&work, "settings", old)]).is_err());
         assert_eq!(std::fs::read(work.join(".git/config")).unwrap(), b"old");

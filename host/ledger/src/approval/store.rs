@@ -1,4 +1,4 @@
-//! The file: levels, approvals and what is pending, in SQLite beside the audit log.
+//! The database: levels, approvals and pending requests, in SQLite, next to the audit log.
 
 mod changes;
 mod queue;
@@ -16,7 +16,7 @@ use crate::database::{Database, DatabaseError, Tables};
 
 pub(super) use queue::Answer;
 
-/// Starts a line that names a path which a run would change.
+/// Starts a line that names a path of a staged write.
 pub(super) const CHANGE: &str = "change ";
 
 const TABLES: Tables = Tables {
@@ -37,7 +37,7 @@ const TABLES: Tables = Tables {
     upgrade: Some(upgrade::FROM_1),
 };
 
-/// Why it cannot be told whether something runs: then it does not.
+/// Why there is no decision. The run does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum ApprovalError {
     /// The file cannot be read or written.
@@ -45,22 +45,22 @@ pub enum ApprovalError {
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// The skill's files cannot be read.
     #[error("the skill's files cannot be digested: {0}")]
     Skill(String),
-    /// There is nothing to answer.
+    /// No request of that number is pending.
     #[error("nothing is pending under {0}")]
     NotPending(PendingId),
-    /// The changes of a run are more than are kept.
+    /// The staged writes of a run are too large to store.
     #[error("the changes have more than 64 MiB together, so they are not kept")]
     TooLarge,
-    /// The changes of a run cannot be kept or made.
+    /// The staged writes of a run cannot be stored or applied.
     #[error("{0}")]
     Changes(String),
-    /// Too much waits for an answer.
+    /// Too many requests are pending.
     #[error("{0} for an answer already: skillhost pending")]
     QueueFull(QueueLimit),
 }
@@ -71,21 +71,21 @@ impl From<DatabaseError> for ApprovalError {
     }
 }
 
-/// Which bound of what waits is reached.
+/// A limit on pending requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum QueueLimit {
-    /// That of all requests.
+    /// On all requests.
     #[error("{} requests wait", queue::MOST)]
     All,
-    /// That of one skill.
+    /// On the requests of one skill.
     #[error("{} requests of this skill wait", queue::MOST_OF_SKILL)]
     Skill,
-    /// That of the bytes that are kept for them.
+    /// On the bytes that are stored for them.
     #[error("changes of {} MiB wait", queue::MOST_BYTES >> 20)]
     Bytes,
 }
 
-/// What a request that waits is called by.
+/// The number of a pending request.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema,
 )]
@@ -98,10 +98,10 @@ impl fmt::Display for PendingId {
     }
 }
 
-/// A request that waits for a person's word.
+/// A request that awaits approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct PendingRequest {
-    /// What it is called by.
+    /// Its number.
     pub id: PendingId,
     /// The skill.
     pub skill: String,
@@ -110,24 +110,24 @@ pub struct PendingRequest {
     pub part: SkillPart,
     /// The digest of the skill.
     pub digest: String,
-    /// Its files and their digests.
+    /// The skill's files and their digests.
     #[serde(skip)]
     pub files: BTreeMap<String, String>,
-    /// What it would be granted, a line each.
+    /// The permissions that the run would have, one per line.
     pub capabilities: Vec<String>,
-    /// Who asks.
+    /// The session that asks.
     pub session: String,
-    /// The digest of what the run is given: arguments, text, stdin, files.
+    /// The digest of the input: arguments, text, stdin and files.
     pub input: String,
-    /// When it was asked first.
+    /// When it was first requested.
     pub time: String,
-    /// What a person should know.
+    /// What a person should know before approving it.
     pub text: String,
-    /// What a run that has been would change, as a unified diff; `None` where a run is asked for.
+    /// The staged writes as a unified diff; `None` if the request is for a run.
     pub diff: Option<String>,
 }
 
-/// A word that was given.
+/// An approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Approval {
     id: i64,
@@ -136,35 +136,35 @@ pub struct Approval {
     /// The part of the skill.
     #[serde(rename = "what")]
     pub part: SkillPart,
-    /// For which digest of the skill.
+    /// The digest of the skill that it covers.
     pub digest: String,
-    /// The files of the skill then, and their digests.
+    /// The files of that version of the skill, and their digests.
     #[serde(skip)]
     pub files: BTreeMap<String, String>,
-    /// For which permissions.
+    /// The permissions that it covers, one per line.
     pub capabilities: Vec<String>,
-    /// For how long.
+    /// How long it lasts.
     pub term: Term,
-    /// Who had asked.
+    /// The session that asked.
     pub session: String,
-    /// The digest of what the run was given: one for a single run is for the same alone.
+    /// The digest of the input. An approval for one run covers this input only.
     pub input: String,
     /// Who gave it.
     pub who: String,
-    /// When.
+    /// When it was given.
     pub time: String,
-    /// When it was used up or taken back.
+    /// When it was used up or revoked.
     #[serde(rename = "over")]
     pub ended: Option<String>,
 }
 
 impl Approval {
-    /// Whether it let changes be written, rather than a program run.
+    /// Checks whether it approved staged writes, rather than a run.
     pub(super) fn is_for_changes(&self) -> bool {
         self.capabilities.iter().any(|line| line.starts_with(CHANGE))
     }
 
-    /// Whether it still counts, for whoever asks now, with that input.
+    /// Checks whether it still covers a run with this input in this session.
     pub(super) fn holds_for(&self, session: &str, input: &str) -> bool {
         self.ended.is_none()
             && match self.term {
@@ -185,11 +185,11 @@ pub struct LevelSetting {
     pub part: SkillPart,
     /// The level.
     pub level: PermissionLevel,
-    /// The digest of the skill that it is for, where it is for one alone.
+    /// The only digest of the skill that it applies to, if there is one.
     pub digest: Option<String>,
     /// Who set it.
     pub who: String,
-    /// When.
+    /// When it was set.
     pub time: String,
 }
 
@@ -198,9 +198,9 @@ pub(super) struct Store {
     database: Database,
 }
 
-/// The mark of a file in which no level is set: most runs ask for nothing else.
+/// Marks a file in which no level is set. Most runs need to know nothing else.
 const NO_LEVELS: u32 = 1;
-/// That of one in which some are.
+/// Marks a file in which levels are set.
 const LEVELS: u32 = 2;
 
 const APPROVAL: &str = "SELECT id, skill, kind, name, digest, files, capabilities, term, session, who, time, over, input FROM approval";
@@ -228,7 +228,7 @@ impl Store {
         Ok(self.database.all(&format!("{APPROVAL} ORDER BY id DESC"), [], approval)?)
     }
 
-    /// The newest first.
+    /// Newest first.
     pub(super) fn approvals_of(
         &self,
         skill: &str,
@@ -252,7 +252,7 @@ impl Store {
         )?)
     }
 
-    /// Uses an approval: one for a single run is over with it. `false`: another run was quicker.
+    /// Uses an approval; one for a single run is then used up. `false`: another run was faster.
     pub(super) fn take(&self, approval: &Approval) -> Result<bool, ApprovalError> {
         if approval.term != Term::Once {
             return Ok(true);
@@ -291,7 +291,7 @@ impl Store {
 
 fn level(row: &Row<'_>) -> rusqlite::Result<LevelSetting> {
     let level: String = row.get(3)?;
-    // A word that is not known is the strictest one.
+    // Read an unknown level as the strictest one.
     let level = PermissionLevel::from_name(&level).unwrap_or(PermissionLevel::Blocked);
     Ok(LevelSetting {
         skill: row.get(0)?,
@@ -324,7 +324,7 @@ fn approval(row: &Row<'_>) -> rusqlite::Result<Approval> {
     })
 }
 
-/// The part of a skill in two columns. A row of an unknown kind makes the file unreadable, and then
+/// Reads the part of a skill from two columns. An unknown kind makes the file unreadable, and then
 /// nothing runs.
 fn part(row: &Row<'_>, at: usize) -> rusqlite::Result<SkillPart> {
     let (kind, name): (String, String) = (row.get(at)?, row.get(at + 1)?);
@@ -346,7 +346,7 @@ fn name(term: Term) -> &'static str {
 }
 
 fn json(value: &impl Serialize) -> String {
-    // Strings and maps of them.
+    // Strings and maps of strings always serialize.
     serde_json::to_string(value).unwrap_or_default()
 }
 

@@ -1,24 +1,24 @@
-//! The parts of a skill that levels and approvals are for.
+//! The parts of a skill that levels and approvals apply to.
 
 use serde::Serialize;
 
-/// A part of a skill: what a level or an approval is for.
+/// A part of a skill.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(tag = "kind", content = "name", rename_all = "kebab-case")]
 pub enum SkillPart {
-    /// The skill: its main component, and whatever has no level of its own.
+    /// The skill: its main component, and every part without a level of its own.
     Skill,
     /// A script or component. A request has its path in the skill; a level keeps the name that the
     /// operator typed.
     Program(String),
     /// A typed tool.
     Tool(String),
-    /// Any text for the shell: which programs it may start is among the permissions.
+    /// Any command line for the shell. The programs that it may start are among the permissions.
     Command,
 }
 
 impl SkillPart {
-    /// The two columns that it is stored as.
+    /// Returns the two columns that store it.
     pub(super) fn columns(&self) -> (&'static str, &str) {
         match self {
             SkillPart::Skill => ("skill", ""),
@@ -28,7 +28,7 @@ impl SkillPart {
         }
     }
 
-    /// Reads the two columns; `None` for a kind that this version does not know.
+    /// Reads the two columns; `None` if this version does not know the kind.
     pub(super) fn from_columns(kind: &str, name: String) -> Option<SkillPart> {
         Some(match kind {
             "skill" => SkillPart::Skill,

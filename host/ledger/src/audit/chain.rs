@@ -1,12 +1,12 @@
-//! The chain: each line of the log ends with its number, the digest of the line before, and its
-//! own.
+//! The chain: each line of the log ends with its number, the digest of the previous line, and its
+//! own digest.
 //!
 //! ```text
 //! {"version":2, ... ,"sequence":17,"previous":"sha256:...","digest":"sha256:..."}
 //! ```
 //!
-//! `digest` is over all bytes of the line before `,"digest":`. So a line can be checked alone, and
-//! its place by the one before.
+//! `digest` covers all bytes of the line before `,"digest":`. So a line can be checked alone, and
+//! its position by the line before it.
 
 use skillhost_skill::runtime;
 
@@ -15,32 +15,32 @@ use skillhost_skill::runtime;
     Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
 )]
 pub struct ChainHead {
-    /// The record's number, from 1.
+    /// The number of the record, from 1.
     pub sequence: u64,
     /// Its digest.
     pub digest: String,
 }
 
-/// The end of a line, taken apart.
+/// The parsed end of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Link<'a> {
     pub(super) sequence: u64,
     pub(super) previous: &'a str,
     pub(super) digest: &'a str,
-    /// What the digest is over.
+    /// The bytes that the digest covers.
     pub(super) content: &'a [u8],
 }
 
-/// Bytes that the end of a line takes at most: the three names, a number of 20 digits, two digests.
+/// The longest end of a line, in bytes: three names, a number of 20 digits, and two digests.
 pub(super) const TRAILER_MAX: usize = 256;
-/// Bytes at the end of a journal in which its last record is looked for first: more than that of a
-/// run which started no programs.
+/// How many bytes at the end of a journal to search first for its last record: enough for a run
+/// that started no programs.
 pub(super) const LINE: usize = 4 << 10;
-/// Those in which it is looked for next.
+/// How many bytes to search next.
 pub(super) const LINE_MAX: usize = 16 << 10;
 
-/// How the first line of a journal starts that goes on where another was sealed: its end is that of
-/// the last line there.
+/// The start of the first line of a journal that continues a sealed one. Its end is that of the
+/// sealed journal's last line.
 const ANCHOR: &[u8] = br#"{"version":2,"anchor":true,"#;
 
 const SEQUENCE: &str = ",\"sequence\":";
@@ -49,13 +49,13 @@ const DIGEST: &str = ",\"digest\":\"sha256:";
 const HEX: usize = 64;
 
 impl ChainHead {
-    /// What the first record follows.
+    /// The head that the first record follows.
     pub fn start() -> ChainHead {
         ChainHead { sequence: 0, digest: format!("sha256:{}", "0".repeat(HEX)) }
     }
 }
 
-/// Ends a JSON object as the line that follows `head`; gives back the new head.
+/// Ends a JSON object as the line after `head`, and returns the new head.
 pub(super) fn close(line: &mut Vec<u8>, head: &ChainHead) -> ChainHead {
     debug_assert_eq!(line.last(), Some(&b'}'));
     line.pop();
@@ -68,7 +68,7 @@ pub(super) fn close(line: &mut Vec<u8>, head: &ChainHead) -> ChainHead {
     ChainHead { sequence, digest }
 }
 
-/// The line that a journal starts with, after `last`.
+/// Returns the first line of a journal that continues after `last`.
 pub(super) fn anchor(last: &Link<'_>) -> Vec<u8> {
     let mut line = ANCHOR[..ANCHOR.len() - 1].to_vec();
     let Link { sequence, previous, digest, .. } = last;
@@ -79,13 +79,13 @@ pub(super) fn anchor(last: &Link<'_>) -> Vec<u8> {
     line
 }
 
-/// Whether a line is an [`anchor`].
+/// Checks whether a line is an [`anchor`].
 pub(super) fn is_anchor(line: &[u8]) -> bool {
     line.starts_with(ANCHOR)
 }
 
-/// The record at the end of lines whose last newline is gone: one whose digest is that of its
-/// content, or the anchor that a journal starts with.
+/// Returns the last record of some lines, which have no trailing newline: a record with a valid
+/// digest, or the anchor that a journal starts with.
 pub(super) fn last_record(lines: &[u8], from_start: bool) -> Option<Link<'_>> {
     let newline = lines.iter().rposition(|byte| *byte == b'\n');
     let is_first = newline.is_none();
@@ -98,7 +98,7 @@ pub(super) fn last_record(lines: &[u8], from_start: bool) -> Option<Link<'_>> {
 }
 
 impl<'a> Link<'a> {
-    /// The end of a line, which is without its newline; `None` where it has no such end.
+    /// Parses the end of a line without its newline; `None` if it is not the end of a record.
     pub(super) fn of(line: &'a [u8]) -> Option<Link<'a>> {
         let (content, digest) = split(line.strip_suffix(b"\"}")?, DIGEST)?;
         let (rest, previous) = split(content.strip_suffix(b"\"")?, PREVIOUS)?;
@@ -113,7 +113,7 @@ impl<'a> Link<'a> {
         })
     }
 
-    /// Whether the line is what it was when it was written, as far as it alone tells.
+    /// Checks the digest of the line. This cannot detect a line that was replaced as a whole.
     pub(super) fn holds(&self) -> bool {
         runtime::digest(self.content) == self.digest
     }
@@ -123,12 +123,12 @@ impl<'a> Link<'a> {
     }
 }
 
-/// What stands before a name at the end, and the digest after it.
+/// Returns the text before a name at the end, and the digest after it.
 fn split<'a>(text: &'a [u8], name: &str) -> Option<(&'a [u8], &'a str)> {
     let (rest, hex) = text.split_at_checked(text.len().checked_sub(HEX)?)?;
     let valid = hex.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     let content = rest.strip_suffix(name.as_bytes()).filter(|_| valid)?;
-    // With the name of the algorithm, which stands just before.
+    // Include the name of the algorithm, which comes just before the digits.
     let digest = &text[text.len() - HEX - "sha256:".len()..];
     Some((content, std::str::from_utf8(digest).ok()?))
 }
@@ -155,7 +155,7 @@ mod tests {
         assert_eq!((&value["sequence"], &value["digest"]), (&2.into(), &head_digest(&two).into()));
     }
 
-    /// As the documentation says to compute it.
+    /// Computes the digest as the documentation describes.
     fn head_digest(line: &[u8]) -> String {
         let text = std::str::from_utf8(line).unwrap();
         runtime::digest(text.rsplit_once(",\"digest\":").unwrap().0.as_bytes())

@@ -1,39 +1,39 @@
-//! What the database finds records by.
+//! The columns by which the database finds records.
 
 use std::collections::BTreeSet;
 
 use super::log_entry::{EntryProgram, EntryRequest, LogEntry};
 
-/// What a line is found by.
+/// The indexed values of a line.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Columns {
     /// Nanoseconds since 1970.
     pub(super) time: i64,
     pub(super) skill: String,
     pub(super) status: String,
-    /// Programs that ran and hosts that were asked, each with its kind.
+    /// Programs that ran and hosts of requests, each with its kind.
     pub(super) names: BTreeSet<(&'static str, String)>,
-    /// The run whose start or end this is.
+    /// The run that this record starts or ends.
     pub(super) run: Option<RunEvent>,
 }
 
-/// What a record says of a run.
+/// A start or end of a run, by its id.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum RunEvent {
-    StartRecord(String),
+    Start(String),
     End(String),
 }
 
-/// The status of the record of a start.
+/// The status of a start record.
 pub(super) const STARTED: &str = "started";
 
-/// A program that ran: the first one, its script, or one that was started.
+/// A program that ran: the first one, its script, or a program that was started.
 pub(super) const PROGRAM: &str = "program";
-/// A host of an HTTP request, refused ones included.
+/// The host of an HTTP request, including refused ones.
 pub(super) const HOST: &str = "host";
 
 impl Columns {
-    /// Those of a line. Of one that says nothing they are empty: it is kept all the same.
+    /// Returns the columns of a line. A line that cannot be parsed has empty ones, and is kept.
     pub(super) fn of(line: &[u8]) -> Columns {
         let Ok(line) = serde_json::from_slice::<LogEntry>(line) else { return Columns::default() };
         let time = line

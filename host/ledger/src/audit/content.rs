@@ -1,6 +1,6 @@
-//! What a record holds of a run. Texts that a client, a guest or a server chose (arguments, paths,
-//! messages) may hold secrets: of those it holds keyed digests, and the texts beside them only
-//! where the policy says so.
+//! What a record says about a run. Texts that a client, a guest or a server chose (arguments,
+//! paths, messages) may contain secrets: a record has keyed digests of them, and the texts only if
+//! the policy says so.
 
 use std::collections::BTreeMap;
 
@@ -18,15 +18,15 @@ use skillhost_policy::{AuditDetail, Policy};
 use skillhost_sandbox::recording::seal::Seal;
 use skillhost_skill::runtime::ScriptId;
 
-/// Which program ran.
+/// The program that ran.
 #[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct ProgramRecord {
-    /// The name it was started by.
+    /// The name that it was started by.
     pub name: String,
     /// The version of a built-in program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// The skill's script that it ran.
+    /// The script of the skill that it ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub script: Option<ScriptId>,
     /// The typed tool that was called.
@@ -34,76 +34,76 @@ pub struct ProgramRecord {
     pub tool: Option<String>,
     /// The component's digest.
     pub component: String,
-    /// Over the arguments, each closed by a NUL (for a tool: over its input).
+    /// Digest of the arguments, each followed by a NUL; for a tool, of its input.
     pub arguments: KeyedDigest,
 }
 
-/// What went through the standard streams; absent where nothing did.
+/// The data that went through the standard streams; absent if there was none.
 #[derive(Debug, Default, Serialize, schemars::JsonSchema)]
 pub struct StreamsRecord {
-    /// Over what the guest read.
+    /// Digest of what the guest read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stdin: Option<KeyedDigest>,
-    /// Over what it wrote to stdout.
+    /// Digest of what it wrote to stdout.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stdout: Option<KeyedDigest>,
-    /// Over what it wrote to stderr.
+    /// Digest of what it wrote to stderr.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stderr: Option<KeyedDigest>,
 }
 
-/// How an invocation ended.
+/// How a run ended.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum StatusRecord {
-    /// The guest ended by itself.
+    /// The guest exited.
     Exited {
         /// Its exit code.
         code: u8,
     },
     /// The host refused to run it.
     Denied(DenialRecord),
-    /// What was to run is not something that runs here.
+    /// The program cannot run here.
     Invalid {
-        /// Over what is wrong with it.
+        /// Digest of the explanation.
         message: KeyedDigest,
     },
-    /// The host could not do its part.
-    StoreError {
-        /// Over what failed.
+    /// The host failed.
+    Failed {
+        /// Digest of the explanation.
         message: KeyedDigest,
     },
-    /// A limit ended it.
+    /// It hit a limit.
     LimitHit(LimitHit),
     /// The guest trapped.
     Trapped {
-        /// Over the trap's message.
+        /// Digest of the trap's message.
         message: KeyedDigest,
     },
-    /// A deterministic run was ended by something that is not the same on every machine.
+    /// A deterministic run was aborted by something that differs between machines.
     Aborted {
-        /// Over what ended it.
+        /// Digest of the reason.
         reason: KeyedDigest,
     },
-    /// The user or the host's owner stopped it.
+    /// The user or the host's owner interrupted it.
     Interrupted,
 }
 
-/// Something that was asked for and refused.
+/// A refused attempt.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct DenialRecord {
-    /// What the rule is about.
+    /// The kind of rule.
     pub about: DenialSubject,
-    /// The rule that refused it, without what the guest chose.
+    /// The rule that refused it, without text that the guest chose.
     pub rule: String,
-    /// The host of a request.
+    /// The host, if it was a request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// Over what was tried, as the outcome shows it.
+    /// Digest of the attempt, as the outcome shows it.
     pub what: KeyedDigest,
 }
 
-/// What a denial is about.
+/// The kind of rule that refused an attempt.
 #[derive(Debug, Clone, Copy, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[expect(missing_docs, reason = "the names say it")]
@@ -119,32 +119,32 @@ pub enum DenialSubject {
 /// An outbound HTTP request.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct RequestRecord {
-    /// The method; `other` for one that the HTTP standards do not define.
+    /// The method; `other` if the HTTP standards do not define it.
     pub method: String,
-    /// The scheme, `http` or `https`, where the URL has one of them.
+    /// The scheme, if it is `http` or `https`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scheme: Option<&'static str>,
-    /// The host, where the URL has one.
+    /// The host, if the URL has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// The port, where the URL names one.
+    /// The port, if the URL has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
-    /// Over the path, without the query.
+    /// Digest of the path, without the query.
     pub path: KeyedDigest,
-    /// The response's status; `null` where there was none.
+    /// The response's status; `null` if there was no response.
     pub status: Option<u16>,
-    /// A name for why it failed or was refused.
+    /// Why it failed or was refused, as a fixed name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<&'static str>,
-    /// Bytes of the request body.
+    /// The size of the request body, in bytes.
     pub sent: u64,
-    /// Bytes of the response body.
+    /// The size of the response body, in bytes.
     pub received: u64,
-    /// Over the request body, as far as it was sent; only of a run with a receipt.
+    /// Digest of the request body, as far as it was sent; only with a receipt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sent_digest: Option<KeyedDigest>,
-    /// Over the response body, as far as it came; only of a run with a receipt.
+    /// Digest of the response body, as far as it was received; only with a receipt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub received_digest: Option<KeyedDigest>,
 }
@@ -152,21 +152,22 @@ pub struct RequestRecord {
 /// A program that a guest started.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct ProcessRecord {
-    /// A built-in program, or a file of the skill, whatever name it was started by.
+    /// A built-in program or a file of the skill, whatever name it was started by.
     pub program: String,
-    /// Over the whole command line, each word closed by a NUL.
+    /// Digest of the whole command line, each word followed by a NUL.
     pub argv: KeyedDigest,
     /// How it ended.
     pub exit: ExitRecord,
-    /// From its start to its end, in milliseconds.
+    /// The time from its start to its end, in milliseconds.
     pub wall_ms: f64,
-    /// Fuel burnt, without the programs that it started; only on the engine that counts it.
+    /// The fuel it burnt, without the programs that it started; only on the engine that counts
+    /// fuel.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fuel: Option<u64>,
-    /// Epochs during which it ran; only on the engine that counts no fuel.
+    /// The epochs during which it ran; only on the engine that does not count fuel.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub epochs: Option<u64>,
-    /// 1 where the first program started it, one more for each between.
+    /// 1 if the first program of the run started it, and 1 more for each program in between.
     pub depth: u64,
 }
 
@@ -181,7 +182,7 @@ pub enum ExitRecord {
     Limit { limit: String },
 }
 
-/// The texts of a run, where the policy says `audit: { detail: text }`. The values of its variables
+/// The texts of a run, if the policy says `audit: { detail: text }`. The values of its variables
 /// are redacted.
 #[derive(Debug, Default, Serialize, schemars::JsonSchema)]
 pub struct TextRecord {
@@ -190,38 +191,38 @@ pub struct TextRecord {
     /// The message of the status.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// What was refused, in the order of `denials`.
+    /// The refused attempts, in the order of `denials`.
     pub denials: Vec<String>,
-    /// The URLs of the requests, without queries, in their order.
+    /// The URLs of the requests, without queries, in order.
     pub requests: Vec<String>,
     /// The start of each command line, in the order of `processes`.
     pub processes: Vec<String>,
 }
 
-/// Redacts the values that a run was given as variables.
+/// Redacts the values of a run's variables.
 #[derive(Debug)]
 pub struct Redactor {
     seal: Seal,
-    /// The values that the policy calls secret and that the seal takes for too short to look for.
+    /// Secret values that are too short for the seal to search for.
     short: Vec<String>,
-    /// All values that are looked for.
+    /// All values to search for.
     values: Vec<String>,
 }
 
-/// Texts of this many bytes may have been cut, in the middle of a value too: what a guest chooses
-/// is cut at 200 bytes or characters.
+/// A text of this many bytes may have been cut, even inside a value: what a guest chooses is cut at
+/// 200 bytes or characters.
 const MAYBE_CUT: usize = 190;
-/// The start of a value that is recognised at the end of such a text, in bytes.
+/// How many bytes of a value are recognised at the end of such a text.
 const START: usize = 4;
 
-/// What stands in the place of a value.
+/// Replaces a value.
 const REDACTED: &str = "[redacted]";
 
-/// Bytes from which on the seal looks for a value inside other texts.
+/// The shortest value, in bytes, that the seal searches for inside other texts.
 const LONG: usize = 8;
 
 impl Redactor {
-    /// For a policy under which texts are kept; `None` under another.
+    /// Creates a redactor if the policy keeps texts.
     pub fn of(policy: &Policy, capabilities: &Capabilities) -> Option<Redactor> {
         (policy.audit_detail == AuditDetail::Text)
             .then(|| Redactor::new(&policy.secrets.env, &capabilities.env))
@@ -248,13 +249,13 @@ impl Redactor {
     fn text(&self, text: &str) -> String {
         let sealed = String::from_utf8_lossy(&self.seal.sealed(text.as_bytes())).into_owned();
         let sealed = self.short.iter().fold(sealed, |text, secret| text.replace(secret, REDACTED));
-        // A host name is in lower case, whatever a guest wrote.
+        // Host names are in lower case, whatever the guest wrote.
         let lower = self.values.iter().map(|value| value.to_lowercase());
         let text = lower.fold(sealed, |text, secret| text.replace(&secret, REDACTED));
         self.without_start(text)
     }
 
-    /// A text that was cut, without the start of a value at its end. The command of a denial stands
+    /// Removes the start of a value from the end of a text that was cut. The command of a denial is
     /// in backticks.
     fn without_start(&self, mut text: String) -> String {
         if text.len() < MAYBE_CUT {
@@ -272,7 +273,7 @@ impl Redactor {
         text
     }
 
-    /// The texts of a run.
+    /// Returns the redacted texts of a run.
     pub fn texts(&self, arguments: &[String], outcome: &Outcome) -> TextRecord {
         let message = match &outcome.status {
             Status::Denied(denial) => Some(&denial.what),

@@ -1,8 +1,8 @@
-//! The journal: the file that records are appended to, and all that a run pays for. Each append
-//! locks it, reads its last bytes for the place in the chain, unless nobody has written since, and
-//! writes one line.
+//! The journal: the file that records are appended to, and the only part of the log that a run pays
+//! for. An append locks the file, reads its last bytes to find the place in the chain (unless
+//! nobody has written since), and writes one line.
 //!
-//! Beside `audit.jsonl` may stand, each named after it:
+//! These files may exist next to `audit.jsonl`; their names start with its name:
 //!
 //! | file | holds |
 //! |---|---|
@@ -31,57 +31,56 @@ use super::{AuditError, HostId, store};
 use skillhost_policy::Retention;
 use skillhost_skill::private;
 
-/// How large a journal becomes before it is sealed and goes into the database: some 3,000 records.
-/// What is read and compared each time that someone looks at the log is at most this.
+/// The size at which a journal is sealed and moved into the database: about 3,000 records. Whoever
+/// reads the log reads and compares at most this much of the journal.
 pub(super) const SEAL_AT: u64 = 4 << 20;
 
-/// How often a journal is opened anew because another host has just sealed it, before that is taken
-/// for a fault.
+/// How often to reopen a journal that another host has just sealed before reporting an error.
 const TRIES: usize = 100;
 
-/// An audit log that is open: whoever holds one can write its record.
+/// An open audit log, to which records can be appended.
 #[derive(Debug)]
 pub struct Log {
     path: PathBuf,
     journal: Mutex<Journal>,
     seal_at: u64,
     folding: Mutex<Option<JoinHandle<()>>>,
-    /// Taken with the first start that is recorded.
+    /// Taken when the first start is recorded.
     lease: OnceLock<Lease>,
-    /// Read with the first record.
+    /// Read when the first record is written.
     key: OnceLock<LogKey>,
 }
 
-/// The open file, and what is known of it.
+/// The open file, and what is known about it.
 #[derive(Debug)]
 struct Journal {
     file: File,
     /// Device and inode.
     identity: (u64, u64),
-    /// Not a device or a pipe.
+    /// Whether it is a file, not a device or a pipe.
     is_regular: bool,
-    /// The size that our last record left, and its place in the chain. A file of that size has had
-    /// no other writer: records are only added.
+    /// The size of the file after our last record, and its place in the chain. If the size has not
+    /// changed, nobody else has written: records are only appended.
     last: Option<(u64, ChainHead)>,
 }
 
 impl Log {
-    /// Opens a log for appending, before anything runs. Its folder is made where it is missing, for
-    /// this user alone.
+    /// Opens a log for appending. Creates its folder, for this user alone, if it is missing. Call
+    /// this before anything runs.
     ///
     /// # Errors
-    /// The folder or the file cannot be made or opened.
+    /// The folder or the file cannot be created or opened.
     pub fn open(path: &Path) -> Result<Log, AuditError> {
         Log::open_sealing_at(path, SEAL_AT)
     }
 
-    /// The same, sealed at another size.
+    /// Opens a log that is sealed at another size.
     ///
     /// # Errors
     /// As [`Log::open`].
     pub fn open_sealing_at(path: &Path, bytes: u64) -> Result<Log, AuditError> {
         let open = || match Journal::open(path) {
-            // Each run opens it, and only the first has to make its folder.
+            // Every run opens the log, but only the first has to create its folder.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 private::create_missing(folder(path))?;
                 Journal::open(path)
@@ -99,24 +98,23 @@ impl Log {
         })
     }
 
-    /// Whether the file is still the one of that name: not one that was moved away or removed
-    /// meanwhile.
+    /// Checks whether the file still has its name, and was not moved away or removed.
     pub fn is_in_place(&self) -> bool {
         stat(&self.path).is_ok_and(|named| identity(&named) == lock(&self.journal).identity)
     }
 
-    /// Appends a record: one line in one write, chained to the line before it. Gives back its
-    /// place.
+    /// Appends a record, in one write, chained to the previous line. Returns its place in the
+    /// chain.
     ///
     /// # Errors
-    /// It could not be written whole. Then nothing of it is left, or what is left is set aside by
-    /// the next append.
+    /// The record could not be written completely. Either none of it is left, or the next append
+    /// sets the rest aside.
     pub fn append(&self, record: &impl Serialize) -> Result<ChainHead, AuditError> {
         self.append_with_retention(record, Retention::default())
     }
 
-    /// The same. Where the record fills the journal, the records that need not be kept go once it
-    /// is in the database: no run waits for that.
+    /// Appends a record. If it fills the journal, its records are moved to the database in the
+    /// background, and expired ones are removed.
     ///
     /// # Errors
     /// As [`Log::append`].
@@ -137,10 +135,10 @@ impl Log {
         Ok(head)
     }
 
-    /// The key of the log, by which records hold digests of what may be secret.
+    /// Returns the key of the log, used for digests of values that may be secret.
     ///
     /// # Errors
-    /// The key's file cannot be made or read.
+    /// The key file cannot be created or read.
     pub fn key(&self) -> Result<&LogKey, AuditError> {
         if let Some(key) = self.key.get() {
             return Ok(key);
@@ -153,14 +151,14 @@ impl Log {
         Ok(self.key.get_or_init(|| key))
     }
 
-    /// This host, as the records of its runs' starts name it.
+    /// Returns this host's identity, as start records name it.
     ///
     /// # Errors
-    /// The file in which hosts hold their locks cannot be made or opened.
+    /// The lock file of the hosts cannot be created or opened.
     pub fn owner(&self) -> Result<HostId, AuditError> {
-        // One at a time: what loses a race would leave a byte that is not locked.
+        // Under the lock: the loser of a race would record a byte that is not locked.
         let journal = lock(&self.journal);
-        // Nobody can look at the log of a device or a pipe.
+        // A log that is a device or a pipe cannot be read, so it needs no lease.
         if self.lease.get().is_none() && journal.is_regular {
             let lease =
                 Lease::take(&self.path).map_err(|source| AuditError::write(&self.path, source))?;
@@ -180,7 +178,8 @@ impl Log {
                     journal.last = Some((size, head.clone()));
                     return Ok((head, sealed));
                 }
-                // Sealed by another host, or moved away: the log is the file of its name.
+                // Another host has sealed it, or it was moved away. Records go to the file with the
+                // log's name.
                 Ok(_) | Err(rustix::io::Errno::NOENT) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -190,8 +189,8 @@ impl Log {
         Err(io::Error::other("another file takes its place again and again"))
     }
 
-    /// Writes a line; gives back its place in the chain, the size of the file after it, and whether
-    /// the journal was sealed.
+    /// Writes a line. Returns its place in the chain, the new size of the file, and whether the
+    /// journal was sealed.
     fn write_locked(
         &self,
         locked: &Locked<'_>,
@@ -199,7 +198,7 @@ impl Log {
         last: Option<(u64, ChainHead)>,
         line: &mut Vec<u8>,
     ) -> io::Result<(ChainHead, u64, bool)> {
-        // A device, or a pipe to whoever keeps the log.
+        // A device, or a pipe to a program that stores the log.
         if FileType::from_raw_mode(named.st_mode) != FileType::RegularFile {
             let head = chain::close(line, &ChainHead::start());
             line.push(b'\n');
@@ -213,7 +212,7 @@ impl Log {
         let head = chain::close(line, &head);
         line.push(b'\n');
         if let Err(error) = { locked.0 }.write_all(line) {
-            // Where this fails too, the next append sets the bytes aside.
+            // If this fails too, the next append sets the bytes aside.
             locked.0.set_len(size).ok();
             return Err(error);
         }
@@ -221,7 +220,7 @@ impl Log {
         if size <= self.seal_at {
             return Ok((head, size, false));
         }
-        // The record is written; what cannot be sealed now can be at the next.
+        // The record is written. If sealing fails now, the next append tries again.
         let sealed = self.seal(line, head.sequence);
         Ok((
             head,
@@ -234,7 +233,8 @@ impl Log {
         ))
     }
 
-    /// The last record, and the size of the file once what follows that record is set aside.
+    /// Returns the last record, and the size of the file after setting aside any bytes that follow
+    /// it.
     fn end(&self, file: &File, size: u64) -> io::Result<(ChainHead, u64)> {
         if size == 0 {
             return Ok((store::head(&self.path)?.unwrap_or_else(ChainHead::start), 0));
@@ -249,9 +249,9 @@ impl Log {
         }
     }
 
-    /// Moves a line that was never finished to the file of torn ones, and leaves a record that is
-    /// only long. A whole line that is no record was not written by a host: then the log is refused
-    /// and left as it is.
+    /// Moves an unfinished line to the file of torn records, and keeps a complete record that is
+    /// merely long. A complete line that is not a record was not written by a host: then the log is
+    /// refused and left unchanged.
     #[cold]
     fn set_aside(&self, file: &File, size: u64) -> io::Result<(ChainHead, u64)> {
         if size > self.seal_at.max(SEAL_AT).saturating_mul(16) {
@@ -283,21 +283,21 @@ impl Log {
         Ok((head, end as u64))
     }
 
-    /// Gives the full journal a name of its own, and puts one in its place that goes on from its
-    /// last line. There is a journal at every moment.
+    /// Renames the full journal, and replaces it by one that continues from its last line. A
+    /// journal exists at every moment.
     fn seal(&self, last: &[u8], sequence: u64) -> io::Result<()> {
         let link = last
             .strip_suffix(b"\n")
             .and_then(Link::of)
             .ok_or_else(|| io::Error::other("the last line is no record"))?;
         let new = beside(&self.path, "new");
-        // One that was left by a host that was killed here.
+        // Left by a host that was killed at this point.
         remove(&new)?;
         append_only(&new)?.write_all(&chain::anchor(&link))?;
         let sealed = sealed_name(&self.path, sequence);
         match std::fs::hard_link(&self.path, &sealed) {
-            // Another file of that name, such as one that was left of an older log: this journal
-            // would be gone.
+            // Another file has this name, perhaps from an older log. Linking over it would lose
+            // this journal.
             Err(error)
                 if error.kind() == io::ErrorKind::AlreadyExists
                     && identity(&stat(&self.path)?) != identity(&stat(&sealed)?) =>
@@ -310,7 +310,7 @@ impl Log {
         std::fs::rename(&new, &self.path)
     }
 
-    /// Moves what is sealed into the database, in a thread of its own: no run waits for it.
+    /// Moves sealed journals into the database, in a background thread.
     #[cold]
     fn fold(&self, retention: Retention) {
         let path = self.path.clone();
@@ -319,8 +319,8 @@ impl Log {
             let store =
                 folded.inspect_err(|error| tracing::warn!(%error, "sealed journals stay as they are until someone looks at the log"));
             let Ok(mut store) = store else { return };
-            // The record of the removal must not seal the journal again, which would start another
-            // thread.
+            // The record of the removal must not seal the journal again, since that would start
+            // another thread.
             let removed =
                 Log::open_sealing_at(&path, u64::MAX).and_then(|log| store.retain(&log, retention));
             if let Err(error) = removed {
@@ -328,19 +328,18 @@ impl Log {
             }
         };
         let mut folding = lock(&self.folding);
-        // The one before has had a thousand runs' time.
+        // The previous thread has had the time of a thousand runs.
         if folding.as_ref().is_none_or(JoinHandle::is_finished) {
             let thread = std::thread::Builder::new().name("audit-fold".into()).spawn(work);
-            // Whoever looks at the log folds what is left.
+            // Whoever reads the log next moves the rest.
             *folding = thread.inspect_err(|error| tracing::warn!(%error, "no thread moves sealed journals into the database")).ok();
         }
     }
 
-    /// Waits for what is being moved into the database, if anything is: for a process that is about
-    /// to end.
+    /// Waits for the background thread, if there is one. Call this before the process ends.
     pub fn settle(&self) {
         if let Some(folding) = lock(&self.folding).take() {
-            // A panic there is told by its own message; the journal is as it was.
+            // A panic has printed its message, and the journal is unchanged.
             folding.join().ok();
         }
     }
@@ -355,7 +354,7 @@ impl Journal {
     }
 }
 
-/// Held while a line is added. The kernel lets go of it when its holder dies.
+/// Locks the file while a line is appended. The kernel releases the lock if the process dies.
 struct Locked<'a>(&'a File);
 
 impl<'a> Locked<'a> {
@@ -372,13 +371,13 @@ impl<'a> Locked<'a> {
 
 impl Drop for Locked<'_> {
     fn drop(&mut self) {
-        // It is let go with the descriptor at the latest.
+        // Closing the descriptor releases it at the latest.
         flock(self.0, FlockOperation::Unlock).ok();
     }
 }
 
-/// The last record of a file of that size, where it lies whole in the last `BYTES`.
-// A call of its own: a frame touches all of its pages, and that of the caller is small.
+/// Returns the last record of a file of this size, if all of it is in the last `BYTES`.
+// Not inlined, because a function touches all pages of its frame, and the caller's is small.
 #[inline(never)]
 fn last_within<const BYTES: usize>(file: &File, size: u64) -> io::Result<Option<ChainHead>> {
     let mut tail = [0; BYTES];
@@ -389,7 +388,7 @@ fn last_within<const BYTES: usize>(file: &File, size: u64) -> io::Result<Option<
     Ok(link.map(|link| link.head()))
 }
 
-/// The sealed journals of a log, oldest first.
+/// Lists the sealed journals of a log, oldest first.
 pub(super) fn sealed(path: &Path) -> io::Result<Vec<PathBuf>> {
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     #[expect(
@@ -418,14 +417,14 @@ pub(super) fn sealed(path: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// As many as the largest number has, so that names sort as numbers do.
+/// The number of digits of the largest number, so that names sort like numbers.
 const DIGITS: usize = 20;
 
 fn sealed_name(path: &Path, sequence: u64) -> PathBuf {
     beside(path, &format!("{sequence:0DIGITS$}"))
 }
 
-/// A file of the log's own, beside its journal.
+/// Returns the path of a file that belongs to the log.
 pub(super) fn beside(path: &Path, extension: &str) -> PathBuf {
     let mut name: OsString = path.as_os_str().to_owned();
     name.push(".");
@@ -450,7 +449,7 @@ fn append_only(path: &Path) -> io::Result<File> {
     std::fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path)
 }
 
-/// Removes a file, or finds that it is gone.
+/// Removes a file if it exists.
 pub(super) fn remove(path: &Path) -> io::Result<()> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -458,7 +457,7 @@ pub(super) fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Device and inode: no other file has both while this one is open.
+/// Device and inode: while this file is open, no other file has both.
 fn identity(stat: &Stat) -> (u64, u64) {
     (stat.st_dev, stat.st_ino)
 }

@@ -1,5 +1,5 @@
-//! The key of a log, and digests by it. A plain digest of a short text can be guessed; one by a key
-//! that only this user can read cannot.
+//! The key of a log, and keyed digests. The plain digest of a short text can be guessed; a digest
+//! with a key that only this user can read cannot.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -12,28 +12,27 @@ use sha2::{Digest as _, Sha256};
 use super::journal::beside;
 use skillhost_skill::runtime::{digest, hex};
 
-/// Bytes of a key.
+/// The size of a key, in bytes.
 const KEY: usize = 32;
 
-/// Bytes of a block of SHA-256.
+/// The block size of SHA-256, in bytes.
 const BLOCK: usize = 64;
 
-/// A key, as the two states that HMAC (RFC 2104) starts its hashes from.
+/// A key, stored as the two hash states that HMAC (RFC 2104) starts from.
 #[derive(Clone)]
 pub struct LogKey {
     inner: Sha256,
     outer: Sha256,
 }
 
-/// A keyed digest: `hmac-sha256:` and 64 hex digits. It is the HMAC of the text `sha256:` and the
-/// SHA-256 digest of the content in hex.
+/// A keyed digest: `hmac-sha256:` and 64 hex digits. It is the HMAC of the text `sha256:` followed
+/// by the SHA-256 of the content, in hex.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(transparent)]
 pub struct KeyedDigest(String);
 
 impl LogKey {
-    /// Reads the key of the log `path` from the file beside it, which is made with the first
-    /// record.
+    /// Reads the key of the log at `path`, and creates it if it is missing.
     pub(super) fn of_log(path: &Path) -> io::Result<LogKey> {
         let file = beside(path, "key");
         loop {
@@ -44,7 +43,7 @@ impl LogKey {
         }
     }
 
-    /// A key of this process alone, for a log that is no regular file and has nothing beside it.
+    /// Creates a key for this process only, for a log that is not a regular file.
     pub(super) fn of_process() -> LogKey {
         LogKey::new(&rand::random::<[u8; KEY]>())
     }
@@ -58,12 +57,13 @@ impl LogKey {
         LogKey { inner: state(0x36), outer: state(0x5c) }
     }
 
-    /// The keyed digest of some bytes.
+    /// Returns the keyed digest of some bytes.
     pub(super) fn digest(&self, bytes: &[u8]) -> KeyedDigest {
         self.keyed(&digest(bytes))
     }
 
-    /// The keyed digest of a content whose plain digest is `sha256:` and 64 hex digits.
+    /// Returns the keyed digest of content whose plain digest is known, as `sha256:` and 64 hex
+    /// digits.
     pub(super) fn keyed(&self, plain: &str) -> KeyedDigest {
         KeyedDigest(format!("hmac-sha256:{}", hex(&self.mac(plain.as_bytes()))))
     }
@@ -80,14 +80,14 @@ impl std::fmt::Debug for LogKey {
     }
 }
 
-/// The key in a file; `None` where there is no file.
+/// Reads the key in a file; `None` if there is no file.
 fn read(path: &Path) -> io::Result<Option<LogKey>> {
     #[expect(clippy::disallowed_methods, reason = "a file of the audit log's own")]
     let file = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         file => file?,
     };
-    // With room for all of it, one read finds the text, and one its end.
+    // With this capacity, one read returns the text and a second one finds its end.
     let mut text = String::with_capacity(KEY * 4);
     file.take(KEY as u64 * 4).read_to_string(&mut text)?;
     let bytes: Option<Vec<u8>> = text.trim_end().as_bytes().chunks(2).map(byte).collect();
@@ -100,7 +100,7 @@ fn read(path: &Path) -> io::Result<Option<LogKey>> {
     }
 }
 
-/// A byte of two hex digits.
+/// Parses two hex digits.
 fn byte(digits: &[u8]) -> Option<u8> {
     if digits.len() != 2 || !digits.iter().all(u8::is_ascii_hexdigit) {
         return None;
@@ -108,8 +108,8 @@ fn byte(digits: &[u8]) -> Option<u8> {
     u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
-/// Makes a key, unless another host makes one at the same time: the name appears with the whole key
-/// behind it.
+/// Creates a key, unless another host does so at the same time. The file appears with the complete
+/// key.
 fn make(path: &Path) -> io::Result<()> {
     let new = beside(path, &format!("{:016x}", rand::random::<u64>()));
     #[expect(clippy::disallowed_methods, reason = "a file of the audit log's own")]
@@ -131,8 +131,8 @@ mod tests {
 
     #[test]
     fn a_keyed_digest_is_the_hmac_of_the_plain_one() {
-        // The key and its result as `openssl dgst -sha256 -mac HMAC -macopt hexkey:0b...` computes
-        // them: RFC 4231, case 1, has a key of 20 bytes, which HMAC fills up with zeros.
+        // As computed by `openssl dgst -sha256 -mac HMAC -macopt hexkey:0b...`: RFC 4231, case 1,
+        // has a key of 20 bytes, which HMAC pads with zeros.
         let mut key = [0; KEY];
         key[..20].fill(0x0b);
         let mac = LogKey::new(&key).mac(b"Hi There");

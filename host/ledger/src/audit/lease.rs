@@ -1,7 +1,7 @@
-//! Tells whether the host that recorded the start of a run is still alive. Each host locks one byte
-//! of a file beside the log for as long as it lives; the kernel releases the lock when the process
-//! dies, however it dies. Unlike a process id, this cannot be reused by another process, and it
-//! works across PID namespaces that share the log.
+//! Tells whether the host that recorded the start of a run is still alive. A host locks one byte of
+//! a file next to the log while it is alive; the kernel releases the lock when the process dies,
+//! however it dies. Unlike a process id, the lock cannot be reused by another process, and it works
+//! across PID namespaces that share the log.
 
 use std::fs::File;
 use std::io;
@@ -14,11 +14,10 @@ use nix::libc;
 
 use super::journal::beside;
 
-/// How many bytes are tried before that is reported as an error: two hosts rarely choose the same
-/// one.
+/// How many bytes to try before reporting an error: two hosts rarely choose the same one.
 const TRIES: usize = 100;
 
-/// Offsets of a file are signed, and other readers of JSON round larger numbers.
+/// File offsets are signed, and other readers of JSON round larger numbers.
 const BYTES: u64 = 1 << 53;
 
 /// A byte that this host has locked.

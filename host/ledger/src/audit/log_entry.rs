@@ -1,12 +1,11 @@
-//! What those who look at the log read of a record again. Where something of it is missing, it is
-//! empty: earlier records say less.
+//! Parsed lines of the log. Missing fields are empty, since older records have fewer.
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::ChainHead;
 
-/// A line of the log, as far as lists, figures and the index need it.
+/// A line of the log, with the fields that lists, statistics and the index need.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 #[expect(missing_docs, reason = "as in the record")]
@@ -22,11 +21,11 @@ pub struct LogEntry {
     pub requests: Vec<EntryRequest>,
     pub processes: Vec<EntryProcess>,
     pub owner: Option<EntryHost>,
-    /// Of a record of a removal: the last one that was removed.
+    /// The last removed record, if this line records a removal.
     pub pruned: Option<ChainHead>,
 }
 
-/// Which skill.
+/// The skill of a line.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 #[expect(missing_docs, reason = "as in the record")]
@@ -34,7 +33,7 @@ pub struct EntrySkill {
     pub name: String,
 }
 
-/// What ran.
+/// The program of a line.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 #[expect(missing_docs, reason = "as in the record")]
@@ -44,14 +43,14 @@ pub struct EntryProgram {
     pub tool: Option<String>,
 }
 
-/// Which script.
+/// The script of a line.
 #[derive(Debug, Deserialize)]
 #[expect(missing_docs, reason = "as in the record")]
 pub struct EntryScript {
     pub path: String,
 }
 
-/// How it ended.
+/// The status of a line.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 #[expect(missing_docs, reason = "as in the record")]
@@ -61,7 +60,7 @@ pub struct EntryStatus {
     pub limit: Option<String>,
 }
 
-/// What it cost.
+/// The resources that a run used.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 #[expect(missing_docs, reason = "as in the record")]
@@ -69,21 +68,21 @@ pub struct EntryUsage {
     pub wall_ms: f64,
 }
 
-/// A host that was asked.
+/// An HTTP request of a line.
 #[derive(Debug, Deserialize)]
 #[expect(missing_docs, reason = "as in the record")]
 pub struct EntryRequest {
     pub host: Option<String>,
-    /// In records up to version 2.
+    /// Only in records up to version 2.
     pub url: Option<String>,
 }
 
-/// A program that was started.
+/// A started program of a line.
 #[derive(Debug, Deserialize)]
 #[expect(missing_docs, reason = "as in the record")]
 pub struct EntryProcess {
     pub program: Option<String>,
-    /// In records up to version 2.
+    /// Only in records up to version 2.
     pub argv0: Option<String>,
 }
 

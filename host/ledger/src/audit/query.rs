@@ -1,4 +1,4 @@
-//! Finding records, and removing old ones.
+//! Finds records, and removes old ones.
 
 use jiff::Timestamp;
 use rusqlite::types::Value;
@@ -11,55 +11,54 @@ use super::store::{LogStore, number};
 use super::{AuditError, Log, VERSION};
 use skillhost_policy::Retention;
 
-/// Which records. Each field narrows; the default is all of them.
+/// Selects records. Each field narrows the selection; the default selects all.
 #[derive(Debug, Clone, Default)]
 pub struct RecordFilter {
     /// Of this skill.
     pub skill: Option<String>,
-    /// That ended so: a status's `kind`.
+    /// With this `kind` of status.
     pub status: Option<String>,
-    /// In which this program ran: the first one, its script's path, or one that was started.
+    /// That ran this program: the first one, its script by path, or a started one.
     pub program: Option<String>,
-    /// In which this host was asked over HTTP, or asked for and refused.
+    /// With an HTTP request to this host, including refused ones.
     pub host: Option<String>,
-    /// Asked for at this time or later.
+    /// Requested at this time or later.
     pub since: Option<Timestamp>,
-    /// Asked for before this time.
+    /// Requested before this time.
     pub until: Option<Timestamp>,
-    /// At most as many.
+    /// At most this many.
     pub limit: Option<u64>,
-    /// The oldest first, instead of the newest.
+    /// Oldest first, instead of newest first.
     pub oldest_first: bool,
-    /// The record of each start as well, instead of only those whose run has no end recorded.
+    /// Includes all start records, instead of only those whose run has no recorded end.
     pub all_starts: bool,
 }
 
-/// The record of a removal: what is left starts after this place.
+/// The record of a removal. The remaining records start after this place.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct RemovalRecord {
-    /// The form of this record: 3.
+    /// The version of this format: 3.
     pub version: u32,
-    /// When it was removed, RFC 3339 in UTC.
+    /// When the records were removed, RFC 3339 in UTC.
     pub time: String,
-    /// The last record that was removed, whose digest the first that is left carries.
+    /// The last removed record. The first remaining one has its digest as `previous`.
     pub pruned: ChainHead,
 }
 
-/// What to keep.
+/// Which records to keep.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RetentionWindow {
-    /// Records since then; `None` keeps any age.
+    /// Records since this time; `None` keeps records of any age.
     pub since: Option<Timestamp>,
-    /// The newest records, up to as many bytes of lines; `None` keeps any size.
+    /// The newest records, up to this many bytes; `None` sets no limit.
     pub bytes: Option<u64>,
 }
 
 impl LogStore {
-    /// Hands over each record that a filter lets through, in the order of their times: its line,
-    /// without the newline.
+    /// Calls `each` with every selected record, ordered by time: its line, without the newline.
     ///
     /// # Errors
-    /// The database cannot be read, or what `each` returns.
+    /// The database cannot be read, or `each` returns an error.
     pub fn query<E: From<AuditError>>(
         &self,
         filter: &RecordFilter,
@@ -75,7 +74,7 @@ impl LogStore {
         Ok(())
     }
 
-    /// One record by its number: its line, without the newline.
+    /// Returns one record by its number: its line, without the newline.
     ///
     /// # Errors
     /// The database cannot be read.
@@ -88,11 +87,11 @@ impl LogStore {
         line.optional().map_err(|error| self.failed(&error))
     }
 
-    /// Removes the oldest records that need not be kept, and records that. Gives back the last one
-    /// removed.
+    /// Removes the oldest records outside the window, and records the removal. Returns the last
+    /// removed record.
     ///
-    /// The chain is cut at one place only, so what is left can still be verified: it starts at a
-    /// digest that the log itself names.
+    /// The chain is cut in one place only, so the rest can still be verified: it starts at a digest
+    /// that the log itself records.
     ///
     /// # Errors
     /// The log or its database cannot be written.
@@ -106,13 +105,13 @@ impl LogStore {
         };
         let removal =
             RemovalRecord { version: VERSION, time: Timestamp::now().to_string(), pruned };
-        // First it is said, then done: killed between, it is said again.
+        // Recorded first: if the process is killed in between, the removal is recorded again.
         log.append(&removal)?;
         self.remove(&removal.pruned).map_err(|error| self.failed(&error))?;
         Ok(Some(removal))
     }
 
-    /// Removes what a policy says need not be kept. Gives back the last one removed.
+    /// Removes records that the policy does not keep. Returns the last removed record.
     ///
     /// # Errors
     /// As [`LogStore::prune`].
@@ -124,7 +123,7 @@ impl LogStore {
         if retention.is_forever() {
             return Ok(None);
         }
-        // An age that leads past the beginning of time keeps all.
+        // An age that reaches beyond the earliest timestamp keeps everything.
         let since =
             retention.age.map(|age| Timestamp::now().checked_sub(age).unwrap_or(Timestamp::MIN));
         self.prune(log, RetentionWindow { since, bytes: retention.bytes })
@@ -175,13 +174,13 @@ impl LogStore {
             params![sequence, last.digest],
         )?;
         work.commit()?;
-        // What was freed goes back to the disk.
+        // Returns the freed space to the disk.
         self.db.execute_batch("PRAGMA incremental_vacuum; PRAGMA wal_checkpoint(TRUNCATE)")
     }
 }
 
 impl RecordFilter {
-    /// Each condition has an index that is in the order of times as well.
+    /// Builds the query. Each condition has an index that is ordered by time too.
     fn sql(&self) -> (String, Vec<Value>) {
         let (mut conditions, mut values) = (Vec::new(), Vec::new());
         let names = [(PROGRAM, &self.program), (HOST, &self.host)]
@@ -190,7 +189,7 @@ impl RecordFilter {
         let (mut from, mut order) = ("record AS r", "r");
         for (nth, (kind, name)) in names.enumerate() {
             if nth == 0 {
-                // In this order: the names lead to the records.
+                // CROSS JOIN fixes the order: from names to records.
                 (from, order) =
                     ("name AS n CROSS JOIN record AS r ON r.sequence = n.sequence", "n");
                 conditions.push("n.kind = ? AND n.name = ?".to_owned());

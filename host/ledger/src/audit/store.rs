@@ -1,10 +1,9 @@
-//! The database: every record that is no longer in a journal, and an index of all of them. Whoever
-//! looks at the log first takes in what the journals hold; a journal that is sealed is removed once
-//! its records are here.
+//! The database: an index of all records, and the records that are no longer in a journal. Opening
+//! it imports the journals first; a sealed journal is removed once its records are in the database.
 //!
-//! The lines are kept byte for byte, so that the chain can be checked; the columns beside them are
-//! what they say. Killed at any point, it takes in the same lines again: a line that is already
-//! here is left out.
+//! Lines are stored byte for byte, so that the chain can be checked; the other columns are
+//! extracted from them. If the process is killed, the next one imports the same lines again and
+//! skips those that are present.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -21,10 +20,10 @@ use super::lease::Lease;
 use super::log_entry::LogEntry;
 use crate::database::make_private;
 
-/// How long one host waits for another that takes in a journal, which takes a fraction of a second.
+/// How long one host waits for another that imports a journal, which takes a fraction of a second.
 const BUSY: Duration = Duration::from_secs(30);
 
-/// The form of the tables, as `user_version`.
+/// The version of the tables, as `user_version`.
 const FORM: i64 = 2;
 
 const TABLES: &str = "
@@ -45,28 +44,28 @@ const TABLES: &str = "
     PRAGMA user_version = 2;
     COMMIT;";
 
-/// An audit log that is open for reading, with all that was written before it was opened.
+/// An audit log that is open for reading, with everything that was written before it was opened.
 #[derive(Debug)]
 pub struct LogStore {
     pub(super) db: Connection,
     pub(super) path: PathBuf,
-    /// The last record of the journal, where that has any.
+    /// The last record of the journal, if it has any.
     pub(super) journal: Option<ChainHead>,
 }
 
 impl LogStore {
-    /// Whether anything was ever written to the log whose journal is `path`.
+    /// Checks whether anything was ever written to the log whose journal is `path`.
     pub fn exists(path: &Path) -> bool {
         path.exists() || database(path).exists()
     }
 
-    /// Opens the database of the log whose journal is `path`, making it where it is missing, and
-    /// takes in what the journals hold.
+    /// Opens the database of the log whose journal is `path`, creates it if it is missing, and
+    /// imports the journals.
     ///
     /// # Errors
     /// There is no such log, or its database cannot be written.
     pub fn open(path: &Path) -> Result<LogStore, AuditError> {
-        // What is sealed from here on is in this file too, whatever its name is then.
+        // If the journal is sealed from here on, this descriptor still reads it, whatever its name.
         let live = existing(path).map_err(|error| AuditError::read(path, &error))?;
         if live.as_ref().is_some_and(|file| file.metadata().is_ok_and(|meta| !meta.is_file())) {
             return Err(AuditError::read(path, &"it is no file, so it keeps nothing"));
@@ -85,11 +84,11 @@ impl LogStore {
     fn fold(&mut self, live: Option<File>) -> Result<(), StoreError> {
         let path = self.path.clone();
         let work = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        // Listed inside the transaction: what another host takes in at the same time is either
-        // still there or already here.
+        // Listed inside the transaction: a journal that another host imports at the same time is
+        // either still listed or already in the database.
         let sealed = sealed(&path)?;
         for file in &sealed {
-            // Removed meanwhile by one that has taken it in.
+            // Another host has imported and removed it.
             if let Some(mut file) = existing(file)? {
                 take_in(&work, &mut file)?;
             }
@@ -103,7 +102,7 @@ impl LogStore {
         Ok(())
     }
 
-    /// The last record that is known.
+    /// Returns the last known record.
     ///
     /// # Errors
     /// The database cannot be read.
@@ -113,10 +112,10 @@ impl LogStore {
             .map_err(|error| self.failed(&error))
     }
 
-    /// Checks whether the host of a run that has no end recorded is still alive.
+    /// Checks whether the host of a run without a recorded end is still alive.
     ///
     /// # Errors
-    /// The file in which hosts hold their locks cannot be opened.
+    /// The lock file of the hosts cannot be opened.
     pub fn is_running(&self, start: &LogEntry) -> Result<bool, AuditError> {
         let lease = start.owner.as_ref().and_then(|owner| owner.lease);
         lease
@@ -129,7 +128,7 @@ impl LogStore {
     }
 }
 
-/// What goes wrong below an open database.
+/// An error of an open database.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StoreError {
     #[error(transparent)]
@@ -138,13 +137,13 @@ pub(super) enum StoreError {
     File(#[from] io::Error),
 }
 
-/// The database of a log.
+/// Returns the path of a log's database.
 pub(super) fn database(path: &Path) -> PathBuf {
     beside(path, "db")
 }
 
-/// The last record before an empty journal: it is in what was sealed last, else in the database.
-/// `None` where nothing was ever written.
+/// Returns the last record before an empty journal, from the newest sealed journal or from the
+/// database. `None` if nothing was ever written.
 pub(super) fn head(path: &Path) -> io::Result<Option<ChainHead>> {
     let mut newest = sealed(path)?;
     while let Some(mut file) = newest.pop().map(|file| existing(&file)).transpose()?.flatten() {
@@ -169,11 +168,11 @@ fn connect(database: &Path) -> Result<Connection, StoreError> {
     make_private(database, TABLES)?;
     let db = Connection::open(database)?;
     db.busy_timeout(BUSY)?;
-    // What is removed once it is here must have reached the disk.
+    // A journal is removed once its records are here, so they must have reached the disk.
     db.pragma_update(None, "synchronous", "FULL")?;
     match db.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))? {
         FORM => {}
-        // Form 1 lacks the table of unfinished runs, and its records have none.
+        // Version 1 has no table of unfinished runs, and its records have none.
         0 | 1 => db.execute_batch(TABLES)?,
         form => {
             return Err(io::Error::other(format!(
@@ -195,7 +194,7 @@ fn last(db: &Connection) -> rusqlite::Result<Option<ChainHead>> {
     }
 }
 
-/// The last record that was removed for its age or for the size of the log.
+/// Returns the last record that was removed because of its age or the size of the log.
 pub(super) fn pruned(db: &Connection) -> rusqlite::Result<Option<ChainHead>> {
     let read = |row: &rusqlite::Row<'_>| {
         Ok(ChainHead { sequence: row.get::<_, i64>(0)?.cast_unsigned(), digest: row.get(1)? })
@@ -211,8 +210,8 @@ fn existing(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// Takes in the lines of a journal, in its order, and gives back where it ends. What does not fit
-/// is kept for `verify` to tell of: nothing that was found in a journal is lost with it.
+/// Imports the lines of a journal, in order, and returns the last record. Lines that do not fit are
+/// stored for `verify` to report: nothing that was found in a journal is lost.
 fn take_in(db: &Transaction<'_>, file: &mut File) -> Result<Option<ChainHead>, StoreError> {
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;
@@ -220,7 +219,7 @@ fn take_in(db: &Transaction<'_>, file: &mut File) -> Result<Option<ChainHead>, S
     let mut known = db.prepare("SELECT line FROM record WHERE sequence = ?1")?;
     let mut end: Option<ChainHead> = None;
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-        // One that is being written, or was torn.
+        // Being written, or torn.
         let Some(line) = line.strip_suffix(b"\n") else { break };
         let Some(link) = Link::of(line) else {
             odd(
@@ -239,8 +238,7 @@ fn take_in(db: &Transaction<'_>, file: &mut File) -> Result<Option<ChainHead>, S
             known.query_row([number(link.sequence)], |row| row.get(0)).optional()?;
         match known {
             _ if chain::is_anchor(line) => {
-                // It stands for a line that has been taken in; where that is not so, the gap is
-                // told by the chain.
+                // It stands for a line that has been imported; otherwise, the chain shows the gap.
                 let same = known
                     .as_deref()
                     .and_then(Link::of)
@@ -294,7 +292,7 @@ fn odd(db: &Transaction<'_>, sequence: u64, what: &str, line: &[u8]) -> rusqlite
     statement.execute(params![digest, number(sequence), what, line]).map(drop)
 }
 
-/// A sequence number as the database has it. No log gets near the end of either.
+/// Converts a sequence number for the database. No log gets near the limit of either type.
 pub(super) fn number(sequence: u64) -> i64 {
     i64::try_from(sequence).unwrap_or(i64::MAX)
 }

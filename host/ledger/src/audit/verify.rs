@@ -1,4 +1,4 @@
-//! Whether the log is what was written: every record as it was, all of them, in their order.
+//! Verifies the log: every record is unchanged, present and in order.
 
 use std::collections::BTreeMap;
 
@@ -11,68 +11,67 @@ use super::columns::{Columns, RunEvent};
 use super::journal::beside;
 use super::store::{LogStore, number, pruned};
 
-/// Faults that are told one by one.
+/// The most faults to report one by one.
 const TOLD: usize = 1000;
 
-/// What came of looking at every record.
+/// The result of verifying every record.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct Verification {
-    /// Records that are there.
+    /// The number of records.
     pub records: u64,
-    /// The last of them: what to keep elsewhere, so that a log that lost its end can be told from
-    /// this one.
+    /// The last record. If it is kept elsewhere, a log that lost its end can be recognised.
     pub head: ChainHead,
-    /// The last record that was removed for its age or for the size of the log; what is left starts
+    /// The last record that was removed because of its age or the size of the log; the rest starts
     /// after it.
     pub pruned: Option<ChainHead>,
-    /// Runs whose start is recorded and whose end is not: the host was killed, or is still running
-    /// them.
+    /// The number of runs whose start is recorded and whose end is not: their host was killed, or
+    /// still runs them.
     pub unfinished: u64,
-    /// Bytes of records that were cut short by a kill or a full disk, and set aside.
+    /// Bytes of records that were cut short, by a kill or a full disk, and set aside.
     pub torn: u64,
-    /// What is wrong, in the order of the records: at most 1,000.
+    /// The faults, in the order of the records: at most 1,000.
     pub faults: Vec<Fault>,
-    /// Faults beyond those.
+    /// The number of further faults.
     pub faults_omitted: u64,
 }
 
-/// Something that is not as it was written.
+/// A difference between the log and what was written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Fault {
-    /// What was done.
+    /// What happened to the record.
     pub kind: FaultKind,
     /// The record, or the first of several.
     pub sequence: u64,
     /// The last of several, or the same.
     pub last: u64,
-    /// The same in a sentence.
+    /// The description.
     pub message: String,
 }
 
-/// What was done to a record.
+/// What happened to a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FaultKind {
-    /// Its bytes are others than those that its digest is over.
+    /// Its content does not match its digest.
     Changed,
-    /// It is another record, digest and all: the next one follows one that is not here.
+    /// It was replaced together with its digest: the next record follows a different one.
     Replaced,
-    /// It is gone.
+    /// It is missing.
     Missing,
-    /// It does not stand where it was written.
+    /// It is in another place than where it was written.
     Moved,
-    /// It is something that the host did not write there.
+    /// The host did not write it there.
     Foreign,
-    /// The database's index says something else of it than it says itself.
+    /// The database's index does not match the record.
     Misfiled,
 }
 
 impl LogStore {
-    /// Looks at every record. `known` is a head that was kept elsewhere: that record must be there,
-    /// and be the same.
+    /// Checks every record. `known` is a head that was kept elsewhere: that record must be present
+    /// and unchanged.
     ///
     /// # Errors
-    /// The database cannot be read. What is wrong with the log is no error.
+    /// The database cannot be read. Faults of the log are not errors.
     pub fn verify(&self, known: Option<&ChainHead>) -> Result<Verification, AuditError> {
         let mut walk = Walk { told: Vec::new(), omitted: 0 };
         let verified = walk.all(self, known).map_err(|error| self.failed(&error))?;
@@ -97,7 +96,7 @@ impl Walk {
         let db = &store.db;
         let pruned = pruned(db)?;
         let mut expected = pruned.clone().unwrap_or_else(ChainHead::start);
-        // Whether `expected` has the digest that the next one must follow.
+        // Whether the next record has to follow the digest in `expected`.
         let mut joined = true;
         let (mut records, mut names, mut announced) = (0, 0, pruned.is_none());
         let mut unfinished = BTreeMap::new();
@@ -190,7 +189,7 @@ impl Walk {
         })
     }
 
-    /// What the records by themselves do not tell.
+    /// Checks what the records alone cannot show.
     fn rest(
         &mut self,
         store: &LogStore,
@@ -217,8 +216,8 @@ impl Walk {
                 if what.starts_with("stands") { FaultKind::Moved } else { FaultKind::Foreign };
             self.push(kind, sequence, sequence, format!("record {sequence} {what}"));
         }
-        // A journal goes on where the one before ended, so that its end is never behind what is
-        // known of it.
+        // A journal continues where the previous one ended, so its end is never before the last
+        // known record.
         let end = store.journal.as_ref().map_or(0, |end| end.sequence);
         if end < head.sequence {
             self.tell(
@@ -278,7 +277,7 @@ impl Walk {
     }
 }
 
-/// The runs that the database lists as unfinished, with the records of their starts.
+/// Returns the runs that the database lists as unfinished, with the numbers of their start records.
 fn listed(db: &Connection) -> rusqlite::Result<BTreeMap<String, u64>> {
     let mut statement = db.prepare("SELECT run, sequence FROM unfinished")?;
     let rows =
@@ -286,7 +285,7 @@ fn listed(db: &Connection) -> rusqlite::Result<BTreeMap<String, u64>> {
     rows.collect()
 }
 
-/// Whether a record is found by each program and host that it names.
+/// Checks whether a record can be found by each program and host that it names.
 fn filed(db: &Connection, sequence: u64, columns: &Columns) -> rusqlite::Result<bool> {
     let mut statement = db.prepare_cached(
         "SELECT 1 FROM name WHERE kind = ?1 AND name = ?2 AND time = ?3 AND sequence = ?4",
@@ -299,7 +298,7 @@ fn filed(db: &Connection, sequence: u64, columns: &Columns) -> rusqlite::Result<
     Ok(true)
 }
 
-/// Whether a record says that all up to there were removed.
+/// Checks whether a record announces the removal of everything up to `pruned`.
 fn announces(line: &[u8], pruned: &ChainHead) -> bool {
     #[derive(serde::Deserialize)]
     struct Says {

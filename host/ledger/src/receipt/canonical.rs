@@ -1,28 +1,28 @@
-//! The one text that a value has: RFC 8785.
+//! Canonical JSON: RFC 8785.
 
 use serde::Serialize;
 use serde_json::Value;
 
 use skillhost_skill::runtime;
 
-/// The largest whole number that every reader of JSON keeps: 2^53 - 1.
+/// The largest integer that every reader of JSON keeps exactly: 2^53 - 1.
 const EXACT: u64 = (1 << 53) - 1;
 
-/// A value as JSON. Whole numbers that a reader may round are strings.
+/// Returns a value as JSON. Integers that a reader may round become strings.
 pub fn value(value: &impl Serialize) -> Value {
-    // Plain data always becomes JSON.
+    // Plain data always serializes.
     let mut value = serde_json::to_value(value).unwrap_or_default();
     exact(&mut value);
     value
 }
 
-/// Its canonical text.
+/// Returns the canonical text.
 pub fn text(value: &impl Serialize) -> Vec<u8> {
-    // A `Value` has no keys but strings and no numbers but finite ones.
+    // A `Value` has only string keys and finite numbers.
     serde_json_canonicalizer::to_vec(&self::value(value)).unwrap_or_default()
 }
 
-/// The digest of its canonical text.
+/// Returns the digest of the canonical text.
 pub fn digest(value: &impl Serialize) -> String {
     runtime::digest(&text(value))
 }
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// Section 3.2.2 of RFC 8785, and the order of its section 3.2.3.
+    /// Section 3.2.2 of RFC 8785, and the order of section 3.2.3.
     #[test]
     fn the_text_is_that_of_the_rfc() {
         let value = json!({

@@ -1,49 +1,49 @@
-//! In what two receipts differ.
+//! Finds the differences between two receipts.
 
 use base64::Engine as _;
 use serde::Serialize;
 use serde_json::Value;
 
-/// A place where two receipts are not the same.
+/// A field in which two receipts differ.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Difference {
-    /// The field, such as `result.stdout.digest`; a name with other characters in brackets.
+    /// The field, such as `result.stdout.digest`. A key with special characters is in brackets.
     pub field: String,
-    /// What the receipt says there; `None`: nothing.
+    /// The value in the receipt; `None` if it is missing.
     pub receipt: Option<Value>,
-    /// What was found here; `None`: nothing.
+    /// The value found here; `None` if it is missing.
     pub here: Option<Value>,
-    /// Where it is an output whose bytes are known: the first that differ.
+    /// For an output whose bytes are known: the first difference.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<ByteDifference>,
 }
 
-/// The first bytes in which two outputs differ, with some before.
+/// The first difference between two outputs, with some context.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ByteDifference {
-    /// Where the first of them is.
+    /// The offset of the first byte that differs.
     pub offset: usize,
-    /// The receipt's, from some bytes before that place, escaped as in Rust.
+    /// The receipt's bytes around that offset, escaped as in Rust.
     pub receipt: String,
-    /// Those found here.
+    /// The bytes found here.
     pub here: String,
 }
 
 /// What a difference is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DifferenceKind {
-    /// The skill, and so what ran.
+    /// The skill, or the program that ran.
     Skill,
-    /// What it ran in, was allowed and was given.
+    /// The runtime, the grant or the input.
     Conditions,
-    /// What it came to.
+    /// The result.
     Result,
 }
 
-/// Shown of bytes before and after the first that differs.
+/// How many bytes to show before and after the first difference.
 const AROUND: usize = 16;
 
-/// All differences, what decides before what follows from it.
+/// Returns all differences, causes before effects.
 pub fn differences(receipt: &Value, here: &Value) -> Vec<Difference> {
     let mut found = Vec::new();
     walk(String::new(), Some(receipt), Some(here), &mut found);
@@ -55,8 +55,8 @@ pub fn differences(receipt: &Value, here: &Value) -> Vec<Difference> {
     found
 }
 
-/// Whether a difference is only about where the skill lay, or how an earlier version named it: it
-/// had the declared name for `name`, and no source.
+/// Checks whether a difference is only about where the skill is installed, or about how an earlier
+/// version named it: that version had the declared name as `name`, and no source.
 fn is_about_the_place(difference: &Difference, receipt: &Value, here: &Value) -> bool {
     let is_earlier = |skill: &Value| skill["source"].is_null();
     let declared = |skill: &Value| skill.get("declared").unwrap_or(&skill["name"]).clone();
@@ -69,7 +69,7 @@ fn is_about_the_place(difference: &Difference, receipt: &Value, here: &Value) ->
     }
 }
 
-/// Causes come before their effects: the skill, then what it was given, then what it came to.
+/// Causes come before effects: the skill, its input, its result.
 const ORDER: [&str; 10] = [
     "version",
     "skill",
@@ -84,10 +84,10 @@ const ORDER: [&str; 10] = [
 ];
 
 impl Difference {
-    /// What it is about.
+    /// Returns what the difference is about.
     pub fn kind(&self) -> DifferenceKind {
         match self.field.split('.').next() {
-            // They follow from what it was given.
+            // Digests that follow from the input.
             Some("program") if self.field == "program.arguments" => DifferenceKind::Conditions,
             Some("skill" | "program") => DifferenceKind::Skill,
             Some("result") => DifferenceKind::Result,
@@ -96,30 +96,30 @@ impl Difference {
     }
 }
 
-/// A part of a run, in the order in which they come.
+/// A part of a run, in chronological order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunPart {
-    /// What ran.
+    /// The skill and the program.
     Skill,
-    /// What it ran in.
+    /// The runtime.
     Runtime,
-    /// What it was given.
+    /// The input.
     Input,
-    /// What it was allowed.
+    /// The capabilities.
     Capability,
-    /// Seed and start time.
+    /// The seed and the start time.
     Start,
-    /// What it asked of the host: requests, programs, and what was refused.
+    /// Requests, started programs and refused attempts.
     HostCall,
-    /// What it put out.
+    /// The output.
     Output,
-    /// What that cost.
+    /// The resources used.
     Cost,
 }
 
 impl RunPart {
-    /// As people read it.
+    /// Returns the name for people.
     pub fn name(self) -> &'static str {
         match self {
             RunPart::Skill => "the skill",
@@ -158,8 +158,8 @@ impl RunPart {
     }
 }
 
-/// All differences of two runs, with the part of the run that each is in, in the order of the
-/// parts. What is a digest over other fields is left out: these tell it.
+/// Returns all differences between two runs, by part of the run. Leaves out digests of other
+/// fields, since those fields show the difference.
 pub fn differences_by_part(one: &Value, other: &Value) -> Vec<(RunPart, Difference)> {
     let mut found = Vec::new();
     walk(String::new(), Some(one), Some(other), &mut found);
@@ -170,7 +170,8 @@ pub fn differences_by_part(one: &Value, other: &Value) -> Vec<(RunPart, Differen
     if told > 1 {
         parts.retain(|(_, difference)| !over.contains(&difference.field.as_str()));
     }
-    // Within a part as they come in a receipt; what left the host before the account of it.
+    // Within a part in the order of the receipt, except that exchanges come before what is derived
+    // from them.
     parts.sort_by_key(|(part, difference)| (*part, !difference.field.starts_with("exchanges")));
     parts
 }
@@ -178,7 +179,7 @@ pub fn differences_by_part(one: &Value, other: &Value) -> Vec<(RunPart, Differen
 fn walk(field: String, receipt: Option<&Value>, here: Option<&Value>, found: &mut Vec<Difference>) {
     match (receipt, here) {
         (Some(one), Some(other)) if one == other => {}
-        // An output that is no text is an object too, of base64.
+        // An output that is not text is an object too, with base64.
         (Some(Value::Object(one)), Some(Value::Object(other))) if !field.ends_with(".head") => {
             for key in one.keys().chain(other.keys().filter(|key| !one.contains_key(*key))) {
                 walk(below(&field, key), one.get(key), other.get(key), found);
@@ -209,7 +210,7 @@ fn below(field: &str, key: &str) -> String {
     }
 }
 
-/// The bytes of an output, as an outcome writes them.
+/// Decodes an output, as outcomes encode it.
 fn raw(output: &Value) -> Option<Vec<u8>> {
     match output {
         Value::String(text) => Some(text.clone().into_bytes()),
@@ -219,7 +220,7 @@ fn raw(output: &Value) -> Option<Vec<u8>> {
     }
 }
 
-/// Where two texts differ first; the end of one counts.
+/// Returns the first difference of two outputs; the end of the shorter one counts.
 fn first_bytes(one: &[u8], other: &[u8]) -> Option<ByteDifference> {
     let offset =
         one.iter().zip(other).position(|(a, b)| a != b).unwrap_or(one.len().min(other.len()));

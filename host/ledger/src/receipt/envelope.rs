@@ -1,5 +1,5 @@
-//! A receipt on disk: its canonical text, or, where it is signed, a DSSE envelope around an in-toto
-//! statement about what the run wrote.
+//! Receipts on disk: the canonical text or, if signed, a DSSE envelope around an in-toto statement
+//! about the outputs of the run.
 //!
 //! DSSE 1.0: <https://github.com/secure-systems-lab/dsse>. Statement v1:
 //! <https://in-toto.io/Statement/v1>.
@@ -12,13 +12,13 @@ use serde_json::{Value, json};
 use super::key::{PublicKey, SigningKey};
 use super::{Receipt, VERSION, canonical};
 
-/// What a statement's predicate is: a receipt of this form.
+/// The predicate type of a statement: a receipt of this version.
 pub const PREDICATE: &str = "urn:skillhost:receipt:v1";
 
 const STATEMENT: &str = "https://in-toto.io/Statement/v1";
 const PAYLOAD: &str = "application/vnd.in-toto+json";
 
-/// A receipt that was read, and what is known of who signed it.
+/// A receipt that was read, and its signatures.
 #[derive(Debug, Clone)]
 pub struct Document {
     /// The receipt.
@@ -26,7 +26,7 @@ pub struct Document {
     signed: Option<Envelope>,
 }
 
-/// DSSE's own names.
+/// The field names are DSSE's.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Envelope {
@@ -43,26 +43,26 @@ struct EnvelopeSignature {
     sig: String,
 }
 
-/// Why nobody that is trusted vouches for a receipt.
+/// Why a receipt is not trusted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SignatureError {
     /// It has no signature.
     #[error("the receipt is not signed")]
     Unsigned,
-    /// It was changed since, or was never signed by that key.
+    /// It has been changed, or that key did not sign it.
     #[error("the signature of {0} does not fit the receipt")]
     Mismatch(String),
-    /// It is of a key that nobody here trusts.
+    /// The key that signed it is not trusted.
     #[error("the receipt is signed by {0}, which is not trusted here")]
     Untrusted(String),
 }
 
-/// The receipt's text.
+/// Encodes a receipt as canonical text.
 pub fn encode(receipt: &Receipt) -> Vec<u8> {
     canonical::text(receipt)
 }
 
-/// The receipt as a statement, signed.
+/// Encodes a receipt as a signed statement.
 pub fn encode_signed(receipt: &Receipt, key: &SigningKey) -> Vec<u8> {
     let payload = canonical::text(&statement(&canonical::value(receipt)));
     let sig = BASE64.encode(key.sign(&authenticated(PAYLOAD, &payload)));
@@ -74,7 +74,7 @@ pub fn encode_signed(receipt: &Receipt, key: &SigningKey) -> Vec<u8> {
     })
 }
 
-/// A statement about what the run wrote: its outputs and the files that it changed.
+/// Creates a statement about the outputs of the run and the files that it changed.
 fn statement(receipt: &Value) -> Value {
     let hex = |digest: &Value| {
         digest
@@ -96,17 +96,17 @@ fn statement(receipt: &Value) -> Value {
     json!({ "_type": STATEMENT, "subject": subject.collect::<Vec<_>>(), "predicateType": PREDICATE, "predicate": receipt })
 }
 
-/// What DSSE signs ("pre-authentication encoding"): a type and a text that cannot be taken for
-/// another type and text.
+/// Encodes what DSSE signs (the "pre-authentication encoding"): an unambiguous combination of type
+/// and payload.
 fn authenticated(kind: &str, payload: &[u8]) -> Vec<u8> {
     [format!("DSSEv1 {} {kind} {} ", kind.len(), payload.len()).as_bytes(), payload].concat()
 }
 
 impl Document {
-    /// Reads a receipt, signed or not. Its signature is looked at by [`Document::signer`].
+    /// Reads a receipt, signed or not. Use [`Document::signer`] to check its signature.
     ///
     /// # Errors
-    /// A sentence: it is no receipt, or none in canonical form.
+    /// The text is not a receipt, or not in canonical form.
     pub fn read(bytes: &[u8]) -> Result<Document, String> {
         let value: Value = serde_json::from_slice(bytes)
             .map_err(|error| format!("it is not valid JSON: {error}"))?;
@@ -129,10 +129,10 @@ impl Document {
         Ok(Document { receipt, signed: Some(envelope) })
     }
 
-    /// Who of those that are trusted has signed it.
+    /// Returns which trusted key has signed the receipt.
     ///
     /// # Errors
-    /// Nobody.
+    /// None has.
     pub fn signer(&self, trusted: &[PublicKey]) -> Result<String, SignatureError> {
         let Some(Envelope { payload, signatures, .. }) = &self.signed else {
             return Err(SignatureError::Unsigned);
@@ -152,7 +152,8 @@ impl Document {
     }
 }
 
-/// Two texts of one value, one of them with a name twice, would let two readers read two things.
+/// If one value had two texts, for instance with a duplicate key, two readers could read different
+/// receipts.
 fn only_canonical(bytes: &[u8], value: &Value) -> Result<(), String> {
     let same = canonical::text(value) == bytes.trim_ascii_end();
     if same {

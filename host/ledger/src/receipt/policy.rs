@@ -1,4 +1,4 @@
-//! A policy by digest: what it says, not where on this machine that is written or leads.
+//! The digest of a policy: its rules, without anything that is specific to this machine.
 
 use serde_json::{Value, json};
 
@@ -7,9 +7,9 @@ use skillhost_policy::capabilities::MountMode;
 use skillhost_policy::{EnvValue, Layer, LimitRule, Origin, Policy, Rule};
 use skillhost_skill::runtime;
 
-/// The digest of a policy's rules, in their order. Folders and files of the host are left out, and
-/// values of variables are taken by digest. What the command line adds is in the capabilities
-/// alone: one may say the same in several ways.
+/// Returns the digest of a policy's rules, in order. Leaves out host files and folders, and uses
+/// digests of variables' values. Rules from the command line appear in the capabilities only, since
+/// there are several ways to write the same rule.
 pub fn digest(policy: &Policy) -> String {
     let authorities: Vec<&str> =
         policy.authorities.iter().map(|authority| authority.digest.as_str()).collect();
@@ -23,7 +23,7 @@ pub fn digest(policy: &Policy) -> String {
 }
 
 fn layer(layer: &Layer) -> Value {
-    // A new field does not compile until it is here.
+    // Destructured, so that a new field does not compile until it is handled here.
     let Layer {
         origin: _,
         applies_to,
@@ -63,7 +63,7 @@ fn layer(layer: &Layer) -> Value {
         "limits": limits,
         "deterministic": [json!(determinism.on), json!(determinism.seed), json!(determinism.start_time)],
     });
-    // What has to be approved does not change a result; where writes go does.
+    // Approvals do not affect a result; where writes go does.
     if *stage {
         value["stage"] = true.into();
     }
@@ -83,7 +83,7 @@ mod tests {
             let mut policy = Policy::builtin()
                 .with_command_line(overrides)
                 .unwrap_or_else(|findings| panic!("{findings:?}"));
-            // As if a file had said it.
+            // As if it came from a file.
             policy.layers[1].origin = Origin::File("policy.yaml".into());
             digest(&policy)
         };

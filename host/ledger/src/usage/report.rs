@@ -1,4 +1,4 @@
-//! Figures of what was counted: of sessions from the file, of all runs from the audit log.
+//! Statistics: of sessions from the usage file, and of all runs from the audit log.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,35 +10,36 @@ use super::store::{SessionRow, UsageStore};
 use super::tally::Counts;
 use crate::audit::{self, LogEntry, RecordFilter};
 
-/// Bytes of a token, as no tokenizer in use counts more for English and JSON; they take about 4.
+/// Bytes per token. Tokenizers in use need about 4 bytes per token for English and JSON, and no
+/// fewer than this.
 const TOKEN: i64 = 3;
 
-/// How skills were used.
+/// Statistics of all skills.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Stats {
-    /// The form of these figures: 1.
+    /// The version of this format: 1.
     pub version: u32,
-    /// Since when, RFC 3339 in UTC.
+    /// The start of the period, RFC 3339 in UTC.
     pub since: String,
-    /// Sessions in which something was asked for.
+    /// Sessions with at least one request.
     pub sessions: u64,
-    /// Tokens that these sessions were spared, against every skill's definition.
+    /// Tokens that these sessions saved, compared to listing every skill's definition.
     pub tokens_saved: i64,
-    /// Each skill that came up, the most used first.
+    /// Each skill that was found or used, most used first.
     pub skills: Vec<SkillStats>,
-    /// Each session, the newest first.
+    /// Each session, newest first.
     pub by_session: Vec<SessionStats>,
 }
 
-/// How one skill was used.
+/// Statistics of one skill.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct SkillStats {
     /// Its name.
     pub skill: String,
-    /// Sessions that used it: activated it, read a file of it or ran it.
+    /// Sessions that used it: activated it, read one of its files, or ran it.
     pub sessions: u64,
-    /// The figures; `runs`, `succeeded` and `denials` are those of the audit log, with runs on the
-    /// command line.
+    /// The figures. `runs`, `succeeded` and `denials` come from the audit log, and include runs on
+    /// the command line.
     #[serde(flatten)]
     pub figures: Figures,
 }
@@ -48,17 +49,17 @@ pub struct SkillStats {
 pub struct SessionStats {
     /// Its number.
     pub session: i64,
-    /// When something was asked for first, RFC 3339 in UTC.
+    /// The time of its first request, RFC 3339 in UTC.
     pub started: String,
-    /// Whether it is no session, but the requests that stood alone while a server ran.
+    /// Whether this counts requests without a session, rather than one session.
     pub alone: bool,
-    /// Tokens that it was spared.
+    /// Tokens that it saved.
     pub tokens_saved: i64,
-    /// Each skill that came up in it.
+    /// Each skill that was found or used in it.
     pub skills: Vec<SkillInSession>,
 }
 
-/// How a session used a skill.
+/// Statistics of one skill in one session.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct SkillInSession {
     /// Its name.
@@ -68,38 +69,38 @@ pub struct SkillInSession {
     pub figures: Figures,
 }
 
-/// What is counted of a skill.
+/// The figures of a skill.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Figures {
-    /// Searches that named it.
+    /// Searches that returned it.
     pub discovered: u64,
-    /// How often its instructions were given.
+    /// How often its instructions were sent.
     pub activated: u64,
     /// Files of it that were read.
     pub read: u64,
     /// Runs of its programs and tools that started.
     pub runs: u64,
-    /// Those that exited with 0.
+    /// Runs that exited with 0.
     pub succeeded: u64,
-    /// Which part of them that is, from 0 to 1; `null` without runs.
+    /// The share of successful runs, from 0 to 1; `null` without runs.
     pub success_rate: Option<f64>,
-    /// What was refused: runs that were not let start, and what runs tried.
+    /// Refused runs, and refused attempts during runs.
     pub denials: u64,
-    /// From the first search that named it to its first use, in milliseconds; of several sessions
-    /// the median.
+    /// The time from the first search that returned it to its first use, in milliseconds; the
+    /// median of several sessions.
     pub first_use_ms: Option<u64>,
-    /// Tokens of its definition less those that were sent about it, in the sessions in which it
-    /// came up.
+    /// The size of its definition, less what was sent about it, in tokens, in the sessions in which
+    /// it was found or used.
     pub tokens_saved: i64,
 }
 
-/// The figures of all skills, or of one.
+/// Returns the statistics of all skills, or of one.
 ///
 /// # Errors
 /// The file or the audit log cannot be read.
 pub fn report(
     store: &UsageStore,
-    audit: Option<&audit::UsageStore>,
+    audit: Option<&audit::LogStore>,
     since: Timestamp,
     skill: Option<&str>,
 ) -> Result<Stats, UsageError> {
@@ -124,7 +125,7 @@ pub fn report(
         };
         audit.query::<UsageError>(&filter, |line| {
             let record: LogEntry = serde_json::from_slice(line).unwrap_or_default();
-            // What does not load did not run, and a record of a removal is of no skill.
+            // A skill that does not load did not run, and a removal record has no skill.
             if !record.skill.name.is_empty() && record.status.kind != "invalid" {
                 skills.entry(record.skill.name.clone()).or_default().ran(&record);
             }
@@ -164,13 +165,13 @@ pub fn report(
     Ok(Stats { version: 1, since: since.to_string(), sessions, tokens_saved, skills, by_session })
 }
 
-/// A skill over all sessions, and all records.
+/// A skill's sums over all sessions and records.
 #[derive(Default)]
 struct Sum {
     sessions: u64,
     figures: Figures,
     waited: Vec<u64>,
-    /// Bytes.
+    /// In bytes.
     saved: i64,
 }
 
@@ -185,7 +186,7 @@ impl Sum {
     }
 
     fn ran(&mut self, LogEntry { status, denials, .. }: &LogEntry) {
-        // What was not let start has no denial beside its status.
+        // A refused run has its denial in the status only.
         let is_refused = status.kind == "denied";
         self.figures.runs += u64::from(!is_refused);
         self.figures.succeeded += u64::from(status.kind == "exited" && status.code == Some(0));
@@ -202,7 +203,7 @@ impl Sum {
     }
 }
 
-/// Those of one skill in one session.
+/// Returns the figures of one skill in one session.
 fn figures(counts: &Counts) -> Figures {
     let Counts { discovered, activated, read, runs, succeeded, denials, waited_ms, .. } = *counts;
     let tokens_saved = tokens(saved(counts));
@@ -229,7 +230,7 @@ fn saved(counts: &Counts) -> i64 {
     counts.defined.cast_signed() - counts.sent.cast_signed()
 }
 
-/// Rounded to nought: neither a saving nor a cost is made larger.
+/// Rounds toward zero, so that neither savings nor costs are exaggerated.
 fn tokens(bytes: i64) -> i64 {
     bytes / TOKEN
 }

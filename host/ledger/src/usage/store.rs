@@ -1,4 +1,5 @@
-//! The file: sessions, and what happened with which skill in each, in SQLite beside the approvals.
+//! The usage file: sessions, and the counts of each skill in each session, in SQLite, next to the
+//! approvals.
 
 use std::path::Path;
 
@@ -10,8 +11,7 @@ use super::tally::{Batch, Counts, Row};
 use super::{MAX_SESSIONS, RETENTION_DAYS, UsageError};
 use crate::database::{Database, Tables};
 
-/// The numbers of sessions are never used again, so that a session that was wiped does not come
-/// back as another.
+/// Session ids are never reused, so that a wiped session does not return as another one.
 const TABLES: Tables = Tables {
     form: 1,
     make: "
@@ -24,23 +24,23 @@ const TABLES: Tables = Tables {
     upgrade: None,
 };
 
-/// Sessions that a suggestion looks back at.
+/// How many recent sessions suggestions are based on.
 const WINDOW: u64 = 50;
-/// With fewer sessions nothing is suggested: one of one is no habit.
+/// The fewest sessions for suggestions: one of one is not a habit.
 const LEAST: u64 = 10;
-/// The part of them that has to have used a skill, in percent.
+/// The share of sessions that must have used a skill, in percent.
 const PERCENT: u64 = 30;
-/// Skills that are suggested, the most used first.
+/// The most skills to suggest.
 const MOST: usize = 10;
 
 /// The skills that many sessions use.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Suggestions {
-    /// The sessions that were looked at: the last 50 at most.
+    /// The number of sessions considered: at most the last 50.
     pub sessions: u64,
-    /// With fewer than these nothing is suggested: 10.
+    /// The fewest sessions for suggestions: 10.
     pub sessions_needed: u64,
-    /// Those that 30 % of them or more used, the most used first, at most 10.
+    /// Skills that at least 30 % of these sessions used, most used first; at most 10.
     pub skills: Vec<Suggestion>,
 }
 
@@ -49,38 +49,38 @@ pub struct Suggestions {
 pub struct Suggestion {
     /// The skill.
     pub skill: String,
-    /// The sessions that used it.
+    /// The number of sessions that used it.
     pub sessions: u64,
-    /// Which part of them that is, from 0 to 1.
+    /// The share of sessions that used it, from 0 to 1.
     pub share: f64,
 }
 
-/// What was removed.
+/// The number of removed sessions and skills.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct WipeCounts {
-    /// Sessions.
+    /// Removed sessions.
     pub sessions: u64,
-    /// Skills that were named in them.
+    /// Skills that appeared in them.
     pub skills: u64,
 }
 
-/// The file, which need not be there.
+/// The usage file, which may be missing.
 #[derive(Debug, Clone)]
 pub struct UsageStore {
     database: Database,
 }
 
-/// A session as it is kept.
+/// A stored session.
 pub(super) struct SessionRow {
     pub(super) id: i64,
     pub(super) started: Timestamp,
     pub(super) alone: bool,
-    /// Bytes that every skill's definition has, less those that were listed and told.
+    /// Bytes of all skills' definitions, less what was sent.
     pub(super) spared: i64,
 }
 
 impl UsageStore {
-    /// The file at that place. Does no work.
+    /// Names the file. Does no work.
     pub fn at(path: &Path) -> UsageStore {
         UsageStore { database: Database::at(path, &TABLES) }
     }
@@ -106,7 +106,7 @@ impl UsageStore {
         Ok(wiped.unwrap_or(WipeCounts { sessions: 0, skills: 0 }))
     }
 
-    /// The skills that at least 30 % of the last sessions used.
+    /// Returns the skills that at least 30 % of the recent sessions used.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -139,8 +139,7 @@ impl UsageStore {
         Ok(found)
     }
 
-    /// Adds what a session counted to its row, or to a new one where it has none, or that was
-    /// removed.
+    /// Adds the counts of a session to its row, or to a new one if it has none or it was removed.
     pub(super) fn add(&self, row: Row, batch: &Batch) -> Result<i64, UsageError> {
         let id = self.database.write(|work| {
             let id = match row.id.map(|id| update(work, id, row, batch)).transpose()?.flatten() {
@@ -166,7 +165,7 @@ impl UsageStore {
         Ok(id)
     }
 
-    /// The sessions that began since then, the newest first.
+    /// Returns the sessions that began since then, newest first.
     pub(super) fn sessions(&self, since: Timestamp) -> Result<Vec<SessionRow>, UsageError> {
         let select = "SELECT id, started, alone, whole - listed - told FROM session WHERE started >= ?1 ORDER BY started DESC, id DESC";
         let rows = self.database.all(select, [since.as_second()], |row| {
@@ -176,7 +175,7 @@ impl UsageStore {
         Ok(rows)
     }
 
-    /// What happened with each skill in the sessions that began since then.
+    /// Returns the counts of each skill in the sessions that began since then.
     pub(super) fn used(&self, since: Timestamp) -> Result<Vec<(i64, String, Counts)>, UsageError> {
         let select = "SELECT session, skill, discovered, activated, read, runs, succeeded, denials, sent, defined, waited_ms
             FROM used WHERE session IN (SELECT id FROM session WHERE started >= ?1) ORDER BY session, skill";
@@ -199,7 +198,7 @@ impl UsageStore {
     }
 }
 
-/// `None`: the row is there no more.
+/// `None`: the row no longer exists.
 fn update(work: &Connection, id: i64, row: Row, batch: &Batch) -> rusqlite::Result<Option<i64>> {
     let set = "UPDATE session SET whole = ?2, listed = ?3, told = told + ?4 WHERE id = ?1";
     let changed = work.execute(
@@ -209,7 +208,7 @@ fn update(work: &Connection, id: i64, row: Row, batch: &Batch) -> rusqlite::Resu
     Ok((changed == 1).then_some(id))
 }
 
-/// A new session, for which the oldest go.
+/// Inserts a session, and removes the oldest ones.
 fn insert(work: &Connection, row: Row, batch: &Batch) -> rusqlite::Result<i64> {
     let started = batch.started.unwrap_or_else(Timestamp::now).as_second();
     let [whole, listed, told] = [row.whole, row.listed, batch.told].map(u64::cast_signed);
@@ -275,7 +274,7 @@ mod tests {
             used.iter().map(|(id, skill, _)| (*id, skill.as_str())).collect::<Vec<_>>(),
             [(new, "new")]
         );
-        // As many as are kept, and one more.
+        // The maximum, and one more.
         let fill = format!(
             "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {MAX_SESSIONS})
              INSERT INTO session (started, alone, whole, listed, told) SELECT {}, 0, 0, 0, 0 FROM n",
@@ -313,14 +312,14 @@ mod tests {
         assert_eq!(suggested(), [], "3 of 9");
         store.add(ROW, &batch("seldom", used)).unwrap();
         assert_eq!(suggested(), [("often".to_owned(), 3)], "3 of 10, and 1 of 10");
-        // Requests that stand alone are no session.
+        // Requests without a session do not count.
         for _ in 0..20 {
             store.add(Row { alone: true, ..ROW }, &batch("other", used)).unwrap();
         }
         assert_eq!(suggested(), [("often".to_owned(), 3)]);
         store.add(ROW, &batch("seldom", found)).unwrap();
         assert_eq!(suggested(), [], "3 of 11");
-        // What is long ago does not count.
+        // Old sessions do not count.
         for _ in 0..WINDOW {
             store.add(ROW, &batch("seldom", used)).unwrap();
         }

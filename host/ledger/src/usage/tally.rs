@@ -1,4 +1,4 @@
-//! What one session counts, until it is written.
+//! The counts of one session, until they are written.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,74 +8,74 @@ use jiff::Timestamp;
 
 use super::writer::Writer;
 
-/// Skills that one session counts: beyond them a client asks for more than anyone reads.
+/// The most skills that one session counts. A client that asks for more is not read by anyone.
 const SKILLS: usize = 1_000;
 
-/// What happened with a skill.
+/// An event that is counted for a skill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UsageEvent {
-    /// A search named it, in so many bytes of its answer.
+    /// A search returned it.
     Discovered {
-        /// Bytes.
+        /// The size of its entry in the answer, in bytes.
         sent: u64,
     },
-    /// Its instructions were given, in an answer of so many bytes.
+    /// Its instructions were sent.
     Activated {
-        /// Bytes.
+        /// The size of the answer, in bytes.
         sent: u64,
     },
-    /// A file of it was read.
+    /// One of its files was read.
     Read,
-    /// A program or tool of it ran.
+    /// One of its programs or tools ran.
     Ran {
         /// Whether it exited with 0.
         succeeded: bool,
-        /// How much it was refused meanwhile.
+        /// The number of refused attempts during the run.
         denials: u64,
     },
-    /// It was not let run.
+    /// A run of it was refused.
     Refused,
 }
 
-/// A session that counts, or does not.
+/// A session, which counts or not.
 pub struct UsageSession(Option<(Arc<Writer>, Arc<Tally>)>);
 
-/// What is counted, and how to tell what it would have been otherwise.
+/// The counts of a session, and how to compute the size of all definitions.
 pub(super) struct Tally {
-    /// `None` for requests that stand alone.
+    /// `None` for requests without a session.
     whole: Option<Box<dyn Fn() -> u64 + Send + Sync>>,
     state: Mutex<TallyState>,
 }
 
 #[derive(Default)]
 struct TallyState {
-    /// What is not written yet.
+    /// Counts that are not written yet.
     batch: Batch,
-    /// What the skills that are known since this session began are known by.
+    /// The skills that appeared in this session.
     seen: BTreeMap<String, Seen>,
-    /// The row that it has in the file.
+    /// The session's row in the file.
     row: Option<i64>,
     listed: u64,
     whole: Option<u64>,
 }
 
 struct Seen {
-    /// When a search named it first.
+    /// When a search first returned it.
     found: Option<Instant>,
     used: bool,
 }
 
-/// What is to be written of a session: what came since the last time.
+/// Counts to be written: those since the last write.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
-    /// When the first of it happened.
+    /// When the first event happened.
     pub(super) started: Option<Timestamp>,
-    /// Bytes of answers that were about no single skill.
+    /// Bytes of answers that were not about one skill.
     pub(super) told: u64,
     pub(super) skills: BTreeMap<String, Counts>,
 }
 
-/// What happened with one skill.
+/// The counts of one skill.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     pub(super) discovered: u64,
@@ -86,13 +86,13 @@ pub(super) struct Counts {
     pub(super) denials: u64,
     /// Bytes that were sent about it.
     pub(super) sent: u64,
-    /// Bytes of its definition.
+    /// The size of its definition, in bytes.
     pub(super) defined: u64,
-    /// From the first search that named it to its first use.
+    /// The time from the first search that returned it to its first use.
     pub(super) waited_ms: Option<u64>,
 }
 
-/// What a row of a session says beside its skills.
+/// The columns of a session, apart from its skills.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Row {
     pub(super) id: Option<i64>,
@@ -106,7 +106,7 @@ impl UsageSession {
         UsageSession(writer.map(|writer| (writer, Arc::new(tally))))
     }
 
-    /// Notes what happened with a skill whose definition has so many bytes.
+    /// Records an event of a skill, whose definition has `defined` bytes.
     pub fn note(&self, skill: &str, defined: impl FnOnce() -> u64, event: UsageEvent) {
         let Some((writer, tally)) = &self.0 else { return };
         if tally.state().note(skill, defined, event) {
@@ -114,15 +114,15 @@ impl UsageSession {
         }
     }
 
-    /// Notes that tools were listed, in so many bytes; those of skills, which would have been sent
-    /// in any case, not counted.
+    /// Records the size of a tool list, without the tools of skills, which would be sent in any
+    /// case.
     pub fn listed(&self, bytes: impl FnOnce() -> u64) {
         let Some((_, tally)) = &self.0 else { return };
         let mut state = tally.state();
         state.listed = state.listed.max(bytes());
     }
 
-    /// Notes bytes of an answer that were about no single skill.
+    /// Records the size of an answer that was not about one skill.
     pub fn told(&self, bytes: u64) {
         let Some((writer, tally)) = &self.0 else { return };
         tally.state().told(bytes);
@@ -135,18 +135,18 @@ impl Tally {
         Tally { whole, state: Mutex::default() }
     }
 
-    /// Takes what is to be written, with what its row says; `None` where nothing is.
+    /// Takes the counts to be written, with the columns of the session; `None` if there are none.
     pub(super) fn take(&self) -> Option<(Row, Batch)> {
         let alone = self.whole.is_none();
         let known = self.state().whole;
-        // Not under the lock: it looks at every skill.
+        // Outside the lock: it looks at every skill.
         let whole = known.or_else(|| self.whole.as_ref().map(|whole| whole()));
         let mut state = self.state();
         state.whole = whole;
         let mut batch = std::mem::take(&mut state.batch);
         batch.started?;
         if alone {
-            // One client's search, and another's use.
+            // The search may have been one client's, and the use another's.
             batch.skills.values_mut().for_each(|counts| counts.waited_ms = None);
         }
         Some((
@@ -160,12 +160,12 @@ impl Tally {
         ))
     }
 
-    /// The row that was written.
+    /// Stores the id of the row that was written.
     pub(super) fn written(&self, row: i64) {
         self.state().row = Some(row);
     }
 
-    /// Puts back what could not be written.
+    /// Puts back counts that could not be written.
     pub(super) fn put_back(&self, batch: Batch) {
         let mut state = self.state();
         state.batch.started = batch.started.or(state.batch.started);
@@ -183,7 +183,7 @@ impl Tally {
 }
 
 impl TallyState {
-    /// Whether it was noted: of more skills than one session counts, the further ones are not.
+    /// Returns whether the event was counted. Events of skills beyond the maximum are not.
     fn note(&mut self, skill: &str, defined: impl FnOnce() -> u64, event: UsageEvent) -> bool {
         if !self.seen.contains_key(skill) {
             if self.seen.len() >= SKILLS {
@@ -230,7 +230,7 @@ impl TallyState {
         self.batch.told += bytes;
     }
 
-    /// The counts of a skill that are to be written.
+    /// Returns the pending counts of a skill.
     fn room(&mut self, skill: &str) -> Option<&mut Counts> {
         if self.batch.skills.len() >= SKILLS && !self.batch.skills.contains_key(skill) {
             return None;
@@ -283,7 +283,7 @@ mod tests {
         assert!((0..SKILLS).all(noted));
         assert!(!noted(SKILLS) && noted(0));
         assert_eq!(tally.take().map(|(_, batch)| batch.skills.len()), Some(SKILLS));
-        // Nor any others after those were written.
+        // Nor any others, after those were written.
         assert!(!noted(SKILLS) && noted(1));
     }
 

@@ -1,7 +1,8 @@
-//! Takes what sessions count to the file, on a thread of its own that starts with the first of it.
+//! Writes the counts of sessions to the file, on a background thread that starts with the first
+//! event.
 //!
-//! What waits is bounded: each session is in the queue once, and adds up what it counts until its
-//! turn comes. A call waits for a lock that is held for additions alone, never for the file.
+//! The queue is bounded: it contains each session once, and the session adds up its counts until
+//! its turn. A call waits for a lock that is held for additions only, never for the file.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -10,10 +11,10 @@ use std::time::Duration;
 use super::store::UsageStore;
 use super::tally::Tally;
 
-/// How long what comes after a write is gathered for the next one.
+/// How long to collect counts between two writes.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Writes, as long as it is there.
+/// The background writer.
 pub(super) struct Writer {
     shared: Arc<Shared>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -44,7 +45,7 @@ impl Writer {
         &self.shared.store
     }
 
-    /// A session has something to write.
+    /// Queues a session that has counts to write.
     pub(super) fn changed(&self, tally: &Arc<Tally>) {
         let mut queue = self.shared.queue();
         if queue.closed {
@@ -60,7 +61,7 @@ impl Writer {
                 Ok(thread) => {
                     *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread)
                 }
-                // It is written when the server ends.
+                // They are written when the server ends.
                 Err(error) => tracing::warn!(%error, "usage is not written now"),
             }
         }
@@ -68,7 +69,7 @@ impl Writer {
         self.shared.changed.notify_one();
     }
 
-    /// Writes what waits, and ends.
+    /// Writes everything in the queue, and stops the thread.
     pub(super) fn close(&self) {
         self.shared.queue().closed = true;
         self.shared.changed.notify_one();
@@ -100,7 +101,7 @@ impl Shared {
             if queue.closed && queue.waiting.is_empty() {
                 return;
             }
-            // A closed one does not wait; one that is closed meanwhile is woken.
+            // Ends at once if the writer is closed.
             let paused = self.changed.wait_timeout_while(queue, PAUSE, |queue| !queue.closed);
             drop(paused.unwrap_or_else(PoisonError::into_inner));
         }
@@ -112,7 +113,7 @@ impl Shared {
             match self.store.add(row, &counted) {
                 Ok(row) => tally.written(row),
                 Err(error) => {
-                    // With what comes next it is tried again.
+                    // Retried with the next counts.
                     tracing::warn!(%error, "usage is not written");
                     tally.put_back(counted);
                 }
@@ -142,7 +143,7 @@ mod tests {
     fn what_is_counted_while_the_file_cannot_be_written_is_written_once_it_can() {
         let folder = tempfile::tempdir().unwrap();
         let (state, file) = (folder.path().join("state"), folder.path().join("state/usage.db"));
-        // A file in the place of the folder.
+        // A file in place of the folder.
         std::fs::File::create_new(&state).unwrap();
         let store = UsageStore::at(&file);
         let usage = UsageRecorder::new(store.clone());

@@ -1,15 +1,15 @@
-//! The first program of a run, under the policy's denials of programs.
+//! Applies the policy's denials of programs to the first program of a run.
 
 use skillhost_policy::capabilities::Scope;
 use skillhost_policy::outcome::Denial;
 use skillhost_policy::pattern::CommandPattern;
 use skillhost_skill::runtime::{EntryPoint, Program, Programs};
 
-/// The denial that stops a program from being the first of a run.
+/// Returns the denial that stops a program from being the first of a run.
 ///
-/// `Bash` without a name denies the shell, interpreters and all that programs start. The skill's
-/// own component is what the operator runs; only a denial of its name stops that. A typed tool is
-/// no command.
+/// `Bash` without a name denies the shell, interpreters and everything that programs start. The
+/// skill's own component is what the operator runs; only a denial of its name stops it. A typed
+/// tool is not a command.
 pub(super) fn denial(
     program: &Program,
     programs: &Programs,

@@ -1,4 +1,4 @@
-//! What guests find beside the skill and the granted folders.
+//! Mounts that guests get in addition to the skill and the granted folders.
 
 use super::Runner;
 use skillhost_policy::capabilities::Capabilities;
@@ -9,9 +9,8 @@ use skillhost_skill::Skill;
 use skillhost_skill::runtime::{Program, Programs};
 
 impl Runner {
-    /// What guests find beside the skill and the granted folders: the skill where agents have it in
-    /// the home folder, and, where a built-in program may run, the packages that come with it, and
-    /// their commands.
+    /// Mounts the skill at the path in the home folder where agents install it and, if a built-in
+    /// program may run, the packages and commands that come with built-in programs.
     pub(super) fn beside(
         &self,
         skill: &Skill,

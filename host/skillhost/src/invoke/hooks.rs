@@ -1,5 +1,5 @@
-//! What an embedder adds to a host: a word before each run, an ear for each record, languages of
-//! scripts.
+//! Hooks that an embedder adds: an approval before each run, a callback for each record, and script
+//! languages.
 
 use std::sync::Arc;
 
@@ -8,32 +8,32 @@ use skillhost_policy::capabilities::Capabilities;
 use skillhost_policy::outcome::Denial;
 use skillhost_skill::runtime::custom::Runtimes;
 
-/// Asked before a program runs.
+/// Called before a program runs.
 pub type ApproveHook = Arc<dyn Fn(&PlannedRun<'_>) -> Result<(), Denial> + Send + Sync>;
 
-/// Told of each record, once it is in the audit log.
+/// Called with each record, once it is in the audit log.
 pub type RecordHook = Arc<dyn Fn(&Record<'_>) + Send + Sync>;
 
-/// What an embedder adds; by default nothing.
+/// The hooks of an embedder; there are none by default.
 #[derive(Clone, Default)]
 pub struct RunHooks {
-    /// What it refuses does not run, and is recorded as denied. It cannot widen what the policy
-    /// grants.
+    /// Decides whether a program runs. A refusal is recorded as denied. This hook cannot widen what
+    /// the policy grants.
     pub approve: Option<ApproveHook>,
-    /// Called on the thread that the invocation runs on, which waits for it.
+    /// Called on the run's thread, which waits for it to return.
     pub recorded: Option<RecordHook>,
-    /// Languages that this host does not know by itself.
+    /// Additional script languages.
     pub runtimes: Runtimes,
 }
 
 /// A program that is about to run.
 #[derive(Debug, Clone, Copy)]
 pub struct PlannedRun<'a> {
-    /// Of which skill.
+    /// The skill.
     pub skill: &'a SkillId,
-    /// Which program, with which arguments.
+    /// The program and its arguments.
     pub program: &'a ProgramId,
-    /// What it may touch if it runs.
+    /// What the program may touch.
     pub capabilities: &'a Capabilities,
 }
 

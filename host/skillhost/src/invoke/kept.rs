@@ -1,4 +1,4 @@
-//! What a skill keeps from run to run, for one run.
+//! The persistent state of a skill, for one run.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,21 +14,21 @@ use skillhost_sandbox::Io;
 use skillhost_sandbox::files::{HostDir, OpenMount};
 use skillhost_skill::Skill;
 
-/// How long it is before a state that another run holds is asked for again, at first and at most.
+/// The pauses between two attempts to lock the state: the first and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(50));
 
-/// What a skill finds of what it kept.
+/// Where a run's state comes from.
 pub(super) enum SkillState {
-    /// Nothing.
+    /// The run has no state.
     None,
-    /// This host's, which no other run has meanwhile.
-    StateLock(Arc<StateLock>),
-    /// That of a recording, in a folder that was made again: how many bytes and files it had.
+    /// The state on this host, locked for this run.
+    Held(Arc<StateLock>),
+    /// The state in a recording, restored to a new folder, with its bytes and its number of files.
     Recorded(Arc<Dir>, u64, u64),
 }
 
 impl SkillState {
-    /// As guests see it.
+    /// Returns the mount through which guests see the state.
     pub(super) fn mount(&self) -> Option<OpenMount> {
         match self {
             SkillState::None => None,
@@ -41,8 +41,8 @@ impl SkillState {
         }
     }
 
-    /// Lets others have it: nothing of the run goes on, and what it came to may be looked at for
-    /// long.
+    /// Unlocks the state for other runs. The guest has ended, and the caller may hold the outcome
+    /// for a long time.
     pub(super) fn release(&self) {
         if let SkillState::Held(held) = self {
             held.release();
@@ -51,8 +51,8 @@ impl SkillState {
 }
 
 impl Runner {
-    /// What a skill finds of what it kept: of a recording what was recorded, since what is kept on
-    /// this host is none of its business.
+    /// Returns the state for a run. A replay gets the recorded state, and must not see the state on
+    /// this host.
     pub(super) async fn state(
         &self,
         skill: &Skill,
@@ -72,13 +72,13 @@ impl Runner {
         }
     }
 
-    /// What skills keep on this host.
+    /// Returns the state store of this host.
     pub fn states(&self) -> StateStore {
         StateStore::new(self.options.state.clone())
     }
 
-    /// The state of a skill that is granted one. Runs of one skill take turns: this waits for the
-    /// others, no longer than a run may take.
+    /// Locks the state of a skill, if the skill is granted one. Runs of one skill take turns: this
+    /// waits for the others, at most for the time that a run may take.
     async fn take_state(
         &self,
         skill: &Skill,

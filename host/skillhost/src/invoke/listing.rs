@@ -1,5 +1,5 @@
-//! Asking a skill's component for its tools, where it has no section that lists them: a run like
-//! any other, with small limits.
+//! Asks a skill's component for its tools, if no section of the component lists them. This is a run
+//! like any other, with small limits.
 
 use std::sync::Arc;
 
@@ -13,19 +13,19 @@ use skillhost_policy::outcome::{Outcome, Status};
 use skillhost_sandbox::{self as sandbox, Io, Tool, say};
 use skillhost_skill::runtime::{Component, EntryPoint, Program};
 
-/// Bytes of memory of a listing.
+/// Memory limit of a listing, in bytes.
 pub(crate) const LISTING_MEMORY: u64 = 64 << 20;
-/// Milliseconds of a listing, compiling apart.
+/// Time limit of a listing, in milliseconds, without compilation.
 const LISTING_MS: u64 = 5_000;
-/// Milliseconds of processor time to compile a component that is to be listed.
+/// Processor time limit for compiling a component to be listed, in milliseconds.
 const COMPILE_MS: u64 = 30_000;
 
 impl Runner {
-    /// Asks a component for its typed tools, in a sandbox that grants nothing; a command has none.
-    /// Nothing of it is recorded: nothing was invoked.
+    /// Asks a component for its typed tools, in a sandbox that grants nothing. A command has none.
+    /// Nothing is recorded, because no skill runs.
     ///
     /// # Errors
-    /// How it ended instead of answering.
+    /// How the listing ended without an answer.
     pub async fn component_tools(&self, component: &Component) -> Result<Vec<Tool>, Status> {
         let entry = EntryPoint::ListTools;
         let program = Program {
@@ -52,8 +52,8 @@ impl Runner {
         }
     }
 
-    /// Asks the component of a loaded skill for its tools: granted nothing, within small limits,
-    /// and recorded.
+    /// Asks the component of a loaded skill for its tools. The component is granted nothing and
+    /// runs under small limits; the run is recorded.
     ///
     /// # Errors
     /// The audit log cannot be written.
@@ -61,7 +61,7 @@ impl Runner {
         &self,
         loaded: &LoadedSkill,
     ) -> Result<Result<ComponentTools, String>, RunError> {
-        // Of the files that were digested, and approved, when the skill was loaded.
+        // From the files that were digested, and approved, when the skill was loaded.
         let component = loaded.programs.as_ref().map_err(Clone::clone).and_then(|programs| {
             let (_, component) =
                 target::declared(&loaded.skill, |path| programs.component_at(path))?;
@@ -141,7 +141,7 @@ fn invalid(message: String) -> Status {
     Status::Invalid { message, fix: None }
 }
 
-/// What a listing may use, where a run of the skill may use as much.
+/// Returns the limits of a listing, which are never above those of a run.
 fn limits(run: &Limits) -> Limits {
     Limits {
         timeout_ms: run.timeout_ms.min(LISTING_MS),

@@ -1,6 +1,7 @@
-//! The host's own files, which no grant reaches: whoever writes the cache writes native code,
-//! whoever writes the policy grants himself what he likes, and a log that its subject can edit is
-//! none. A mount may be spelled out that contains them (the home folder does).
+//! The host's own files, which no grant reaches. A guest that could write the cache could write
+//! native code; one that could write the policy could grant itself anything; and a log that its
+//! subject can edit proves nothing. The operator may still mount a folder that contains them, such
+//! as the home folder.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,8 +18,8 @@ use skillhost_skill::Skill;
 use skillhost_skill::private;
 use skillhost_skill::runtime::Programs;
 
-/// Resolves the folders that are granted: their real paths, and which folders they are. One that is
-/// not there stays as it was named, and the run that needs it says so.
+/// Resolves granted folders to their real paths, devices and inodes. A missing folder keeps its
+/// name, and the run that needs it reports it.
 pub(super) fn resolve(capabilities: &mut Capabilities) {
     for mount in capabilities.mounts.iter_mut().chain(&mut capabilities.packages) {
         let Ok(real) = mount.host.canonicalize() else { continue };
@@ -28,15 +29,14 @@ pub(super) fn resolve(capabilities: &mut Capabilities) {
     }
 }
 
-/// Denies what of `own`, and below, lies in the mounts; and what is named after the audit log,
-/// which keeps its files beside it.
+/// Denies access to every path in `own`, and everything below it, in the mounts. Also denies the
+/// files whose names start with the name of the audit log, which stores its other files next to it.
 pub(super) fn deny<'a>(
     capabilities: &mut Capabilities,
     own: impl IntoIterator<Item = &'a Path>,
     log: &Path,
 ) {
-    // Where no folder is granted there is nothing to leave out, and no place to ask the file system
-    // for.
+    // Without granted folders there is nothing to deny. This also saves the file system calls.
     if capabilities.mounts.is_empty() && capabilities.packages.is_empty() {
         return;
     }
@@ -53,7 +53,7 @@ pub(super) fn deny<'a>(
     };
     for (path, also) in capabilities.mounts.iter().chain(&capabilities.packages).flat_map(reached) {
         let path = globset::escape(&path);
-        // A glob that does not compile would be one that does not hold.
+        // A glob that fails to compile would deny nothing.
         let globs = [path.clone(), format!("{path}{also}")]
             .map(|glob| PathGlob::new(&glob).unwrap_or_else(|_| PathGlob::everything()));
         capabilities.read.none_of.extend(globs.clone());
@@ -61,9 +61,9 @@ pub(super) fn deny<'a>(
     }
 }
 
-/// Denies what cannot be recognised by device and inode because it does not exist yet: writes to a
-/// folder that the catalogue would take skills from, and all access to the folders that other runs
-/// will have in the scratch folder.
+/// Denies access to paths that cannot be recognised by device and inode because they do not exist
+/// yet: writes to folders that the catalogue would read skills from, and all access to the private
+/// folders that other runs will create in the scratch folder.
 pub(super) fn deny_missing(capabilities: &mut Capabilities, sources: &[PathBuf], scratch: &Path) {
     if capabilities.mounts.is_empty() && capabilities.packages.is_empty() {
         return;
@@ -76,7 +76,7 @@ pub(super) fn deny_missing(capabilities: &mut Capabilities, sources: &[PathBuf],
     for mount in capabilities.mounts.iter().chain(&capabilities.packages) {
         let root = there.of(&mount.host);
         let guest = |rel: &str| globset::escape(&[&*mount.rule_path(&mount.guest), rel].concat());
-        // The folders of agents are protected files already.
+        // Agents' folders are already protected files.
         let sources = missing
             .iter()
             .filter_map(|source| within(&root, source))
@@ -84,8 +84,8 @@ pub(super) fn deny_missing(capabilities: &mut Capabilities, sources: &[PathBuf],
         for source in sources.map(|rel| guest(&rel)) {
             capabilities.write.none_of.extend([source.clone(), source + "/**"].map(glob));
         }
-        // A mount below the scratch folder, as a session's workspace is, is no folder of another
-        // run.
+        // A mount below the scratch folder, such as a session's workspace, is not another run's
+        // folder.
         if let Some(scratch) = within(&root, &scratch).filter(|_| scratch.starts_with(&root)) {
             let names = private::prefixes().map(|prefix| format!("{}/{prefix}*", guest(&scratch)));
             let globs: Vec<PathGlob> =
@@ -97,7 +97,7 @@ pub(super) fn deny_missing(capabilities: &mut Capabilities, sources: &[PathBuf],
 }
 
 impl Runner {
-    /// What must stay this host's own, whatever folder is granted.
+    /// Lists the files and folders that stay the host's own, whatever folder is granted.
     pub(super) fn own_files<'a>(&'a self, policy: &'a Policy) -> impl Iterator<Item = &'a Path> {
         let options = &self.options;
         // Whoever writes a built-in program decides what the next skill's `python3` does.
@@ -111,12 +111,13 @@ impl Runner {
             Origin::File(path) => Some(path),
             Origin::BuiltIn | Origin::CommandLine => None,
         });
-        // Whoever writes an authority's file lets himself be trusted by the next run.
+        // Whoever writes an authority's file is trusted by the next run.
         let authorities = policy.authorities.iter().map(|authority| &authority.file);
         places.chain(policies).chain(authorities).map(PathBuf::as_path)
     }
 
-    /// What no guest reaches, and where no guest writes, of this host and the skill that runs.
+    /// Returns the paths that are hidden from guests, and those that are read-only, for one skill
+    /// on this host.
     pub(super) fn guarded(&self, skill: &Skill, programs: &Programs) -> Guarded {
         let options = &self.options;
         let own = options
@@ -127,14 +128,15 @@ impl Runner {
             .chain(&options.programs);
         let mut guarded = options.guarded.clone();
         guarded.hidden.extend(own.cloned());
-        // A workspace may hold the skill's own folder.
+        // A workspace may contain the skill's own folder.
         guarded.hidden.extend(programs.denied_paths().map(|path| skill.root.join(path)));
         guarded.read_only.push(skill.root.clone());
         guarded
     }
 }
 
-/// Where a path of the host's own lies below a mount's root: empty where the mount lies in it.
+/// Returns the path of one of the host's files below a mount's root; empty if the file contains the
+/// root.
 fn within(root: &Path, own: &Path) -> Option<String> {
     if root.starts_with(own) {
         return Some(String::new());
@@ -143,13 +145,13 @@ fn within(root: &Path, own: &Path) -> Option<String> {
     own.strip_prefix(root).ok()?.to_str().map(|rel| format!("/{rel}"))
 }
 
-/// Paths without symlinks. The host's own folders lie in a few: what several paths begin with is
-/// looked at once. For one moment, since all of it may change.
+/// Resolves paths, and caches their parents: the host's own folders share a few of them.
+/// Short-lived, because the file system may change.
 #[derive(Default)]
 struct RealPaths(BTreeMap<PathBuf, Option<PathBuf>>);
 
 impl RealPaths {
-    /// A path without symlinks, as far as it is there.
+    /// Resolves symlinks in a path, as far as the path exists.
     fn of(&mut self, path: &Path) -> PathBuf {
         let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let there =
@@ -162,7 +164,7 @@ impl RealPaths {
         }
     }
 
-    /// The same for a path that is there; `None` for another.
+    /// Resolves a path that exists; `None` if it does not.
     fn whole(&mut self, path: &Path) -> Option<PathBuf> {
         if let Some(known) = self.0.get(path) {
             return known.clone();
@@ -171,7 +173,7 @@ impl RealPaths {
             (Some(parent), Some(name)) => {
                 self.whole(parent).and_then(|parent| one(parent.join(name)))
             }
-            // `/`, or it ends in `..`.
+            // `/`, or a path that ends in `..`.
             _ => path.canonicalize().ok(),
         };
         self.0.insert(path.to_owned(), found.clone());
@@ -179,11 +181,11 @@ impl RealPaths {
     }
 }
 
-/// The real path of what lies in a folder whose path is real.
+/// Resolves a path whose parent is resolved already.
 fn one(path: PathBuf) -> Option<PathBuf> {
     match rustix::fs::readlink(&path, Vec::new()) {
         Ok(_) => path.canonicalize().ok(),
-        // There, and no symlink.
+        // It exists and is not a symlink.
         Err(Errno::INVAL) => Some(path),
         Err(_) => None,
     }
@@ -215,7 +217,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(home.path().join("[cache]/*")).unwrap();
         let mut capabilities = mounting(home.path());
-        // One that is there, one that will be.
+        // One exists, one does not.
         deny(
             &mut capabilities,
             [home.path().join("[cache]/*").as_path(), &home.path().join("state/skillhost")],

@@ -1,4 +1,4 @@
-//! The record of an invocation that is under way: it is written whatever comes.
+//! The record of a run in progress. It is written however the run ends.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,32 +14,32 @@ use skillhost_policy::Retention;
 use skillhost_policy::capabilities::Capabilities;
 use skillhost_policy::outcome::{Outcome, ResourceUsage, Status};
 
-/// A record that is still to be written. Where its invocation is dropped or panics, it is written
-/// as one that was interrupted.
+/// A record that has not been written yet. If the run is dropped or panics, it is recorded as
+/// interrupted.
 pub(super) struct PendingRecord {
     log: Arc<Log>,
     hooks: Arc<RunHooks>,
     pub(super) receipt: Option<String>,
     retention: Retention,
-    /// Set where the policy keeps texts, with the arguments.
+    /// The redactor and the arguments, if the policy keeps texts.
     text: Option<(Arc<Redactor>, Vec<String>)>,
     began: Instant,
-    /// What it is; `None` once it is written.
+    /// The data of the record; `None` once it is written.
     open: Option<OpenRecord>,
 }
 
-/// An invocation that has no record of its end.
+/// A run whose end is not recorded yet.
 struct OpenRecord {
     time: String,
     skill: SkillId,
     program: Option<ProgramId>,
     capabilities: Arc<Capabilities>,
-    /// Set once its start is recorded.
+    /// Present once the start of the run is recorded.
     run: Option<RunId>,
 }
 
 impl PendingRecord {
-    /// An invocation that was asked for now.
+    /// Starts the record of a run that is requested now.
     pub(super) fn new(
         log: Arc<Log>,
         hooks: Arc<RunHooks>,
@@ -66,7 +66,7 @@ impl PendingRecord {
         }
     }
 
-    /// The same, and the policy may keep its texts.
+    /// Adds the texts that the policy may keep.
     pub(super) fn with_text(
         mut self,
         redactor: Option<&Arc<Redactor>>,
@@ -76,7 +76,7 @@ impl PendingRecord {
         self
     }
 
-    /// Records that a guest is about to start: what cannot be recorded does not run.
+    /// Records that a guest is about to start. If this fails, the guest must not run.
     pub(super) fn start(&mut self) -> Result<(), AuditError> {
         let Some(OpenRecord { time, skill, program: Some(program), run, .. }) = &mut self.open
         else {
@@ -96,15 +96,15 @@ impl PendingRecord {
         self.write(outcome)
     }
 
-    /// Sets the wall time of an outcome that did not reach the sandbox, perhaps after a wait for
-    /// what its skill keeps.
+    /// Sets the wall time of an outcome that did not come from the sandbox. The run may have waited
+    /// for its state.
     pub(super) fn time(&self, outcome: &mut Outcome) {
         if outcome.usage.wall_ms == 0.0 {
             outcome.usage.wall_ms = self.elapsed_ms();
         }
     }
 
-    /// How long the invocation has taken so far, in milliseconds.
+    /// Returns the elapsed time, in milliseconds.
     fn elapsed_ms(&self) -> f64 {
         self.began.elapsed().as_secs_f64() * 1e3
     }

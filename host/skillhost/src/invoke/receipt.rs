@@ -1,4 +1,4 @@
-//! An invocation with a receipt.
+//! Runs with a receipt.
 
 use std::collections::BTreeMap;
 
@@ -9,33 +9,33 @@ use skillhost_policy::Policy;
 use skillhost_sandbox::{Finished, Io, Outside, Stdin};
 use skillhost_skill::runtime::{Program, Programs};
 
-/// One invocation of a skill that is loaded: what was digested and approved is what runs.
+/// One run of a loaded skill. The files that were digested and approved are the files that run.
 pub struct LoadedRequest<'a> {
     /// The skill.
     pub loaded: &'a LoadedSkill,
-    /// The policy that it was loaded under.
+    /// The policy under which the skill was loaded.
     pub policy: &'a Policy,
-    /// What of the skill is to run.
+    /// The part of the skill to run.
     pub target: &'a Target,
-    /// The arguments.
+    /// The program's arguments.
     pub args: Vec<String>,
-    /// The streams.
+    /// Standard input, output and error.
     pub io: Io,
 }
 
-/// What a receipt tells that an invocation does not know otherwise.
+/// What a receipt needs that a run does not know otherwise.
 pub(super) struct ReceiptContext {
     pub(super) policy: String,
     pub(super) stdin: ContentDigest,
     pub(super) outside: Outside,
-    /// What the skill keeps, where that is not this host's.
+    /// The recorded state in a replay; otherwise the state on this host is used.
     pub(super) state: Option<SkillState>,
 }
 
 impl Runner {
-    /// Runs a skill that is loaded, records it, and makes a receipt of it. Every file that it may
-    /// read is digested before and after; its outputs are told in full only where they are
-    /// captured, and stdin is given as bytes.
+    /// Runs a loaded skill, records the run, and makes a receipt. Digests every readable file
+    /// before and after the run. Outputs are complete in the receipt only if they are captured, and
+    /// stdin must be in memory.
     ///
     /// # Errors
     /// As [`Runner::invoke`]; or stdin is a descriptor.
@@ -46,8 +46,8 @@ impl Runner {
         self.invoke_outside(call, Outside::default()).await
     }
 
-    /// The same, with something between a deterministic run and what is outside: the network of a
-    /// recording, say.
+    /// Like [`Runner::invoke_with_receipt`], with a layer between a deterministic run and the
+    /// outside world, such as the network of a recording.
     ///
     /// # Errors
     /// As [`Runner::invoke_with_receipt`].
@@ -66,12 +66,12 @@ impl ReceiptContext {
         ReceiptContext::under(policy_digest(policy), stdin)
     }
 
-    /// With what stands between the run and what is outside.
+    /// Sets the layer between the run and the outside world.
     pub(super) fn with(self, outside: Outside) -> ReceiptContext {
         ReceiptContext { outside, ..self }
     }
 
-    /// Under a policy of that digest.
+    /// Creates a context for a policy with this digest.
     pub(super) fn under(policy: String, stdin: &Stdin) -> Result<ReceiptContext, RunError> {
         let stdin = match stdin {
             Stdin::Empty => ContentDigest::of(b""),
@@ -108,7 +108,7 @@ impl ReceiptContext {
     }
 }
 
-/// The built-in programs: name and digest.
+/// Returns the digests of the built-in programs, by name.
 pub(super) fn built_in_digests(programs: &Programs) -> BTreeMap<String, String> {
     let built_in = programs.built_ins().unwrap_or_default();
     built_in

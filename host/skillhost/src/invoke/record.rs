@@ -1,4 +1,4 @@
-//! An invocation that is recorded, and one that repeats a recording.
+//! Records runs, and replays recordings.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,38 +23,38 @@ use skillhost_sandbox::{ENGINE, Io, Mode, Outside, Stdin, fingerprint};
 use skillhost_skill::Skill;
 use skillhost_skill::runtime::digests::Digests;
 
-/// Whether there is a recording of a run.
+/// Whether a recording was written.
 #[derive(Debug)]
 pub enum RecordingStatus {
-    /// There is.
+    /// The recording is complete.
     Written,
-    /// Nothing ran that could be repeated.
+    /// Nothing ran that could be replayed.
     Nothing,
-    /// The run has ended, and it could not be written.
+    /// The run has ended, and the recording could not be written.
     Failed(FolderError),
 }
 
-/// What a replay runs with.
+/// The recording, the folders and the streams of a replay.
 pub struct ReplayRequest<'a> {
     /// The recording, with its secrets.
     pub kept: &'a Kept,
-    /// Its folders.
+    /// The restored folders.
     pub scene: &'a Scene,
-    /// What stands between the run and what is outside.
+    /// The layer between the run and the outside world.
     pub outside: Outside,
-    /// A limit on fuel in the place of the recorded one.
+    /// Replaces the recorded limit on fuel.
     pub fuel: Option<u64>,
-    /// The streams; stdin as it was recorded.
+    /// The streams; stdin is the recorded one.
     pub io: Io,
 }
 
 impl Runner {
-    /// Runs a skill that is loaded under a policy by which it is deterministic, and records what
-    /// comes from outside. The network is live.
+    /// Runs a loaded skill under a deterministic policy, and records everything that comes from
+    /// outside. The network is live.
     ///
     /// # Errors
-    /// As [`Runner::invoke_with_receipt`]. That the recording cannot be written is no error of the
-    /// run.
+    /// As [`Runner::invoke_with_receipt`]. A recording that cannot be written is not an error of
+    /// the run.
     pub async fn record(
         &self,
         call: LoadedRequest<'_>,
@@ -125,7 +125,7 @@ impl Runner {
             exchanges: Vec::new(),
             status: invoked.finished.outcome.status.clone(),
             receipt: invoked.receipt.as_ref().map(canonical::value),
-            // A command line may hold a secret as well.
+            // A command line may contain a secret too.
             uses: uses
                 .and_then(|uses| serde_json::from_value(seal.seal(canonical::value(&uses))).ok()),
             sealed: Sealed {
@@ -157,11 +157,11 @@ impl Runner {
         Ok((invoked, written.map_or_else(RecordingStatus::Failed, |()| RecordingStatus::Written)))
     }
 
-    /// Runs what was recorded, with what was recorded, under what it was allowed: nothing of this
-    /// host is within its reach.
+    /// Replays a recording: the same skill, input and capabilities. The run reaches nothing of this
+    /// host.
     ///
     /// # Errors
-    /// As [`Runner::invoke_with_receipt`]; or what the recording says cannot be understood.
+    /// As [`Runner::invoke_with_receipt`]; or the recording cannot be interpreted.
     pub async fn replay(&self, replay: ReplayRequest<'_>) -> Result<Invocation, RunError> {
         let ReplayRequest { kept: Kept { recording, .. }, scene, outside, fuel, io } = replay;
         let mut capabilities =
@@ -177,7 +177,7 @@ impl Runner {
         self.invoke_asked(&loaded, &target, &recording.arguments, io, Some(ask)).await
     }
 
-    /// The skill of a recording, under the capabilities that it had.
+    /// Loads the skill of a recording, with its recorded capabilities.
     fn load_recorded(
         &self,
         scene: &Scene,
@@ -186,7 +186,7 @@ impl Runner {
         let skill = Skill::load(&scene.skill, &self.options.caps)
             .map_err(|error| RunError::Skill(Box::new(error)))?;
         let skill = Arc::new(skill);
-        // The folder is this replay's own, and nobody else changes it.
+        // The folder belongs to this replay, and nothing else changes it.
         let digests = Digests::of(&skill).map_err(|error| undigested(&error));
         let digest = digests.as_ref().ok().map(|digests| digests.skill.clone());
         let programs = digests.map(|digests| Arc::new(self.programs(&skill, digests)));
@@ -204,7 +204,7 @@ impl Runner {
     }
 }
 
-/// What the skill of a recording kept, in a folder that was made again.
+/// Opens the state of a recording, in its restored folder.
 fn state(recording: &Recording, scene: &Scene) -> Result<SkillState, String> {
     let (folder, place) = match (
         recording.folders.iter().find(|folder| folder.guest == STATE),
@@ -227,13 +227,13 @@ fn state(recording: &Recording, scene: &Scene) -> Result<SkillState, String> {
     ))
 }
 
-/// Where guests see what their skill keeps.
+/// The guest path of a skill's state.
 const STATE: &str = "/state";
 
-/// What a recorded run was allowed, in the folders that were made again.
+/// Returns the capabilities of a recorded run, with the restored folders as hosts of its mounts.
 ///
 /// # Errors
-/// What cannot be understood.
+/// The capabilities cannot be interpreted.
 pub fn recorded_capabilities(recording: &Recording, scene: &Scene) -> Result<Capabilities, String> {
     let mut value = recording.capabilities.clone();
     whole(&mut value["limits"]);
@@ -259,7 +259,8 @@ pub fn recorded_capabilities(recording: &Recording, scene: &Scene) -> Result<Cap
     Ok(capabilities)
 }
 
-/// Whole numbers that a reader of JSON may round are strings in canonical JSON.
+/// Turns strings back into numbers: canonical JSON writes a whole number as a string if a reader
+/// could round it.
 fn whole(fields: &mut Value) {
     for value in fields.as_object_mut().into_iter().flat_map(serde_json::Map::values_mut) {
         if let Some(number) = value.as_str().and_then(|text| text.parse::<u64>().ok()) {
@@ -268,8 +269,7 @@ fn whole(fields: &mut Value) {
     }
 }
 
-/// A receipt as a recording has it: without the digests of secret variables, which others could
-/// guess from.
+/// Masks the digests of secret variables in a receipt, since the values could be guessed from them.
 pub fn mask_receipt(receipt: &mut Value, secrets: &BTreeSet<String>) {
     for (name, digest) in receipt["input"]["environment"].as_object_mut().into_iter().flatten() {
         if secrets.contains(name) {
@@ -278,20 +278,21 @@ pub fn mask_receipt(receipt: &mut Value, secrets: &BTreeSet<String>) {
     }
 }
 
-/// A value that does not stand in a recording in clear.
+/// A value that never appears in a recording in clear.
 struct Hidden {
-    /// What a replay asks for it by.
+    /// The name under which a replay asks for it.
     name: String,
     value: Vec<u8>,
-    /// Whether it is stored, encrypted.
+    /// Whether the encrypted value is stored in the recording.
     is_stored: bool,
 }
 
-/// The shortest value that is looked for inside of others.
+/// The shortest value, in bytes, that is searched for inside other values. Shorter values cause
+/// false matches.
 const LONG: usize = 8;
 
-/// The values that do not stand in a recording in clear: those that the policy says are not stored
-/// first, so that nothing that holds one is.
+/// Collects the values that never appear in a recording in clear. Values that the policy forbids to
+/// store come first, and a value that contains one of them is not stored either.
 fn values(
     secrets: &Secrets,
     capabilities: &Capabilities,
@@ -343,8 +344,8 @@ fn values(
     values
 }
 
-/// What is secret in a field: all of it; without the scheme of credentials, which is none; and the
-/// values of cookies, which others may repeat alone.
+/// Returns the secret values of a header field: the whole value, the credentials without their
+/// scheme, and the values of cookies, which others may repeat alone.
 fn header_values<'a>(name: &str, value: &'a [u8]) -> Vec<(String, &'a [u8])> {
     let base = format!("HEADER_{}", name.to_ascii_uppercase().replace('-', "_"));
     let mut values = vec![(base.clone(), value)];
@@ -369,7 +370,7 @@ fn header_values<'a>(name: &str, value: &'a [u8]) -> Vec<(String, &'a [u8])> {
     values
 }
 
-/// Whether a long value stands inside another.
+/// Checks whether a long value occurs inside another.
 fn is_part(part: &[u8], whole: &[u8]) -> bool {
     part.len() >= LONG && holds(whole, part)
 }
@@ -378,7 +379,7 @@ fn holds(text: &[u8], part: &[u8]) -> bool {
     text.windows(part.len()).any(|window| window == part)
 }
 
-/// Hides the values of secret variables, however short.
+/// Hides the values of secret variables, even short ones.
 fn hide(recording: &mut Recording, secrets: &Secrets, seal: &Seal) {
     let mut hidden = BTreeSet::new();
     for (name, value) in recording
@@ -395,8 +396,8 @@ fn hide(recording: &mut Recording, secrets: &Secrets, seal: &Seal) {
     }
 }
 
-/// Puts digests in the place of a request's secret fields, and placeholders in that of a
-/// response's, however short.
+/// Replaces a request's secret fields with digests, and a response's with placeholders, even short
+/// ones.
 fn mask(exchange: &mut Exchange, sealed: &Sealed, seal: &Seal) {
     let Exchange { request, response, .. } = exchange;
     for field in request

@@ -1,5 +1,4 @@
-//! An invocation that was not let run: it is recorded, and nothing else. And errors of invocations
-//! as JSON.
+//! Records refused runs, and serializes errors as JSON.
 
 use serde::{Serialize, Serializer};
 
@@ -30,7 +29,7 @@ impl Serialize for RunError {
 }
 
 impl Runner {
-    /// Records that a word was missing for an invocation.
+    /// Records that a run was refused because it lacked an approval.
     ///
     /// # Errors
     /// The audit log cannot be written.

@@ -1,23 +1,22 @@
-//! What a host does when its runs are over.
+//! Cleans up after runs.
 
 use std::sync::PoisonError;
 
 use super::Runner;
 
 impl Runner {
-    /// Whether the cache folder has grown since it was tidied.
+    /// Checks whether the cache folder has grown since the last clean-up.
     pub(crate) fn has_grown(&self) -> bool {
         self.sandbox.has_grown()
     }
 
-    /// Tidies the cache folder where it has grown, which takes as long as a look at each file in
-    /// it.
+    /// Cleans up the cache folder if it has grown. Stats every file in the folder.
     pub(crate) fn tidy(&self) {
         self.sandbox.tidy();
     }
 
-    /// Tidies the cache folder where it has grown, and waits for what this host still does with its
-    /// audit log, if it does anything: for a process that is about to end.
+    /// Cleans up the cache folder if it has grown, and waits for background work on the audit log.
+    /// Call this before the process ends.
     pub fn settle(&self) {
         self.tidy();
         if let Some(log) = &*self.log.lock().unwrap_or_else(PoisonError::into_inner) {

@@ -1,5 +1,5 @@
-//! What a request asks for becomes a program: a component's command or tool, a script and what runs
-//! it, or a shell command.
+//! Resolves targets to programs: a component's command or tool, a script and its interpreter, or a
+//! shell command.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -16,33 +16,33 @@ use skillhost_skill::runtime::scripts::{self, ScriptMatch, SkillScript};
 use skillhost_skill::runtime::spawn::SKILL_MOUNT;
 use skillhost_skill::runtime::{self, Component, EntryPoint, Program, Programs, ScriptId};
 
-/// Bytes of a file's name on Linux, `NAME_MAX` of limits.h.
+/// The longest file name on Linux, in bytes: `NAME_MAX` of limits.h.
 const NAME_MAX: usize = 255;
 
-/// Scripts that are told where a name is none of them.
+/// The most scripts that an error lists.
 const MAX_TOLD: usize = 20;
 
-/// What of a skill is to run.
+/// Which part of a skill to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// Its component's command; where it has no component, its only script.
+    /// The command of the skill's component; without a component, the only script.
     Main,
-    /// A script, by its path or as people and instructions name it; else the typed tool of that
-    /// name, without input.
+    /// A script, by its path or by a name that people and instructions use; if there is none, the
+    /// typed tool of that name, without input.
     Named(String),
-    /// A typed tool of its component.
+    /// A typed tool of the component.
     Tool {
         /// The tool's name.
         name: String,
-        /// Its input, a JSON text.
+        /// The tool's input, as JSON.
         input: String,
     },
-    /// A text for the shell, as an agent would run it.
+    /// A command line for the shell, as an agent would run it.
     Shell(String),
 }
 
 impl Target {
-    /// What it gives a run together with its arguments, with nothing on stdin.
+    /// Returns the input of a run of this target, with an empty stdin.
     pub fn input<'a>(&'a self, args: &'a [String]) -> RunInput<'a> {
         let text = match self {
             Target::Shell(text) => Some(text.as_str()),
@@ -53,28 +53,28 @@ impl Target {
     }
 }
 
-/// A request that does not say which of several things it means.
+/// A target that matches nothing, or several things.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct UnresolvedTarget {
-    /// What is not clear.
+    /// The error message.
     pub message: String,
-    /// What it may have meant.
+    /// The most similar name.
     pub suggestion: Option<String>,
-    /// What there is, by path. Those with a language do not run here.
+    /// The skill's scripts, by path. Those whose `run` is an error cannot run here.
     pub scripts: Vec<SkillScript>,
 }
 
-/// Why a request is no program.
+/// Why a target has no program.
 #[derive(Debug, Clone)]
 pub enum TargetError {
-    /// It is not clear which.
-    UnresolvedTarget(UnresolvedTarget),
-    /// It cannot be had.
+    /// The target matches nothing, or several things.
+    Unresolved(UnresolvedTarget),
+    /// The program cannot run.
     Status(Status),
 }
 
-/// What of its skill a target means, however it is spelled.
+/// The part of a skill that a target resolves to, however it is spelled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ResolvedTarget {
     /// The component's command.
@@ -83,33 +83,33 @@ pub enum ResolvedTarget {
     Script(String),
     /// The typed tool of this name.
     Tool(String),
-    /// A text for the shell.
+    /// A command line for the shell.
     Shell,
 }
 
 impl LoadedSkill {
-    /// What of the skill a target means; `None` where it means nothing, or several things.
+    /// Resolves a target; `None` if it matches nothing, or several things.
     pub fn resolve(&self, target: &Target) -> Option<ResolvedTarget> {
         resolve(&self.skill, self.programs.as_ref().ok()?, target).ok()
     }
 
-    /// The part of the skill that a target means, however it is spelled: what levels and approvals
-    /// are for.
+    /// Returns the part of the skill that a target resolves to, however it is spelled. Levels and
+    /// approvals apply to parts.
     pub fn part_of(&self, target: &Target) -> SkillPart {
         match (self.resolve(target), target) {
             (Some(ResolvedTarget::Main), _) => SkillPart::Skill,
             (Some(ResolvedTarget::Script(path)), _) => SkillPart::Program(path),
             (Some(ResolvedTarget::Tool(name)), _) => SkillPart::Tool(name),
             (Some(ResolvedTarget::Shell), _) | (None, Target::Shell(_)) => SkillPart::Command,
-            // It will not run: a level for that name still counts.
+            // It will not run, but a level for that name still applies.
             (None, Target::Main) => SkillPart::Skill,
             (None, Target::Named(name)) => SkillPart::Program(name.clone()),
             (None, Target::Tool { name, .. }) => SkillPart::Tool(name.clone()),
         }
     }
 
-    /// The same skill, of which these files are not started, neither by the host nor by a program
-    /// that it runs.
+    /// Returns the skill without these files: neither the host nor a program in the run starts
+    /// them.
     #[must_use]
     pub fn without_files(self, files: BTreeSet<String>) -> LoadedSkill {
         match self.programs {
@@ -126,7 +126,7 @@ impl LoadedSkill {
     }
 }
 
-/// Resolves what a target means.
+/// Resolves a target.
 pub(super) fn resolve(
     skill: &Skill,
     programs: &Programs,
@@ -136,7 +136,7 @@ pub(super) fn resolve(
     Ok(match target {
         Target::Main if has_component || skill.manifest.recovered => ResolvedTarget::Main,
         Target::Main => ResolvedTarget::Script(only(skill, programs)?),
-        // Whatever else a client calls a tool would stand in the audit log.
+        // Any other name that a client makes up would end up in the audit log.
         Target::Tool { name, .. } if !is_tool_name(name) => return Err(unknown(skill, name)),
         Target::Tool { name, .. } => ResolvedTarget::Tool(name.clone()),
         Target::Named(name) => match scripts::find(skill, name) {
@@ -151,7 +151,7 @@ pub(super) fn resolve(
     })
 }
 
-/// What runs, for a request.
+/// Returns the program of a request.
 pub(super) fn program(
     skill: &Skill,
     programs: &Programs,
@@ -160,7 +160,7 @@ pub(super) fn program(
 ) -> Result<Program, TargetError> {
     let program = found(skill, programs, target, args)?;
     let script = program.script.as_ref().map(|script| script.digest.as_str());
-    // By what it is: a link in the skill leads to the same file.
+    // Compared by digest, because a link in the skill leads to the same file.
     match programs.denied_files().iter().find(|file| {
         file.digest == program.component.digest || Some(file.digest.as_str()) == script
     }) {
@@ -169,7 +169,7 @@ pub(super) fn program(
     }
 }
 
-/// That a level denies a file of the skill.
+/// Returns the denial of a file that a level denies.
 fn denial(path: &str) -> Denial {
     Denial {
         what: format!("run {path}"),
@@ -209,7 +209,7 @@ fn found(
         (ResolvedTarget::Shell, target) => {
             let text = if let Target::Shell(text) = target { text.as_str() } else { "" };
             let component = installed(programs, "bash")?;
-            // Not a variable, which the environment could hold.
+            // Replaced here, because an environment variable could be set by the policy.
             let text = text.replace("{baseDir}", SKILL_MOUNT);
             let args = [&["-c".to_owned(), text, "bash".to_owned()], args].concat();
             Ok(Program {
@@ -223,7 +223,7 @@ fn found(
     }
 }
 
-/// A script by its path, and what runs it.
+/// Returns the program that runs the script at a path.
 fn script(
     skill: &Skill,
     programs: &Programs,
@@ -270,7 +270,7 @@ fn installed(programs: &Programs, command: &str) -> Result<Component, TargetErro
     }
 }
 
-/// The script of a skill that has but one.
+/// Returns the only script of a skill that has one.
 fn only(skill: &Skill, programs: &Programs) -> Result<String, TargetError> {
     let all = scripts::list_by(skill, |path, head| programs.classify(path, head));
     let here: Vec<&SkillScript> = all.iter().filter(|script| script.run.is_ok()).collect();
@@ -305,8 +305,8 @@ fn several(skill: &Skill, name: &str, paths: &[String]) -> TargetError {
 fn unknown(skill: &Skill, name: &str) -> TargetError {
     let list = scripts::list(skill);
     let base = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
-    // A client chooses the name, and the comparison costs the product of both lengths: a longer one
-    // is no file's.
+    // A client chooses the name, and the time of the comparison is the product of both lengths. No
+    // file has a longer name.
     let asked = Some(base(name)).filter(|asked| asked.len() <= NAME_MAX).unwrap_or_default();
     let likeness = |script: &&SkillScript| strsim::jaro_winkler(&asked, &base(&script.path));
     let nearest = all
@@ -323,15 +323,15 @@ fn unknown(skill: &Skill, name: &str) -> TargetError {
     })
 }
 
-/// The component that a skill declares, and its path in the skill.
+/// Returns the component that a skill declares, and its path in the skill.
 ///
 /// # Errors
-/// `Status::Invalid`: the skill declares none, or it cannot be read.
+/// `Status::Invalid`: the skill declares no component, or it cannot be read.
 pub fn declared_component(skill: &Skill) -> Result<(&str, Component), Status> {
     declared(skill, |path| skill.read(path).map(Component::new))
 }
 
-/// The same, read as the caller says.
+/// Like [`declared_component`], with the caller's way to read the file.
 pub(super) fn declared(
     skill: &Skill,
     read: impl Fn(&str) -> io::Result<Component>,
@@ -347,7 +347,7 @@ pub(super) fn declared(
 }
 
 impl Target {
-    /// What a run of it is asked to do, as texts.
+    /// Returns the arguments or the input of a run, as texts.
     pub(super) fn texts(&self, args: &[String]) -> Vec<String> {
         match self {
             Target::Tool { input, .. } => vec![input.clone()],
@@ -357,7 +357,7 @@ impl Target {
     }
 }
 
-/// That a skill declares no component, and what it has instead.
+/// Explains that a skill declares no component, and suggests a fix.
 fn no_program(skill: &Skill) -> Status {
     let here =
         skill.files.iter().map(|file| file.path.as_str()).find(|path| path.ends_with(".wasm"));

@@ -1,4 +1,4 @@
-//! Whose turn it is: so many at once, skills in rotation, each skill's own in order.
+//! The queue: a bounded number of turns, skills in rotation, and the runs of each skill in order.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -8,26 +8,26 @@ use tokio::sync::{Notify, oneshot};
 
 use super::Capacity;
 
-/// Turns, and those that wait for one.
+/// The turns, and the runs that wait for one.
 #[derive(Debug)]
 pub(super) struct Queue {
     capacity: Capacity,
     state: Mutex<QueueState>,
-    /// Told whenever a turn ends.
+    /// Notified whenever a turn ends.
     ended: Notify,
 }
 
-/// Why there is no place to wait.
+/// Why a run cannot be queued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum QueueError {
-    /// So many wait.
+    /// The queue is full, with this many runs.
     Full(usize),
-    /// So many of the skill wait.
+    /// The skill's share is full, with this many runs.
     FullOfSkill(usize),
     Closed,
 }
 
-/// A turn. Dropped, it is the next one's.
+/// A turn. Dropping it passes it on.
 #[derive(Debug)]
 pub(super) struct Turn {
     queue: Arc<Queue>,
@@ -39,14 +39,14 @@ struct QueueState {
     closed: bool,
     running: usize,
     waiting: usize,
-    /// Only skills of which some run or wait.
+    /// Only skills that have runs in progress or in the queue.
     skills: HashMap<PathBuf, Lane>,
-    /// The skills of which some wait, in the order of their turns.
+    /// The skills that have runs in the queue, in the order of their turns.
     rotation: VecDeque<PathBuf>,
     tickets: u64,
 }
 
-/// One skill's.
+/// The runs of one skill.
 #[derive(Debug, Default)]
 struct Lane {
     running: usize,
@@ -56,7 +56,7 @@ struct Lane {
 #[derive(Debug)]
 struct Waiter {
     ticket: u64,
-    /// Told when its turn has come; dropped when it never will.
+    /// Notified when it is this run's turn; dropped if that never happens.
     told: oneshot::Sender<()>,
 }
 
@@ -65,7 +65,7 @@ impl Queue {
         Arc::new(Queue { capacity, state: Mutex::default(), ended: Notify::new() })
     }
 
-    /// Waits for a turn. Dropped before, it leaves its place to those behind it.
+    /// Waits for a turn. Dropping the future gives up the place in the queue.
     pub(super) async fn turn(self: &Arc<Self>, skill: &Path) -> Result<Turn, QueueError> {
         let (told, turn) = oneshot::channel();
         let ticket = self.enter(skill, told)?;
@@ -83,13 +83,13 @@ impl Queue {
         }
     }
 
-    /// Those that run, and those that wait.
+    /// Returns the number of runs in progress, and in the queue.
     pub(super) fn counts(&self) -> (usize, usize) {
         let state = self.state();
         (state.running, state.waiting)
     }
 
-    /// Ends the wait of all that wait, and lets no more in.
+    /// Refuses all waiting runs, and accepts no more.
     pub(super) fn close(&self) {
         let mut state = self.state();
         state.closed = true;
@@ -101,7 +101,7 @@ impl Queue {
         state.skills.retain(|_, lane| lane.running > 0);
     }
 
-    /// Resolves when none runs.
+    /// Resolves when nothing runs.
     pub(super) async fn idle(&self) {
         loop {
             let mut ended = std::pin::pin!(self.ended.notified());
@@ -145,7 +145,7 @@ impl Queue {
         Ok(ticket)
     }
 
-    /// A turn is over, or was never taken.
+    /// Ends a turn that was taken, or never was.
     fn end(&self, skill: &Path) {
         let mut state = self.state();
         state.running -= 1;
@@ -158,7 +158,7 @@ impl Queue {
         self.ended.notify_waiters();
     }
 
-    /// Takes a place out of the line, or gives back the turn that came in the meantime.
+    /// Removes a run from the queue, or passes on the turn that it got in the meantime.
     fn leave(&self, skill: &Path, ticket: u64, turn: &mut oneshot::Receiver<()>) {
         let mut state = self.state();
         let left = state.skills.get_mut(skill).and_then(|lane| {
@@ -174,7 +174,7 @@ impl Queue {
                 }
                 state.forget_idle(skill);
             }
-            // In no line: its turn had come, or the queue was closed.
+            // Not in the queue: it got its turn, or the queue was closed.
             None => {
                 let came = turn.try_recv().is_ok();
                 drop(state);
@@ -191,8 +191,8 @@ impl Queue {
 }
 
 impl QueueState {
-    /// Gives turns while there are any, to the first skill of the rotation that has not its share;
-    /// then it is the last.
+    /// Hands out free turns. Each goes to the first skill of the rotation that has not reached its
+    /// share, which then moves to the end.
     fn give(&mut self, capacity: &Capacity) {
         while self.running < capacity.running.max(1) {
             let may = |skill: &PathBuf| {
@@ -213,7 +213,7 @@ impl QueueState {
             if !lane.waiting.is_empty() {
                 self.rotation.push_back(skill);
             }
-            // Whoever does not listen any more gives it back: see `QueuePlace`.
+            // A receiver that is gone passes the turn on: see `QueuePlace`.
             waiter.told.send(()).ok();
         }
     }
@@ -231,7 +231,7 @@ impl Drop for Turn {
     }
 }
 
-/// A place in the line, as long as it holds the word of its turn.
+/// A place in the queue, until its turn comes.
 struct QueuePlace {
     queue: Arc<Queue>,
     skill: PathBuf,

@@ -1,4 +1,4 @@
-//! Changes that wait, as rows.
+//! Staged writes as rows.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -7,12 +7,12 @@ use std::path::Path;
 use rusqlite::{Connection, Row, params};
 
 use crate::approval::StagedChange;
-use skillhost_sandbox::files::{After, PreviousApproval, Staged};
+use skillhost_sandbox::files::{After, Before, Staged};
 
 pub(super) const SELECT: &str = "SELECT folder, guest, path, before, after, mode, bytes FROM change
     WHERE pending = ?1 AND EXISTS (SELECT 1 FROM pending WHERE id = ?1 AND time >= ?2) ORDER BY number";
 
-/// How a folder is written where a file has its digest.
+/// Stands for a folder in a column that has a digest for a file.
 const FOLDER: &str = "folder";
 const FILE: &str = "file";
 
@@ -25,8 +25,8 @@ pub(super) fn write(
         db.prepare("INSERT INTO change VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")?;
     for (number, StagedChange { folder, staged }) in (0i64..).zip(changes) {
         let before = staged.before.as_ref().map(|before| match before {
-            PreviousApproval::Folder => FOLDER,
-            PreviousApproval::File(digest) => digest.as_str(),
+            Before::Folder => FOLDER,
+            Before::File(digest) => digest.as_str(),
         });
         let (after, mode, bytes) = match &staged.after {
             None => (None, 0, &[][..]),
@@ -51,9 +51,8 @@ pub(super) fn write(
 
 pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<StagedChange> {
     let (before, after): (Option<String>, Option<String>) = (row.get(3)?, row.get(4)?);
-    let before = before.map(|text| {
-        if text == FOLDER { PreviousApproval::Folder } else { PreviousApproval::File(text) }
-    });
+    let before =
+        before.map(|text| if text == FOLDER { Before::Folder } else { Before::File(text) });
     let after = match after.as_deref() {
         None => None,
         Some(FOLDER) => Some(After::Folder),

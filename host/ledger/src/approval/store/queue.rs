@@ -1,4 +1,4 @@
-//! What waits for a person's word: bounded, and not for ever.
+//! Pending requests: limited in number and in size, and forgotten after a week.
 
 use jiff::{SignedDuration, Timestamp};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
@@ -9,30 +9,29 @@ use super::{
 };
 use crate::approval::{StagedChange, Term};
 
-/// What may wait: whoever asks for more is not listened to until someone has answered, or until it
-/// is over.
+/// The most pending requests. Further ones are refused until some are answered or expire.
 pub(super) const MOST: i64 = 500;
-/// The same of one skill, so that one that asks without end leaves room for others.
+/// The most pending requests of one skill, so that one skill leaves room for others.
 pub(super) const MOST_OF_SKILL: i64 = 50;
-/// Bytes that are kept for what waits: changes, diffs, lists of files.
+/// The most bytes to store for pending requests: staged writes, diffs and lists of files.
 pub(super) const MOST_BYTES: i64 = 256 << 20;
-/// How long it waits.
+/// How long a request stays pending.
 const WAITS: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 const PENDING: &str = "SELECT id, skill, kind, name, digest, files, capabilities, session, time, text, diff, input FROM pending";
 const BYTES: &str = "SELECT ifnull((SELECT sum(octet_length(files) + octet_length(capabilities) + octet_length(text) + ifnull(octet_length(diff), 0)) FROM pending), 0)
     + ifnull((SELECT sum(octet_length(bytes)) FROM change), 0)";
 
-/// What a person said.
+/// The answer to a pending request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// No.
+    /// Rejected.
     No,
-    /// It runs, for so long.
+    /// Approved, for this term.
     Run(Term),
-    /// The one run that asks goes on now.
+    /// Approved for the run that asks, and used up by it.
     Used,
-    /// The changes are written, and were just now.
+    /// The staged writes have just been applied.
     Written,
 }
 
@@ -45,7 +44,7 @@ impl Store {
         )?)
     }
 
-    /// Notes what waits for an answer, once. What waited too long is forgotten.
+    /// Adds a request unless it is pending already, and removes expired requests.
     pub(crate) fn note(
         &self,
         asked: PendingRequest,
@@ -87,12 +86,12 @@ impl Store {
         noted?.map(PendingId).map_err(ApprovalError::QueueFull)
     }
 
-    /// The changes that wait under a number; none where it is a run that waits, or nothing.
+    /// Returns the staged writes of a request; empty if it asks for a run, or is not pending.
     pub(crate) fn changes(&self, id: PendingId) -> Result<Vec<StagedChange>, ApprovalError> {
         Ok(self.database.all(changes::SELECT, rusqlite::params![id.0, since()], changes::read)?)
     }
 
-    /// Answers what waits. What let something run or be written is kept.
+    /// Answers a request. An approval is kept.
     pub(crate) fn answer(
         &self,
         id: PendingId,
@@ -134,7 +133,7 @@ impl Store {
     }
 }
 
-/// The bound that is exceeded, if one is.
+/// Returns the limit that is exceeded, if any.
 fn full(db: &Connection, skill: &str) -> rusqlite::Result<Option<QueueLimit>> {
     let (all, own): (i64, i64) = db.query_row(
         "SELECT count(*), count(*) FILTER (WHERE skill = ?1) FROM pending",
@@ -156,7 +155,7 @@ fn remove(db: &Connection, id: i64) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Removes what waited too long.
+/// Removes expired requests.
 fn forget(db: &Connection) -> rusqlite::Result<()> {
     let since = since();
     db.execute(
@@ -167,7 +166,8 @@ fn forget(db: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// What was asked before that is over. Times of one form compare as texts, to the second.
+/// Returns the time before which requests have expired. Timestamps in one format compare as text,
+/// to the second.
 fn since() -> String {
     Timestamp::now().checked_sub(WAITS).unwrap_or(Timestamp::MIN).to_string()
 }
