@@ -1,8 +1,8 @@
-//! The cache: one SQLite file with what is known of each skill, by path and the stamps of its
-//! files, and the index of their words.
+//! The cache: one SQLite file with the facts about each skill, found by path and file stamps, and a
+//! full-text index.
 //!
-//! It holds nothing that cannot be read again. A file that is broken, or that another version made,
-//! is thrown away; where none can be written, the same tables are in memory.
+//! Everything in the cache can be read again. A file that is broken, or that another version
+//! created, is discarded. If no file can be written, the same tables are created in memory.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,14 +14,15 @@ use super::CatalogError;
 use skillhost_ledger::database::make_private;
 use skillhost_skill::private;
 
-/// The file in the cache folder.
+/// The name of the file in the cache folder.
 const NAME: &str = "catalog.db";
-/// How long one process waits for another that writes, which takes seconds for ten thousand new
-/// skills.
+/// How long one process waits for another that writes. Writing ten thousand new skills takes
+/// seconds.
 const BUSY: Duration = Duration::from_secs(20);
-/// Whose file it is, as `application_id`: `sklh`.
+/// Marks our files, as `application_id`: `sklh`.
 const OURS: i64 = 0x736b_6c68;
-/// The form of the tables, as `user_version`. What is taken from a SKILL.md belongs to it.
+/// The version of the tables, as `user_version`. Change it too if other facts are extracted from a
+/// SKILL.md.
 const FORM: i64 = 2;
 
 const TABLES: &str = "
@@ -39,7 +40,7 @@ const TABLES: &str = "
     PRAGMA user_version = 2;
     COMMIT;";
 
-/// What goes wrong while the catalogue is put together.
+/// Why the catalogue cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CacheError {
     #[error(transparent)]
@@ -61,15 +62,15 @@ impl From<CacheError> for CatalogError {
     }
 }
 
-/// The cache, open.
+/// An open cache.
 pub(super) struct Cache {
     pub(super) db: Connection,
-    /// `None`: it is in memory.
+    /// `None` if it is in memory.
     path: Option<PathBuf>,
 }
 
 impl Cache {
-    /// The cache in a folder, which is made where it is missing.
+    /// Opens the cache in a folder, and creates it if it is missing.
     pub(super) fn open(folder: Option<&Path>) -> Result<Cache, CacheError> {
         let Some(path) = folder.map(|folder| folder.join(NAME)) else { return Cache::in_memory() };
         match connect(&path) {
@@ -80,8 +81,7 @@ impl Cache {
         }
     }
 
-    /// The cache to go on with after an error: a file made anew where it was broken, else one in
-    /// memory.
+    /// Replaces the cache after an error: by a new file if it was broken, or by one in memory.
     pub(super) fn after(self, error: &CacheError) -> Result<Cache, CacheError> {
         let Cache { db, path } = self;
         drop(db);
@@ -96,7 +96,7 @@ impl Cache {
         Cache::in_memory()
     }
 
-    /// Whether another may do better.
+    /// Checks whether the cache is a file, so that another one may work better.
     pub(super) fn is_on_disk(&self) -> bool {
         self.path.is_some()
     }
@@ -115,13 +115,13 @@ fn connect(path: &Path) -> Result<Connection, CacheError> {
     make_private(path, TABLES)?;
     let db = Connection::open(path)?;
     db.busy_timeout(BUSY)?;
-    // A cache that a power cut took is read anew.
+    // After a power cut the cache is simply rebuilt.
     db.pragma_update(None, "synchronous", "OFF")?;
     if pragma(&db, "user_version")? == 0
         && db.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0))? == 0
     {
         match db.execute_batch(TABLES) {
-            // Another process made them meanwhile; what it began is not ours to go on with.
+            // Another process created them in the meantime; end the transaction that ours began.
             Err(_) if pragma(&db, "user_version")? != 0 => {
                 db.execute_batch("ROLLBACK").or(Ok::<(), rusqlite::Error>(()))?
             }
@@ -138,7 +138,7 @@ fn pragma(db: &Connection, name: &str) -> rusqlite::Result<i64> {
     db.pragma_query_value(None, name, |row| row.get(0))
 }
 
-/// Whether the file is none of ours, or not as it was written; a full disk or a lock is not that.
+/// Checks whether the file is broken or not ours. A full disk or a lock does not count.
 fn is_broken(error: &CacheError) -> bool {
     match error {
         CacheError::Index(error) => !matches!(
@@ -159,8 +159,7 @@ fn is_broken(error: &CacheError) -> bool {
     }
 }
 
-/// Removes the file and what SQLite has beside it. A process that has them open goes on with what
-/// it has.
+/// Removes the file and SQLite's files next to it. Processes that have them open keep using them.
 fn throw_away(path: &Path) -> io::Result<()> {
     for end in ["", "-wal", "-shm", "-journal"] {
         let mut name = path.as_os_str().to_owned();

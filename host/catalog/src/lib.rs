@@ -1,13 +1,12 @@
-//! The skills that are installed: found in folders, known by name and description, and ranked for a
-//! query.
+//! The installed skills: found in folders, known by name and description, and ranked for a query.
 //!
 //! This crate reads manifests without loading skills, and keeps what it read in a cache. It must
 //! not know how a skill runs.
 //!
-//! Start reading at [`Catalog`], a handle on a snapshot that never changes; [`Catalog::refresh`]
-//! replaces the snapshot. `tier1` reads name and description, `cache` keeps them in one file,
-//! `update` reads again what changed, `search` ranks, `prompt` writes the block that agents are
-//! given, and `watch` follows changes. A skill's body and files are not held:
+//! Start reading at [`Catalog`], a handle on an immutable snapshot, which [`Catalog::refresh`]
+//! replaces. `tier1` reads the name and description of a skill, `cache` stores them in one file,
+//! `update` reads changed skills again, `search` ranks, `prompt` writes the block for agents, and
+//! `watch` follows changes. A skill's body and files are not kept:
 //! [`Skill::load`](skillhost_skill::Skill::load) reads them from [`CatalogEntry::folder`].
 
 mod cache;
@@ -33,41 +32,42 @@ pub use skillhost_skill::SourceKind;
 pub use tier1::{SkillRuntime, SkillRuntimes};
 pub use watch::{Changes, Watch};
 
-/// Where skills are looked for.
+/// A folder of skills.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
-    /// The folder; one that is not there holds no skills.
+    /// The folder; a missing folder has no skills.
     pub folder: PathBuf,
-    /// Who put it there.
+    /// Who chose the folder.
     pub kind: SourceKind,
 }
 
-/// What is known of a skill that is not loaded. Cheap to clone.
+/// What the catalogue knows about a skill. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct CatalogEntry {
-    /// The name of its folder: what policies and the operator call it.
+    /// The name of its folder, which policies and the operator use.
     pub name: Arc<str>,
-    /// What it is for, by itself.
+    /// The description in its SKILL.md.
     pub description: Arc<str>,
-    /// The digest of its SKILL.md, as `sha256:` and hex digits. That of the whole skill is
-    /// [`Skill::digest`](skillhost_skill::Skill::digest).
+    /// The digest of its SKILL.md, as `sha256:` and hex digits.
+    /// [`Skill::digest`](skillhost_skill::Skill::digest) covers the whole skill.
     pub digest: Arc<str>,
     /// The skill's folder.
     pub folder: Arc<Path>,
-    /// The name of its SKILL.md.
+    /// The file name of its SKILL.md.
     pub skill_file: Arc<str>,
-    /// Who put it there.
+    /// Who chose its source.
     pub source: SourceKind,
-    /// Whether its source is trusted, and nobody else can write to that source's folder.
+    /// Whether its source is trusted, and nobody else can write to the source's folder.
     pub trusted: bool,
     /// `metadata.tags` and `metadata.category`, in lower case.
     pub tags: Arc<[Box<str>]>,
-    /// What its programs run in.
+    /// The runtimes of its programs.
     #[schemars(with = "Vec<Runtime>")]
     pub runtimes: SkillRuntimes,
-    /// Whether its `allowed-tools` ask for network.
+    /// Whether its `allowed-tools` ask for network access.
     pub network: bool,
-    /// Whether its frontmatter is broken or misspells a permission key: it is granted nothing.
+    /// Whether its frontmatter is broken or misspells a permission key. Such a skill is granted
+    /// nothing.
     pub recovered: bool,
 }
 
@@ -77,43 +77,43 @@ impl<'a> From<&'a CatalogEntry> for SkillFolder<'a> {
     }
 }
 
-/// A skill that does not count, since another of its name comes before it.
+/// A skill that is hidden by an earlier one of the same name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct ShadowedSkill {
-    /// The name of both.
+    /// The name of both skills.
     pub name: Arc<str>,
-    /// The folder of the one that does not count.
+    /// The folder of the hidden skill.
     pub folder: Arc<Path>,
-    /// The folder of the one that does.
+    /// The folder of the other skill.
     pub by: Arc<Path>,
 }
 
-/// A skill that cannot be read, or a folder that was not searched to its end.
+/// A skill that cannot be read, or a folder that was not searched completely.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct ScanProblem {
     /// The folder.
     pub folder: PathBuf,
-    /// What is wrong.
+    /// The reason.
     pub why: String,
 }
 
 /// Why there is no catalogue.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogError {
-    /// A folder of the command line cannot be read.
+    /// A folder from the command line cannot be read.
     #[error("the folder of skills {} cannot be read: {error}", .folder.display())]
     Folder {
-        /// Which.
+        /// The folder.
         folder: PathBuf,
-        /// Why.
+        /// The cause.
         error: std::io::Error,
     },
-    /// The index of a catalogue cannot be used.
+    /// The index cannot be used.
     #[error("the catalogue's index: {0}")]
     Index(String),
 }
 
-/// A handle on the skills that are there; clones share it.
+/// A handle on the installed skills. Clones share it.
 #[derive(Clone)]
 pub struct Catalog {
     shared: Arc<Shared>,
@@ -126,29 +126,29 @@ struct Shared {
     enabled: RwLock<Arc<Enabled>>,
 }
 
-/// Tells whether a skill is enabled.
+/// Checks whether a skill is enabled.
 type Enabled = dyn Fn(&CatalogEntry) -> bool + Send + Sync;
 
-/// What was there at one time.
+/// The skills at one moment.
 #[derive(Default)]
 struct Snapshot {
     entries: Arc<[CatalogEntry]>,
-    /// Where in `entries` each name is.
+    /// Index into `entries`, by name.
     names: HashMap<Arc<str>, u32>,
-    /// Where in `entries` each row of the cache is; by row.
+    /// Rows of the cache and indices into `entries`, sorted by row.
     rows: Vec<(i64, u32)>,
-    /// What each source's part of the cache was.
+    /// The cached version of each source.
     generations: Vec<Option<(i64, i64)>>,
     shadowed: Arc<[ShadowedSkill]>,
     broken: Arc<[ScanProblem]>,
 }
 
 impl Catalog {
-    /// Finds the skills of these sources, in the order of precedence. `cache` is a folder, which is
-    /// made where it is missing: what did not change since the last time is not read again.
+    /// Finds the skills of these sources, in order of precedence. `cache` is a folder, created if
+    /// it is missing: skills that have not changed since the last time are not read again.
     ///
     /// # Errors
-    /// A folder of the command line that cannot be read.
+    /// A folder from the command line cannot be read.
     pub fn open(sources: Vec<Source>, cache: Option<&Path>) -> Result<Catalog, CatalogError> {
         let mut cache = Cache::open(cache)?;
         let snapshot = loop {
@@ -172,42 +172,43 @@ impl Catalog {
         })
     }
 
-    /// The skills, in the order of their sources, and of their paths in one.
+    /// Returns the skills, by source, and by path within a source.
     pub fn entries(&self) -> Arc<[CatalogEntry]> {
         self.snapshot().entries.clone()
     }
 
-    /// The skill of a name.
+    /// Returns the skill of a name.
     pub fn get(&self, name: &str) -> Option<CatalogEntry> {
         let snapshot = self.snapshot();
         snapshot.names.get(name).map(|at| snapshot.entries[*at as usize].clone())
     }
 
-    /// The skills that do not count, since others of their names come before them.
+    /// Returns the skills that are hidden by earlier ones of the same names.
     pub fn shadowed(&self) -> Arc<[ShadowedSkill]> {
         self.snapshot().shadowed.clone()
     }
 
-    /// The skills that cannot be read, and what a bound left out.
+    /// Returns the skills that cannot be read, and the limits that ended a search.
     pub fn problems(&self) -> Arc<[ScanProblem]> {
         self.snapshot().broken.clone()
     }
 
-    /// Sets what tells whether a skill is enabled; without it each is.
+    /// Sets the function that checks whether a skill is enabled. By default all skills are.
     pub fn set_enabled(&self, enabled: impl Fn(&CatalogEntry) -> bool + Send + Sync + 'static) {
         *self.shared.enabled.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(enabled);
     }
 
-    /// Whether a skill is enabled.
+    /// Checks whether a skill is enabled.
     pub fn is_enabled(&self, entry: &CatalogEntry) -> bool {
         let enabled = self.shared.enabled.read().unwrap_or_else(PoisonError::into_inner).clone();
         enabled(entry)
     }
 
-    /// Looks at the sources again, and tells the names of the skills that came, went or differ.
+    /// Reads changed sources again, and returns the names of the skills that were added, removed or
+    /// changed.
     ///
     /// # Errors
-    /// As [`Catalog::open`]; the catalogue stays as it was.
+    /// As [`Catalog::open`]; the catalogue stays unchanged.
     pub fn refresh(&self) -> Result<Vec<String>, CatalogError> {
         let sources = &self.shared.sources;
         let before = self.snapshot();
@@ -229,8 +230,7 @@ impl Catalog {
         self.shared.snapshot.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Does something with the cache. One that turns out to be broken is made anew, and the
-    /// snapshot with it.
+    /// Runs `work` on the cache. If the cache turns out to be broken, replaces it and the snapshot.
     fn with_cache<T>(
         &self,
         work: impl Fn(&mut Cache) -> Result<T, CacheError>,
@@ -288,7 +288,7 @@ impl Snapshot {
                     }
                     continue;
                 }
-                // No source has more than some ten thousand.
+                // A source has at most 20,000 skills.
                 let at = entries.len() as u32;
                 names.insert(entry.name.clone(), at);
                 rows.push((id, at));
@@ -306,14 +306,14 @@ impl Snapshot {
         })
     }
 
-    /// Where in `entries` the skill is that a row of the cache is about; `None` for one of other
-    /// sources, or one that does not count.
+    /// Returns the index in `entries` of a row of the cache; `None` if the row belongs to another
+    /// source or a hidden skill.
     fn of_row(&self, row: i64) -> Option<u32> {
         let at = self.rows.binary_search_by_key(&row, |(id, _)| *id).ok()?;
         Some(self.rows[at].1)
     }
 
-    /// The names of the skills that came, went or differ.
+    /// Returns the names of the skills that were added, removed or changed.
     fn changes(&self, before: &Snapshot) -> Vec<String> {
         let at = |snapshot: &Snapshot, name: &str| {
             snapshot.names.get(name).map(|at| snapshot.entries[*at as usize].clone())

@@ -1,4 +1,4 @@
-//! The block `<available_skills>` that agents are given, within a budget of tokens.
+//! Writes the block `<available_skills>` for agents, within a budget of tokens.
 
 use std::fmt::Write as _;
 
@@ -6,37 +6,37 @@ use serde::Serialize;
 
 use super::{Catalog, CatalogEntry};
 
-/// The block, and what had to give way.
+/// The block, and what did not fit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Prompt {
-    /// The block. It says itself what had to give way.
+    /// The block. It says itself what did not fit.
     pub text: String,
-    /// About as many tokens as it has.
+    /// Its approximate number of tokens.
     pub tokens: usize,
-    /// Skills whose description is shortened.
+    /// The number of shortened descriptions.
     pub shortened: usize,
-    /// Skills that are left out.
+    /// The number of omitted skills.
     pub dropped: usize,
 }
 
-/// A description that is shorter tells too little to be chosen by: about a dozen words.
+/// The shortest description, in characters, that an agent can still choose by: about a dozen words.
 const SHORTEST: usize = 80;
-/// The longest that the specification allows.
+/// The longest description that the specification allows.
 const LONGEST: usize = 1024;
 
-/// About as many tokens as a text has: one for four bytes, which is what English takes.
+/// Estimates the number of tokens of a text: one for every four bytes, as in English.
 pub fn estimate_tokens(text: &str) -> usize {
     text.len().div_ceil(4)
 }
 
 impl Catalog {
-    /// The block of the enabled skills, in at most so many tokens: shortened descriptions first,
-    /// then without the last skills. Even a budget of nothing has the block's own tags.
+    /// Writes the block of the enabled skills, in at most `budget` tokens. Shortens descriptions
+    /// first, then omits the last skills. The block's own tags are always written.
     pub fn prompt(&self, budget: usize) -> Prompt {
         self.write_prompt(budget, false)
     }
 
-    /// The same with the place of each SKILL.md, for agents that read files of this machine.
+    /// Writes the block with the path of each SKILL.md, for agents that read files on this machine.
     pub fn prompt_with_locations(&self, budget: usize) -> Prompt {
         self.write_prompt(budget, true)
     }
@@ -52,7 +52,8 @@ impl Catalog {
         if fits(&whole) {
             return whole;
         }
-        // The longest descriptions, the most skills: each that does not fit, no larger one does.
+        // Search for the longest descriptions, or else the most skills: if one does not fit, no
+        // larger one does.
         if fits(&write(SHORTEST, all)) {
             let length = largest(SHORTEST, LONGEST, |length| fits(&write(length, all)));
             return write(length, all);
@@ -62,7 +63,7 @@ impl Catalog {
 }
 
 impl Prompt {
-    /// What had to give way, in words; `None` where nothing had.
+    /// Describes what did not fit; `None` if everything did.
     pub fn omissions(&self) -> Option<String> {
         let skills = |count: usize| {
             if count == 1 { "1 skill".to_owned() } else { format!("{count} skills") }
@@ -77,7 +78,7 @@ impl Prompt {
     }
 }
 
-/// The largest number that fits, from one that does, or is the least that there is.
+/// Returns the largest number between `least` and `most` that fits, or `least`.
 fn largest(least: usize, most: usize, fits: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut high) = (least, most);
     while low < high {
@@ -87,7 +88,7 @@ fn largest(least: usize, most: usize, fits: impl Fn(usize) -> bool) -> usize {
     low
 }
 
-/// The block of the first skills, with descriptions of at most so many characters.
+/// Writes the block of the first `count` skills, with descriptions of at most `length` characters.
 fn block(all: &[&CatalogEntry], length: usize, count: usize, locations: bool) -> Prompt {
     let mut prompt = Prompt {
         text: "<available_skills>\n".to_owned(),
@@ -120,7 +121,7 @@ fn block(all: &[&CatalogEntry], length: usize, count: usize, locations: bool) ->
     prompt
 }
 
-/// A description cut at a word's end; `None` where it is short enough.
+/// Cuts a description at the end of a word; `None` if it is short enough.
 fn shortened(text: &str, length: usize) -> Option<String> {
     let (end, _) = text.char_indices().nth(length)?;
     let start = &text[..end];
@@ -131,7 +132,7 @@ fn shortened(text: &str, length: usize) -> Option<String> {
     Some(format!("{}…", cut.trim_end_matches(|c: char| c.is_whitespace() || ",;:.".contains(c))))
 }
 
-/// Text between tags, in one line.
+/// Escapes text between tags, on one line.
 fn xml(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

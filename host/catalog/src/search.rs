@@ -1,25 +1,25 @@
-//! Which skills a question is about: BM25 over name, description, keywords and body, forgiving of
-//! typos and of a word that is not finished.
+//! Searches skills: BM25 over name, description, keywords and body, with tolerance for typos and
+//! unfinished words.
 
 use rusqlite::Connection;
 
 use super::cache::CacheError;
 use super::{Catalog, CatalogEntry, CatalogError, SkillRuntime};
 
-/// What is looked for. The default finds every skill.
+/// A search. The default matches every skill.
 #[derive(Debug, Clone)]
 pub struct Query {
-    /// Words; any text is a query. Empty: every skill, in the catalogue's order.
+    /// Words; any text is valid. An empty text matches every skill, in the catalogue's order.
     pub text: String,
-    /// A tag or category, in any case.
+    /// A tag or category, ignoring case.
     pub tag: Option<String>,
-    /// What its programs run in.
+    /// A runtime of its programs.
     pub runtime: Option<SkillRuntime>,
-    /// Whether it asks for network.
+    /// Whether it asks for network access.
     pub network: Option<bool>,
     /// Whether it is enabled.
     pub enabled: Option<bool>,
-    /// Hits at most.
+    /// The most hits.
     pub limit: usize,
 }
 
@@ -36,27 +36,27 @@ impl Default for Query {
     }
 }
 
-/// A skill that was found.
+/// A skill that matches.
 #[derive(Debug, Clone)]
 pub struct Hit {
     /// The skill.
     pub entry: CatalogEntry,
-    /// How well it fits, from 0; comparable within one search.
+    /// The score, at least 0; comparable within one search.
     pub score: f64,
 }
 
-/// Words of a question that count. A longer one is a text, and its start tells what it is about.
+/// The most words of a query that are used. A longer query is a text, whose start shows its topic.
 const MAX_WORDS: usize = 24;
-/// Characters of a word that count: no index has longer ones that matter.
+/// The most characters of a word that are used.
 const MAX_WORD: usize = 40;
-/// What a word that is not in the index, or not finished, may stand for.
+/// The most words that an unknown or unfinished word may stand for.
 const MAX_ALTERNATIVES: u8 = 6;
-/// Skills that are ranked for one question.
+/// The most skills to rank for a query.
 const MANY: u32 = 1_000;
-/// How much a word counts in the name, the description, the keywords and the body.
+/// The weights of the name, the description, the keywords and the body.
 const WEIGHTS: [f64; 4] = [10.0, 4.0, 6.0, 1.0];
 
-/// Words of questions that say nothing of what is looked for.
+/// Words that do not help to find a skill.
 const STOP_WORDS: [&str; 66] = [
     "a", "about", "all", "an", "and", "any", "are", "as", "at", "be", "by", "can", "could", "do",
     "does", "for", "from", "get", "give", "has", "have", "help", "how", "i", "in", "into", "is",
@@ -67,14 +67,14 @@ const STOP_WORDS: [&str; 66] = [
 ];
 
 impl Catalog {
-    /// The skills that a query is about, the best first.
+    /// Returns the skills that match a query, best first.
     ///
     /// # Errors
     /// The index cannot be read.
     pub fn search(&self, query: &Query) -> Result<Vec<Hit>, CatalogError> {
         let question = question(&query.text);
         if question.is_empty() {
-            // A text without a word asks for nothing that there is.
+            // A text without any words matches nothing.
             let all = self.entries();
             let all =
                 all.iter().filter(|entry| query.text.trim().is_empty() && self.fits(query, entry));
@@ -106,11 +106,11 @@ impl Catalog {
         let mut ranked: Vec<(f64, u32)> = Vec::new();
         while let Some(row) = rows.next()? {
             if let Some(at) = snapshot.of_row(row.get(0)?) {
-                // The better, the lower it is.
+                // SQLite returns lower values for better matches.
                 ranked.push((-row.get::<_, f64>(1)?, at));
             }
         }
-        // Of two that fit alike, the one that comes first in the catalogue.
+        // Among equal scores, keep the catalogue's order.
         ranked.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         let entries = ranked.into_iter().map(|(score, at)| (score, &snapshot.entries[at as usize]));
         let fit = entries.filter(|(_, entry)| self.fits(query, entry));
@@ -120,7 +120,7 @@ impl Catalog {
             .collect())
     }
 
-    /// Whether an entry is what the filters of a query ask for.
+    /// Checks whether an entry passes the filters of a query.
     fn fits(&self, query: &Query, entry: &CatalogEntry) -> bool {
         query
             .tag
@@ -132,14 +132,14 @@ impl Catalog {
     }
 }
 
-/// The words of a text, in lower case.
+/// Splits a text into words, in lower case.
 pub(super) fn words(text: &str) -> impl Iterator<Item = String> {
     text.split(|c: char| !c.is_alphanumeric())
         .filter(|word| !word.is_empty())
         .map(str::to_lowercase)
 }
 
-/// The words of a question that count: without those that say nothing, unless it has no others.
+/// Returns the words of a query to search for: without stop words, unless there are no others.
 fn question(text: &str) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for word in words(text).map(|word| word.chars().take(MAX_WORD).collect::<String>()) {
@@ -152,11 +152,11 @@ fn question(text: &str) -> Vec<String> {
     if telling.is_empty() { all } else { telling }
 }
 
-/// The words as FTS5 takes them. Each is letters and digits in quotes, so that nothing in it is
-/// syntax.
+/// Builds the FTS5 expression. Each word consists of letters and digits, in quotes, so none of it
+/// is syntax.
 ///
-/// Ranking a skill takes half a microsecond, and a word that is in every tenth skill says little:
-/// the rarest words choose what is ranked.
+/// Ranking a skill takes half a microsecond, and a word that occurs in every tenth skill says
+/// little. So the rarest words choose which skills are ranked.
 fn expression(db: &Connection, question: &[String]) -> Result<String, CacheError> {
     let mut terms: Vec<(u32, String)> = Vec::new();
     let last = question.len() - 1;
@@ -191,7 +191,7 @@ fn expression(db: &Connection, question: &[String]) -> Result<String, CacheError
     if rare > 0 || terms.is_empty() {
         return Ok(either(&terms[..rare]));
     }
-    // Every word is a common one: then it counts where it stands, and the rarest few count.
+    // All words are common: search for the rarest few, in the more important columns first.
     terms.truncate(3);
     let halves =
         std::iter::successors(Some(terms.len()), |words| (*words > 1).then_some(words / 2));
@@ -206,7 +206,7 @@ fn expression(db: &Connection, question: &[String]) -> Result<String, CacheError
     Ok(terms.swap_remove(0).1)
 }
 
-/// How many skills an expression finds, counted to just over [`MANY`].
+/// Counts the skills that match an expression, up to just over [`MANY`].
 fn count(db: &Connection, expression: &str) -> Result<u32, CacheError> {
     let mut select = db.prepare_cached(
         "SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ?1 LIMIT ?2)",
@@ -214,7 +214,7 @@ fn count(db: &Connection, expression: &str) -> Result<u32, CacheError> {
     Ok(select.query_row(rusqlite::params![expression, MANY + 1], |row| row.get(0))?)
 }
 
-/// The words that a word may be the start of, the shortest first.
+/// Returns the words that start with this one, shortest first.
 fn continuations(db: &Connection, word: &str) -> Result<Vec<String>, CacheError> {
     let mut select =
         db.prepare_cached("SELECT word FROM word WHERE word > ?1 AND word < ?1 || char(0x10ffff) ORDER BY length(word) LIMIT ?2")?;
@@ -222,8 +222,8 @@ fn continuations(db: &Connection, word: &str) -> Result<Vec<String>, CacheError>
     Ok(found.collect::<Result<_, _>>()?)
 }
 
-/// The words that a word may be a slip of, the nearest first: one letter more, less, other or
-/// swapped, two in a long word.
+/// Returns words that this one may be a typo of, nearest first: one letter added, missing,
+/// different or swapped, or two in a long word.
 fn similar(db: &Connection, word: &str) -> Result<Vec<String>, CacheError> {
     let length = word.chars().count();
     let slips = match length {
@@ -231,8 +231,8 @@ fn similar(db: &Connection, word: &str) -> Result<Vec<String>, CacheError> {
         4..6 => 1,
         _ => 2,
     };
-    // The first letter is seldom wrong but may be swapped with the second. A range of the index for
-    // each keeps this quick.
+    // The first letter is rarely wrong, but may be swapped with the second. Searching one range of
+    // the index for each keeps this fast.
     let mut firsts: Vec<char> = word.chars().take(2).collect();
     firsts.dedup();
     let mut near = Vec::new();

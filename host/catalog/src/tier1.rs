@@ -1,4 +1,5 @@
-//! What is known of a skill that is not loaded, from its SKILL.md and the names beside it.
+//! Reads what the catalogue knows about a skill: its SKILL.md, and the names of the files next to
+//! it.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
@@ -13,27 +14,27 @@ use skillhost_skill::SizeLimits;
 use skillhost_skill::runtime;
 use skillhost_skill::scan::{self, FoundSkill};
 
-/// Names in `scripts/` that are looked at: enough to tell the languages.
+/// The most names in `scripts/` to look at: enough to recognise the languages.
 const MAX_SCRIPTS: usize = 200;
-/// Bytes of the instructions that are searched: the advised 500 lines and more.
+/// The most bytes of the instructions to index: more than the recommended 500 lines.
 const MAX_BODY: usize = 64 << 10;
 
-/// What a skill's programs run in.
+/// The runtime of a skill's programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SkillRuntime {
-    /// A WASI component of its own.
+    /// The skill's own WASI component.
     Component,
     /// Python scripts.
     Python,
     /// Shell scripts.
     Shell,
-    /// Nothing runs: it is a text for agents.
+    /// Nothing runs: the skill is a text for agents.
     Instructions,
 }
 
 impl SkillRuntime {
-    /// Each.
+    /// All values.
     pub const ALL: [SkillRuntime; 4] = [
         SkillRuntime::Component,
         SkillRuntime::Python,
@@ -42,12 +43,12 @@ impl SkillRuntime {
     ];
 }
 
-/// A set of [`SkillRuntime`]s. One that holds no other holds [`SkillRuntime::Instructions`].
+/// A set of [`SkillRuntime`]s. The empty set means [`SkillRuntime::Instructions`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SkillRuntimes(u8);
 
 impl SkillRuntimes {
-    /// Whether it is one of them.
+    /// Checks whether the set contains a runtime.
     pub fn contains(self, runtime: SkillRuntime) -> bool {
         match runtime {
             SkillRuntime::Instructions => self.0 == 0,
@@ -55,7 +56,7 @@ impl SkillRuntimes {
         }
     }
 
-    /// Each of them.
+    /// Iterates over the set.
     pub fn iter(self) -> impl Iterator<Item = SkillRuntime> {
         SkillRuntime::ALL.into_iter().filter(move |runtime| self.contains(*runtime))
     }
@@ -77,7 +78,7 @@ impl Serialize for SkillRuntimes {
     }
 }
 
-/// What a SKILL.md says, as the cache keeps it.
+/// The facts from a SKILL.md, as the cache stores them.
 pub(super) struct Facts {
     pub(super) skill_file: Box<str>,
     pub(super) flags: u8,
@@ -86,7 +87,7 @@ pub(super) struct Facts {
     pub(super) description: Box<str>,
 }
 
-/// What of a skill is searched beside its description, and not kept.
+/// Texts that are indexed and not stored.
 pub(super) struct Text {
     pub(super) name: String,
     pub(super) keywords: String,
@@ -98,25 +99,25 @@ const NETWORK: u8 = 1 << 3;
 const RECOVERED: u8 = 1 << 4;
 const SCRIPTS: u8 = 1 << 5;
 
-/// Whether the skill has a folder of scripts, whose stamp counts too.
+/// Checks whether the skill has a folder of scripts, whose stamp counts too.
 pub(super) fn has_scripts(flags: u8) -> bool {
     flags & SCRIPTS != 0
 }
 
-/// The same for one that is about to be read.
+/// Checks the same for a skill that has not been read yet.
 pub(super) fn holds_scripts(found: &FoundSkill) -> bool {
     found.names.iter().any(|name| name == "scripts")
 }
 
-/// The flags of a skill that cannot be read.
+/// Returns the flags of a skill that cannot be read.
 pub(super) fn flags_of_broken(found: &FoundSkill) -> u8 {
     if holds_scripts(found) { SCRIPTS } else { 0 }
 }
 
 impl Facts {
-    /// The entry of a skill in that folder.
+    /// Creates the entry of a skill in this folder.
     pub(super) fn entry(self, folder: PathBuf, kind: SourceKind, trusted: bool) -> CatalogEntry {
-        // Nearly every one is named so.
+        // Almost all skills use this name.
         static SKILL_MD: LazyLock<Arc<str>> = LazyLock::new(|| "SKILL.md".into());
         static NONE: LazyLock<Arc<[Box<str>]>> = LazyLock::new(|| [].into());
         CatalogEntry {
@@ -139,14 +140,14 @@ impl Facts {
     }
 }
 
-/// Reads a skill's SKILL.md, or says why it is none.
+/// Reads a skill's SKILL.md, or explains why it is invalid.
 pub(super) fn read(found: &FoundSkill, source: &Path) -> Result<(Facts, Text), String> {
     let name = name(&scan::join(source, &found.path));
     let bytes = found
         .read(SizeLimits::default().skill_md)
         .map_err(|error| format!("{} cannot be read: {error}", found.skill_file))?;
     let parsed = manifest::parse(&bytes, &name, &found.skill_file);
-    // Without a description nobody could tell what it is for.
+    // Without a description nobody could tell what the skill is for.
     let Some(manifest) = parsed.manifest.filter(|manifest| !manifest.description.is_empty()) else {
         let worst = parsed.diagnostics.iter().find(|d| d.severity == Severity::Error);
         return Err(worst.map_or_else(
@@ -169,7 +170,7 @@ pub(super) fn read(found: &FoundSkill, source: &Path) -> Result<(Facts, Text), S
     Ok((facts, Text { name, keywords, body }))
 }
 
-/// The name of a skill's folder.
+/// Returns the name of a skill's folder.
 fn name(folder: &Path) -> String {
     let canonical =
         || folder.canonicalize().ok().and_then(|path| path.file_name().map(ToOwned::to_owned));

@@ -1,5 +1,5 @@
-//! What the cache knows of a source, as long as it is still so; and what is read again where it is
-//! not.
+//! Keeps the cache up to date: returns what it knows about a source, and reads changed skills
+//! again.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -18,35 +18,31 @@ use super::{CatalogError, Source, SourceKind};
 use skillhost_skill::files::FileIdentity;
 use skillhost_skill::scan::{self, FollowLinks, FoundSkill, Scan, ScanBounds};
 
-/// A source's bounds: a tree that is no collection of skills ends the search soon, and no
-/// collection is that large.
-const BOUNDS: ScanBounds = ScanBounds {
-    depth: 6,
-    folders: 2_000,
-    skills: 20_000,
-    entries: 1_000_000,
-    links: FollowLinks::All,
-};
-/// Texts that are read and wait to be written.
+/// Limits of a source. The search ends early in a tree that is not a collection of skills, and no
+/// collection reaches the limits.
+const BOUNDS: ScanBounds =
+    ScanBounds { depth: 6, folders: 2_000, skills: 20_000, entries: 1_000_000, links: FollowLinks::All };
+/// How many skills may be read before they are written.
 const AHEAD: usize = 64;
 
-/// What the cache knows of one source.
+/// What the cache knows about one source.
 #[derive(Default)]
 pub(super) struct Known {
-    /// Its row, and how often that changed: two that are the same hold the same.
+    /// The id and version of its row. If both are equal, so is the content.
     pub(super) generation: Option<(i64, i64)>,
     pub(super) skills: Vec<Row>,
     pub(super) left_out: Vec<String>,
 }
 
-/// A skill, as the cache has it.
+/// A skill in the cache.
 pub(super) struct Row {
     pub(super) id: i64,
     pub(super) path: PathBuf,
     pub(super) facts: Result<Facts, String>,
 }
 
-/// The skills of a source, as they are now. What changed since the cache was written is read again.
+/// Returns the current skills of a source. Reads those that have changed since the cache was
+/// written.
 pub(super) fn source(db: &mut Connection, source: &Source) -> Result<Known, CacheError> {
     if let Some(known) = known(db, source, true)? {
         return Ok(known);
@@ -60,7 +56,7 @@ pub(super) fn source(db: &mut Connection, source: &Source) -> Result<Known, Cach
         Err(error) if source.kind == SourceKind::Flag => {
             Err(CatalogError::Folder { folder: source.folder.clone(), error }.into())
         }
-        // A standard place that is not there, or was.
+        // A standard folder that does not exist, or no longer does.
         Err(_) => {
             forget(db, |folder, _| folder == source.folder)?;
             Ok(Known::default())
@@ -68,7 +64,7 @@ pub(super) fn source(db: &mut Connection, source: &Source) -> Result<Known, Cach
     }
 }
 
-/// Whether a source is still what it was at that generation. Nothing is read but the files' stamps.
+/// Checks whether a source is still at this version. Reads only the stamps of files.
 pub(super) fn is_current(
     db: &Connection,
     source: &Source,
@@ -95,7 +91,8 @@ pub(super) fn is_current(
     })
 }
 
-/// A project's links may not lead out of it: who wrote it is not asked what else is looked at.
+/// FollowLinks in a project may not lead out of it, since the project's author must not choose what else
+/// is read.
 fn links(kind: SourceKind) -> FollowLinks {
     if kind == SourceKind::Project { FollowLinks::Inside } else { FollowLinks::All }
 }
@@ -112,8 +109,8 @@ fn row(db: &Connection, source: &Source) -> Result<Option<(i64, i64, String)>, C
         .optional()?)
 }
 
-/// What the cache has of a source; `None` where it has nothing or, if that is asked, where
-/// something is no longer so.
+/// Returns what the cache knows about a source; `None` if it knows nothing or, with `check`, if
+/// something has changed.
 fn known(db: &Connection, source: &Source, check: bool) -> Result<Option<Known>, CacheError> {
     let (Some((id, generation, left_out)), Some(root)) = (row(db, source)?, folder(&source.folder))
     else {
@@ -154,7 +151,7 @@ fn known(db: &Connection, source: &Source, check: bool) -> Result<Option<Known>,
     }))
 }
 
-/// Whether the folders between the source and its skills hold what they held.
+/// Checks whether the folders between the source and its skills are unchanged.
 fn are_searched(db: &Connection, source: i64, root: &OwnedFd) -> Result<bool, CacheError> {
     let mut searched = db.prepare_cached("SELECT path, stamp FROM searched WHERE source = ?1")?;
     let mut rows = searched.query([source])?;
@@ -167,7 +164,7 @@ fn are_searched(db: &Connection, source: i64, root: &OwnedFd) -> Result<bool, Ca
     Ok(true)
 }
 
-/// Puts into the cache what a search found. What it has with the same stamp stays.
+/// Writes the result of a scan to the cache. Entries with the same stamp stay.
 fn write(db: &mut Connection, source: &Source, scan: &Scan) -> Result<(), CacheError> {
     let Some(root) = folder(&source.folder) else { return Ok(()) };
     let work = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -220,7 +217,7 @@ fn write(db: &mut Connection, source: &Source, scan: &Scan) -> Result<(), CacheE
     forget(db, |folder, _| !folder.exists())
 }
 
-/// Reads skills on every processor, and hands them on one by one.
+/// Reads skills on all processors, and passes them on one by one.
 fn read_all(
     skills: &[(&FoundSkill, Vec<u8>, Option<i64>)],
     source: &Path,
@@ -237,7 +234,7 @@ fn read_all(
                 while let Some((at, (found, ..))) = Some(next.fetch_add(1, Ordering::Relaxed))
                     .and_then(|at| Some((at, skills.get(at)?)))
                 {
-                    // Who takes them has given up.
+                    // The receiver has given up.
                     if send.send((at, tier1::read(found, source))).is_err() {
                         return;
                     }
@@ -310,7 +307,7 @@ fn remove(work: &Transaction<'_>, row: i64) -> Result<(), CacheError> {
     Ok(())
 }
 
-/// Removes sources with all that they hold.
+/// Removes sources and everything in them.
 fn forget(db: &mut Connection, gone: impl Fn(&Path, i64) -> bool) -> Result<(), CacheError> {
     let find = |db: &Connection| -> Result<Vec<i64>, CacheError> {
         let mut select = db.prepare_cached("SELECT id, folder FROM source")?;
@@ -348,13 +345,14 @@ fn stat(root: &impl AsFd, path: &Path) -> Option<Stat> {
     rustix::fs::statat(root, path, AtFlags::empty()).ok()
 }
 
-/// What tells a skill's SKILL.md, its folder and its scripts from what they may become.
+/// Returns a stamp that changes when a skill's SKILL.md, folder or scripts change.
 fn stamp_of(root: &OwnedFd, path: &Path, file: &str, scripts: bool) -> Vec<u8> {
     let identity = stat(root, path).map(|found| FileIdentity::of_stat(&found)).unwrap_or_default();
     stamp(root, path, file, scripts, identity)
 }
 
-/// The same for one that is about to be read: its folder has been, and may differ by now.
+/// Returns the stamp of a skill to be read, with the folder as the scan found it: it may have
+/// changed since.
 fn before_reading(root: &OwnedFd, found: &FoundSkill) -> Vec<u8> {
     stamp(root, &found.path, &found.skill_file, tier1::holds_scripts(found), found.identity)
 }

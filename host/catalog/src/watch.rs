@@ -1,4 +1,4 @@
-//! Takes up changes while the process runs.
+//! Follows changes while the process runs.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,26 +10,25 @@ use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 
 use super::{Catalog, CatalogError};
 
-/// Changes come in numbers: a clone, an editor that saves. They are taken together once none came
-/// for so long.
+/// Changes come in bursts, such as a clone or an editor that saves. A burst ends after this pause.
 const QUIET: Duration = Duration::from_millis(200);
-/// Where they never cease, they are taken up every so often.
+/// If changes never stop, they are handled this often.
 const MOST: Duration = Duration::from_secs(2);
-/// Paths that are remembered of changes that are taken together.
+/// The most paths to remember of one burst.
 const PATHS: usize = 10_000;
 
-/// What changed in the catalogue, and in the folders of its skills.
+/// The changes of the catalogue, and in the folders of its skills.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// The skills that came, went, or say something else of themselves.
+    /// The skills that were added, removed or described differently.
     pub skills: Vec<String>,
-    /// Files and folders of other skills: the skill's name, and the path in its folder.
+    /// Changed files and folders of other skills: the skill's name, and the path in its folder.
     pub files: BTreeSet<(String, String)>,
-    /// More changed at once than is told one by one: any file may have.
+    /// Too much has changed to list: any file may have.
     pub all: bool,
 }
 
-/// As long as it is held, changes are taken up. Dropping it ends that.
+/// Follows changes until it is dropped.
 pub struct Watch {
     tell: Sender<Notice>,
 }
@@ -39,30 +38,29 @@ enum Notice {
     Stop,
 }
 
-/// What came until it was quiet.
+/// The changes of one burst.
 #[derive(Default)]
 struct Touched {
     paths: BTreeSet<PathBuf>,
-    /// Those of them that came or were moved: what a folder held before it was watched is told of
-    /// by nobody else.
+    /// Paths that were created or moved. Nobody reports what a folder contained before it was
+    /// watched.
     came: BTreeSet<PathBuf>,
     all: bool,
 }
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        // A thread that has ended needs no word.
+        // The thread may have ended already.
         let _ = self.tell.send(Notice::Stop);
     }
 }
 
 impl Catalog {
-    /// Looks at the sources again whenever something in them changes, on a thread of its own, and
-    /// calls `changed` with what did. It is called on that thread. Files are not read for it: that
-    /// one was written is a change.
+    /// Refreshes the catalogue whenever something in the sources changes, and calls `changed`, both
+    /// on a background thread. Does not read files: writing to one counts as a change.
     ///
     /// # Errors
-    /// The system does not tell of changes.
+    /// The system cannot watch for changes.
     pub fn watch(&self, changed: impl Fn(Changes) + Send + 'static) -> Result<Watch, CatalogError> {
         let failed = |error: &dyn std::fmt::Display| {
             CatalogError::Index(format!("changes cannot be watched: {error}"))
@@ -70,11 +68,12 @@ impl Catalog {
         let (tell, told) = mpsc::channel();
         let watch = Watch { tell: tell.clone() };
         let watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
-            // What cannot be told may be anything.
+            // An event that cannot be read may be any change.
             let event = event.unwrap_or_else(|_| Event::default().set_flag(Flag::Rescan));
-            // Reading is no change; without this, looking at the folders would tell of itself.
+            // Reading is not a change. Otherwise, looking at the folders would cause events of its
+            // own.
             if !matches!(event.kind, EventKind::Access(_)) {
-                // Nobody listens any more: the watcher is about to be dropped.
+                // The receiver is gone: the watcher is about to be dropped.
                 let _ = tell.send(Notice::Change(event));
             }
         });
@@ -101,13 +100,13 @@ impl Catalog {
             .name("catalogue".into())
             .spawn(follow)
             .map_err(|error| failed(&error))?;
-        // What changed between the search and the watch.
+        // Picks up changes between the search and the watch.
         self.refresh()?;
         Ok(watch)
     }
 }
 
-/// Waits for changes, and until they cease. `None`: nobody wants them any more.
+/// Waits for a burst of changes to end. `None`: the watch was dropped.
 fn wait(told: &Receiver<Notice>) -> Option<Touched> {
     let Ok(Notice::Change(first)) = told.recv() else { return None };
     let mut touched = Touched::default();
@@ -134,14 +133,14 @@ impl Touched {
         }
     }
 
-    /// Adds what is in the folders that came.
+    /// Adds the contents of the folders that were created or moved.
     fn look_below(&mut self) {
         let mut came: Vec<PathBuf> = std::mem::take(&mut self.came).into_iter().collect();
         while let Some(path) = came.pop() {
             if self.all || !path.symlink_metadata().is_ok_and(|found| found.is_dir()) {
                 continue;
             }
-            // One that went meanwhile has nothing in it.
+            // A folder that was removed in the meantime is empty.
             #[expect(
                 clippy::disallowed_methods,
                 reason = "folders below the sources, by the kernel's word"
@@ -157,7 +156,7 @@ impl Touched {
         }
     }
 
-    /// The same as paths of skills; those of skills that are named already say nothing more.
+    /// Converts the paths to paths in skills. Leaves out skills that are named already.
     fn within(self, catalog: &Catalog, skills: Vec<String>) -> Changes {
         let mut files = BTreeSet::new();
         for path in &self.paths {
@@ -185,7 +184,7 @@ struct Folders {
 }
 
 impl Folders {
-    /// Watches each source; for one that is not there, the nearest folder above it.
+    /// Watches each source; for a missing one, the nearest existing folder above it.
     fn cover(&mut self, catalog: &Catalog) {
         let wanted: Vec<(PathBuf, RecursiveMode)> =
             catalog.shared.sources.iter().filter_map(|source| place(&source.folder)).collect();
@@ -200,7 +199,7 @@ impl Folders {
                 }
             }
         }
-        // One that went is watched anew when it comes back.
+        // A source that was removed is watched again when it returns.
         self.watched.retain(|watched| wanted.contains(watched));
     }
 }

@@ -1,4 +1,4 @@
-//! `activate_skill`: the instructions of a skill, and its tools for this session.
+//! `activate_skill`: returns a skill's instructions, and adds its tools to the session.
 
 use std::sync::{Arc, PoisonError};
 
@@ -23,9 +23,9 @@ pub(super) struct Input {
     name: String,
 }
 
-/// Bytes of the instructions that an answer carries. The longest in use have 160 KB.
+/// The most bytes of instructions in an answer. The longest in use have 160 KB.
 const INSTRUCTIONS: usize = 64 << 10;
-/// Files that an answer names.
+/// The most files that an answer names.
 const FILES: usize = 100;
 
 impl Shared {
@@ -56,8 +56,8 @@ impl Shared {
         let mut text = format!("# Skill {}\n\n{shown}\n\n---\n", entry.name);
         text += &self.what_there_is(&skill, &entry.name, &tools);
         if session.is_alone(context) {
-            // Nothing is remembered of a request that stands alone: it is told all that a list
-            // would tell.
+            // A request without a session is not remembered, so it gets everything that a tool list
+            // would have.
             let lines: String = tools
                 .iter()
                 .map(|tool| {
@@ -123,8 +123,9 @@ impl Shared {
         text
     }
 
-    /// The typed tools of a skill's component. One that does not list them in its section is asked,
-    /// where a run of the skill would be allowed: asking compiles and runs it.
+    /// Returns the typed tools of a skill's component. A component that does not list them in a
+    /// section is asked for them, if a run of the skill would be allowed: asking compiles and runs
+    /// it.
     pub(super) async fn tools_for(
         &self,
         entry: &CatalogEntry,
@@ -159,8 +160,8 @@ impl Shared {
         Ok(self.remember_tools(component, tools))
     }
 
-    /// The typed tools of a skill's component, as far as they are known without running it: `None`
-    /// where they are not.
+    /// Returns the typed tools of a skill's component without running it; `None` if they are
+    /// unknown.
     pub(super) async fn known_tools(
         &self,
         skill: &Skill,
@@ -196,7 +197,7 @@ impl Shared {
         tools
     }
 
-    /// That there is no skill of that name, and which ones are like it.
+    /// Explains that there is no skill of that name, and suggests a similar one.
     pub(super) fn no_skill(&self, name: &str) -> String {
         let entries = self.entries();
         let likeness = |other: &str| strsim::jaro_winkler(other, name);

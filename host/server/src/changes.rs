@@ -1,4 +1,4 @@
-//! Skills came, went or changed: the clients that want to know are told.
+//! Notifies clients when skills are added, removed or changed.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use super::session::Session;
 use super::skills::parts;
 use skillhost_catalog::Changes;
 
-/// Tells every session, and lists the tools of changed skills again where they are activated.
+/// Notifies every session, and lists the tools of changed skills again if they are activated.
 pub(super) async fn tell(shared: &Arc<Shared>, changes: &Changes) {
     let Changes { skills, files, all } = changes;
     tracing::info!(skills = skills.len(), files = files.len(), all, "skills changed");
-    // A skill's component may be another.
+    // The component of a changed skill may be a different one.
     let touched: BTreeSet<&str> =
         skills.iter().chain(files.iter().map(|(skill, _)| skill)).map(String::as_str).collect();
     for session in shared.sessions() {
@@ -40,8 +40,8 @@ pub(super) async fn tell(shared: &Arc<Shared>, changes: &Changes) {
     }
 }
 
-/// Lists the tools of an activated skill again, without running it: what only a run tells is listed
-/// when it is activated again. Returns whether they are others now.
+/// Lists the tools of an activated skill again, without running it. Tools that only a run can list
+/// appear when the skill is activated again. Returns whether the tools have changed.
 async fn list_again(shared: &Shared, session: &Session, name: &str) -> bool {
     let tools = match shared.entry(name).and_then(|entry| shared.load(&entry).ok()) {
         Some(skill) => shared.known_tools(&skill).await.ok().map(Option::unwrap_or_default),

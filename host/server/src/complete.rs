@@ -1,4 +1,4 @@
-//! Completion of skill names, and of the paths of a skill's files.
+//! Completes skill names, and paths of a skill's files.
 
 use rmcp::model::{CompleteRequestParams, CompleteResult, CompletionInfo, Reference};
 

@@ -1,4 +1,4 @@
-//! The tools as clients see them: three to begin with, and more for each skill that is activated.
+//! Tool definitions: three to start with, and more for each activated skill.
 
 use std::sync::{Arc, LazyLock};
 
@@ -13,7 +13,8 @@ pub(super) const ACTIVATE: &str = "activate_skill";
 pub(super) const READ: &str = "read_skill_file";
 pub(super) const RUN: &str = "run_skill";
 
-/// What a session starts with. Every client pays for these in each conversation: keep them short.
+/// The tools that a session starts with. Every client pays for them in each conversation: keep them
+/// short.
 pub(super) fn discovery() -> Vec<Definition> {
     let text = json!({ "type": "string" });
     vec![
@@ -38,8 +39,8 @@ pub(super) fn discovery() -> Vec<Definition> {
     ]
 }
 
-/// What runs the programs of an activated skill; `preloaded` are those that were active from the
-/// start, which nothing else names.
+/// The tool that runs programs of activated skills. `preloaded` are the skills that are active from
+/// the start, which no answer has mentioned.
 pub(super) fn run(preloaded: &[&str]) -> Definition {
     let text = |description: &str| json!({ "type": "string", "description": description });
     let input = json!({
@@ -93,7 +94,7 @@ pub(super) fn run(preloaded: &[&str]) -> Definition {
     )
 }
 
-/// A typed tool of a skill.
+/// The definition of a skill's typed tool.
 pub(super) fn typed(skill: &str, tool: &Tool) -> Definition {
     let definition = Definition::new(
         name(skill, &tool.name),
@@ -108,7 +109,7 @@ pub(super) fn typed(skill: &str, tool: &Tool) -> Definition {
     }
 }
 
-/// Bytes of tools, as they are listed.
+/// Returns the size of a tool list, in bytes.
 pub(super) fn bytes(definitions: &[Definition]) -> u64 {
     definitions
         .iter()
@@ -117,9 +118,9 @@ pub(super) fn bytes(definitions: &[Definition]) -> u64 {
         .sum()
 }
 
-/// Bytes of the definition that a skill would have in a list of all skills' tools: a tool of its
-/// name and description, with the parameters of [`run`] where it has programs. Its typed tools,
-/// known only once it is compiled, are not counted.
+/// Returns the size, in bytes, of the definition that a skill would have in a list of all skills'
+/// tools: a tool with its name and description, and the parameters of [`run`] if it has programs.
+/// Does not count its typed tools, which are unknown until it is compiled.
 pub(super) fn weight(entry: &CatalogEntry) -> u64 {
     static PARAMETERS: LazyLock<u64> = LazyLock::new(|| {
         let mut input = Value::Object((*run(&[]).input_schema).clone());
@@ -130,7 +131,7 @@ pub(super) fn weight(entry: &CatalogEntry) -> u64 {
         input.to_string().len() as u64
     });
     let frame = r#"{"name":"","description":,"inputSchema":}"#.len() + entry.name.len();
-    // What is escaped in JSON takes a byte more each; that makes the figure no larger than it is.
+    // Escaping in JSON would add some bytes. Ignoring it does not exaggerate the figure.
     let description = entry.description.len() + 2;
     let parameters = if entry.runtimes.contains(SkillRuntime::Instructions) {
         r#"{"type":"object"}"#.len() as u64
@@ -140,18 +141,18 @@ pub(super) fn weight(entry: &CatalogEntry) -> u64 {
     (frame + description) as u64 + parameters
 }
 
-/// The same of every skill that is not disabled.
+/// Returns the size of the definitions of all enabled skills, in bytes.
 pub(super) fn whole(catalog: &Catalog) -> u64 {
     catalog.entries().iter().filter(|entry| catalog.is_enabled(entry)).map(weight).sum()
 }
 
-/// What a typed tool is called here.
+/// Returns the name under which a typed tool is listed.
 pub(super) fn name(skill: &str, tool: &str) -> String {
     format!("{skill}.{tool}")
 }
 
-/// Whether results of that schema are objects: others cannot be structured content before revision
-/// 2026-07-28.
+/// Checks whether a schema describes an object: before revision 2026-07-28, structured content had
+/// to be one.
 pub(super) fn is_object(schema: &Value) -> bool {
     schema["type"] == "object"
 }
@@ -170,7 +171,7 @@ fn looks(
         .with_annotations(ToolAnnotations::new().read_only(true))
 }
 
-/// A schema that is none allows nothing to be said against it.
+/// Returns a schema as an object. Any other value accepts every object.
 fn object(value: Value) -> Arc<JsonObject> {
     match value {
         Value::Object(map) => Arc::new(map),

@@ -1,4 +1,4 @@
-//! `discover_skills`: which skills are for a task.
+//! `discover_skills`: finds skills for a task.
 
 use rmcp::model::CallToolResult;
 use serde::Deserialize;
@@ -16,7 +16,7 @@ pub(super) struct Input {
     category: Option<String>,
 }
 
-/// Characters of a description that are shown: what is cut is in the instructions.
+/// The most characters of a description to show. The instructions have the rest.
 const DESCRIPTION: usize = 400;
 
 impl Shared {

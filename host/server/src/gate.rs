@@ -1,8 +1,8 @@
-//! The one place where it is asked whether a call may run. What it may then do is the policy's, in
-//! the sandbox.
+//! The only place that decides whether a call may run. What the run may touch is decided by the
+//! policy, in the sandbox.
 //!
-//! Where a person has to say so, the operator is asked: the client is told what the operator would
-//! type. Where the policy says so of a client, its own user is asked by elicitation.
+//! If a run needs approval, the client is told the command with which the operator can approve it.
+//! If the policy lets the client's own user answer, the client asks its user by elicitation.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +27,7 @@ use skillhost_ledger::usage::UsageEvent;
 use skillhost_policy::Approver;
 use skillhost_policy::outcome::{Denial, DenialKind};
 
-/// What is about to run.
+/// A call that is about to run.
 pub(super) struct Call<'a> {
     pub(super) entry: &'a CatalogEntry,
     pub(super) loaded: &'a LoadedSkill,
@@ -39,19 +39,19 @@ pub(super) struct Call<'a> {
     pub(super) hidden: &'a Hidden,
 }
 
-/// The kind of the question in a result.
+/// The key of the question in a result.
 const QUESTION: &str = "approval";
 
 impl Shared {
-    /// Whether a program or tool of a skill may be started for this client, and the skill's files
-    /// that are not started with it; else what the client is told, or asked.
+    /// Decides whether a client may start a program or tool. Returns the files of the skill that
+    /// the run must not start, or the answer or question for the client.
     pub(super) async fn may_run(
         &self,
         call: &Call<'_>,
         caller: Caller<'_>,
     ) -> Result<BTreeSet<String>, Box<CallToolResponse>> {
         let told = |text: String| Box::new(CallToolResponse::from(failed(call.hidden.text(&text))));
-        // What does not run is in the log too.
+        // Refused runs are recorded too.
         let refused = |rule: &str, text: String| {
             self.tally(caller.session, caller.context).note(
                 &call.entry.name,
@@ -81,7 +81,7 @@ impl Shared {
             Transport::Stream => self.policy.clients.stdio,
             Transport::Http => self.policy.clients.http,
         };
-        // That a client can ask its user does not make it the one who answers.
+        // A client that can ask its user does not thereby become the one who answers.
         if approver == Approver::Operator || !asks(caller) {
             return Err(unanswered());
         }
@@ -90,7 +90,7 @@ impl Shared {
         let result = if !is_new(caller.context) {
             elicit(caller, form).await.ok_or_else(unanswered)?
         } else {
-            // Only what this very question was asked for.
+            // Only an answer to this very question counts.
             let said = caller.answer.and_then(|answer| {
                 Some((answer.to(QUESTION)?, self.questions.take(&answer.state, |of| *of == id)?))
             });
@@ -105,7 +105,7 @@ impl Shared {
                 format!("the user did not allow {} to run", call.entry.name),
             ));
         };
-        // A person takes a while: what was shown to them is what runs.
+        // People take their time to answer. What runs must still be what they were shown.
         if !call.loaded.is_current() {
             return Err(told(format!(
                 "{} changed while it was asked for; ask again",
@@ -149,7 +149,7 @@ impl Shared {
             .map_err(|error| error.to_string())
     }
 
-    /// What holds after the client's user said yes: for the call at hand alone, or for its session.
+    /// Applies the approval of the client's user: to this call only, or to the session.
     fn approve(
         &self,
         call: &Call<'_>,
@@ -171,7 +171,7 @@ impl Shared {
 }
 
 impl<'a> Call<'a> {
-    /// A call of a target with its arguments, which is given stdin and files.
+    /// Creates a call of a target, with its arguments, stdin and files.
     pub(super) fn new(
         entry: &'a CatalogEntry,
         loaded: &'a LoadedSkill,
@@ -191,7 +191,7 @@ impl<'a> Call<'a> {
             .ok_or_else(|| "the skill's files cannot be digested".to_owned())
     }
 
-    /// The same for the approvals, as a skill that is not trusted.
+    /// Returns the call as an approval request of an untrusted skill.
     pub(super) fn request(
         &'a self,
         digest: &'a str,
@@ -215,13 +215,13 @@ impl<'a> Call<'a> {
     }
 }
 
-/// A request that stands alone has no session that a word could hold for.
+/// Creates the question. A request without a session cannot be approved for a session.
 fn question(text: &str, is_alone: bool) -> ElicitRequestParams {
     let words = if is_alone { &["once", "no"][..] } else { &["once", "session", "no"] };
     form(text, "allow", "Allow it", words)
 }
 
-/// What a person said: never for longer than the session. `None`: no.
+/// Reads the answer of a person, which never reaches beyond the session. `None`: rejected.
 fn term(result: &ElicitResult) -> Option<Term> {
     if result.action != ElicitationAction::Accept {
         return None;

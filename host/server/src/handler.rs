@@ -1,4 +1,4 @@
-//! The protocol's methods, each handed to where its subject is.
+//! The protocol's methods. Each one calls the module of its subject.
 
 use std::sync::Arc;
 
@@ -17,13 +17,13 @@ use super::session::{SUBSCRIPTIONS, Session, is_new};
 use super::{Shared, trace};
 use skillhost_ledger::usage;
 
-/// One client of a server.
+/// A client of a server.
 pub(super) struct Client {
     pub(super) shared: Arc<Shared>,
     pub(super) session: Arc<Session>,
 }
 
-/// What a client's model is told at the start, beside the tools.
+/// What the client's model is told at the start, in addition to the tools.
 const INSTRUCTIONS: &str = "Skills: find one with discover_skills, load it with activate_skill, and do as its instructions say.";
 
 /// Methods that take parameters.
@@ -42,18 +42,18 @@ const TAKING: [&str; 12] = [
     "subscriptions/listen",
 ];
 
-/// Those of them that there are no more from revision 2026-07-28 on.
+/// Methods that were removed in revision 2026-07-28.
 const GONE: [&str; 4] =
     ["initialize", "resources/subscribe", "resources/unsubscribe", "logging/setLevel"];
 
 impl Client {
-    /// The tools that this client sees.
+    /// Returns the tools that this client can call.
     async fn tools(&self, context: &RequestContext<RoleServer>) -> Vec<Tool> {
         let preloaded = self.shared.preload(&self.session).await;
         let mut tools = definitions::discovery();
         let state = self.session.state();
         if !state.active.is_empty() || self.session.is_alone(context) {
-            // One that changed may be gone.
+            // A skill that changed may be gone.
             let still: Vec<&str> = preloaded
                 .iter()
                 .map(String::as_str)
@@ -68,7 +68,7 @@ impl Client {
         tools
     }
 
-    /// What a tool answers.
+    /// Calls a tool, and returns its answer.
     async fn answer(
         &self,
         params: CallToolRequestParams,
@@ -102,8 +102,8 @@ impl Client {
         self.shared.tally(&self.session, context)
     }
 
-    /// A typed tool of a skill: one that this session activated, or any of a request that stands
-    /// alone.
+    /// Calls a typed tool: of a skill that the session has activated or, without a session, of any
+    /// skill.
     async fn typed(
         &self,
         called: &str,
@@ -133,7 +133,7 @@ impl Client {
     }
 }
 
-/// The arguments of a tool; what is wrong with them is for the model to read.
+/// Parses the arguments of a tool. The model reads the error.
 fn input<T: DeserializeOwned>(arguments: Option<JsonObject>) -> Result<T, Box<CallToolResult>> {
     serde_json::from_value(Value::Object(arguments.unwrap_or_default()))
         .map_err(|error| Box::new(failed(format!("the arguments are wrong: {error}"))))
@@ -166,7 +166,7 @@ impl ServerHandler for Client {
         self.session.state().root = None;
     }
 
-    /// What is none of the methods, or one of them with parameters that are not its own.
+    /// Handles unknown methods, and known ones with invalid parameters.
     async fn on_custom_request(
         &self,
         request: CustomRequest,

@@ -1,4 +1,4 @@
-//! This machine's paths, kept out of what clients are told.
+//! Removes this machine's paths from everything that clients see.
 
 use std::path::{Path, PathBuf};
 
@@ -6,12 +6,12 @@ use serde_json::Value;
 
 use skillhost_policy::{Origin, Policy};
 
-/// Folders and files of the host, and what is said instead of their paths.
+/// Paths of the host, and their replacements.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Hidden(Vec<(String, String)>);
 
 impl Hidden {
-    /// Those that are named, and those of a policy.
+    /// Hides these paths, and those of a policy.
     pub(super) fn new(
         named: impl IntoIterator<Item = (PathBuf, String)>,
         policy: &Policy,
@@ -34,7 +34,7 @@ impl Hidden {
         hidden
     }
 
-    /// The same, and one folder more.
+    /// Returns a copy that hides one more path.
     pub(super) fn and(&self, path: &Path, word: &str) -> Hidden {
         let mut hidden = self.clone();
         hidden.add(path, word);
@@ -46,7 +46,7 @@ impl Hidden {
         for form in
             forms.iter().filter_map(|form| form.to_str()).map(|form| form.trim_end_matches('/'))
         {
-            // A relative name such as `.` is no path of this machine, and would be found
+            // A relative path such as `.` says nothing about this machine, and would match
             // everywhere.
             if form.len() > 1
                 && form.starts_with('/')
@@ -55,16 +55,16 @@ impl Hidden {
                 self.0.push((form.to_owned(), word.to_owned()));
             }
         }
-        // The longest first: what lies in a folder has a name of its own.
+        // The longest first, because a path in a folder has a replacement of its own.
         self.0.sort_by_key(|(form, _)| std::cmp::Reverse(form.len()));
     }
 
-    /// A text without them.
+    /// Replaces the paths in a text.
     pub(super) fn text(&self, text: &str) -> String {
         self.0.iter().fold(text.to_owned(), |text, (path, word)| text.replace(path, word))
     }
 
-    /// The same for every string of a value.
+    /// Replaces the paths in every string of a value.
     pub(super) fn value(&self, value: &mut Value) {
         match value {
             Value::String(text) => *text = self.text(text),

@@ -1,9 +1,9 @@
-//! The server over streamable HTTP: one listener for the protocol (`/mcp`), `/healthz` and
-//! `/metrics`.
+//! Serves MCP over streamable HTTP: one listener for `/mcp`, `/healthz` and `/metrics`.
 //!
-//! A request is looked at in this order: its Host and Origin, so that no web page reaches a server
-//! on loopback by a name of its own; its token; the room that there is; its body, which has to
-//! arrive in time. Only then does the protocol see it. Idle connections make room for new ones.
+//! A request is checked in this order: its Host and Origin, so that a web page cannot reach a
+//! server on loopback through DNS rebinding; its token; the limit on requests; its body, which must
+//! arrive in time. Only then does the protocol see it. Idle connections are closed when new ones
+//! need room.
 
 mod connections;
 mod peer;
@@ -39,32 +39,33 @@ use super::session::Transport;
 use connections::Connections;
 use sessions::Sessions;
 
-/// How the server is reached, and by whom.
+/// The addresses, clients and limits of a server.
 #[derive(Clone)]
 pub struct HttpOptions {
-    /// What a client has to show (RFC 6750); `None`: nothing.
+    /// The token that clients must send (RFC 6750); `None` if none is needed.
     pub token: Option<String>,
-    /// Names that requests may give as their Host, beside those of loopback: `name` or `name:port`.
+    /// Additional Host values to accept, as `name` or `name:port`. Loopback names are always
+    /// accepted.
     pub hosts: Vec<String>,
-    /// Origins of web pages that may ask, beside those of loopback: `https://name` or
-    /// `https://name:port`.
+    /// Additional origins of web pages to accept, as `https://name` or `https://name:port`.
+    /// Loopback origins are always accepted.
     pub origins: Vec<String>,
-    /// Sessions at once, and requests without a session at once.
+    /// The most sessions, and the most concurrent requests without a session.
     pub sessions: usize,
-    /// A session that is silent for that long is over.
+    /// How long a session may be idle.
     pub idle: Duration,
-    /// Bytes of a request's body.
+    /// The largest request body, in bytes.
     pub body: usize,
-    /// Connections at once.
+    /// The most connections.
     pub connections: usize,
-    /// How long a client may take to send a request's head.
+    /// How long a client may take to send the head of a request.
     pub head_within: Duration,
-    /// How long it may take to send the body.
+    /// How long a client may take to send the body.
     pub body_within: Duration,
 }
 
 impl Default for HttpOptions {
-    /// 64 sessions of at most 5 minutes of silence, bodies of 4 MiB, 256 connections; 10 s for a
+    /// 64 sessions, idle for at most 5 minutes; bodies of up to 4 MiB; 256 connections; 10 s for a
     /// head and 30 s for a body; no token.
     fn default() -> HttpOptions {
         HttpOptions {
@@ -81,24 +82,24 @@ impl Default for HttpOptions {
     }
 }
 
-/// How long those that run may take to end when the server is stopped, and how long their answers
-/// may take then.
+/// How long runs may take to end when the server stops, and how long their answers may take after
+/// that.
 const RUNS_END: Duration = Duration::from_secs(10);
 const ANSWERS_END: Duration = Duration::from_secs(2);
 
 type Answer = Response<BoxBody<Bytes, Infallible>>;
 
-/// A listener's front: what looks at requests before the protocol does.
+/// Checks requests before the protocol sees them.
 struct Front {
     mcp: Mcp,
     options: HttpOptions,
     token: Option<[u8; 32]>,
-    /// Room for requests without a session.
+    /// Limits requests without a session.
     alone: Arc<Semaphore>,
     protocol: StreamableHttpService<Client, Sessions>,
 }
 
-/// Serves until `stop` resolves; then takes nothing new, lets what runs end, and closes.
+/// Serves until `stop` resolves. Then accepts nothing new, waits for runs to end, and closes.
 pub async fn serve(
     mcp: Mcp,
     listener: TcpListener,
@@ -110,7 +111,7 @@ pub async fn serve(
     let mut sessions = LocalSessionManager::default();
     sessions.session_config.keep_alive = Some(options.idle);
     let sessions = Arc::new(Sessions::new(sessions, options.sessions));
-    // The front has looked at Host and Origin already, for all paths.
+    // The front has already checked Host and Origin, for all paths.
     let config = StreamableHttpServerConfig::default()
         .disable_allowed_hosts()
         .with_max_request_body_bytes(options.body)
@@ -134,7 +135,7 @@ pub async fn serve(
                     let shared_user = shared_user.clone();
                     tokio::task::spawn_blocking(move || shared_user.check(peer, own));
                 }
-                // While all connections answer requests, this one waits here and others in the
+                // If all connections are busy, this one waits here, and further ones in the
                 // kernel's queue.
                 Ok::<_, std::io::Error>((stream, connections.admit().await))
             } => accepted,
@@ -142,7 +143,7 @@ pub async fn serve(
         let (stream, place) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                // Out of descriptors, for instance: others are given back.
+                // The process may be out of descriptors; some will be released.
                 tracing::warn!(%error, "a connection was not accepted");
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 continue;
@@ -173,7 +174,7 @@ pub async fn serve(
     if tokio::time::timeout(RUNS_END, front.mcp.0.service.close()).await.is_err() {
         tracing::warn!("what still runs is interrupted");
     }
-    // The answers of what has just ended are on their way.
+    // Gives the answers of the last runs time to be sent.
     tokio::time::sleep(Duration::from_millis(100)).await;
     closing.cancel();
     if tokio::time::timeout(ANSWERS_END, graceful.shutdown()).await.is_err() {
@@ -199,7 +200,7 @@ impl Front {
             answer.headers_mut().insert(WWW_AUTHENTICATE, http::HeaderValue::from_static("Bearer"));
             return answer;
         }
-        // Nobody needs it any more, and what is not there is in no log.
+        // Not needed any more, and what is removed cannot end up in a log.
         request.headers_mut().remove(AUTHORIZATION);
         let path = request.uri().path();
         match path {
@@ -216,15 +217,15 @@ impl Front {
         }
     }
 
-    /// Whether a request is meant for this server, and not sent here by a web page that gave its
-    /// name another address.
+    /// Checks whether a request is meant for this server, rather than sent by a web page through
+    /// DNS rebinding.
     fn is_meant(&self, request: &Request<Incoming>) -> Result<(), &'static str> {
         let mut hosts = request.headers().get_all(HOST).iter();
         let host = match (hosts.next(), hosts.next()) {
             (Some(host), None) => host.to_str().unwrap_or_default(),
             _ => return Err("one Host is needed\n"),
         };
-        // A request's own authority, where it has one, is what counts (RFC 9112, 3.2.2).
+        // The request's own authority, if it has one, takes precedence (RFC 9112, 3.2.2).
         let host = request.uri().authority().map_or(host, |authority| authority.as_str());
         if !is_loopback(host) && !self.options.hosts.iter().any(|known| matches_host(known, host)) {
             return Err("this Host is not served here\n");
@@ -243,8 +244,8 @@ impl Front {
         Ok(())
     }
 
-    /// Whether a client has shown the token. What is compared are digests, all of their bytes: how
-    /// long it takes tells nothing.
+    /// Checks the client's token. Compares all bytes of the digests, so that the time taken reveals
+    /// nothing.
     fn is_known(&self, headers: &HeaderMap) -> bool {
         let Some(token) = &self.token else { return true };
         let shown = headers
@@ -257,7 +258,7 @@ impl Front {
         digest(shown).iter().zip(token).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0
     }
 
-    /// Hands a request to the protocol, where there is room for it and its body arrives in time.
+    /// Passes a request to the protocol, if there is room for it and its body arrives in time.
     async fn protocol(&self, request: Request<Incoming>) -> Answer {
         let has_session = request.headers().contains_key("mcp-session-id");
         let alone = match request.method() {
@@ -300,9 +301,9 @@ impl Front {
     }
 }
 
-/// An answer that keeps something until its body was sent, or is given up.
+/// Keeps a value alive until the body of the answer has been sent, or is dropped.
 fn held(mut answer: Answer, what: impl Send + Sync + 'static) -> Answer {
-    // What is put around the body hides its length.
+    // The wrapper hides the length of the body.
     if let Some(length) = answer.body().size_hint().exact() {
         answer.headers_mut().entry(CONTENT_LENGTH).or_insert(length.into());
     }
@@ -315,7 +316,7 @@ fn held(mut answer: Answer, what: impl Send + Sync + 'static) -> Answer {
     })
 }
 
-/// Whether a Host is one of loopback, with any port.
+/// Checks whether a Host is a loopback name or address, with any port.
 fn is_loopback(host: &str) -> bool {
     if let Ok(address) = host.parse::<SocketAddr>() {
         return address.ip().is_loopback();
@@ -333,7 +334,7 @@ fn is_loopback(host: &str) -> bool {
         || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// `name` is that name with any port, `name:port` with that one.
+/// Compares a Host: `name` matches any port, `name:port` only that one.
 fn matches_host(known: &str, host: &str) -> bool {
     known.eq_ignore_ascii_case(host)
         || (!known.contains(':')

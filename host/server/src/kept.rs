@@ -1,5 +1,5 @@
-//! What is kept of runs for a while: output that was too long for an answer, and the files that
-//! were written. Read as `run://` resources.
+//! Keeps the results of runs for a while, as `run://` resources: output that is too long for an
+//! answer, and the files that were written.
 
 use std::collections::VecDeque;
 use std::io::{self, Read as _};
@@ -11,28 +11,28 @@ use rand::RngExt as _;
 use super::workspace::Folder;
 use skillhost_sandbox::files::read_file;
 
-/// Runs that are kept.
+/// The most runs to keep.
 const RUNS: usize = 256;
-/// Bytes of output that are kept of all runs.
+/// The most bytes of output to keep, of all runs.
 const BYTES: usize = 64 << 20;
-/// Bytes of output that are kept of one stream of one run.
+/// The most bytes of one stream of one run to keep.
 pub(super) const STREAM: usize = 16 << 20;
-/// Bytes of a file that can be read as a resource.
+/// The largest file that can be read as a resource, in bytes.
 const FILE: u64 = 16 << 20;
 
-/// The latest runs; the oldest make room.
+/// The latest runs; the oldest are removed first.
 #[derive(Default)]
 pub(super) struct Runs(Mutex<VecDeque<(String, Arc<Kept>)>>);
 
-/// What is kept of one run.
+/// The results of one run.
 #[derive(Default)]
 pub(super) struct Kept {
     pub(super) stdout: Vec<u8>,
     pub(super) stderr: Vec<u8>,
-    /// What it would change, where that was too long.
+    /// The diff of its staged writes, if it is too long for an answer.
     pub(super) diff: Vec<u8>,
     pub(super) files: Vec<Written>,
-    /// The session's own folder stays as long as its files can be asked for.
+    /// Keeps the session's own folder, as long as its files can be read.
     pub(super) _folder: Option<Arc<Folder>>,
 }
 
@@ -40,16 +40,17 @@ pub(super) struct Kept {
 pub(super) struct Written {
     /// Its guest path.
     pub(super) guest: String,
-    /// The folder that is mounted, opened.
+    /// The opened folder of the mount.
     pub(super) dir: Arc<OwnedFd>,
-    /// Its path in there.
+    /// The path in that folder.
     pub(super) path: String,
-    /// Bytes, when the run ended.
+    /// The size at the end of the run, in bytes.
     pub(super) size: u64,
 }
 
 impl Runs {
-    /// Keeps a run. Its name is a number that nobody guesses: whoever knows it was told.
+    /// Keeps the results of a run. The id cannot be guessed: only the client that was told can read
+    /// them.
     pub(super) fn keep(&self, id: String, kept: Kept) {
         let mut runs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         runs.push_back((id, Arc::new(kept)));
@@ -60,12 +61,12 @@ impl Runs {
         }
     }
 
-    /// Keeps nothing any more.
+    /// Removes everything.
     pub(super) fn clear(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// The bytes of a `run://` resource.
+    /// Reads a `run://` resource.
     pub(super) fn read(&self, uri: &str) -> Option<io::Result<Vec<u8>>> {
         let (id, what) = uri.strip_prefix("run://")?.split_once('/')?;
         let kept = {
@@ -85,7 +86,7 @@ impl Runs {
     }
 }
 
-/// A name for a run that is to be kept.
+/// Returns a new id that cannot be guessed.
 pub(super) fn id() -> String {
     format!("{:032x}", rand::rng().random::<u128>())
 }
@@ -98,7 +99,7 @@ impl Kept {
 
 impl Written {
     fn read(&self) -> io::Result<Vec<u8>> {
-        // Meanwhile a link may have taken the place of a folder on the way, or of the file.
+        // A link may have replaced the file, or a folder on the way to it.
         let file = read_file(self.dir.as_fd(), &self.path)?;
         let found = file.metadata()?;
         if !found.is_file() || found.len() > FILE {

@@ -1,18 +1,19 @@
-//! Skills for agents, over the Model Context Protocol: found, disclosed step by step, and run under
-//! the operator's policy.
+//! Skills for agents, over the Model Context Protocol: agents find them, load them step by step,
+//! and run them under the operator's policy.
 //!
 //! This crate owns the protocol. It must not widen anything: no call of a client grants or
-//! approves; the policy is the operator's, and is passed in.
+//! approves, and the policy is passed in by the operator.
 //!
-//! Start reading at `handler`, which has the protocol's methods; `session` is what one client has.
-//! `definitions` are the tools, behind them `discover`, `activate`, `read` and `run`. `gate` checks
-//! whether a call is allowed, with a `question` to the client's user where the policy lets it ask;
-//! `workspace` picks the folder, `result` turns an outcome into an answer, `writes` keeps staged
-//! writes for the operator, and `kept` holds what is too long for an answer. `resources`, `skills`,
-//! `prompts` and `complete` are the same skills as the protocol's other primitives. `changes`
-//! notifies clients when skills change, and `messages` when a run makes progress; `preload` is what
-//! a session has from its start. [`http`] serves many clients at once, `metrics` counts, `trace`
-//! writes spans, and `hidden` removes this machine's paths from answers.
+//! Start reading at `handler`, which has the protocol's methods; `session` is the state of one
+//! client. `definitions` are the tools, implemented by `discover`, `activate`, `read` and `run`.
+//! `gate` decides whether a call may run, and asks a `question` of the client's user if the policy
+//! allows that; `workspace` picks the folder, `result` turns an outcome into an answer, `writes`
+//! keeps staged writes for the operator, and `kept` holds output that is too long for an answer.
+//! `resources`, `skills`, `prompts` and `complete` offer the same skills through the protocol's
+//! other primitives. `changes` notifies clients when skills change, and `messages` when a run makes
+//! progress; `preload` activates skills at the start of a session. [`http`] serves many clients at
+//! once, `metrics` counts, `trace` writes spans, and `hidden` removes this machine's paths from
+//! answers.
 
 mod activate;
 mod changes;
@@ -63,25 +64,25 @@ use skillhost_policy::Policy;
 use skillhost_sandbox::Tool;
 use skillhost_skill::{SizeLimits, Skill, SkillError};
 
-/// What a server stands on.
+/// The parts of a server.
 pub struct Options {
     /// The skills.
     pub catalog: Catalog,
-    /// Where they run.
+    /// Runs the skills.
     pub service: Service,
-    /// What they may do.
+    /// The operator's policy.
     pub policy: Policy,
-    /// What runs by itself, and what a person has to say first.
+    /// The levels and approvals.
     pub approvals: Approvals,
-    /// Where the folders of sessions are made that have no workspace of the operator's.
+    /// Where session folders are created, for sessions without a workspace.
     pub scratch: PathBuf,
-    /// Folders of this host that no answer names, and what is said instead.
+    /// Folders of this host that no answer may name, and their replacements.
     pub hidden: Vec<(PathBuf, String)>,
-    /// Where it is counted what clients find, activate and run.
+    /// Records which skills clients find, activate and run.
     pub usage: UsageRecorder,
 }
 
-/// A server for agents. Cheap to clone; all clones are one server.
+/// An MCP server. Cheap to clone; all clones are one server.
 #[derive(Clone)]
 pub struct Mcp(Arc<Shared>);
 
@@ -90,27 +91,27 @@ struct Shared {
     service: Service,
     policy: Policy,
     approvals: Approvals,
-    /// Runs that wait for a word.
+    /// Runs that await an answer.
     questions: Questions<PendingId>,
     scratch: PathBuf,
     hidden: Hidden,
     runs: Runs,
     metrics: Metrics,
     usage: UsageRecorder,
-    /// What requests that stand alone count.
+    /// The counts of requests without a session.
     alone: usage::UsageSession,
     sessions: Mutex<Vec<Weak<Session>>>,
     /// The typed tools of components, by digest.
     tools: Mutex<HashMap<String, Arc<Vec<Tool>>>>,
 }
 
-/// Questions that are remembered: each is a number.
+/// The most unanswered questions to remember; each is a number.
 const QUESTIONS: usize = 500;
-/// Components whose tools are remembered.
+/// The most components whose tools are remembered.
 const TOOLS: usize = 1_000;
 
 impl Mcp {
-    /// A server. Does no work.
+    /// Creates a server. Does no work.
     pub fn new(options: Options) -> Mcp {
         let Options { catalog, service, policy, approvals, scratch, hidden, usage } = options;
         let hidden = Hidden::new(hidden, &policy);
@@ -132,7 +133,7 @@ impl Mcp {
         }))
     }
 
-    /// Serves one client, until it closes its end.
+    /// Serves one client until it disconnects.
     ///
     /// # Errors
     /// The client does not speak the protocol.
@@ -143,7 +144,7 @@ impl Mcp {
     ) -> Result<(), Box<ServerInitializeError>> {
         let running = match self.client(Transport::Stream).serve((input, output)).await {
             Ok(running) => running,
-            // It went before it said anything.
+            // It disconnected before it sent anything.
             Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
             Err(error) => return Err(Box::new(error)),
         };
@@ -153,20 +154,20 @@ impl Mcp {
         Ok(())
     }
 
-    /// Lets go of what is kept for clients: the folders of their sessions, and what is left of
-    /// their runs. Writes what was counted.
+    /// Releases what is kept for clients: session folders and the results of runs. Writes the usage
+    /// counts.
     pub fn close(&self) {
         self.0.usage.close();
         self.0.runs.clear();
         self.0.sessions().iter().for_each(|session| drop(session.state().folder.take()));
     }
 
-    /// Tells every client what changed in the catalogue and in the folders of its skills.
+    /// Notifies every client of changes in the catalogue and in the folders of its skills.
     pub async fn changed(&self, changes: &Changes) {
         changes::tell(&self.0, changes).await;
     }
 
-    /// What was counted, in the text format of Prometheus.
+    /// Returns the metrics, in the text format of Prometheus.
     pub fn metrics(&self) -> String {
         self.0.metrics.text(self.0.service.load(), self.0.sessions().len())
     }
@@ -188,12 +189,12 @@ impl Shared {
         sessions.iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// The skill of a name, unless it is disabled: then it is as if it were not there.
+    /// Returns the skill of a name. A disabled skill counts as missing.
     fn entry(&self, name: &str) -> Option<CatalogEntry> {
         self.catalog.get(name).filter(|entry| self.catalog.is_enabled(entry))
     }
 
-    /// Every skill that is not disabled, by name.
+    /// Returns all enabled skills, by name.
     fn entries(&self) -> Vec<CatalogEntry> {
         let mut entries: Vec<CatalogEntry> = self
             .catalog
@@ -206,7 +207,7 @@ impl Shared {
         entries
     }
 
-    /// Where it is counted what a client asks for.
+    /// Returns the usage counts of a client.
     fn tally<'a>(
         &'a self,
         session: &'a Session,

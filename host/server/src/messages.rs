@@ -1,5 +1,5 @@
-//! What a client is told while a run goes on, and of its end: progress, where it asked for it, and
-//! log messages, from the level that it set.
+//! Notifies a client about a run: of its progress, if the client asked for that, and of its end, by
+//! a log message.
 
 use std::time::Duration;
 
@@ -14,14 +14,14 @@ use super::run::Caller;
 use super::session::is_new;
 use skillhost_policy::outcome::{Outcome, Status};
 
-/// How often a client is told.
+/// The interval between two notifications.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Tells of a run until it is dropped.
+/// Sends progress until it is dropped.
 pub(super) struct Progress<'a> {
     context: &'a RequestContext<RoleServer>,
     token: Option<ProgressToken>,
-    /// The limit of its time, in seconds.
+    /// The time limit of the run, in seconds.
     total: Option<f64>,
 }
 
@@ -31,7 +31,7 @@ impl<'a> Progress<'a> {
         Progress { context, token: context.meta.get_progress_token(), total }
     }
 
-    /// Seconds that went by, of those that there are. Never ends by itself.
+    /// Sends the elapsed and the total seconds. Never returns.
     pub(super) async fn tell(&self) {
         let Some(token) = &self.token else { return std::future::pending().await };
         let mut seconds = 0.0;
@@ -48,7 +48,7 @@ impl<'a> Progress<'a> {
     }
 }
 
-/// Tells how a run ended.
+/// Sends a log message about the end of a run.
 pub(super) async fn ran(caller: Caller<'_>, skill: &str, outcome: &Outcome) {
     let level = match &outcome.status {
         Status::Exited { code: 0 } if outcome.denials.is_empty() => LoggingLevel::Info,
@@ -65,7 +65,7 @@ pub(super) async fn ran(caller: Caller<'_>, skill: &str, outcome: &Outcome) {
     }
 }
 
-/// From 2026-07-28 on each request says it, before that the session.
+/// Returns the client's log level: since 2026-07-28 each request has one, before that the session.
 fn wanted(caller: Caller<'_>) -> Option<LoggingLevel> {
     if is_new(caller.context) {
         caller.context.meta.log_level()

@@ -1,18 +1,18 @@
-//! Lists, a page at a time.
+//! Splits lists into pages.
 
 use rmcp::ErrorData;
 use rmcp::model::PaginatedRequestParams;
 
 use skillhost_catalog::CatalogEntry;
 
-/// Items of a page.
+/// Items per page.
 pub(super) const PAGE: usize = 100;
 
-/// The skills after a cursor, which names the last of the page before: a list that changes
-/// meanwhile skips none that stays.
+/// Returns the skills after a cursor. The cursor names the last skill of the previous page, so that
+/// a list that changes in the meantime skips none.
 ///
 /// # Errors
-/// The cursor is not one of ours.
+/// The cursor is invalid.
 pub(super) fn after<'a>(
     entries: &'a [CatalogEntry],
     request: Option<&PaginatedRequestParams>,
@@ -27,7 +27,7 @@ pub(super) fn after<'a>(
     Ok(&entries[entries.partition_point(|entry| &*entry.name <= last)..])
 }
 
-/// The cursor of the page after this one, if there is one. `rest` are the items from this page on.
+/// Returns the cursor of the next page, if there is one. `rest` are the items from this page on.
 pub(super) fn next(rest: &[CatalogEntry], taken: usize) -> Option<String> {
     let last = taken.checked_sub(1).and_then(|last| rest.get(last))?;
     (taken < rest.len()).then(|| format!("after:{}", last.name))

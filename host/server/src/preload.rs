@@ -1,5 +1,5 @@
-//! What a session has from its start, where the policy says so: tools are shown, and nothing is
-//! granted.
+//! Activates skills at the start of a session, if the policy says so. This shows tools, and grants
+//! nothing.
 
 use super::Shared;
 use super::session::Session;
@@ -7,12 +7,11 @@ use skillhost_catalog::CatalogEntry;
 use skillhost_policy::Preload;
 
 impl Shared {
-    /// Activates, once a session, what the policy wants to be there from the start: the names of
-    /// it.
+    /// Activates the skills that the policy names, once per session, and returns their names.
     ///
-    /// A skill that is disabled or blocked is left out, and so is one from outside the user's and
-    /// the operator's own folders: a project's skill does not get before an agent by having a name
-    /// that is in use.
+    /// Skips skills that are disabled or blocked, and those from outside the user's and the
+    /// operator's own folders: a project's skill must not get into a session by using a well-known
+    /// name.
     pub(super) async fn preload<'a>(&self, session: &'a Session) -> &'a [String] {
         if self.policy.preload == Preload::Nothing {
             return &[];
@@ -26,7 +25,7 @@ impl Shared {
             Preload::Suggested => self.usage.suggested_skills(),
             Preload::Named(names) => names.clone(),
         };
-        // As it is now: a server may run for long.
+        // Checked now, because a server may run for a long time.
         let enabled = match self.approvals.enabled_filter(&self.policy) {
             Ok(enabled) => enabled,
             Err(error) => {

@@ -1,4 +1,4 @@
-//! Skills as prompts, for clients whose users choose one by its name.
+//! Offers skills as prompts, for clients whose users choose one by name.
 
 use rmcp::ErrorData;
 use rmcp::model::{
@@ -11,7 +11,7 @@ use super::definitions::weight;
 use super::pages::{self, PAGE};
 use skillhost_ledger::usage::{UsageEvent, UsageSession};
 
-/// What the user wants done.
+/// The argument with the user's request.
 const REQUEST: &str = "request";
 
 impl Shared {

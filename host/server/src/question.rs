@@ -1,8 +1,8 @@
-//! Questions to a client's user, and what comes back.
+//! Asks the client's user, and reads the answer.
 //!
-//! Up to revision 2025-11-25 a question is a request of ours; from 2026-07-28 on it is a result
-//! that wants input, and the client calls again with the answer. Such an answer counts once, for
-//! the question that it answers. Unsolicited answers are ignored.
+//! Up to revision 2025-11-25, a question is a request to the client. Since 2026-07-28, it is a
+//! result that asks for input, and the client repeats its call with the answer. Such an answer
+//! counts once, for the question that it belongs to. Unsolicited answers are ignored.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -17,24 +17,24 @@ use serde_json::json;
 use super::kept;
 use super::run::Caller;
 
-/// How long a person may think.
+/// How long a person may take to answer.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// What a client sends with a request that it was asked something for.
+/// The answer that a client sends with a repeated call.
 pub(super) struct Answer {
-    /// The name of the question.
+    /// The id of the question.
     pub(super) state: String,
     responses: InputResponses,
 }
 
-/// Questions that were put in results, by their unguessable names; the oldest are forgotten.
+/// Questions that were sent as results, by their unguessable ids; the oldest are forgotten.
 pub(super) struct Questions<T> {
     asked: Mutex<VecDeque<(String, T)>>,
     most: usize,
 }
 
 impl Answer {
-    /// That of a request, if it has one.
+    /// Returns the answer in a request, if there is one.
     pub(super) fn of(params: &CallToolRequestParams) -> Option<Answer> {
         Some(Answer {
             state: params.request_state.clone()?,
@@ -42,19 +42,19 @@ impl Answer {
         })
     }
 
-    /// What was said to a question of that kind.
+    /// Returns the answer to a question of this kind.
     pub(super) fn to(&self, kind: &str) -> Option<ElicitResult> {
         serde_json::from_value(self.responses.get(kind)?.clone()).ok()
     }
 }
 
 impl<T> Questions<T> {
-    /// None yet, and never more than that many.
+    /// Creates an empty list of at most `most` questions.
     pub(super) fn new(most: usize) -> Questions<T> {
         Questions { asked: Mutex::default(), most }
     }
 
-    /// Remembers what is asked, and names it.
+    /// Remembers a question, and returns its id.
     pub(super) fn put(&self, what: T) -> String {
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         if asked.len() >= self.most {
@@ -65,7 +65,7 @@ impl<T> Questions<T> {
         state
     }
 
-    /// What was asked under that name, if it is what is meant: once.
+    /// Removes and returns the question with this id, if it is the expected one.
     pub(super) fn take(&self, state: &str, is_meant: impl Fn(&T) -> bool) -> Option<T> {
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         let at = asked.iter().position(|(known, what)| known == state && is_meant(what))?;
@@ -73,14 +73,14 @@ impl<T> Questions<T> {
     }
 }
 
-/// Whether the client can ask its user by a form. A client that names no mode means forms.
+/// Checks whether the client can show its user a form. A client that names no mode means forms.
 pub(super) fn asks(caller: Caller<'_>) -> bool {
     let elicitation =
         caller.context.client_capabilities().and_then(|capabilities| capabilities.elicitation);
     elicitation.is_some_and(|modes| modes.form.is_some() || modes.url.is_none())
 }
 
-/// Asks by a request. `None`: nobody answered.
+/// Asks with a request. `None`: there was no answer.
 pub(super) async fn elicit(caller: Caller<'_>, form: ElicitRequestParams) -> Option<ElicitResult> {
     let asked = caller.context.peer.create_elicitation_with_timeout(form, Some(PATIENCE));
     tokio::select! {
@@ -89,7 +89,7 @@ pub(super) async fn elicit(caller: Caller<'_>, form: ElicitRequestParams) -> Opt
     }
 }
 
-/// Asks by a result.
+/// Asks with a result.
 pub(super) fn wanted(kind: &str, form: ElicitRequestParams, state: String) -> CallToolResponse {
     let asks = InputRequests::from([(
         kind.to_owned(),
@@ -98,12 +98,12 @@ pub(super) fn wanted(kind: &str, form: ElicitRequestParams, state: String) -> Ca
     InputRequiredResult::new(Some(asks), Some(state)).into()
 }
 
-/// A text, and one choice among words.
+/// Creates a form with a text and one choice.
 pub(super) fn form(text: &str, name: &str, title: &str, words: &[&str]) -> ElicitRequestParams {
     let mut properties = serde_json::Map::new();
     properties.insert(name.to_owned(), json!({ "type": "string", "title": title, "enum": words }));
     let schema = json!({ "type": "object", "properties": properties, "required": [name] });
-    // The schema is a constant that a test puts through.
+    // The schema is a constant, and a test parses it.
     let requested_schema = serde_json::from_value(schema)
         .unwrap_or_else(|_| ElicitationSchema::new(Default::default()));
     ElicitRequestParams::FormElicitationParams {
@@ -113,7 +113,7 @@ pub(super) fn form(text: &str, name: &str, title: &str, words: &[&str]) -> Elici
     }
 }
 
-/// Who says so, as records name them.
+/// Returns the name of the person who answers, for records.
 pub(super) fn user_of(caller: Caller<'_>) -> String {
     let client =
         caller.context.client_info().map_or_else(|| "a client".to_owned(), |client| client.name);

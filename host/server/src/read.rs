@@ -1,4 +1,4 @@
-//! `read_skill_file`: a file of a skill, or some lines of it.
+//! `read_skill_file`: returns a file of a skill, or some of its lines.
 
 use rmcp::model::{CallToolResult, ContentBlock, Resource};
 use serde::Deserialize;
@@ -16,7 +16,7 @@ pub(super) struct Input {
     range: Option<String>,
 }
 
-/// Bytes of a file that an answer carries.
+/// The most bytes of a file in an answer.
 const TEXT: usize = 64 << 10;
 
 impl Shared {
@@ -73,7 +73,7 @@ impl Shared {
     }
 }
 
-/// `FIRST-LAST`, `FIRST-` or `LINE`.
+/// Parses `FIRST-LAST`, `FIRST-` or `LINE`.
 fn range(text: &str) -> Option<(usize, usize)> {
     let number = |text: &str| text.trim().parse::<usize>().ok();
     let (first, last) = match text.split_once('-') {

@@ -1,5 +1,5 @@
-//! Skills as resources: each file is `skill://NAME/PATH`. What is kept of runs is read the same
-//! way, as `run://ID/...`.
+//! Offers skills as resources: each file is `skill://NAME/PATH`. The results of runs are
+//! `run://ID/...`.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -16,8 +16,8 @@ use super::skills::{own_path, parts, uri};
 use skillhost_ledger::usage::{UsageEvent, UsageSession};
 
 impl Shared {
-    /// Each skill's SKILL.md, a page at a time. Its other files are read by their names, or found
-    /// in its directories.
+    /// Lists each skill's SKILL.md, in pages. Its other files can be read by name, or found in its
+    /// directories.
     pub(super) fn list_resources(
         &self,
         request: Option<&PaginatedRequestParams>,
@@ -58,8 +58,7 @@ impl Shared {
         uri: &str,
         tally: &UsageSession,
     ) -> Result<ReadResourceResult, ErrorData> {
-        // Older clients know the code of their revision; newer ones are given INVALID_PARAMS
-        // instead.
+        // Older clients know the code of their revision; newer ones get INVALID_PARAMS instead.
         let none = || {
             ErrorData::resource_not_found(
                 format!("there is no resource {uri}"),
@@ -96,7 +95,7 @@ fn contents(uri: &str, bytes: Vec<u8>, mime: Option<&str>) -> ReadResourceResult
     ReadResourceResult::new(vec![contents])
 }
 
-/// The media type of a file, by its name's end.
+/// Returns the media type of a file, by its extension.
 pub(super) fn mime(path: &str) -> &'static str {
     match path.rsplit_once('.').map(|(_, end)| end.to_ascii_lowercase()).as_deref() {
         Some("md" | "markdown") => "text/markdown",

@@ -1,5 +1,5 @@
-//! What an outcome is as the answer of a tool: what the guest said, cut where it is long, what it
-//! wrote, what was refused and what it cost.
+//! Turns an outcome into the answer of a tool: the output, cut if it is long, the files that were
+//! written, the denials and the usage.
 
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
@@ -16,42 +16,42 @@ use skillhost_policy::capabilities::{MountMode, PathAccess};
 use skillhost_policy::outcome::{Outcome, Output, Status};
 use skillhost_sandbox::files::{open_root, read_file};
 
-/// Bytes of a stream that an answer carries: what an agent can read at once.
+/// The most bytes of a stream in an answer: as much as an agent can read at once.
 pub(super) const SHOWN: usize = 16 << 10;
-/// Bytes of a typed tool's result that an answer carries: a longer one is of no use to an agent,
-/// and every client would hold all of it.
+/// The most bytes of a typed tool's result in an answer. A longer one would not help an agent, and
+/// every client would have to hold it.
 const RESULT: usize = 256 << 10;
-/// Files, changes and denials that an answer names.
+/// The most files, changes and denials that an answer lists.
 const NAMED: usize = 100;
 
-/// An answer that is a text.
+/// Returns an answer that is a text.
 pub(super) fn said(text: String) -> CallToolResult {
     CallToolResult::success(vec![ContentBlock::text(text)])
 }
 
-/// An answer that says what went wrong: the agent reads it, and can do otherwise.
+/// Returns an answer that is an error. The agent can read it, and try something else.
 pub(super) fn failed(text: String) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(text)])
 }
 
-/// The start of a text, and whether that is not all of it. Bytes that are no UTF-8 are replaced.
+/// Returns the start of a text, and whether it was cut. Replaces invalid UTF-8.
 pub(super) fn cut(bytes: &[u8], most: usize) -> (String, bool) {
     let is_cut = bytes.len() > most;
     let mut end = bytes.len().min(most);
-    // Not within a character.
+    // Do not cut inside a character.
     while is_cut && end > 0 && bytes[end] & 0b1100_0000 == 0b1000_0000 {
         end -= 1;
     }
     (String::from_utf8_lossy(&bytes[..end]).into_owned(), is_cut)
 }
 
-/// An answer, and what has to be kept for it under that name.
+/// An answer, and the results to keep, with their id.
 pub(super) struct Answer {
     pub(super) result: CallToolResult,
     pub(super) kept: Option<(String, Kept)>,
 }
 
-/// The answer of `run_skill`.
+/// Creates the answer of `run_skill`.
 pub(super) fn of_run(
     invoked: &Invocation,
     diff: Option<&Diff>,
@@ -136,8 +136,8 @@ pub(super) fn of_run(
     Answer { result, kept }
 }
 
-/// The answer of a typed tool: its own output, as JSON. One that is too long is an error, since an
-/// answer without it would not be what the tool's schema promises; all of it is a resource.
+/// Creates the answer of a typed tool: its output, as JSON. Output that is too long is an error,
+/// since an answer without it would not match the tool's schema; the complete output is a resource.
 pub(super) fn of_tool(invoked: &Invocation, is_structured: bool, hidden: &Hidden) -> Answer {
     let outcome = &invoked.finished.outcome;
     let result = match (&outcome.result, &outcome.error) {
@@ -196,7 +196,8 @@ fn with_ending(
     result
 }
 
-/// What an agent has to know beside the output: why it ended, and what was refused.
+/// Describes what an agent needs to know besides the output: why the run ended, and what was
+/// refused.
 fn ending(outcome: &Outcome, message: Option<&str>, hidden: &Hidden) -> Option<ContentBlock> {
     let mut lines: Vec<String> =
         message.map(|message| format!("[{message}]")).into_iter().collect();
@@ -213,7 +214,7 @@ fn ending(outcome: &Outcome, message: Option<&str>, hidden: &Hidden) -> Option<C
     (!lines.is_empty()).then(|| ContentBlock::text(lines.join("\n")))
 }
 
-/// What went wrong, if something did.
+/// Describes what went wrong, if anything.
 pub(super) fn message(status: &Status) -> Option<String> {
     let with = |message: &str, fix: &Option<String>| match fix {
         Some(fix) => format!("{message}; {fix}"),
@@ -235,7 +236,7 @@ pub(super) fn message(status: &Status) -> Option<String> {
     }
 }
 
-/// A status in one word, as records name it.
+/// Returns a status as one word, as records name it.
 pub(super) fn kind(status: &Status) -> &'static str {
     match status {
         Status::Exited { .. } => "exited",
@@ -256,8 +257,7 @@ fn exit_code(status: &Status) -> Option<u8> {
     }
 }
 
-/// The files that a run wrote, where they can be read afterwards: not those of an overlay, which
-/// are gone.
+/// Returns the files that a run wrote and that can still be read. Files of an overlay are gone.
 fn written(invoked: &Invocation) -> Vec<Written> {
     let mut found = Vec::new();
     for mount in
@@ -278,7 +278,7 @@ fn written(invoked: &Invocation) -> Vec<Written> {
         let Ok(dir) = open_root(&mount.host) else { continue };
         let dir = Arc::new(dir);
         for (guest, path) in touched {
-            // What was written and removed again is not there, and a folder is no file.
+            // Skips folders, and files that the run removed again.
             let readable = invoked.grant.capabilities.path_access(mount, guest) >= PathAccess::Read;
             if let Ok(file) = read_file(dir.as_fd(), path)
                 .map_err(std::io::Error::from)

@@ -1,5 +1,5 @@
-//! `run_skill` and typed tools: through the service, under the operator's policy, into the audit
-//! log; with progress, and stopped when the client goes away.
+//! `run_skill` and typed tools: run through the service, under the operator's policy and into the
+//! audit log; report progress, and stop when the client disconnects.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -41,21 +41,21 @@ pub(super) struct Input {
     files: BTreeMap<String, String>,
 }
 
-/// Who asks, and how it is told.
+/// The client that makes a call.
 #[derive(Clone, Copy)]
 pub(super) struct Caller<'a> {
     pub(super) session: &'a Session,
     pub(super) context: &'a RequestContext<RoleServer>,
-    /// What the client answers where it was asked before, from revision 2026-07-28 on.
+    /// The answer to an earlier question, since revision 2026-07-28.
     pub(super) answer: Option<&'a Answer>,
 }
 
-/// A run that came to an outcome.
+/// A run with an outcome.
 struct Done {
     invoked: Invocation,
-    /// What an overlay kept of it.
+    /// The diff of its staged writes.
     diff: Option<Diff>,
-    /// What becomes of that.
+    /// What happens to the staged writes.
     aside: Option<String>,
     folder: Option<Arc<Folder>>,
     hidden: Hidden,
@@ -120,7 +120,7 @@ impl Shared {
         }
     }
 
-    /// From what is asked for to what it came to: or what the client is told instead.
+    /// Prepares and runs a call. The error is the answer for the client.
     async fn carry_out(
         &self,
         entry: &CatalogEntry,
@@ -161,8 +161,8 @@ impl Shared {
         Ok(Done { invoked, diff, aside, folder: workspace.folder, hidden })
     }
 
-    /// Runs it when its turn has come. A client that cancels, or is gone, ends it: it is recorded
-    /// as interrupted.
+    /// Runs the program when it is its turn. If the client cancels or disconnects, the run ends,
+    /// and is recorded as interrupted.
     async fn invoke(
         &self,
         loaded: &LoadedSkill,
@@ -214,13 +214,14 @@ impl Shared {
     }
 }
 
-/// The answer of a run, with what becomes of the changes that it kept aside.
+/// Returns the answer of a run, with a note about its staged writes.
 fn noted(mut result: CallToolResult, aside: Option<String>) -> CallToolResponse {
     result.content.extend(aside.map(|text| note(&text)));
     result.into()
 }
 
-/// What counts of a run, as a record of it would: one that found no room, or is not valid, is none.
+/// Returns what usage counts for a run, which matches its record. Busy and invalid runs do not
+/// count.
 fn event(result: &Result<Invocation, ServiceError>) -> Option<UsageEvent> {
     match result {
         Ok(invoked) => {
@@ -233,7 +234,7 @@ fn event(result: &Result<Invocation, ServiceError>) -> Option<UsageEvent> {
                 _ => Some(UsageEvent::Ran { succeeded: false, denials }),
             }
         }
-        // It was interrupted.
+        // The run was interrupted.
         Err(ServiceError::Closed) => Some(UsageEvent::Ran { succeeded: false, denials: 0 }),
         Err(_) => None,
     }
@@ -249,8 +250,8 @@ fn is_busy(error: &ServiceError) -> bool {
     )
 }
 
-/// What a program's name means: a file of the skill or one of its tools, a text for the shell, or a
-/// command that the shell finds.
+/// Resolves the name of a program: to a file or tool of the skill, a command line for the shell, or
+/// a command that the shell finds.
 fn target(skill: &Skill, program: Option<String>, mut args: Vec<String>) -> (Target, Vec<String>) {
     let Some(program) = program.filter(|program| !program.is_empty()) else {
         return (Target::Main, args);
@@ -258,8 +259,8 @@ fn target(skill: &Skill, program: Option<String>, mut args: Vec<String>) -> (Tar
     if !matches!(scripts::find(skill, &program), ScriptMatch::None) {
         return (Target::Named(program), args);
     }
-    // Something with a path, or an extension, is meant as a file: that it is not there is told with
-    // those that are.
+    // A name with a path or an extension means a file. If it does not exist, the error lists the
+    // files that do.
     if program.contains(['/', '.']) && !program.starts_with('/') && !is_python(&program) {
         return (Target::Named(program), args);
     }
@@ -269,7 +270,7 @@ fn target(skill: &Skill, program: Option<String>, mut args: Vec<String>) -> (Tar
     {
         let text = args.remove(1);
         args.remove(0);
-        // `bash -c TEXT NAME ARGS`: the name is $0, which is the shell's here.
+        // In `bash -c TEXT NAME ARGS`, NAME is $0, which the shell sets itself here.
         let rest = args.into_iter().skip(1).collect();
         return (Target::Shell(text), rest);
     }
@@ -283,7 +284,7 @@ fn is_python(program: &str) -> bool {
         .is_some_and(|minor| minor.bytes().all(|digit| digit.is_ascii_digit()))
 }
 
-/// Why there is no outcome, with what there is to choose from.
+/// Explains why there is no outcome, and lists the choices.
 fn unclear(error: &ServiceError) -> String {
     let ServiceError::Invoke(RunError::Target(choice)) = error else { return error.to_string() };
     let names: Vec<&str> = choice

@@ -1,5 +1,4 @@
-//! What one client has: the skills that it activated, the folder that they work in, and how it is
-//! told of changes.
+//! The state of one client: its activated skills, its folder, and how to notify it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -17,44 +16,44 @@ use skillhost_sandbox::Tool;
 /// How a client is connected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Transport {
-    /// A stream of its own: the session is as long as that.
+    /// Over a stream of its own, which is one session.
     Stream,
-    /// HTTP: up to revision 2025-11-25 a session has an id, from 2026-07-28 on each request stands
-    /// alone.
+    /// Over HTTP. Up to revision 2025-11-25 a session has an id; since 2026-07-28 each request
+    /// stands alone.
     Http,
 }
 
-/// A session. A request that stands alone has one of its own, gone when it is answered.
+/// A session. A request without one has a session of its own, until it is answered.
 pub(super) struct Session {
     id: String,
     transport: Transport,
     state: Mutex<State>,
-    /// What it counts.
+    /// Its usage counts.
     pub(super) usage: usage::UsageSession,
-    /// The skills that it had from its start, once that is told.
+    /// The skills that were activated at its start, once that has happened.
     pub(super) preloaded: OnceCell<Vec<String>>,
 }
 
-/// What of a session changes.
+/// The mutable part of a session.
 #[derive(Default)]
 pub(super) struct State {
-    /// The skills that were activated, by name, and their typed tools.
+    /// The activated skills, by name, and their typed tools.
     pub(super) active: BTreeMap<String, Arc<Vec<Tool>>>,
-    /// Where it is told of changes, up to revision 2025-11-25.
+    /// Receives notifications, up to revision 2025-11-25.
     pub(super) peer: Option<Peer<RoleServer>>,
-    /// The resources that it wants to be told of, up to revision 2025-11-25.
+    /// The resources that the client has subscribed to, up to revision 2025-11-25.
     pub(super) subscribed: BTreeSet<String>,
-    /// Where it is told of changes, from revision 2026-07-28 on.
+    /// Receive notifications, since revision 2026-07-28.
     pub(super) sinks: Vec<SubscriptionSink>,
-    /// What it wants to be told of runs; `None`: nothing.
+    /// The log level that the client has set; `None` sends no messages.
     pub(super) level: Option<LoggingLevel>,
-    /// Its own folder, where the operator named no workspace.
+    /// Its own folder, if the operator named no workspace.
     pub(super) folder: Option<Arc<Folder>>,
-    /// The client's root that is the workspace; `None` until it was asked.
+    /// The client's root that becomes the workspace; `None` until the client was asked.
     pub(super) root: Option<Option<PathBuf>>,
 }
 
-/// Resources that one session is told of.
+/// The most resources that a session can subscribe to.
 pub(super) const SUBSCRIPTIONS: usize = 1_000;
 
 impl Session {
@@ -68,8 +67,8 @@ impl Session {
         }
     }
 
-    /// What approvals for a session hold for. Requests that stand alone have one name: no such
-    /// approval is given for them.
+    /// Returns the id to which approvals for a session are bound. Requests without a session share
+    /// one, and no such approval is given for it.
     pub(super) fn id(&self, context: &RequestContext<RoleServer>) -> &str {
         if self.is_alone(context) { "agents without a session" } else { &self.id }
     }
@@ -82,18 +81,18 @@ impl Session {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a request stands alone: what it activates is forgotten when it is answered.
+    /// Checks whether a request has no session. What it activates is forgotten once it is answered.
     pub(super) fn is_alone(&self, context: &RequestContext<RoleServer>) -> bool {
         self.transport == Transport::Http
             && context.protocol_version().is_some_and(|version| !version.has_initialize())
     }
 
-    /// The tools of an activated skill.
+    /// Returns the tools of an activated skill.
     pub(super) fn tools(&self, skill: &str) -> Option<Arc<Vec<Tool>>> {
         self.state().active.get(skill).cloned()
     }
 
-    /// Tells the client that its tools are others now.
+    /// Notifies the client that its tools have changed.
     pub(super) async fn tools_changed(&self) {
         let (peer, sinks) = self.listeners();
         if let Some(peer) = peer {
@@ -104,7 +103,7 @@ impl Session {
         }
     }
 
-    /// Tells the client that there are other skills now, as resources and prompts.
+    /// Notifies the client that the lists of resources and prompts have changed.
     pub(super) async fn lists_changed(&self) {
         let (peer, sinks) = self.listeners();
         if let Some(peer) = peer {
@@ -117,7 +116,7 @@ impl Session {
         }
     }
 
-    /// Tells the client that resources changed, of those that it wants to be told of.
+    /// Notifies the client of changed resources that it has subscribed to.
     pub(super) async fn updated(&self, changed: impl Fn(&str) -> bool) {
         let (peer, sinks) = self.listeners();
         let subscribed: Vec<String> =
@@ -147,12 +146,12 @@ impl Session {
     }
 }
 
-/// Whether a client speaks revision 2026-07-28 or a later one.
+/// Checks whether a client speaks revision 2026-07-28 or later.
 pub(super) fn is_new(context: &RequestContext<RoleServer>) -> bool {
     context.protocol_version().is_some_and(|version: ProtocolVersion| !version.has_initialize())
 }
 
-/// A client that is gone is no fault; one that did not accept a kind of notification is not told.
+/// Ignores errors: a client may have disconnected, or may not accept a kind of notification.
 fn told(result: Result<(), impl std::fmt::Display>) {
     if let Err(error) = result {
         tracing::debug!(%error, "a client was not told of a change");

@@ -1,5 +1,5 @@
-//! Skills as the protocol's skills extension has them (SEP-2640): each with its frontmatter as it
-//! was written, and a digest of every file.
+//! Offers skills through the protocol's skills extension (SEP-2640): each with its frontmatter as
+//! written, and a digest of every file.
 
 use rmcp::ErrorData;
 use rmcp::model::{
@@ -14,21 +14,20 @@ use super::{Shared, pages};
 use skillhost_catalog::CatalogEntry;
 use skillhost_skill::Skill;
 
-/// The extension's bound, which every client takes. That of its bytes, 16 MiB, is beyond what a
-/// skill may have to load.
+/// The extension's limit on files. Its limit on bytes, 16 MiB, is above what a skill may have.
 const FILES: usize = 512;
-/// Skills of a page, and bytes of files that are digested for one.
+/// Skills per page, and bytes of files to digest for one page.
 const PAGE: usize = 50;
 const PAGE_BYTES: u64 = 32 << 20;
 
 const SKILL_MD: &str = "SKILL.md";
 
-/// The URI of a skill's file.
+/// Returns the URI of a skill's file.
 pub(super) fn uri(skill: &str, path: &str) -> String {
     format!("skill://{skill}/{}", encoded(path))
 }
 
-/// The skill and the path of a `skill://` URI; the path of the skill's own folder is empty.
+/// Parses a `skill://` URI into the skill and the path, which is empty for the skill's own folder.
 pub(super) fn parts(uri: &str) -> Option<(&str, String)> {
     let (skill, path) =
         uri.strip_prefix("skill://").map(|rest| rest.split_once('/').unwrap_or((rest, "")))?;
@@ -68,7 +67,7 @@ impl Shared {
         Ok(GetSkillResult::new(skill))
     }
 
-    /// The direct children of a folder of a skill.
+    /// Lists the direct children of a folder of a skill.
     pub(super) fn directory(&self, uri: &str) -> Result<ListResourcesResult, ErrorData> {
         let none = || ErrorData::invalid_params(format!("{uri} is not a directory resource"), None);
         let (name, path) = parts(uri)
@@ -86,12 +85,12 @@ impl Shared {
                 }
                 None => file_resource(&skill, name, &file.path, file.size),
             };
-            // Files are in the order of their paths, so those of one folder are together.
+            // Files are sorted by path, so those of one folder are adjacent.
             if children.last().is_none_or(|last| last.uri != child.uri) {
                 children.push(child);
             }
         }
-        // A folder of a skill that holds no file is not known: skills are their files.
+        // A folder without files does not exist here: a skill consists of its files.
         if children.is_empty() {
             Err(none())
         } else {
@@ -99,7 +98,7 @@ impl Shared {
         }
     }
 
-    /// A skill's entry, and the bytes of its files; or why it cannot be served so.
+    /// Returns a skill's manifest and the size of its files, or why it cannot be served.
     fn manifest(&self, entry: &CatalogEntry) -> Result<(Manifest, u64), String> {
         let skill = self.load(entry).map_err(|_| "it does not load".to_owned())?;
         let frontmatter = frontmatter(&skill).ok_or("its frontmatter is broken")?;
@@ -125,7 +124,7 @@ impl Shared {
             })
             .map(|file| digested(&file.path, file.size))
             .collect();
-        // What changes while it is read has no digest that would hold.
+        // Files that change while they are read have no valid digest.
         let resources = files
             .filter(|_| skill.is_current())
             .map_or(SkillResources::Dynamic, SkillResources::Files);
@@ -133,7 +132,7 @@ impl Shared {
     }
 }
 
-/// A file of a skill, as a resource.
+/// Returns a file of a skill as a resource.
 pub(super) fn file_resource(skill: &Skill, name: &str, path: &str, size: u64) -> Resource {
     let served = served_path(skill, path);
     let base = served.rsplit('/').next().unwrap_or(served);
@@ -147,12 +146,12 @@ pub(super) fn file_resource(skill: &Skill, name: &str, path: &str, size: u64) ->
     Resource::new(uri(name, served), base).with_mime_type(mime(base)).with_size(size)
 }
 
-/// The path that a file is served under: a `skill.md` is the SKILL.md.
+/// Returns the path under which a file is served: `skill.md` is served as SKILL.md.
 fn served_path<'a>(skill: &Skill, path: &'a str) -> &'a str {
     if path == skill.skill_file { SKILL_MD } else { path }
 }
 
-/// The path in the skill of one that is served.
+/// Returns the path in the skill of a served path.
 pub(super) fn own_path<'a>(skill: &'a Skill, path: &'a str) -> &'a str {
     if path == SKILL_MD { &skill.skill_file } else { path }
 }
@@ -161,13 +160,13 @@ fn is_other_skill_md(skill: &Skill, path: &str) -> bool {
     path == SKILL_MD && skill.skill_file != SKILL_MD
 }
 
-/// A symlink to a folder is listed among the files, and has no bytes.
+/// A symlink to a folder is listed among the files, but has no content.
 fn is_linked_folder(skill: &Skill, path: &str) -> bool {
     skill.files.iter().any(|file| file.path == path && file.link.is_some())
         && skill.content.dir().metadata(path).is_ok_and(|found| found.is_dir())
 }
 
-/// The frontmatter with every field as it was written.
+/// Returns the frontmatter with every field as written.
 fn frontmatter(skill: &Skill) -> Option<SkillFrontmatter> {
     if skill.manifest.recovered {
         return None;
@@ -178,7 +177,7 @@ fn frontmatter(skill: &Skill) -> Option<SkillFrontmatter> {
     serde_json::from_value(Value::Object(map)).ok()
 }
 
-/// A path in a URI (RFC 3986): what is not allowed in one is written as `%XX`.
+/// Percent-encodes a path for a URI (RFC 3986).
 fn encoded(path: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/!$&'()*+,;=:@".contains(&byte);
     path.bytes()
@@ -186,7 +185,7 @@ fn encoded(path: &str) -> String {
         .collect()
 }
 
-/// What `%XX` stands for.
+/// Decodes a percent-encoded path.
 pub(super) fn decoded(path: &str) -> Option<String> {
     let mut parts = path.split('%');
     let mut bytes = parts.next()?.as_bytes().to_vec();

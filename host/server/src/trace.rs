@@ -1,9 +1,8 @@
-//! A span for each call of a tool, with the attributes that OpenTelemetry's conventions give to MCP
-//! and to generative AI. Whether anyone collects it is the subscriber's business; where nobody
-//! does, nothing is computed.
+//! Writes a span for each tool call, with the attributes of OpenTelemetry's conventions for MCP and
+//! generative AI. If nobody collects spans, nothing is computed.
 //!
-//! Arguments, results, texts of errors and paths are in no attribute: what a span holds may leave
-//! this machine.
+//! No attribute contains arguments, results, error messages or paths, since spans may leave this
+//! machine.
 
 use std::str::FromStr as _;
 
@@ -23,13 +22,13 @@ use skillhost::invoke::LoadedSkill;
 use skillhost_catalog::CatalogEntry;
 use skillhost_policy::outcome::{Outcome, Status};
 
-/// Characters of what a client may choose freely.
+/// The most characters of text that a client chooses.
 const LONGEST: usize = 128;
-/// Bytes of a `tracestate` that is passed on: what everyone who passes it on has to bear (W3C Trace
+/// The longest `tracestate` to pass on, in bytes: as much as every party must support (W3C Trace
 /// Context, 3.3.1.5).
 const TRACE_STATE: usize = 512;
 
-/// The span of a call, below that of the client if it named one.
+/// Creates the span of a call, as a child of the client's span if there is one.
 pub(super) fn call(
     params: &CallToolRequestParams,
     session: &Session,
@@ -65,25 +64,25 @@ pub(super) fn call(
     if !span.is_disabled()
         && let Some(parent) = parent(context)
     {
-        // Fails where nobody collects for OpenTelemetry: then there is nothing to be below of.
+        // Fails if nothing collects for OpenTelemetry, and then there is no parent to set.
         drop(span.set_parent(Context::new().with_remote_span_context(parent)));
     }
     span
 }
 
-/// Says which skill the call is about.
+/// Records the skill of a call.
 pub(super) fn about(entry: &CatalogEntry) {
     Span::current().record("skillhost.skill.name", &*entry.name);
 }
 
-/// Says what is about to run.
+/// Records the skill that is about to run.
 pub(super) fn loaded(loaded: &LoadedSkill) {
     if let Some(digest) = loaded.id().digest.as_deref() {
         Span::current().record("skillhost.skill.digest", digest);
     }
 }
 
-/// Says how a run ended, with its outcome if it came to one.
+/// Records how a run ended, with its outcome if there is one.
 pub(super) fn ran(status: &str, outcome: Option<&Outcome>) {
     let span = Span::current();
     span.record("skillhost.status", status);
@@ -106,7 +105,7 @@ pub(super) fn ran(status: &str, outcome: Option<&Outcome>) {
     span.record("skillhost.processes", number(usage.processes));
 }
 
-/// Says what the client is answered.
+/// Records the answer of a call.
 pub(super) fn answered(span: &Span, answer: &Result<CallToolResponse, ErrorData>) {
     match answer {
         Err(error) => {
@@ -122,8 +121,8 @@ pub(super) fn answered(span: &Span, answer: &Result<CallToolResponse, ErrorData>
     }
 }
 
-/// The span that a request says it is below of (W3C Trace Context): in its `_meta`, which is the
-/// message's own, else in its HTTP head.
+/// Returns the parent span that a request names (W3C Trace Context), from its `_meta` or else from
+/// its HTTP headers.
 fn parent(context: &RequestContext<RoleServer>) -> Option<SpanContext> {
     let meta = |name: &str| context.meta.0.0.get(name).and_then(|value| value.as_str());
     let head = context.extensions.get::<http::request::Parts>().map(|parts| &parts.headers);
@@ -136,7 +135,7 @@ fn parent(context: &RequestContext<RoleServer>) -> Option<SpanContext> {
     }
 }
 
-/// `VERSION-TRACE-PARENT-FLAGS`; a later version may say more.
+/// Parses `VERSION-TRACE-PARENT-FLAGS`; later versions may have more fields.
 fn parse(text: &str, state: Option<&str>) -> Option<SpanContext> {
     let mut parts = text.trim().split('-');
     let (version, trace, span, flags) =
@@ -182,7 +181,7 @@ mod tests {
         assert!(parent.is_sampled() && parent.is_remote());
         assert_eq!(parent.trace_state().get("vendor"), Some("1"));
         assert!(!parse(&PARENT.replace("-01", "-00"), None).unwrap().is_sampled());
-        // A later version may add fields, the first one may not.
+        // A later version may add fields; version 00 may not.
         assert!(parse(&format!("cc{}-what", &PARENT[2..]), None).is_some());
         for wrong in [
             format!("{PARENT}-what"),
@@ -195,7 +194,7 @@ mod tests {
         ] {
             assert_eq!(parse(&wrong, None), None, "{wrong}");
         }
-        // What is too long to be passed on is left out, the parent is not.
+        // A long `tracestate` is dropped; the parent is not.
         let long = format!("vendor={}", "x".repeat(TRACE_STATE));
         assert_eq!(parse(PARENT, Some(&long)).unwrap().trace_state(), &TraceState::default());
     }

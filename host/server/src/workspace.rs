@@ -1,5 +1,5 @@
-//! Which folder a session's runs find at /workspace: the operator's, a root of the client's inside
-//! it, or one of the session's own.
+//! Picks the folder at /workspace for a session's runs: the operator's, a client's root inside it,
+//! or one of the session's own.
 
 use std::io;
 use std::os::fd::AsFd as _;
@@ -17,13 +17,13 @@ use skillhost_policy::{Overrides, Policy, WORKSPACE};
 use skillhost_sandbox::files::is_narrower;
 use skillhost_skill::private::{Purpose, TempFolder};
 
-/// A folder of a session's own, gone with it and with what is kept of its runs.
+/// A session's own folder, which exists as long as the session and the results of its runs.
 pub(super) struct Folder {
     made: TempFolder,
     dir: Dir,
 }
 
-/// Bytes of the files that one call puts there.
+/// The most bytes of files that one call may add.
 const FILES: usize = 16 << 20;
 
 impl Folder {
@@ -37,7 +37,8 @@ impl Folder {
         self.made.path()
     }
 
-    /// Puts a file there. The handle keeps it there, whatever links a guest left.
+    /// Writes a file. The path is resolved below an opened folder, whatever links a guest has
+    /// created.
     fn put(&self, path: &str, text: &str) -> io::Result<()> {
         let path = Path::new(path.strip_prefix("/workspace/").unwrap_or(path));
         if !path.components().all(|part| matches!(part, Component::Normal(_)))
@@ -55,15 +56,15 @@ impl Folder {
     }
 }
 
-/// A policy with the session's workspace in it, and that folder where it is the session's own.
+/// The policy with the session's workspace, and the folder if it is the session's own.
 pub(super) struct Workspace {
     pub(super) policy: Policy,
     pub(super) folder: Option<Arc<Folder>>,
 }
 
 impl Shared {
-    /// The workspace of a skill's run. A folder of the session's own is private and empty at first:
-    /// it grants nothing of the operator's.
+    /// Returns the workspace for a run of a skill. A session's own folder is private and initially
+    /// empty: it grants nothing of the operator's.
     pub(super) async fn workspace(
         &self,
         session: &Session,
@@ -112,9 +113,9 @@ impl Shared {
         Ok(session.state().folder.get_or_insert_with(|| Arc::new(made)).clone())
     }
 
-    /// The first root of the client's that lies in the operator's workspace, and its path in there.
-    /// It makes that narrower, never wider: what the policy does not mount is no workspace,
-    /// whatever the client says, and neither is another mount.
+    /// Returns the first root of the client that is inside the operator's workspace, and its path
+    /// there. A root can only narrow the workspace: it cannot name anything that the policy does
+    /// not mount, nor another mount.
     async fn root(
         &self,
         session: &Session,
@@ -131,14 +132,14 @@ impl Shared {
             }
         }?;
         let (root, workspace) = (root.canonicalize().ok()?, workspace.canonicalize().ok()?);
-        // Rules are texts: none could name a path that is not UTF-8.
+        // Rules are text, so none could name a path that is not UTF-8.
         let below = root.strip_prefix(&workspace).ok()?.to_str()?.to_owned();
         (!below.is_empty() && is_narrower(&workspace, &below)).then_some((root, below))
     }
 }
 
-/// Asks the client for its roots. A client that has none is not asked, and from revision 2026-07-28
-/// on none is.
+/// Asks the client for its roots. Clients without roots are not asked, and since revision
+/// 2026-07-28 no client is.
 #[expect(deprecated, reason = "clients of revisions before 2026-07-28 still have roots")]
 async fn first_root(context: &RequestContext<RoleServer>) -> Option<PathBuf> {
     if is_new(context) || context.client_capabilities()?.roots.is_none() {
@@ -152,7 +153,7 @@ async fn first_root(context: &RequestContext<RoleServer>) -> Option<PathBuf> {
     roots.roots.iter().find_map(|root| file_path(&root.uri))
 }
 
-/// The path of a `file://` URI.
+/// Parses the path of a `file://` URI.
 fn file_path(uri: &str) -> Option<PathBuf> {
     let path = uri.strip_prefix("file://")?;
     let path = path.strip_prefix("localhost").unwrap_or(path);
@@ -160,7 +161,7 @@ fn file_path(uri: &str) -> Option<PathBuf> {
 }
 
 impl Workspace {
-    /// Puts the files of a call there.
+    /// Writes the files of a call to the workspace.
     pub(super) fn put<'a>(
         &self,
         files: impl Iterator<Item = (&'a str, &'a str)> + Clone,

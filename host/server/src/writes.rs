@@ -1,5 +1,5 @@
-//! What a run kept aside: kept until the operator has seen it. No client answers for that, whatever
-//! the policy says of its runs: what is written into the operator's folders outlives the session.
+//! Keeps staged writes until the operator decides. A client cannot answer for them, whatever the
+//! policy says about its runs, because writes to the operator's folders outlive the session.
 
 use rmcp::model::ContentBlock;
 
@@ -13,16 +13,16 @@ use skillhost::invoke::Invocation;
 use skillhost_policy::outcome::Status;
 use skillhost_sandbox::Finished;
 
-/// What a run would change, as a text.
+/// The diff of staged writes.
 pub(super) struct Diff {
-    /// Its start.
+    /// The start of the diff.
     pub(super) shown: String,
-    /// The resource that has all of it, and its bytes; `None` where it is shown whole.
+    /// The resource with the complete diff, and its size; `None` if all of it is shown.
     pub(super) whole: Option<(String, usize)>,
 }
 
 impl Shared {
-    /// What an overlay would change; a long text is kept as a resource.
+    /// Returns the diff of staged writes. A long diff is kept as a resource.
     pub(super) fn diff(&self, invoked: &Invocation, hidden: &Hidden) -> Option<Diff> {
         let Finished { outcome, overlays, .. } = &invoked.finished;
         if outcome.changes.is_empty() {
@@ -39,8 +39,8 @@ impl Shared {
         Some(Diff { shown, whole })
     }
 
-    /// Keeps what a run wrote, where the policy says that a person sees it first; returns what the
-    /// client is told of it.
+    /// Stores the staged writes of a run if the policy requires approval. Returns the note for the
+    /// client.
     pub(super) fn aside(
         &self,
         call: &Call<'_>,
@@ -55,7 +55,7 @@ impl Shared {
             return Some(format!("nothing of this is written: it {}", ended(&outcome.status)));
         }
         if call.workspace.folder.is_some() && call.loaded.grant.capabilities.mounts.len() == 1 {
-            // The session's own folder is all that it wrote, and nobody's to ask for.
+            // The run wrote only to the session's own folder, so nobody has to be asked.
             let failed = overlays.apply().err()?;
             return Some(call.hidden.text(&format!("nothing of this was written: {failed}")));
         }
@@ -71,7 +71,7 @@ impl Shared {
     }
 }
 
-/// What becomes of the changes, as a line of the answer.
+/// Formats a note about staged writes as a line of the answer.
 pub(super) fn note(text: &str) -> ContentBlock {
     ContentBlock::text(format!("[{text}]"))
 }

@@ -1,5 +1,5 @@
-//! The connections of a server. Where all are taken, the one that has been idle longest makes room
-//! for the next.
+//! Limits the connections of a server. If all are in use, the one that has been idle longest is
+//! closed to make room.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Instant;
@@ -7,30 +7,30 @@ use std::time::Instant;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-/// Room for so many connections.
+/// A limited set of connections.
 pub(super) struct Connections {
     room: Arc<Semaphore>,
     open: Mutex<Vec<Weak<Connection>>>,
-    /// A connection has become idle, or has ended.
+    /// Notified when a connection becomes idle or ends.
     changed: Arc<Notify>,
 }
 
-/// One connection, as long as its task holds it.
+/// A connection, which exists as long as its task.
 pub(super) struct Connection {
     state: Mutex<State>,
     evicted: CancellationToken,
     changed: Arc<Notify>,
-    /// Until this value is dropped.
+    /// Released when this value is dropped.
     place: Option<OwnedSemaphorePermit>,
 }
 
 struct State {
-    /// Requests that are being answered.
+    /// The number of requests being answered.
     requests: usize,
     idle_since: Instant,
 }
 
-/// A request that is being answered. Its connection is not idle meanwhile.
+/// A request being answered. Its connection is not idle in the meantime.
 pub(super) struct InFlight(Arc<Connection>);
 
 impl Connections {
@@ -42,11 +42,11 @@ impl Connections {
         }
     }
 
-    /// Room for a new connection; where all of it is taken, an idle connection is closed for it.
-    /// Waits while every connection answers a request.
+    /// Waits for room for a new connection. Closes an idle connection if necessary, and waits while
+    /// all connections are busy.
     pub(super) async fn admit(&self) -> Arc<Connection> {
         loop {
-            // Asked for before looking, so that no change in between is missed.
+            // Created before looking, so that no change is missed.
             let changed = self.changed.notified();
             if let Ok(place) = self.room.clone().try_acquire_owned() {
                 return self.enter(place);
@@ -71,8 +71,8 @@ impl Connections {
         connection
     }
 
-    /// Asks the connection that has been idle longest to end, unless one was asked that still has
-    /// to.
+    /// Asks the connection that has been idle longest to end, unless one was asked already and has
+    /// not ended.
     fn evict(&self) {
         let open: Vec<_> = self
             .open
@@ -99,7 +99,7 @@ impl Connection {
         InFlight(self.clone())
     }
 
-    /// Resolves when the connection has to make room, and answers no request.
+    /// Resolves when the connection must end and answers no request.
     pub(super) async fn evicted(&self) {
         self.evicted.cancelled().await;
         loop {

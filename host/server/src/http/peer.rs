@@ -1,13 +1,13 @@
-//! Which user a client on this machine is, from the kernel's table of connections.
+//! Finds the user of a client on this machine, in the kernel's table of connections.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Connections that are looked at: the table may be long, and one warning is enough.
+/// The most connections to check: the table may be long, and one warning is enough.
 const LOOKED_AT: usize = 16;
 
-/// Warns once if a client runs as the server's own user, who may change the policy and the
+/// Warns once if a client runs as the server's own user, who can change the policy and the
 /// approvals.
 #[derive(Default)]
 pub(super) struct SharedUser {
@@ -15,7 +15,7 @@ pub(super) struct SharedUser {
 }
 
 impl SharedUser {
-    /// Looks at a new connection from `peer` to `own`.
+    /// Checks a new connection from `peer` to `own`.
     pub(super) fn check(&self, peer: SocketAddr, own: SocketAddr) {
         if !peer.ip().is_loopback() || self.looked_at.fetch_add(1, Relaxed) >= LOOKED_AT {
             return;
@@ -30,7 +30,7 @@ impl SharedUser {
     }
 }
 
-/// The user whose socket is bound to `peer` and connected to `own`.
+/// Returns the user whose socket is bound to `peer` and connected to `own`.
 fn user_of(peer: SocketAddr, own: SocketAddr) -> Option<u32> {
     let table = if peer.is_ipv4() { "/proc/net/tcp" } else { "/proc/net/tcp6" };
     #[expect(clippy::disallowed_methods, reason = "a table of the kernel's")]
@@ -38,8 +38,8 @@ fn user_of(peer: SocketAddr, own: SocketAddr) -> Option<u32> {
     user_in(&text, peer, own)
 }
 
-/// The same from the table's text:
-/// `sl local_address rem_address st queues timer retransmits uid ...` (proc(5)).
+/// Finds the user in the text of the table: `sl local_address rem_address st queues timer
+/// retransmits uid ...` (proc(5)).
 fn user_in(table: &str, peer: SocketAddr, own: SocketAddr) -> Option<u32> {
     let (peer, own) = (address(peer), address(own));
     table.lines().find_map(|line| {
@@ -49,7 +49,7 @@ fn user_in(table: &str, peer: SocketAddr, own: SocketAddr) -> Option<u32> {
     })
 }
 
-/// An address as the table has it: each 32 bits in the machine's byte order.
+/// Formats an address as the table does: each 32 bits in the machine's byte order.
 fn address(address: SocketAddr) -> String {
     let words = |octets: &[u8]| {
         let words = octets

@@ -1,4 +1,4 @@
-//! The sessions of a server, of which there are never more than a limit.
+//! Limits the sessions of a server.
 
 use std::sync::Arc;
 
@@ -12,12 +12,11 @@ use rmcp::transport::streamable_http_server::session::local::{
 use tokio::sync::Mutex;
 
 tokio::task_local! {
-    /// Set while a request is answered, where it was refused because there is no room for its
-    /// session.
+    /// Set if a session was refused for lack of room while a request is answered.
     static REFUSED: std::cell::Cell<bool>;
 }
 
-/// Answers a request, and says whether a session was refused meanwhile.
+/// Answers a request, and returns whether a session was refused in the process.
 pub(super) async fn watched<T>(answer: impl Future<Output = T>) -> (T, bool) {
     REFUSED
         .scope(std::cell::Cell::new(false), async {
@@ -26,16 +25,16 @@ pub(super) async fn watched<T>(answer: impl Future<Output = T>) -> (T, bool) {
         .await
 }
 
-/// A session manager with a limit. Whether there is room is decided where a session is made, so it
-/// holds whatever a request's headers claim and however many ask at once.
+/// A session manager with a limit. The limit is checked where a session is created, so it holds
+/// whatever headers a request has and however many requests come at once.
 pub(super) struct Sessions {
     local: Arc<LocalSessionManager>,
     limit: usize,
-    /// Held from the count until the session is in.
+    /// Held from counting the sessions until the new one is added.
     making: Mutex<()>,
 }
 
-/// Why there is no session.
+/// Why a session was not created.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SessionError {
     #[error("the server has as many sessions as it may")]
@@ -57,7 +56,7 @@ impl SessionManager for Sessions {
     async fn create_session(&self) -> Result<(SessionId, Self::Transport), SessionError> {
         let _making = self.making.lock().await;
         if self.local.sessions.read().await.len() >= self.limit {
-            // Without a request around it nobody asks.
+            // There is no request if this is called directly.
             REFUSED.try_with(|refused| refused.set(true)).ok();
             return Err(SessionError::Full);
         }
