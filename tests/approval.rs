@@ -421,7 +421,7 @@ fn the_queue_is_bounded() {
     let full = note(10, 0).unwrap_err();
     assert!(
         matches!(full, ApprovalError::QueueFull(QueueLimit::All))
-            && full.to_string().starts_with("500 requests wait"),
+            && full.to_string().starts_with("500 requests are pending"),
         "{full}"
     );
     assert_eq!(place.approvals().pending().unwrap().len(), 500);
@@ -462,7 +462,7 @@ fn what_waits_is_bounded_in_bytes() {
     let full = place.approvals().decide(&writing().policy, &ask).unwrap_err();
     assert!(
         matches!(full, ApprovalError::QueueFull(QueueLimit::Bytes))
-            && full.to_string().starts_with("changes of 256 MiB wait"),
+            && full.to_string().starts_with("changes of 256 MiB are pending"),
         "{full}"
     );
     assert_eq!(place.approvals().pending().unwrap().len(), 2, "nothing of it is kept");

@@ -292,8 +292,7 @@ fn a_record_that_is_lost_fails_the_run_that_it_is_of() {
     let run = user.skillhost(&["run", "./hello", "--audit", "/dev/full"]);
     assert_eq!(run.status.code(), Some(74));
     assert!(
-        text(&run.stderr)
-            .contains("the audit log /dev/full cannot be written: No space left on device"),
+        text(&run.stderr).contains("cannot write the audit log /dev/full: No space left on device"),
         "{run:?}"
     );
 }

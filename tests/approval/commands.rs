@@ -239,7 +239,7 @@ fn staged_writes_are_shown_and_made_when_someone_says_so() {
     let pending = json(&user, &["pending", "--json"]);
     assert!(pending[0]["diff"].as_str().unwrap().contains("+++ b/two.txt"), "{pending}");
     assert!(
-        out(&user.skillhost(&["pending"])).contains("writer has run, and would change 2 paths"),
+        out(&user.skillhost(&["pending"])).contains("writer has run, and wants to change 2 paths"),
         "{pending}"
     );
     assert!(user.skillhost(&["approve", "1"]).status.success());
@@ -251,7 +251,11 @@ fn staged_writes_are_shown_and_made_when_someone_says_so() {
     user.skillhost(&run);
     std::fs::write(&file, "someone's own").unwrap();
     let late = user.skillhost(&["approve", "2"]);
-    assert!(!late.status.success() && err(&late).contains("changed meanwhile"), "{}", err(&late));
+    assert!(
+        !late.status.success() && err(&late).contains("has changed since the run"),
+        "{}",
+        err(&late)
+    );
     assert!(!user.work().join("out/one.txt").exists());
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "someone's own");
     assert!(user.skillhost(&["approve", "2", "--no"]).status.success());

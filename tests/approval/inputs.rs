@@ -79,7 +79,7 @@ fn an_approval_of_the_run_that_asks_leaves_nothing_for_another() {
         panic!("it asks")
     };
     assert!(
-        question.operator.contains("stdin: a stream that nobody has read yet"),
+        question.operator.contains("stdin: a stream that has not been read"),
         "{}",
         question.operator
     );

@@ -148,7 +148,7 @@ fn a_file_that_is_no_log_is_left_as_it_is() {
     std::fs::write(user.work().join("notes.txt"), "my\nnotes\n").unwrap();
     let run = user.skillhost(&["run", "./hello", "--audit", "notes.txt"]);
     assert_eq!(run.status.code(), Some(74));
-    assert!(text(&run.stderr).contains("its last line is no record"), "{run:?}");
+    assert!(text(&run.stderr).contains("its last line is not an audit record"), "{run:?}");
     assert_eq!(std::fs::read_to_string(user.work().join("notes.txt")).unwrap(), "my\nnotes\n");
 }
 
@@ -164,7 +164,7 @@ fn a_log_that_ends_in_a_foreign_line_is_refused_unchanged() {
         let before = std::fs::read_to_string(journal.path()).unwrap() + foreign;
         std::fs::write(journal.path(), &before).unwrap();
         let error = journal.log().append(&record(3)).unwrap_err().to_string();
-        assert!(error.contains("its last line is no record"), "{foreign:?}: {error}");
+        assert!(error.contains("its last line is not an audit record"), "{foreign:?}: {error}");
         assert_eq!(std::fs::read_to_string(journal.path()).unwrap(), before, "{foreign:?}");
         assert!(!journal.beside("torn").exists(), "{foreign:?}");
     }

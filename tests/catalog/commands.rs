@@ -125,8 +125,8 @@ fn prompt_says_what_it_left_out() {
     );
     let short = user.skillhost(&["prompt", "--budget", "40"]);
     assert!(
-        stdout(&short).contains("left out")
-            && stderr(&short).contains("left out to keep to 40 tokens"),
+        stdout(&short).contains("omitted")
+            && stderr(&short).contains("omitted to keep to 40 tokens"),
         "{}",
         stderr(&short)
     );

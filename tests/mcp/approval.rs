@@ -116,7 +116,7 @@ fn a_skill_that_changes_while_its_user_is_asked_does_not_run() {
     agent.say(&json!({ "jsonrpc": "2.0", "id": asked, "result": { "action": "accept", "content": { "allow": "once" } } }));
     let run = agent.answer(id)["result"].clone();
     assert!(
-        run["isError"] == true && said(&run).contains("writer changed while it was asked for"),
+        run["isError"] == true && said(&run).contains("writer changed while it awaited approval"),
         "{run}"
     );
     assert!(!workspace.join("sub").exists(), "neither the old nor the new one ran");
@@ -137,7 +137,7 @@ fn a_client_does_not_approve_its_own_runs() {
         let run = agent.ok("tools/call", call());
         assert!(
             run["isError"] == true
-                && said(&run).contains("The operator can give it: skillhost approve"),
+                && said(&run).contains("The operator can approve it: skillhost approve"),
             "{run}"
         );
         assert!(
@@ -310,7 +310,7 @@ fn staged_writes_are_never_the_clients_to_approve() {
         let run = agent.ok_as_written(message["params"].clone());
         assert_eq!((&run["isError"], written.exists()), (&json!(false), false), "{run}");
         assert!(
-            said(&run).contains("the operator can write it: skillhost approve")
+            said(&run).contains("the operator can apply them: skillhost approve")
                 && run["requestState"].is_null(),
             "{run}"
         );

@@ -192,7 +192,7 @@ fn the_python_client_is_told_that_the_operator_sees_changes_first() {
         };
         assert!(runs["text"].as_str().unwrap().starts_with("writer asks to run"), "{runs}");
         assert!(
-            steps.text("approved").contains("the operator can write it: skillhost approve"),
+            steps.text("approved").contains("the operator can apply them: skillhost approve"),
             "{}",
             steps.text("approved")
         );

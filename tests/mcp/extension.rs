@@ -132,7 +132,7 @@ fn a_skill_beyond_the_extension_s_bound_is_not_served_so_and_can_be_activated() 
         assert!(served["result"]["skill"]["resources"].is_array(), "{name}: {}", served["error"]);
     }
     for (name, why, is_error) in
-        [("files", "it has more than 512 files", false), ("bytes", "it does not load", true)]
+        [("files", "it has more than 512 files", false), ("bytes", "it cannot be loaded", true)]
     {
         place.write(&format!("{name}/one-more.txt"), "x");
         let answer = get(&mut agent, name);

@@ -87,7 +87,7 @@ fn long_instructions_are_cut_and_say_where_the_rest_is() {
     let text = said(&agent.call("activate_skill", json!({ "name": "long" })));
     assert!(
         text.len() < 66 << 10
-            && text.contains("The instructions go on")
+            && text.contains("The instructions continue")
             && text.contains("skill://long/SKILL.md"),
         "{}",
         text.len()

@@ -390,7 +390,7 @@ fn what_the_policy_names_is_active_from_the_start_and_is_granted_nothing() {
             .find(|tool| tool["name"] == "run_skill")
             .unwrap();
         assert!(
-            run["description"].as_str().unwrap().contains("Active already: calculator, writer;"),
+            run["description"].as_str().unwrap().contains("Already active: calculator, writer;"),
             "{run}"
         );
         let sum = agent.call("calculator.calculate", json!({ "expression": "1 + 1" }));

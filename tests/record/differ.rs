@@ -74,7 +74,7 @@ fn the_first_difference_is_the_one_that_the_others_follow_from() {
         assert!(found == part && at.starts_with(field), "{folder}: {found} {at}");
     }
     let said = text(&place.skillhost(&["diff", "base", "response"], "").stdout);
-    assert!(said.starts_with("the first difference is in the host calls\n"), "{said}");
+    assert!(said.starts_with("first difference: host calls\n"), "{said}");
     // Receipts know requests by digest.
     let (part, field) = first(&place, "base.json", "response.json");
     assert!(part == "host-call" && field == "result.requests[0].received_digest", "{field}");

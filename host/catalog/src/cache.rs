@@ -92,7 +92,7 @@ impl Cache {
                 return Ok(Cache { db, path: Some(path) });
             }
         }
-        tracing::warn!(path = %path.display(), %error, "the catalogue is kept in memory alone");
+        tracing::warn!(path = %path.display(), %error, "cannot use the cache file; keeping the catalogue in memory");
         Cache::in_memory()
     }
 

@@ -101,7 +101,7 @@ pub struct ScanProblem {
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogError {
     /// A folder from the command line cannot be read.
-    #[error("the folder of skills {} cannot be read: {error}", .folder.display())]
+    #[error("cannot read the skills folder {}: {error}", .folder.display())]
     Folder {
         /// The folder.
         folder: PathBuf,
@@ -109,7 +109,7 @@ pub enum CatalogError {
         error: std::io::Error,
     },
     /// The index cannot be used.
-    #[error("the catalogue's index: {0}")]
+    #[error("cannot use the catalogue's index: {0}")]
     Index(String),
 }
 

@@ -72,8 +72,8 @@ impl Prompt {
         match (self.shortened, self.dropped) {
             (0, 0) => None,
             (_, 0) => Some(format!("the descriptions of {short} are shortened")),
-            (0, _) => Some(format!("{gone} left out")),
-            _ => Some(format!("the descriptions of {short} are shortened, and {gone} left out")),
+            (0, _) => Some(format!("{gone} omitted")),
+            _ => Some(format!("the descriptions of {short} are shortened, and {gone} omitted")),
         }
     }
 }

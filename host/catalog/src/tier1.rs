@@ -145,13 +145,13 @@ pub(super) fn read(found: &FoundSkill, source: &Path) -> Result<(Facts, Text), S
     let name = name(&scan::join(source, &found.path));
     let bytes = found
         .read(SizeLimits::default().skill_md)
-        .map_err(|error| format!("{} cannot be read: {error}", found.skill_file))?;
+        .map_err(|error| format!("cannot read {}: {error}", found.skill_file))?;
     let parsed = manifest::parse(&bytes, &name, &found.skill_file);
     // Without a description nobody could tell what the skill is for.
     let Some(manifest) = parsed.manifest.filter(|manifest| !manifest.description.is_empty()) else {
         let worst = parsed.diagnostics.iter().find(|d| d.severity == Severity::Error);
         return Err(worst.map_or_else(
-            || "it does not load".to_owned(),
+            || "it cannot be loaded".to_owned(),
             |d| format!("{} ({})", d.message, d.rule),
         ));
     };

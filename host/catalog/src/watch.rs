@@ -63,7 +63,7 @@ impl Catalog {
     /// The system cannot watch for changes.
     pub fn watch(&self, changed: impl Fn(Changes) + Send + 'static) -> Result<Watch, CatalogError> {
         let failed = |error: &dyn std::fmt::Display| {
-            CatalogError::Index(format!("changes cannot be watched: {error}"))
+            CatalogError::Index(format!("cannot watch for changes: {error}"))
         };
         let (tell, told) = mpsc::channel();
         let watch = Watch { tell: tell.clone() };
@@ -92,7 +92,7 @@ impl Catalog {
                             changed(changes);
                         }
                     }
-                    Err(error) => tracing::warn!(%error, "the catalogue stays as it was"),
+                    Err(error) => tracing::warn!(%error, "cannot refresh the catalogue"),
                 }
             }
         };
@@ -195,7 +195,7 @@ impl Folders {
             match self.watcher.watch(folder, *mode) {
                 Ok(()) => self.watched.push((folder.clone(), *mode)),
                 Err(error) => {
-                    tracing::warn!(folder = %folder.display(), %error, "changes are not noticed")
+                    tracing::warn!(folder = %folder.display(), %error, "cannot watch this folder for changes")
                 }
             }
         }

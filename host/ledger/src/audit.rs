@@ -212,7 +212,7 @@ pub struct Line<'a> {
 #[derive(Debug, thiserror::Error)]
 pub enum AuditError {
     /// The log cannot be written.
-    #[error("the audit log {} cannot be written: {source}", path.display())]
+    #[error("cannot write the audit log {}: {source}", path.display())]
     Write {
         /// The journal.
         path: PathBuf,
@@ -220,7 +220,7 @@ pub enum AuditError {
         source: io::Error,
     },
     /// The log cannot be read.
-    #[error("the audit log {} cannot be read: {message}", path.display())]
+    #[error("cannot read the audit log {}: {message}", path.display())]
     Read {
         /// The journal, or the database.
         path: PathBuf,

@@ -134,7 +134,7 @@ impl Database {
         match open().map_err(|error: rusqlite::Error| self.broken(&error))? {
             (db, form) if form == *known => Ok(db),
             (_, form) => Err(self.broken(&format!(
-                "its tables are of form {form}, and this version knows form {known}"
+                "its tables have version {form}, and this version of skillhost supports version {known}"
             ))),
         }
     }

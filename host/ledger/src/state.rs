@@ -199,7 +199,7 @@ fn lock(place: &Path) -> io::Result<Option<OwnedFd>> {
             _ => private::create_missing(place)?,
         }
     }
-    Err(io::Error::other("it is wiped again and again"))
+    Err(io::Error::other("another process keeps wiping it"))
 }
 
 /// Returns a unique, readable key for each skill.

@@ -33,7 +33,7 @@ pub const MAX_SESSIONS: u64 = 10_000;
 #[derive(Debug, thiserror::Error)]
 pub enum UsageError {
     /// The file cannot be read or written.
-    #[error("the usage {}: {why}", .path.display())]
+    #[error("cannot use the usage statistics in {}: {why}", .path.display())]
     File {
         /// The file.
         path: PathBuf,
@@ -86,7 +86,7 @@ impl UsageRecorder {
         match writer.store().suggestions() {
             Ok(Suggestions { skills, .. }) => skills.into_iter().map(|one| one.skill).collect(),
             Err(error) => {
-                tracing::warn!(%error, "no skill is suggested");
+                tracing::warn!(%error, "cannot suggest skills");
                 Vec::new()
             }
         }

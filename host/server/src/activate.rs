@@ -51,7 +51,7 @@ impl Shared {
         let body = &skill.source[skill.body_offset..];
         let (shown, is_cut) = cut(body.trim().as_bytes(), INSTRUCTIONS);
         if is_cut {
-            notes.push(format!("The instructions go on: read the rest with read_skill_file, or as skill://{}/SKILL.md.", entry.name));
+            notes.push(format!("The instructions continue: read the rest with read_skill_file, or as skill://{}/SKILL.md.", entry.name));
         }
         let mut text = format!("# Skill {}\n\n{shown}\n\n---\n", entry.name);
         text += &self.what_there_is(&skill, &entry.name, &tools);
@@ -72,7 +72,7 @@ impl Shared {
             let (shown, is_cut) = cut(lines.as_bytes(), INSTRUCTIONS);
             text += &shown;
             if is_cut {
-                notes.push("The descriptions of its tools go on.".into());
+                notes.push("The list of its tools is cut.".into());
             }
         } else {
             session.state().active.insert(entry.name.to_string(), tools);
@@ -148,7 +148,7 @@ impl Shared {
             RunDecision::Refused(refusal) => return Err(refusal.to_string()),
             RunDecision::NeedsApproval(id, _) => {
                 return Err(format!(
-                    "it is asked for them once a run of it is approved. The operator can approve it: skillhost approve {id}"
+                    "they are listed once a run of the skill is approved. The operator can approve one: skillhost approve {id}"
                 ));
             }
         }
@@ -180,7 +180,7 @@ impl Shared {
             return Ok(known);
         }
         let bytes =
-            component.bytes().map_err(|error| format!("the component cannot be read: {error}"))?;
+            component.bytes().map_err(|error| format!("cannot read the component: {error}"))?;
         match sandbox::listing(bytes.to_vec()).await? {
             ToolListing::Known(tools) => Ok(Some(self.remember_tools(component.digest, tools))),
             ToolListing::Unlisted => Ok(None),
@@ -203,9 +203,9 @@ impl Shared {
         let likeness = |other: &str| strsim::jaro_winkler(other, name);
         let nearest = entries.iter().max_by(|a, b| likeness(&a.name).total_cmp(&likeness(&b.name)));
         match nearest.filter(|entry| likeness(&entry.name) > 0.8) {
-            Some(entry) => format!("there is no skill `{name}`; did you mean `{}`?", entry.name),
+            Some(entry) => format!("no skill `{name}`; did you mean `{}`?", entry.name),
             None => {
-                format!("there is no skill `{name}`; discover_skills finds those that there are")
+                format!("no skill `{name}`; find skills with discover_skills")
             }
         }
     }

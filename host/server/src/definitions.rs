@@ -32,7 +32,7 @@ pub(super) fn discovery() -> Vec<Definition> {
         ),
         looks(
             READ,
-            "Read a file of a skill, as its instructions say.",
+            "Read a file that a skill's instructions mention.",
             json!({ "name": text, "path": text, "range": { "type": "string", "description": "lines, such as 1-50" } }),
             &["name", "path"],
         ),
@@ -45,13 +45,13 @@ pub(super) fn run(preloaded: &[&str]) -> Definition {
     let text = |description: &str| json!({ "type": "string", "description": description });
     let input = json!({
         "name": text("the skill"),
-        "program": text("a script's path in the skill, or a command such as python3 or jq; without it the skill's own program"),
+        "program": text("a script's path in the skill, or a command such as python3 or jq; default: the skill's own program"),
         "args": { "type": "array", "items": { "type": "string" } },
         "stdin": { "type": "string" },
         "files": {
             "type": "object",
             "additionalProperties": { "type": "string" },
-            "description": "text files to put into /workspace first, by path",
+            "description": "text files to create in /workspace first, by path",
         },
     });
     let counted = |what: &str| json!({ "type": "integer", "description": what });
@@ -62,17 +62,17 @@ pub(super) fn run(preloaded: &[&str]) -> Definition {
             "status": text("exited, denied, invalid, failed, limit-hit, trapped, aborted or interrupted"),
             "exit_code": { "type": ["integer", "null"] },
             "message": text("what went wrong"),
-            "stdout": text("cut where it is long; stdout_uri is the rest"),
-            "stdout_bytes": counted("of all of it"),
+            "stdout": text("cut if long; stdout_uri has all of it"),
+            "stdout_bytes": counted("total size"),
             "stdout_uri": { "type": "string" },
             "stderr": { "type": "string" },
-            "stderr_bytes": counted("of all of it"),
+            "stderr_bytes": counted("total size"),
             "stderr_uri": { "type": "string" },
             "files": { "type": "array", "items": { "type": "object" }, "description": "files written: path, size, uri" },
-            "changes": { "type": "array", "items": { "type": "object" }, "description": "what an overlay kept aside" },
-            "diff": text("the same as a diff; written only where the text says so"),
+            "changes": { "type": "array", "items": { "type": "object" }, "description": "staged writes" },
+            "diff": text("staged writes as a diff; applied only if the text says so"),
             "diff_uri": { "type": "string" },
-            "denials": { "type": "array", "items": { "type": "object" }, "description": "what was refused: what, rule, fix" },
+            "denials": { "type": "array", "items": { "type": "object" }, "description": "refused attempts: what, rule, fix" },
             "usage": { "type": "object" },
         },
     });
@@ -80,7 +80,7 @@ pub(super) fn run(preloaded: &[&str]) -> Definition {
         "Run a program of an activated skill in a sandbox. Paths: /skill (its files), /workspace (yours), /tmp.".to_owned();
     if !preloaded.is_empty() {
         description += &format!(
-            " Active already: {}; {ACTIVATE} has their instructions.",
+            " Already active: {}; {ACTIVATE} returns their instructions.",
             preloaded.join(", ")
         );
     }

@@ -44,7 +44,7 @@ impl Shared {
         let all =
             self.catalog.entries().iter().filter(|entry| self.catalog.is_enabled(entry)).count();
         let end = match lines.len() {
-            0 => format!("No skill fits. {all} are installed; try other words."),
+            0 => format!("No skill matches. {all} are installed; try other words."),
             found => format!(
                 "\n{found} of {all} installed skills. Use activate_skill with the name of one."
             ),

@@ -72,7 +72,7 @@ impl Shared {
         };
         let unanswered = || {
             let text = format!(
-                "{text}\n{} needs approval. The operator can give it: skillhost approve {id}",
+                "{text}\n{} needs approval. The operator can approve it: skillhost approve {id}",
                 call.entry.name
             );
             refused("it needs approval", text)
@@ -108,7 +108,7 @@ impl Shared {
         // People take their time to answer. What runs must still be what they were shown.
         if !call.loaded.is_current() {
             return Err(told(format!(
-                "{} changed while it was asked for; ask again",
+                "{} changed while it awaited approval; try again",
                 call.entry.name
             )));
         }
@@ -188,7 +188,7 @@ impl<'a> Call<'a> {
             .id()
             .digest
             .as_deref()
-            .ok_or_else(|| "the skill's files cannot be digested".to_owned())
+            .ok_or_else(|| "cannot digest the skill's files".to_owned())
     }
 
     /// Returns the call as an approval request of an untrusted skill.

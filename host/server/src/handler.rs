@@ -24,7 +24,7 @@ pub(super) struct Client {
 }
 
 /// What the client's model is told at the start, in addition to the tools.
-const INSTRUCTIONS: &str = "Skills: find one with discover_skills, load it with activate_skill, and do as its instructions say.";
+const INSTRUCTIONS: &str = "Skills: find one with discover_skills, load it with activate_skill, and follow its instructions.";
 
 /// Methods that take parameters.
 const TAKING: [&str; 12] = [
@@ -112,9 +112,7 @@ impl Client {
     ) -> Result<CallToolResponse, ErrorData> {
         let unknown = || {
             ErrorData::invalid_params(
-                format!(
-                    "there is no tool `{called}`; the tools of a skill are there when it is activated"
-                ),
+                format!("no tool `{called}`; activate a skill to use its tools"),
                 None,
             )
         };
@@ -136,7 +134,7 @@ impl Client {
 /// Parses the arguments of a tool. The model reads the error.
 fn input<T: DeserializeOwned>(arguments: Option<JsonObject>) -> Result<T, Box<CallToolResult>> {
     serde_json::from_value(Value::Object(arguments.unwrap_or_default()))
-        .map_err(|error| Box::new(failed(format!("the arguments are wrong: {error}"))))
+        .map_err(|error| Box::new(failed(format!("invalid arguments: {error}"))))
 }
 
 #[expect(deprecated, reason = "clients of revisions before 2026-07-28 subscribe and set levels so")]
@@ -175,7 +173,7 @@ impl ServerHandler for Client {
         let is_gone = is_new(&context) && GONE.contains(&request.method.as_str());
         match !is_gone && TAKING.contains(&request.method.as_str()) {
             true => Err(ErrorData::invalid_params(
-                format!("the parameters of {} are not what it takes", request.method),
+                format!("invalid parameters for {}", request.method),
                 None,
             )),
             false => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None)),
@@ -293,7 +291,7 @@ impl ServerHandler for Client {
         let mut state = self.session.state();
         if state.subscribed.len() >= SUBSCRIPTIONS {
             return Err(ErrorData::invalid_request(
-                format!("a session subscribes to at most {SUBSCRIPTIONS} resources"),
+                format!("a session can subscribe to at most {SUBSCRIPTIONS} resources"),
                 None,
             ));
         }

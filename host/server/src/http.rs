@@ -144,7 +144,7 @@ pub async fn serve(
             Ok(accepted) => accepted,
             Err(error) => {
                 // The process may be out of descriptors; some will be released.
-                tracing::warn!(%error, "a connection was not accepted");
+                tracing::warn!(%error, "cannot accept a connection");
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 continue;
             }
@@ -163,29 +163,29 @@ pub async fn serve(
         tokio::spawn(async move {
             tokio::select! {
                 ended = connection => if let Err(error) = ended {
-                    tracing::debug!(%error, "a connection ended by a fault");
+                    tracing::debug!(%error, "a connection failed");
                 },
-                () = place.evicted() => tracing::debug!("an idle connection made room for another one"),
+                () = place.evicted() => tracing::debug!("closed an idle connection to make room"),
             }
         });
     }
     drop(listener);
-    tracing::info!("stopping: what runs may end");
+    tracing::info!("stopping: waiting for runs to end");
     if tokio::time::timeout(RUNS_END, front.mcp.0.service.close()).await.is_err() {
-        tracing::warn!("what still runs is interrupted");
+        tracing::warn!("interrupting the remaining runs");
     }
     // Gives the answers of the last runs time to be sent.
     tokio::time::sleep(Duration::from_millis(100)).await;
     closing.cancel();
     if tokio::time::timeout(ANSWERS_END, graceful.shutdown()).await.is_err() {
-        tracing::warn!("connections are cut");
+        tracing::warn!("closing the remaining connections");
     }
 }
 
 impl Front {
     async fn answer(&self, mut request: Request<Incoming>) -> Answer {
         if let Err(why) = self.is_meant(&request) {
-            tracing::warn!(why, "a request was refused");
+            tracing::warn!(why, "refused a request");
             return said(StatusCode::FORBIDDEN, why);
         }
         let path = request.uri().path();
@@ -195,7 +195,7 @@ impl Front {
         if !self.is_known(request.headers()) {
             let mut answer = said(
                 StatusCode::UNAUTHORIZED,
-                "a bearer token is needed: the server printed it when it started\n",
+                "bearer token required: the server printed it when it started\n",
             );
             answer.headers_mut().insert(WWW_AUTHENTICATE, http::HeaderValue::from_static("Bearer"));
             return answer;
@@ -213,7 +213,10 @@ impl Front {
                 );
                 answer
             }
-            _ => said(StatusCode::NOT_FOUND, "there are /mcp, /metrics and /healthz\n"),
+            _ => said(
+                StatusCode::NOT_FOUND,
+                "not found: the paths are /mcp, /metrics and /healthz\n",
+            ),
         }
     }
 
@@ -223,12 +226,12 @@ impl Front {
         let mut hosts = request.headers().get_all(HOST).iter();
         let host = match (hosts.next(), hosts.next()) {
             (Some(host), None) => host.to_str().unwrap_or_default(),
-            _ => return Err("one Host is needed\n"),
+            _ => return Err("exactly one Host header is required\n"),
         };
         // The request's own authority, if it has one, takes precedence (RFC 9112, 3.2.2).
         let host = request.uri().authority().map_or(host, |authority| authority.as_str());
         if !is_loopback(host) && !self.options.hosts.iter().any(|known| matches_host(known, host)) {
-            return Err("this Host is not served here\n");
+            return Err("this Host is not allowed\n");
         }
         for origin in request.headers().get_all(ORIGIN) {
             let origin = origin.to_str().unwrap_or_default();
@@ -238,7 +241,7 @@ impl Front {
                 .is_some_and(is_loopback);
             if !own && !self.options.origins.iter().any(|known| known.eq_ignore_ascii_case(origin))
             {
-                return Err("this Origin is not served here\n");
+                return Err("this Origin is not allowed\n");
             }
         }
         Ok(())
@@ -294,7 +297,10 @@ impl Front {
         if refused {
             return said(
                 StatusCode::SERVICE_UNAVAILABLE,
-                "as many sessions are open as may; try again later\n",
+                &format!(
+                    "too many open sessions (limit {}); try again later\n",
+                    self.options.sessions
+                ),
             );
         }
         held(answer, alone)

@@ -103,7 +103,7 @@ impl Written {
         let file = read_file(self.dir.as_fd(), &self.path)?;
         let found = file.metadata()?;
         if !found.is_file() || found.len() > FILE {
-            return Err(io::Error::other("it is no file of at most 16 MiB"));
+            return Err(io::Error::other("not a file of at most 16 MiB"));
         }
         let mut bytes = Vec::new();
         file.take(FILE).read_to_end(&mut bytes)?;

@@ -149,7 +149,7 @@ impl Mcp {
             Err(error) => return Err(Box::new(error)),
         };
         if let Err(error) = running.waiting().await {
-            tracing::error!(%error, "the session ended by a fault of its own");
+            tracing::error!(%error, "the session failed");
         }
         Ok(())
     }

@@ -40,7 +40,7 @@ impl<'a> Progress<'a> {
                 .with_message(format!("{seconds} s"));
             param.total = self.total.filter(|total| *total >= seconds);
             if let Err(error) = self.context.peer.notify_progress(param).await {
-                tracing::debug!(%error, "a client was not told of progress");
+                tracing::debug!(%error, "cannot notify a client of progress");
             }
             tokio::time::sleep(EVERY).await;
             seconds += EVERY.as_secs_f64();
@@ -61,7 +61,7 @@ pub(super) async fn ran(caller: Caller<'_>, skill: &str, outcome: &Outcome) {
     let data = json!({ "skill": skill, "status": kind(&outcome.status), "wall_ms": outcome.usage.wall_ms, "denials": outcome.denials.len() });
     let message = LoggingMessageNotificationParam::new(level, data).with_logger("skillhost");
     if let Err(error) = caller.context.peer.notify_logging_message(message).await {
-        tracing::debug!(%error, "a client was not told of a run");
+        tracing::debug!(%error, "cannot notify a client of the end of a run");
     }
 }
 

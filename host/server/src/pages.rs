@@ -34,5 +34,5 @@ pub(super) fn next(rest: &[CatalogEntry], taken: usize) -> Option<String> {
 }
 
 fn unknown(cursor: &str) -> ErrorData {
-    ErrorData::invalid_params(format!("the cursor `{cursor}` is none of this list's"), None)
+    ErrorData::invalid_params(format!("invalid cursor `{cursor}`"), None)
 }

@@ -29,7 +29,7 @@ impl Shared {
         let enabled = match self.approvals.enabled_filter(&self.policy) {
             Ok(enabled) => enabled,
             Err(error) => {
-                tracing::warn!(%error, "nothing is there from the start");
+                tracing::warn!(%error, "cannot preload skills");
                 return Vec::new();
             }
         };
@@ -41,7 +41,7 @@ impl Shared {
             let Some(skill) = entry.and_then(|entry| self.load(&entry).ok()) else {
                 tracing::warn!(
                     skill = name,
-                    "is not there from the start: it is missing, disabled, blocked or untrusted, or does not load"
+                    "not preloaded: missing, disabled, blocked, untrusted, or cannot be loaded"
                 );
                 continue;
             };
@@ -50,7 +50,7 @@ impl Shared {
                     if tools.is_none() {
                         tracing::warn!(
                             skill = name,
-                            "its typed tools are unknown until it is activated: its component does not list them"
+                            "preloaded without typed tools: its component does not list them"
                         );
                     }
                     let tools = tools.unwrap_or_default();
@@ -58,7 +58,7 @@ impl Shared {
                     active.push(name);
                 }
                 Err(why) => {
-                    tracing::warn!(skill = name, why = %self.hidden.text(&why), "is not there from the start")
+                    tracing::warn!(skill = name, why = %self.hidden.text(&why), "not preloaded")
                 }
             }
         }

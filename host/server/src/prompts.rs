@@ -23,7 +23,7 @@ impl Shared {
         let rest = pages::after(&entries, request)?;
         let page = &rest[..rest.len().min(PAGE)];
         let argument = PromptArgument::new(REQUEST)
-            .with_description("what to do with it")
+            .with_description("what to do with the skill")
             .with_required(false);
         let prompt = |entry: &skillhost_catalog::CatalogEntry| {
             Prompt::new(&*entry.name, Some(&*entry.description), Some(vec![argument.clone()]))
@@ -38,18 +38,17 @@ impl Shared {
         params: &GetPromptRequestParams,
         tally: &UsageSession,
     ) -> Result<GetPromptResult, ErrorData> {
-        let none =
-            || ErrorData::invalid_params(format!("there is no prompt `{}`", params.name), None);
+        let none = || ErrorData::invalid_params(format!("no prompt `{}`", params.name), None);
         let entry = self.entry(&params.name).ok_or_else(none)?;
         let skill = self.load(&entry).map_err(|_| {
-            ErrorData::invalid_params(format!("the skill `{}` does not load", entry.name), None)
+            ErrorData::invalid_params(format!("cannot load the skill `{}`", entry.name), None)
         })?;
         let body = skill.source[skill.body_offset..].trim();
         let request =
             params.arguments.as_ref().and_then(|arguments| arguments.get(REQUEST)?.as_str());
         let request = request.map_or(String::new(), |request| format!("\n\n---\n{request}"));
         let text =
-            format!("Work by these instructions of the skill `{}`.\n\n{body}{request}", entry.name);
+            format!("Follow these instructions of the skill `{}`.\n\n{body}{request}", entry.name);
         tally.note(
             &entry.name,
             || weight(&entry),

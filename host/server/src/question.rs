@@ -84,7 +84,7 @@ pub(super) fn asks(caller: Caller<'_>) -> bool {
 pub(super) async fn elicit(caller: Caller<'_>, form: ElicitRequestParams) -> Option<ElicitResult> {
     let asked = caller.context.peer.create_elicitation_with_timeout(form, Some(PATIENCE));
     tokio::select! {
-        result = asked => result.inspect_err(|error| tracing::warn!(%error, "the client did not ask its user")).ok(),
+        result = asked => result.inspect_err(|error| tracing::warn!(%error, "the client's user was not asked")).ok(),
         () = caller.context.ct.cancelled() => None,
     }
 }

@@ -45,7 +45,7 @@ impl Shared {
         };
         let Ok(text) = std::str::from_utf8(&bytes) else {
             let mut result = said(format!(
-                "`{path}` is no text: {} bytes, which the resource has.",
+                "`{path}` is not text: read its {} bytes as a resource.",
                 bytes.len()
             ));
             result.content.push(link());
@@ -57,7 +57,9 @@ impl Shared {
                 text.split_inclusive('\n').skip(first - 1).take(last - first + 1).collect()
             }
             Some(None) => {
-                return failed("a range is `FIRST-LAST`, lines from 1 on, such as `1-50`".into());
+                return failed(
+                    "invalid range: write FIRST-LAST, counting lines from 1, e.g. `1-50`".into(),
+                );
             }
         };
         let (shown, is_cut) = cut(lines.as_bytes(), TEXT);
@@ -65,7 +67,7 @@ impl Shared {
         if is_cut {
             let all = text.lines().count();
             result.content.push(ContentBlock::text(format!(
-                "[cut after 64 KiB; `{path}` has {all} lines: ask for a range of them]"
+                "[cut after 64 KiB; `{path}` has {all} lines: ask for a range]"
             )));
             result.content.push(link());
         }

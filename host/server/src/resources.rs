@@ -43,12 +43,12 @@ impl Shared {
             template(
                 "skill://{name}/{+path}",
                 "skill-file",
-                "A file of a skill, by the skill's name and the file's path in it.",
+                "A file of a skill, by skill name and path.",
             ),
             template(
                 "run://{id}/{+part}",
                 "run-output",
-                "All of an output that was cut, or a file that a run wrote; named in its result.",
+                "The complete output of a run, or a file that it wrote; its result has the URI.",
             ),
         ])
     }
@@ -61,13 +61,13 @@ impl Shared {
         // Older clients know the code of their revision; newer ones get INVALID_PARAMS instead.
         let none = || {
             ErrorData::resource_not_found(
-                format!("there is no resource {uri}"),
+                format!("no resource {uri}"),
                 Some(serde_json::json!({ "uri": uri })),
             )
         };
         let unreadable = |error: std::io::Error| {
-            tracing::warn!(%error, uri, "a resource cannot be read");
-            ErrorData::internal_error(format!("{uri} cannot be read: {}", error.kind()), None)
+            tracing::warn!(%error, uri, "cannot read a resource");
+            ErrorData::internal_error(format!("cannot read {uri}: {}", error.kind()), None)
         };
         if let Some(bytes) = self.runs.read(uri) {
             return Ok(contents(uri, bytes.map_err(unreadable)?, None));

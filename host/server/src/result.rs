@@ -80,7 +80,7 @@ pub(super) fn of_run(
         if let Some((uri, bytes)) = whole {
             value["diff_uri"] = json!(uri);
             content.push(ContentBlock::text(format!(
-                "[the diff has {bytes} bytes; all of it is the resource {uri}]"
+                "[the diff has {bytes} bytes; read all of it at {uri}]"
             )));
         }
     }
@@ -105,7 +105,7 @@ pub(super) fn of_run(
             value[format!("{name}_bytes")] = json!(bytes);
             value[format!("{name}_uri")] = json!(uri);
             content.push(ContentBlock::text(format!(
-                "[{name} has {bytes} bytes; all of it is the resource {uri}]"
+                "[{name} has {bytes} bytes; read all of it at {uri}]"
             )));
             content.push(ContentBlock::resource_link(
                 Resource::new(uri, name).with_size(stream.0.len() as u64),
@@ -158,7 +158,7 @@ pub(super) fn of_tool(invoked: &Invocation, is_structured: bool, hidden: &Hidden
         _ => {
             let message = message(&outcome.status).map(|text| hidden.text(&text));
             with_ending(
-                failed(message.clone().unwrap_or_else(|| "the tool gave no output".into())),
+                failed(message.clone().unwrap_or_else(|| "the tool returned no output".into())),
                 outcome,
                 None,
                 hidden,
@@ -173,7 +173,7 @@ fn too_long(text: String, outcome: &Outcome, hidden: &Hidden) -> Answer {
     let (bytes, uri) = (text.len(), format!("run://{id}/stdout"));
     let mut result = failed(cut(text.as_bytes(), SHOWN).0);
     result.content.push(ContentBlock::text(format!(
-        "[the result has {bytes} bytes, more than the {RESULT} that an answer carries; all of it is the resource {uri}]"
+        "[the result has {bytes} bytes, more than the limit of {RESULT}; read all of it at {uri}]"
     )));
     result
         .content

@@ -296,7 +296,7 @@ fn unclear(error: &ServiceError) -> String {
         .collect();
     match (&choice.suggestion, names.is_empty()) {
         (Some(path), _) => format!("{choice}; did you mean `{path}`?"),
-        (None, false) => format!("{choice}; there are: {}", names.join(", ")),
+        (None, false) => format!("{choice}; available: {}", names.join(", ")),
         (None, true) => choice.to_string(),
     }
 }

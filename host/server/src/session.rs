@@ -154,6 +154,6 @@ pub(super) fn is_new(context: &RequestContext<RoleServer>) -> bool {
 /// Ignores errors: a client may have disconnected, or may not accept a kind of notification.
 fn told(result: Result<(), impl std::fmt::Display>) {
     if let Err(error) = result {
-        tracing::debug!(%error, "a client was not told of a change");
+        tracing::debug!(%error, "cannot notify a client of a change");
     }
 }

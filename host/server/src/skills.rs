@@ -58,12 +58,12 @@ impl Shared {
     }
 
     pub(super) fn get_skill(&self, uri: &str) -> Result<GetSkillResult, ErrorData> {
-        let none = || ErrorData::invalid_params(format!("no skill is served at {uri}"), None);
+        let none = || ErrorData::invalid_params(format!("no skill at {uri}"), None);
         let (name, path) = parts(uri).ok_or_else(none)?;
         let entry = self.entry(name).filter(|_| path == SKILL_MD).ok_or_else(none)?;
-        let (skill, _) = self.manifest(&entry).map_err(|why| {
-            ErrorData::invalid_params(format!("no skill is served at {uri}: {why}"), None)
-        })?;
+        let (skill, _) = self
+            .manifest(&entry)
+            .map_err(|why| ErrorData::invalid_params(format!("no skill at {uri}: {why}"), None))?;
         Ok(GetSkillResult::new(skill))
     }
 
@@ -100,11 +100,11 @@ impl Shared {
 
     /// Returns a skill's manifest and the size of its files, or why it cannot be served.
     fn manifest(&self, entry: &CatalogEntry) -> Result<(Manifest, u64), String> {
-        let skill = self.load(entry).map_err(|_| "it does not load".to_owned())?;
+        let skill = self.load(entry).map_err(|_| "it cannot be loaded".to_owned())?;
         let frontmatter = frontmatter(&skill).ok_or("its frontmatter is broken")?;
         if frontmatter.name != *entry.name {
             return Err(format!(
-                "its frontmatter calls it `{}`, and its folder `{}`",
+                "its frontmatter names it `{}`, and its folder `{}`",
                 frontmatter.name, entry.name
             ));
         }

@@ -46,7 +46,7 @@ impl Folder {
         {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
-                "it is no path inside /workspace",
+                "not a path inside /workspace",
             ));
         }
         if let Some(parent) = path.parent() {
@@ -100,7 +100,7 @@ impl Shared {
         let overrides = Overrides { workspace: Some((folder, mode)), ..Overrides::default() };
         self.policy.clone().with_command_line(overrides).map_err(|findings| {
             let first = findings.first().map(|finding| self.hidden.text(&finding.message));
-            format!("there is no place for a workspace: {}", first.unwrap_or_default())
+            format!("cannot mount a workspace: {}", first.unwrap_or_default())
         })
     }
 
@@ -109,7 +109,7 @@ impl Shared {
             return Ok(folder.clone());
         }
         let made = Folder::new(&self.scratch)
-            .map_err(|error| format!("the session's folder cannot be made: {}", error.kind()))?;
+            .map_err(|error| format!("cannot create the session's folder: {}", error.kind()))?;
         Ok(session.state().folder.get_or_insert_with(|| Arc::new(made)).clone())
     }
 
@@ -148,8 +148,9 @@ async fn first_root(context: &RequestContext<RoleServer>) -> Option<PathBuf> {
     let asked = tokio::time::timeout(std::time::Duration::from_secs(10), context.peer.list_roots())
         .await
         .ok()?;
-    let roots =
-        asked.inspect_err(|error| tracing::debug!(%error, "the client tells no roots")).ok()?;
+    let roots = asked
+        .inspect_err(|error| tracing::debug!(%error, "the client did not return its roots"))
+        .ok()?;
     roots.roots.iter().find_map(|root| file_path(&root.uri))
 }
 
@@ -171,16 +172,16 @@ impl Workspace {
         }
         let Some(folder) = &self.folder else {
             return Err(
-                "/workspace is the operator's folder, where no files are put for a call: write them there yourself, or use `stdin`".into(),
+                "/workspace is the operator's folder, so `files` cannot be used: write them there yourself, or use `stdin`".into(),
             );
         };
         if files.clone().map(|(_, text)| text.len()).sum::<usize>() > FILES {
-            return Err("the files of a call are at most 16 MiB together".into());
+            return Err("`files` are larger than 16 MiB in total".into());
         }
         for (path, text) in files {
-            folder.put(path, text).map_err(|error| {
-                format!("the file `{path}` cannot be put into /workspace: {error}")
-            })?;
+            folder
+                .put(path, text)
+                .map_err(|error| format!("cannot write `{path}` to /workspace: {error}"))?;
         }
         Ok(())
     }

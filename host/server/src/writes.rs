@@ -52,21 +52,21 @@ impl Shared {
         diff.filter(|_| self.policy.stages_writes(&call.entry.name))?;
         let digest = call.loaded.id().digest.as_deref()?;
         if outcome.status != (Status::Exited { code: 0 }) {
-            return Some(format!("nothing of this is written: it {}", ended(&outcome.status)));
+            return Some(format!("no changes were written: the run {}", ended(&outcome.status)));
         }
         if call.workspace.folder.is_some() && call.loaded.grant.capabilities.mounts.len() == 1 {
             // The run wrote only to the session's own folder, so nobody has to be asked.
             let failed = overlays.apply().err()?;
-            return Some(call.hidden.text(&format!("nothing of this was written: {failed}")));
+            return Some(call.hidden.text(&format!("no changes were written: {failed}")));
         }
         let part = call.loaded.part_of(call.target);
         Some(match self.approvals.stage(&call.request(digest, &part, caller), overlays) {
             Ok(id) => format!(
-                "nothing of this was written yet; the operator can write it: skillhost approve {id}"
+                "the changes await approval; the operator can apply them: skillhost approve {id}"
             ),
-            Err(error) => call
-                .hidden
-                .text(&format!("nothing of this was written, and it is not kept: {error}")),
+            Err(error) => {
+                call.hidden.text(&format!("the changes were neither written nor stored: {error}"))
+            }
         })
     }
 }

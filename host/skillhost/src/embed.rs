@@ -63,10 +63,10 @@ pub struct Request {
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
     /// Something was not said that has no default.
-    #[error("the host has no {0}")]
+    #[error("no {0} is set: call `HostBuilder::{0}`")]
     Missing(&'static str),
     /// The host's own folder, or a folder of skills, cannot be used.
-    #[error("{}: {error}", .folder.display())]
+    #[error("cannot use the folder {}: {error}", .folder.display())]
     Folder {
         /// Which.
         folder: PathBuf,
@@ -85,10 +85,10 @@ pub enum BuildError {
 #[derive(Debug, thiserror::Error)]
 pub enum InvokeError {
     /// It is neither a folder nor the name of a skill in the catalogue.
-    #[error("there is no skill {}", .0.display())]
+    #[error("no skill `{}`", .0.display())]
     NoSkill(PathBuf),
     /// The request's own permissions cannot be understood.
-    #[error("the request's workspace: {}", .0.iter().map(|found| found.message.as_str()).collect::<Vec<_>>().join("; "))]
+    #[error("invalid workspace: {}", .0.iter().map(|found| found.message.as_str()).collect::<Vec<_>>().join("; "))]
     Workspace(Vec<Diagnostic>),
     /// It was not run.
     #[error(transparent)]
@@ -155,7 +155,7 @@ impl Host {
         self.service.runner().settle();
         // What a killed process that shares the folder has left.
         if let Err(error) = private::sweep(&self.scratch) {
-            tracing::debug!(%error, "stale folders are not swept");
+            tracing::debug!(%error, "cannot remove stale folders");
         }
     }
 

@@ -128,7 +128,7 @@ pub enum RunError {
     #[error("{0}")]
     Recording(String),
     /// A receipt was requested, and stdin is not in memory, so it cannot be digested.
-    #[error("the stdin of a run with a receipt is given as bytes")]
+    #[error("a run with a receipt needs its stdin in memory")]
     Stdin,
 }
 
@@ -426,7 +426,7 @@ impl LoadedSkill {
 }
 
 fn undigested(error: &io::Error) -> Status {
-    Status::Failed { message: format!("the skill's files cannot be digested: {error}"), fix: None }
+    Status::Failed { message: format!("cannot digest the skill's files: {error}"), fix: None }
 }
 
 fn invalid(message: String, fix: Option<String>) -> Status {

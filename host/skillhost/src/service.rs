@@ -81,21 +81,19 @@ pub struct ServiceLoad {
 #[derive(Debug, thiserror::Error)]
 pub enum ServiceError {
     /// The queue is full. Try again later.
-    #[error("busy: {waiting} invocations wait already, which is as many as may; try again later")]
+    #[error("busy: {waiting} runs are waiting, which is the limit; try again later")]
     Busy {
         /// Runs in the queue.
         waiting: usize,
     },
     /// The skill's share of the queue is full. Try again later; other skills still have room.
-    #[error(
-        "busy: {waiting} invocations of this skill wait already, which is as many as may; try again later"
-    )]
+    #[error("busy: {waiting} runs of this skill are waiting, which is the limit; try again later")]
     SkillBusy {
         /// Runs of the skill in the queue.
         waiting: usize,
     },
     /// The run may use more memory than the service has, so it can never start.
-    #[error("the invocation may use {}, and the service has {} for all: lower its limit `memory`", show_size(*.needs), show_size(*.capacity))]
+    #[error("the run may use {} of memory, and the service has {} in total: lower the `memory` limit", show_size(*.needs), show_size(*.capacity))]
     Memory {
         /// The run's memory limit, in bytes.
         needs: u64,

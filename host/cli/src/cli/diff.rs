@@ -85,7 +85,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
         show::text("no difference")?;
         return Ok(exit);
     };
-    let mut text = format!("the first difference is in {}\n", first.name());
+    let mut text = format!("first difference: {}\n", first.name());
     let mut part = None;
     for (of, difference) in differences.iter().take(TOLD) {
         if part != Some(*of) {

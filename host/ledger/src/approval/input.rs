@@ -70,9 +70,10 @@ impl RunInput<'_> {
         match self.stdin {
             StdinInput::Whole([]) => {}
             StdinInput::Whole(bytes) => lines.push(format!("stdin: {}", start(bytes))),
-            StdinInput::Unread => {
-                lines.push("stdin: a stream that nobody has read yet, whatever it holds".into())
-            }
+            StdinInput::Unread => lines.push(
+                "stdin: a stream that has not been read; the approval covers whatever it contains"
+                    .into(),
+            ),
         }
         let files = self.files.iter().take(LISTED);
         lines.extend(

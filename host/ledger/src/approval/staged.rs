@@ -36,7 +36,7 @@ pub(super) fn apply(changes: &[StagedChange]) -> io::Result<()> {
         if found(&folders[folder.as_path()], &staged.path)? != staged.before {
             let path = folder.join(&staged.path);
             return Err(io::Error::other(format!(
-                "{} changed meanwhile, so nothing was written",
+                "{} has changed since the run, so nothing was written",
                 path.display()
             )));
         }
@@ -112,7 +112,7 @@ fn refuse_repository<'a>(
         if let Some(name) = together.filter(|_| runs(&is_there).is_none() && runs(&comes).is_none())
         {
             return Err(io::Error::other(format!(
-                "git would run commands that `{}` names, so nothing was written",
+                "git would run commands from `{}`, so nothing was written",
                 path(name)
             )));
         }

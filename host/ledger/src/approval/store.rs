@@ -41,7 +41,7 @@ const TABLES: Tables = Tables {
 #[derive(Debug, thiserror::Error)]
 pub enum ApprovalError {
     /// The file cannot be read or written.
-    #[error("the approvals {}: {why}", .path.display())]
+    #[error("cannot use the approvals in {}: {why}", .path.display())]
     File {
         /// The file.
         path: PathBuf,
@@ -49,19 +49,19 @@ pub enum ApprovalError {
         why: String,
     },
     /// The skill's files cannot be read.
-    #[error("the skill's files cannot be digested: {0}")]
+    #[error("cannot digest the skill's files: {0}")]
     Skill(String),
     /// No request of that number is pending.
-    #[error("nothing is pending under {0}")]
+    #[error("no pending request {0}")]
     NotPending(PendingId),
     /// The staged writes of a run are too large to store.
-    #[error("the changes have more than 64 MiB together, so they are not kept")]
+    #[error("the changes are larger than 64 MiB in total, so they are not stored")]
     TooLarge,
     /// The staged writes of a run cannot be stored or applied.
     #[error("{0}")]
     Changes(String),
     /// Too many requests are pending.
-    #[error("{0} for an answer already: skillhost pending")]
+    #[error("{0}; answer some of them first: skillhost pending")]
     QueueFull(QueueLimit),
 }
 
@@ -75,13 +75,13 @@ impl From<DatabaseError> for ApprovalError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum QueueLimit {
     /// On all requests.
-    #[error("{} requests wait", queue::MOST)]
+    #[error("{} requests are pending", queue::MOST)]
     All,
     /// On the requests of one skill.
-    #[error("{} requests of this skill wait", queue::MOST_OF_SKILL)]
+    #[error("{} requests of this skill are pending", queue::MOST_OF_SKILL)]
     Skill,
     /// On the bytes that are stored for them.
-    #[error("changes of {} MiB wait", queue::MOST_BYTES >> 20)]
+    #[error("changes of {} MiB are pending", queue::MOST_BYTES >> 20)]
     Bytes,
 }
 

@@ -186,7 +186,7 @@ impl Log {
             drop(locked);
             *journal = Journal::open(&self.path)?;
         }
-        Err(io::Error::other("another file takes its place again and again"))
+        Err(io::Error::other("another process keeps replacing it"))
     }
 
     /// Writes a line. Returns its place in the chain, the new size of the file, and whether the
@@ -227,7 +227,7 @@ impl Log {
             size,
             sealed
                 .inspect_err(
-                    |error| tracing::warn!(%error, "the journal of the audit log is not sealed"),
+                    |error| tracing::warn!(%error, "cannot seal the journal of the audit log"),
                 )
                 .is_ok(),
         ))
@@ -256,7 +256,7 @@ impl Log {
     fn set_aside(&self, file: &File, size: u64) -> io::Result<(ChainHead, u64)> {
         if size > self.seal_at.max(SEAL_AT).saturating_mul(16) {
             return Err(io::Error::other(
-                "it is too large for a journal of this log: name another file, or move it away",
+                "it is too large for a journal: choose another file, or move it away",
             ));
         }
         let mut bytes = vec![0; usize::try_from(size).map_err(io::Error::other)?];
@@ -268,7 +268,7 @@ impl Log {
                 let last = chain::last_record(whole, true);
                 let foreign = || {
                     io::Error::other(
-                        "its last line is no record of an audit log: name another file, or move it away",
+                        "its last line is not an audit record: choose another file, or move it away",
                     )
                 };
                 last.ok_or_else(foreign)?.head()
@@ -279,7 +279,7 @@ impl Log {
         }
         append_only(&beside(&self.path, "torn"))?.write_all(&[&bytes[end..], b"\n"].concat())?;
         file.set_len(end as u64)?;
-        tracing::warn!(log = %self.path.display(), bytes = bytes.len() - end, "what a killed writer left of a record was set aside");
+        tracing::warn!(log = %self.path.display(), bytes = bytes.len() - end, "set aside an incomplete record");
         Ok((head, end as u64))
     }
 
@@ -289,7 +289,7 @@ impl Log {
         let link = last
             .strip_suffix(b"\n")
             .and_then(Link::of)
-            .ok_or_else(|| io::Error::other("the last line is no record"))?;
+            .ok_or_else(|| io::Error::other("the last line is not a record"))?;
         let new = beside(&self.path, "new");
         // Left by a host that was killed at this point.
         remove(&new)?;
@@ -317,14 +317,14 @@ impl Log {
         let work = move || {
             let folded = store::LogStore::open(&path);
             let store =
-                folded.inspect_err(|error| tracing::warn!(%error, "sealed journals stay as they are until someone looks at the log"));
+                folded.inspect_err(|error| tracing::warn!(%error, "cannot move sealed journals into the database; the next reader of the log tries again"));
             let Ok(mut store) = store else { return };
             // The record of the removal must not seal the journal again, since that would start
             // another thread.
             let removed =
                 Log::open_sealing_at(&path, u64::MAX).and_then(|log| store.retain(&log, retention));
             if let Err(error) = removed {
-                tracing::warn!(%error, "records that need not be kept stay until the next journal is full");
+                tracing::warn!(%error, "cannot remove expired records; trying again when the next journal is full");
             }
         };
         let mut folding = lock(&self.folding);
@@ -332,7 +332,7 @@ impl Log {
         if folding.as_ref().is_none_or(JoinHandle::is_finished) {
             let thread = std::thread::Builder::new().name("audit-fold".into()).spawn(work);
             // Whoever reads the log next moves the rest.
-            *folding = thread.inspect_err(|error| tracing::warn!(%error, "no thread moves sealed journals into the database")).ok();
+            *folding = thread.inspect_err(|error| tracing::warn!(%error, "cannot start the thread that moves sealed journals into the database")).ok();
         }
     }
 

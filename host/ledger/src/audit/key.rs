@@ -94,7 +94,7 @@ fn read(path: &Path) -> io::Result<Option<LogKey>> {
     match bytes.as_deref().map(<&[u8; KEY]>::try_from) {
         Some(Ok(key)) => Ok(Some(LogKey::new(key))),
         _ => Err(io::Error::other(format!(
-            "{} is no key of an audit log: remove it, and the next run makes another",
+            "{} is not the key of an audit log: remove it, and the next run creates a new one",
             path.display()
         ))),
     }

@@ -47,7 +47,7 @@ impl Lease {
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(io::Error::other("no byte of the file of running hosts can be locked"))
+        Err(io::Error::other("cannot lock a byte of the file of running hosts"))
     }
 
     /// Checks whether a host holds the lock on this byte.

@@ -68,7 +68,7 @@ impl LogStore {
         // If the journal is sealed from here on, this descriptor still reads it, whatever its name.
         let live = existing(path).map_err(|error| AuditError::read(path, &error))?;
         if live.as_ref().is_some_and(|file| file.metadata().is_ok_and(|meta| !meta.is_file())) {
-            return Err(AuditError::read(path, &"it is no file, so it keeps nothing"));
+            return Err(AuditError::read(path, &"it is not a regular file, so it stores nothing"));
         }
         let database = database(path);
         if live.is_none() && !database.exists() {
@@ -128,6 +128,39 @@ impl LogStore {
     }
 }
 
+/// Why a line of a journal does not fit into the chain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Oddity {
+    /// A line that is not a record follows the record.
+    NotARecord,
+    /// The journal continues from another record of this number.
+    WrongAnchor,
+    /// The journal has another record of this number than the database.
+    Differs,
+    /// The record follows one with a higher number.
+    OutOfOrder,
+}
+
+impl Oddity {
+    const ALL: [Oddity; 4] =
+        [Oddity::NotARecord, Oddity::WrongAnchor, Oddity::Differs, Oddity::OutOfOrder];
+
+    /// Returns the name that the database stores.
+    fn name(self) -> &'static str {
+        match self {
+            Oddity::NotARecord => "not-a-record",
+            Oddity::WrongAnchor => "wrong-anchor",
+            Oddity::Differs => "differs",
+            Oddity::OutOfOrder => "out-of-order",
+        }
+    }
+
+    /// Finds an oddity by its name.
+    pub(super) fn from_name(name: &str) -> Option<Oddity> {
+        Oddity::ALL.into_iter().find(|oddity| oddity.name() == name)
+    }
+}
+
 /// An error of an open database.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StoreError {
@@ -176,7 +209,7 @@ fn connect(database: &Path) -> Result<Connection, StoreError> {
         0 | 1 => db.execute_batch(TABLES)?,
         form => {
             return Err(io::Error::other(format!(
-                "its tables are of form {form}, and this version knows form {FORM}"
+                "its tables have version {form}, and this version of skillhost supports version {FORM}"
             ))
             .into());
         }
@@ -222,12 +255,7 @@ fn take_in(db: &Transaction<'_>, file: &mut File) -> Result<Option<ChainHead>, S
         // Being written, or torn.
         let Some(line) = line.strip_suffix(b"\n") else { break };
         let Some(link) = Link::of(line) else {
-            odd(
-                db,
-                end.as_ref().map_or(0, |head| head.sequence),
-                "is followed by a line that is no record",
-                line,
-            )?;
+            odd(db, end.as_ref().map_or(0, |head| head.sequence), Oddity::NotARecord, line)?;
             continue;
         };
         let before = end.replace(link.head());
@@ -244,15 +272,15 @@ fn take_in(db: &Transaction<'_>, file: &mut File) -> Result<Option<ChainHead>, S
                     .and_then(Link::of)
                     .is_some_and(|known| known.digest == link.digest);
                 if known.is_some() && !same {
-                    odd(db, link.sequence, "is not the one that the journal goes on from", line)?;
+                    odd(db, link.sequence, Oddity::WrongAnchor, line)?;
                 }
             }
             Some(known) if known == line => {}
-            Some(_) => odd(db, link.sequence, "is there twice, and the two differ", line)?,
+            Some(_) => odd(db, link.sequence, Oddity::Differs, line)?,
             None => insert(db, &link, line)?,
         }
         if before.is_some_and(|before| before.sequence >= link.sequence) {
-            odd(db, link.sequence, "stands after one with a higher number", line)?;
+            odd(db, link.sequence, Oddity::OutOfOrder, line)?;
         }
     }
     Ok(end)
@@ -284,12 +312,12 @@ fn insert(db: &Transaction<'_>, link: &Link<'_>, line: &[u8]) -> rusqlite::Resul
     }
 }
 
-fn odd(db: &Transaction<'_>, sequence: u64, what: &str, line: &[u8]) -> rusqlite::Result<()> {
+fn odd(db: &Transaction<'_>, sequence: u64, oddity: Oddity, line: &[u8]) -> rusqlite::Result<()> {
     let digest = skillhost_skill::runtime::digest(line);
     let mut statement = db.prepare_cached(
         "INSERT OR IGNORE INTO oddity (digest, sequence, what, line) VALUES (?1, ?2, ?3, ?4)",
     )?;
-    statement.execute(params![digest, number(sequence), what, line]).map(drop)
+    statement.execute(params![digest, number(sequence), oddity.name(), line]).map(drop)
 }
 
 /// Converts a sequence number for the database. No log gets near the limit of either type.

@@ -9,10 +9,10 @@ use super::AuditError;
 use super::chain::{ChainHead, Link};
 use super::columns::{Columns, RunEvent};
 use super::journal::beside;
-use super::store::{LogStore, number, pruned};
+use super::store::{LogStore, Oddity, number, pruned};
 
 /// The most faults to report one by one.
-const TOLD: usize = 1000;
+const MAX_FAULTS: usize = 1000;
 
 /// The result of verifying every record.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
@@ -73,9 +73,9 @@ impl LogStore {
     /// # Errors
     /// The database cannot be read. Faults of the log are not errors.
     pub fn verify(&self, known: Option<&ChainHead>) -> Result<Verification, AuditError> {
-        let mut walk = Walk { told: Vec::new(), omitted: 0 };
+        let mut walk = Walk { faults: Vec::new(), omitted: 0 };
         let verified = walk.all(self, known).map_err(|error| self.failed(&error))?;
-        let Walk { told: mut faults, omitted: faults_omitted } = walk;
+        let Walk { mut faults, omitted: faults_omitted } = walk;
         faults.sort_by_key(|fault| fault.sequence);
         let torn = beside(&self.path, "torn").metadata().map_or(0, |meta| meta.len());
         Ok(Verification { torn, faults, faults_omitted, ..verified })
@@ -83,7 +83,7 @@ impl LogStore {
 }
 
 struct Walk {
-    told: Vec<Fault>,
+    faults: Vec<Fault>,
     omitted: u64,
 }
 
@@ -108,34 +108,34 @@ impl Walk {
             let line = row.get_ref(4)?.as_blob()?;
             records += 1;
             if sequence > expected.sequence + 1 {
-                self.tell(FaultKind::Missing, expected.sequence + 1, sequence - 1, "gone");
+                self.report(FaultKind::Missing, expected.sequence + 1, sequence - 1, "missing");
                 joined = false;
             }
             let Some(link) = Link::of(line).filter(|link| link.sequence == sequence) else {
-                self.tell(
+                self.report(
                     FaultKind::Changed,
                     sequence,
                     sequence,
-                    "not what was written: it does not end like a record of that number",
+                    "damaged: not a valid record of this number",
                 );
                 (expected.sequence, joined) = (sequence, false);
                 continue;
             };
             if joined && link.previous != expected.digest {
                 let before = expected.sequence.max(1);
-                self.tell(
+                self.report(
                     FaultKind::Replaced,
                     before,
                     before,
-                    "not the one that was written: the next one follows another",
+                    "not the original: the next record follows a different one",
                 );
             }
             if !link.holds() {
-                self.tell(
+                self.report(
                     FaultKind::Changed,
                     sequence,
                     sequence,
-                    "not what was written: its digest is another",
+                    "modified: its digest does not match",
                 );
             }
             (expected, joined) = (link.head(), true);
@@ -144,11 +144,11 @@ impl Walk {
                 != (row.get(1)?, row.get_ref(2)?.as_str()?, row.get_ref(3)?.as_str()?)
                 || !filed(db, sequence, &columns)?
             {
-                self.tell(
+                self.report(
                     FaultKind::Misfiled,
                     sequence,
                     sequence,
-                    "not found by what it says: the database's index was changed",
+                    "not indexed correctly: the database was altered",
                 );
             }
             names += columns.names.len() as u64;
@@ -162,19 +162,19 @@ impl Walk {
         }
         self.rest(store, &expected, known, names)?;
         if listed(db)? != unfinished {
-            self.tell(
+            self.report(
                 FaultKind::Misfiled,
                 0,
                 0,
-                "listed as unfinished, or left out: the database's index was changed",
+                "not listed correctly as unfinished: the database was altered",
             );
         }
         if let Some(head) = pruned.as_ref().filter(|_| !announced) {
-            self.tell(
+            self.report(
                 FaultKind::Missing,
                 1,
                 head.sequence,
-                "gone, and no record says that they were removed",
+                "missing, and no record announces their removal",
             );
         }
         let unfinished = unfinished.len() as u64;
@@ -200,11 +200,11 @@ impl Walk {
         let db = &store.db;
         let filed: i64 = db.query_row("SELECT count(*) FROM name", [], |row| row.get(0))?;
         if filed.cast_unsigned() > names {
-            self.tell(
+            self.report(
                 FaultKind::Misfiled,
                 0,
                 0,
-                "found by what they do not say: the database's index was changed",
+                "indexed by names that they do not contain: the database was altered",
             );
         }
         let mut statement = db.prepare("SELECT sequence, what FROM oddity ORDER BY sequence")?;
@@ -212,19 +212,31 @@ impl Walk {
         while let Some(row) = rows.next()? {
             let (sequence, what) =
                 (row.get::<_, i64>(0)?.cast_unsigned(), row.get::<_, String>(1)?);
-            let kind =
-                if what.starts_with("stands") { FaultKind::Moved } else { FaultKind::Foreign };
+            let (kind, what) = match Oddity::from_name(&what) {
+                Some(Oddity::OutOfOrder) => {
+                    (FaultKind::Moved, "was moved: it follows a record with a higher number")
+                }
+                Some(Oddity::Differs) => {
+                    (FaultKind::Foreign, "was modified: log and database disagree")
+                }
+                Some(Oddity::WrongAnchor) => {
+                    (FaultKind::Foreign, "differs from the one that the journal continues")
+                }
+                Some(Oddity::NotARecord) | None => {
+                    (FaultKind::Foreign, "is followed by a line that is not a record")
+                }
+            };
             self.push(kind, sequence, sequence, format!("record {sequence} {what}"));
         }
         // A journal continues where the previous one ended, so its end is never before the last
         // known record.
         let end = store.journal.as_ref().map_or(0, |end| end.sequence);
         if end < head.sequence {
-            self.tell(
+            self.report(
                 FaultKind::Missing,
                 end + 1,
                 head.sequence,
-                "gone from the journal, whose end was cut off; the database has them",
+                "missing from the journal, whose end was cut off; the database has them",
             );
         }
         if let Some(known) = known {
@@ -242,13 +254,13 @@ impl Walk {
             match here.as_deref().map(Link::of) {
                 Some(Some(link)) if link.digest == known.digest => {}
                 None if removed => {}
-                None => self.tell(
+                None => self.report(
                     FaultKind::Missing,
                     head.sequence + 1,
                     known.sequence,
-                    "gone: the end of the log was cut off",
+                    "missing: the end of the log was cut off",
                 ),
-                Some(_) => self.tell(
+                Some(_) => self.report(
                     FaultKind::Replaced,
                     known.sequence,
                     known.sequence,
@@ -259,7 +271,7 @@ impl Walk {
         Ok(())
     }
 
-    fn tell(&mut self, kind: FaultKind, first: u64, last: u64, what: &str) {
+    fn report(&mut self, kind: FaultKind, first: u64, last: u64, what: &str) {
         let message = match (first, last) {
             (0, 0) => format!("records are {what}"),
             (first, last) if first == last => format!("record {first} is {what}"),
@@ -269,8 +281,8 @@ impl Walk {
     }
 
     fn push(&mut self, kind: FaultKind, sequence: u64, last: u64, message: String) {
-        if self.told.len() < TOLD {
-            self.told.push(Fault { kind, sequence, last, message });
+        if self.faults.len() < MAX_FAULTS {
+            self.faults.push(Fault { kind, sequence, last, message });
         } else {
             self.omitted += 1;
         }

@@ -122,14 +122,14 @@ impl RunPart {
     /// Returns the name for people.
     pub fn name(self) -> &'static str {
         match self {
-            RunPart::Skill => "the skill",
-            RunPart::Runtime => "what it ran in",
-            RunPart::Input => "the input",
-            RunPart::Capability => "the capabilities",
+            RunPart::Skill => "skill",
+            RunPart::Runtime => "runtime",
+            RunPart::Input => "input",
+            RunPart::Capability => "capabilities",
             RunPart::Start => "seed or start time",
-            RunPart::HostCall => "the host calls",
-            RunPart::Output => "the output",
-            RunPart::Cost => "the cost",
+            RunPart::HostCall => "host calls",
+            RunPart::Output => "output",
+            RunPart::Cost => "resource usage",
         }
     }
 

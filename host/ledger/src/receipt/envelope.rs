@@ -50,10 +50,10 @@ pub enum SignatureError {
     #[error("the receipt is not signed")]
     Unsigned,
     /// It has been changed, or that key did not sign it.
-    #[error("the signature of {0} does not fit the receipt")]
+    #[error("the signature by {0} does not match the receipt")]
     Mismatch(String),
     /// The key that signed it is not trusted.
-    #[error("the receipt is signed by {0}, which is not trusted here")]
+    #[error("the receipt is signed by {0}, which is not a trusted key")]
     Untrusted(String),
 }
 
@@ -108,23 +108,23 @@ impl Document {
     /// # Errors
     /// The text is not a receipt, or not in canonical form.
     pub fn read(bytes: &[u8]) -> Result<Document, String> {
-        let value: Value = serde_json::from_slice(bytes)
-            .map_err(|error| format!("it is not valid JSON: {error}"))?;
+        let value: Value =
+            serde_json::from_slice(bytes).map_err(|error| format!("not valid JSON: {error}"))?;
         if value.get("payload").is_none() {
             only_canonical(bytes, &value)?;
             return Ok(Document { receipt: known(value)?, signed: None });
         }
         let envelope: Envelope = serde_json::from_value(value)
-            .map_err(|error| format!("it is no DSSE envelope: {error}"))?;
+            .map_err(|error| format!("not a DSSE envelope: {error}"))?;
         let payload = BASE64
             .decode(&envelope.payload)
-            .map_err(|error| format!("the payload of its envelope is no base64: {error}"))?;
+            .map_err(|error| format!("the payload of its envelope is not valid base64: {error}"))?;
         let found: Value = serde_json::from_slice(&payload)
             .map_err(|error| format!("the payload of its envelope is not valid JSON: {error}"))?;
         only_canonical(&payload, &found)?;
         let receipt = known(found["predicate"].clone())?;
         if envelope.payload_type != PAYLOAD || statement(&receipt) != found {
-            return Err("its envelope holds another statement than that of a receipt".into());
+            return Err("the statement in its envelope does not match the receipt".into());
         }
         Ok(Document { receipt, signed: Some(envelope) })
     }
@@ -159,16 +159,16 @@ fn only_canonical(bytes: &[u8], value: &Value) -> Result<(), String> {
     if same {
         Ok(())
     } else {
-        Err("it is not in canonical form (RFC 8785): it was edited or formatted".into())
+        Err("not in canonical form (RFC 8785): it was edited or reformatted".into())
     }
 }
 
 fn known(receipt: Value) -> Result<Value, String> {
     match receipt["version"].as_u64() {
         Some(version) if version == u64::from(VERSION) => Ok(receipt),
-        Some(version) => {
-            Err(format!("its form is {version}, and this version knows form {VERSION}"))
-        }
-        None => Err("it is no receipt: it has no `version`".into()),
+        Some(version) => Err(format!(
+            "its version is {version}, and this version of skillhost supports version {VERSION}"
+        )),
+        None => Err("`version` is missing".into()),
     }
 }

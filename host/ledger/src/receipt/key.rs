@@ -28,9 +28,8 @@ impl SigningKey {
     /// The text is not a private Ed25519 key. The error does not repeat it.
     pub fn from_pem(text: &str) -> Result<SigningKey, String> {
         let key = ed25519_dalek::SigningKey::from_pkcs8_pem(text.trim());
-        key.map(SigningKey).map_err(|_| {
-            "it is no Ed25519 private key in PEM (`-----BEGIN PRIVATE KEY-----`)".into()
-        })
+        key.map(SigningKey)
+            .map_err(|_| "not an Ed25519 private key in PEM (`-----BEGIN PRIVATE KEY-----`)".into())
     }
 
     /// Returns the key as PEM.
@@ -65,7 +64,7 @@ impl PublicKey {
     pub fn from_pem(text: &str) -> Result<PublicKey, String> {
         let key = ed25519_dalek::VerifyingKey::from_public_key_pem(text.trim());
         key.map(PublicKey)
-            .map_err(|_| "it is no Ed25519 public key in PEM (`-----BEGIN PUBLIC KEY-----`)".into())
+            .map_err(|_| "not an Ed25519 public key in PEM (`-----BEGIN PUBLIC KEY-----`)".into())
     }
 
     /// Returns the key as PEM.

@@ -62,7 +62,7 @@ impl Writer {
                     *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread)
                 }
                 // They are written when the server ends.
-                Err(error) => tracing::warn!(%error, "usage is not written now"),
+                Err(error) => tracing::warn!(%error, "cannot start the thread that writes usage"),
             }
         }
         drop(queue);
@@ -114,7 +114,7 @@ impl Shared {
                 Ok(row) => tally.written(row),
                 Err(error) => {
                     // Retried with the next counts.
-                    tracing::warn!(%error, "usage is not written");
+                    tracing::warn!(%error, "cannot write usage; trying again");
                     tally.put_back(counted);
                 }
             }

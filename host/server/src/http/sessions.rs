@@ -37,7 +37,7 @@ pub(super) struct Sessions {
 /// Why a session was not created.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SessionError {
-    #[error("the server has as many sessions as it may")]
+    #[error("too many open sessions")]
     Full,
     #[error(transparent)]
     Local(#[from] LocalSessionManagerError),

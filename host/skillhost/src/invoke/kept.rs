@@ -96,16 +96,16 @@ impl Runner {
                 Ok(None) if Instant::now() < until => {}
                 Ok(None) => {
                     let message =
-                        "another run of this skill holds what it keeps, and did not end in time"
+                        "another run of this skill holds its state and did not end in time"
                             .to_owned();
                     return Err(Status::Failed {
                         message,
-                        fix: Some("run it again when that has ended".into()),
+                        fix: Some("try again when that run has ended".into()),
                     });
                 }
                 Err(error) => {
                     return Err(Status::Failed {
-                        message: format!("what the skill keeps is not usable: {error}"),
+                        message: format!("cannot use the skill's state: {error}"),
                         fix: None,
                     });
                 }

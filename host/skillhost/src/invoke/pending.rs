@@ -128,7 +128,7 @@ impl Drop for PendingRecord {
     fn drop(&mut self) {
         let usage = ResourceUsage { wall_ms: self.elapsed_ms(), ..ResourceUsage::default() };
         if let Err(error) = self.write(&Outcome { usage, ..not_run(Status::Interrupted) }) {
-            tracing::error!(%error, "an invocation that was dropped is not recorded");
+            tracing::error!(%error, "cannot record a run that was dropped");
         }
     }
 }

@@ -73,7 +73,7 @@ impl Runner {
             .filter_map(|mount| mount.host.canonicalize().ok())
             .any(|folder| draft.folder().starts_with(folder))
         {
-            let why = "the folder for scratch space lies in one that the run is granted, which could change its own recording: set TMPDIR";
+            let why = "the scratch folder is inside a folder that the run can write, so the run could change its own recording; set TMPDIR to another folder";
             return Err(RunError::Recording(why.into()));
         }
         let asked_uses = io.uses;
@@ -239,7 +239,7 @@ pub fn recorded_capabilities(recording: &Recording, scene: &Scene) -> Result<Cap
     whole(&mut value["limits"]);
     whole(&mut value["determinism"]);
     let mut capabilities: Capabilities = serde_json::from_value(value)
-        .map_err(|error| format!("the recording's capabilities cannot be understood: {error}"))?;
+        .map_err(|error| format!("invalid capabilities in the recording: {error}"))?;
     if capabilities.determinism.is_none() {
         return Err("the recorded run was not deterministic".into());
     }
@@ -253,7 +253,7 @@ pub fn recorded_capabilities(recording: &Recording, scene: &Scene) -> Result<Cap
     };
     capabilities.mounts.iter_mut().chain(&mut capabilities.packages).try_for_each(place)?;
     if !capabilities.env.keys().eq(recording.environment.keys()) {
-        return Err("the recording's variables are not those that its capabilities name".into());
+        return Err("the recording's variables do not match its capabilities".into());
     }
     capabilities.env = recording.environment.clone();
     Ok(capabilities)

@@ -116,7 +116,7 @@ impl LoadedSkill {
             Ok(programs) if !files.is_empty() => {
                 let programs = programs.denying(&files);
                 let failed = |error| Status::Failed {
-                    message: format!("the skill's files cannot be digested: {error}"),
+                    message: format!("cannot digest the skill's files: {error}"),
                     fix: None,
                 };
                 LoadedSkill { programs: programs.map(Arc::new).map_err(failed), ..self }
@@ -231,24 +231,22 @@ fn script(
     args: &[String],
 ) -> Result<Program, TargetError> {
     let unreadable =
-        |error| TargetError::Status(invalid(format!("`{path}` cannot be read: {error}"), None));
+        |error| TargetError::Status(invalid(format!("cannot read `{path}`: {error}"), None));
     let content = skill.read(path).map_err(unreadable)?;
     let Interpreter { command, args: before } = match programs
         .classify(path, &content[..content.len().min(HEAD_BYTES)])
     {
         FileKind::Script(interpreter) => interpreter,
         FileKind::UnsupportedScript { language } => {
-            let message = format!("`{path}` is a script for {language}, which does not run here");
-            let fix =
-                "what runs here: Python 3, shell scripts, and WebAssembly components".to_owned();
+            let message = format!("`{path}` needs {language}, which is not available");
+            let fix = "supported are Python 3, shell scripts and WebAssembly components".to_owned();
             return Err(TargetError::Status(invalid(message, Some(fix))));
         }
         FileKind::Other => {
-            let message = format!(
-                "`{path}` is no script: it has no `#!` line, and no extension that says what runs it"
-            );
+            let message =
+                format!("`{path}` is not a script: it has no `#!` line and no known extension");
             let fix = format!(
-                "start it with `#!/usr/bin/env python3` or `#!/bin/bash`, or name what reads it: `--command 'python3 {SKILL_MOUNT}/{path}'`"
+                "add `#!/usr/bin/env python3` or `#!/bin/bash` as its first line, or name the interpreter: `--command 'python3 {SKILL_MOUNT}/{path}'`"
             );
             return Err(TargetError::Status(invalid(message, Some(fix))));
         }
@@ -264,9 +262,7 @@ fn installed(programs: &Programs, command: &str) -> Result<Component, TargetErro
         |ProgramError { message, fix }| TargetError::Status(Status::Failed { message, fix });
     match programs.find(command).map_err(status)? {
         Some(component) => Ok(component),
-        None => {
-            Err(TargetError::Status(invalid(format!("there is no program `{command}` here"), None)))
-        }
+        None => Err(TargetError::Status(invalid(format!("`{command}` is not available"), None))),
     }
 }
 
@@ -296,7 +292,7 @@ fn only(skill: &Skill, programs: &Programs) -> Result<String, TargetError> {
 fn several(skill: &Skill, name: &str, paths: &[String]) -> TargetError {
     let scripts = paths.iter().filter_map(|path| scripts::script_at(skill, path)).collect();
     TargetError::Unresolved(UnresolvedTarget {
-        message: format!("several files of the skill `{}` are called `{name}`", skill.name),
+        message: format!("the skill `{}` has several files named `{name}`", skill.name),
         suggestion: None,
         scripts,
     })
@@ -341,7 +337,7 @@ pub(super) fn declared(
         Ok(component) => Ok((path, component)),
         Err(error) => {
             let fix = format!("build it: `skillhost build {}`", skill.root.display());
-            Err(invalid(format!("the component `{path}` cannot be read: {error}"), Some(fix)))
+            Err(invalid(format!("cannot read the component `{path}`: {error}"), Some(fix)))
         }
     }
 }
@@ -365,15 +361,15 @@ fn no_program(skill: &Skill) -> Status {
         _ if skill.manifest.recovered => (
             "declares no component",
             format!(
-                "mend the frontmatter of {}: `skillhost check {}` shows what is wrong",
+                "fix the frontmatter of {}: `skillhost check {}` shows what is wrong",
                 skill.skill_file,
                 skill.root.display()
             ),
         ),
         (Some(script), _) => (
-            "declares no component, and has scripts",
+            "declares no component, only scripts",
             format!(
-                "what a script is given comes after `--`: `skillhost run {} {} -- ARGS`",
+                "name a script; its arguments go after `--`: `skillhost run {} {} -- ARGS`",
                 skill.root.display(),
                 script.path
             ),
@@ -383,8 +379,8 @@ fn no_program(skill: &Skill) -> Status {
             format!("name it in {}: `metadata: {{ component: {here} }}`", skill.skill_file),
         ),
         (None, None) => (
-            "has instructions only: no component, and no script",
-            "put a script under scripts/, or build a component: `skillhost build`".into(),
+            "has instructions only: no component and no script",
+            "add a script to scripts/, or build a component: `skillhost build`".into(),
         ),
     };
     invalid(format!("the skill `{}` {what}", skill.name), Some(fix))
