@@ -4,15 +4,17 @@
 use std::path::{Path, PathBuf};
 
 use skillhost::outcome::{Denial, DenialKind};
-use skillhost::policy::capabilities::MountMode;
-use skillhost::{Host, Request};
+use skillhost::{Host, MountMode, Request};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // This program compiles components too, in processes of its own.
+    // Makes this program the compiler of components too, in child processes.
     skillhost::compile_if_asked();
-    let [home, programs, skills, file] =
-        std::env::args().skip(1).collect::<Vec<_>>().try_into().map_err(|_| "four arguments")?;
+    let [home, programs, skills, file] = std::env::args()
+        .skip(1)
+        .collect::<Vec<_>>()
+        .try_into()
+        .map_err(|_| "expected four arguments")?;
 
     let host = Host::builder()
         .home(home)
@@ -24,7 +26,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             "csv-report" => Ok(()),
             other => Err(Denial {
                 what: other.into(),
-                rule: "this program runs csv-report alone".into(),
+                rule: "this program runs only csv-report".into(),
                 fix: None,
                 kind: DenialKind::Run,
             }),
@@ -41,10 +43,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .script("scripts/csv_report.py")
         .args([name])
         .workspace(folder, MountMode::Write);
-    let outcome = host.invoke(request).await?.finished.outcome;
+    let outcome = host.invoke(request).await?.outcome;
     print!("{}", outcome.stdout.text());
 
-    let refused = host.invoke(Request::of("calculator").args(["1 + 1"])).await?.finished.outcome;
+    let refused = host.invoke(Request::of("calculator").args(["1 + 1"])).await?.outcome;
     println!("calculator: {:?}", refused.status);
     host.close().await;
     Ok(())

@@ -62,7 +62,7 @@ pub struct CatalogEntry {
     /// `metadata.tags` and `metadata.category`, in lower case.
     pub tags: Arc<[Box<str>]>,
     /// The runtimes of its programs.
-    #[schemars(with = "Vec<Runtime>")]
+    #[schemars(with = "Vec<SkillRuntime>")]
     pub runtimes: SkillRuntimes,
     /// Whether its `allowed-tools` ask for network access.
     pub network: bool,

@@ -1,34 +1,26 @@
-//! skillhost inside another program: a host with a policy, a catalogue and a queue, and requests
-//! that name a skill.
-//!
-//! [`Host::builder`] takes what a host needs, and [`Host::invoke`] runs a skill: under the policy,
-//! in the queue, into the audit log, as `skillhost run` does. Nothing is global: a process may have
-//! several hosts, each with a folder of its own. `docs/guide/embedding.md` has an example that is run as
-//! a test.
-//!
-//! This and what its signatures name are what stays the same between versions that semver calls
-//! compatible.
+//! The public face of the library: a host with a policy, a catalogue and a queue, and requests that
+//! name a skill. The head of the crate is its guide.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::invoke::hooks::{PlannedRun, RunHooks};
-use crate::invoke::{self, Invocation, RunnerOptions, Target};
-use crate::service::{Capacity, Service, ServiceError};
+use crate::invoke::{self, RunnerOptions, Target};
+use crate::service::{Capacity, Service, ServiceError, ServiceLoad};
 use skillhost_catalog::{Catalog, CatalogError, Source, SourceKind};
 use skillhost_ledger::audit::Record;
 use skillhost_policy::capabilities::MountMode;
 use skillhost_policy::diagnostic::Diagnostic;
-use skillhost_policy::outcome::Denial;
+use skillhost_policy::outcome::{Denial, Outcome};
 use skillhost_policy::{Overrides, Policy};
 use skillhost_sandbox::files::Guarded;
 use skillhost_sandbox::http::{Resolver, Roots, Tls};
-use skillhost_sandbox::{Allocation, Io, Options, Stdin};
+use skillhost_sandbox::{Allocation, Finished, Io, Options, Overlays, Stdin};
 use skillhost_skill::SkillFolder;
 use skillhost_skill::private;
 use skillhost_skill::runtime::custom::{Runtime, Runtimes};
 
-/// A host for skills. Cheap to clone; all clones are one host.
+/// Runs skills. Cheap to clone; all clones are one host.
 #[derive(Clone)]
 pub struct Host {
     service: Service,
@@ -37,7 +29,7 @@ pub struct Host {
     scratch: PathBuf,
 }
 
-/// What a host is made of.
+/// The settings of a host that is about to be created.
 pub struct HostBuilder {
     home: Option<PathBuf>,
     compiler: Option<PathBuf>,
@@ -50,7 +42,7 @@ pub struct HostBuilder {
     runtimes: Vec<Arc<dyn Runtime>>,
 }
 
-/// A skill to run.
+/// A skill to run, and its input.
 pub struct Request {
     skill: PathBuf,
     target: Target,
@@ -59,21 +51,28 @@ pub struct Request {
     workspace: Option<(PathBuf, MountMode)>,
 }
 
-/// Why there is no host.
+/// A finished run.
+pub struct Run {
+    /// How the run ended, with its output, its usage and the attempts that were refused.
+    pub outcome: Outcome,
+    overlays: Overlays,
+}
+
+/// Why a host cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
-    /// Something was not said that has no default.
+    /// A required setting is missing.
     #[error("no {0} is set: call `HostBuilder::{0}`")]
     Missing(&'static str),
     /// The host's own folder, or a folder of skills, cannot be used.
     #[error("cannot use the folder {}: {error}", .folder.display())]
     Folder {
-        /// Which.
+        /// The folder.
         folder: PathBuf,
-        /// Why.
+        /// The cause.
         error: std::io::Error,
     },
-    /// There is no catalogue.
+    /// The skills cannot be read.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
     /// The built-in certificate authorities cannot be used.
@@ -81,23 +80,23 @@ pub enum BuildError {
     Tls(String),
 }
 
-/// Why there is no outcome.
+/// Why a request has no outcome.
 #[derive(Debug, thiserror::Error)]
 pub enum InvokeError {
-    /// It is neither a folder nor the name of a skill in the catalogue.
+    /// It names neither a folder nor a skill in the catalogue.
     #[error("no skill `{}`", .0.display())]
     NoSkill(PathBuf),
-    /// The request's own permissions cannot be understood.
+    /// The request's workspace is invalid.
     #[error("invalid workspace: {}", .0.iter().map(|found| found.message.as_str()).collect::<Vec<_>>().join("; "))]
     Workspace(Vec<Diagnostic>),
-    /// It was not run.
+    /// The run was refused, or failed without an outcome.
     #[error(transparent)]
     Service(#[from] ServiceError),
 }
 
 impl Host {
-    /// A host that is to be made. It needs a home and a compiler; what else it has by default
-    /// grants what [`Policy::builtin`](skillhost_policy::Policy::builtin) does.
+    /// Starts the settings of a host, with the policy
+    /// [`Policy::builtin`](skillhost_policy::Policy::builtin). A home and a compiler must be set.
     pub fn builder() -> HostBuilder {
         HostBuilder {
             home: None,
@@ -112,12 +111,13 @@ impl Host {
         }
     }
 
-    /// Runs a skill when its turn has come, and records it. Dropping the future ends the
-    /// invocation, and records that.
+    /// Runs a skill as soon as it is its turn, and records the run. Dropping the future ends the
+    /// run, which is recorded as interrupted.
     ///
     /// # Errors
-    /// There is no such skill, no room, or no audit log. Whatever the skill does is an outcome.
-    pub async fn invoke(&self, request: Request) -> Result<Invocation, InvokeError> {
+    /// The skill does not exist, the queue is full, or the audit log cannot be written. Whatever
+    /// the skill does is an outcome.
+    pub async fn invoke(&self, request: Request) -> Result<Run, InvokeError> {
         let (folder, source) = self.folder(&request.skill)?;
         let skill = SkillFolder { path: &folder, source };
         let overrides = Overrides { workspace: request.workspace, ..Overrides::default() };
@@ -131,29 +131,37 @@ impl Host {
             args: request.args,
             io,
         };
-        Ok(self.service.invoke(request).await?)
+        let Finished { outcome, overlays, .. } = self.service.invoke(request).await?.finished;
+        Ok(Run { outcome, overlays })
     }
 
-    /// The skills that are there.
+    /// Returns the catalogue of the host's skills.
     pub fn catalog(&self) -> &Catalog {
         &self.catalog
     }
 
-    /// What a skill may do.
+    /// Returns the host's policy.
     pub fn policy(&self) -> &Policy {
         &self.policy
     }
 
-    /// The queue, for what this type does not offer.
+    /// Returns what the queue is doing at the moment.
+    pub fn load(&self) -> ServiceLoad {
+        self.service.load()
+    }
+
+    /// Returns the queue.
+    #[doc(hidden)]
     pub fn service(&self) -> &Service {
         &self.service
     }
 
-    /// Takes no more requests, lets those that run end, and waits until the audit log is at rest.
+    /// Accepts no more requests, waits for the current runs to end, and for background work on the
+    /// audit log.
     pub async fn close(&self) {
         self.service.close().await;
         self.service.runner().settle();
-        // What a killed process that shares the folder has left.
+        // Left by a killed process that shares the folder.
         if let Err(error) = private::sweep(&self.scratch) {
             tracing::debug!(%error, "cannot remove stale folders");
         }
@@ -165,7 +173,7 @@ impl Host {
                 .get(skill.to_str()?)
                 .map(|entry| (entry.folder.to_path_buf(), entry.source))
         };
-        // A path, not a name, where it has more than one part.
+        // With several components it is a path, not a name.
         let found =
             if skill.components().count() > 1 || skill.is_absolute() { None } else { named() };
         found
@@ -174,55 +182,73 @@ impl Host {
     }
 }
 
+impl Run {
+    /// Returns the changes in folders with [`MountMode::Overlay`], as a unified diff.
+    pub fn diff(&self) -> String {
+        self.overlays.diff()
+    }
+
+    /// Applies these changes to the folders. Otherwise they are discarded.
+    ///
+    /// # Errors
+    /// A folder cannot be written, or has changed since the run.
+    pub fn apply(&self) -> std::io::Result<()> {
+        self.overlays.apply()
+    }
+}
+
 impl HostBuilder {
-    /// The host's own folder: compiled components, the audit log, what skills keep, scratch space.
-    /// No guest ever sees it. Made where it is missing; other hosts may share it.
+    /// Sets the host's own folder: compiled components, the audit log, the state of skills, scratch
+    /// space. Guests never see it. It is created if it is missing, and several hosts may share it.
     #[must_use]
     pub fn home(self, folder: impl Into<PathBuf>) -> HostBuilder {
         HostBuilder { home: Some(folder.into()), ..self }
     }
 
-    /// The program that compiles components, in a process of its own: the `skillhost` binary, or
-    /// one whose `main` begins with [`compile_if_asked`].
+    /// Sets the program that compiles components, in child processes: the `skillhost` binary, or a
+    /// program whose `main` starts with [`compile_if_asked`].
     #[must_use]
     pub fn compiler(self, program: impl Into<PathBuf>) -> HostBuilder {
         HostBuilder { compiler: Some(program.into()), ..self }
     }
 
-    /// A folder of built-in programs, such as Python and the shell; the first that has one counts.
+    /// Adds a folder of built-in programs, such as Python and the shell. The first folder that has
+    /// a program wins.
     #[must_use]
     pub fn programs(mut self, folder: impl Into<PathBuf>) -> HostBuilder {
         self.programs.push(folder.into());
         self
     }
 
-    /// A folder of skills for the catalogue; of two skills of one name, that of the folder named
-    /// first counts.
+    /// Adds a folder of skills to the catalogue. If two skills have one name, the one in the
+    /// earlier folder wins.
     #[must_use]
     pub fn skills(mut self, folder: impl Into<PathBuf>) -> HostBuilder {
         self.skills.push(folder.into());
         self
     }
 
-    /// What skills may do.
+    /// Sets what skills may do.
     #[must_use]
     pub fn policy(self, policy: Policy) -> HostBuilder {
         HostBuilder { policy, ..self }
     }
 
-    /// How much runs at once.
+    /// Sets how much runs at once.
     #[must_use]
     pub fn capacity(self, capacity: Capacity) -> HostBuilder {
         HostBuilder { capacity, ..self }
     }
 
-    /// How guests get their memory: [`Allocation::Pooling`] for a host that runs many.
+    /// Sets how guests get their memory: [`Allocation::Pooling`] suits a host that runs many skills
+    /// at once.
     #[must_use]
     pub fn allocation(self, allocation: Allocation) -> HostBuilder {
         HostBuilder { allocation, ..self }
     }
 
-    /// Asked before each run; what it refuses is recorded as denied. It cannot widen the policy.
+    /// Sets a hook that is called before each run. A refusal is recorded as denied. The hook cannot
+    /// widen the policy.
     #[must_use]
     pub fn approve(
         mut self,
@@ -232,7 +258,8 @@ impl HostBuilder {
         self
     }
 
-    /// Told of each record once it is in the audit log. The invocation waits for it.
+    /// Sets a hook that is called with each record, once it is in the audit log. The run waits for
+    /// it to return.
     #[must_use]
     pub fn on_record(
         mut self,
@@ -242,14 +269,15 @@ impl HostBuilder {
         self
     }
 
-    /// A language of scripts beside Python and the shell.
+    /// Adds a language of scripts. The commands and extensions of Python and the shell cannot be
+    /// replaced.
     #[must_use]
     pub fn runtime(mut self, runtime: impl Runtime + 'static) -> HostBuilder {
         self.runtimes.push(Arc::new(runtime));
         self
     }
 
-    /// The host.
+    /// Creates the host.
     ///
     /// # Errors
     /// See [`BuildError`].
@@ -258,7 +286,8 @@ impl HostBuilder {
         let compiler = self.compiler.ok_or(BuildError::Missing("compiler"))?;
         let [cache, scratch] = ["cache", "scratch"].map(|name| home.join(name));
         for folder in [&home, &scratch] {
-            // What skills keep, what they were given and what they did is this user's alone.
+            // The folders hold skills' state, their input and their output, so they belong to this
+            // user only.
             private::open_or_create(folder)
                 .map_err(|error| BuildError::Folder { folder: folder.clone(), error })?;
         }
@@ -298,7 +327,8 @@ impl HostBuilder {
 }
 
 impl Request {
-    /// A skill, by its name in the catalogue or by its folder: its component, or its only script.
+    /// Requests a skill, by its name in the catalogue or by its folder. Runs its component or else
+    /// its only script, unless another method picks a target.
     pub fn of(skill: impl Into<PathBuf>) -> Request {
         Request {
             skill: skill.into(),
@@ -309,45 +339,45 @@ impl Request {
         }
     }
 
-    /// One of its scripts, by path or name.
+    /// Picks a script, by path or name.
     #[must_use]
     pub fn script(self, name: impl Into<String>) -> Request {
         Request { target: Target::Named(name.into()), ..self }
     }
 
-    /// One of its component's typed tools, and its input as a JSON text.
+    /// Picks a typed tool of the component, with its input as JSON.
     #[must_use]
     pub fn tool(self, name: impl Into<String>, input: impl Into<String>) -> Request {
         Request { target: Target::Tool { name: name.into(), input: input.into() }, ..self }
     }
 
-    /// A command line for the sandbox's shell.
+    /// Picks a command line for the sandbox's shell.
     #[must_use]
     pub fn command(self, text: impl Into<String>) -> Request {
         Request { target: Target::Shell(text.into()), ..self }
     }
 
-    /// The arguments.
+    /// Sets the arguments.
     #[must_use]
     pub fn args<A: Into<String>>(self, args: impl IntoIterator<Item = A>) -> Request {
         Request { args: args.into_iter().map(Into::into).collect(), ..self }
     }
 
-    /// Standard input; empty without it.
+    /// Sets the standard input, which is empty by default.
     #[must_use]
     pub fn stdin(self, bytes: impl Into<Vec<u8>>) -> Request {
         Request { stdin: Stdin::Bytes(bytes.into()), ..self }
     }
 
-    /// The folder that the skill sees as `/workspace`, as far as the policy grants it one.
+    /// Sets the folder that the skill sees as `/workspace`, as far as the policy grants it.
     #[must_use]
     pub fn workspace(self, folder: impl Into<PathBuf>, mode: MountMode) -> Request {
         Request { workspace: Some((folder.into(), mode)), ..self }
     }
 }
 
-/// Makes a program of an embedder's its own compiler: `main` calls it first of all, and goes on
-/// where it returns. In the process that a host has started to compile a component it does not
+/// Makes your program its own compiler: call this at the start of `main`. It returns at once,
+/// except in a child process that a host has started to compile a component; there it does not
 /// return.
 pub fn compile_if_asked() {
     skillhost_sandbox::compile_if_asked();

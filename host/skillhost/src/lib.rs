@@ -1,43 +1,101 @@
-//! skillhost runs untrusted Agent Skills as WebAssembly, with exactly the permissions that a skill
-//! asked for and its operator granted.
+//! Runs untrusted Agent Skills as WebAssembly, in your own program, with exactly the permissions
+//! that a skill asks for and the operator's policy grants.
 //!
-//! [`Host::builder()`] is the way to embed it in another program. One invocation is a straight
-//! line, in [`invoke`]:
+//! `skillhost run`, the MCP server and this library run skills with the same code. A [`Host`] has a
+//! folder, a policy, a catalogue of skills and a queue. Nothing is global, so one process may have
+//! several hosts.
+//!
+//! # Example
+//!
+//! This program runs one skill, and shows that its `approve` hook refuses another one. It is
+//! `docs/examples/embed.rs`; the tests run it.
+#![doc = concat!("```no_run\n", include_str!("../../../docs/examples/embed.rs"), "```\n")]
+//!
+//! It prints:
 //!
 //! ```text
-//! argv -> Request -> Skill -> Capabilities -> Program -> Outcome -> Record
+//! recorded: csv-report Exited { code: 0 }
+//! people.csv: 2 rows, 3 columns
+//! ...
+//! recorded: calculator Denied(DenialRecord { about: Run, ... })
 //! ```
 //!
-//! Each crate below is a wall: it sees the crates above it in this table and no others.
+//! # Set up a host
 //!
-//! | crate | owns |
-//! |---|---|
-//! | `skillhost-policy` | manifest, policy, permissions, limits, diagnostics, outcomes; `grant(&Manifest, &Policy)` |
-//! | `skillhost-skill` | a folder becomes a `Skill`; which component runs, with which argv |
-//! | `skillhost-compat` | what scripts need and whether it is here; the smallest grant for what runs used |
-//! | `skillhost-sandbox` | a program under capabilities becomes an `Outcome`; the only crate that knows wasmtime; recordings |
-//! | `skillhost-ledger` | audit log, receipts, approvals, usage, state |
-//! | `skillhost-catalog` | which skills are installed, and the search over them |
-//! | `skillhost` | this library: find the skill, grant, prepare, run, record; [`service`] queues many invocations |
-//! | `skillhost-server` | skills for agents, over the Model Context Protocol |
-//! | `skillhost-cli` | the command `skillhost`; the only crate that prints |
+//! [`Host::builder`] returns a [`HostBuilder`], which needs two settings: the host's own
+//! [folder](HostBuilder::home), and the [program](HostBuilder::compiler) that compiles components.
+//! Your own program can be that compiler if its `main` starts with [`compile_if_asked`]. By default
+//! the host has no skills and no built-in programs, and grants what [`Policy::builtin`] does.
 //!
-//! Invariants:
-//! - `Program` says what runs and carries no authority; `Capabilities` says what it may touch; only
-//!   the sandbox reads both.
-//! - The same `Capabilities` value is what `check` prints, what the sandbox enforces and what the
-//!   audit log keeps.
-//! - Ambient authority is banned by clippy's `disallowed-methods`, and allowed by name, with a
-//!   reason, where it is needed.
-//! - A broken policy, manifest or audit log stops the run. Nothing falls back to something wider.
+//! - [`HostBuilder::policy`] sets what skills may do; [`load_policy`] reads a policy file.
+//! - [`HostBuilder::approve`] is called before each run. A refusal is recorded as denied. The hook
+//!   cannot widen the policy.
+//! - [`HostBuilder::on_record`] is called with each record, once it is in the audit log.
+//! - [`HostBuilder::runtime`] adds a [`Runtime`] for scripts in another language. With one for Lua,
+//!   `x.lua`, or a script that starts with `#!/usr/bin/env lua`, runs as `lua /skill/x.lua ARGS`,
+//!   also if another program in the sandbox starts it, under `Bash(lua:*)`.
+//!
+//! # Run skills
+//!
+//! [`Host::invoke`] runs a [`Request`] and returns a [`Run`] once the run has ended and is in the
+//! audit log. Dropping the future ends the run, which is recorded as interrupted. Whatever a skill
+//! does is an [`Outcome`](outcome::Outcome), never an error. An [`InvokeError`] means that the
+//! skill does not exist, the queue is full, or the audit log cannot be written.
+//!
+//! Requests are futures that make progress when they are polled. A guest that computes yields to
+//! other runs on its thread every 10 ms; a deterministic run has a thread of its own. At most
+//! [`Capacity::running`] runs go on at once, and skills take turns. A run reserves its limit
+//! `memory` before it starts, and waits until that much of [`Capacity::memory`] is free. A request
+//! that finds the queue full is refused at once, and leaves no record.
+//!
+//! The phases of runs are `tracing` spans at level debug, with targets that start with `skillhost`.
+//!
+//! # Stability
+//!
+//! The items on this page follow semantic versioning. The other crates of skillhost, and the hidden
+//! modules of this one, exist for the command line and the server, and may change at any time.
 
-pub mod embed;
+// Where to start reading: `invoke` is one run, from request to record, in a straight line:
+//
+//     argv -> Request -> Skill -> Capabilities -> Program -> Outcome -> Record
+//
+// `service` queues many of them, and `embed` is the public face of both. CONTRIBUTING.md lists the
+// crates; each crate sees only those above it in that table.
+//
+// - `Program` says what runs and carries no authority; `Capabilities` says what it may touch. Only
+//   the sandbox reads both.
+// - `check` prints, the sandbox enforces, and the audit log stores the same `Capabilities` value.
+// - A broken policy, manifest or audit log stops the run. Nothing falls back to something wider.
+
+mod embed;
+#[doc(hidden)]
 pub mod invoke;
+#[doc(hidden)]
 pub mod service;
 
-pub use embed::{Host, HostBuilder, Request, compile_if_asked};
-pub use skillhost_catalog::Catalog;
-pub use skillhost_ledger::audit::Record;
-pub use skillhost_policy::{self as policy, outcome};
-pub use skillhost_sandbox::{Allocation, Stdin};
+pub use embed::{BuildError, Host, HostBuilder, InvokeError, Request, Run, compile_if_asked};
+#[doc(inline)]
+pub use invoke::hooks::PlannedRun;
+#[doc(inline)]
+pub use invoke::{RunError, UnresolvedTarget};
+#[doc(inline)]
+pub use service::{Capacity, ServiceError, ServiceLoad};
+#[doc(inline)]
+pub use skillhost_catalog::{Catalog, CatalogEntry, CatalogError};
+#[doc(inline)]
+pub use skillhost_ledger::audit::{ProgramId, Record, SkillId, StatusRecord};
+#[doc(inline)]
+pub use skillhost_policy::capabilities::{Capabilities, MountMode};
+#[doc(inline)]
+pub use skillhost_policy::outcome;
+#[doc(inline)]
+pub use skillhost_policy::{Policy, PolicyError, load as load_policy};
+#[doc(inline)]
+pub use skillhost_sandbox::Allocation;
+#[doc(inline)]
 pub use skillhost_skill::runtime::custom::Runtime;
+
+/// The examples of the README, as doc tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+pub struct Readme;
