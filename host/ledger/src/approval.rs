@@ -9,13 +9,13 @@
 //! An approval covers one digest of the skill and one set of permissions. A skill that has changed,
 //! or that asks for more, needs a new one.
 
-mod asked;
-mod common;
 mod input;
+mod intersection;
 mod levels;
+mod part;
+mod permissions;
 mod staged;
 mod store;
-mod what;
 
 use std::collections::BTreeSet;
 use std::io;
@@ -23,21 +23,22 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use asked::{PermissionSet, PreviousApproval, Reader};
 use levels::Levels;
+use permissions::{PreviousApproval, Reader};
 use skillhost_policy::Policy;
 use skillhost_policy::capabilities::{Capabilities, Mount, MountMode};
 use skillhost_policy::diagnostic::printable;
 use skillhost_sandbox::Overlays;
 use skillhost_sandbox::files::Staged;
 use skillhost_skill::{Skill, SourceKind};
-use store::{Answer, CHANGE, Store};
+use store::{Answer, Store};
 
 pub use input::{RunInput, StdinInput};
+pub use part::SkillPart;
+pub use permissions::PermissionSet;
 pub use skillhost_policy::approval::PermissionLevel;
 pub use staged::StagedChange;
 pub use store::{Approval, ApprovalError, LevelSetting, PendingId, PendingRequest, QueueLimit};
-pub use what::SkillPart;
 
 /// The most bytes of staged files that one run may leave for the operator.
 const MAX_STAGED: u64 = 64 << 20;
@@ -257,24 +258,26 @@ impl Approvals {
         ask: &ApprovalRequest<'_>,
         levels: &Levels<'_>,
     ) -> Result<RunDecision, ApprovalError> {
-        let asked = PermissionSet::of(ask.capabilities, ask.session_folder);
+        let permissions = PermissionSet::of(ask.capabilities, ask.session_folder);
         let input = ask.input.digest();
         let approvals = self.store.approvals_of(&ask.skill.approval_key(), ask.part)?;
         for approval in approvals.iter().filter(|approval| {
             approval.digest == ask.digest && approval.holds_for(ask.session, &input)
         }) {
-            if asked.is_within(&PermissionSet::from_lines(&approval.capabilities))
-                && self.store.take(approval)?
-            {
+            let covers =
+                approval.permissions.as_ref().is_some_and(|known| permissions.is_within(known));
+            if covers && self.store.take(approval)? {
                 return Ok(RunDecision::Allowed(levels.denied_files()));
             }
         }
-        let files =
-            asked::files(ask.skill).map_err(|error| ApprovalError::Skill(error.to_string()))?;
-        let before = approvals.iter().find(|approval| !approval.is_for_changes()).map(|approval| {
-            PreviousApproval { approval, asked: PermissionSet::from_lines(&approval.capabilities) }
+        let files = permissions::files(ask.skill)
+            .map_err(|error| ApprovalError::Skill(error.to_string()))?;
+        let previous = approvals.iter().find_map(|approval| {
+            let permissions = approval.permissions.as_ref()?;
+            Some(PreviousApproval { approval, permissions })
         });
-        let text = |reader| asked::text(ask, &asked, &files, before.as_ref(), reader);
+        let text =
+            |reader| permissions::question(ask, &permissions, &files, previous.as_ref(), reader);
         let question = Question { operator: text(Reader::Operator), client: text(Reader::Client) };
         let pending = PendingRequest {
             id: PendingId(0),
@@ -282,7 +285,8 @@ impl Approvals {
             part: ask.part.clone(),
             digest: ask.digest.to_owned(),
             files,
-            capabilities: asked.into_lines(),
+            capabilities: permissions.full_lines(),
+            permissions: Some(permissions),
             session: ask.session.to_owned(),
             input,
             time: String::new(),
@@ -328,8 +332,9 @@ impl Approvals {
             files: Default::default(),
             capabilities: changes
                 .iter()
-                .map(|change| format!("{CHANGE}{}/{}", change.staged.guest, change.staged.path))
+                .map(|change| format!("change {}/{}", change.staged.guest, change.staged.path))
                 .collect(),
+            permissions: None,
             session: ask.session.to_owned(),
             input: ask.input.digest(),
             time: String::new(),

@@ -29,8 +29,8 @@ pub(crate) struct Tables {
     pub(crate) form: i64,
     /// The statements that create the tables if they do not exist.
     pub(crate) make: &'static str,
-    /// The statements that upgrade a file from the previous version.
-    pub(crate) upgrade: Option<&'static str>,
+    /// The statements that upgrade a file: from version 1 to 2, from 2 to 3, and so on.
+    pub(crate) upgrades: &'static [&'static str],
 }
 
 /// A database that cannot be read or written.
@@ -115,7 +115,7 @@ impl Database {
     fn connect(&self) -> Result<Connection, DatabaseError> {
         let folder = self.path.parent().unwrap_or(Path::new("."));
         private::create_missing(folder).map_err(|error| self.broken(&error))?;
-        let Tables { form: known, make, upgrade } = self.tables;
+        let Tables { form: known, make, upgrades } = self.tables;
         let make = format!("BEGIN IMMEDIATE; {make} PRAGMA user_version = {known}; COMMIT;");
         make_private(&self.path, &make).map_err(|error| self.broken(&error))?;
         let found = rustix::fs::stat(&self.path).map_err(|error| self.broken(&error))?;
@@ -124,9 +124,9 @@ impl Database {
             let db = Connection::open(&self.path)?;
             db.busy_timeout(BUSY)?;
             let form: i64 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
-            match upgrade {
-                _ if form == 0 => db.execute_batch(&make)?,
-                Some(upgrade) if form + 1 == *known => upgrade_once(&db, upgrade, *known)?,
+            match form {
+                0 => db.execute_batch(&make)?,
+                1.. if form < *known && !upgrades.is_empty() => upgrade(&db, upgrades, *known)?,
                 _ => return Ok((db, form)),
             }
             Ok((db, *known))
@@ -144,14 +144,16 @@ impl Database {
     }
 }
 
-/// Upgrades the file, unless another process has done so since its version was read.
-fn upgrade_once(db: &Connection, upgrade: &str, to: i64) -> rusqlite::Result<()> {
+/// Upgrades the file to a version, unless another process has done so since its version was read.
+fn upgrade(db: &Connection, upgrades: &[&str], to: i64) -> rusqlite::Result<()> {
     let transaction = rusqlite::Transaction::new_unchecked(db, TransactionBehavior::Immediate)?;
     let form: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    if form < to {
-        transaction.execute_batch(upgrade)?;
-        transaction.pragma_update(None, "user_version", to)?;
+    for (from, statements) in (1..to).zip(upgrades) {
+        if from >= form {
+            transaction.execute_batch(statements)?;
+        }
     }
+    transaction.pragma_update(None, "user_version", form.max(to))?;
     transaction.commit()
 }
 
@@ -185,7 +187,7 @@ mod tests {
     use super::*;
 
     const TABLES: Tables =
-        Tables { form: 3, make: "CREATE TABLE a (b); PRAGMA application_id = 7;", upgrade: None };
+        Tables { form: 3, make: "CREATE TABLE a (b); PRAGMA application_id = 7;", upgrades: &[] };
     const OTHER: Tables = Tables { form: 4, ..TABLES };
 
     #[test]

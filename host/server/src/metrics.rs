@@ -1,36 +1,111 @@
-//! What the server counted, in the text format of Prometheus.
+//! The server's metrics, in the text format of Prometheus.
 
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::prometheus_text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
 
 use skillhost::service::ServiceLoad;
 use skillhost_policy::outcome::Outcome;
 
-/// Upper bounds of the latency histogram, in seconds.
+/// Upper bounds of the buckets of the duration histogram, in seconds.
 const BUCKETS: [f64; 10] = [0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
-/// Skills with figures of their own; all further ones share those of `other`.
+/// The most skills with metrics of their own; all others share those of `other`.
 const SKILLS: usize = 1_000;
 
-#[derive(Default)]
-pub(super) struct Metrics(Mutex<BTreeMap<String, Skill>>);
+pub(super) struct Metrics {
+    registry: Registry,
+    skills: Mutex<BTreeSet<String>>,
+    invocations: Family<Ending, Counter>,
+    seconds: Family<Label, Histogram>,
+    fuel: Family<Label, Counter>,
+    memory: Family<Label, Number>,
+    denials: Family<Label, Counter>,
+    running: Number,
+    waiting: Number,
+    reserved: Number,
+    sessions: Number,
+}
 
-/// Of one skill.
-#[derive(Default)]
-struct Skill {
-    statuses: BTreeMap<&'static str, u64>,
-    /// Runs that took no longer than each of the bounds.
-    buckets: [u64; BUCKETS.len()],
-    runs: u64,
-    seconds: f64,
-    fuel: u64,
-    memory: u64,
-    denials: u64,
+// Not the default type, which is signed.
+type Number = Gauge<u64, AtomicU64>;
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Label {
+    skill: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Ending {
+    skill: String,
+    status: &'static str,
+}
+
+impl Default for Metrics {
+    fn default() -> Metrics {
+        let histogram: fn() -> Histogram = || Histogram::new(BUCKETS);
+        let metrics = Metrics {
+            registry: Registry::default(),
+            skills: Mutex::default(),
+            invocations: Family::default(),
+            seconds: Family::new_with_constructor(histogram),
+            fuel: Family::default(),
+            memory: Family::default(),
+            denials: Family::default(),
+            running: Number::default(),
+            waiting: Number::default(),
+            reserved: Number::default(),
+            sessions: Number::default(),
+        };
+        metrics.registered()
+    }
 }
 
 impl Metrics {
-    /// Counts a run that ended, with its outcome if it came to one.
+    /// Registers every metric. The registry adds `_total` to the names of counters.
+    fn registered(mut self) -> Metrics {
+        let registry = &mut self.registry;
+        registry.register(
+            "skillhost_invocations",
+            "Runs of a skill's programs and tools, by status.",
+            self.invocations.clone(),
+        );
+        registry.register(
+            "skillhost_invocation_seconds",
+            "Duration of a run, including the time in the queue.",
+            self.seconds.clone(),
+        );
+        registry.register("skillhost_fuel", "Fuel burnt, if it is counted.", self.fuel.clone());
+        registry.register(
+            "skillhost_memory_peak_bytes",
+            "The highest linear memory of a run so far.",
+            self.memory.clone(),
+        );
+        registry.register(
+            "skillhost_denials",
+            "Attempts of guests that were refused.",
+            self.denials.clone(),
+        );
+        for (name, help, gauge) in [
+            ("skillhost_queue_running", "Runs in progress.", &self.running),
+            ("skillhost_queue_waiting", "Runs in the queue.", &self.waiting),
+            ("skillhost_queue_memory_bytes", "Reserved memory.", &self.reserved),
+            ("skillhost_sessions", "Sessions, and requests without one.", &self.sessions),
+        ] {
+            registry.register(name, help, gauge.clone());
+        }
+        self
+    }
+
+    /// Counts a run that ended, with its outcome if it has one.
     pub(super) fn ended(
         &self,
         skill: &str,
@@ -38,122 +113,52 @@ impl Metrics {
         took: Duration,
         outcome: Option<&Outcome>,
     ) {
-        let mut skills = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let name =
-            if skills.len() < SKILLS || skills.contains_key(skill) { skill } else { "other" };
-        let of = skills.entry(name.to_owned()).or_default();
-        *of.statuses.entry(status).or_default() += 1;
-        let Some(outcome) = outcome else { return };
-        let seconds = took.as_secs_f64();
-        for (count, bound) in of.buckets.iter_mut().zip(BUCKETS) {
-            *count += u64::from(seconds <= bound);
+        let skill = self.label(skill);
+        self.invocations.get_or_create(&Ending { skill: skill.clone(), status }).inc();
+        let Some(Outcome { usage, denials, .. }) = outcome else { return };
+        let label = Label { skill };
+        self.seconds.get_or_create(&label).observe(took.as_secs_f64());
+        self.fuel.get_or_create(&label).inc_by(usage.fuel.unwrap_or(0));
+        self.memory
+            .get_or_create(&label)
+            .inner()
+            .fetch_max(usage.memory_peak, Ordering::Relaxed);
+        self.denials.get_or_create(&label).inc_by(denials.len() as u64);
+    }
+
+    /// Returns the label of a skill.
+    fn label(&self, skill: &str) -> String {
+        let mut skills = self.skills.lock().unwrap_or_else(PoisonError::into_inner);
+        if !skills.contains(skill) {
+            if skills.len() >= SKILLS {
+                return "other".to_owned();
+            }
+            skills.insert(skill.to_owned());
         }
-        of.runs += 1;
-        of.seconds += seconds;
-        of.fuel += outcome.usage.fuel.unwrap_or(0);
-        of.memory = of.memory.max(outcome.usage.memory_peak);
-        of.denials += outcome.denials.len() as u64;
+        skill.to_owned()
     }
 
     pub(super) fn text(&self, load: ServiceLoad, sessions: usize) -> String {
-        let skills = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        self.running.set(load.running as u64);
+        self.waiting.set(load.waiting as u64);
+        self.reserved.set(load.memory);
+        self.sessions.set(sessions as u64);
         let mut text = String::new();
-        family(
-            &mut text,
-            "skillhost_invocations_total",
-            "counter",
-            "Calls of a skill's programs and tools, by how they ended.",
-        );
-        for (skill, of) in &*skills {
-            for (status, count) in &of.statuses {
-                line(
-                    &mut text,
-                    "skillhost_invocations_total",
-                    &[("skill", skill), ("status", status)],
-                    count,
-                );
-            }
-        }
-        family(
-            &mut text,
-            "skillhost_invocation_seconds",
-            "histogram",
-            "Time of an invocation, the wait for its turn included.",
-        );
-        for (skill, of) in &*skills {
-            for (bound, count) in BUCKETS.iter().zip(of.buckets) {
-                line(
-                    &mut text,
-                    "skillhost_invocation_seconds_bucket",
-                    &[("skill", skill), ("le", &bound.to_string())],
-                    count,
-                );
-            }
-            line(
-                &mut text,
-                "skillhost_invocation_seconds_bucket",
-                &[("skill", skill), ("le", "+Inf")],
-                of.runs,
-            );
-            line(&mut text, "skillhost_invocation_seconds_sum", &[("skill", skill)], of.seconds);
-            line(&mut text, "skillhost_invocation_seconds_count", &[("skill", skill)], of.runs);
-        }
-        type Figure = fn(&Skill) -> u64;
-        let each: [(&str, &str, &str, Figure); 3] = [
-            ("skillhost_fuel_total", "counter", "Fuel burnt, where it is counted.", |of| of.fuel),
-            (
-                "skillhost_memory_peak_bytes",
-                "gauge",
-                "The highest linear memory of an invocation so far.",
-                |of| of.memory,
-            ),
-            (
-                "skillhost_denials_total",
-                "counter",
-                "What guests tried and were not allowed.",
-                |of| of.denials,
-            ),
-        ];
-        for (name, kind, help, value) in each {
-            family(&mut text, name, kind, help);
-            for (skill, of) in &*skills {
-                line(&mut text, name, &[("skill", skill)], value(of));
-            }
-        }
-        for (name, help, value) in [
-            ("skillhost_queue_running", "Invocations that have their turn.", load.running as u64),
-            ("skillhost_queue_waiting", "Invocations that wait for it.", load.waiting as u64),
-            ("skillhost_queue_memory_bytes", "Memory that is promised.", load.memory),
-            ("skillhost_sessions", "Sessions, and requests that stand alone.", sessions as u64),
-        ] {
-            family(&mut text, name, "gauge", help);
-            line(&mut text, name, &[], value);
+        if let Err(error) = encode(&mut text, &self.registry) {
+            tracing::error!(%error, "cannot write the metrics");
         }
         text
     }
-}
-
-fn family(text: &mut String, name: &str, kind: &str, help: &str) {
-    // Writing to a String cannot fail.
-    let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
-}
-
-fn line(text: &mut String, name: &str, labels: &[(&str, &str)], value: impl std::fmt::Display) {
-    let quoted =
-        |value: &str| value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-    let labels: Vec<String> =
-        labels.iter().map(|(name, value)| format!("{name}=\"{}\"", quoted(value))).collect();
-    let labels =
-        if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
-    let _ = writeln!(text, "{name}{labels} {value}");
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const IDLE: ServiceLoad = ServiceLoad { running: 0, waiting: 0, memory: 0 };
+
     #[test]
-    fn what_was_counted_is_told_by_skill() {
+    fn metrics_are_counted_by_skill() {
         let metrics = Metrics::default();
         let mut outcome = Outcome::default();
         outcome.usage.memory_peak = 5;
@@ -166,7 +171,10 @@ mod tests {
             r#"skillhost_invocation_seconds_bucket{skill="a\"b",le="0.05"} 0"#,
             r#"skillhost_invocation_seconds_bucket{skill="a\"b",le="0.1"} 1"#,
             r#"skillhost_invocation_seconds_bucket{skill="a\"b",le="+Inf"} 1"#,
+            r#"skillhost_invocation_seconds_count{skill="a\"b"} 1"#,
             r#"skillhost_memory_peak_bytes{skill="a\"b"} 5"#,
+            r#"skillhost_denials_total{skill="a\"b"} 0"#,
+            "# TYPE skillhost_fuel_total counter",
             "skillhost_queue_waiting 2",
             "skillhost_sessions 4",
         ] {
@@ -175,12 +183,23 @@ mod tests {
     }
 
     #[test]
-    fn skills_without_end_share_one_line() {
+    fn a_skill_name_cannot_add_lines_to_the_metrics() {
+        let metrics = Metrics::default();
+        metrics.ended("a\"} 1\nforged 7", "exited", Duration::ZERO, None);
+        let text = metrics.text(IDLE, 0);
+        assert!(!text.lines().any(|line| line.starts_with("forged")), "{text}");
+    }
+
+    #[test]
+    fn skills_beyond_the_limit_share_one_label() {
         let metrics = Metrics::default();
         for number in 0..SKILLS + 10 {
             metrics.ended(&number.to_string(), "exited", Duration::ZERO, None);
         }
-        assert_eq!(metrics.0.lock().unwrap().len(), SKILLS + 1);
-        assert_eq!(metrics.0.lock().unwrap()["other"].statuses["exited"], 10);
+        let text = metrics.text(IDLE, 0);
+        let lines = text.lines().filter(|line| line.starts_with("skillhost_invocations_total{"));
+        assert_eq!(lines.count(), SKILLS + 1);
+        let other = r#"skillhost_invocations_total{skill="other",status="exited"} 10"#;
+        assert!(text.lines().any(|line| line == other));
     }
 }

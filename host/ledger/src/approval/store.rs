@@ -11,30 +11,27 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Row, params};
 use serde::Serialize;
 
-use super::{PermissionLevel, SkillPart, Term};
+use super::{PermissionLevel, PermissionSet, SkillPart, Term};
 use crate::database::{Database, DatabaseError, Tables};
 
 pub(super) use queue::Answer;
 
-/// Starts a line that names a path of a staged write.
-pub(super) const CHANGE: &str = "change ";
-
 const TABLES: Tables = Tables {
-    form: 2,
+    form: 3,
     make: "
         CREATE TABLE IF NOT EXISTS level (skill TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, level TEXT NOT NULL, digest TEXT,
             who TEXT NOT NULL, time TEXT NOT NULL, PRIMARY KEY (skill, kind, name)) WITHOUT ROWID;
         CREATE TABLE IF NOT EXISTS approval (id INTEGER PRIMARY KEY AUTOINCREMENT, skill TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL,
             digest TEXT NOT NULL, files TEXT NOT NULL, capabilities TEXT NOT NULL, term TEXT NOT NULL, session TEXT NOT NULL, who TEXT NOT NULL,
-            time TEXT NOT NULL, over TEXT, input TEXT NOT NULL);
+            time TEXT NOT NULL, over TEXT, input TEXT NOT NULL, permissions TEXT);
         CREATE INDEX IF NOT EXISTS approval_of ON approval (skill, kind, name);
         CREATE TABLE IF NOT EXISTS pending (id INTEGER PRIMARY KEY AUTOINCREMENT, skill TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL,
             digest TEXT NOT NULL, files TEXT NOT NULL, capabilities TEXT NOT NULL, session TEXT NOT NULL, time TEXT NOT NULL, text TEXT NOT NULL,
-            diff TEXT, input TEXT NOT NULL);
+            diff TEXT, input TEXT NOT NULL, permissions TEXT);
         CREATE TABLE IF NOT EXISTS change (pending INTEGER NOT NULL, number INTEGER NOT NULL, folder BLOB NOT NULL, guest TEXT NOT NULL,
             path TEXT NOT NULL, before TEXT, after TEXT, mode INTEGER NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY (pending, number));
         PRAGMA application_id = 1;",
-    upgrade: Some(upgrade::FROM_1),
+    upgrades: &[upgrade::FROM_1, upgrade::FROM_2],
 };
 
 /// Why there is no decision. The run does not start.
@@ -115,6 +112,9 @@ pub struct PendingRequest {
     pub files: BTreeMap<String, String>,
     /// The permissions that the run would have, one per line.
     pub capabilities: Vec<String>,
+    /// The permissions that the run would have; `None` for staged writes.
+    #[serde(skip)]
+    pub permissions: Option<PermissionSet>,
     /// The session that asks.
     pub session: String,
     /// The digest of the input: arguments, text, stdin and files.
@@ -143,6 +143,9 @@ pub struct Approval {
     pub files: BTreeMap<String, String>,
     /// The permissions that it covers, one per line.
     pub capabilities: Vec<String>,
+    /// The permissions that it covers; `None` if it approved staged writes.
+    #[serde(skip)]
+    pub permissions: Option<PermissionSet>,
     /// How long it lasts.
     pub term: Term,
     /// The session that asked.
@@ -161,7 +164,7 @@ pub struct Approval {
 impl Approval {
     /// Checks whether it approved staged writes, rather than a run.
     pub(super) fn is_for_changes(&self) -> bool {
-        self.capabilities.iter().any(|line| line.starts_with(CHANGE))
+        self.permissions.is_none()
     }
 
     /// Checks whether it still covers a run with this input in this session.
@@ -203,7 +206,7 @@ const NO_LEVELS: u32 = 1;
 /// Marks a file in which levels are set.
 const LEVELS: u32 = 2;
 
-const APPROVAL: &str = "SELECT id, skill, kind, name, digest, files, capabilities, term, session, who, time, over, input FROM approval";
+const APPROVAL: &str = "SELECT id, skill, kind, name, digest, files, capabilities, term, session, who, time, over, input, permissions FROM approval";
 const LEVEL: &str = "SELECT skill, kind, name, level, digest, who, time FROM level";
 
 impl Store {
@@ -321,6 +324,7 @@ fn approval(row: &Row<'_>) -> rusqlite::Result<Approval> {
         time: row.get(10)?,
         ended: row.get(11)?,
         input: row.get(12)?,
+        permissions: permissions(row, 13)?,
     })
 }
 
@@ -348,6 +352,15 @@ fn name(term: Term) -> &'static str {
 fn json(value: &impl Serialize) -> String {
     // Strings and maps of strings always serialize.
     serde_json::to_string(value).unwrap_or_default()
+}
+
+/// Reads the permissions of a request or approval; `None` for staged writes. Permissions that cannot
+/// be read make the file unreadable, and then nothing runs.
+fn permissions(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<PermissionSet>> {
+    match row.get_ref(at)? {
+        rusqlite::types::ValueRef::Null => Ok(None),
+        _ => from_json(row, at).map(Some),
+    }
 }
 
 fn from_json<T: serde::de::DeserializeOwned>(row: &Row<'_>, at: usize) -> rusqlite::Result<T> {

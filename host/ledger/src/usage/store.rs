@@ -21,7 +21,7 @@ const TABLES: Tables = Tables {
         CREATE TABLE IF NOT EXISTS used (session INTEGER NOT NULL, skill TEXT NOT NULL, discovered INTEGER NOT NULL, activated INTEGER NOT NULL,
             read INTEGER NOT NULL, runs INTEGER NOT NULL, succeeded INTEGER NOT NULL, denials INTEGER NOT NULL, sent INTEGER NOT NULL,
             defined INTEGER NOT NULL, waited_ms INTEGER, PRIMARY KEY (session, skill)) WITHOUT ROWID;",
-    upgrade: None,
+    upgrades: &[],
 };
 
 /// How many recent sessions suggestions are based on.

@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::{
     ApprovalError, PendingId, PendingRequest, QueueLimit, Store, changes, from_json, json, name,
-    now, part,
+    now, part, permissions,
 };
 use crate::approval::{StagedChange, Term};
 
@@ -18,8 +18,8 @@ pub(super) const MOST_BYTES: i64 = 256 << 20;
 /// How long a request stays pending.
 const WAITS: SignedDuration = SignedDuration::from_hours(7 * 24);
 
-const PENDING: &str = "SELECT id, skill, kind, name, digest, files, capabilities, session, time, text, diff, input FROM pending";
-const BYTES: &str = "SELECT ifnull((SELECT sum(octet_length(files) + octet_length(capabilities) + octet_length(text) + ifnull(octet_length(diff), 0)) FROM pending), 0)
+const PENDING: &str = "SELECT id, skill, kind, name, digest, files, capabilities, session, time, text, diff, input, permissions FROM pending";
+const BYTES: &str = "SELECT ifnull((SELECT sum(octet_length(files) + octet_length(capabilities) + ifnull(octet_length(permissions), 0) + octet_length(text) + ifnull(octet_length(diff), 0)) FROM pending), 0)
     + ifnull((SELECT sum(octet_length(bytes)) FROM change), 0)";
 
 /// The answer to a pending request.
@@ -53,16 +53,17 @@ impl Store {
         let noted = self.database.write(|db| {
             forget(db)?;
             let capabilities = json(&asked.capabilities);
-            let same = "SELECT id FROM pending WHERE skill = ?1 AND kind = ?2 AND name = ?3 AND digest = ?4 AND capabilities = ?5
+            let permissions = asked.permissions.as_ref().map(json);
+            let same = "SELECT id FROM pending WHERE skill = ?1 AND kind = ?2 AND name = ?3 AND digest = ?4 AND permissions IS ?5
                 AND session = ?6 AND input = ?7 AND diff IS NULL";
             let (kind, program) = asked.part.columns();
-            let key = params![asked.skill, kind, program, asked.digest, capabilities, asked.session, asked.input];
+            let key = params![asked.skill, kind, program, asked.digest, permissions, asked.session, asked.input];
             if let (None, Some(id)) = (&asked.diff, db.query_row(same, key, |row| row.get(0)).optional()?) {
                 return Ok(Ok(id));
             }
             db.execute(
-                "INSERT INTO pending (skill, kind, name, digest, files, capabilities, session, time, text, diff, input)
-                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+                "INSERT INTO pending (skill, kind, name, digest, files, capabilities, session, time, text, diff, input, permissions)
+                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
                 params![
                     asked.skill,
                     kind,
@@ -74,7 +75,8 @@ impl Store {
                     now(),
                     asked.text,
                     asked.diff,
-                    asked.input
+                    asked.input,
+                    permissions
                 ],
             )?;
             let id = db.last_insert_rowid();
@@ -108,10 +110,11 @@ impl Store {
                 Answer::Used | Answer::Written => (Term::Once, Some(now())),
             };
             let (files, capabilities) = (json(&asked.files), json(&asked.capabilities));
+            let permissions = asked.permissions.as_ref().map(json);
             let (kind, program) = asked.part.columns();
             db.execute(
-                "INSERT INTO approval (skill, kind, name, digest, files, capabilities, term, session, who, time, over, input)
-                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+                "INSERT INTO approval (skill, kind, name, digest, files, capabilities, term, session, who, time, over, input, permissions)
+                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
                 params![
                     asked.skill,
                     kind,
@@ -124,7 +127,8 @@ impl Store {
                     who,
                     now(),
                     over,
-                    asked.input
+                    asked.input,
+                    permissions
                 ],
             )?;
             Ok(Some(asked))
@@ -185,5 +189,6 @@ fn pending(row: &Row<'_>) -> rusqlite::Result<PendingRequest> {
         text: row.get(9)?,
         diff: row.get(10)?,
         input: row.get(11)?,
+        permissions: permissions(row, 12)?,
     })
 }

@@ -1,11 +1,11 @@
-//! Files of the first form, which kept kind and name of a program in one text: empty for the skill,
-//! `--command` for the shell, `tool:` and a name for a tool, else the name of a program. A program
-//! could be called `--command` or `tool:x` too.
+//! Upgrades of the database from earlier versions.
 
-/// Reads such a file once. Where a text is ambiguous, the narrow reading holds: a level that denies
-/// goes on denying both, one that approves asks again. Approvals end: they named neither the real
-/// folder nor what ran in it. Requests that wait for a run are forgotten, and asked anew; changes
-/// that wait are kept, since nobody can ask for them again.
+/// Upgrades a file of the first version, which stored the kind and name of a program in one text:
+/// empty for the skill, `--command` for the shell, `tool:` and a name for a tool, and otherwise the
+/// name of a program, which could also be called `--command` or `tool:x`. An ambiguous text is read
+/// the strict way: a level that denies goes on denying both, and one that approves asks again.
+/// Approvals end, because they named neither the real folder nor what ran in it. Pending runs are
+/// forgotten, and asked again; staged writes are kept, since nobody can ask for them again.
 pub(super) const FROM_1: &str = "
     ALTER TABLE level RENAME TO level_1;
     CREATE TABLE level (skill TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, level TEXT NOT NULL, digest TEXT, who TEXT NOT NULL,
@@ -32,4 +32,14 @@ pub(super) const FROM_1: &str = "
     UPDATE approval SET name = CASE kind WHEN 'command' THEN '' WHEN 'tool' THEN substr(name, 6) ELSE name END;
     UPDATE pending SET name = CASE kind WHEN 'command' THEN '' WHEN 'tool' THEN substr(name, 6) ELSE name END;
     CREATE INDEX approval_of ON approval (skill, kind, name);
+";
+
+/// Upgrades a file of the second version, which stored permissions as text. Approvals end, and
+/// pending runs are forgotten and asked again, because their permissions cannot be compared; staged
+/// writes are kept.
+pub(super) const FROM_2: &str = "
+    ALTER TABLE approval ADD COLUMN permissions TEXT;
+    ALTER TABLE pending ADD COLUMN permissions TEXT;
+    UPDATE approval SET over = ifnull(over, strftime('%Y-%m-%dT%H:%M:%SZ', 'now'));
+    DELETE FROM pending WHERE diff IS NULL;
 ";

@@ -3,7 +3,7 @@
 use skillhost_policy::pattern::{CommandPattern, EVERY_PORT, HostName, HostPattern, PathGlob};
 
 /// A pattern that can be intersected and shown.
-pub(super) trait Common: Clone + PartialEq {
+pub(super) trait Pattern: Clone + PartialEq {
     /// Checks whether this pattern matches everything that `other` matches.
     fn covers(&self, other: &Self) -> bool;
     /// Checks whether something may match both patterns.
@@ -18,7 +18,7 @@ pub(super) trait Common: Clone + PartialEq {
 
 /// Intersects a pattern with others; `None` if nothing matches all of them. A pattern that covers
 /// another one adds nothing.
-pub(super) fn with<P: Common>(so_far: &[P], pattern: &P) -> Option<Vec<P>> {
+pub(super) fn with<P: Pattern>(so_far: &[P], pattern: &P) -> Option<Vec<P>> {
     let mut all: Vec<P> = Vec::new();
     let mut pattern = pattern.clone();
     for one in so_far {
@@ -38,19 +38,19 @@ pub(super) fn with<P: Common>(so_far: &[P], pattern: &P) -> Option<Vec<P>> {
 }
 
 /// Returns the intersections that no other one covers; of equal ones, the first.
-pub(super) fn least<P: Common>(all: &[Vec<P>]) -> impl Iterator<Item = &Vec<P>> {
+pub(super) fn minimal<P: Pattern>(all: &[Vec<P>]) -> impl Iterator<Item = &Vec<P>> {
     // Whatever matches every pattern of `inner` matches every pattern of `outer`.
     let within = |inner: &[P], outer: &[P]| {
         outer.iter().all(|wide| inner.iter().any(|narrow| wide.covers(narrow)))
     };
-    let is_told = move |at: usize, one: &[P]| {
+    let is_minimal = move |at: usize, one: &[P]| {
         let mut others = all.iter().enumerate().filter(|(other, _)| *other != at);
         !others.any(|(other, wide)| within(one, wide) && (other < at || !within(wide, one)))
     };
-    all.iter().enumerate().filter(move |(at, one)| is_told(*at, one)).map(|(_, one)| one)
+    all.iter().enumerate().filter(move |(at, one)| is_minimal(*at, one)).map(|(_, one)| one)
 }
 
-impl Common for PathGlob {
+impl Pattern for PathGlob {
     fn covers(&self, other: &PathGlob) -> bool {
         self.covers(other)
     }
@@ -68,7 +68,7 @@ impl Common for PathGlob {
     }
 }
 
-impl Common for CommandPattern {
+impl Pattern for CommandPattern {
     fn covers(&self, other: &CommandPattern) -> bool {
         self.covers(other)
     }
@@ -92,7 +92,7 @@ impl Common for CommandPattern {
     }
 }
 
-impl Common for HostPattern {
+impl Pattern for HostPattern {
     fn covers(&self, other: &HostPattern) -> bool {
         self.covers(other)
     }
@@ -160,7 +160,7 @@ mod tests {
         let (csv, data, both) =
             (globs(&["/**/*.csv"]), globs(&["/data/**"]), globs(&["/**/*.csv", "/data/**"]));
         let all = [both.clone(), csv.clone(), both, data.clone(), csv.clone(), globs(&["/data/x"])];
-        assert_eq!(least(&all).collect::<Vec<_>>(), [&csv, &data]);
+        assert_eq!(minimal(&all).collect::<Vec<_>>(), [&csv, &data]);
     }
 
     #[test]
