@@ -130,14 +130,14 @@ fn under(text: &str) -> Run {
 }
 
 #[test]
-fn what_does_no_harm_runs_and_leaves_no_file() {
+fn harmless_runs_start_and_create_no_file() {
     let place = Place::new("");
     assert_eq!(place.decide(&harmless()), allowed());
     assert!(!place.0.path().join("state").exists());
 }
 
 #[test]
-fn what_writes_or_comes_from_elsewhere_asks() {
+fn writing_or_untrusted_skills_need_approval() {
     let place = Place::new("");
     place.asks(&writing());
     place.asks(&Run { trusted: false, ..harmless() });
@@ -180,7 +180,7 @@ fn network_is_disabled_until_it_is_enabled() {
 }
 
 #[test]
-fn a_word_for_one_run_is_for_one_run() {
+fn an_approval_for_one_run_covers_one_run() {
     let place = Place::new("");
     let (id, _) = place.asks(&writing());
     assert_eq!(place.asks(&writing()).0, id, "noted once");
@@ -191,7 +191,7 @@ fn a_word_for_one_run_is_for_one_run() {
 }
 
 #[test]
-fn two_runs_do_not_share_one_word() {
+fn two_runs_do_not_share_one_approval() {
     let place = Place::new("");
     let (id, _) = place.asks(&writing());
     place.approvals().approve(id, Term::Once, "ada").unwrap();
@@ -207,7 +207,7 @@ fn two_runs_do_not_share_one_word() {
 }
 
 #[test]
-fn a_word_for_a_session_is_for_that_session() {
+fn an_approval_for_a_session_covers_that_session() {
     let place = Place::new("");
     let (id, _) = place.asks(&writing());
     place.approvals().approve(id, Term::Session, "ada").unwrap();
@@ -218,7 +218,7 @@ fn a_word_for_a_session_is_for_that_session() {
 }
 
 #[test]
-fn a_word_is_for_the_files_that_were_there() {
+fn an_approval_covers_the_files_at_that_time() {
     let place = Place::new("");
     place.write("run.py", "print(1)\n");
     place.write("old.txt", "");
@@ -241,7 +241,7 @@ fn a_word_is_for_the_files_that_were_there() {
 }
 
 #[test]
-fn a_word_is_for_the_permissions_that_were_asked() {
+fn an_approval_covers_the_requested_permissions() {
     let place = Place::new("");
     let wide = Run {
         policy: policy("", |flags| flags.workspace = Some(("/srv/work".into(), MountMode::Write))),
@@ -288,7 +288,7 @@ fn a_word_is_for_the_permissions_that_were_asked() {
 }
 
 #[test]
-fn a_word_for_one_program_is_for_that_program() {
+fn an_approval_covers_one_program() {
     let place = Place::new("");
     let run = |part: SkillPart| Run { part, ..writing() };
     let (id, text) = place.asks(&run(SkillPart::Tool("total".into())));
@@ -356,7 +356,7 @@ fn the_policy_is_the_upper_bound() {
 }
 
 #[test]
-fn auto_approval_is_for_the_skill_as_it_was() {
+fn auto_approval_covers_one_version_of_the_skill() {
     let place = Place::new("");
     let digest = place.skill().digest().unwrap();
     place
@@ -369,7 +369,7 @@ fn auto_approval_is_for_the_skill_as_it_was() {
 }
 
 #[test]
-fn no_and_revoke_take_effect() {
+fn rejecting_and_revoking_take_effect() {
     let place = Place::new("");
     let (id, _) = place.asks(&writing());
     place.approvals().deny(id, "ada").unwrap();
@@ -388,7 +388,7 @@ fn no_and_revoke_take_effect() {
 }
 
 #[test]
-fn the_queue_is_bounded() {
+fn pending_requests_are_limited() {
     let place = Place::new("");
     let digest = place.skill().digest().unwrap();
     let capabilities = Capabilities::default();
@@ -432,7 +432,7 @@ fn the_queue_is_bounded() {
 }
 
 #[test]
-fn what_waits_is_bounded_in_bytes() {
+fn pending_requests_are_limited_in_bytes() {
     let place = Place::new("");
     place.asks(&writing());
     let file = place.0.path().join("state/approvals.db");
@@ -469,7 +469,7 @@ fn what_waits_is_bounded_in_bytes() {
 }
 
 #[test]
-fn what_is_not_answered_in_a_week_is_forgotten() {
+fn pending_requests_expire_after_a_week() {
     let place = Place::new("");
     let (id, _) = place.asks(&writing());
     let age = |hours: i64| {
@@ -491,7 +491,7 @@ fn what_is_not_answered_in_a_week_is_forgotten() {
 }
 
 #[test]
-fn what_cannot_be_read_allows_nothing() {
+fn unreadable_approvals_allow_nothing() {
     let place = Place::new("");
     let skill = place.skill();
     let ask = |approvals: Approvals| {

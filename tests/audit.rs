@@ -28,7 +28,7 @@ fn record(user: &User, args: &[&str]) -> Value {
 }
 
 #[test]
-fn every_way_to_end_leaves_a_record_that_tells_it() {
+fn every_kind_of_ending_is_recorded() {
     let user = User::new();
     std::os::unix::fs::symlink("hello", user.work().join("link")).unwrap();
     for (args, kind) in [
@@ -54,7 +54,7 @@ fn every_way_to_end_leaves_a_record_that_tells_it() {
 }
 
 #[test]
-fn a_code_a_limit_and_a_denial_are_told_in_full() {
+fn exit_codes_limits_and_denials_are_recorded() {
     let user = User::new();
     assert_eq!(record(&user, &["run", "./code3"])["status"]["code"], 3);
     let limit = record(&user, &["run", "./spin", "--timeout", "50ms"]);
@@ -68,7 +68,7 @@ fn a_code_a_limit_and_a_denial_are_told_in_full() {
 }
 
 #[test]
-fn what_only_looks_leaves_no_record() {
+fn commands_that_run_nothing_leave_no_record() {
     let user = User::new();
     for args in [
         &["check", "./hello"][..],
@@ -82,7 +82,7 @@ fn what_only_looks_leaves_no_record() {
 }
 
 #[test]
-fn the_component_is_named_by_the_digest_of_its_bytes() {
+fn the_component_is_recorded_by_its_digest() {
     let user = User::new();
     let record = record(&user, &["run", "./hello"]);
     assert_eq!(record["program"]["component"], digest(guest("hello")));
@@ -91,7 +91,7 @@ fn the_component_is_named_by_the_digest_of_its_bytes() {
 }
 
 #[test]
-fn the_skill_is_named_by_a_digest_that_any_change_of_a_file_changes() {
+fn the_skill_digest_changes_with_any_file() {
     let user = User::new();
     let digest_now = || record(&user, &["run", "./hello"])["skill"]["digest"].clone();
     let first = digest_now();
@@ -118,7 +118,7 @@ fn log_of(user: &User) -> PathBuf {
 }
 
 #[test]
-fn arguments_and_values_are_kept_as_keyed_digests_alone() {
+fn arguments_and_values_are_only_keyed_digests() {
     let user = User::new();
     let run = |args: &[&str]| {
         record(&user, &[&["run", "./hello", "--env", "TOKEN=hunter2", "--"], args].concat())
@@ -144,7 +144,7 @@ fn arguments_and_values_are_kept_as_keyed_digests_alone() {
 }
 
 #[test]
-fn streams_and_the_version_of_the_skill_are_recorded() {
+fn streams_and_the_skill_version_are_recorded() {
     let user = User::new();
     let skill = user.work().join("hello/SKILL.md");
     let text = std::fs::read_to_string(&skill).unwrap();
@@ -161,7 +161,7 @@ fn streams_and_the_version_of_the_skill_are_recorded() {
 }
 
 #[test]
-fn the_digest_of_stdin_is_of_what_the_guest_read() {
+fn the_stdin_digest_covers_what_the_guest_read() {
     use skillhost_sandbox::Stdin;
     let arena = crate::arena::Arena::new();
     let log = arena.path("audit.jsonl");
@@ -180,7 +180,7 @@ fn the_digest_of_stdin_is_of_what_the_guest_read() {
 }
 
 #[test]
-fn what_is_no_tool_name_is_not_recorded() {
+fn invalid_tool_names_are_not_recorded() {
     let user = User::new();
     let long = "secret.".repeat(10_000);
     for name in ["curl -H 'secret'", "a.secret", &long] {
@@ -192,7 +192,7 @@ fn what_is_no_tool_name_is_not_recorded() {
 }
 
 #[test]
-fn what_guests_tried_is_recorded_without_their_texts() {
+fn attempts_are_recorded_without_the_guests_text() {
     let arena = crate::arena::Arena::new();
     let (mut denials, mut about) = (0, std::collections::BTreeSet::new());
     let url = "http://127.0.0.1:9/a-secret-path";
@@ -234,7 +234,7 @@ fn what_guests_tried_is_recorded_without_their_texts() {
 }
 
 #[test]
-fn texts_are_kept_where_the_policy_says_so_without_secrets() {
+fn texts_are_kept_only_by_policy_and_without_secrets() {
     let user = User::new();
     let policy = user.work().join("policy.yaml");
     let run = |detail: &str| {
@@ -274,7 +274,7 @@ fn texts_are_kept_where_the_policy_says_so_without_secrets() {
 }
 
 #[test]
-fn what_cannot_be_recorded_does_not_run() {
+fn a_run_that_cannot_be_recorded_does_not_start() {
     let user = User::new();
     for audit in [".", "/dev/null/x", "/proc/none/x"] {
         let run = user.skillhost(&["run", "./hello", "--audit", audit]);
@@ -287,7 +287,7 @@ fn what_cannot_be_recorded_does_not_run() {
 }
 
 #[test]
-fn a_record_that_is_lost_fails_the_run_that_it_is_of() {
+fn a_run_fails_if_its_record_is_lost() {
     let user = User::new();
     let run = user.skillhost(&["run", "./hello", "--audit", "/dev/full"]);
     assert_eq!(run.status.code(), Some(74));
@@ -298,7 +298,7 @@ fn a_record_that_is_lost_fails_the_run_that_it_is_of() {
 }
 
 #[test]
-fn the_log_is_this_users_alone() {
+fn only_this_user_can_read_the_log() {
     use std::os::unix::fs::PermissionsExt as _;
     let user = User::new();
     record(&user, &["run", "./hello"]);
@@ -308,7 +308,7 @@ fn the_log_is_this_users_alone() {
 }
 
 #[test]
-fn hosts_that_share_a_log_do_not_mix_their_lines() {
+fn hosts_sharing_a_log_do_not_mix_lines() {
     let user = User::new();
     let started: Vec<_> = (0..12)
         .map(|_| {
@@ -331,7 +331,7 @@ fn hosts_that_share_a_log_do_not_mix_their_lines() {
 }
 
 #[test]
-fn a_run_that_no_runtime_can_start_has_its_wall_time() {
+fn a_run_without_a_runtime_has_its_wall_time() {
     let user = User::new();
     let skill = user.work().join("scripted");
     script_skill(&skill, &[("run.rb", "puts 1\n")]);

@@ -77,7 +77,7 @@ impl Runtime for Broken {
 }
 
 #[test]
-fn the_example_of_the_documentation_runs_and_is_what_the_documentation_shows() {
+fn the_example_of_the_library_runs() {
     let example = repository("docs/examples/embed.rs");
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("work/people.csv");
@@ -113,7 +113,7 @@ fn the_example_of_the_documentation_runs_and_is_what_the_documentation_shows() {
 }
 
 #[tokio::test]
-async fn what_the_embedder_refuses_does_not_run_and_every_run_is_told() {
+async fn hooks_refuse_runs_and_see_every_record() {
     let folder = tempfile::tempdir().unwrap();
     let skill = skill(folder.path(), "writes", &[("x.sh", "echo written > /workspace/out.txt\n")]);
     let work = folder.path().join("work");
@@ -150,7 +150,7 @@ async fn what_the_embedder_refuses_does_not_run_and_every_run_is_told() {
 }
 
 #[tokio::test]
-async fn a_recorded_run_and_its_replay_are_asked_for_and_told_like_any_other() {
+async fn hooks_see_recorded_runs_and_replays() {
     let folder = tempfile::tempdir().unwrap();
     let (skill, scratch) =
         (skill(folder.path(), "says-hi", &[("x.sh", "echo hi\n")]), folder.path().join("scratch"));
@@ -245,7 +245,7 @@ async fn a_recorded_run_and_its_replay_are_asked_for_and_told_like_any_other() {
 }
 
 #[tokio::test]
-async fn two_hosts_of_one_process_know_nothing_of_each_other() {
+async fn two_hosts_of_one_process_share_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let skills = folder.path().join("skills");
     let named = skill(&skills, "says-hi", &[("x.sh", "echo hi\n")]);
@@ -278,7 +278,7 @@ async fn two_hosts_of_one_process_know_nothing_of_each_other() {
 }
 
 #[tokio::test]
-async fn a_language_of_the_embedders_runs_its_scripts_and_takes_no_ones_place() {
+async fn an_embedders_language_replaces_no_built_in_one() {
     let folder = tempfile::tempdir().unwrap();
     let files = [
         ("x.greet", "one\n"),
@@ -317,7 +317,7 @@ async fn a_language_of_the_embedders_runs_its_scripts_and_takes_no_ones_place() 
 }
 
 #[test]
-fn a_host_says_what_it_lacks() {
+fn a_missing_setting_is_named() {
     assert!(matches!(Host::builder().build(), Err(BuildError::Missing("home"))));
     assert!(matches!(
         Host::builder().home("/nowhere").build(),

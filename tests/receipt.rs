@@ -114,7 +114,7 @@ pub fn parsed(bytes: &[u8]) -> Value {
 }
 
 #[test]
-fn two_users_in_two_folders_have_the_same_receipt() {
+fn two_users_get_the_same_receipt() {
     let one = Place::new().receipt(&["--deterministic"]);
     for (zone, overlay) in [("Asia/Kathmandu", "home"), ("America/New_York", "other")] {
         let place = Place::new();
@@ -152,7 +152,7 @@ fn two_users_in_two_folders_have_the_same_receipt() {
 }
 
 #[test]
-fn a_receipt_tells_what_it_should_and_nothing_of_the_machine() {
+fn a_receipt_says_nothing_about_the_machine() {
     let place = Place::new();
     let bytes = place.receipt(&["--deterministic", "--seed", "18446744073709551615"]);
     let receipt = parsed(&bytes);
@@ -203,7 +203,7 @@ fn a_receipt_tells_what_it_should_and_nothing_of_the_machine() {
 }
 
 #[test]
-fn an_overlay_is_told_as_the_guest_left_it() {
+fn a_receipt_includes_the_overlay() {
     let place = Place::new();
     let run = place.skillhost(
         &[
@@ -227,7 +227,7 @@ fn an_overlay_is_told_as_the_guest_left_it() {
 }
 
 #[test]
-fn what_the_rules_hide_is_in_no_receipt() {
+fn a_receipt_omits_what_the_rules_hide() {
     let place = Place::new();
     place.receipt(&["--deny", "Read(data/old.txt)", "--deny", "Read(data/l*)"]);
     let receipt = parsed(&std::fs::read(place.path("r.json")).unwrap());
@@ -237,7 +237,7 @@ fn what_the_rules_hide_is_in_no_receipt() {
 }
 
 #[test]
-fn output_comes_out_as_without_a_receipt_and_the_exit_code_is_the_guest_s() {
+fn a_receipt_changes_neither_output_nor_exit_code() {
     let place = Place::new();
     let run = |args: &[&str]| {
         let run = place.skillhost(args, "");
@@ -264,7 +264,7 @@ fn output_comes_out_as_without_a_receipt_and_the_exit_code_is_the_guest_s() {
 }
 
 #[test]
-fn what_came_to_no_result_has_no_receipt() {
+fn runs_without_a_result_have_no_receipt() {
     let place = Place::new();
     for (args, code) in
         [(&["run", "./hello", "--workspace", "nowhere"][..], 77), (&["run", "./other"], 65)]
@@ -288,7 +288,7 @@ fn what_came_to_no_result_has_no_receipt() {
 }
 
 #[test]
-fn packages_are_digested_again_when_one_of_them_has_changed() {
+fn changed_packages_are_digested_again() {
     use std::os::unix::fs::MetadataExt as _;
     let place = Place::new();
     std::fs::create_dir(place.path("site")).unwrap();
@@ -334,7 +334,7 @@ fn packages_are_digested_again_when_one_of_them_has_changed() {
 }
 
 #[test]
-fn more_files_than_a_receipt_takes_in_are_refused_only_with_one() {
+fn too_many_files_are_refused_only_with_a_receipt() {
     let place = Place::new();
     std::fs::create_dir(place.path("large")).unwrap();
     for number in 0..10_001 {
@@ -353,7 +353,7 @@ fn more_files_than_a_receipt_takes_in_are_refused_only_with_one() {
 }
 
 #[test]
-fn a_signed_receipt_is_an_envelope_that_others_can_check() {
+fn a_signed_receipt_is_an_envelope_others_can_verify() {
     let place = Place::new();
     assert_eq!(place.skillhost(&["key", "new"], "").status.code(), Some(0));
     let plain = parsed(&place.receipt(&["--deterministic"]));
@@ -390,7 +390,7 @@ fn a_signed_receipt_is_an_envelope_that_others_can_check() {
 }
 
 #[test]
-fn a_key_is_one_user_s_alone_and_is_not_replaced() {
+fn a_signing_key_is_private_and_not_replaced() {
     let place = Place::new();
     let sign = || place.skillhost(&["run", "./hello", "--receipt", "r.json", "--sign"], "");
     let run = sign();
@@ -415,7 +415,7 @@ fn a_key_is_one_user_s_alone_and_is_not_replaced() {
 }
 
 #[test]
-fn a_key_may_come_by_a_variable_and_is_never_shown() {
+fn a_key_in_a_variable_is_never_shown() {
     let place = Place::new();
     let pem = skillhost_ledger::receipt::key::SigningKey::generate().pem();
     let signing = |key: &str| {
@@ -443,7 +443,7 @@ const DEMOS: [(&str, &[&str], &str); 4] = [
 ];
 
 #[test]
-fn two_users_have_the_same_receipts_of_the_demo_skills_and_confirm_each_other_s() {
+fn two_users_confirm_each_others_receipts() {
     let (one, two) = (Place::new(), Place::new());
     let elsewhere = two.path("elsewhere");
     std::fs::create_dir(&elsewhere).unwrap();

@@ -77,7 +77,7 @@ fn recorded(place: &Place, flags: &[&str]) -> Output {
 }
 
 #[test]
-fn a_recording_tells_which_grants_were_never_used() {
+fn a_recording_shows_unused_grants() {
     let place = Place::new();
     recorded(&place, &["--deterministic"]);
     assert!(recording(&place.path("rec"))["uses"]["paths"].is_object());
@@ -96,7 +96,7 @@ fn a_recording_tells_which_grants_were_never_used() {
 }
 
 #[test]
-fn a_run_comes_again_for_another_user_in_another_folder() {
+fn another_user_can_replay_a_run() {
     let place = Place::new();
     std::fs::write(place.path("w/unread.txt"), "never read by anyone").unwrap();
     let run = recorded(&place, &[]);
@@ -129,7 +129,7 @@ fn a_run_comes_again_for_another_user_in_another_folder() {
 }
 
 #[test]
-fn seed_and_start_time_hold_where_they_are_given() {
+fn a_given_seed_and_start_time_are_used() {
     let place = Place::new();
     recorded(&place, &["--seed", "18446744073709551615", "--start-time", "2030-01-01T00:00:00Z"]);
     let determinism =
@@ -139,7 +139,7 @@ fn seed_and_start_time_hold_where_they_are_given() {
 }
 
 #[test]
-fn a_recording_holds_what_was_read_and_nothing_of_the_machine() {
+fn a_recording_says_nothing_about_the_machine() {
     let place = Place::new();
     std::fs::write(place.path("w/unread.txt"), "never read by anyone").unwrap();
     recorded(&place, &["--deny", "Read(data/l*)"]);
@@ -192,7 +192,7 @@ fn a_recording_holds_what_was_read_and_nothing_of_the_machine() {
 /// All kinds of things in folders, and all that a guest does with them: the same again, where the
 /// recording has only what was read.
 #[test]
-fn folders_look_the_same_again() {
+fn folders_are_restored() {
     const SCRIPT: &str = r#"#!/bin/bash
 ls -la --time-style=+%s . d d/deep 2>&1 | sed 's/ \+/ /g'
 readlink link out; stat -c '%n %s %F' link out pipe twice big unread.txt d
@@ -254,7 +254,7 @@ python3 -c 'import os; os.truncate("short", 2); print(open("short").read(), sort
 }
 
 #[test]
-fn a_component_a_tool_and_a_command_come_again() {
+fn components_tools_and_commands_are_replayed() {
     let place = Place::new();
     for (index, args) in [
         &["run", "./hello"][..],
@@ -280,7 +280,7 @@ fn a_component_a_tool_and_a_command_come_again() {
 }
 
 #[test]
-fn packages_of_the_operator_come_again() {
+fn the_operators_packages_are_restored() {
     let place = Place::new();
     std::fs::create_dir_all(place.path("site/mine")).unwrap();
     std::fs::write(place.path("site/mine/__init__.py"), "print('from my package')").unwrap();
@@ -298,7 +298,7 @@ fn packages_of_the_operator_come_again() {
 }
 
 #[test]
-fn what_a_skill_keeps_is_recorded_and_a_replay_leaves_this_host_s_alone() {
+fn state_is_recorded_and_a_replay_leaves_the_hosts() {
     let place = Place::new();
     std::fs::write(
         place.path("p.yaml"),
@@ -340,7 +340,7 @@ fn what_a_skill_keeps_is_recorded_and_a_replay_leaves_this_host_s_alone() {
 }
 
 #[test]
-fn a_folder_that_holds_something_is_left_alone_and_nothing_runs() {
+fn a_recording_needs_an_empty_folder() {
     let place = Place::new();
     let before = place.user.records().len();
     std::fs::create_dir(place.path("rec")).unwrap();
@@ -385,7 +385,7 @@ fn until<T>(what: impl Fn() -> Option<T>) -> T {
 }
 
 #[test]
-fn a_run_that_is_killed_leaves_nothing_that_looks_whole() {
+fn a_killed_run_leaves_no_complete_recording() {
     let place = Place::new();
     let spawn = || {
         place
@@ -425,7 +425,7 @@ fn a_run_that_is_killed_leaves_nothing_that_looks_whole() {
 }
 
 #[test]
-fn a_recording_that_cannot_be_written_is_an_error_and_the_result_is_told() {
+fn an_unwritable_recording_is_an_error() {
     let place = Place::new();
     let mut child = place
         .command(&["run", "./sk", "--command", "cat; echo done", "--record", "rec"])
@@ -465,7 +465,7 @@ fn a_recording_that_cannot_be_written_is_an_error_and_the_result_is_told() {
 }
 
 #[test]
-fn a_place_in_the_workspace_and_one_on_another_file_system_will_do() {
+fn a_recording_can_be_in_the_workspace_or_elsewhere() {
     let place = Place::new();
     let args = ["run", "./sk", "run.sh", "--workspace", ".", "--record", "./rec", "--", "arg"];
     let ran = |command: std::process::Command| {
@@ -492,7 +492,7 @@ fn a_place_in_the_workspace_and_one_on_another_file_system_will_do() {
 }
 
 #[test]
-fn a_replay_stops_at_a_limit_of_fuel_and_says_how_far_it_got() {
+fn a_replay_stops_at_a_fuel_limit() {
     let place = Place::new();
     recorded(&place, &[]);
     let all = recording(&place.path("rec"))["receipt"]["result"]["cost"]["fuel"].as_u64().unwrap();
@@ -516,7 +516,7 @@ fn a_replay_stops_at_a_limit_of_fuel_and_says_how_far_it_got() {
 }
 
 #[test]
-fn a_recording_asks_for_no_more_than_a_run_here_may_have() {
+fn a_recording_gets_no_more_than_a_run_here() {
     let place = Place::new();
     recorded(&place, &["--memory", "600MiB", "--timeout", "5m"]);
     // More than a run has by default, where nobody says that it is too much.
@@ -540,7 +540,7 @@ fn a_recording_asks_for_no_more_than_a_run_here_may_have() {
 }
 
 #[test]
-fn a_replay_is_in_the_audit_log_and_reaches_no_folder_of_this_machine() {
+fn a_replay_is_recorded_and_reaches_no_host_folder() {
     let place = Place::new();
     recorded(&place, &[]);
     std::fs::write(place.path("w/data/a.txt"), "changed since").unwrap();

@@ -146,7 +146,7 @@ fn skills_take_turns() {
 }
 
 #[test]
-fn a_full_service_says_that_it_is_busy_and_room_is_room_again() {
+fn a_full_service_is_busy_until_a_run_ends() {
     let place = Place::new(Capacity {
         running: 1,
         running_per_skill: 1,
@@ -186,7 +186,7 @@ fn a_full_service_says_that_it_is_busy_and_room_is_room_again() {
 }
 
 #[test]
-fn memory_is_promised_before_it_is_used() {
+fn memory_is_reserved_before_a_run() {
     let place = Place::new(Capacity { memory: 100 << 20, ..Capacity::default() });
     let of = |mib: u64| [(Limit::Memory, mib << 20)];
     on_one_thread(async {
@@ -223,7 +223,7 @@ fn memory_is_promised_before_it_is_used() {
 }
 
 #[test]
-fn guests_that_spin_do_not_block_others_of_their_thread_nor_of_the_queue() {
+fn spinning_guests_do_not_block_others() {
     let place = Place::new(Capacity { running: 4, running_per_skill: 3, ..Capacity::default() });
     on_one_thread(async {
         // More than may run: the rest waits, and takes no turn of the other skill's.
@@ -248,7 +248,7 @@ fn guests_that_spin_do_not_block_others_of_their_thread_nor_of_the_queue() {
 }
 
 #[test]
-fn whoever_goes_away_leaves_nothing_behind_wherever_it_stood() {
+fn a_dropped_request_leaves_nothing_behind() {
     let place = Place::new(Capacity {
         running: 3,
         running_per_skill: 3,
@@ -290,7 +290,7 @@ fn whoever_goes_away_leaves_nothing_behind_wherever_it_stood() {
 }
 
 #[test]
-fn a_service_that_closes_lets_what_runs_end_and_takes_no_more() {
+fn a_closing_service_waits_for_runs_and_refuses_more() {
     let place = Place::new(Capacity { running: 1, running_per_skill: 1, ..Capacity::default() });
     on_one_thread(async {
         let mut running = Box::pin(place.invoke(0, &[(Limit::Timeout, 500)], &["sleep"]));
@@ -310,7 +310,7 @@ fn a_service_that_closes_lets_what_runs_end_and_takes_no_more() {
 }
 
 #[test]
-fn many_callers_of_many_threads_are_all_served_or_told() {
+fn many_callers_are_all_served_or_refused() {
     let place = Place::new(Capacity {
         running: 3,
         running_per_skill: 2,

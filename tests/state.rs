@@ -88,7 +88,7 @@ async fn invoke(host: &Runner, skill: &Path, overrides: Overrides, command: &str
 const KIB: u64 = 1 << 10;
 
 #[test]
-fn what_is_kept_is_there_in_the_next_run_and_only_where_it_is_granted() {
+fn state_persists_only_where_it_is_granted() {
     let place = Place::new();
     assert_eq!(
         place.prints("a/keeper", 0, "[ -e /state ] || echo none; ls / | grep -c state || true"),
@@ -120,7 +120,7 @@ fn what_is_kept_is_there_in_the_next_run_and_only_where_it_is_granted() {
 }
 
 #[test]
-fn asking_for_it_grants_nothing_nor_does_a_broken_frontmatter() {
+fn asking_for_state_alone_grants_nothing() {
     let place = Place::new();
     let manifest = "---\nname: keeper\ndescription: Asks. Use to test.\nallowed-tools: Read(/state/**) Write(/state/**) Bash\n---\n";
     std::fs::write(place.path("a/keeper/SKILL.md"), manifest).unwrap();
@@ -132,7 +132,7 @@ fn asking_for_it_grants_nothing_nor_does_a_broken_frontmatter() {
 }
 
 #[test]
-fn a_skill_of_the_same_name_elsewhere_has_another() {
+fn a_skill_elsewhere_has_its_own_state() {
     let place = Place::new();
     place.skill("b/keeper", "one");
     place.prints("a/keeper", KIB, "echo of a > /state/x");
@@ -157,7 +157,7 @@ fn a_skill_of_the_same_name_elsewhere_has_another() {
 }
 
 #[test]
-fn the_quota_is_of_all_runs_together() {
+fn the_state_quota_covers_all_runs() {
     let place = Place::new();
     let fill = |n: u64, name: &str| {
         place.run("a/keeper", 10_000, &format!("head -c {n} /dev/zero > /state/{name}"))
@@ -199,7 +199,7 @@ fn the_quota_is_of_all_runs_together() {
 }
 
 #[test]
-fn runs_of_one_skill_take_turns_and_lose_nothing() {
+fn runs_of_one_skill_take_turns_with_state() {
     let place = Place::new();
     place.skill("b/keeper", "one");
     let command =
@@ -226,7 +226,7 @@ fn runs_of_one_skill_take_turns_and_lose_nothing() {
 }
 
 #[test]
-fn a_run_waits_no_longer_than_it_may_take_and_can_be_interrupted_meanwhile() {
+fn waiting_for_state_is_limited_and_interruptible() {
     let place = Place::new();
     let held = place.states().take("keeper", &place.path("a/keeper")).unwrap().unwrap();
     let limits = vec![(Limit::State, KIB), (Limit::Timeout, 200)];
@@ -264,7 +264,7 @@ fn a_run_waits_no_longer_than_it_may_take_and_can_be_interrupted_meanwhile() {
 }
 
 #[test]
-fn no_granted_folder_reaches_it() {
+fn no_granted_folder_reaches_state() {
     let place = Place::new();
     place.prints("a/keeper", KIB, "echo secret > /state/x");
     let workspace = Some((place.dir.path().canonicalize().unwrap(), MountMode::Write));
@@ -281,7 +281,7 @@ fn no_granted_folder_reaches_it() {
 }
 
 #[test]
-fn guests_make_no_links_in_it_and_do_not_leave_it() {
+fn guests_make_no_links_in_state_and_cannot_leave_it() {
     let place = Place::new();
     let outcome = place.run(
         "a/keeper",
@@ -296,7 +296,7 @@ fn guests_make_no_links_in_it_and_do_not_leave_it() {
 }
 
 #[test]
-fn a_deterministic_run_takes_it_as_input() {
+fn state_is_input_of_a_deterministic_run() {
     let runs: Vec<Outcome> = (0..2)
         .map(|_| {
             let place = Place::new();
@@ -321,7 +321,7 @@ fn a_deterministic_run_takes_it_as_input() {
 }
 
 #[test]
-fn the_command_line_lists_exports_and_wipes() {
+fn state_is_listed_exported_and_wiped() {
     let user = User::new();
     let policy = "default: { allow: [Read, Write, Bash] }\nlimits: { state: 1MiB }\n";
     std::fs::write(user.work().join("p.yaml"), policy).unwrap();

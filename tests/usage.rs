@@ -9,7 +9,7 @@ fn ok(user: &User, args: &[&str]) -> String {
 }
 
 #[test]
-fn where_nothing_was_counted_it_says_so_and_makes_no_file() {
+fn empty_statistics_create_no_file() {
     let user = User::new();
     assert!(ok(&user, &[]).starts_with("no skill was used since 2"));
     assert_eq!(ok(&user, &["--wipe"]), "nothing was counted\n");
@@ -23,7 +23,7 @@ fn where_nothing_was_counted_it_says_so_and_makes_no_file() {
 }
 
 #[test]
-fn runs_of_the_command_line_are_those_of_the_audit_log() {
+fn command_line_runs_come_from_the_audit_log() {
     let user = User::new();
     for guest in ["hello", "hello", "hello", "code3", "trap", "other"] {
         user.skillhost(&["run", &format!("./{guest}")]);
@@ -57,7 +57,7 @@ fn runs_of_the_command_line_are_those_of_the_audit_log() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_told_and_hinders_no_run() {
+fn unreadable_statistics_are_reported_and_block_no_run() {
     let user = User::new();
     let state = user.home().join(".local/state/skillhost");
     std::fs::create_dir_all(&state).unwrap();

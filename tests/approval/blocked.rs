@@ -73,7 +73,7 @@ fn a_blocked_script_does_not_run_under_any_spelling() {
 }
 
 #[test]
-fn a_blocked_script_is_not_started_by_other_programs() {
+fn other_programs_cannot_start_a_blocked_script() {
     let place = Blocked::new();
     place.run(&["--command", "bash /skill/scripts/upload.sh"]);
     assert_eq!(
@@ -121,7 +121,7 @@ fn a_blocked_script_is_not_started_by_other_programs() {
 }
 
 #[test]
-fn a_copy_of_a_blocked_program_is_not_started() {
+fn a_copy_of_a_blocked_program_does_not_start() {
     let place = Blocked::new();
     // A script, which anything may have copied before, and a component with a second file.
     let workspace = place.0.user.work().join("shared");
@@ -159,7 +159,7 @@ fn a_copy_of_a_blocked_program_is_not_started() {
 }
 
 #[test]
-fn every_spelling_of_a_target_is_one_part_of_the_skill() {
+fn every_spelling_of_a_target_is_the_same_part() {
     let dir = tempfile::tempdir().unwrap();
     let skill = dir.path().join("report");
     skill_of("hello", &skill);
@@ -188,7 +188,7 @@ fn every_spelling_of_a_target_is_one_part_of_the_skill() {
 }
 
 #[test]
-fn kinds_of_programs_do_not_share_names() {
+fn kinds_of_parts_do_not_share_levels() {
     let place = Place::new("");
     place.write("tool:total.sh", "echo\n");
     place.write("--command.sh", "echo\n");
@@ -231,7 +231,7 @@ fn kinds_of_programs_do_not_share_names() {
 }
 
 #[test]
-fn a_level_that_allows_holds_for_the_exact_program() {
+fn an_allowing_level_applies_to_the_exact_program() {
     let place = Place::new("");
     for folder in ["scripts", "other"] {
         std::fs::create_dir(place.0.path().join("report").join(folder)).unwrap();
@@ -273,7 +273,7 @@ fn a_level_that_allows_holds_for_the_exact_program() {
 }
 
 #[test]
-fn levels_of_the_first_form_go_on_denying() {
+fn levels_of_the_first_file_version_still_deny() {
     let place = Place::new("");
     std::fs::create_dir(place.0.path().join("state")).unwrap();
     let file = place.0.path().join("state/approvals.db");

@@ -41,7 +41,7 @@ fn at_terminal(user: &User, command: &str, answer: &str) -> (Option<i32>, String
 }
 
 #[test]
-fn a_run_that_needs_a_word_says_how_to_give_it() {
+fn a_run_that_needs_approval_says_how_to_approve_it() {
     let user = user();
     let refused = user.skillhost(&RUN);
     assert_eq!(refused.status.code(), Some(77), "{}", err(&refused));
@@ -82,7 +82,7 @@ fn a_run_that_needs_a_word_says_how_to_give_it() {
 /// As under a supervisor that started a session and exited, or in a container whose caller's
 /// session lies outside.
 #[test]
-fn an_approval_holds_in_a_session_without_a_leader() {
+fn a_session_approval_survives_its_leader() {
     let user = user();
     let run = format!("skillhost {} 2>&-; echo $?", RUN.join(" "));
     // `$$` is the leader, which ends at once; what it left behind goes on when it is gone.
@@ -99,7 +99,7 @@ fn an_approval_holds_in_a_session_without_a_leader() {
 }
 
 #[test]
-fn a_folder_that_the_operator_names_runs_unless_something_says_otherwise() {
+fn a_named_folder_runs_unless_a_level_denies_it() {
     let user = user();
     let run = ["run", ".agents/skills/reporter", "--workspace", "out"];
     assert!(user.skillhost(&run).status.success());
@@ -133,7 +133,7 @@ fn a_folder_that_the_operator_names_runs_unless_something_says_otherwise() {
 }
 
 #[test]
-fn a_word_for_a_session_ends_with_the_terminal() {
+fn a_session_approval_ends_with_the_terminal() {
     let user = user();
     let run = format!("{SKILLHOST} run reporter --workspace out");
     // Two runs of one terminal, and then one of another.
@@ -144,7 +144,7 @@ fn a_word_for_a_session_ends_with_the_terminal() {
 }
 
 #[test]
-fn a_skill_that_changes_while_it_is_asked_for_does_not_run() {
+fn a_skill_that_changes_during_the_question_is_not_run() {
     let user = user();
     let mut child: Command = user.command("script");
     let run = format!("{SKILLHOST} run reporter --workspace out");
@@ -183,7 +183,7 @@ fn a_skill_that_changes_while_it_is_asked_for_does_not_run() {
 }
 
 #[test]
-fn levels_are_set_shown_and_bound_to_the_skill() {
+fn levels_are_set_and_shown_and_bound_to_the_skill() {
     let user = user();
     assert!(user.skillhost(&["permissions", "set", "reporter", "auto-approved"]).status.success());
     assert!(user.skillhost(&RUN).status.success());
@@ -206,7 +206,7 @@ fn levels_are_set_shown_and_bound_to_the_skill() {
 }
 
 #[test]
-fn a_person_at_the_terminal_is_asked() {
+fn the_person_at_the_terminal_is_asked() {
     let user = user();
     let run = format!("{SKILLHOST} run reporter --workspace out");
     let (code, shown) = at_terminal(&user, &run, "n\n");
@@ -221,7 +221,7 @@ fn a_person_at_the_terminal_is_asked() {
 }
 
 #[test]
-fn staged_writes_are_shown_and_made_when_someone_says_so() {
+fn staged_writes_are_shown_and_applied_on_approval() {
     let user = user();
     let policy = "default: { approval: auto-approved, stage: true, allow: [Read, Write] }\n";
     std::fs::write(user.work().join("policy.yaml"), policy).unwrap();

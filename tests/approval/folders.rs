@@ -38,7 +38,7 @@ fn approve_always(user: &User, folder: &Path) {
 }
 
 #[test]
-fn an_approval_for_one_project_holds_in_no_other() {
+fn an_approval_for_one_project_covers_no_other() {
     let user = user(&["project-one", "project-two"]);
     let [one, two] = ["project-one", "project-two"].map(|project| user.work().join(project));
     approve_always(&user, &one);
@@ -53,7 +53,7 @@ fn an_approval_for_one_project_holds_in_no_other() {
 }
 
 #[test]
-fn a_folder_that_took_the_place_of_another_asks_again() {
+fn a_replaced_folder_needs_a_new_approval() {
     let user = user(&["project-one"]);
     let one = user.work().join("project-one");
     approve_always(&user, &one);

@@ -28,7 +28,7 @@ fn decide(place: &Place, session: &str, input: RunInput<'_>) -> RunDecision {
 }
 
 #[test]
-fn an_approval_for_one_run_is_for_its_session_and_input() {
+fn a_run_approval_is_bound_to_session_and_input() {
     let place = Place::new("");
     let (draft, send) = (["--draft".to_owned()], ["--send".to_owned()]);
     let approved =
@@ -59,7 +59,7 @@ fn an_approval_for_one_run_is_for_its_session_and_input() {
 }
 
 #[test]
-fn an_approval_of_the_run_that_asks_leaves_nothing_for_another() {
+fn approving_the_current_run_leaves_nothing_behind() {
     let place = Place::new("");
     let (skill, policy) = (place.skill(), writing().policy);
     let digest = skill.digest().unwrap();
@@ -92,7 +92,7 @@ fn an_approval_of_the_run_that_asks_leaves_nothing_for_another() {
 }
 
 #[test]
-fn an_approved_call_of_an_agent_is_the_call_that_was_shown() {
+fn an_approved_call_is_the_call_that_was_shown() {
     let place = mcp::Place::new();
     let workspace = place.user.work().join("shared");
     std::fs::create_dir(&workspace).unwrap();

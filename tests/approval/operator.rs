@@ -58,7 +58,7 @@ fn only_a_terminal_or_the_token_approves() {
 }
 
 #[test]
-fn files_that_others_may_write_are_refused() {
+fn files_writable_by_others_are_refused() {
     let user = user();
     assert_eq!(alone(&user, &RUN).status.code(), Some(77));
     assert!(user.skillhost(&["approve", "1", "--always"]).status.success());

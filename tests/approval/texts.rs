@@ -68,7 +68,7 @@ fn text(skill: &Skill, part: &SkillPart, policy: &Policy) -> String {
 }
 
 #[test]
-fn a_person_reads_what_it_may_do() {
+fn questions_list_the_permissions() {
     let work = |flags: &mut skillhost_policy::Overrides| {
         flags.workspace = Some(("/srv/work".into(), MountMode::Write))
     };

@@ -86,7 +86,7 @@ pub fn record(number: u64) -> Value {
 }
 
 #[test]
-fn each_line_carries_the_digest_of_the_one_before() {
+fn each_line_has_the_digest_of_the_previous_one() {
     let user = User::new();
     for args in [["run", "./hello"], ["run", "./code3"], ["run", "./nowhere"]] {
         user.skillhost(&args);
@@ -108,7 +108,7 @@ fn each_line_carries_the_digest_of_the_one_before() {
 }
 
 #[test]
-fn a_log_that_nobody_touched_is_as_it_was_written() {
+fn an_untouched_log_verifies() {
     for seal_at in [1 << 20, 2000, 1] {
         let journal = Journal::new(50, seal_at);
         let verified = journal.store().verify(None).unwrap();
@@ -128,7 +128,7 @@ fn a_log_that_nobody_touched_is_as_it_was_written() {
 type Case = (&'static str, fn(&mut Vec<String>), &'static [(FaultKind, u64, u64)]);
 
 #[test]
-fn what_was_done_to_the_journal_is_found_and_located() {
+fn changes_to_the_journal_are_located() {
     use FaultKind::*;
     let cases: [Case; 8] = [
         (
@@ -170,7 +170,7 @@ fn rewritten(line: &str) -> String {
 }
 
 #[test]
-fn what_was_done_after_a_look_at_the_log_is_found_too() {
+fn changes_after_a_read_of_the_log_are_found() {
     use FaultKind::*;
     let cases: [Case; 3] = [
         (
@@ -195,7 +195,7 @@ fn what_was_done_after_a_look_at_the_log_is_found_too() {
 }
 
 #[test]
-fn what_was_done_to_the_database_is_found_and_located() {
+fn changes_to_the_database_are_located() {
     use FaultKind::*;
     for (statement, found) in [
         ("DELETE FROM record WHERE sequence = 5", (Missing, 5, 5)),
@@ -229,7 +229,7 @@ fn what_was_done_to_the_database_is_found_and_located() {
 }
 
 #[test]
-fn the_loss_of_the_end_is_found_by_whoever_kept_the_head() {
+fn a_kept_head_reveals_a_lost_end() {
     let journal = Journal::new(10, 1 << 20);
     let head = journal.store().head().unwrap();
     assert_eq!(faults(&journal.store().verify(Some(&head)).unwrap()), []);
@@ -256,7 +256,7 @@ fn the_loss_of_the_end_is_found_by_whoever_kept_the_head() {
 }
 
 #[test]
-fn old_records_go_and_the_rest_can_still_be_verified() {
+fn a_pruned_log_can_still_be_verified() {
     for seal_at in [1 << 20, 3000] {
         let journal = Journal::new(30, seal_at);
         let since = jiff::Timestamp::from_second(1_800_000_000 + 600 * 10).unwrap();
@@ -322,7 +322,7 @@ fn kept(count: u64, age: jiff::SignedDuration, retention: Retention) -> Journal 
 }
 
 #[test]
-fn what_the_policy_need_not_keep_goes_with_a_full_journal() {
+fn expired_records_are_removed_with_a_full_journal() {
     let day = std::time::Duration::from_secs(86_400);
     let (new, old) =
         (jiff::SignedDuration::from_secs(0), jiff::SignedDuration::from_hours(24 * 100));
@@ -364,7 +364,7 @@ fn what_the_policy_need_not_keep_goes_with_a_full_journal() {
 }
 
 #[test]
-fn a_run_that_fills_no_journal_removes_nothing_and_opens_no_database() {
+fn only_a_full_journal_opens_the_database() {
     let user = User::new();
     let config = user.home().join(".config/skillhost");
     std::fs::create_dir_all(&config).unwrap();

@@ -68,7 +68,7 @@ fn lines(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn killed_at_any_point_hosts_lose_nothing_that_was_written() {
+fn hosts_killed_at_any_point_lose_no_record() {
     const ROUNDS: u64 = 25;
     let seal_at = 8000;
     let journal = Journal::new(0, seal_at);
@@ -118,7 +118,7 @@ fn killed_at_any_point_hosts_lose_nothing_that_was_written() {
 }
 
 #[test]
-fn a_torn_record_is_set_aside_and_the_chain_goes_on() {
+fn a_torn_record_is_set_aside_and_the_chain_continues() {
     for (what, tail) in [
         ("a part of a line", "{\"version\":2,\"time\":\"20"),
         ("a whole line without its newline", "{}"),
@@ -143,7 +143,7 @@ fn a_torn_record_is_set_aside_and_the_chain_goes_on() {
 }
 
 #[test]
-fn a_file_that_is_no_log_is_left_as_it_is() {
+fn a_file_that_is_not_a_log_is_left_unchanged() {
     let user = User::new();
     std::fs::write(user.work().join("notes.txt"), "my\nnotes\n").unwrap();
     let run = user.skillhost(&["run", "./hello", "--audit", "notes.txt"]);
@@ -153,7 +153,7 @@ fn a_file_that_is_no_log_is_left_as_it_is() {
 }
 
 #[test]
-fn a_log_that_ends_in_a_foreign_line_is_refused_unchanged() {
+fn a_log_with_a_foreign_last_line_is_refused() {
     let zeros = "0".repeat(64);
     let forged = format!(
         "{{\"sequence\":99,\"previous\":\"sha256:{zeros}\",\"digest\":\"sha256:{zeros}\"}}\n"
@@ -171,7 +171,7 @@ fn a_log_that_ends_in_a_foreign_line_is_refused_unchanged() {
 }
 
 #[test]
-fn a_record_longer_than_the_first_read_is_followed_by_others() {
+fn long_records_are_followed_by_others() {
     let journal = Journal::new(1, 1 << 20);
     let mut long = record(1);
     long["status"]["text"] = "x".repeat(40_000).into();
@@ -183,7 +183,7 @@ fn a_record_longer_than_the_first_read_is_followed_by_others() {
 }
 
 #[test]
-fn a_full_journal_stays_where_it_is_if_its_next_name_is_anothers() {
+fn a_full_journal_stays_if_its_next_name_is_taken() {
     // Full with each record. The name under which the first is to be sealed is that of a file of an
     // older log.
     let journal = Journal::new(0, 1);
@@ -199,7 +199,7 @@ fn a_full_journal_stays_where_it_is_if_its_next_name_is_anothers() {
 }
 
 #[test]
-fn a_journal_that_is_taken_away_is_made_again_and_goes_on_from_what_is_known() {
+fn a_missing_journal_is_recreated_and_continues() {
     let journal = Journal::new(30, 3000);
     let log = journal.log();
     log.append(&record(30)).unwrap();
@@ -215,7 +215,7 @@ fn a_journal_that_is_taken_away_is_made_again_and_goes_on_from_what_is_known() {
 }
 
 #[test]
-fn a_full_disk_fails_the_run_and_not_the_one_after_it() {
+fn a_full_disk_fails_only_the_current_run() {
     let user = User::new();
     // Until there is room for a part of the next record: a limit on the size of files, in KiB,
     // stands for a disk that is full.
@@ -250,7 +250,7 @@ fn a_full_disk_fails_the_run_and_not_the_one_after_it() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_fails_the_run() {
+fn an_unwritable_folder_fails_the_run() {
     use std::os::unix::fs::PermissionsExt as _;
     let user = User::new();
     let folder = user.work().join("kept");
@@ -276,7 +276,7 @@ fn a_folder_that_cannot_be_written_fails_the_run() {
 }
 
 #[test]
-fn hosts_that_share_a_log_share_one_chain() {
+fn hosts_sharing_a_log_share_one_chain() {
     let journal = Journal::new(0, 4000);
     let threads: Vec<_> = (0..4)
         .map(|_| {
@@ -309,7 +309,7 @@ fn hosts_that_share_a_log_share_one_chain() {
 }
 
 #[test]
-fn a_killed_run_leaves_the_log_as_it_was_or_with_its_record() {
+fn a_killed_run_is_recorded_completely_or_not_at_all() {
     let user = User::new();
     for delay in 0..12 {
         let mut command = user.command(env!("CARGO_BIN_EXE_skillhost"));
@@ -381,7 +381,7 @@ fn a_killed_host_leaves_the_start_of_its_run() {
 }
 
 #[test]
-fn a_run_whose_start_cannot_be_recorded_does_not_start() {
+fn a_run_needs_a_recorded_start() {
     let user = User::new();
     let journal = user.work().join("log.jsonl");
     // The lock file's name is taken by a folder.
@@ -394,7 +394,7 @@ fn a_run_whose_start_cannot_be_recorded_does_not_start() {
 }
 
 #[test]
-fn many_may_look_at_a_log_for_the_first_time_at_once() {
+fn concurrent_first_readers_of_a_log_agree() {
     let journal = Journal::new(0, 1 << 20);
     journal.append(0..200);
     let counts: Vec<u64> = std::thread::scope(|scope| {

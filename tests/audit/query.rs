@@ -19,7 +19,7 @@ fn numbers(journal: &Journal, filter: &RecordFilter) -> Vec<u64> {
 }
 
 #[test]
-fn each_filter_finds_what_a_look_at_every_record_finds() {
+fn each_filter_matches_a_full_scan() {
     let journal = Journal::new(COUNT, 10_000);
     let time = |number: i64| jiff::Timestamp::from_second(1_800_000_000 + 600 * number).unwrap();
     let text = |text: &str| Some(text.to_owned());
@@ -137,7 +137,7 @@ fn the_command_line_lists_shows_verifies_and_exports() {
 }
 
 #[test]
-fn the_database_is_this_users_alone() {
+fn only_this_user_can_read_the_database() {
     use std::os::unix::fs::PermissionsExt as _;
     let journal = Journal::new(3, 1 << 20);
     let store = journal.store();

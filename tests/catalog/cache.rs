@@ -14,7 +14,7 @@ fn description(place: &Place, name: &str) -> String {
 }
 
 #[test]
-fn what_did_not_change_is_not_read_again() {
+fn unchanged_skills_are_not_read_again() {
     let place = Place::new();
     let folder = place.skill("all/a", "Written.");
     place.skill("all/b", "B.");
@@ -61,7 +61,7 @@ fn a_start_from_the_cache_notices_every_change() {
 }
 
 #[test]
-fn a_refresh_takes_up_what_another_process_wrote() {
+fn a_refresh_sees_changes_of_other_processes() {
     let place = Place::new();
     let folder = place.skill("all/a", "One.");
     let (first, second) = (place.open("all"), place.open("all"));
@@ -72,7 +72,7 @@ fn a_refresh_takes_up_what_another_process_wrote() {
 }
 
 #[test]
-fn a_cache_that_is_none_is_made_anew() {
+fn an_invalid_cache_is_rebuilt() {
     let place = Place::new();
     place.skill("all/a", "Extracts tables.");
     let file = place.cache().join("catalog.db");
@@ -115,7 +115,7 @@ fn a_cache_that_is_none_is_made_anew() {
 }
 
 #[test]
-fn a_cache_that_breaks_under_a_running_catalogue_is_made_anew() {
+fn a_cache_that_breaks_while_in_use_is_rebuilt() {
     let place = Place::new();
     place.skill("all/a", "Extracts tables.");
     let catalog = place.open("all");
@@ -129,7 +129,7 @@ fn a_cache_that_breaks_under_a_running_catalogue_is_made_anew() {
 }
 
 #[test]
-fn without_a_place_for_a_cache_all_is_read_anew() {
+fn without_a_cache_folder_everything_is_read() {
     let place = Place::new();
     place.skill("all/a", "Extracts tables.");
     std::fs::write(place.cache(), "a file where the folder should be").unwrap();
@@ -141,7 +141,7 @@ fn without_a_place_for_a_cache_all_is_read_anew() {
 }
 
 #[test]
-fn many_start_at_once() {
+fn concurrent_starts_share_the_cache() {
     let place = Place::new();
     for number in 0..50 {
         place.skill(&format!("all/s{number}"), &format!("Skill number {number} for counting."));
@@ -162,7 +162,7 @@ fn many_start_at_once() {
 }
 
 #[test]
-fn sources_of_others_share_the_file_and_not_the_results() {
+fn catalogues_share_the_cache_but_not_results() {
     let place = Place::new();
     place.skill("one/a", "Extracts tables.");
     place.skill("two/b", "Extracts tables.");
@@ -180,7 +180,7 @@ fn sources_of_others_share_the_file_and_not_the_results() {
 }
 
 #[test]
-fn changes_are_taken_up_while_it_runs() {
+fn changes_are_noticed_while_it_runs() {
     let place = Place::new();
     place.skill("all/a", "A.");
     let sources =

@@ -40,7 +40,7 @@ fn json(output: &Output) -> Value {
 }
 
 #[test]
-fn list_shows_what_counts_and_tells_the_rest() {
+fn list_shows_skills_and_reports_the_rest() {
     let user = user();
     let listed = user.skillhost(&["list"]);
     assert_eq!(
@@ -64,7 +64,7 @@ fn list_shows_what_counts_and_tells_the_rest() {
 }
 
 #[test]
-fn the_policy_names_folders_too() {
+fn the_policy_adds_skills_folders() {
     let user = user();
     write(&user.work().join("shared/audit"), "description: Audits.\n", "");
     std::fs::write(user.work().join("policy.yaml"), "skill-folders: [shared]\n").unwrap();
@@ -92,7 +92,7 @@ fn search_ranks_and_filters() {
 }
 
 #[test]
-fn show_shows_a_skill_or_a_file_of_it() {
+fn show_prints_a_skill_or_one_of_its_files() {
     let user = user();
     let shown = user.skillhost(&["show", "tax"]);
     for part in ["tax (", "Computes taxes.", "rates.txt (5 B)", "Add it up."] {
@@ -115,7 +115,7 @@ fn show_shows_a_skill_or_a_file_of_it() {
 }
 
 #[test]
-fn prompt_says_what_it_left_out() {
+fn prompt_reports_what_it_omits() {
     let user = user();
     let prompt = user.skillhost(&["prompt"]);
     assert!(
@@ -137,7 +137,7 @@ fn prompt_says_what_it_left_out() {
 }
 
 #[test]
-fn a_bare_name_never_means_a_folder_that_lies_here() {
+fn a_bare_name_never_means_a_local_folder() {
     let user = user();
     skill_of("code3", &user.home().join(".agents/skills/shared"));
     // What a stranger may have put into the folder that the operator works in.
@@ -161,7 +161,7 @@ fn a_bare_name_never_means_a_folder_that_lies_here() {
 }
 
 #[test]
-fn a_skill_of_the_catalogue_runs_by_its_name() {
+fn a_skill_in_the_catalogue_runs_by_name() {
     let user = user();
     skill_of("code3", &user.home().join(".agents/skills/elsewhere"));
     let ran = user.skillhost(&["run", "elsewhere"]);

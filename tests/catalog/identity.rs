@@ -38,7 +38,7 @@ fn explained(user: &User, skill: &str) -> (Value, String) {
 }
 
 #[test]
-fn a_folder_given_by_path_gets_no_section_of_its_name() {
+fn a_folder_by_path_gets_no_policy_section() {
     let user = user();
     let (known, _) = explained(&user, "shared");
     let granted = &known["capabilities"];
@@ -64,14 +64,14 @@ fn a_folder_given_by_path_gets_no_section_of_its_name() {
 }
 
 #[test]
-fn a_declared_name_earns_no_section() {
+fn a_declared_name_gets_no_policy_section() {
     let user = user();
     let (posing, _) = explained(&user, "posing");
     assert!(!posing["capabilities"].to_string().contains("api.example.com"), "{posing}");
 }
 
 #[test]
-fn records_and_receipts_name_source_name_and_digest() {
+fn records_and_receipts_have_source_name_and_digest() {
     let user = user();
     for skill in ["posing", "./shared"] {
         user.skillhost(&["run", skill, "--receipt", "r.json"]);
@@ -95,7 +95,7 @@ fn records_and_receipts_name_source_name_and_digest() {
 }
 
 #[test]
-fn an_approval_of_a_folder_is_none_for_the_catalogue() {
+fn approving_a_folder_does_not_approve_the_catalogue() {
     let user = User::new();
     skill_of("hello", &user.work().join("shared"));
     skill_of("hello", &user.work().join(".agents/skills/shared"));

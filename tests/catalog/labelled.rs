@@ -76,7 +76,7 @@ fn lines(file: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_right_skill_is_among_the_first_five() {
+fn the_right_skill_is_among_the_top_five() {
     let figures = figures();
     assert!(figures.questions >= 60, "{}", figures.questions);
     assert!(figures.recall_at_5 >= 0.95, "{figures:#?}");

@@ -44,7 +44,7 @@ fn find(catalog: &Catalog, text: &str) -> Vec<String> {
 }
 
 #[test]
-fn words_are_found_wherever_they_stand() {
+fn words_are_found_in_every_field() {
     let place = place();
     let catalog = place.open("all");
     assert_eq!(find(&catalog, "pdf"), ["pdf-tables"]);
@@ -63,7 +63,7 @@ fn words_are_found_wherever_they_stand() {
 }
 
 #[test]
-fn typos_and_unfinished_words_are_forgiven() {
+fn typos_and_unfinished_words_are_tolerated() {
     let place = place();
     let catalog = place.open("all");
     for typo in [
@@ -84,7 +84,7 @@ fn typos_and_unfinished_words_are_forgiven() {
 }
 
 #[test]
-fn filters_hold() {
+fn filters_apply() {
     let place = place();
     let catalog = place.open("all");
     let with = |change: fn(&mut Query)| {
@@ -174,7 +174,7 @@ proptest! {
 }
 
 #[test]
-fn a_prompt_keeps_to_its_budget_and_says_what_gave_way() {
+fn a_prompt_fits_its_budget_and_says_what_is_cut() {
     let place = Place::new();
     for number in 0..40 {
         place.skill(

@@ -7,7 +7,7 @@ use skillhost_catalog::{Catalog, CatalogError, SkillRuntime, SourceKind};
 use super::{Place, names, write};
 
 #[test]
-fn the_first_source_counts_and_the_others_are_told() {
+fn earlier_sources_win_and_others_are_reported() {
     let place = Place::new();
     let first = place.skill("project/a", "Of the project.");
     let second = place.skill("home/a", "Of the user.");
@@ -36,7 +36,7 @@ fn the_first_source_counts_and_the_others_are_told() {
 }
 
 #[test]
-fn a_skill_goes_by_its_folder_as_policies_do() {
+fn a_skill_has_the_name_of_its_folder() {
     let place = Place::new();
     std::fs::create_dir_all(place.path("all/calm")).unwrap();
     std::fs::write(
@@ -50,7 +50,7 @@ fn a_skill_goes_by_its_folder_as_policies_do() {
 }
 
 #[test]
-fn a_broken_skill_is_told_and_the_others_count() {
+fn a_broken_skill_is_reported_and_others_are_found() {
     let place = Place::new();
     place.skill("all/good", "Good.");
     std::fs::create_dir_all(place.path("all/bad")).unwrap();
@@ -67,7 +67,7 @@ fn a_broken_skill_is_told_and_the_others_count() {
 }
 
 #[test]
-fn tier_one_tells_runtimes_network_and_tags() {
+fn entries_have_runtimes_network_and_tags() {
     let place = Place::new();
     let frontmatter = "description: D.\nallowed-tools: Read WebFetch(domain:example.com)\nmetadata:\n  tags: Finance, Tax\n  category: Money\n  component: a.wasm\n";
     let folder = write(&place.path("all/a"), frontmatter, "");
@@ -93,7 +93,7 @@ fn tier_one_tells_runtimes_network_and_tags() {
 }
 
 #[test]
-fn six_levels_are_searched_and_no_more() {
+fn six_levels_of_folders_are_searched() {
     let place = Place::new();
     place.skill("all/1/2/3/4/5/six", "D.");
     place.skill("all/1/2/3/4/5/6/seven", "D.");
@@ -103,7 +103,7 @@ fn six_levels_are_searched_and_no_more() {
 }
 
 #[test]
-fn two_thousand_folders_are_searched_and_no_more() {
+fn two_thousand_folders_are_searched() {
     let place = Place::new();
     for number in 0..1_999 {
         std::fs::create_dir_all(place.path(&format!("all/{number:04}"))).unwrap();
@@ -121,7 +121,7 @@ fn two_thousand_folders_are_searched_and_no_more() {
 }
 
 #[test]
-fn links_make_no_loops_and_lead_out_of_no_project() {
+fn links_cause_no_loops_and_do_not_leave_a_project() {
     let place = Place::new();
     place.skill("all/deep/a", "D.");
     place.skill("elsewhere/b", "D.");
@@ -158,14 +158,14 @@ fn links_make_no_loops_and_lead_out_of_no_project() {
 }
 
 #[test]
-fn a_folder_of_the_command_line_has_to_be_there() {
+fn a_folder_on_the_command_line_must_exist() {
     let place = Place::new();
     let opened = Catalog::open(place.sources(&[("no", SourceKind::Flag)]), None);
     assert!(matches!(opened, Err(CatalogError::Folder { .. })));
 }
 
 #[test]
-fn a_source_that_is_a_skill_is_that_skill() {
+fn a_source_that_is_a_skill_contains_only_itself() {
     let place = Place::new();
     place.skill("one", "D.");
     place.skill("one/inside", "D.");

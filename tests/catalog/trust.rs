@@ -24,7 +24,7 @@ fn chmod(path: &Path, mode: u32) {
 }
 
 #[test]
-fn a_skill_in_a_user_folder_runs_once_its_digest_is_approved() {
+fn a_user_skill_runs_once_its_digest_is_approved() {
     for folder in [".agents/skills", ".claude/skills"] {
         let user = user(folder);
         assert_eq!(run(&user, &[]), Some(77), "{folder}: another program may have put it there");
@@ -41,7 +41,7 @@ fn a_skill_in_a_user_folder_runs_once_its_digest_is_approved() {
 }
 
 #[test]
-fn an_approval_for_one_run_trusts_one_run() {
+fn an_approval_for_one_run_does_not_trust_the_skill() {
     let user = user(".agents/skills");
     assert_eq!(run(&user, &[]), Some(77));
     assert!(user.skillhost(&["approve", "1", "--once"]).status.success());
@@ -49,7 +49,7 @@ fn an_approval_for_one_run_trusts_one_run() {
 }
 
 #[test]
-fn approving_one_script_trusts_no_other() {
+fn approving_one_script_does_not_trust_others() {
     let user = user(".agents/skills");
     script_skill(
         &user.home().join(".agents/skills/scripts"),
@@ -64,7 +64,7 @@ fn approving_one_script_trusts_no_other() {
 }
 
 #[test]
-fn approving_changes_does_not_trust_the_skill() {
+fn approving_writes_does_not_trust_the_skill() {
     let user = user("elsewhere");
     skill_of("writer", &user.home().join(".agents/skills/reporter"));
     std::fs::create_dir(user.work().join("out")).unwrap();
@@ -109,7 +109,7 @@ fn a_guest_cannot_create_a_source_of_skills() {
 }
 
 #[test]
-fn a_folder_of_the_policy_is_trusted_unless_others_may_write() {
+fn a_policy_folder_is_trusted_unless_others_can_write() {
     let user = user("shared");
     let policy = user.work().join("policy.yaml");
     std::fs::write(&policy, "skill-folders: [~/shared]\ndefault: { allow: [Read] }\n").unwrap();
@@ -127,7 +127,7 @@ fn a_folder_of_the_policy_is_trusted_unless_others_may_write() {
 }
 
 #[test]
-fn the_operator_may_vouch_for_a_user_folder() {
+fn the_operator_can_trust_a_user_folder() {
     let user = user(".agents/skills");
     std::fs::write(
         user.work().join("policy.yaml"),

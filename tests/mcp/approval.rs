@@ -29,7 +29,7 @@ fn agent(place: &Place, workspace: &Path, revision: &'static str, capabilities: 
 }
 
 #[test]
-fn a_client_that_cannot_ask_is_told_what_the_operator_would_type() {
+fn a_client_is_told_the_operators_approve_command() {
     let (place, workspace) = place();
     let written = workspace.join("sub/out.txt");
     let mut agent = agent(&place, &workspace, OLD, &json!({}));
@@ -60,7 +60,7 @@ fn a_client_that_cannot_ask_is_told_what_the_operator_would_type() {
 }
 
 #[test]
-fn a_user_is_asked_by_the_client_and_the_answer_counts_as_long_as_it_says() {
+fn a_clients_user_approves_for_the_chosen_term() {
     let (place, workspace) = place();
     let written = workspace.join("sub/out.txt");
     let mut agent = agent(&place, &workspace, OLD, &json!({ "elicitation": {} }));
@@ -102,7 +102,7 @@ fn a_user_is_asked_by_the_client_and_the_answer_counts_as_long_as_it_says() {
 }
 
 #[test]
-fn a_skill_that_changes_while_its_user_is_asked_does_not_run() {
+fn a_skill_that_changes_while_asking_is_not_run() {
     let (place, workspace) = place();
     let mut agent = agent(&place, &workspace, OLD, &json!({ "elicitation": {} }));
     let id = agent.ask("tools/call", call());
@@ -205,7 +205,7 @@ fn unsolicited_answers_are_ignored() {
 }
 
 #[test]
-fn a_skill_from_outside_and_one_with_network_do_not_run_by_themselves() {
+fn untrusted_and_network_skills_need_approval() {
     let place = Place::new();
     place.skill("net", "allowed-tools: WebFetch Bash", "Fetches.");
     place.write("net/scripts/go.sh", "#!/bin/bash\necho went\n");
@@ -260,7 +260,7 @@ fn pending(place: &Place) -> Vec<Value> {
 }
 
 #[test]
-fn staged_writes_wait_for_the_operator() {
+fn staged_writes_await_the_operator() {
     let (place, workspace) = place();
     let written = workspace.join("sub/out.txt");
     let mut agent = Agent::new(&mut staging(&place, &workspace), OLD, &json!({}));
@@ -294,7 +294,7 @@ fn approve(place: &Place, id: &Value) -> bool {
 }
 
 #[test]
-fn staged_writes_are_never_the_clients_to_approve() {
+fn clients_never_approve_staged_writes() {
     let (place, workspace) = place();
     let written = workspace.join("sub/out.txt");
     for (revision, asked) in [(OLD, json!({ "elicitation": {} })), (NEW, json!({}))] {
@@ -320,7 +320,7 @@ fn staged_writes_are_never_the_clients_to_approve() {
 }
 
 #[test]
-fn a_file_that_changed_while_the_operator_thought_is_not_overwritten() {
+fn a_file_changed_since_the_run_is_not_overwritten() {
     let (place, workspace) = place();
     let written = workspace.join("sub/out.txt");
     let mut agent = Agent::new(&mut staging(&place, &workspace), OLD, &json!({}));
@@ -335,7 +335,7 @@ fn a_file_that_changed_while_the_operator_thought_is_not_overwritten() {
 }
 
 #[test]
-fn a_long_diff_is_cut_and_all_of_it_is_a_resource() {
+fn a_long_diff_is_cut_and_complete_as_a_resource() {
     let (place, workspace) = place();
     let mut agent = Agent::new(&mut staging(&place, &workspace), OLD, &json!({}));
     agent.call("activate_skill", json!({ "name": "writer" }));

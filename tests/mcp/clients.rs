@@ -147,7 +147,7 @@ fn check(steps: &Steps, place: &Place, is_alone: bool) {
 }
 
 #[test]
-fn the_python_client_plays_a_session() {
+fn the_python_client_completes_a_session() {
     for mode in ["legacy", "auto"] {
         let place = Place::new();
         let mut command = python(&place);
@@ -168,7 +168,7 @@ fn the_python_client_plays_a_session() {
 }
 
 #[test]
-fn the_python_client_is_told_that_the_operator_sees_changes_first() {
+fn the_python_client_learns_that_writes_are_staged() {
     for mode in ["legacy", "auto"] {
         let place = Place::new();
         let policy = place.user.work().join("staging.yaml");
@@ -201,7 +201,7 @@ fn the_python_client_is_told_that_the_operator_sees_changes_first() {
 }
 
 #[test]
-fn the_python_client_plays_a_session_over_http() {
+fn the_python_client_completes_a_session_over_http() {
     for mode in ["legacy", "auto"] {
         let place = Place::new();
         let server = Server::new(
@@ -221,7 +221,7 @@ fn the_python_client_plays_a_session_over_http() {
 }
 
 #[test]
-fn the_typescript_client_plays_a_session() {
+fn the_typescript_client_completes_a_session() {
     for mode in ["legacy", "auto"] {
         let place = Place::new();
         let mut command = node(&place);
@@ -231,7 +231,7 @@ fn the_typescript_client_plays_a_session() {
 }
 
 #[test]
-fn the_typescript_client_plays_a_session_over_http_and_verifies_every_file() {
+fn the_typescript_client_verifies_files_over_http() {
     for mode in ["legacy", "auto"] {
         let place = Place::new();
         let server = Server::new(&place, &[]);
@@ -248,7 +248,7 @@ fn the_typescript_client_plays_a_session_over_http_and_verifies_every_file() {
 }
 
 #[test]
-fn the_inspector_lists_and_calls() {
+fn the_inspector_lists_and_calls_tools() {
     let place = Place::new();
     let inspect = |args: &[&str]| {
         let mut command = place.user.command("node");

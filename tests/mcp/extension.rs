@@ -26,7 +26,7 @@ fn the_extension_is_declared_with_directories() {
 }
 
 #[test]
-fn an_entry_has_the_frontmatter_as_written_and_every_file_with_its_digest() {
+fn an_entry_has_its_frontmatter_and_file_digests() {
     let place = Place::new();
     place.skill(
         "scribe",
@@ -70,7 +70,7 @@ fn an_entry_has_the_frontmatter_as_written_and_every_file_with_its_digest() {
 }
 
 #[test]
-fn what_is_no_skill_is_not_served_and_the_codes_are_those_of_the_specification() {
+fn errors_have_the_codes_of_the_specification() {
     let place = Place::new();
     place.write("broken/SKILL.md", "---\nname: [\n---\n");
     place.write(
@@ -114,7 +114,7 @@ fn what_is_no_skill_is_not_served_and_the_codes_are_those_of_the_specification()
 }
 
 #[test]
-fn a_skill_beyond_the_extension_s_bound_is_not_served_so_and_can_be_activated() {
+fn a_skill_too_large_to_serve_can_be_activated() {
     let place = Place::new();
     for name in ["files", "bytes"] {
         place.skill(name, "", "Much.");
@@ -147,7 +147,7 @@ fn a_skill_beyond_the_extension_s_bound_is_not_served_so_and_can_be_activated() 
 }
 
 #[test]
-fn a_skill_that_changes_while_it_is_read_has_no_digests() {
+fn a_skill_that_changes_during_a_read_has_no_digests() {
     let place = Place::new();
     let mut agent = place.agent(NEW, &[]);
     let mut resources = || {
@@ -171,7 +171,7 @@ fn a_skill_that_changes_while_it_is_read_has_no_digests() {
 }
 
 #[test]
-fn a_directory_has_its_direct_children() {
+fn a_directory_lists_its_direct_children() {
     let place = Place::new();
     place.write("scribe/references/deep/er/file.md", "x");
     let mut agent = place.agent(NEW, &[]);
@@ -205,7 +205,7 @@ fn a_directory_has_its_direct_children() {
 }
 
 #[test]
-fn lists_come_in_pages_and_skip_none() {
+fn lists_have_pages_and_skip_nothing() {
     let place = Place::new();
     for number in 0..230 {
         place.skill(&format!("many-{number:03}"), "", "x");
@@ -241,7 +241,7 @@ fn lists_come_in_pages_and_skip_none() {
 }
 
 #[test]
-fn older_clients_have_skills_as_resources_and_prompts() {
+fn older_clients_see_skills_as_resources_and_prompts() {
     let place = Place::new();
     let mut agent = place.agent("2025-06-18", &[]);
     let resources = agent.ok("resources/list", json!({}));

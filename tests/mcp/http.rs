@@ -183,7 +183,7 @@ impl Drop for Server {
 }
 
 #[test]
-fn a_client_of_the_servers_own_user_is_warned_of_once() {
+fn a_client_of_the_servers_user_causes_one_warning() {
     const WARNING: &str = "a client runs as the same user as this server";
     let mut server = Server::new(&Place::new(), &[]);
     let mut stderr = BufReader::new(server.child.stderr.take().unwrap()).lines();
@@ -200,7 +200,7 @@ fn a_client_of_the_servers_own_user_is_warned_of_once() {
 }
 
 #[test]
-fn who_shows_no_token_or_a_wrong_one_is_not_let_in() {
+fn a_missing_or_wrong_token_is_refused() {
     let place = Place::new();
     let server = Server::new(&place, &[]);
     assert_eq!(server.token.len(), 64);
@@ -262,7 +262,7 @@ fn clients_without_a_token_never_approve_their_own_runs() {
 }
 
 #[test]
-fn a_name_that_was_given_this_address_reaches_nothing() {
+fn dns_rebinding_reaches_nothing() {
     let place = Place::new();
     let server = Server::new(
         &place,
@@ -306,7 +306,7 @@ fn a_name_that_was_given_this_address_reaches_nothing() {
 }
 
 #[test]
-fn a_session_is_its_own_bounded_and_over_when_it_is_silent() {
+fn sessions_are_separate_limited_and_time_out() {
     let place = Place::new();
     let server = Server::new(&place, &["--sessions", "2", "--idle", "2s"]);
     let (one, other) = (server.session(), server.session());
@@ -343,7 +343,7 @@ fn a_session_is_its_own_bounded_and_over_when_it_is_silent() {
 }
 
 #[test]
-fn bodies_and_heads_are_bounded() {
+fn bodies_and_heads_are_limited() {
     let place = Place::new();
     let server = Server::new(&place, &[]);
     let large = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "x".repeat(5 << 20) } });
@@ -356,7 +356,7 @@ fn bodies_and_heads_are_bounded() {
 }
 
 #[test]
-fn a_request_that_stands_alone_runs_skills_too_and_all_is_counted() {
+fn requests_without_a_session_run_and_are_counted() {
     let place = Place::new();
     let server = Server::new(&place, &[]);
     let call = |tool: &str, arguments: Value| {
@@ -414,7 +414,7 @@ fn a_request_that_stands_alone_runs_skills_too_and_all_is_counted() {
 }
 
 #[test]
-fn a_request_that_stands_alone_is_offered_no_word_for_a_session() {
+fn without_a_session_no_session_approval_is_offered() {
     let place = Place::new();
     let workspace = place.user.work().join("shared");
     std::fs::create_dir(&workspace).unwrap();
@@ -476,7 +476,7 @@ fn logging(
 }
 
 #[test]
-fn a_token_of_a_file_is_not_printed_and_none_is_logged() {
+fn tokens_from_files_are_not_printed_or_logged() {
     let place = Place::new();
     let token = "0123456789abcdef-of-a-file";
     let (mut server, mut stdout, log) = logging(&place, token);
@@ -504,7 +504,7 @@ fn a_token_of_a_file_is_not_printed_and_none_is_logged() {
 }
 
 #[test]
-fn the_log_holds_no_session_id() {
+fn the_log_contains_no_session_id() {
     let place = Place::new();
     let (mut server, _stdout, log) = logging(&place, "0123456789abcdef-of-a-file");
     let session = server.session();
@@ -549,7 +549,7 @@ async fn sent(address: std::net::SocketAddr, text: &str) -> tokio::net::TcpStrea
 }
 
 #[tokio::test]
-async fn connections_wait_while_all_others_are_busy() {
+async fn connections_wait_while_all_are_busy() {
     assert_eq!(HttpOptions::default().connections, 256);
     let (_arena, address, stop, server) =
         listening(HttpOptions { connections: 1, ..HttpOptions::default() }).await;
@@ -598,7 +598,7 @@ async fn idle_connections_do_not_block_others() {
 }
 
 #[tokio::test]
-async fn a_head_and_a_body_have_to_arrive_in_time() {
+async fn heads_and_bodies_must_arrive_in_time() {
     let within = Duration::from_millis(50);
     let (_arena, address, stop, server) = listening(HttpOptions {
         head_within: within,
@@ -621,7 +621,7 @@ async fn a_head_and_a_body_have_to_arrive_in_time() {
 }
 
 #[tokio::test]
-async fn requests_without_a_session_are_as_many_as_sessions() {
+async fn requests_without_a_session_are_limited() {
     let (_arena, address, stop, server) =
         listening(HttpOptions { sessions: 1, ..HttpOptions::default() }).await;
     let head = format!(
@@ -642,7 +642,7 @@ async fn requests_without_a_session_are_as_many_as_sessions() {
 }
 
 #[test]
-fn the_session_limit_holds_for_every_revision_and_at_once() {
+fn the_session_limit_holds_in_every_revision() {
     let place = Place::new();
     let server = Server::new(&place, &["--sessions", "2"]);
     let open = |revision: &str| {
@@ -668,7 +668,7 @@ fn the_session_limit_holds_for_every_revision_and_at_once() {
 }
 
 #[test]
-fn what_runs_when_it_stops_is_interrupted_and_recorded() {
+fn runs_at_shutdown_are_interrupted_and_recorded() {
     let place = Place::new();
     let mut server = Server::new(&place, &[]);
     let session = server.session();
@@ -705,7 +705,7 @@ fn what_runs_when_it_stops_is_interrupted_and_recorded() {
 }
 
 #[test]
-fn it_stops_when_it_is_told_to_and_leaves_nothing() {
+fn the_server_stops_on_a_signal_and_leaves_nothing() {
     let place = Place::new();
     let mut server = Server::new(&place, &[]);
     let session = server.session();

@@ -13,7 +13,7 @@ fn tokens(text: &str) -> usize {
 }
 
 #[test]
-fn a_session_starts_with_400_tokens_of_definitions_whatever_is_installed() {
+fn a_session_starts_with_at_most_400_tokens_of_tools() {
     let place = Place::new();
     for number in 0..10_000 {
         let name = format!("skill-{number:05}");
@@ -34,7 +34,7 @@ fn a_session_starts_with_400_tokens_of_definitions_whatever_is_installed() {
 }
 
 #[test]
-fn long_output_is_cut_and_all_of_it_is_a_resource() {
+fn long_output_is_cut_and_complete_as_a_resource() {
     let place = Place::new();
     let mut agent = place.agent(OLD, &[]);
     agent.call("activate_skill", json!({ "name": "loud" }));
@@ -59,7 +59,7 @@ fn long_output_is_cut_and_all_of_it_is_a_resource() {
 }
 
 #[test]
-fn a_stream_is_kept_up_to_16_mib() {
+fn streams_are_kept_up_to_16_mib() {
     let place = Place::new();
     place
         .write("loud/scripts/flood.sh", "#!/bin/bash\nhead -c 17000000 /dev/zero | tr '\\0' x\nhead -c 20000 /dev/zero | tr '\\0' y >&2\n");
@@ -79,7 +79,7 @@ fn a_stream_is_kept_up_to_16_mib() {
 }
 
 #[test]
-fn long_instructions_are_cut_and_say_where_the_rest_is() {
+fn long_instructions_are_cut_and_name_the_rest() {
     let place = Place::new();
     let body: String = (1..=20_000).map(|line| format!("line {line}\n")).collect();
     place.skill("long", "", &body);
@@ -101,7 +101,7 @@ fn long_instructions_are_cut_and_say_where_the_rest_is() {
 }
 
 #[test]
-fn a_long_file_is_cut_and_its_lines_can_be_asked_for() {
+fn a_long_file_is_cut_and_readable_by_lines() {
     let place = Place::new();
     let text: String = (1..=20_000).map(|line| format!("line {line}\n")).collect();
     place.write("scribe/references/long.md", text);
@@ -129,7 +129,7 @@ fn a_long_file_is_cut_and_its_lines_can_be_asked_for() {
 }
 
 #[test]
-fn errors_of_a_guest_are_answers_and_faults_of_the_protocol_are_errors() {
+fn guest_errors_are_answers_not_protocol_errors() {
     let place = Place::new();
     for guest in ["trap", "code3", "spin"] {
         crate::cli::skill_of(guest, &place.skills().join(guest));

@@ -48,7 +48,7 @@ fn activation_reads_the_section_and_runs_nothing() {
 }
 
 #[test]
-fn a_component_without_a_section_is_listed_by_a_recorded_run() {
+fn without_a_section_tools_are_listed_by_a_recorded_run() {
     let place = place(&toolbox(&[("t", "true", None)]));
     let mut agent = agent(&place, "auto-approved");
     let text = said(&agent.call("activate_skill", json!({ "name": "box" })));
@@ -70,7 +70,7 @@ fn a_component_without_a_section_is_listed_by_a_recorded_run() {
 }
 
 #[test]
-fn a_component_that_may_not_run_is_not_asked_for_its_tools() {
+fn a_component_that_may_not_run_is_not_listed() {
     let place = place(&toolbox(&[("t", "true", None)]));
     let mut agent = agent(&place, "enabled");
     let text = said(&agent.call("activate_skill", json!({ "name": "box" })));
@@ -79,7 +79,7 @@ fn a_component_that_may_not_run_is_not_asked_for_its_tools() {
 }
 
 #[test]
-fn a_long_result_of_a_tool_is_a_resource() {
+fn a_long_tool_result_is_a_resource() {
     let place = place(&toolbox(&[("t", "true", None)]));
     let mut agent = agent(&place, "auto-approved");
     agent.call("activate_skill", json!({ "name": "box" }));

@@ -16,7 +16,7 @@ const FROM_HOST: &str = "value-of-the-host";
 const KEY: &str = "key-of-the-collector";
 
 #[test]
-fn secrets_are_in_no_log_at_any_level_nor_in_metrics_nor_in_spans() {
+fn secrets_are_in_no_log_metric_or_span() {
     let place = Place::new();
     place.write(
         "scribe/scripts/leak.sh",

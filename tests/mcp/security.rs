@@ -127,7 +127,7 @@ fn no_call_widens_what_a_skill_may_do() {
 }
 
 #[test]
-fn nothing_but_skills_and_what_was_told_is_read() {
+fn only_skills_and_own_results_can_be_read() {
     let place = Place::new();
     std::fs::write(place.user.root().join("secret.txt"), "secret").unwrap();
     std::os::unix::fs::symlink(
@@ -161,7 +161,7 @@ fn nothing_but_skills_and_what_was_told_is_read() {
 }
 
 #[test]
-fn answers_and_logs_hold_no_path_of_this_machine_and_no_secret() {
+fn answers_and_logs_contain_no_host_path_or_secret() {
     let place = Place::new();
     let policy = place.user.work().join("policy.yaml");
     std::fs::write(&policy, format!("{TRUSTED}default:\n  allow: [Read, Bash]\n  deny: [Write]\n"))
@@ -230,7 +230,7 @@ fn answers_and_logs_hold_no_path_of_this_machine_and_no_secret() {
 }
 
 #[test]
-fn what_a_guest_prints_is_no_message() {
+fn guest_output_is_not_a_protocol_message() {
     let place = Place::new();
     place.write(
         "scribe/scripts/forge.sh",

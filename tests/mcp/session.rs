@@ -21,7 +21,7 @@ fn trusting(place: &Place) -> String {
 }
 
 #[test]
-fn a_session_goes_from_a_question_to_a_result_in_both_revisions() {
+fn a_session_works_in_both_revisions() {
     let place = Place::new();
     for revision in [OLD, NEW] {
         let mut agent = place.agent(revision, &[]);
@@ -84,7 +84,7 @@ fn a_session_goes_from_a_question_to_a_result_in_both_revisions() {
 }
 
 #[test]
-fn what_is_activated_is_for_that_session_alone() {
+fn activation_affects_only_its_session() {
     let place = Place::new();
     let (mut one, mut other) = (place.agent(OLD, &[]), place.agent(OLD, &[]));
     one.call("activate_skill", json!({ "name": "calculator" }));
@@ -110,7 +110,7 @@ fn what_is_activated_is_for_that_session_alone() {
 }
 
 #[test]
-fn a_listener_of_the_new_revision_is_told_that_tools_changed() {
+fn a_listener_is_notified_of_changed_tools() {
     let place = Place::new();
     let mut agent = place.agent(NEW, &[]);
     agent.ask("subscriptions/listen", json!({ "notifications": { "toolsListChanged": true } }));
@@ -120,7 +120,7 @@ fn a_listener_of_the_new_revision_is_told_that_tools_changed() {
 }
 
 #[test]
-fn files_go_in_and_come_out_as_resources() {
+fn files_are_sent_in_and_read_as_resources() {
     let place = Place::new();
     let mut agent = place.agent(OLD, &[]);
     agent.call("activate_skill", json!({ "name": "writer" }));
@@ -162,7 +162,7 @@ fn files_go_in_and_come_out_as_resources() {
 }
 
 #[test]
-fn the_operators_workspace_is_used_as_it_was_granted() {
+fn the_operators_workspace_is_used_as_granted() {
     let place = Place::new();
     let workspace = place.user.work().join("shared");
     std::fs::create_dir(&workspace).unwrap();
@@ -206,7 +206,7 @@ fn the_operators_workspace_is_used_as_it_was_granted() {
 }
 
 #[test]
-fn a_run_is_followed_and_cancelled() {
+fn a_run_reports_progress_and_is_cancelled() {
     let place = Place::new();
     let mut agent = place.agent(OLD, &[]);
     agent.call("activate_skill", json!({ "name": "scribe" }));
@@ -237,7 +237,7 @@ fn a_run_is_followed_and_cancelled() {
 }
 
 #[test]
-fn a_client_that_goes_away_leaves_no_run_behind() {
+fn a_disconnected_client_leaves_no_run() {
     let place = Place::new();
     let mut agent = place.agent(OLD, &[]);
     agent.call("activate_skill", json!({ "name": "scribe" }));
@@ -253,7 +253,7 @@ fn a_client_that_goes_away_leaves_no_run_behind() {
 }
 
 #[test]
-fn a_client_is_told_of_runs_from_its_level_on() {
+fn a_client_gets_log_messages_from_its_level() {
     let place = Place::new();
     let mut agent = place.agent(OLD, &[]);
     agent.call("activate_skill", json!({ "name": "scribe" }));
@@ -270,7 +270,7 @@ fn a_client_is_told_of_runs_from_its_level_on() {
 }
 
 #[test]
-fn a_request_of_the_new_revision_says_what_it_wants_to_be_told() {
+fn a_request_sets_its_own_log_level() {
     let place = Place::new();
     let mut agent = place.agent(NEW, &[]);
     agent.call("activate_skill", json!({ "name": "scribe" }));
@@ -294,7 +294,7 @@ fn a_request_of_the_new_revision_says_what_it_wants_to_be_told() {
 }
 
 #[test]
-fn a_root_of_the_clients_makes_the_workspace_narrower_and_never_wider() {
+fn a_client_root_only_narrows_the_workspace() {
     let place = Place::new();
     let workspace = place.user.work().join("shared");
     std::fs::create_dir_all(workspace.join("part")).unwrap();
@@ -401,7 +401,7 @@ fn run_writer(place: &Place, policy: &str, workspace: &Path, root: &Path) -> ser
 }
 
 #[test]
-fn changed_files_of_skills_are_told_of() {
+fn clients_are_notified_of_changed_files() {
     let place = Place::new();
     let mut agent = place.agent(OLD, &[]);
     agent.call("activate_skill", json!({ "name": "calculator" }));
@@ -454,7 +454,7 @@ fn changed_files_of_skills_are_told_of() {
 }
 
 #[test]
-fn a_listener_of_the_new_revision_is_told_of_the_files_that_it_named() {
+fn a_listener_is_notified_of_its_files() {
     let place = Place::new();
     let mut agent = place.agent(NEW, &[]);
     let wanted = json!({ "resourceSubscriptions": ["skill://scribe/scripts/note.sh"], "resourcesListChanged": true });
@@ -470,7 +470,7 @@ fn a_listener_of_the_new_revision_is_told_of_the_files_that_it_named() {
 }
 
 #[test]
-fn changed_skills_are_told_of() {
+fn clients_are_notified_of_changed_skills() {
     let place = Place::new();
     let mut agent = place.agent(OLD, &[]);
     agent.call("activate_skill", json!({ "name": "scribe" }));

@@ -184,7 +184,7 @@ fn attribute(span: &Span, key: &str) -> Value {
 }
 
 #[test]
-fn a_call_is_a_span_below_the_clients_and_its_phases_are_below_it() {
+fn a_call_is_a_child_span_with_its_phases() {
     let place = Place::new();
     let collector = Collector::new();
     let mut agent = Agent::new(collector.of(&mut place.server("mcp", &[])), OLD, &json!({}));
@@ -260,7 +260,7 @@ fn a_call_is_a_span_below_the_clients_and_its_phases_are_below_it() {
 }
 
 #[test]
-fn a_run_on_a_thread_of_its_own_has_its_phases_below_the_call_too() {
+fn phases_on_other_threads_belong_to_the_call() {
     let place = Place::new();
     let collector = Collector::new();
     let policy = place.user.work().join("policy.yaml");
@@ -286,7 +286,7 @@ fn a_run_on_a_thread_of_its_own_has_its_phases_below_the_call_too() {
 }
 
 #[test]
-fn a_request_over_http_names_its_parent_in_its_head_and_its_faults_are_errors() {
+fn http_requests_have_parents_and_error_spans() {
     let place = Place::new();
     let collector = Collector::new();
     let mut command = place.server("serve", &["--listen", "127.0.0.1:0"]);
@@ -365,7 +365,7 @@ fn a_request_over_http_names_its_parent_in_its_head_and_its_faults_are_errors() 
 }
 
 #[test]
-fn the_last_spans_are_sent_before_the_end() {
+fn the_last_spans_are_sent_at_exit() {
     let place = Place::new();
     let collector = Collector::new();
     let mut command = place.server("mcp", &[]);
@@ -384,7 +384,7 @@ fn the_last_spans_are_sent_before_the_end() {
 }
 
 #[test]
-fn a_collector_that_is_silent_or_gone_fails_no_call_and_is_told_once() {
+fn a_missing_collector_fails_no_call_and_warns_once() {
     let place = Place::new();
     let silent = Server::silent();
     let gone = format!(
@@ -415,7 +415,7 @@ fn a_collector_that_is_silent_or_gone_fails_no_call_and_is_told_once() {
 }
 
 #[test]
-fn a_collector_that_refuses_and_comes_back_is_told_each_time() {
+fn a_refusing_collector_is_reported_each_time() {
     let place = Place::new();
     let refuses = std::sync::atomic::AtomicBool::new(true);
     let server = Server::start(move |start, stream| {
@@ -469,7 +469,7 @@ fn a_collector_with_tls_is_verified() {
 }
 
 #[test]
-fn nothing_is_collected_unless_the_environment_says_so() {
+fn nothing_is_collected_unless_configured() {
     let place = Place::new();
     let collector = Collector::new();
     let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", collector.server.url());

@@ -42,7 +42,7 @@ fn tokens(bytes: i64) -> i64 {
 }
 
 #[test]
-fn a_session_is_counted_step_by_step_in_both_revisions() {
+fn a_session_is_counted_in_both_revisions() {
     for revision in [OLD, NEW] {
         let place = Place::new();
         let mut agent = place.agent(revision, &[]);
@@ -126,7 +126,7 @@ fn a_session_is_counted_step_by_step_in_both_revisions() {
 }
 
 #[test]
-fn what_is_saved_is_every_definition_less_what_was_sent() {
+fn savings_are_all_definitions_less_what_was_sent() {
     let place = Place::new();
     for number in 0..50 {
         place.skill(&format!("more-{number}"), "", "Nothing runs here.");
@@ -188,7 +188,7 @@ fn what_is_saved_is_every_definition_less_what_was_sent() {
 }
 
 #[test]
-fn nothing_that_was_said_is_kept() {
+fn statistics_contain_no_text() {
     let place = Place::new();
     let mut agent = place.agent(OLD, &[]);
     agent.call("discover_skills", json!({ "query": "scribe zebrafish", "category": "office" }));
@@ -235,7 +235,7 @@ fn nothing_that_was_said_is_kept() {
 }
 
 #[test]
-fn nothing_is_written_where_it_is_off_or_nothing_was_asked_for() {
+fn disabled_or_unused_statistics_write_nothing() {
     let place = Place::new();
     let off = policy(&place, "usage: false\npreload: suggested\n");
     let mut agent = place.agent(OLD, &["--policy", &off]);
@@ -269,7 +269,7 @@ fn nothing_is_written_where_it_is_off_or_nothing_was_asked_for() {
 }
 
 #[test]
-fn what_was_counted_is_there_however_the_server_ends() {
+fn counts_survive_any_end_of_the_server() {
     let place = Place::new();
     let mut agent = place.agent(OLD, &[]);
     agent.call("discover_skills", json!({ "query": "scribe" }));
@@ -285,7 +285,7 @@ fn what_was_counted_is_there_however_the_server_ends() {
 }
 
 #[test]
-fn what_is_wiped_is_gone_and_a_session_that_goes_on_does_not_bring_it_back() {
+fn wiped_statistics_do_not_come_back() {
     let place = Place::new();
     let mut agent = place.agent(OLD, &[]);
     agent.call("discover_skills", json!({ "query": "scribe" }));
@@ -321,7 +321,7 @@ fn what_is_wiped_is_gone_and_a_session_that_goes_on_does_not_bring_it_back() {
 }
 
 #[test]
-fn requests_that_stand_alone_are_counted_and_are_no_session() {
+fn requests_without_a_session_are_counted_apart() {
     let place = Place::new();
     let server = Server::new(&place, &[]);
     for (tool, arguments) in [
@@ -349,7 +349,7 @@ fn requests_that_stand_alone_are_counted_and_are_no_session() {
 }
 
 #[test]
-fn what_the_policy_names_is_active_from_the_start_and_is_granted_nothing() {
+fn preloaded_skills_are_active_and_granted_nothing() {
     let place = Place::new();
     place.skill(
         "online",
@@ -419,7 +419,7 @@ fn what_the_policy_names_is_active_from_the_start_and_is_granted_nothing() {
 }
 
 #[test]
-fn what_many_sessions_use_is_suggested_and_active_where_the_policy_says_so() {
+fn often_used_skills_are_suggested_and_preloaded() {
     let place = Place::new();
     let policy = policy(&place, "preload: suggested\n");
     let suggested = || {

@@ -41,7 +41,7 @@ fn run(mut command: Command) -> Output {
 }
 
 #[test]
-fn a_client_of_another_user_reaches_no_policy_and_no_state() {
+fn a_client_of_another_user_cannot_change_the_policy() {
     if !rustix::process::geteuid().is_root() {
         crate::cli::skipped("only root can start a server and a client as two users");
         return;

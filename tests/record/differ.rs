@@ -30,7 +30,7 @@ fn first(place: &Place, a: &str, b: &str) -> (String, String) {
 }
 
 #[test]
-fn the_first_difference_is_the_one_that_the_others_follow_from() {
+fn the_first_difference_causes_the_others() {
     let place = place();
     let server = Mortal::start();
     let policy = server.policy(&place, PLAIN);
@@ -81,7 +81,7 @@ fn the_first_difference_is_the_one_that_the_others_follow_from() {
 }
 
 #[test]
-fn an_output_and_a_program_are_told_and_secrets_of_two_recordings_are_equal() {
+fn diff_shows_outputs_and_hides_secrets() {
     let place = place();
     let record = |folder: &str, command: &str| {
         let base = [
@@ -121,7 +121,7 @@ fn an_output_and_a_program_are_told_and_secrets_of_two_recordings_are_equal() {
 }
 
 #[test]
-fn what_is_neither_is_told_as_such() {
+fn diff_rejects_other_files() {
     let place = place();
     std::fs::write(place.path("no.json"), "{}").unwrap();
     for (path, code) in [("no.json", 65), ("nowhere", 74), ("w", 74)] {

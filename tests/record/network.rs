@@ -138,7 +138,7 @@ fn skill(place: &Place, name: &str) {
 }
 
 #[test]
-fn web_fetch_and_api_probe_come_again_with_the_server_gone() {
+fn web_fetch_and_api_probe_replay_without_the_server() {
     let place = Place::new();
     let server = Mortal::start();
     let policy = server.policy(&place, PLAIN);
@@ -254,7 +254,7 @@ fn again(name: &str, script: &str, code: i32, expected: &[&str]) -> Value {
 }
 
 #[test]
-fn curl_comes_again_with_errors_limits_and_sleeps() {
+fn curl_is_replayed_with_errors_limits_and_sleeps() {
     let script = r#"#!/bin/bash
 date +%s.%N
 curl -s -D - "$1/one?secret=query" -H 'X-Own: 1'; echo
@@ -278,7 +278,7 @@ curl -s "$1/three" > three; date +%s.%N; exit 3
 }
 
 #[test]
-fn requests_and_threads_of_python_come_again() {
+fn python_requests_and_threads_are_replayed() {
     let script = r#"import sys, time, uuid, threading, requests
 from concurrent.futures import ThreadPoolExecutor
 base = sys.argv[1]
@@ -299,14 +299,14 @@ except requests.exceptions.RequestException as error:
 }
 
 #[test]
-fn programs_that_ask_at_once_come_again() {
+fn concurrent_requests_are_replayed() {
     let script = "#!/bin/bash\nfor n in 1 2 3 4 5; do curl -s \"$1/p$n\" > out$n & done; wait; cat out*; python3 -c 'print(7)'\n";
     let told = again("many.sh", script, 0, &["/p5"]);
     assert_eq!(told["exchanges"].as_array().unwrap().len(), 5);
 }
 
 #[test]
-fn a_policy_holds_in_a_run_that_is_recorded_and_in_its_replay() {
+fn the_policy_applies_to_recordings_and_replays() {
     let place = Place::new();
     let server = Mortal::start();
     let policy = server.policy(&place, PLAIN);
@@ -334,7 +334,7 @@ fn a_policy_holds_in_a_run_that_is_recorded_and_in_its_replay() {
 }
 
 #[test]
-fn the_network_of_another_run_is_a_recording() {
+fn a_run_can_use_the_network_of_a_recording() {
     let place = Place::new();
     let server = Mortal::start();
     let policy = server.policy(&place, PLAIN);
@@ -386,7 +386,7 @@ fn the_network_of_another_run_is_a_recording() {
 }
 
 #[test]
-fn a_receipt_tells_bodies_by_digest_without_a_recording_too() {
+fn a_receipt_has_digests_of_bodies() {
     let place = Place::new();
     let server = Mortal::start();
     let policy = server.policy(&place, PLAIN);

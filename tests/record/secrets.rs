@@ -55,7 +55,7 @@ fn record(secrets: &str) -> (Place, std::process::Output) {
 }
 
 #[test]
-fn they_stand_nowhere_and_a_replay_asks_for_them() {
+fn secrets_are_nowhere_and_a_replay_asks_for_them() {
     let (place, run) = record("secrets: { env: [TOKEN, PIN], headers: [X-Key, set-cookie] }\n");
     let all = all_bytes(&place.path("rec"));
     for secret in
@@ -213,7 +213,7 @@ fn a_changed_recording_gets_no_values_from_this_host() {
 }
 
 #[test]
-fn what_the_policy_calls_plain_is_stored_in_clear() {
+fn values_that_are_not_secret_are_stored_in_clear() {
     let (place, run) = record("record: { plain: [TOKEN, PIN, Set-Cookie, authorization] }\n");
     let all = all_bytes(&place.path("rec"));
     assert!(holds(&all, COOKIE) && holds(&all, "Bearer sesame"));
@@ -252,7 +252,7 @@ fn typed(place: &Place, keys: &str) -> Option<(Option<i32>, String)> {
 }
 
 #[test]
-fn a_terminal_is_asked_and_shows_nothing_of_what_is_typed() {
+fn a_terminal_prompt_does_not_show_the_secret() {
     let place = Place::new();
     std::fs::write(place.path("p.yaml"), "default: { allow: [Bash] }\nsecrets: { env: [TOKEN] }\n")
         .unwrap();
@@ -287,7 +287,7 @@ fn a_terminal_is_asked_and_shows_nothing_of_what_is_typed() {
 }
 
 #[test]
-fn the_policy_s_are_explained_and_what_is_no_name_is_an_error() {
+fn secret_names_in_the_policy_are_checked() {
     let place = Place::new();
     std::fs::write(place.path("p.yaml"), "secrets: { env: [TOKEN], headers: [X-Key] }\n").unwrap();
     let run = place.skillhost(&["run", "./hello", "--policy", "p.yaml", "--explain"], "");
@@ -318,7 +318,7 @@ fn the_policy_s_are_explained_and_what_is_no_name_is_an_error() {
 }
 
 #[test]
-fn without_secrets_nothing_is_asked() {
+fn without_secrets_a_replay_asks_nothing() {
     let place = Place::new();
     let run = place.skillhost(&["run", "./hello", "--record", "rec"], "");
     assert_eq!(recording(&place.path("rec"))["sealed"]["secrets"], serde_json::json!({}));

@@ -109,7 +109,7 @@ fn body(number: usize) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_kept_and_was_changed_or_is_missing() {
+fn changed_or_missing_content_is_found() {
     refused(65, "is not what was recorded", |folder| {
         std::fs::write(blob(folder, b"data\n"), "DATA\n").unwrap()
     });
@@ -127,7 +127,7 @@ fn what_is_kept_and_was_changed_or_is_missing() {
 }
 
 #[test]
-fn a_text_that_was_changed_without_its_digest() {
+fn a_changed_text_with_the_old_digest_is_found() {
     let rewrite = |from: &'static str, to: &'static str| {
         move |folder: &Path| {
             let path = folder.join("recording.json");
@@ -147,7 +147,7 @@ fn a_text_that_was_changed_without_its_digest() {
 }
 
 #[test]
-fn the_skill() {
+fn a_changed_skill_is_found() {
     let script = std::fs::read(GENUINE.path("sk/scripts/run.sh")).unwrap();
     let other = String::from_utf8(script.clone()).unwrap().replace("cat;", "tac;");
     refused(81, "skill.digest", |folder| swap(folder, &script, other.as_bytes()));
@@ -158,7 +158,7 @@ fn the_skill() {
 }
 
 #[test]
-fn the_input() {
+fn a_changed_input_is_found() {
     refused(83, "input.files.table", |folder| swap(folder, b"data\n", b"DATA\n"));
     refused(83, "input.stdin.digest", |folder| swap(folder, b"input\n", b"INPUT\n"));
     told(83, "arguments", |told| told["arguments"][0] = "other".into());
@@ -175,7 +175,7 @@ fn the_input() {
 }
 
 #[test]
-fn the_capabilities_and_the_start() {
+fn changed_capabilities_or_start_are_found() {
     let capabilities = |code, named, tamper: fn(&mut Value)| {
         told(code, named, |told| tamper(&mut told["capabilities"]))
     };
@@ -210,7 +210,7 @@ fn the_capabilities_and_the_start() {
 }
 
 #[test]
-fn what_the_run_stood_on() {
+fn a_changed_runtime_is_found() {
     told(83, "runtime.programs.shell", |told| {
         told["runtime"]["programs"]["shell"] = digest(b"other").into()
     });
@@ -221,7 +221,7 @@ fn what_the_run_stood_on() {
 }
 
 #[test]
-fn the_network() {
+fn a_changed_network_exchange_is_found() {
     let first = body(0);
     let other = String::from_utf8(first.clone()).unwrap().replace("nobody", "NOBODY");
     refused(82, "result.stdout", |folder| swap(folder, &first, other.as_bytes()));
@@ -248,7 +248,7 @@ fn the_network() {
 }
 
 #[test]
-fn the_result() {
+fn a_changed_result_is_found() {
     told(82, "result.status.code", |told| told["receipt"]["result"]["status"]["code"] = 1.into());
     told(82, "result.stdout.digest", |told| {
         told["receipt"]["result"]["stdout"]["digest"] = digest(b"other").into()
@@ -257,7 +257,7 @@ fn the_result() {
 }
 
 #[test]
-fn names_that_lead_out_of_the_folders() {
+fn names_leading_out_of_the_folders_are_refused() {
     let entry = |entry: Value| {
         move |told: &mut Value| {
             let folders = told["folders"].as_array_mut().unwrap();
@@ -299,7 +299,7 @@ proptest! {
 
     /// Whatever is read as a recording, with digests that fit, names nothing outside of it.
     #[test]
-    fn no_text_leads_out(at in any::<prop::sample::Index>(), with in prop::sample::select(vec!["..", "/", "\0", "", "a/b", "sha256:", "{{secret:x:y}}"])) {
+    fn no_text_leads_out_of_the_folders(at in any::<prop::sample::Index>(), with in prop::sample::select(vec!["..", "/", "\0", "", "a/b", "sha256:", "{{secret:x:y}}"])) {
         let mut told = recording(&GENUINE.path("rec"));
         let mut texts = 0;
         each(&mut told, &mut |_| texts += 1);

@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_too_much_to_tell_is_anything() {
+    fn too_many_changes_are_reported_as_any_change() {
         let event = |path: String| Event::default().add_path(path.into());
         let mut touched = Touched::default();
         (0..PATHS).for_each(|number| touched.add(event(format!("/{number}"))));
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     #[expect(clippy::disallowed_methods, reason = "tests set up real folders")]
-    fn what_is_in_a_folder_that_came_is_told_and_no_link_is_followed() {
+    fn new_folders_are_reported_with_contents_without_links() {
         let dir = tempfile::tempdir().unwrap();
         let [new, other] = ["new", "other"].map(|name| dir.path().join(name));
         std::fs::create_dir_all(new.join("deep")).unwrap();

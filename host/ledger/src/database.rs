@@ -191,7 +191,7 @@ mod tests {
     const OTHER: Tables = Tables { form: 4, ..TABLES };
 
     #[test]
-    fn a_mark_is_what_the_database_would_say_or_nothing() {
+    fn a_mark_is_what_the_database_says_or_none() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.db");
         let database = Database::at(&path, &TABLES);
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mark_of_another_user_s_database_does_not_count() {
+    fn the_mark_of_another_users_database_is_ignored() {
         // Only root can give a file away.
         if !rustix::process::geteuid().is_root() {
             return;

@@ -240,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_clear_yes_is_one() {
+    fn only_a_valid_answer_approves() {
         let said = |action, content: Value| term(&ElicitResult::new(action).with_content(content));
         assert_eq!(said(ElicitationAction::Accept, json!({ "allow": "once" })), Some(Term::Once));
         assert_eq!(

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_path_gives_the_word() {
+    fn the_longest_hidden_path_is_replaced() {
         let named = [("/home/me", "~"), ("/home/me/.claude/skills/x", "/skill")]
             .map(|(path, word)| (path.into(), word.to_owned()));
         let hidden =
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_absolute_path_is_left() {
+    fn only_absolute_paths_are_hidden() {
         let hidden = Hidden::new(
             [(PathBuf::from("/"), "x".to_owned()), (PathBuf::from("."), "y".to_owned())],
             &Policy::builtin(),

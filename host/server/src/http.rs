@@ -365,7 +365,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_names_of_loopback_are_loopback() {
+    fn only_loopback_names_are_loopback() {
         for host in [
             "localhost",
             "LOCALHOST:80",
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_is_named_with_or_without_its_port() {
+    fn allowed_hosts_match_with_or_without_port() {
         assert!(
             matches_host("box.example", "box.example:8765")
                 && matches_host("Box.example", "box.example")

@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_of_runs_are_read_through_no_link() {
+    fn files_of_runs_are_not_read_through_links() {
         let made = tempfile::tempdir().unwrap();
         let root = made.path().canonicalize().unwrap();
         for (folder, file) in [("out", "out/x"), ("secrets", "secrets/x")] {
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_make_room() {
+    fn the_oldest_runs_are_removed_first() {
         let runs = Runs::default();
         for number in 0..=RUNS {
             runs.keep(number.to_string(), Kept { stdout: vec![b'x'; 10], ..Kept::default() });

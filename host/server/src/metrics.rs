@@ -119,10 +119,7 @@ impl Metrics {
         let label = Label { skill };
         self.seconds.get_or_create(&label).observe(took.as_secs_f64());
         self.fuel.get_or_create(&label).inc_by(usage.fuel.unwrap_or(0));
-        self.memory
-            .get_or_create(&label)
-            .inner()
-            .fetch_max(usage.memory_peak, Ordering::Relaxed);
+        self.memory.get_or_create(&label).inner().fetch_max(usage.memory_peak, Ordering::Relaxed);
         self.denials.get_or_create(&label).inc_by(denials.len() as u64);
     }
 

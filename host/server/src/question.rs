@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_question_has_its_words() {
+    fn a_form_has_its_choices() {
         let ElicitRequestParams::FormElicitationParams { requested_schema, message, .. } =
             form("x", "allow", "Allow it", &["once", "no"])
         else {
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_is_answered_once_and_for_what_it_asked() {
+    fn a_question_is_answered_once_and_only_itself() {
         let questions = Questions::new(2);
         let state = questions.put(7);
         assert_eq!(questions.take("other", |_| true), None);

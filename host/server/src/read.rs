@@ -91,7 +91,7 @@ mod tests {
     use super::range;
 
     #[test]
-    fn ranges_are_lines_from_one_on() {
+    fn ranges_count_lines_from_one() {
         assert_eq!(range("1-50"), Some((1, 50)));
         assert_eq!(range(" 7 "), Some((7, 7)));
         assert_eq!(range("3-").map(|(first, _)| first), Some(3));

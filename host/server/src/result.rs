@@ -311,7 +311,7 @@ mod tests {
     use super::cut;
 
     #[test]
-    fn a_cut_is_not_within_a_character() {
+    fn texts_are_cut_between_characters() {
         assert_eq!(cut("aäb".as_bytes(), 2), ("a".into(), true));
         assert_eq!(cut("aäb".as_bytes(), 3), ("aä".into(), true));
         assert_eq!(cut("aäb".as_bytes(), 4), ("aäb".into(), false));

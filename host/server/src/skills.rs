@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_uri_has_a_skill_and_a_path() {
+    fn skill_uris_are_parsed_and_encoded() {
         assert_eq!(parts("skill://a/SKILL.md"), Some(("a", "SKILL.md".into())));
         assert_eq!(parts("skill://a"), Some(("a", String::new())));
         assert_eq!(parts("skill://a/b%20c/d"), Some(("a", "b c/d".into())));

@@ -174,7 +174,7 @@ mod tests {
     const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
     #[test]
-    fn a_parent_is_read_as_the_standard_says() {
+    fn traceparent_is_parsed_as_specified() {
         let parent = parse(PARENT, Some("vendor=1")).unwrap();
         assert_eq!(parent.trace_id().to_string(), "0af7651916cd43dd8448eb211c80319c");
         assert_eq!(parent.span_id().to_string(), "b7ad6b7169203331");
@@ -201,7 +201,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_a_parent_or_none(text in ".*", state in ".*") {
+        fn any_traceparent_is_parsed_or_ignored(text in ".*", state in ".*") {
             parse(&text, Some(&state));
         }
     }

@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_uri_is_a_path() {
+    fn file_uris_are_parsed() {
         let path = |uri| file_path(uri).map(|path| path.display().to_string());
         assert_eq!(path("file:///a/b").as_deref(), Some("/a/b"));
         assert_eq!(path("file://localhost/a%20b%2Fc").as_deref(), Some("/a b/c"));
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn files_stay_in_the_folder() {
+    fn files_stay_in_the_session_folder() {
         let scratch = tempfile::tempdir().unwrap();
         let folder = Folder::new(scratch.path()).unwrap();
         std::os::unix::fs::symlink("/tmp", folder.path().join("out")).unwrap();

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_person_reads_an_input_escaped_and_bounded() {
+    fn inputs_are_shown_escaped_and_bounded() {
         let args = ["--to".to_owned(), "x\u{1b}[8m\ny".to_owned()];
         let long = "z".repeat(5_000);
         let input = RunInput {

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn the_narrower_of_two_is_what_they_have_in_common() {
+    fn the_intersection_is_the_narrower_pattern() {
         let glob = |pattern: &str| PathGlob::new(pattern).unwrap();
         let (all, data, csv) =
             (PathGlob::everything(), glob("/workspace/data/**"), glob("/workspace/**/*.csv"));
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_covers_is_not_told() {
+    fn covered_patterns_are_dropped() {
         let globs = |patterns: &[&str]| {
             patterns.iter().map(|pattern| PathGlob::new(pattern).unwrap()).collect::<Vec<_>>()
         };
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_private_address_needs_both_sides() {
+    fn private_addresses_need_consent_of_both_sides() {
         let asked = host(HostName::Exact("example.com".into()), true);
         let granted = host(HostName::Any, false);
         let both = with(from_ref(&asked), &granted).unwrap();
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn words_tell_commands_apart() {
+    fn different_commands_have_different_texts() {
         let pattern = |words: &[&str], open| CommandPattern {
             words: words.iter().map(|word| (*word).to_owned()).collect(),
             open,

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn two_approvals_together_make_no_repository() {
+    fn two_approvals_cannot_complete_a_git_repository() {
         let dir = tempfile::tempdir().unwrap();
         let work = dir.path().canonicalize().unwrap();
         std::fs::create_dir(work.join("objects")).unwrap();
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn staged_changes_follow_no_links() {
+    fn staged_writes_follow_no_links() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         std::fs::create_dir_all(root.join("work/.git")).unwrap();

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_says_where_it_stands_and_is_checked_alone() {
+    fn a_line_has_its_position_and_is_checked_alone() {
         let (one, head) = line(r#"{"a":1}"#, &ChainHead::start());
         let (two, next) = line(r#"{"a":",\"sequence\":9"}"#, &head);
         let link = Link::of(&two).unwrap();
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn no_byte_of_a_line_can_be_another() {
+    fn changing_any_byte_of_a_line_is_detected() {
         let (good, head) = line(r#"{"a":1}"#, &ChainHead::start());
         for at in 0..good.len() {
             let mut bad = good.clone();
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn an_anchor_ends_like_the_line_that_it_stands_for() {
+    fn an_anchor_has_the_end_of_the_line_it_replaces() {
         let (one, head) = line(r#"{"a":1}"#, &ChainHead::start());
         let anchor = anchor(&Link::of(&one).unwrap());
         let anchor = anchor.strip_suffix(b"\n").unwrap();

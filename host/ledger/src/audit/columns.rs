@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_found_by_what_ran_and_what_was_asked() {
+    fn a_line_is_indexed_by_programs_and_hosts() {
         let line = br#"{"time":"1970-01-01T00:00:01.5Z","skill":{"name":"s","digest":null},"status":{"kind":"exited","code":0},
             "program":{"name":"python3","script":{"path":"scripts/a.py"},"component":"x"},
             "requests":[{"url":"https://API.example.com:8443/x"},{"url":"no url"},{"host":"api.example.com","path":"hmac-sha256:x"}],

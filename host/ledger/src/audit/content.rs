@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_redacted_where_a_text_was_cut_or_lowered() {
+    fn values_are_redacted_in_cut_or_lowercased_texts() {
         let env = BTreeMap::from([("TOKEN".to_owned(), "SK-Abcdefghijklmnop".to_owned())]);
         let redactor = Redactor::new(&[], &env);
         let padding = "x".repeat(190);
@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn no_text_of_a_guest_is_in_a_record() {
+    fn records_contain_no_text_of_a_guest() {
         let key = LogKey::of_process();
         let rule = format!("`{SECRET}` is not here");
         for kind in [
@@ -508,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_redacted_of_every_variable_and_of_short_secrets() {
+    fn variables_and_short_secrets_are_redacted() {
         let env = [("TOKEN", "hunter2-hunter2"), ("PIN", "1234"), ("LANG", "C")]
             .map(|(name, value)| (name.into(), value.into()));
         let redactor = Redactor::new(&["PIN".into()], &env.into());

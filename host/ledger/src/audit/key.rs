@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_keyed_digest_is_the_hmac_of_the_plain_one() {
+    fn a_keyed_digest_is_the_hmac_of_the_plain_digest() {
         // As computed by `openssl dgst -sha256 -mac HMAC -macopt hexkey:0b...`: RFC 4231, case 1,
         // has a key of 20 bytes, which HMAC pads with zeros.
         let mut key = [0; KEY];
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_of_one_log_share_its_key_which_is_private() {
+    fn hosts_share_the_private_key_of_their_log() {
         use std::os::unix::fs::PermissionsExt as _;
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("audit.jsonl");

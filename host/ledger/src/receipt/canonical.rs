@@ -48,7 +48,7 @@ mod tests {
 
     /// Section 3.2.2 of RFC 8785, and the order of section 3.2.3.
     #[test]
-    fn the_text_is_that_of_the_rfc() {
+    fn canonical_text_matches_the_rfc() {
         let value = json!({
             "string": "\u{20ac}$\u{000F}\u{000a}A'\u{0042}\u{0022}\u{005c}\\\"/", "literals": [null, true, false],
             "numbers": [1e27, 4.5, 2e-3, 0.000_000_000_000_000_000_000_000_001],
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn no_number_is_rounded() {
+    fn large_integers_become_strings() {
         let value = json!([EXACT, EXACT + 1, u64::MAX, -(EXACT as i64), i64::MIN]);
         let expected = r#"[9007199254740991,"9007199254740992","18446744073709551615",-9007199254740991,"-9223372036854775808"]"#;
         assert_eq!(String::from_utf8(text(&value)).unwrap(), expected);

@@ -238,7 +238,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn each_difference_is_told_with_its_field_and_causes_come_first() {
+    fn differences_have_fields_and_causes_come_first() {
         let one = json!({ "result": { "status": 1, "list": [1, 2], "same": {} }, "skill": { "digest": "a" }, "input": { "files": { "/w/a b": "x" } } });
         let other = json!({ "result": { "status": 2, "list": [1], "same": {}, "new": null }, "skill": { "digest": "b" }, "input": { "files": {} } });
         let found = differences(&one, &other);
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_bytes_that_differ_are_shown() {
+    fn the_first_differing_bytes_are_shown() {
         let head = |head: Value| json!({ "result": { "stdout": { "head": head } } });
         let bytes = |one: Value, other: Value| {
             differences(&head(one), &head(other)).pop().unwrap().bytes.unwrap()

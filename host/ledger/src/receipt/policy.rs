@@ -76,7 +76,7 @@ mod tests {
     use skillhost_policy::Overrides;
 
     #[test]
-    fn a_folder_is_left_out_and_every_rule_counts() {
+    fn the_policy_digest_covers_rules_but_not_folders() {
         let with = |change: fn(&mut Overrides)| {
             let mut overrides = Overrides::default();
             change(&mut overrides);

@@ -246,7 +246,7 @@ mod tests {
     const ROW: Row = Row { id: None, alone: false, whole: 100, listed: 10 };
 
     #[test]
-    fn what_comes_later_adds_up_and_what_was_wiped_does_not_come_back() {
+    fn counts_add_up_and_wiped_sessions_stay_wiped() {
         let (_folder, store) = store();
         let ran = Counts { runs: 1, defined: 5, ..Counts::default() };
         let id = store.add(ROW, &batch("a", ran)).unwrap();
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_sessions_go_with_their_skills() {
+    fn the_oldest_sessions_are_removed_with_their_skills() {
         let (_folder, store) = store();
         let old =
             Timestamp::now() - std::time::Duration::from_secs((RETENTION_DAYS + 1) * 24 * 60 * 60);
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn three_of_ten_are_a_habit_and_one_of_one_is_none() {
+    fn suggestions_need_ten_sessions_and_thirty_percent() {
         let (_folder, store) = store();
         let used = Counts { activated: 1, ..Counts::default() };
         let found = Counts { discovered: 1, ..Counts::default() };

@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_counts_a_thousand_skills_and_no_more() {
+    fn a_session_counts_at_most_a_thousand_skills() {
         let tally = session();
         let noted = |number: usize| tally.state().note(&number.to_string(), || 1, UsageEvent::Read);
         assert!((0..SKILLS).all(noted));
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_written_is_there_with_what_comes_next() {
+    fn unwritten_counts_are_added_to_the_next_ones() {
         let tally = session();
         tally.state().note("a", || 7, UsageEvent::Discovered { sent: 5 });
         let (_, batch) = tally.take().unwrap();
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_first_use_ends_the_wait() {
+    fn only_the_first_use_sets_the_waiting_time() {
         let tally = session();
         for event in [
             UsageEvent::Activated { sent: 1 },

@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_counted_while_the_file_cannot_be_written_is_written_once_it_can() {
+    fn counts_are_written_once_the_file_is_writable() {
         let folder = tempfile::tempdir().unwrap();
         let (state, file) = (folder.path().join("state"), folder.path().join("state/usage.db"));
         // A file in place of the folder.
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn many_sessions_at_once_lose_nothing() {
+    fn concurrent_sessions_lose_no_counts() {
         let folder = tempfile::tempdir().unwrap();
         let store = UsageStore::at(&folder.path().join("usage.db"));
         let usage = UsageRecorder::new(store.clone());

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_user_of_a_connection_is_in_the_table() {
+    fn the_user_of_a_connection_is_found() {
         for at in ["127.0.0.1:0", "[::1]:0"] {
             let Ok(listener) = TcpListener::bind(at) else { continue };
             let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_in_a_mount_is_denied_and_nothing_beside_it() {
+    fn host_files_in_a_mount_are_denied_and_no_others() {
         let home = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(home.path().join("[cache]/*")).unwrap();
         let mut capabilities = mounting(home.path());
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_exist_yet_is_denied_by_its_path() {
+    fn missing_files_are_denied_by_path() {
         let home = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(home.path().join("tmp")).unwrap();
         let sources = ["team", ".agents/skills", "tmp"].map(|source| home.path().join(source));
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mount_inside_is_denied_whole_and_one_elsewhere_is_left_alone() {
+    fn mounts_inside_host_files_are_denied_others_kept() {
         let state = tempfile::tempdir().unwrap();
         std::fs::create_dir(state.path().join("inner")).unwrap();
         let mut capabilities = mounting(&state.path().join("inner"));
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_that_begin_alike_lead_where_the_system_says() {
+    fn cached_real_paths_match_canonicalize() {
         let dir = tempfile::tempdir().unwrap();
         let at = |path: &str| dir.path().join(path);
         std::fs::create_dir_all(at("a/b")).unwrap();
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_symlink_on_the_way_hides_nothing() {
+    fn a_symlink_on_the_way_does_not_hide_host_files() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(dir.path().join("home/cache")).unwrap();
         std::os::unix::fs::symlink("home", dir.path().join("link")).unwrap();

@@ -25,7 +25,7 @@ fn at_once(queue: &Arc<Queue>, skill: &str) -> Result<Turn, QueueError> {
 }
 
 #[test]
-fn skills_take_turns_however_many_of_one_came_first() {
+fn skills_take_turns_whatever_the_order_of_arrival() {
     let queue = queue(1, 1, 100, 100);
     let first = at_once(&queue, "a").unwrap();
     let mut waiting: Vec<_> = ["a", "a", "a", "b", "b", "c"]
@@ -53,7 +53,7 @@ fn skills_take_turns_however_many_of_one_came_first() {
 }
 
 #[test]
-fn one_skill_never_has_all_turns() {
+fn one_skill_never_gets_all_turns() {
     let queue = queue(4, 3, 100, 100);
     let mut held: Vec<_> = (0..3).map(|_| at_once(&queue, "greedy").unwrap()).collect();
     let mut more = wait(&queue, "greedy");
@@ -65,7 +65,7 @@ fn one_skill_never_has_all_turns() {
 }
 
 #[test]
-fn what_finds_no_place_is_told_so_at_once() {
+fn a_full_queue_refuses_at_once() {
     let queue = queue(1, 1, 3, 2);
     let running = at_once(&queue, "a").unwrap();
     let _of_a = [wait(&queue, "a"), wait(&queue, "a")];
@@ -84,7 +84,7 @@ fn what_finds_no_place_is_told_so_at_once() {
 }
 
 #[test]
-fn who_leaves_gives_back_the_turn_that_came_meanwhile() {
+fn leaving_the_queue_returns_an_unclaimed_turn() {
     let queue = queue(1, 1, 10, 10);
     let running = at_once(&queue, "a").unwrap();
     let (second, third) = (wait(&queue, "a"), wait(&queue, "b"));
@@ -96,7 +96,7 @@ fn who_leaves_gives_back_the_turn_that_came_meanwhile() {
 }
 
 #[tokio::test]
-async fn a_closed_queue_refuses_and_ends_with_the_last_turn() {
+async fn a_closed_queue_refuses_and_waits_for_the_last_turn() {
     let queue = queue(1, 1, 10, 10);
     let running = at_once(&queue, "a").unwrap();
     let (told, untold) = (wait(&queue, "a"), wait(&queue, "b"));
@@ -117,7 +117,7 @@ async fn a_closed_queue_refuses_and_ends_with_the_last_turn() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn however_they_come_and_go_every_turn_is_given_back() {
+async fn every_turn_is_returned() {
     let queue = queue(3, 2, 50, 20);
     let tasks: Vec<_> = (0..400u64)
         .map(|number| {
