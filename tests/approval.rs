@@ -12,8 +12,8 @@ mod texts;
 use std::path::PathBuf;
 
 use skillhost_ledger::approval::{
-    ApprovalError, ApprovalRequest, Approvals, PendingId, PermissionLevel, QueueLimit, RunDecision, RunInput,
-    SkillPart, Term,
+    ApprovalError, ApprovalRequest, Approvals, PendingId, PermissionLevel, QueueLimit, RunDecision,
+    RunInput, SkillPart, Term,
 };
 use skillhost_policy::capabilities::{Capabilities, MountMode};
 use skillhost_policy::{Overrides, Policy, grant, load};
@@ -337,7 +337,13 @@ fn the_policy_is_the_upper_bound() {
     let digest = place.skill().digest().unwrap();
     place
         .approvals()
-        .set_level("report", &SkillPart::Skill, Some(PermissionLevel::AutoApproved), Some(&digest), "ada")
+        .set_level(
+            "report",
+            &SkillPart::Skill,
+            Some(PermissionLevel::AutoApproved),
+            Some(&digest),
+            "ada",
+        )
         .unwrap();
     assert_eq!(place.decide(&harmless()), allowed());
     place.asks(&under("default: { approval: enabled }\n"));
@@ -361,7 +367,13 @@ fn auto_approval_covers_one_version_of_the_skill() {
     let digest = place.skill().digest().unwrap();
     place
         .approvals()
-        .set_level("report", &SkillPart::Skill, Some(PermissionLevel::AutoApproved), Some(&digest), "ada")
+        .set_level(
+            "report",
+            &SkillPart::Skill,
+            Some(PermissionLevel::AutoApproved),
+            Some(&digest),
+            "ada",
+        )
         .unwrap();
     assert_eq!(place.decide(&writing()), allowed());
     place.write("run.py", "print(1)\n");

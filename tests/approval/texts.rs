@@ -49,7 +49,9 @@ fn text(skill: &Skill, part: &SkillPart, policy: &Policy) -> String {
     let place = tempfile::tempdir().unwrap();
     let approvals = Approvals::open(&place.path().join("approvals.db"));
     // What asks for network is disabled else.
-    approvals.set_level(&skill.name, &SkillPart::Skill, Some(PermissionLevel::Enabled), None, "ada").unwrap();
+    approvals
+        .set_level(&skill.name, &SkillPart::Skill, Some(PermissionLevel::Enabled), None, "ada")
+        .unwrap();
     let capabilities = grant(&skill.policy_manifest(), policy).capabilities;
     let ask = ApprovalRequest {
         skill,

@@ -20,8 +20,13 @@ use skillhost_skill::scan::{self, FollowLinks, FoundSkill, Scan, ScanBounds};
 
 /// Limits of a source. The search ends early in a tree that is not a collection of skills, and no
 /// collection reaches the limits.
-const BOUNDS: ScanBounds =
-    ScanBounds { depth: 6, folders: 2_000, skills: 20_000, entries: 1_000_000, links: FollowLinks::All };
+const BOUNDS: ScanBounds = ScanBounds {
+    depth: 6,
+    folders: 2_000,
+    skills: 20_000,
+    entries: 1_000_000,
+    links: FollowLinks::All,
+};
 /// How many skills may be read before they are written.
 const AHEAD: usize = 64;
 

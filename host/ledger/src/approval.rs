@@ -232,9 +232,15 @@ impl Approvals {
             None => by_itself(ask, bound),
         };
         Ok(match bound.map_or(level, |bound| level.min(bound)) {
-            PermissionLevel::AutoApproved => Step::Decided(RunDecision::Allowed(levels.denied_files())),
+            PermissionLevel::AutoApproved => {
+                Step::Decided(RunDecision::Allowed(levels.denied_files()))
+            }
             PermissionLevel::Enabled => Step::Ask(levels),
-            level => Step::Decided(RunDecision::Refused(refusal(&ask.skill.approval_key(), level, false))),
+            level => Step::Decided(RunDecision::Refused(refusal(
+                &ask.skill.approval_key(),
+                level,
+                false,
+            ))),
         })
     }
 
@@ -473,7 +479,11 @@ fn by_itself(ask: &ApprovalRequest<'_>, bound: Option<PermissionLevel>) -> Permi
     match bound {
         // The policy speaks about skills that the operator knows, not about what others put into a
         // project.
-        Some(bound) => bound.min(if *trusted { PermissionLevel::AutoApproved } else { PermissionLevel::Enabled }),
+        Some(bound) => bound.min(if *trusted {
+            PermissionLevel::AutoApproved
+        } else {
+            PermissionLevel::Enabled
+        }),
         None if !capabilities.fetch.is_empty() => PermissionLevel::Disabled,
         None if writes || !trusted => PermissionLevel::Enabled,
         None => PermissionLevel::AutoApproved,

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use skillhost::invoke::{Invocation, LoadedSkill, Runner, Target};
 use skillhost_ledger::approval::{
-    ApprovalError, ApprovalRequest, Approvals, PendingId, PermissionLevel, Refusal, RunDecision, RunInput,
-    SkillPart, StdinInput, Term,
+    ApprovalError, ApprovalRequest, Approvals, PendingId, PermissionLevel, Refusal, RunDecision,
+    RunInput, SkillPart, StdinInput, Term,
 };
 use skillhost_policy::Policy;
 use skillhost_policy::outcome::{Denial, DenialKind};

@@ -12,7 +12,7 @@ use super::store::Approval;
 use super::{ApprovalRequest, SkillPart, Term};
 use skillhost_policy::capabilities::{Capabilities, Mount, MountMode, Scope};
 use skillhost_policy::diagnostic::printable;
-use skillhost_policy::tool::{CommandPattern, HostPattern, PathGlob};
+use skillhost_policy::pattern::{CommandPattern, HostPattern, PathGlob};
 use skillhost_skill::Skill;
 use skillhost_skill::runtime;
 
@@ -80,7 +80,7 @@ impl<P> Default for Access<P> {
 
 impl<P: Pattern> Access<P> {
     fn of(scope: &Scope<P>) -> Access<P> {
-        if scope.is_nothing() {
+        if scope.is_empty() {
             return Access::default();
         }
         let mut sides = scope.all_of.iter();
@@ -134,7 +134,7 @@ impl PermissionSet {
             limits: _,
             determinism: _,
         } = capabilities;
-        let folder = |mount: &Mount| match session_folder == Some(mount.named()) {
+        let folder = |mount: &Mount| match session_folder == Some(mount.spelling()) {
             true => Folder { guest: mount.guest.clone(), kind: FolderKind::Session, host: None },
             false => {
                 let kind = match mount.mode {
@@ -146,7 +146,7 @@ impl PermissionSet {
             }
         };
         // Methods and authorities give access to nothing without a host.
-        let has_network = !fetch.is_nothing();
+        let has_network = !fetch.is_empty();
         PermissionSet {
             folders: mounts.iter().map(folder).collect(),
             packages: packages

@@ -186,7 +186,8 @@ fn found(
     args: &[String],
 ) -> Result<Program, TargetError> {
     let component_at = |entry: EntryPoint| {
-        let component = declared(skill, |path| programs.component_at(path)).map_err(TargetError::Status)?.1;
+        let component =
+            declared(skill, |path| programs.component_at(path)).map_err(TargetError::Status)?.1;
         Ok(Program {
             name: skill.manifest.name.clone(),
             component,
