@@ -304,10 +304,10 @@ impl ProgramId {
     /// Returns the identity of a program.
     pub fn of(program: &Program) -> ProgramId {
         let (tool, arguments) = match &program.entry {
-            runtime::Entry::Tool { name, input, .. } => {
+            runtime::EntryPoint::Tool { name, input, .. } => {
                 (Some(name.clone()), runtime::digest(input.as_bytes()))
             }
-            runtime::Entry::Command | runtime::Entry::ListTools => {
+            runtime::EntryPoint::Command | runtime::EntryPoint::ListTools => {
                 let joined: Vec<u8> =
                     program.args.iter().flat_map(|arg| arg.bytes().chain([0])).collect();
                 (None, runtime::digest(&joined))

@@ -13,7 +13,7 @@ use skillhost_policy::capabilities::MountMode;
 use skillhost_policy::diagnostic::Diagnostic;
 use skillhost_policy::outcome::{Denial, Outcome};
 use skillhost_policy::{Overrides, Policy};
-use skillhost_sandbox::files::Guarded;
+use skillhost_sandbox::files::{ApplyError, Guarded};
 use skillhost_sandbox::http::{Resolver, Roots, Tls};
 use skillhost_sandbox::{Allocation, Finished, Io, Options, Overlays, Stdin};
 use skillhost_skill::SkillFolder;
@@ -192,7 +192,7 @@ impl Run {
     ///
     /// # Errors
     /// A folder cannot be written, or has changed since the run.
-    pub fn apply(&self) -> std::io::Result<()> {
+    pub fn apply(&self) -> Result<(), ApplyError> {
         self.overlays.apply()
     }
 }

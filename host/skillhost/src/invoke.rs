@@ -38,7 +38,7 @@ use skillhost_skill::{SizeLimits, Skill, SkillError, SkillFolder, SkillListing};
 pub use listing::ComponentTools;
 pub(crate) use listing::LISTING_MEMORY;
 pub use receipt::LoadedRequest;
-pub use record::{Recorded, ReplayRequest, mask_receipt, recorded_capabilities};
+pub use record::{RecordingStatus, ReplayRequest, mask_receipt, recorded_capabilities};
 pub use target::{ResolvedTarget, Target, TargetError, UnresolvedTarget, declared_component};
 
 /// The folders and engine options of a [`Runner`].

@@ -93,6 +93,8 @@ pub use skillhost_policy::{Policy, PolicyError, load as load_policy};
 #[doc(inline)]
 pub use skillhost_sandbox::Allocation;
 #[doc(inline)]
+pub use skillhost_sandbox::files::ApplyError;
+#[doc(inline)]
 pub use skillhost_skill::runtime::custom::Runtime;
 
 /// The examples of the README, as doc tests.

@@ -18,7 +18,7 @@ use tracing::{Instrument as _, debug_span};
 use crate::invoke::{
     ComponentTools, Invocation, LISTING_MEMORY, LoadedSkill, RunError, RunRequest, Runner, Target,
 };
-use queue::{Queue, Refused, Turn};
+use queue::{Queue, QueueError, Turn};
 use skillhost_policy::diagnostic::error_object;
 use skillhost_policy::limits::show_size;
 use skillhost_sandbox::Io;
@@ -208,9 +208,9 @@ impl Service {
     async fn turn(&self, skill: &Path) -> Result<Turn, ServiceError> {
         self.queue.turn(skill).instrument(debug_span!("queue")).await.map_err(|refused| {
             match refused {
-                Refused::Full(waiting) => ServiceError::Busy { waiting },
-                Refused::FullOfSkill(waiting) => ServiceError::SkillBusy { waiting },
-                Refused::Closed => ServiceError::Closed,
+                QueueError::Full(waiting) => ServiceError::Busy { waiting },
+                QueueError::SkillFull(waiting) => ServiceError::SkillBusy { waiting },
+                QueueError::Closed => ServiceError::Closed,
             }
         })
     }

@@ -185,7 +185,7 @@ fn found(
     target: &Target,
     args: &[String],
 ) -> Result<Program, TargetError> {
-    let component_at = |entry: EntryPoint| {
+    let own = |entry: EntryPoint| {
         let component =
             declared(skill, |path| programs.component_at(path)).map_err(TargetError::Status)?.1;
         Ok(Program {
@@ -300,7 +300,7 @@ fn several(skill: &Skill, name: &str, paths: &[String]) -> TargetError {
 }
 
 fn unknown(skill: &Skill, name: &str) -> TargetError {
-    let list = scripts::list(skill);
+    let all = scripts::list(skill);
     let base = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
     // A client chooses the name, and the time of the comparison is the product of both lengths. No
     // file has a longer name.

@@ -23,7 +23,7 @@ pub(super) enum QueueError {
     /// The queue is full, with this many runs.
     Full(usize),
     /// The skill's share is full, with this many runs.
-    FullOfSkill(usize),
+    SkillFull(usize),
     Closed,
 }
 
@@ -127,7 +127,7 @@ impl Queue {
             return Err(QueueError::Full(state.waiting));
         }
         if !free && waiting >= self.capacity.waiting_per_skill {
-            return Err(QueueError::FullOfSkill(waiting));
+            return Err(QueueError::SkillFull(waiting));
         }
         state.tickets += 1;
         let ticket = state.tickets;

@@ -69,7 +69,7 @@ fn a_full_queue_refuses_at_once() {
     let queue = queue(1, 1, 3, 2);
     let running = at_once(&queue, "a").unwrap();
     let _of_a = [wait(&queue, "a"), wait(&queue, "a")];
-    assert_eq!(at_once(&queue, "a").unwrap_err(), QueueError::FullOfSkill(2));
+    assert_eq!(at_once(&queue, "a").unwrap_err(), QueueError::SkillFull(2));
     let of_b = wait(&queue, "b");
     assert_eq!(at_once(&queue, "b").unwrap_err(), QueueError::Full(3));
     // Whoever leaves makes room.
