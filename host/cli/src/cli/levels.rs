@@ -4,7 +4,7 @@ use std::path::Path;
 
 use clap::Subcommand;
 use serde::Serialize;
-use skillhost_ledger::approval::{Approval, LevelSet, LevelSetting, SkillPart};
+use skillhost_ledger::approval::{Approval, LevelSetting, SkillPart};
 use skillhost_skill::Skill;
 
 use super::exit::Exit;
