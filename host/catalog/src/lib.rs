@@ -24,7 +24,7 @@ use serde::Serialize;
 
 use cache::{Cache, CacheError};
 use skillhost_skill::{SkillFolder, is_protected, scan};
-use update::Known;
+use update::CachedSource;
 
 pub use prompt::{Prompt, estimate_tokens};
 pub use search::{Hit, Query};
@@ -266,7 +266,8 @@ impl Snapshot {
             (HashMap::<Arc<str>, u32>::new(), Vec::new(), Vec::new());
         for source in sources {
             let trusted = source.kind.is_trusted() && is_protected(&source.folder);
-            let Known { generation, skills, left_out } = update::source(&mut cache.db, source)?;
+            let CachedSource { generation, skills, left_out } =
+                update::source(&mut cache.db, source)?;
             generations.push(generation);
             broken.extend(
                 left_out.into_iter().map(|why| ScanProblem { folder: source.folder.clone(), why }),

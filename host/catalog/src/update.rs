@@ -32,7 +32,7 @@ const AHEAD: usize = 64;
 
 /// What the cache knows about one source.
 #[derive(Default)]
-pub(super) struct Known {
+pub(super) struct CachedSource {
     /// The id and version of its row. If both are equal, so is the content.
     pub(super) generation: Option<(i64, i64)>,
     pub(super) skills: Vec<Row>,
@@ -48,7 +48,7 @@ pub(super) struct Row {
 
 /// Returns the current skills of a source. Reads those that have changed since the cache was
 /// written.
-pub(super) fn source(db: &mut Connection, source: &Source) -> Result<Known, CacheError> {
+pub(super) fn source(db: &mut Connection, source: &Source) -> Result<CachedSource, CacheError> {
     if let Some(known) = known(db, source, true)? {
         return Ok(known);
     }
@@ -64,7 +64,7 @@ pub(super) fn source(db: &mut Connection, source: &Source) -> Result<Known, Cach
         // A standard folder that does not exist, or no longer does.
         Err(_) => {
             forget(db, |folder, _| folder == source.folder)?;
-            Ok(Known::default())
+            Ok(CachedSource::default())
         }
     }
 }
@@ -116,7 +116,11 @@ fn row(db: &Connection, source: &Source) -> Result<Option<(i64, i64, String)>, C
 
 /// Returns what the cache knows about a source; `None` if it knows nothing or, with `check`, if
 /// something has changed.
-fn known(db: &Connection, source: &Source, check: bool) -> Result<Option<Known>, CacheError> {
+fn known(
+    db: &Connection,
+    source: &Source,
+    check: bool,
+) -> Result<Option<CachedSource>, CacheError> {
     let (Some((id, generation, left_out)), Some(root)) = (row(db, source)?, folder(&source.folder))
     else {
         return Ok(None);
@@ -149,7 +153,7 @@ fn known(db: &Connection, source: &Source, check: bool) -> Result<Option<Known>,
         skills.push(Row { id: row.get(4)?, path: path.to_owned(), facts });
     }
     skills.sort_by(|a, b| a.path.cmp(&b.path));
-    Ok(Some(Known {
+    Ok(Some(CachedSource {
         generation: Some((id, generation)),
         skills,
         left_out: left_out.lines().map(str::to_owned).collect(),

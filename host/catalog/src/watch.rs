@@ -40,7 +40,7 @@ enum Notice {
 
 /// The changes of one burst.
 #[derive(Default)]
-struct Touched {
+struct ChangeBatch {
     paths: BTreeSet<PathBuf>,
     /// Paths that were created or moved. Nobody reports what a folder contained before it was
     /// watched.
@@ -107,9 +107,9 @@ impl Catalog {
 }
 
 /// Waits for a burst of changes to end. `None`: the watch was dropped.
-fn wait(told: &Receiver<Notice>) -> Option<Touched> {
+fn wait(told: &Receiver<Notice>) -> Option<ChangeBatch> {
     let Ok(Notice::Change(first)) = told.recv() else { return None };
-    let mut touched = Touched::default();
+    let mut touched = ChangeBatch::default();
     touched.add(first);
     let started = Instant::now();
     while started.elapsed() < MOST {
@@ -122,7 +122,7 @@ fn wait(told: &Receiver<Notice>) -> Option<Touched> {
     Some(touched)
 }
 
-impl Touched {
+impl ChangeBatch {
     fn add(&mut self, event: Event) {
         self.all |= event.need_rescan() || self.paths.len() >= PATHS;
         if !self.all {
@@ -221,12 +221,12 @@ mod tests {
     #[test]
     fn too_many_changes_are_reported_as_any_change() {
         let event = |path: String| Event::default().add_path(path.into());
-        let mut touched = Touched::default();
+        let mut touched = ChangeBatch::default();
         (0..PATHS).for_each(|number| touched.add(event(format!("/{number}"))));
         assert_eq!((touched.paths.len(), touched.all), (PATHS, false));
         touched.add(event("/more".into()));
         assert_eq!((touched.paths.len(), touched.all), (PATHS, true));
-        let mut touched = Touched::default();
+        let mut touched = ChangeBatch::default();
         touched.add(Event::default().set_flag(Flag::Rescan));
         assert!(touched.all);
     }
@@ -242,7 +242,7 @@ mod tests {
         std::fs::write(other.join("file"), "").unwrap();
         std::os::unix::fs::symlink(&other, new.join("link")).unwrap();
         let event = |kind, path: &PathBuf| Event::new(kind).add_path(path.clone());
-        let mut touched = Touched::default();
+        let mut touched = ChangeBatch::default();
         touched.add(event(EventKind::Create(CreateKind::Folder), &new));
         touched.add(event(EventKind::Modify(ModifyKind::Any), &other));
         touched.look_below();

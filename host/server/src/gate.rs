@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::Shared;
 use super::definitions::weight;
-use super::hidden::Hidden;
+use super::hidden::HostPaths;
 use super::question::{asks, elicit, form, user_of, wanted};
 use super::result::failed;
 use super::run::Caller;
@@ -36,7 +36,7 @@ pub(super) struct Call<'a> {
     pub(super) stdin: &'a [u8],
     pub(super) files: &'a [(&'a str, &'a str)],
     pub(super) workspace: &'a Workspace,
-    pub(super) hidden: &'a Hidden,
+    pub(super) hidden: &'a HostPaths,
 }
 
 /// The key of the question in a result.
@@ -178,7 +178,7 @@ impl<'a> Call<'a> {
         (target, args): (&'a Target, &'a [String]),
         (stdin, files): (&'a [u8], &'a [(&'a str, &'a str)]),
         workspace: &'a Workspace,
-        hidden: &'a Hidden,
+        hidden: &'a HostPaths,
     ) -> Call<'a> {
         Call { entry, loaded, target, args, stdin, files, workspace, hidden }
     }

@@ -8,15 +8,15 @@ use skillhost_policy::{Origin, Policy};
 
 /// Paths of the host, and their replacements.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Hidden(Vec<(String, String)>);
+pub(super) struct HostPaths(Vec<(String, String)>);
 
-impl Hidden {
+impl HostPaths {
     /// Hides these paths, and those of a policy.
     pub(super) fn new(
         named: impl IntoIterator<Item = (PathBuf, String)>,
         policy: &Policy,
-    ) -> Hidden {
-        let mut hidden = Hidden::default();
+    ) -> HostPaths {
+        let mut hidden = HostPaths::default();
         for (path, word) in named {
             hidden.add(&path, &word);
         }
@@ -35,7 +35,7 @@ impl Hidden {
     }
 
     /// Returns a copy that hides one more path.
-    pub(super) fn and(&self, path: &Path, word: &str) -> Hidden {
+    pub(super) fn and(&self, path: &Path, word: &str) -> HostPaths {
         let mut hidden = self.clone();
         hidden.add(path, word);
         hidden
@@ -84,7 +84,7 @@ mod tests {
         let named = [("/home/me", "~"), ("/home/me/.claude/skills/x", "/skill")]
             .map(|(path, word)| (path.into(), word.to_owned()));
         let hidden =
-            Hidden::new(named, &Policy::builtin()).and(Path::new("/home/me/work"), "/workspace");
+            HostPaths::new(named, &Policy::builtin()).and(Path::new("/home/me/work"), "/workspace");
         assert_eq!(
             hidden.text("/home/me/.claude/skills/x/SKILL.md, /home/me/work/a and /home/me"),
             "/skill/SKILL.md, /workspace/a and ~"
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn only_absolute_paths_are_hidden() {
-        let hidden = Hidden::new(
+        let hidden = HostPaths::new(
             [(PathBuf::from("/"), "x".to_owned()), (PathBuf::from("."), "y".to_owned())],
             &Policy::builtin(),
         );

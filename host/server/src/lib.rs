@@ -8,7 +8,7 @@
 //! client. `definitions` are the tools, implemented by `discover`, `activate`, `read` and `run`.
 //! `gate` decides whether a call may run, and asks a `question` of the client's user if the policy
 //! allows that; `workspace` picks the folder, `result` turns an outcome into an answer, `writes`
-//! keeps staged writes for the operator, and `kept` holds output that is too long for an answer.
+//! keeps staged writes for the operator, and `runs` keeps output that is too long for an answer.
 //! `resources`, `skills`, `prompts` and `complete` offer the same skills through the protocol's
 //! other primitives. `changes` notifies clients when skills change, and `messages` when a run makes
 //! progress; `preload` activates skills at the start of a session. [`http`] serves many clients at
@@ -24,7 +24,6 @@ mod gate;
 mod handler;
 mod hidden;
 pub mod http;
-mod kept;
 #[expect(deprecated, reason = "levels of log messages, which clients before 2026-07-28 set")]
 mod messages;
 mod metrics;
@@ -36,6 +35,7 @@ mod read;
 mod resources;
 mod result;
 mod run;
+mod runs;
 #[expect(deprecated, reason = "levels of log messages, which clients before 2026-07-28 set")]
 mod session;
 mod skills;
@@ -51,10 +51,10 @@ use rmcp::ServiceExt as _;
 use rmcp::service::{RequestContext, RoleServer, ServerInitializeError};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use hidden::Hidden;
-use kept::Runs;
+use hidden::HostPaths;
 use metrics::Metrics;
 use question::Questions;
+use runs::Runs;
 use session::{Session, Transport};
 use skillhost::service::Service;
 use skillhost_catalog::{Catalog, CatalogEntry, Changes};
@@ -94,7 +94,7 @@ struct Shared {
     /// Runs that await an answer.
     questions: Questions<PendingId>,
     scratch: PathBuf,
-    hidden: Hidden,
+    hidden: HostPaths,
     runs: Runs,
     metrics: Metrics,
     usage: UsageRecorder,
@@ -114,7 +114,7 @@ impl Mcp {
     /// Creates a server. Does no work.
     pub fn new(options: Options) -> Mcp {
         let Options { catalog, service, policy, approvals, scratch, hidden, usage } = options;
-        let hidden = Hidden::new(hidden, &policy);
+        let hidden = HostPaths::new(hidden, &policy);
         let (runs, metrics) = (Runs::default(), Metrics::default());
         Mcp(Arc::new(Shared {
             catalog,

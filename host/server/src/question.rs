@@ -14,8 +14,8 @@ use rmcp::model::{
 };
 use serde_json::json;
 
-use super::kept;
 use super::run::Caller;
+use super::runs;
 
 /// How long a person may take to answer.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -60,7 +60,7 @@ impl<T> Questions<T> {
         if asked.len() >= self.most {
             asked.pop_front();
         }
-        let state = kept::id();
+        let state = runs::id();
         asked.push_back((state.clone(), what));
         state
     }

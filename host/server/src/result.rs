@@ -7,8 +7,8 @@ use std::sync::Arc;
 use rmcp::model::{CallToolResult, ContentBlock, Resource};
 use serde_json::{Value, json};
 
-use super::hidden::Hidden;
-use super::kept::{self, Kept, STREAM, Written};
+use super::hidden::HostPaths;
+use super::runs::{self, RunResults, STREAM, WrittenFile};
 use super::workspace::Folder;
 use super::writes::Diff;
 use skillhost::invoke::Invocation;
@@ -48,7 +48,7 @@ pub(super) fn cut(bytes: &[u8], most: usize) -> (String, bool) {
 /// An answer, and the results to keep, with their id.
 pub(super) struct Answer {
     pub(super) result: CallToolResult,
-    pub(super) kept: Option<(String, Kept)>,
+    pub(super) kept: Option<(String, RunResults)>,
 }
 
 /// Creates the answer of `run_skill`.
@@ -56,10 +56,10 @@ pub(super) fn of_run(
     invoked: &Invocation,
     diff: Option<&Diff>,
     folder: Option<Arc<Folder>>,
-    hidden: &Hidden,
+    hidden: &HostPaths,
 ) -> Answer {
     let outcome = &invoked.finished.outcome;
-    let id = kept::id();
+    let id = runs::id();
     let files = written(invoked);
     let links: Vec<Value> = files.iter().take(NAMED).map(|file| file_json(&id, file)).collect();
     let message = message(&outcome.status).map(|text| hidden.text(&text));
@@ -124,12 +124,12 @@ pub(super) fn of_run(
     let kept = keeps.then(|| {
         (
             id,
-            Kept {
+            RunResults {
                 stdout: stream(&outcome.stdout),
                 stderr: stream(&outcome.stderr),
                 files,
                 _folder: folder,
-                ..Kept::default()
+                ..RunResults::default()
             },
         )
     });
@@ -138,7 +138,7 @@ pub(super) fn of_run(
 
 /// Creates the answer of a typed tool: its output, as JSON. Output that is too long is an error,
 /// since an answer without it would not match the tool's schema; the complete output is a resource.
-pub(super) fn of_tool(invoked: &Invocation, is_structured: bool, hidden: &Hidden) -> Answer {
+pub(super) fn of_tool(invoked: &Invocation, is_structured: bool, hidden: &HostPaths) -> Answer {
     let outcome = &invoked.finished.outcome;
     let result = match (&outcome.result, &outcome.error) {
         (Some(output), _) if outcome.status == (Status::Exited { code: 0 }) => {
@@ -168,8 +168,8 @@ pub(super) fn of_tool(invoked: &Invocation, is_structured: bool, hidden: &Hidden
     Answer { result, kept: None }
 }
 
-fn too_long(text: String, outcome: &Outcome, hidden: &Hidden) -> Answer {
-    let id = kept::id();
+fn too_long(text: String, outcome: &Outcome, hidden: &HostPaths) -> Answer {
+    let id = runs::id();
     let (bytes, uri) = (text.len(), format!("run://{id}/stdout"));
     let mut result = failed(cut(text.as_bytes(), SHOWN).0);
     result.content.push(ContentBlock::text(format!(
@@ -182,7 +182,7 @@ fn too_long(text: String, outcome: &Outcome, hidden: &Hidden) -> Answer {
     stdout.truncate(STREAM);
     Answer {
         result: with_ending(result, outcome, None, hidden),
-        kept: Some((id, Kept { stdout, ..Kept::default() })),
+        kept: Some((id, RunResults { stdout, ..RunResults::default() })),
     }
 }
 
@@ -190,7 +190,7 @@ fn with_ending(
     mut result: CallToolResult,
     outcome: &Outcome,
     message: Option<&str>,
-    hidden: &Hidden,
+    hidden: &HostPaths,
 ) -> CallToolResult {
     result.content.extend(ending(outcome, message, hidden));
     result
@@ -198,7 +198,7 @@ fn with_ending(
 
 /// Describes what an agent needs to know besides the output: why the run ended, and what was
 /// refused.
-fn ending(outcome: &Outcome, message: Option<&str>, hidden: &Hidden) -> Option<ContentBlock> {
+fn ending(outcome: &Outcome, message: Option<&str>, hidden: &HostPaths) -> Option<ContentBlock> {
     let mut lines: Vec<String> =
         message.map(|message| format!("[{message}]")).into_iter().collect();
     for denial in outcome.denials.iter().take(NAMED) {
@@ -258,7 +258,7 @@ fn exit_code(status: &Status) -> Option<u8> {
 }
 
 /// Returns the files that a run wrote and that can still be read. Files of an overlay are gone.
-fn written(invoked: &Invocation) -> Vec<Written> {
+fn written(invoked: &Invocation) -> Vec<WrittenFile> {
     let mut found = Vec::new();
     for mount in
         invoked.grant.capabilities.mounts.iter().filter(|mount| mount.mode == MountMode::Write)
@@ -286,7 +286,7 @@ fn written(invoked: &Invocation) -> Vec<Written> {
                 && file.is_file()
                 && readable
             {
-                found.push(Written {
+                found.push(WrittenFile {
                     guest: guest.clone(),
                     dir: dir.clone(),
                     path: path.to_owned(),
@@ -298,11 +298,11 @@ fn written(invoked: &Invocation) -> Vec<Written> {
     found
 }
 
-fn file_uri(id: &str, file: &Written) -> String {
+fn file_uri(id: &str, file: &WrittenFile) -> String {
     format!("run://{id}/files{}", file.guest)
 }
 
-fn file_json(id: &str, file: &Written) -> Value {
+fn file_json(id: &str, file: &WrittenFile) -> Value {
     json!({ "path": file.guest, "size": file.size, "uri": file_uri(id, file) })
 }
 

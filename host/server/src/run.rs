@@ -13,7 +13,7 @@ use tracing::{Instrument as _, debug_span};
 
 use super::definitions::{ACTIVATE, is_object, weight};
 use super::gate::Call;
-use super::hidden::Hidden;
+use super::hidden::HostPaths;
 use super::messages::Progress;
 use super::question::Answer;
 use super::result::{self, failed};
@@ -51,14 +51,14 @@ pub(super) struct Caller<'a> {
 }
 
 /// A run with an outcome.
-struct Done {
+struct FinishedCall {
     invoked: Invocation,
     /// The diff of its staged writes.
     diff: Option<Diff>,
     /// What happens to the staged writes.
     aside: Option<String>,
     folder: Option<Arc<Folder>>,
-    hidden: Hidden,
+    hidden: HostPaths,
 }
 
 impl Shared {
@@ -80,7 +80,7 @@ impl Shared {
         };
         match self.carry_out(&entry, |skill| target(skill, program, args), &files, io, caller).await
         {
-            Ok(Done { invoked, diff, aside, folder, hidden }) => {
+            Ok(FinishedCall { invoked, diff, aside, folder, hidden }) => {
                 let answer = result::of_run(&invoked, diff.as_ref(), folder, &hidden);
                 if let Some((id, kept)) = answer.kept {
                     self.runs.keep(id, kept);
@@ -105,7 +105,7 @@ impl Shared {
             .carry_out(entry, |_| (target, Vec::new()), &BTreeMap::new(), Io::default(), caller)
             .await
         {
-            Ok(Done { invoked, aside, hidden, .. }) => {
+            Ok(FinishedCall { invoked, aside, hidden, .. }) => {
                 let answer = result::of_tool(
                     &invoked,
                     tool.output_schema.as_ref().is_some_and(is_object),
@@ -128,7 +128,7 @@ impl Shared {
         files: &BTreeMap<String, String>,
         io: Io,
         caller: Caller<'_>,
-    ) -> Result<Done, Box<CallToolResponse>> {
+    ) -> Result<FinishedCall, Box<CallToolResponse>> {
         let told = |text: String| Box::new(CallToolResponse::from(failed(text)));
         trace::about(entry);
         let workspace =
@@ -158,7 +158,7 @@ impl Shared {
         let diff = self.diff(&invoked, &hidden);
         let call = Call::new(entry, &loaded, (&target, &args), given, &workspace, &hidden);
         let aside = self.aside(&call, caller, &invoked, diff.as_ref());
-        Ok(Done { invoked, diff, aside, folder: workspace.folder, hidden })
+        Ok(FinishedCall { invoked, diff, aside, folder: workspace.folder, hidden })
     }
 
     /// Runs the program when it is its turn. If the client cancels or disconnects, the run ends,

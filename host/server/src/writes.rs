@@ -4,10 +4,10 @@
 use rmcp::model::ContentBlock;
 
 use super::gate::Call;
-use super::hidden::Hidden;
-use super::kept::{self, Kept};
+use super::hidden::HostPaths;
 use super::result::{cut, kind};
 use super::run::Caller;
+use super::runs::{self, RunResults};
 use super::{Shared, result};
 use skillhost::invoke::Invocation;
 use skillhost_policy::outcome::Status;
@@ -23,7 +23,7 @@ pub(super) struct Diff {
 
 impl Shared {
     /// Returns the diff of staged writes. A long diff is kept as a resource.
-    pub(super) fn diff(&self, invoked: &Invocation, hidden: &Hidden) -> Option<Diff> {
+    pub(super) fn diff(&self, invoked: &Invocation, hidden: &HostPaths) -> Option<Diff> {
         let Finished { outcome, overlays, .. } = &invoked.finished;
         if outcome.changes.is_empty() {
             return None;
@@ -31,9 +31,9 @@ impl Shared {
         let text = hidden.text(&overlays.diff());
         let (shown, is_cut) = cut(text.as_bytes(), result::SHOWN);
         let whole = is_cut.then(|| {
-            let (id, size) = (kept::id(), text.len());
+            let (id, size) = (runs::id(), text.len());
             let uri = format!("run://{id}/diff");
-            self.runs.keep(id, Kept { diff: text.into_bytes(), ..Kept::default() });
+            self.runs.keep(id, RunResults { diff: text.into_bytes(), ..RunResults::default() });
             (uri, size)
         });
         Some(Diff { shown, whole })

@@ -4,7 +4,6 @@
 mod denied;
 mod extra_mounts;
 pub mod hooks;
-mod kept;
 mod listing;
 mod own;
 mod pending;
@@ -12,6 +11,7 @@ mod receipt;
 mod record;
 mod refuse;
 mod settle;
+mod state;
 mod target;
 
 use std::io;
@@ -383,18 +383,18 @@ impl Runner {
         mut io: Io,
         ask: Option<&receipt::ReceiptContext>,
     ) -> Finished {
-        let mut beside = match self.beside(skill, program, programs, capabilities) {
-            Ok(beside) => beside,
+        let mut extra = match self.extra_mounts(skill, program, programs, capabilities) {
+            Ok(extra) => extra,
             Err(status) => return Finished::not_run(not_run(status)),
         };
         let state = match self.state(skill, &capabilities.limits, &mut io, ask).await {
             Ok(state) => state,
             Err(status) => return Finished::not_run(not_run(status)),
         };
-        beside.mounts.extend(state.mount());
+        extra.mounts.extend(state.mount());
         let spec = sandbox::RunSpec {
             program,
-            extra: beside,
+            extra,
             programs: Some(programs.clone()),
             capabilities: capabilities.clone(),
             skill: Some(

@@ -169,7 +169,7 @@ impl Log {
 
     fn write(&self, journal: &mut Journal, line: &mut Vec<u8>) -> io::Result<(ChainHead, bool)> {
         for _ in 0..TRIES {
-            let locked = Locked::new(&journal.file)?;
+            let locked = JournalLock::new(&journal.file)?;
             match stat(&self.path) {
                 Ok(named) if identity(&named) == journal.identity => {
                     let last = journal.last.take();
@@ -193,7 +193,7 @@ impl Log {
     /// journal was sealed.
     fn write_locked(
         &self,
-        locked: &Locked<'_>,
+        locked: &JournalLock<'_>,
         named: &Stat,
         last: Option<(u64, ChainHead)>,
         line: &mut Vec<u8>,
@@ -355,13 +355,13 @@ impl Journal {
 }
 
 /// Locks the file while a line is appended. The kernel releases the lock if the process dies.
-struct Locked<'a>(&'a File);
+struct JournalLock<'a>(&'a File);
 
-impl<'a> Locked<'a> {
-    fn new(file: &'a File) -> io::Result<Locked<'a>> {
+impl<'a> JournalLock<'a> {
+    fn new(file: &'a File) -> io::Result<JournalLock<'a>> {
         loop {
             match flock(file, FlockOperation::LockExclusive) {
-                Ok(()) => return Ok(Locked(file)),
+                Ok(()) => return Ok(JournalLock(file)),
                 Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -369,7 +369,7 @@ impl<'a> Locked<'a> {
     }
 }
 
-impl Drop for Locked<'_> {
+impl Drop for JournalLock<'_> {
     fn drop(&mut self) {
         // Closing the descriptor releases it at the latest.
         flock(self.0, FlockOperation::Unlock).ok();

@@ -313,8 +313,8 @@ fn filed(db: &Connection, sequence: u64, columns: &Columns) -> rusqlite::Result<
 /// Checks whether a record announces the removal of everything up to `pruned`.
 fn announces(line: &[u8], pruned: &ChainHead) -> bool {
     #[derive(serde::Deserialize)]
-    struct Says {
+    struct RemovalLine {
         pruned: ChainHead,
     }
-    serde_json::from_slice::<Says>(line).is_ok_and(|says| says.pruned == *pruned)
+    serde_json::from_slice::<RemovalLine>(line).is_ok_and(|says| says.pruned == *pruned)
 }

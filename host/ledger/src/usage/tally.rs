@@ -52,14 +52,14 @@ struct TallyState {
     /// Counts that are not written yet.
     batch: Batch,
     /// The skills that appeared in this session.
-    seen: BTreeMap<String, Seen>,
+    seen: BTreeMap<String, SeenSkill>,
     /// The session's row in the file.
     row: Option<i64>,
     listed: u64,
     whole: Option<u64>,
 }
 
-struct Seen {
+struct SeenSkill {
     /// When a search first returned it.
     found: Option<Instant>,
     used: bool,
@@ -189,7 +189,7 @@ impl TallyState {
             if self.seen.len() >= SKILLS {
                 return false;
             }
-            self.seen.insert(skill.to_owned(), Seen { found: None, used: false });
+            self.seen.insert(skill.to_owned(), SeenSkill { found: None, used: false });
         }
         let is_use = !matches!(event, UsageEvent::Discovered { .. } | UsageEvent::Refused);
         let waited = self.seen.get_mut(skill).and_then(|seen| {

@@ -17,14 +17,14 @@ pub(super) struct Connections {
 
 /// A connection, which exists as long as its task.
 pub(super) struct Connection {
-    state: Mutex<State>,
+    state: Mutex<ConnectionState>,
     evicted: CancellationToken,
     changed: Arc<Notify>,
     /// Released when this value is dropped.
     place: Option<OwnedSemaphorePermit>,
 }
 
-struct State {
+struct ConnectionState {
     /// The number of requests being answered.
     requests: usize,
     idle_since: Instant,
@@ -57,7 +57,7 @@ impl Connections {
     }
 
     fn enter(&self, place: OwnedSemaphorePermit) -> Arc<Connection> {
-        let state = Mutex::new(State { requests: 0, idle_since: Instant::now() });
+        let state = Mutex::new(ConnectionState { requests: 0, idle_since: Instant::now() });
         let connection = Connection {
             state,
             evicted: CancellationToken::new(),
@@ -116,7 +116,7 @@ impl Connection {
         (state.requests == 0).then_some(state.idle_since)
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    fn state(&self) -> std::sync::MutexGuard<'_, ConnectionState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

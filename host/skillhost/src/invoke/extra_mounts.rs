@@ -11,7 +11,7 @@ use skillhost_skill::runtime::{Program, Programs};
 impl Runner {
     /// Mounts the skill at the path in the home folder where agents install it and, if a built-in
     /// program may run, the packages and commands that come with built-in programs.
-    pub(super) fn beside(
+    pub(super) fn extra_mounts(
         &self,
         skill: &Skill,
         program: &Program,
@@ -19,7 +19,7 @@ impl Runner {
         capabilities: &Capabilities,
     ) -> Result<ExtraMounts, Status> {
         let failed = |message: String, fix| Status::Failed { message, fix };
-        let mut beside = ExtraMounts::default();
+        let mut extra = ExtraMounts::default();
         let mut names = vec![&skill.name, &skill.manifest.name];
         names.dedup();
         for name in names.into_iter().filter(|name| !name.is_empty()) {
@@ -27,20 +27,20 @@ impl Runner {
                 format!("/tmp/.claude/skills/{name}"),
                 HostDir::shared(skill.content.clone()),
             );
-            beside.mounts.push(mount.hiding(programs.denied_paths()));
+            extra.mounts.push(mount.hiding(programs.denied_paths()));
         }
         if program.component.built_in().is_some() || !capabilities.spawn.is_empty() {
             for built_in in
                 programs.built_ins().map_err(|error| failed(error.message, error.fix))?
             {
-                beside.built_in.push(built_in.clone());
+                extra.built_in.push(built_in.clone());
                 if let Some((guest, folder)) =
                     built_in.packages().map_err(|error| failed(error.message, error.fix))?
                 {
-                    beside.mounts.push(OpenMount::packages(guest, HostDir::shared(folder)));
+                    extra.mounts.push(OpenMount::packages(guest, HostDir::shared(folder)));
                 }
             }
         }
-        Ok(beside)
+        Ok(extra)
     }
 }

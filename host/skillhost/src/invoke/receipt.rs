@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::kept::SkillState;
+use super::state::SkillState;
 use super::{Invocation, LoadedSkill, RunError, Runner, Target};
 use skillhost_ledger::receipt::{ContentDigest, Receipt, ReceiptParts, policy_digest};
 use skillhost_policy::Policy;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use cap_std::fs::Dir;
 use serde_json::Value;
 
-use super::kept::SkillState;
 use super::receipt::{ReceiptContext, built_in_digests};
+use super::state::SkillState;
 use super::{Invocation, LoadedRequest, LoadedSkill, RunError, Runner, Target, undigested};
 use skillhost_ledger::receipt::{HOST, ReceiptGrant, canonical};
 use skillhost_policy::capabilities::{Capabilities, Mount};
@@ -279,7 +279,7 @@ pub fn mask_receipt(receipt: &mut Value, secrets: &BTreeSet<String>) {
 }
 
 /// A value that never appears in a recording in clear.
-struct Hidden {
+struct HiddenValue {
     /// The name under which a replay asks for it.
     name: String,
     value: Vec<u8>,
@@ -297,7 +297,7 @@ fn values(
     secrets: &Secrets,
     capabilities: &Capabilities,
     taken: &[(Exchange, Vec<u8>)],
-) -> Vec<Hidden> {
+) -> Vec<HiddenValue> {
     let headers = secrets.hidden_headers();
     let answers = taken.iter().filter_map(|(exchange, _)| exchange.response.head.as_ref());
     let fields = answers.flat_map(|head| head.headers.iter().chain(&head.trailers)).chain(
@@ -313,10 +313,14 @@ fn values(
         });
         for (name, value) in variables {
             let is_stored = is_stored
-                && !values.iter().any(|known: &Hidden| {
+                && !values.iter().any(|known: &HiddenValue| {
                     !known.is_stored && is_part(&known.value, value.as_bytes())
                 });
-            values.push(Hidden { name: name.clone(), value: value.as_bytes().to_vec(), is_stored });
+            values.push(HiddenValue {
+                name: name.clone(),
+                value: value.as_bytes().to_vec(),
+                is_stored,
+            });
         }
         for Header { name, value, .. } in
             fields.iter().filter(|field| secrets.headers.contains(&field.name) != is_stored)
@@ -327,9 +331,9 @@ fn values(
                     continue;
                 }
                 let is_stored = is_stored
-                    && !values
-                        .iter()
-                        .any(|known: &Hidden| !known.is_stored && is_part(&known.value, value));
+                    && !values.iter().any(|known: &HiddenValue| {
+                        !known.is_stored && is_part(&known.value, value)
+                    });
                 let is_taken = |name: &str| {
                     values.iter().any(|known| known.name == name)
                         || capabilities.env.contains_key(name)
@@ -337,7 +341,7 @@ fn values(
                 let mut names = std::iter::once(base.clone())
                     .chain((2..).map(|count| format!("{base}_{count}")));
                 let Some(name) = names.find(|name| !is_taken(name)) else { continue };
-                values.push(Hidden { name, value: value.to_vec(), is_stored });
+                values.push(HiddenValue { name, value: value.to_vec(), is_stored });
             }
         }
     }

@@ -22,22 +22,22 @@ const FILE: u64 = 16 << 20;
 
 /// The latest runs; the oldest are removed first.
 #[derive(Default)]
-pub(super) struct Runs(Mutex<VecDeque<(String, Arc<Kept>)>>);
+pub(super) struct Runs(Mutex<VecDeque<(String, Arc<RunResults>)>>);
 
 /// The results of one run.
 #[derive(Default)]
-pub(super) struct Kept {
+pub(super) struct RunResults {
     pub(super) stdout: Vec<u8>,
     pub(super) stderr: Vec<u8>,
     /// The diff of its staged writes, if it is too long for an answer.
     pub(super) diff: Vec<u8>,
-    pub(super) files: Vec<Written>,
+    pub(super) files: Vec<WrittenFile>,
     /// Keeps the session's own folder, as long as its files can be read.
     pub(super) _folder: Option<Arc<Folder>>,
 }
 
 /// A file that a run wrote.
-pub(super) struct Written {
+pub(super) struct WrittenFile {
     /// Its guest path.
     pub(super) guest: String,
     /// The opened folder of the mount.
@@ -51,7 +51,7 @@ pub(super) struct Written {
 impl Runs {
     /// Keeps the results of a run. The id cannot be guessed: only the client that was told can read
     /// them.
-    pub(super) fn keep(&self, id: String, kept: Kept) {
+    pub(super) fn keep(&self, id: String, kept: RunResults) {
         let mut runs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         runs.push_back((id, Arc::new(kept)));
         let mut bytes: usize = runs.iter().map(|(_, kept)| kept.bytes()).sum();
@@ -81,7 +81,7 @@ impl Runs {
                 .files
                 .iter()
                 .find(|file| file.guest.strip_prefix('/') == what.strip_prefix("files/"))
-                .map(Written::read),
+                .map(WrittenFile::read),
         }
     }
 }
@@ -91,13 +91,13 @@ pub(super) fn id() -> String {
     format!("{:032x}", rand::rng().random::<u128>())
 }
 
-impl Kept {
+impl RunResults {
     fn bytes(&self) -> usize {
         self.stdout.len() + self.stderr.len() + self.diff.len()
     }
 }
 
-impl Written {
+impl WrittenFile {
     fn read(&self) -> io::Result<Vec<u8>> {
         // A link may have replaced the file, or a folder on the way to it.
         let file = read_file(self.dir.as_fd(), &self.path)?;
@@ -126,13 +126,16 @@ mod tests {
         }
         let dir = Arc::new(skillhost_sandbox::files::open_root(&root).unwrap());
         let runs = Runs::default();
-        let file = |path: &str| Written {
+        let file = |path: &str| WrittenFile {
             guest: format!("/workspace/{path}"),
             dir: dir.clone(),
             path: path.into(),
             size: 3,
         };
-        runs.keep("a".into(), Kept { files: vec![file("out/x"), file("y")], ..Kept::default() });
+        runs.keep(
+            "a".into(),
+            RunResults { files: vec![file("out/x"), file("y")], ..RunResults::default() },
+        );
         assert_eq!(runs.read("run://a/files/workspace/out/x").unwrap().unwrap(), b"out");
         std::fs::remove_dir_all(root.join("out")).unwrap();
         std::os::unix::fs::symlink("secrets", root.join("out")).unwrap();
@@ -149,12 +152,18 @@ mod tests {
     fn the_oldest_runs_are_removed_first() {
         let runs = Runs::default();
         for number in 0..=RUNS {
-            runs.keep(number.to_string(), Kept { stdout: vec![b'x'; 10], ..Kept::default() });
+            runs.keep(
+                number.to_string(),
+                RunResults { stdout: vec![b'x'; 10], ..RunResults::default() },
+            );
         }
         assert!(runs.read("run://0/stdout").is_none());
         assert_eq!(runs.read("run://1/stdout").unwrap().unwrap().len(), 10);
         for large in ["a", "b"] {
-            runs.keep(large.into(), Kept { stdout: vec![0; BYTES / 2 + 1], ..Kept::default() });
+            runs.keep(
+                large.into(),
+                RunResults { stdout: vec![0; BYTES / 2 + 1], ..RunResults::default() },
+            );
         }
         assert!(runs.read("run://a/stdout").is_none() && runs.read("run://256/stdout").is_none());
         assert!(runs.read("run://b/stdout").is_some());
