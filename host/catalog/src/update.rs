@@ -96,7 +96,7 @@ pub(super) fn is_current(
     })
 }
 
-/// FollowLinks in a project may not lead out of it, since the project's author must not choose what else
+/// Links in a project may not lead out of it, since the project's author must not choose what else
 /// is read.
 fn links(kind: SourceKind) -> FollowLinks {
     if kind == SourceKind::Project { FollowLinks::Inside } else { FollowLinks::All }
