@@ -1,5 +1,5 @@
-//! Approvals: what runs, what asks and what is refused; to what a person's word is bound; and what
-//! changes it.
+//! Approvals: which runs start, which need approval, and which are refused; what an approval
+//! covers.
 
 mod blocked;
 mod commands;
@@ -20,12 +20,12 @@ use skillhost_policy::{Overrides, Policy, grant, load};
 use skillhost_skill::{Skill, SkillFolder, SourceKind};
 use tempfile::TempDir;
 
-/// The decision that nothing is denied.
+/// The decision that allows a run without denied files.
 fn allowed() -> RunDecision {
     RunDecision::Allowed(Default::default())
 }
 
-/// A skill, and where approvals are kept.
+/// A skill, and a folder for approvals.
 struct Place(TempDir);
 
 impl Place {
@@ -88,7 +88,7 @@ impl Place {
     }
 }
 
-/// A run that is about to be.
+/// A run to decide about.
 #[derive(Clone)]
 struct Run {
     policy: Policy,
@@ -109,7 +109,7 @@ fn policy(text: &str, change: impl FnOnce(&mut Overrides)) -> Policy {
     policy.with_command_line(overrides).unwrap()
 }
 
-/// The built-in policy with a workspace: what writes there asks.
+/// The built-in policy with a workspace: writing there needs approval.
 fn writing() -> Run {
     Run {
         policy: policy("", |flags| flags.workspace = Some(("/srv/work".into(), MountMode::Write))),
@@ -120,7 +120,7 @@ fn writing() -> Run {
     }
 }
 
-/// The built-in policy without one.
+/// The built-in policy without a workspace.
 fn harmless() -> Run {
     Run { policy: policy("", |_| {}), ..writing() }
 }
@@ -175,7 +175,7 @@ fn network_is_disabled_until_it_is_enabled() {
     assert!(enabled(&place));
     let (_, text) = place.asks(&run);
     assert!(text.contains("example.com"), "{text}");
-    // What the policy does not grant is not asked for.
+    // What the policy does not grant needs no approval.
     assert_eq!(Place::new("allowed-tools: WebFetch\n").decide(&harmless()), allowed());
 }
 
@@ -260,14 +260,14 @@ fn an_approval_covers_the_requested_permissions() {
         }),
         ..writing()
     };
-    // Less needs no new word, and neither does another limit.
+    // Fewer permissions need no new approval, and neither does another limit.
     for narrower in [
         with(|flags| flags.deny.push("Bash(git:*)".into())),
         with(|flags| flags.limits.push((skillhost_policy::limits::Limit::Fuel, 9))),
     ] {
         assert_eq!(place.decide(&narrower), allowed());
     }
-    // More does, as does the same at another place.
+    // More permissions do, and so do the same ones for another folder.
     for (wider, line) in [
         (with(|flags| flags.env.push("KEY=1".into())), "+ variable KEY"),
         (
@@ -279,7 +279,7 @@ fn an_approval_covers_the_requested_permissions() {
         assert!(text.contains(line), "{line}: {text}");
         assert!(!text.contains("~ file"), "{text}");
     }
-    // A word for what denied something is none for what does not.
+    // An approval with a denial does not cover a run without that denial.
     let place = Place::new("");
     let (id, _) = place.asks(&with(|flags| flags.deny.push("Write(secrets/**)".into())));
     place.approvals().approve(id, Term::Always, "ada").unwrap();
@@ -313,13 +313,13 @@ fn deny_comes_before_ask_and_ask_before_allow() {
     };
     let program = || SkillPart::Program("x.py".into());
     let run = Run { part: program(), ..harmless() };
-    // The nearest level holds ...
+    // The nearest level applies ...
     set(SkillPart::Skill, Some(PermissionLevel::Enabled));
     place.asks(&run);
     set(program(), Some(PermissionLevel::AutoApproved));
     assert_eq!(place.decide(&run), allowed());
     place.asks(&harmless());
-    // ... but a denial holds wherever it is.
+    // ... but a level that denies always does.
     for level in [PermissionLevel::Disabled, PermissionLevel::Blocked] {
         set(SkillPart::Skill, Some(level));
         assert!(place.refused(&run).contains(level.name()));
@@ -354,7 +354,7 @@ fn the_policy_is_the_upper_bound() {
     place.refused(&under(
         "default: { approval: disabled }\nskills: { report: { approval: auto-approved } }\n",
     ));
-    // What the policy approves runs, unless it comes from elsewhere.
+    // A run that the policy approves starts, unless the skill is untrusted.
     let place = Place::new("");
     let auto = "default: { approval: auto-approved, allow: [Read, Write], mounts: [{ host: /srv, guest: /data, mode: write }] }\n";
     assert_eq!(place.decide(&under(auto)), allowed());
@@ -420,7 +420,7 @@ fn pending_requests_are_limited() {
         };
         place.approvals().decide(&harmless().policy, &ask).map(drop)
     };
-    // One skill fills its part, and leaves the rest to others.
+    // One skill uses up its share, and leaves the rest to others.
     for of in 0..10 {
         (0..50).for_each(|number| note(of, number).unwrap());
         let full = note(of, 50).unwrap_err();
@@ -437,7 +437,7 @@ fn pending_requests_are_limited() {
         "{full}"
     );
     assert_eq!(place.approvals().pending().unwrap().len(), 500);
-    // An answer makes room.
+    // Answering one makes room.
     let first = place.approvals().pending().unwrap()[0].id;
     place.approvals().deny(first, "ada").unwrap();
     note(10, 0).unwrap();
@@ -449,7 +449,7 @@ fn pending_requests_are_limited_in_bytes() {
     place.asks(&writing());
     let file = place.0.path().join("state/approvals.db");
     let db = rusqlite::Connection::open(&file).unwrap();
-    // As much as the changes of other runs may have.
+    // As many bytes as the staged writes of other runs may have.
     let insert = "INSERT INTO change VALUES (1, ?1, x'', '/workspace', 'x', NULL, 'file', 420, zeroblob(?2))";
     for number in 0..4 {
         db.execute(insert, (number, (64 << 20) - 10_000)).unwrap();

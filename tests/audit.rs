@@ -1,5 +1,4 @@
-//! One record for every invocation, whatever came of it; none, and no invocation, where it cannot
-//! be written.
+//! Every run has one record, whatever its outcome; a run that cannot be recorded does not start.
 
 mod chain;
 mod crash;
@@ -18,7 +17,7 @@ pub fn digest(bytes: &[u8]) -> String {
     format!("sha256:{hex}")
 }
 
-/// Runs, and gives back the one record that came of it.
+/// Runs a skill, and returns its record.
 fn record(user: &User, args: &[&str]) -> Value {
     let before = user.records().len();
     user.skillhost(args);
@@ -103,7 +102,7 @@ fn the_skill_digest_changes_with_any_file() {
     assert!(first != second && second != third && first != third);
 }
 
-/// A digest by the key of the log whose journal is `log`, computed as the documentation says.
+/// Computes a digest with the key of the log at `log`, as the documentation describes.
 fn keyed(log: &Path, content: &[u8]) -> String {
     let hex = std::fs::read_to_string(log.with_extension("jsonl.key")).unwrap();
     let key: Vec<u8> =
@@ -155,7 +154,7 @@ fn streams_and_the_skill_version_are_recorded() {
         hello["streams"],
         serde_json::json!({ "stdout": keyed(&log_of(&user), b"hello from 0.3\n") })
     );
-    // Captured, it is the same; what is empty has none.
+    // Captured output has the same digest; empty output has none.
     assert_eq!(record(&user, &["run", "./hello", "--json"])["streams"], hello["streams"]);
     assert_eq!(record(&user, &["run", "./code3"])["streams"], serde_json::json!({}));
 }
@@ -174,7 +173,7 @@ fn the_stdin_digest_covers_what_the_guest_read() {
         assert_eq!(streams["stdin"], keyed(&log, b"typed by a person"));
         assert_eq!(streams["stdout"], streams["stdin"]);
     }
-    // A guest that reads nothing has read nothing.
+    // A guest that reads nothing has no digest of stdin.
     arena.run(&["exit", "0"]).stdin(Stdin::Bytes(b"unread".to_vec())).go();
     assert!(arena.audit().pop().unwrap()["streams"].get("stdin").is_none());
 }

@@ -1,5 +1,5 @@
-//! The catalogue: what is found where, what counts, what the cache keeps, and what is told of the
-//! rest.
+//! The catalogue: where skills are found, which one wins, what the cache keeps, and what is
+//! reported.
 
 mod cache;
 mod commands;
@@ -30,7 +30,7 @@ impl Place {
         self.path("cache")
     }
 
-    /// A skill of that name and description in a folder.
+    /// Creates a skill with that name and description in a folder.
     fn skill(&self, path: &str, description: &str) -> PathBuf {
         write(&self.path(path), &format!("description: {description}\n"), "Instructions.\n")
     }
@@ -42,13 +42,13 @@ impl Place {
             .collect()
     }
 
-    /// A catalogue of one folder of the user's.
+    /// Opens a catalogue of one folder of the user.
     fn open(&self, folder: &str) -> Catalog {
         Catalog::open(self.sources(&[(folder, SourceKind::User)]), Some(&self.cache())).unwrap()
     }
 }
 
-/// Writes a skill, named like its folder.
+/// Writes a skill with the name of its folder.
 fn write(folder: &Path, frontmatter: &str, body: &str) -> PathBuf {
     std::fs::create_dir_all(folder).unwrap();
     let name = folder.file_name().unwrap().to_str().unwrap();

@@ -1,4 +1,4 @@
-//! skillhost inside another program.
+//! skillhost as a library.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ fn builder(home: &Path) -> HostBuilder {
     Host::builder().home(home).compiler(env!("CARGO_BIN_EXE_skillhost")).programs(components())
 }
 
-/// A skill that has some files.
+/// Creates a skill with some files.
 fn skill(folder: &Path, name: &str, files: &[(&str, &str)]) -> PathBuf {
     let skill = folder.join(name);
     std::fs::create_dir_all(&skill).unwrap();
@@ -267,7 +267,7 @@ async fn two_hosts_of_one_process_share_nothing() {
             1
         );
     }
-    // A name is no folder of whoever happens to stand in one.
+    // A name never means a folder in the current directory.
     assert!(matches!(other.invoke(Request::of("says-hi")).await, Err(InvokeError::NoSkill(_))));
     one.close().await;
     assert!(matches!(one.invoke(Request::of("says-hi")).await, Err(InvokeError::Service(_))));
@@ -310,7 +310,7 @@ async fn an_embedders_language_replaces_no_built_in_one() {
         panic!("a component that is nowhere")
     };
     assert!(message.contains("it is nowhere"), "{message}");
-    // Without it, the same script is none.
+    // Without the language, the same file is not a script.
     let plain = builder(&folder.path().join("plain")).build().unwrap();
     let outcome = plain.invoke(Request::of(&skill).script("x.greet")).await.unwrap().outcome;
     assert!(matches!(outcome.status, Status::Invalid { .. }), "{:?}", outcome.status);

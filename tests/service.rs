@@ -1,5 +1,5 @@
-//! A service with a real host: who is served when, who is told that it is busy, and what is left
-//! when a caller goes away.
+//! A service with a real host: who runs when, who is refused as busy, and what is left if a caller
+//! goes away.
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ use crate::arena::{Arena, PATIENCE};
 
 const IDLE: ServiceLoad = ServiceLoad { running: 0, waiting: 0, memory: 0 };
 
-/// A service with two skills, `hostile` and `other`, whose component is the hostile one.
+/// A service with two skills, `hostile` and `other`, which both have the hostile component.
 struct Place {
     arena: Arena,
     service: Service,
@@ -77,7 +77,7 @@ impl Place {
         assert_eq!(status, Status::Exited { code: 0 });
     }
 
-    /// Waits until the service is as it is said to be.
+    /// Waits until the service has this load.
     async fn becomes(&self, load: ServiceLoad) {
         let started = Instant::now();
         while self.service.load() != load {
@@ -86,7 +86,7 @@ impl Place {
         }
     }
 
-    /// That nothing of what ran is left.
+    /// Asserts that nothing of the runs is left.
     fn assert_clean(&self) {
         assert_eq!(self.service.load(), IDLE);
         let started = Instant::now();
@@ -137,7 +137,7 @@ fn skills_take_turns() {
         };
         let mut first = Box::pin(place.invoke(0, &[(Limit::Timeout, 200)], &["sleep"]));
         assert!(futures::poll!(&mut first).is_pending());
-        // Polled in this order: five of the one skill are in line before the other comes.
+        // Polled in this order: five runs of one skill are queued before the other comes.
         let (first, _) = tokio::join!(first, join_all([0, 0, 0, 0, 0, 1, 1].map(one)));
         assert!(first.is_ok());
     });
@@ -171,12 +171,12 @@ fn a_full_service_is_busy_until_a_run_ends() {
             of_skill.as_ref().err()
         );
         assert!(of_skill.err().unwrap().to_string().starts_with("busy: "));
-        // The first is given up, so the second has its turn.
+        // The first is dropped, so the second gets its turn.
         drop(first);
         assert_eq!(second.await.unwrap().finished.outcome.status, Status::Exited { code: 0 });
         place.serves(1).await;
     });
-    // What was refused was not invoked.
+    // A refused request did not run.
     assert_eq!(
         place.statuses(),
         [("hostile", "interrupted"), ("hostile", "exited"), ("other", "exited")]
@@ -211,7 +211,7 @@ fn memory_is_reserved_before_a_run() {
         drop(first);
         assert_eq!(second.await.unwrap().finished.outcome.status, Status::Exited { code: 0 });
         assert_eq!(third.await.unwrap().finished.outcome.status, Status::Exited { code: 0 });
-        // As large as all is served; what is larger never will be.
+        // A run that needs all the memory is served; a larger one never is.
         assert!(place.invoke(0, &of(100), &["burn", "1"]).await.is_ok());
         let never = place.invoke(0, &of(101), &["burn", "1"]).await;
         assert!(
@@ -226,7 +226,7 @@ fn memory_is_reserved_before_a_run() {
 fn spinning_guests_do_not_block_others() {
     let place = Place::new(Capacity { running: 4, running_per_skill: 3, ..Capacity::default() });
     on_one_thread(async {
-        // More than may run: the rest waits, and takes no turn of the other skill's.
+        // More than may run: the rest waits, without taking turns of the other skill.
         let mut spinning = select_all(
             (0..6).map(|_| Box::pin(place.invoke(0, &[(Limit::Timeout, 100_000)], &["spin"]))),
         );
@@ -273,7 +273,7 @@ fn a_dropped_request_leaves_nothing_behind() {
             assert_eq!(place.service.load(), IDLE);
         }
         place.serves(0).await;
-        // What a guest had started ends at its next epoch.
+        // A started guest ends at its next epoch.
         let started = Instant::now();
         while tokio::runtime::Handle::current().metrics().num_alive_tasks() > 0 {
             assert!(started.elapsed() < PATIENCE, "tasks are left");
@@ -339,6 +339,6 @@ fn many_callers_are_all_served_or_refused() {
     assert_eq!(ran + busy, 60);
     assert_eq!(place.statuses().len(), ran);
     place.assert_clean();
-    // Its memory and turns are all there.
+    // Its memory and its turns are available again.
     runtime.block_on(place.serves(0));
 }

@@ -1,5 +1,5 @@
-//! What skills keep from run to run: only where it is granted, apart for each skill, within its
-//! quota, one run at a time.
+//! The state of skills: only where it is granted, separate for each skill, within its quota, one
+//! run at a time.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -44,7 +44,7 @@ impl Place {
         StateStore::new(self.path("kept"))
     }
 
-    /// A shell command of a skill that may keep so many bytes.
+    /// Runs a shell command of a skill with a state of this size.
     fn run(&self, folder: &str, state: u64, command: &str) -> Outcome {
         self.with(
             folder,
@@ -110,7 +110,7 @@ fn state_persists_only_where_it_is_granted() {
     );
     let outcome = place.run("a/keeper", 16 * KIB, "cat /state/sub/x");
     assert_eq!((outcome.stdout.text().as_ref(), outcome.files["/state/sub/x"].read), ("kept\n", 5));
-    // No grant: out of sight again.
+    // Without a grant, the state is invisible again.
     assert!(matches!(
         place.run("a/keeper", 0, "cat /state/sub/x").status,
         Status::Exited { code: 1.. }
@@ -141,11 +141,11 @@ fn a_skill_elsewhere_has_its_own_state() {
         "nothing"
     );
     place.prints("b/keeper", KIB, "echo of b > /state/x");
-    // By another way to the same folder, and after it was changed: the same.
+    // The same folder by another path, and after a change: the same state.
     std::os::unix::fs::symlink(place.path("a"), place.path("link")).unwrap();
     place.skill("a/keeper", "changed");
     assert_eq!(place.prints("link/keeper", KIB, "cat /state/x"), "of a");
-    // Under another name in the same place: another skill.
+    // Another name in the same place: another skill.
     std::fs::rename(place.path("a/keeper"), place.path("a/other")).unwrap();
     assert_eq!(
         place.prints("a/other", KIB, "cat /state/x 2> /dev/null || echo nothing"),
@@ -170,7 +170,7 @@ fn the_state_quota_covers_all_runs() {
         "{full:?}"
     );
     assert!(!matches!(full.status, Status::Exited { code: 0 }), "{full:?}");
-    // What is removed, cut or written over makes room.
+    // Removing, truncating or overwriting makes room.
     assert_eq!(
         place.prints(
             "a/keeper",
@@ -179,7 +179,7 @@ fn the_state_quota_covers_all_runs() {
         ),
         "7000"
     );
-    // A quota that was lowered: what is there stays and may shrink.
+    // With a lower quota, the state stays and can shrink.
     assert!(!matches!(
         place.run("a/keeper", 5_000, "echo more > /state/e").status,
         Status::Exited { code: 0 }
@@ -188,7 +188,7 @@ fn the_state_quota_covers_all_runs() {
         place.prints("a/keeper", 5_000, "rm /state/d; echo more > /state/e; cat /state/e"),
         "more"
     );
-    // It is apart from the limit on what a run writes elsewhere, and the other way round.
+    // The quota is separate from the limit on other writes.
     let limits = vec![(Limit::State, 10_000), (Limit::Disk, 100)];
     let outcome = place.with(
         "a/keeper",
@@ -376,7 +376,7 @@ fn state_is_listed_exported_and_wiped() {
     );
     assert_eq!(state(&["wipe", "nobody"]).0, 64);
 
-    // A receipt tells of it, and cannot be repeated.
+    // A receipt mentions the state, and cannot be verified by a replay.
     let receipt = |args: &[&str]| {
         let mut run = user.command(env!("CARGO_BIN_EXE_skillhost"));
         run.env("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")))

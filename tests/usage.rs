@@ -1,4 +1,4 @@
-//! `skillhost stats` as a user meets it. What it counts of agents is in `mcp/usage.rs`.
+//! `skillhost stats` as a user sees it. `mcp/usage.rs` tests what it counts of agents.
 
 use crate::cli::{User, text};
 

@@ -1,4 +1,4 @@
-//! A level that denies a program holds however the program is spelled, and whoever starts it.
+//! A level that denies a program applies however the program is named, and whoever starts it.
 
 use std::process::Output;
 
@@ -107,7 +107,7 @@ fn other_programs_cannot_start_a_blocked_script() {
         String::from_utf8_lossy(&denied.stderr).contains("a level denies scripts/upload.sh"),
         "{denied:?}"
     );
-    // Nor where a workspace holds the skill's own folder.
+    // Nor if a workspace contains the skill's own folder.
     let skills = place.0.skills();
     let run = place.run(&[
         "--workspace",
@@ -256,7 +256,7 @@ fn an_allowing_level_applies_to_the_exact_program() {
         |path: &str| place.decide(&Run { part: SkillPart::Program(path.into()), ..harmless() });
     assert_eq!(decide("scripts/run.sh"), allowed(), "the name means the one in scripts/");
     assert!(matches!(decide("other/run.sh"), RunDecision::NeedsApproval(..)));
-    // One that denies holds for each that may be meant.
+    // A level that denies applies to every program that may be meant.
     place
         .approvals()
         .set_level(
@@ -292,7 +292,7 @@ fn levels_of_the_first_file_version_still_deny() {
     ] {
         assert!(refused(part.clone()), "{part:?}");
     }
-    // What was ambiguous and allowed asks; what was not goes on as it was set.
+    // An ambiguous level that allowed now needs approval; a clear one stays as it was.
     let level = |part: SkillPart| {
         place
             .approvals()

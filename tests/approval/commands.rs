@@ -1,4 +1,4 @@
-//! The verbs of approvals, and `run` where a person's word is needed.
+//! The commands for approvals, and `run` when it needs approval.
 
 use std::io::{Read as _, Write as _};
 use std::process::{Command, Output, Stdio};
@@ -30,7 +30,7 @@ fn json(user: &User, args: &[&str]) -> Value {
     serde_json::from_slice(&user.skillhost(args).stdout).unwrap()
 }
 
-/// What a person at a terminal sees who types that answer, and the exit code.
+/// Runs a command at a terminal with that answer. Returns what the person sees, and the exit code.
 fn at_terminal(user: &User, command: &str, answer: &str) -> (Option<i32>, String) {
     let mut child: Command = user.command("script");
     child.args(["-qec", command, "/dev/null"]).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -79,13 +79,12 @@ fn a_run_that_needs_approval_says_how_to_approve_it() {
     assert_eq!(user.skillhost(&["approve", "99"]).status.code(), Some(64));
 }
 
-/// As under a supervisor that started a session and exited, or in a container whose caller's
-/// session lies outside.
+/// Runs a command in a session whose leader has exited, as under a supervisor or in a container.
 #[test]
 fn a_session_approval_survives_its_leader() {
     let user = user();
     let run = format!("skillhost {} 2>&-; echo $?", RUN.join(" "));
-    // `$$` is the leader, which ends at once; what it left behind goes on when it is gone.
+    // `$$` is the leader, which exits at once; the rest of the session goes on.
     let session = format!(
         "while kill -0 $$ 2>&-; do sleep 0.01; done; {run}; skillhost approve 1 --once >&-; {run}; {run}"
     );
@@ -121,7 +120,7 @@ fn a_named_folder_runs_unless_a_level_denies_it() {
     let asks = user.skillhost(&[&run[..], &["--policy", "policy.yaml"]].concat());
     assert_eq!(asks.status.code(), Some(77));
     assert!(err(&asks).contains("needs approval"), "{}", err(&asks));
-    // What did not run is recorded as well.
+    // The refused runs are recorded as well.
     let log = out(&user.skillhost(&["audit", "list", "--json"]));
     let denied: Vec<&str> =
         log.lines().filter(|line| line.contains("\"kind\":\"denied\"")).collect();
@@ -136,7 +135,7 @@ fn a_named_folder_runs_unless_a_level_denies_it() {
 fn a_session_approval_ends_with_the_terminal() {
     let user = user();
     let run = format!("{SKILLHOST} run reporter --workspace out");
-    // Two runs of one terminal, and then one of another.
+    // Two runs in one terminal, and one in another.
     let (code, shown) = at_terminal(&user, &format!("{run} && {run}"), "s\n");
     assert!(code == Some(0) && shown.matches("[o]nce").count() == 1, "{shown}");
     let (_, shown) = at_terminal(&user, &run, "n\n");
@@ -157,7 +156,7 @@ fn a_skill_that_changes_during_the_question_is_not_run() {
         assert_eq!(shown.read(&mut byte).unwrap(), 1, "{}", String::from_utf8_lossy(&seen));
         seen.extend(byte);
     }
-    // Another component takes the place of the one that the person was asked about.
+    // The component is replaced after the person was asked about it.
     std::fs::write(user.work().join(".agents/skills/reporter/reporter.wasm"), guest("hello"))
         .unwrap();
     child.stdin.take().unwrap().write_all(b"o\n").unwrap();
@@ -196,7 +195,7 @@ fn levels_are_set_and_shown_and_bound_to_the_skill() {
     ] {
         assert_eq!(user.skillhost(&wrong).status.code(), Some(64), "{wrong:?}");
     }
-    // Disabled ones are told apart.
+    // Disabled ones are marked.
     assert!(user.skillhost(&["permissions", "set", "reporter", "disabled"]).status.success());
     assert_eq!(
         json(&user, &["search", "--enabled", "no", "--json"])["hits"][0]["name"],
@@ -235,7 +234,7 @@ fn staged_writes_are_shown_and_applied_on_approval() {
         err(&aside)
     );
     assert!(!file.exists());
-    // It waits until someone has seen it.
+    // The writes await approval.
     let pending = json(&user, &["pending", "--json"]);
     assert!(pending[0]["diff"].as_str().unwrap().contains("+++ b/two.txt"), "{pending}");
     assert!(
@@ -245,7 +244,7 @@ fn staged_writes_are_shown_and_applied_on_approval() {
     assert!(user.skillhost(&["approve", "1"]).status.success());
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "new text\n");
     assert_eq!(json(&user, &["pending", "--json"]), serde_json::json!([]));
-    // What changed meanwhile is not written over, and nothing else is written.
+    // A file that has changed since is not overwritten, and nothing else is written.
     std::fs::remove_file(user.work().join("out/one.txt")).unwrap();
     std::fs::remove_file(&file).unwrap();
     user.skillhost(&run);
@@ -279,7 +278,7 @@ fn staged_writes_are_shown_and_applied_on_approval() {
     std::fs::remove_file(&file).unwrap();
     assert!(user.skillhost(&[&run[..], &["--apply"]].concat()).status.success());
     assert!(file.exists());
-    // Where it cannot be kept who let it be written, nothing is.
+    // If the approval cannot be recorded, nothing is written.
     std::fs::remove_file(&file).unwrap();
     let db = rusqlite::Connection::open(user.home().join(".local/state/skillhost/approvals.db"))
         .unwrap();

@@ -1,4 +1,4 @@
-//! An approval, and the record of a run, are for the real folder, whatever words it was named by.
+//! Approvals and records refer to the real folder, whatever name it was given by.
 
 use std::path::Path;
 use std::process::Output;
@@ -57,7 +57,7 @@ fn a_replaced_folder_needs_a_new_approval() {
     let user = user(&["project-one"]);
     let one = user.work().join("project-one");
     approve_always(&user, &one);
-    // It stays, so that the new one has another inode.
+    // Kept, so that the new one has another inode.
     std::fs::rename(&one, user.work().join("before")).unwrap();
     std::fs::create_dir(&one).unwrap();
     let other = run_in(&user, &one);

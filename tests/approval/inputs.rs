@@ -1,5 +1,4 @@
-//! An approval for one run is for its session, its arguments and its stdin, which the question
-//! shows.
+//! An approval for one run is bound to its session, arguments and stdin, which the question shows.
 
 use serde_json::{Value, json};
 use skillhost_ledger::approval::{

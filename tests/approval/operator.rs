@@ -1,4 +1,4 @@
-//! What only the operator says, and files that somebody else may have written.
+//! Decisions that only the operator can make, and files that others can write.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
@@ -13,7 +13,7 @@ fn user() -> User {
     user
 }
 
-/// A command that nobody at a terminal gives.
+/// Runs a command without a terminal.
 fn alone(user: &User, args: &[&str]) -> Output {
     user.command(env!("CARGO_BIN_EXE_skillhost")).args(args).output().unwrap()
 }
@@ -49,7 +49,7 @@ fn only_a_terminal_or_the_token_approves() {
     assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     assert!(user.skillhost(&["approve", "1", "--always"]).status.success());
     assert!(alone(&user, &RUN).status.success());
-    // One that others could read is nobody's.
+    // A token file that others can read is refused.
     std::fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
     assert_eq!(
         user.skillhost(&["permissions", "set", "reporter", "blocked"]).status.code(),

@@ -1,5 +1,5 @@
-//! What a person reads before they say yes: of the skills here, and of manifests as others write
-//! them. `BLESS=1` writes the text anew.
+//! The questions that people read before they approve: for the skills of this repository, and for
+//! manifests as others write them. `BLESS=1` writes the expectations anew.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use skillhost_skill::{SizeLimits, Skill};
 use super::policy;
 use crate::cli::{pinned, repository};
 
-/// What manifests as others write them ask for, and the policy that they meet.
+/// Manifests as others write them, each with a policy.
 const MANIFESTS: [(&str, &str, &str); 7] = [
     ("reads-and-writes", "allowed-tools: Read Write Bash\n", "allow: [Read, Write, Bash]"),
     (
@@ -44,11 +44,11 @@ const MANIFESTS: [(&str, &str, &str); 7] = [
     ("nothing", "", "allow: [Read]"),
 ];
 
-/// The text of a skill that comes from outside, so that it asks whatever it is granted.
+/// Returns the question about an untrusted skill, which always needs approval.
 fn text(skill: &Skill, part: &SkillPart, policy: &Policy) -> String {
     let place = tempfile::tempdir().unwrap();
     let approvals = Approvals::open(&place.path().join("approvals.db"));
-    // What asks for network is disabled else.
+    // A skill that asks for network access is disabled by default.
     approvals
         .set_level(&skill.name, &SkillPart::Skill, Some(PermissionLevel::Enabled), None, "ada")
         .unwrap();

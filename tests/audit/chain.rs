@@ -1,4 +1,4 @@
-//! The chain, and what `skillhost audit verify` finds when someone has been at the log.
+//! The chain, and what `skillhost audit verify` finds when the log was altered.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use skillhost_policy::Retention;
 use super::digest;
 use crate::cli::User;
 
-/// A log of `count` records, sealed whenever a journal reaches that many bytes.
+/// A log of `count` records, sealed whenever a journal reaches this size.
 pub struct Journal {
     dir: tempfile::TempDir,
     seal_at: u64,
@@ -59,7 +59,7 @@ impl Journal {
         .unwrap();
     }
 
-    /// What is wrong with it: kind, first and last record.
+    /// Returns the faults: kind, first and last record.
     fn faults(&self) -> Vec<(FaultKind, u64, u64)> {
         faults(&self.store().verify(None).unwrap())
     }
@@ -69,7 +69,7 @@ fn faults(verified: &Verification) -> Vec<(FaultKind, u64, u64)> {
     verified.faults.iter().map(|fault| (fault.kind, fault.sequence, fault.last)).collect()
 }
 
-/// Something like a record: of one of three skills, ten minutes after the one before.
+/// Returns something like a record, of one of three skills, ten minutes after the previous one.
 pub fn record(number: u64) -> Value {
     let skill = ["one", "two", "three"][(number % 3) as usize];
     let time = jiff::Timestamp::from_second(1_800_000_000 + 600 * number as i64).unwrap();
@@ -103,7 +103,7 @@ fn each_line_has_the_digest_of_the_previous_one() {
         before = digest(line.rsplit_once(",\"digest\":").unwrap().0.as_bytes());
         assert_eq!(record["digest"], before);
     }
-    // Two that ran, with their starts, and one that did not load.
+    // Two that ran, with their starts, and one that could not be loaded.
     assert_eq!(log.lines().count(), 5);
 }
 
@@ -117,14 +117,14 @@ fn an_untouched_log_verifies() {
             (50, 50, vec![]),
             "sealed at {seal_at}"
         );
-        // Again, now that all is in the database; and again with more.
+        // Again, now that everything is in the database; and again with more records.
         assert_eq!(journal.faults(), []);
         journal.append(50..60);
         assert_eq!((journal.faults(), journal.store().head().unwrap().sequence), (vec![], 60));
     }
 }
 
-/// What is done to the log, and what is said of it: kinds, with the records that they are about.
+/// Alterations of the log, and the expected faults with their records.
 type Case = (&'static str, fn(&mut Vec<String>), &'static [(FaultKind, u64, u64)]);
 
 #[test]
@@ -151,7 +151,7 @@ fn changes_to_the_journal_are_located() {
         journal.put(&lines);
         assert_eq!(journal.faults(), found, "{what}");
     }
-    // Of a number that is changed more is told than that.
+    // A changed number causes further faults.
     let journal = Journal::new(10, 1 << 20);
     let mut lines = journal.lines();
     lines[4] = lines[4].replace("\"sequence\":5", "\"sequence\":99");
@@ -163,7 +163,7 @@ fn changes_to_the_journal_are_located() {
     );
 }
 
-/// The same record with another program, its digest computed as the host does.
+/// The same record with another program, and a digest that the host would compute.
 fn rewritten(line: &str) -> String {
     let content = line.rsplit_once(",\"digest\":").unwrap().0.replace("python3", "python2");
     format!("{content},\"digest\":\"{}\"}}", digest(content.as_bytes()))
@@ -188,7 +188,7 @@ fn changes_after_a_read_of_the_log_are_found() {
         tamper(&mut lines);
         journal.put(&lines);
         assert_eq!(journal.faults(), found, "{what}");
-        // What was found stays found, also when the journal is gone.
+        // A fault stays known, even if the journal is gone.
         std::fs::remove_file(journal.path()).unwrap();
         assert!(!journal.faults().is_empty(), "{what}");
     }
@@ -233,7 +233,7 @@ fn a_kept_head_reveals_a_lost_end() {
     let journal = Journal::new(10, 1 << 20);
     let head = journal.store().head().unwrap();
     assert_eq!(faults(&journal.store().verify(Some(&head)).unwrap()), []);
-    // The journal loses its end, and what was known of it is removed as well.
+    // The journal loses its end, and so does the database.
     let lines = journal.lines();
     journal.put(&lines[..7]);
     std::fs::remove_file(journal.beside("db")).unwrap();
@@ -242,7 +242,7 @@ fn a_kept_head_reveals_a_lost_end() {
         faults(&journal.store().verify(Some(&head)).unwrap()),
         [(FaultKind::Missing, 8, 10)]
     );
-    // Others in the place of those that are lost.
+    // Other records in place of the lost ones.
     journal.append(20..23);
     assert_eq!(
         faults(&journal.store().verify(Some(&head)).unwrap()),
@@ -266,7 +266,7 @@ fn a_pruned_log_can_still_be_verified() {
             .unwrap()
             .unwrap();
         assert_eq!(removal.pruned.sequence, 10);
-        // 20 that are left, and the one that says so.
+        // 20 remaining records, and the one that records the removal.
         let verified = journal.store().verify(None).unwrap();
         assert_eq!(
             (verified.records, verified.pruned.as_ref(), faults(&verified)),
@@ -284,7 +284,7 @@ fn a_pruned_log_can_still_be_verified() {
             (verified.head.sequence - verified.records, faults(&verified)),
             (removal.pruned.sequence, vec![])
         );
-        // All that is left may go: the chain goes on.
+        // Everything may be removed: the chain continues.
         journal
             .store()
             .prune(&journal.log(), RetentionWindow { since: None, bytes: Some(0) })
@@ -305,7 +305,7 @@ fn a_pruned_log_can_still_be_verified() {
     }
 }
 
-/// A log of that many records as old as told, written under a retention, sealed at some ten
+/// Writes a log of that many records with the given age, under a retention, sealed at about ten
 /// records.
 fn kept(count: u64, age: jiff::SignedDuration, retention: Retention) -> Journal {
     let journal = Journal { dir: tempfile::tempdir().unwrap(), seal_at: 3000 };
@@ -314,7 +314,7 @@ fn kept(count: u64, age: jiff::SignedDuration, retention: Retention) -> Journal 
         let mut record = record(number);
         record["time"] = (jiff::Timestamp::now() - age).to_string().into();
         log.append_with_retention(&record, retention).unwrap();
-        // As a host that runs slowly, so that each sealed journal is taken in before the next is
+        // Like a host that runs slowly, so that each sealed journal is imported before the next is
         // full.
         log.settle();
     }
@@ -345,7 +345,8 @@ fn expired_records_are_removed_with_a_full_journal() {
             (goes, vec![]),
             "{age:?} {retention:?}"
         );
-        // What went and what is left is all that there was, and what is said of the removals.
+        // The removed and the remaining records are complete, and so are the records of the
+        // removals.
         let first = verified.pruned.map_or(0, |head| head.sequence);
         assert_eq!(verified.head.sequence - first, verified.records);
         assert!(verified.head.sequence >= 50);
@@ -378,7 +379,7 @@ fn only_a_full_journal_opens_the_database() {
     let log = user.home().join(".local/state/skillhost/audit.jsonl");
     assert_eq!(std::fs::read_to_string(&log).unwrap().lines().count(), 4);
     assert!(!log.with_extension("jsonl.db").exists());
-    // Whoever does not want to wait for a full journal.
+    // `audit prune` does not wait for a full journal.
     let pruned = user.skillhost(&["audit", "prune", "--json"]);
     let pruned: Value = serde_json::from_slice(&pruned.stdout).unwrap();
     assert_eq!(pruned["pruned"]["sequence"], 4);

@@ -1,5 +1,5 @@
-//! Hosts that share a log, are killed at any point, or have no room: no finished record is lost,
-//! and no later run is held up.
+//! Hosts that share a log, are killed at any point, or run out of disk space: no complete record is
+//! lost, and no later run fails.
 
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
@@ -14,7 +14,7 @@ use super::query::numbers_of;
 use crate::arena::PATIENCE;
 use crate::cli::{User, text};
 
-/// In a process of its own, this test is a host that writes to a log until it is killed, and says
+/// In a child process, this test is a host that writes to a log until it is killed, and reports
 /// what it has written.
 const WRITER: &str = "SKILLHOST_TEST_WRITER";
 
@@ -37,8 +37,8 @@ fn writer() {
         let mut record = record(number);
         record["writer"] = setting["writer"].clone();
         let head = log.append(&record).unwrap();
-        // After the record, so that all that is said is true; and to a file of its own, since one
-        // that is killed may write half a line.
+        // Reported after the record, so that every report is true; and to a file of its own, since
+        // a killed process may write half a line.
         said.write_all(format!("{} {}\n", head.sequence, head.digest).as_bytes()).unwrap();
     }
 }
@@ -53,7 +53,7 @@ fn start(journal: &Journal, seal_at: u64, writer: u64, said: &Path) -> std::proc
     command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// The whole lines of every file in a folder.
+/// Returns the complete lines of every file in a folder.
 fn lines(folder: &Path) -> Vec<String> {
     let texts = std::fs::read_dir(folder)
         .unwrap()
@@ -78,7 +78,7 @@ fn hosts_killed_at_any_point_lose_no_record() {
         let said = |writer: u64| folder.join(format!("{round}-{writer}"));
         let mut writers: Vec<_> =
             (0..3).map(|writer| start(&journal, seal_at, writer, &said(writer))).collect();
-        // One of them is killed early, one while it folds, one late: wherever that is.
+        // One is killed early, one while it moves a journal, one late, at whatever point.
         let said = || lines(&folder).len();
         let (before, begun) = (said(), Instant::now());
         while said() < before + 20 + (round as usize * 7) % 60 {
@@ -109,7 +109,7 @@ fn hosts_killed_at_any_point_lose_no_record() {
         told += 1;
     }
     assert!(told > 500, "{told} records");
-    // Killed between its record and its word, a writer has one more.
+    // A writer that was killed between its record and its report has one more record.
     assert!(
         (told..=told + 3 * ROUNDS).contains(&verified.records),
         "{told} were told, {} are there",
@@ -184,15 +184,15 @@ fn long_records_are_followed_by_others() {
 
 #[test]
 fn a_full_journal_stays_if_its_next_name_is_taken() {
-    // Full with each record. The name under which the first is to be sealed is that of a file of an
-    // older log.
+    // Every record fills the journal. The name under which the first is to be sealed is taken by a
+    // file of an older log.
     let journal = Journal::new(0, 1);
     let older = journal.beside("00000000000000000001");
     std::fs::write(&older, "older\n").unwrap();
     let log = journal.log();
     log.append(&record(0)).unwrap();
     assert_eq!(std::fs::read_to_string(&older).unwrap(), "older\n");
-    // The next one's name is free.
+    // The next name is free.
     log.append(&record(1)).unwrap();
     log.settle();
     assert_eq!(numbers_of(&journal, &RecordFilter::default()), 2, "a record is gone");
@@ -207,7 +207,7 @@ fn a_missing_journal_is_recreated_and_continues() {
     std::fs::remove_file(journal.path()).unwrap();
     assert_eq!(log.append(&record(31)).unwrap().sequence, 32);
     assert_eq!(journal.store().verify(None).unwrap().faults, []);
-    // From a sealed one that nobody has looked at.
+    // From a sealed journal that nobody has read.
     let journal = Journal::new(0, 1);
     journal.append(0..1);
     std::fs::remove_file(journal.path()).unwrap();
@@ -217,8 +217,8 @@ fn a_missing_journal_is_recreated_and_continues() {
 #[test]
 fn a_full_disk_fails_only_the_current_run() {
     let user = User::new();
-    // Until there is room for a part of the next record: a limit on the size of files, in KiB,
-    // stands for a disk that is full.
+    // Until there is room for only a part of the next record. A limit on file size, in KiB, stands
+    // for a full disk.
     let journal = user.work().join("log.jsonl");
     let before = loop {
         assert_eq!(
@@ -259,7 +259,7 @@ fn an_unwritable_folder_fails_the_run() {
     let mut run = user.command(env!("CARGO_BIN_EXE_skillhost"));
     run.args(["run", "./hello", "--audit", "kept/log.jsonl"]);
     if rustix::process::geteuid().is_root() {
-        // No mode keeps root out: it gives up what lets it pass.
+        // Modes do not stop root, so the command gives up that privilege.
         let status = Command::new("setpriv").args(["--bounding-set", "-all", "true"]).status();
         if !status.is_ok_and(|status| status.success()) {
             return;
@@ -366,7 +366,7 @@ fn a_killed_host_leaves_the_start_of_its_run() {
         verified.status.success() && text(&verified.stdout).contains("no end recorded: 1"),
         "{verified:?}"
     );
-    // In full: who ran what.
+    // Filled in: who ran what.
     let export = text(&user.skillhost(&["audit", "export"]).stdout);
     let start: Value = serde_json::from_str(export.lines().last().unwrap()).unwrap();
     assert_eq!(
@@ -374,8 +374,7 @@ fn a_killed_host_leaves_the_start_of_its_run() {
         (&"started".into(), &"spin".into(), &child.id().into())
     );
     assert!(start["program"]["component"].is_string() && !export.contains("secret"), "{start}");
-    // What was recorded before a host of this version looked at it is found again from the journal
-    // alone.
+    // Records from before this version are found from the journal alone.
     std::fs::remove_file(user.home().join(".local/state/skillhost/audit.jsonl.db")).unwrap();
     assert_eq!(list().lines().count(), 2);
 }
@@ -384,7 +383,7 @@ fn a_killed_host_leaves_the_start_of_its_run() {
 fn a_run_needs_a_recorded_start() {
     let user = User::new();
     let journal = user.work().join("log.jsonl");
-    // The lock file's name is taken by a folder.
+    // A folder has the name of the lock file.
     std::fs::create_dir(user.work().join("log.jsonl.running")).unwrap();
     let run = user.skillhost(&["run", "./hello", "--audit", "log.jsonl"]);
     assert_eq!((run.status.code(), text(&run.stdout).as_str()), (Some(74), ""), "{run:?}");

@@ -1,4 +1,4 @@
-//! `skillhost audit`: finding records by each filter, in each form.
+//! `skillhost audit`: finds records by each filter, and prints them in each format.
 
 use serde_json::Value;
 use skillhost_ledger::audit::{AuditError, RecordFilter};
@@ -126,7 +126,7 @@ fn the_command_line_lists_shows_verifies_and_exports() {
         let run = user.skillhost(&[&["audit"], args].concat());
         assert_eq!(run.status.code(), Some(code), "{args:?}: {run:?}");
     }
-    // A log that was changed.
+    // An altered log.
     std::fs::write(
         user.home().join(".local/state/skillhost/audit.jsonl"),
         journal.replace("code3", "code4"),
@@ -151,9 +151,9 @@ fn only_this_user_can_read_the_database() {
     drop(store);
 }
 
-/// Not part of the tests, which are timed nowhere:
-/// `cargo test -p skillhost-cli --test main -- --ignored a_million --nocapture` prints how long
-/// each look at a million records takes.
+/// Not part of the test suite, because timing differs between machines: `cargo test -p
+/// skillhost-cli --test main -- --ignored a_million --nocapture` prints how long queries over a
+/// million records take.
 #[test]
 #[ignore = "takes a minute and half a gigabyte"]
 #[expect(clippy::print_stderr, reason = "the times are what it is run for")]
@@ -163,7 +163,7 @@ fn a_million_records() {
         let count = work();
         eprintln!("{:9.1} ms  {what}: {count}", started.elapsed().as_secs_f64() * 1e3);
     };
-    // A record of usual size, again and again, without what comes when a journal is full.
+    // A record of usual size, again and again, without sealing journals.
     let mut usual = record(1);
     usual["padding"] = "x".repeat(1000).into();
     let place = Journal::new(0, u64::MAX);
@@ -215,7 +215,7 @@ fn a_million_records() {
     assert_eq!(record(0)["version"], 2);
 }
 
-/// How many records a filter finds.
+/// Returns how many records a filter finds.
 pub fn numbers_of(journal: &Journal, filter: &RecordFilter) -> usize {
     let mut count = 0;
     journal

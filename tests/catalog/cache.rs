@@ -1,4 +1,4 @@
-//! What the cache keeps, what it notices, and what becomes of a cache that is none.
+//! What the cache keeps and notices, and how a broken cache is replaced.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::sync::mpsc;
@@ -25,7 +25,7 @@ fn unchanged_skills_are_not_read_again() {
         (description(&place, "a"), description(&place, "b")),
         ("Kept.".into(), "Kept.".into())
     );
-    // The one that changed is read, and no other.
+    // Only the changed skill is read.
     write(&folder, "description: Anew.\n", "");
     assert_eq!(
         (description(&place, "a"), description(&place, "b")),
@@ -93,7 +93,7 @@ fn an_invalid_cache_is_rebuilt() {
     find();
     put(&whole[..whole.len() / 2]);
     find();
-    // Every page but the first, which names the tables.
+    // Every page but the first, which has the names of the tables.
     let mut torn = whole.clone();
     torn[4096..].iter_mut().for_each(|byte| *byte ^= 0x5a);
     put(&torn);
@@ -170,7 +170,7 @@ fn catalogues_share_the_cache_but_not_results() {
     let query = Query { text: "tables".into(), ..Query::default() };
     assert_eq!(&*one.search(&query).unwrap()[0].entry.name, "a");
     assert_eq!(&*two.search(&query).unwrap()[0].entry.name, "b");
-    // One that is gone is forgotten when something is written.
+    // A missing source is removed at the next write.
     std::fs::remove_dir_all(place.path("one")).unwrap();
     place.skill("two/c", "C.");
     two.refresh().unwrap();
@@ -194,7 +194,7 @@ fn changes_are_noticed_while_it_runs() {
     assert!(catalog.get("b").is_some());
     place.skill("all/deep/b", "Better.");
     assert_eq!(next().skills, ["b"]);
-    // A file of it is no other skill, however deep it lies.
+    // A file of the skill is not another skill, however deep it is.
     std::fs::create_dir_all(place.path("all/deep/b/references/more")).unwrap();
     let file = ("b".to_owned(), "references/more/one.md".to_owned());
     std::fs::write(place.path("all/deep/b").join(&file.1), "one").unwrap();
@@ -204,7 +204,7 @@ fn changes_are_noticed_while_it_runs() {
         .find(|changes| changes.files == [file.clone()].into())
         .unwrap();
     assert!(written.skills.is_empty() && !written.all, "{written:?}");
-    // A folder that was not there when the watch began.
+    // A folder that did not exist when the watch began.
     place.skill("later/.agents/skills/c", "C.");
     while next().skills != ["c"] {}
     drop(watch);

@@ -1,4 +1,4 @@
-//! The verbs of the catalogue, as a user meets them.
+//! The commands of the catalogue, as a user sees them.
 
 use std::process::Output;
 
@@ -56,7 +56,7 @@ fn list_shows_skills_and_reports_the_rest() {
         (&listed["shadowed"][0]["name"], listed["broken"].as_array().unwrap().len()),
         (&"notes".into(), 1)
     );
-    // A folder that is named comes first.
+    // A folder on the command line comes first.
     write(&user.work().join("mine/notes"), "description: Mine.\n", "");
     let listed = user.skillhost(&["list", "--skills", "mine"]);
     assert!(stdout(&listed).starts_with("notes (untrusted): Mine.\n"), "{}", stdout(&listed));
@@ -140,7 +140,7 @@ fn prompt_reports_what_it_omits() {
 fn a_bare_name_never_means_a_local_folder() {
     let user = user();
     skill_of("code3", &user.home().join(".agents/skills/shared"));
-    // What a stranger may have put into the folder that the operator works in.
+    // A folder that a stranger may have put into the operator's working directory.
     skill_of("hello", &user.work().join("shared"));
     skill_of("hello", &user.work().join("lonely"));
     let ran = user.skillhost(&["run", "shared"]);

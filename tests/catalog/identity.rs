@@ -1,5 +1,5 @@
-//! Which skill is which: source, name in the catalogue and digest; never what a skill calls itself,
-//! or where a folder happens to lie.
+//! The identity of a skill: source, name in the catalogue and digest, never the name it declares or
+//! where its folder happens to be.
 
 use serde_json::Value;
 
@@ -17,8 +17,8 @@ skills:
     limits: { timeout: 5m }
 ";
 
-/// `shared` in the user's folder and, from a stranger, in the folder that is worked in; `posing`
-/// declares that name too.
+/// `shared` in the user's folder and, from a stranger, in the working directory; `posing` declares
+/// that name too.
 fn user() -> User {
     let user = User::new();
     skill_of("code3", &user.home().join(".agents/skills/shared"));

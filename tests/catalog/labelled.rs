@@ -1,25 +1,25 @@
-//! How well search ranks: 200 skills, and questions with the skills that would do. The figures fall
-//! only where someone lets them.
+//! How well search ranks: 200 skills, and queries with the skills that would fit. A test fails if
+//! the figures get worse.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use skillhost_catalog::{Catalog, Query, Source, SourceKind};
 
-/// What the questions found.
+/// The results of the queries.
 #[derive(Debug, Default)]
 pub struct Figures {
-    /// How many questions there are.
+    /// The number of queries.
     pub questions: usize,
-    /// The part of them that has a right skill among the first five hits.
+    /// The share of queries with a right skill among the first five hits.
     pub recall_at_5: f64,
-    /// The mean of one over the place of the first right skill, of the first ten hits.
+    /// The mean reciprocal rank of the first right skill, among the first ten hits.
     pub reciprocal_rank: f64,
-    /// The questions without one in the first five, with what they found instead.
+    /// The queries without a right skill among the first five hits, with what they found.
     pub missed: Vec<(String, Vec<String>)>,
 }
 
-/// Asks every question.
+/// Runs every query.
 pub fn figures() -> Figures {
     let folder = tempfile::tempdir().unwrap();
     write_skills(folder.path());

@@ -1,4 +1,4 @@
-//! Queries: any text is one, and what it finds.
+//! Queries: any text is valid, and what it finds.
 
 use proptest::prelude::*;
 use skillhost_catalog::{Catalog, Query, SkillRuntime, estimate_tokens};
@@ -153,7 +153,7 @@ fn nothing_in_a_query_is_syntax() {
             "{text:?}: {found:?}"
         );
     }
-    // A word of the query language is a word.
+    // A keyword of the query language is an ordinary word.
     assert_eq!(find(&catalog, "NEAR"), ["web-fetch"]);
 }
 
@@ -210,7 +210,7 @@ fn a_prompt_fits_its_budget_and_says_what_is_cut() {
             "{budget}"
         );
         assert!(prompt.text.contains(&prompt.omissions().unwrap()), "{budget}: {}", prompt.text);
-        // Skills go last, and the last of them first.
+        // Skills are omitted last, starting from the end.
         assert!(
             prompt.dropped == 0
                 || !prompt

@@ -1,4 +1,4 @@
-//! Where skills are found, which of two counts, and what is left out.
+//! Where skills are found, which of two wins, and what is omitted.
 
 use std::os::unix::fs::symlink;
 
@@ -55,7 +55,7 @@ fn a_broken_skill_is_reported_and_others_are_found() {
     place.skill("all/good", "Good.");
     std::fs::create_dir_all(place.path("all/bad")).unwrap();
     std::fs::write(place.path("all/bad/SKILL.md"), "no frontmatter\n").unwrap();
-    // Told the second time too, when it comes out of the cache.
+    // Reported the second time too, from the cache.
     for _ in 0..2 {
         let catalog = place.open("all");
         assert_eq!(names(&catalog), ["good"]);
@@ -143,8 +143,8 @@ fn links_cause_no_loops_and_do_not_leave_a_project() {
         ]
     );
 
-    // The user's own links are the user's wish. `deep/up` leads to a folder that holds all the
-    // others: nothing is found twice.
+    // The user's own links are followed. `deep/up` leads to a folder that contains all the others:
+    // nothing is found twice.
     let user = open(SourceKind::User);
     assert_eq!((user.get("a").is_some(), user.shadowed().len()), (true, 0));
     assert_eq!(

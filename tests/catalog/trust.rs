@@ -1,14 +1,14 @@
-//! Which skills run without a question: those that nobody but the operator can have put there, and
-//! those that someone approved.
+//! Which skills run without a question: those that only the operator can have installed, and those
+//! that someone approved.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use crate::cli::{User, script_skill, skill_of};
 
-/// A skill of the catalogue that asks for nothing, in a folder of that name in the home folder.
+/// Creates a skill that asks for nothing, in a folder of that name in the home folder.
 fn user(folder: &str) -> User {
-    // A skill that its group may write is not trusted.
+    // A skill that its group can write is not trusted.
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     let user = User::new();
     skill_of("hello", &user.home().join(folder).join("greeter"));
@@ -30,7 +30,7 @@ fn a_user_skill_runs_once_its_digest_is_approved() {
         assert_eq!(run(&user, &[]), Some(77), "{folder}: another program may have put it there");
         assert!(user.skillhost(&["approve", "1", "--always"]).status.success());
         assert_eq!(run(&user, &[]), Some(0), "{folder}");
-        // Trusted now, it runs with other folders too, as long as it harms none of them.
+        // Trusted now, it also runs with other folders, as long as it cannot change them.
         assert_eq!(run(&user, &["--workspace", "data:ro"]), Some(0), "{folder}");
         std::fs::write(user.home().join(folder).join("greeter/more.txt"), "changed").unwrap();
         assert_eq!(run(&user, &[]), Some(77), "{folder}: that digest is another");
@@ -83,7 +83,7 @@ fn approving_writes_does_not_trust_the_skill() {
     run();
     let approved = user.skillhost(&["approve", "2", "--always"]);
     assert!(approved.status.success() && user.work().join("out/two.txt").exists(), "{approved:?}");
-    // Trusted, it would run where it may touch nothing.
+    // A trusted skill would run, since it may touch nothing.
     assert_eq!(user.skillhost(&["run", "reporter"]).status.code(), Some(77));
 }
 
