@@ -1,5 +1,5 @@
-//! `skillhost mcp` and `skillhost serve` as their clients meet them: the real binary, spoken to
-//! over its pipes and sockets.
+//! `skillhost mcp` and `skillhost serve` as clients see them: the real binary, over its pipes and
+//! sockets.
 
 mod approval;
 mod clients;
@@ -28,11 +28,11 @@ use skillhost_sandbox::{Tool, with_listing};
 use crate::arena::PATIENCE;
 use crate::cli::{User, repository};
 
-/// Revisions of the protocol: with a handshake, and without.
+/// Protocol revisions: with a handshake, and without.
 pub const OLD: &str = "2025-11-25";
 pub const NEW: &str = "2026-07-28";
 
-/// The component of `calculator` as `skillhost build` leaves it: with the list of its tools.
+/// The component of `calculator` as `skillhost build` writes it, with the list of its tools.
 static CALCULATOR: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let skill = repository("skills/calculator");
     let inspect = Command::new(env!("CARGO_BIN_EXE_skillhost"))
@@ -46,19 +46,19 @@ static CALCULATOR: LazyLock<Vec<u8>> = LazyLock::new(|| {
     with_listing(&std::fs::read(skill.join("calculator.wasm")).unwrap(), &tools).unwrap()
 });
 
-/// The line of a policy that makes the skills of a [`Place`] trusted.
+/// The line of a policy that trusts the skills of a [`Place`].
 pub const TRUSTED: &str = "skill-folders: [~/.claude/skills]\n";
 
-/// A user's skills, and what a server of them is started with.
+/// A user's skills, and the settings of a server of them.
 pub struct Place {
     pub user: User,
 }
 
 impl Place {
-    /// With the skills `calculator` (typed tools), `scribe` (shell scripts, may not write),
-    /// `writer` (may) and `loud`.
+    /// Creates the skills `calculator` (typed tools), `scribe` (shell scripts, may not write),
+    /// `writer` (may write) and `loud`.
     pub fn new() -> Place {
-        // A skill that others may write is not trusted, and a umask may let its group.
+        // A skill that others can write is not trusted, and the umask may allow its group to.
         rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
         let place = Place { user: User::new() };
         place.write(
@@ -85,8 +85,7 @@ impl Place {
             "#!/bin/bash\nmkdir -p /workspace/sub\ncat > /workspace/sub/out.txt\ncat /workspace/in.txt 2>/dev/null || true\n",
         );
         place.skill("loud", "allowed-tools: Bash", "Run `scripts/shout.sh LINES`.");
-        // The operator vouches for the folder: skills that nobody vouches for have tests of their
-        // own.
+        // The operator trusts the folder. Untrusted skills have tests of their own.
         let config = place.user.home().join(".config/skillhost");
         std::fs::create_dir_all(&config).unwrap();
         std::fs::write(
@@ -127,7 +126,7 @@ impl Place {
         command
     }
 
-    /// A policy that is the built-in one, but lets clients' users approve runs.
+    /// The built-in policy, except that clients' users may approve runs.
     pub fn asking_clients(&self) -> String {
         let policy = self.user.work().join("asking.yaml");
         let text = "default:\n  allow: [Read, Write, Bash]\nclients: { stdio: { ask: client }, http: { ask: client } }\n";
@@ -135,13 +134,13 @@ impl Place {
         policy.to_str().unwrap().to_owned()
     }
 
-    /// A client, connected.
+    /// A connected client.
     pub fn agent(&self, revision: &'static str, args: &[&str]) -> Agent {
         Agent::new(&mut self.server("mcp", args), revision, &json!({}))
     }
 }
 
-/// A client that says exactly what a test says.
+/// A client that sends exactly what a test says.
 pub struct Agent {
     child: Child,
     stdin: Option<ChildStdin>,
@@ -149,7 +148,7 @@ pub struct Agent {
     stderr: Option<JoinHandle<String>>,
     pub revision: &'static str,
     last: u64,
-    /// What came that was no answer.
+    /// Messages that were not answers.
     pub notifications: Vec<Value>,
     pub requests: Vec<Value>,
 }
@@ -196,21 +195,21 @@ impl Agent {
         writeln!(self.stdin.as_mut().unwrap(), "{message}").unwrap();
     }
 
-    /// Sends a request, and returns its number.
+    /// Sends a request, and returns its id.
     pub fn ask(&mut self, method: &str, params: Value) -> u64 {
         self.last += 1;
         self.say(&request(self.revision, self.last, method, params));
         self.last
     }
 
-    /// The next message.
+    /// Returns the next message.
     pub fn hear(&mut self) -> Value {
         let line = self.lines.recv_timeout(PATIENCE).expect("the server says something");
         serde_json::from_str(&line)
             .unwrap_or_else(|error| panic!("stdout holds what is no message: {line}: {error}"))
     }
 
-    /// The answer to a request; what comes before it is kept.
+    /// Returns the answer to a request, and keeps the messages before it.
     pub fn answer(&mut self, id: u64) -> Value {
         loop {
             let message = self.hear();
@@ -228,14 +227,14 @@ impl Agent {
         self.answer(id)
     }
 
-    /// The result of a request that succeeds.
+    /// Returns the result of a successful request.
     pub fn ok(&mut self, method: &str, params: Value) -> Value {
         let answer = self.request(method, params);
         assert!(answer.get("error").is_none(), "{method}: {answer}");
         answer["result"].clone()
     }
 
-    /// The same for a call of a tool whose parameters are complete.
+    /// Returns the result of a tool call with complete parameters.
     pub fn ok_as_written(&mut self, params: Value) -> Value {
         self.last += 1;
         self.say(
@@ -246,7 +245,7 @@ impl Agent {
         answer["result"].clone()
     }
 
-    /// The code of a request that fails.
+    /// Returns the error code of a failing request.
     pub fn fails(&mut self, method: &str, params: Value) -> i64 {
         let answer = self.request(method, params);
         answer["error"]["code"].as_i64().unwrap_or_else(|| panic!("{method} succeeds: {answer}"))
@@ -256,7 +255,7 @@ impl Agent {
         self.ok("tools/call", json!({ "name": tool, "arguments": arguments }))
     }
 
-    /// The names of the tools that there are now.
+    /// Returns the names of the current tools.
     pub fn tools(&mut self) -> Vec<String> {
         let tools = self.ok("tools/list", json!({}));
         tools["tools"]
@@ -267,7 +266,7 @@ impl Agent {
             .collect()
     }
 
-    /// Waits for a notification of that method.
+    /// Waits for a notification of this method.
     pub fn told(&mut self, method: &str) -> Value {
         let started = Instant::now();
         loop {
@@ -282,7 +281,7 @@ impl Agent {
         }
     }
 
-    /// Closes the client's end, and returns what the server said on stderr. It ends well.
+    /// Disconnects, and returns what the server wrote to stderr. The server must exit with 0.
     pub fn close(mut self) -> String {
         drop(self.stdin.take());
         let said = self.stderr.take().unwrap().join().unwrap();
@@ -293,13 +292,13 @@ impl Agent {
 
 impl Drop for Agent {
     fn drop(&mut self) {
-        // It has ended already where the test closed it.
+        // The test may have closed it already.
         drop(self.child.kill());
         drop(self.child.wait());
     }
 }
 
-/// A request as a client of that revision writes it.
+/// Formats a request as a client of this revision does.
 pub fn request(revision: &str, id: u64, method: &str, mut params: Value) -> Value {
     if revision >= NEW {
         params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!(revision);
@@ -310,13 +309,13 @@ pub fn request(revision: &str, id: u64, method: &str, mut params: Value) -> Valu
     json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
 }
 
-/// All text of an answer.
+/// Returns all text of an answer.
 pub fn said(result: &Value) -> String {
     let content = result["content"].as_array().unwrap_or_else(|| panic!("{result}"));
     content.iter().filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n")
 }
 
-/// Waits until it holds.
+/// Waits until the condition holds.
 pub fn becomes(what: &str, mut holds: impl FnMut() -> bool) {
     let started = Instant::now();
     while !holds() {

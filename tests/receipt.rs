@@ -1,4 +1,4 @@
-//! Receipts: what they hold, that they are the same everywhere, and who signed them.
+//! Receipts: their content, that they are the same everywhere, and their signatures.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::audit::digest;
 use crate::cli::{User, guest, repository, text};
 
-/// A user with a skill whose script uses all that a receipt tells of, and a workspace.
+/// A user with a workspace, and a skill whose script uses everything that a receipt mentions.
 pub struct Place {
     pub user: User,
 }
@@ -61,7 +61,7 @@ impl Place {
         env!("CARGO_TARGET_TMPDIR").into()
     }
 
-    /// `skillhost` with the real shell, and with stdin.
+    /// Runs `skillhost` with the real shell, and with this stdin.
     pub fn skillhost(&self, args: &[&str], stdin: &str) -> Output {
         self.finish(self.command(args), stdin)
     }
@@ -81,12 +81,12 @@ impl Place {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        // One that does not read it has ended before.
+        // A command that does not read it may have exited already.
         child.stdin.take().unwrap().write_all(stdin.as_bytes()).ok();
         child.wait_with_output().unwrap()
     }
 
-    /// Runs the script with a receipt, and gives that back.
+    /// Runs the script with a receipt, and returns it.
     pub fn receipt(&self, flags: &[&str]) -> Vec<u8> {
         let args = [
             &[
@@ -193,9 +193,9 @@ fn a_receipt_says_nothing_about_the_machine() {
     );
     assert_eq!(receipt["runtime"]["mode"], "deterministic");
     assert!(receipt["result"]["cost"]["fuel"].as_u64().unwrap() > 0);
-    // Larger than a reader of JSON may keep.
+    // Larger than the integers that every reader of JSON keeps exactly.
     assert_eq!(receipt["grant"]["capabilities"]["determinism"]["seed"], "18446744073709551615");
-    // The canonical text of what it says, and the one that the audit log names.
+    // The canonical text, and the digest in the audit log.
     let mut sorted = serde_json::from_slice::<Value>(&bytes).unwrap();
     sorted.sort_all_objects();
     assert_eq!(serde_json::to_vec(&sorted).unwrap(), bytes);
@@ -375,7 +375,7 @@ fn a_signed_receipt_is_an_envelope_others_can_verify() {
         json!({ "sha256": hex(b"data\n") })
     );
     assert_eq!(statement["predicateType"], "urn:skillhost:receipt:v1");
-    // What DSSE says to sign, put together here again.
+    // What DSSE signs, assembled here independently.
     let kind = envelope["payloadType"].as_str().unwrap();
     assert_eq!(kind, "application/vnd.in-toto+json");
     let signed =
@@ -434,7 +434,7 @@ fn a_key_in_a_variable_is_never_shown() {
     );
 }
 
-/// A demo skill, what of it runs, its arguments, and its stdin.
+/// A demo skill, its program, arguments and stdin.
 const DEMOS: [(&str, &[&str], &str); 4] = [
     ("calculator", &["--", "5 km in miles"], ""),
     ("data-convert", &["--", "-c", "-f", ".a"], "{\"a\": [1, 2.5]}"),
@@ -478,8 +478,8 @@ fn two_users_confirm_each_others_receipts() {
         };
         let receipt = run(&one, repository("skills").join(skill), None);
         assert_eq!(receipt, run(&two, elsewhere.join(skill), None), "{skill}");
-        // Of components also as another user in earnest, where that can be had: scripts' programs
-        // would be compiled once more for them.
+        // Components also run as another user if possible. Scripts would compile their programs
+        // once more for that user.
         if rustix::process::geteuid().is_root()
             && !args[0].starts_with("scripts")
             && is_open_to(NOBODY)
@@ -516,7 +516,7 @@ fn two_users_confirm_each_others_receipts() {
 
 const NOBODY: u32 = 65_534;
 
-/// Whether another user can reach what these tests use.
+/// Checks whether another user can read what these tests use.
 fn is_open_to(user: u32) -> bool {
     let mut command = Command::new(env!("CARGO_BIN_EXE_skillhost"));
     std::os::unix::process::CommandExt::uid(&mut command, user);

@@ -1,4 +1,4 @@
-//! `run --record` and `replay`: a run comes again, with nothing but its recording.
+//! `run --record` and `replay`: a recording is enough to repeat a run.
 
 mod differ;
 mod network;
@@ -18,7 +18,7 @@ use crate::receipt::{Place, parsed};
 
 pub const SAME: &str = "the same result";
 
-/// Every file below a folder, as one text to search in.
+/// Returns every file below a folder, as one text to search in.
 pub fn all_bytes(folder: &Path) -> Vec<u8> {
     let mut bytes = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -37,7 +37,7 @@ pub fn recording(folder: &Path) -> Value {
     parsed(&std::fs::read(folder.join("recording.json")).unwrap())
 }
 
-/// Another user, who has the recording and nothing else.
+/// Another user, who has nothing but the recording.
 pub fn elsewhere(folder: &Path) -> Place {
     let other = Place::new();
     for mine in ["sk", "w"] {
@@ -47,7 +47,7 @@ pub fn elsewhere(folder: &Path) -> Place {
     other
 }
 
-/// That a replay comes to the same, and prints what was printed.
+/// Asserts that a replay has the same result, and prints the same.
 pub fn same(place: &Place, folder: &str, flags: &[&str], recorded: &Output) {
     let run = place.skillhost(&[&["replay", folder], flags].concat(), "");
     assert_eq!(run.status.code(), Some(0), "{run:?}");
@@ -109,7 +109,7 @@ fn another_user_can_replay_a_run() {
     command.env("TZ", "Asia/Kathmandu").env("USER", "somebody").env("TOKEN", "hunter2");
     let replay = other.finish(command, "other input\n");
     assert_eq!((replay.status.code(), &replay.stdout), (Some(0), &run.stdout), "{replay:?}");
-    // Time and chance are drawn for each recording anew.
+    // Time and randomness are new in each recording.
     std::fs::rename(place.path("rec"), place.path("first")).unwrap();
     recorded(&place, &[]);
     let seed = |folder: &str| {
@@ -189,8 +189,8 @@ fn a_recording_says_nothing_about_the_machine() {
     }
 }
 
-/// All kinds of things in folders, and all that a guest does with them: the same again, where the
-/// recording has only what was read.
+/// All kinds of entries in folders, and everything that a guest can do with them, are the same when
+/// only the recorded content exists.
 #[test]
 fn folders_are_restored() {
     const SCRIPT: &str = r#"#!/bin/bash
@@ -223,7 +223,7 @@ python3 -c 'import os; os.truncate("short", 2); print(open("short").read(), sort
         std::fs::write(w.join("gone/with/it"), "it").unwrap();
         std::fs::write(w.join("twice"), "two names\n").unwrap();
         std::fs::hard_link(w.join("twice"), place.path("outside")).unwrap();
-        // A name that is no text.
+        // A name that is not UTF-8.
         let hidden = std::ffi::OsStr::from_bytes(b"\xff");
         std::fs::write(w.join("d/deep").join(hidden), "").unwrap();
         std::os::unix::fs::symlink("d/../log", w.join("link")).unwrap();
@@ -244,7 +244,7 @@ python3 -c 'import os; os.truncate("short", 2); print(open("short").read(), sort
         assert!(text(&run.stdout).contains("moved.txt") || mode == ":ro", "{run:?}");
         let other = elsewhere(&place.path("rec"));
         same(&other, "theirs/rec", &[], &run);
-        // Where it cannot be removed, it is read.
+        // If it cannot be removed, it can be read.
         assert_eq!(
             holds(&all_bytes(&place.path("rec/blobs")), "xxxxxxxx"),
             mode == ":ro",
@@ -404,10 +404,10 @@ fn a_killed_run_leaves_no_complete_recording() {
         place.skillhost(&["replay", partial(&place)[0].to_str().unwrap()], "").status.code(),
         Some(74)
     );
-    // The replay may have swept it.
+    // The replay may have removed it.
     partial(&place).iter().for_each(|left| std::fs::remove_dir_all(left).unwrap());
-    // One that is asked to end ends with what there was: a run without a result, that can be looked
-    // at all the same.
+    // A run that is asked to stop writes what it has: a recording without a result, which can still
+    // be read.
     let child = spawn();
     let blobs = until(|| partial(&place).first().map(|folder| folder.join("blobs")));
     until(|| std::fs::read_dir(&blobs).is_ok_and(|found| found.count() > 1).then_some(()));
@@ -434,7 +434,7 @@ fn an_unwritable_recording_is_an_error() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // Stdin is read before anything runs: what is removed now is missed when the recording is
+    // Stdin is read before anything runs, so what is removed now is missing when the recording is
     // written.
     let folder = until(|| partial(&place).first().cloned());
     until(|| folder.join("blobs").is_dir().then_some(()));
@@ -446,7 +446,7 @@ fn an_unwritable_recording_is_an_error() {
     assert!(!place.path("rec").exists());
     let full = Place::new();
     std::fs::write(full.path("w/data/a.txt"), vec![b'x'; 200_000]).unwrap();
-    // A limit on the size of files stands for a disk that is full.
+    // A limit on file size stands for a full disk.
     let mut command = full.user.command("bash");
     let skillhost = env!("CARGO_BIN_EXE_skillhost");
     command.env("SKILLHOST_PROGRAMS", crate::cli::repository("target/components"));
@@ -519,7 +519,7 @@ fn a_replay_stops_at_a_fuel_limit() {
 fn a_recording_gets_no_more_than_a_run_here() {
     let place = Place::new();
     recorded(&place, &["--memory", "600MiB", "--timeout", "5m"]);
-    // More than a run has by default, where nobody says that it is too much.
+    // More than the default limit, if nobody sets another one.
     assert_eq!(place.skillhost(&["replay", "rec"], "").status.code(), Some(0));
     std::fs::write(place.path("policy.yaml"), "limits: { memory: 512MiB }\n").unwrap();
     let run = place.skillhost(&["replay", "rec", "--policy", "policy.yaml"], "");

@@ -1,5 +1,5 @@
-//! Where a person has to say so: the operator is asked, or the client's user where the policy says
-//! so; nobody else's word counts.
+//! Approvals over MCP: the operator is asked, or the client's user if the policy says so, and no
+//! other answer counts.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{Agent, NEW, OLD, Place, TRUSTED, request, said};
 
-/// A call that writes the operator's folder, which asks.
+/// A call that writes to the operator's folder, which needs approval.
 fn call() -> Value {
     json!({ "name": "run_skill", "arguments": { "name": "writer", "program": "write.sh", "stdin": "written\n" } })
 }
@@ -64,7 +64,7 @@ fn a_clients_user_approves_for_the_chosen_term() {
     let (place, workspace) = place();
     let written = workspace.join("sub/out.txt");
     let mut agent = agent(&place, &workspace, OLD, &json!({ "elicitation": {} }));
-    // What is answered, or nothing where nobody is to be asked; and whether it runs.
+    // The answer, or nothing if nobody is asked, and whether the run starts.
     for (answer, runs) in [
         (Some(json!({ "action": "decline" })), false),
         (Some(json!({ "action": "accept", "content": { "allow": "no" } })), false),
@@ -88,10 +88,10 @@ fn a_clients_user_approves_for_the_chosen_term() {
         assert_eq!((&run["isError"], written.exists()), (&json!(!runs), runs), "{answer:?}: {run}");
         drop(std::fs::remove_file(&written));
     }
-    // Another session asks anew.
+    // Another session asks again.
     let other = self::agent(&place, &workspace, OLD, &json!({})).ok("tools/call", call());
     assert!(other["isError"] == true && said(&other).contains("needs approval"), "{other}");
-    // What did not run is recorded as well.
+    // The refused run is recorded as well.
     let log = String::from_utf8(place.user.skillhost(&["audit", "list", "--json"]).stdout).unwrap();
     let of = |word: &str| {
         log.lines()
@@ -145,7 +145,7 @@ fn a_client_does_not_approve_its_own_runs() {
             "nobody asks the client: {:?}",
             agent.requests
         );
-        // From revision 2026-07-28 on a question is a result.
+        // Since revision 2026-07-28, a question is a result.
         let mut agent = Agent::new(&mut place.server("mcp", &args), NEW, &json!({}));
         agent.call("activate_skill", json!({ "name": "writer" }));
         let mut message = request(NEW, 0, "tools/call", call());
@@ -166,7 +166,7 @@ fn unsolicited_answers_are_ignored() {
     let (place, workspace) = place();
     let written = workspace.join("sub/out.txt");
     let mut agent = agent(&place, &workspace, NEW, &json!({}));
-    // A client of this revision says with each request what it can.
+    // A client of this revision sends its capabilities with each request.
     let mut ask = |more: Value| {
         let mut message = request(NEW, 0, "tools/call", call());
         message["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] =
@@ -199,7 +199,7 @@ fn unsolicited_answers_are_ignored() {
     let run = ask(answered.clone());
     assert_eq!((&run["isError"], written.exists()), (&json!(false), true), "{run}");
     std::fs::remove_file(&written).unwrap();
-    // It was for one run, and the state for one answer.
+    // The approval was for one run, and the state for one answer.
     let replayed = ask(answered);
     assert!(replayed["resultType"] == "input_required" && !written.exists(), "{replayed}");
 }
@@ -234,7 +234,7 @@ fn untrusted_and_network_skills_need_approval() {
     assert!(run["isError"] == true && said(&run).contains("needs approval"), "{run}");
 }
 
-/// A server whose policy keeps writes aside; the user is not asked before a run.
+/// A server whose policy stages writes, and does not ask before runs.
 fn staging(place: &Place, workspace: &Path) -> Command {
     let policy = place.user.work().join("staging.yaml");
     let asks = "clients: { stdio: { ask: client }, http: { ask: client } }";
@@ -248,7 +248,7 @@ fn staging(place: &Place, workspace: &Path) -> Command {
     )
 }
 
-/// A call that writes that many lines.
+/// A call that writes this many lines.
 fn write(lines: usize) -> Value {
     let text: String = (0..lines).map(|line| format!("written {line}\n")).collect();
     json!({ "name": "run_skill", "arguments": { "name": "writer", "program": "write.sh", "stdin": text } })
@@ -288,7 +288,7 @@ fn staged_writes_await_the_operator() {
     );
 }
 
-/// Answers a staged run as the operator; whether that succeeded.
+/// Answers for a staged run as the operator; returns whether that succeeded.
 fn approve(place: &Place, id: &Value) -> bool {
     place.user.skillhost(&["approve", &id.to_string()]).status.success()
 }

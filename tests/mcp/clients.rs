@@ -1,5 +1,5 @@
-//! Clients that others wrote: the official Python and TypeScript SDKs, and the Inspector.
-//! `cargo xtask clients` fetches them.
+//! Other people's clients: the official Python and TypeScript SDKs, and the Inspector. `cargo xtask
+//! clients` fetches them.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -16,7 +16,7 @@ fn client(path: &str) -> PathBuf {
     path
 }
 
-/// The steps of a session, by name; those of the same name in order.
+/// The steps of a session by name; steps with the same name keep their order.
 struct Steps(Vec<Value>);
 
 impl Steps {
@@ -47,21 +47,21 @@ fn python(place: &Place) -> Command {
 }
 
 fn node(place: &Place) -> Command {
-    // Which `node` it is, the machine says.
+    // The machine decides which `node` this is.
     let mut command = place.user.command("node");
     command.env("PATH", std::env::var_os("PATH").unwrap());
     command.arg(repository("tests/clients/node/session.mjs")).arg(client("node"));
     command
 }
 
-/// The folder that the operator gives.
+/// The operator's folder.
 fn workspace(place: &Place) -> PathBuf {
     let folder = place.user.work().join("shared");
     std::fs::create_dir_all(&folder).unwrap();
     folder
 }
 
-/// That the user was asked for what writes the operator's folder, and said yes.
+/// Asserts that the user was asked before a write to the operator's folder, and agreed.
 fn check_approved(steps: &Steps, place: &Place) {
     assert!(steps.text("asked").starts_with("writer asks to run"), "{}", steps.text("asked"));
     assert_eq!(steps.one("approved")["is_error"], false, "{}", steps.one("approved"));
@@ -70,8 +70,8 @@ fn check_approved(steps: &Steps, place: &Place) {
     assert!(approvals.contains("the user of "), "who said so is kept: {approvals}");
 }
 
-/// The command of a server for a client that starts it: its program and arguments, and what of its
-/// environment the client has to pass on.
+/// The command of a server that a client starts: its program, its arguments, and the environment
+/// that the client must pass on.
 fn stdio(command: &mut Command, place: &Place) {
     start(
         command,
@@ -96,7 +96,7 @@ fn start(command: &mut Command, server: &Command) {
     command.env("PATH", path);
 }
 
-/// The same session, whoever plays it.
+/// Checks the session, whichever client completed it.
 fn check(steps: &Steps, place: &Place, is_alone: bool) {
     let names = |step: &Value| {
         step["names"]
@@ -141,7 +141,7 @@ fn check(steps: &Steps, place: &Place, is_alone: bool) {
         (&json!("scribe"), &json!("scripts/write.sh")),
         "{newest}"
     );
-    // The log keeps what was denied as a keyed digest.
+    // The log has a keyed digest of the denied attempt.
     assert_eq!(newest["denials"][0]["rule"], refused["denials"][0]["rule"]);
     assert_eq!(place.user.skillhost(&["audit", "verify"]).status.code(), Some(0));
 }

@@ -1,4 +1,4 @@
-//! Skills as the skills extension has them, and as resources, prompts and completions for older
+//! Skills through the skills extension, and as resources, prompts and completions for older
 //! clients.
 
 use serde_json::{Value, json};
@@ -119,7 +119,7 @@ fn a_skill_too_large_to_serve_can_be_activated() {
     for name in ["files", "bytes"] {
         place.skill(name, "", "Much.");
     }
-    // With its SKILL.md, what is at the bound.
+    // Together with its SKILL.md it reaches the limit.
     (0..511).for_each(|number| place.write(&format!("files/{number}.txt"), "x"));
     let room = (10 << 20) - std::fs::metadata(place.skills().join("bytes/SKILL.md")).unwrap().len();
     place.write("bytes/data.bin", vec![b'x'; usize::try_from(room).unwrap()]);

@@ -1,5 +1,4 @@
-//! `skillhost serve`, over real sockets: who is let in, what is bounded, what is counted, and how
-//! it ends.
+//! `skillhost serve` over real sockets: access, limits, metrics and shutdown.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -19,14 +18,14 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use super::{NEW, OLD, Place, becomes, request, said};
 use crate::arena::{Arena, PATIENCE};
 
-/// A server that listens at a port of its own.
+/// A server on a port of its own.
 pub struct Server {
     pub child: Child,
     pub address: String,
     pub token: String,
 }
 
-/// An answer: its status, head and body.
+/// An answer: status, head and body.
 pub struct Answer {
     pub status: u16,
     head: String,
@@ -39,7 +38,7 @@ impl Server {
         Server::of(&mut place.server("serve", &args))
     }
 
-    /// The same of a command that says where it listens.
+    /// Starts a server from a command that prints its address.
     pub fn of(command: &mut Command) -> Server {
         let has_token = command.get_args().all(|arg| arg != "--no-token" && arg != "--token-file");
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -55,12 +54,12 @@ impl Server {
         Server { child, address, token }
     }
 
-    /// Sends a request as it is written, and reads the answer to its end.
+    /// Sends a request as written, and reads the complete answer.
     fn send(&self, text: &str, body: &str) -> Answer {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.write_all(text.as_bytes()).unwrap();
-        // A server that refuses may close before it has read all.
+        // A server that refuses may close before it has read everything.
         drop(stream.write_all(body.as_bytes()));
         let mut answer = Vec::new();
         drop(stream.read_to_end(&mut answer));
@@ -81,7 +80,8 @@ impl Server {
         )
     }
 
-    /// A message of the protocol, with what every client sends, unless a test says otherwise.
+    /// A message of the protocol, with the headers that every client sends unless the test says
+    /// otherwise.
     pub fn post(&self, message: &Value, headers: &[(&str, &str)]) -> Answer {
         let body = message.to_string();
         let mut all = vec![
@@ -129,7 +129,7 @@ impl Server {
         id
     }
 
-    /// The result of a request in a session.
+    /// Returns the result of a request in a session.
     pub fn ask(&self, session: &str, method: &str, params: Value) -> Value {
         let answer = self.post(
             &request(OLD, 7, method, params),
@@ -149,7 +149,7 @@ impl Server {
 }
 
 impl Answer {
-    /// The message with a result or an error, of a stream of events or by itself.
+    /// Returns the message with a result or an error, from an event stream or alone.
     fn message(&self) -> Value {
         let text = self.body.lines().filter_map(|line| {
             line.strip_prefix("data: ").or_else(|| line.starts_with('{').then_some(line))
@@ -162,7 +162,7 @@ impl Answer {
 }
 
 impl Server {
-    /// Stops it, and returns what it wrote to stderr.
+    /// Stops the server, and returns what it wrote to stderr.
     pub fn stderr_after_the_end(mut self) -> String {
         rustix::process::kill_process(
             rustix::process::Pid::from_child(&self.child),
@@ -187,7 +187,7 @@ fn a_client_of_the_servers_user_causes_one_warning() {
     const WARNING: &str = "a client runs as the same user as this server";
     let mut server = Server::new(&Place::new(), &[]);
     let mut stderr = BufReader::new(server.child.stderr.take().unwrap()).lines();
-    // The server looks the connection up in the kernel's table, which must still have it then.
+    // The connection must still be in the kernel's table when the server looks it up.
     let open = TcpStream::connect(&server.address).unwrap();
     assert!(stderr.by_ref().any(|line| line.unwrap().contains(WARNING)));
     for _ in 0..3 {
@@ -220,7 +220,7 @@ fn a_missing_or_wrong_token_is_refused() {
         200
     );
     assert_eq!(server.get("/healthz", &[("Authorization", "")]).body, "ok\n");
-    // A token of a file's is not printed.
+    // A token from a file is not printed.
     let file = place.user.work().join("token");
     std::fs::write(&file, "a token that is no token").unwrap();
     let run = place
@@ -244,7 +244,8 @@ fn clients_without_a_token_never_approve_their_own_runs() {
     let args = ["--listen", "127.0.0.1:0", "--no-token", "--policy", policy.to_str().unwrap()];
     let mut child =
         place.server("serve", &args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // A server that starts says its address; one that refuses says nothing on stdout, and ends.
+    // A server that starts prints its address; one that refuses prints nothing to stdout, and
+    // exits.
     let mut first = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
     drop(child.kill());
@@ -254,7 +255,7 @@ fn clients_without_a_token_never_approve_their_own_runs() {
         first.is_empty() && stderr.contains("without a token anyone is a client"),
         "{first}: {ended:?}"
     );
-    // With a token, it is the operator's choice.
+    // With a token, the operator may choose any address.
     drop(Server::of(
         &mut place
             .server("serve", &["--listen", "127.0.0.1:0", "--policy", policy.to_str().unwrap()]),
@@ -314,7 +315,7 @@ fn sessions_are_separate_limited_and_time_out() {
     let params = json!({ "protocolVersion": OLD, "capabilities": {}, "clientInfo": { "name": "test", "version": "1" } });
     let third = server.post(&request(OLD, 1, "initialize", params), &[]);
     assert_eq!(third.status, 503, "{}", third.body);
-    // What stands alone needs no session.
+    // A request without a session needs none.
     let alone = server.post(
         &request(NEW, 1, "tools/list", json!({})),
         &[("MCP-Protocol-Version", NEW), ("Mcp-Method", "tools/list")],
@@ -450,7 +451,7 @@ fn without_a_session_no_session_approval_is_offered() {
     assert_eq!(ask(&json!({}))["resultType"], "input_required", "it was for one run");
 }
 
-/// A server that logs all it can, its address read, and its log once it has ended.
+/// Starts a server with full logging, and returns its address, and its log once it has ended.
 fn logging(
     place: &Place,
     token: &str,
@@ -555,7 +556,7 @@ async fn connections_wait_while_all_are_busy() {
         listening(HttpOptions { connections: 1, ..HttpOptions::default() }).await;
     let alive = format!("GET /healthz HTTP/1.1\r\nHost: {address}\r\n\r\n");
     let answer = async |stream: &mut tokio::net::TcpStream| stream.read(&mut [0; 8]).await.unwrap();
-    // A body that is on its way. The server says when it wants it: then the request has begun.
+    // A body that is on its way. The server asks for it, so the request has begun.
     let head = format!(
         "POST /mcp HTTP/1.1\r\nHost: {address}\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n"
     );
@@ -564,7 +565,7 @@ async fn connections_wait_while_all_are_busy() {
     let mut late = sent(address, &alive).await;
     let early = tokio::time::timeout(Duration::from_millis(200), answer(&mut late)).await;
     assert!(early.is_err(), "there is no room");
-    // The body comes, and the connection becomes idle.
+    // The body arrives, and the connection becomes idle.
     busy.write_all(b"{}").await.unwrap();
     assert_eq!(tokio::time::timeout(PATIENCE, answer(&mut late)).await.unwrap(), 8, "there is");
     drop((late, busy, stop));
@@ -576,8 +577,7 @@ async fn idle_connections_do_not_block_others() {
     let (_arena, address, stop, server) =
         listening(HttpOptions { connections: 4, ..HttpOptions::default() }).await;
     let alive = format!("GET /healthz HTTP/1.1\r\nHost: {address}\r\n\r\n");
-    // Each is accepted before the next comes. Nothing, part of a head, and a request that was
-    // answered.
+    // Each is accepted before the next: nothing, part of a head, and an answered request.
     let mut idle = Vec::new();
     for text in ["", "GET /healthz HTTP/1.1\r\n", &alive, ""] {
         idle.push(sent(address, text).await);
@@ -588,7 +588,7 @@ async fn idle_connections_do_not_block_others() {
         assert_eq!(read.expect("less than a client may take for a head").unwrap(), 8);
         idle.push(next);
     }
-    // The first that came was the first to go.
+    // The oldest was closed first.
     assert_eq!(
         tokio::time::timeout(PATIENCE, idle[0].read(&mut [0; 8])).await.unwrap().unwrap_or(0),
         0

@@ -1,4 +1,4 @@
-//! What an answer costs, and what it may hold.
+//! The size of answers, in tokens and bytes.
 
 use std::fmt::Write as _;
 
@@ -6,8 +6,8 @@ use serde_json::json;
 
 use super::{NEW, OLD, Place, said};
 
-/// Tokens, counted so that no tokenizer in use counts more for English and JSON: a token for every
-/// 3 bytes. They take about 4.
+/// Counts tokens, one for every 3 bytes. Tokenizers in use need about 4 bytes per token for English
+/// and JSON, and no fewer than this.
 fn tokens(text: &str) -> usize {
     text.len().div_ceil(3)
 }
@@ -48,7 +48,7 @@ fn long_output_is_cut_and_complete_as_a_resource() {
     let text = all["contents"][0]["text"].as_str().unwrap();
     assert_eq!(text.len() as u64, output["stdout_bytes"].as_u64().unwrap());
     assert!(text.ends_with("line 19999 of many\n"));
-    // Another session is not told the name, and a name that was not told is none.
+    // Another session does not know the id, and an invented one does not exist.
     assert_eq!(
         agent.fails(
             "resources/read",

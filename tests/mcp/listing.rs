@@ -1,4 +1,4 @@
-//! What activation learns of a skill's typed tools, and what it starts for that.
+//! How activation finds a skill's typed tools, and what it runs for that.
 
 use serde_json::json;
 use skillhost_sandbox::{Tool, with_listing};
@@ -8,7 +8,7 @@ use crate::toolbox::toolbox;
 
 const MANIFEST: &str = "---\nname: box\ndescription: The box of the tests. Use to test box.\nmetadata:\n  component: box.wasm\n---\n\n# box\n";
 
-/// A place with a skill `box` of that component.
+/// A place with a skill `box` with this component.
 fn place(component: &[u8]) -> Place {
     let place = Place::new();
     place.write("box/SKILL.md", MANIFEST);
@@ -16,7 +16,7 @@ fn place(component: &[u8]) -> Place {
     place
 }
 
-/// A client of a server whose operator lets skills run by themselves, or asks about `box`.
+/// A client of a server whose operator auto-approves skills, or has to approve `box`.
 fn agent(place: &Place, level: &str) -> Agent {
     let policy = place.user.work().join("policy.yaml");
     let text = format!(
@@ -26,7 +26,7 @@ fn agent(place: &Place, level: &str) -> Agent {
     place.agent(OLD, &["--policy", policy.to_str().unwrap()])
 }
 
-/// How many runs the audit log has.
+/// Returns the number of runs in the audit log.
 fn records(place: &Place) -> usize {
     place.user.records().len()
 }

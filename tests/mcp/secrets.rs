@@ -1,4 +1,4 @@
-//! The bearer token, and what the policy gives to skills alone, in nothing that a server tells its
+//! The bearer token and the skills' secrets appear in nothing that a server writes for its
 //! operator.
 
 use std::io::Read as _;
@@ -9,7 +9,7 @@ use super::http::Server;
 use super::traces::Collector;
 use super::{Place, TRUSTED};
 
-/// With what a log would write otherwise.
+/// Starts a server with the most detailed logging.
 const TOKEN: &str = r#"tok"en\of-the'test/0123456789"#;
 const VALUE: &str = "value \"of\" the\\policy's é";
 const FROM_HOST: &str = "value-of-the-host";
@@ -57,7 +57,7 @@ fn secrets_are_in_no_log_metric_or_span() {
             drop(stderr.read_to_end(&mut log));
             String::from_utf8_lossy(&log).into_owned()
         });
-        // The right token, a wrong one, none, and one where it does not belong.
+        // The right token, a wrong one, none, and one in the wrong place.
         for (authorization, status) in [
             (format!("Bearer {TOKEN}"), 200),
             (format!("Bearer {TOKEN}x"), 401),
@@ -107,7 +107,7 @@ fn secrets_are_in_no_log_metric_or_span() {
                 assert_eq!(line, None, "{form}");
             }
         }
-        // A part of one that no escape changes.
+        // A part that no escaping changes.
         for part in ["0123456789", "policy's"] {
             assert_eq!(log.lines().find(|line| line.contains(part)), None, "{part}");
         }

@@ -1,12 +1,12 @@
-//! No call of a client grants, approves or widens anything, and no answer tells where things are on
-//! this machine.
+//! No call of a client grants, approves or widens anything, and no answer names a path of this
+//! machine.
 
 use serde_json::{Value, json};
 
 use super::{Agent, NEW, OLD, Place, TRUSTED, said};
 
-/// What the last run was allowed, as the audit log has it, without the session's folder, which is
-/// another each time.
+/// Returns the capabilities of the last run from the audit log, without the session's folder, which
+/// differs each time.
 fn allowed(place: &Place) -> Value {
     let mut capabilities = place.user.records().last().unwrap()["capabilities"].clone();
     for mount in capabilities["mounts"].as_array_mut().unwrap() {
@@ -37,7 +37,7 @@ fn no_call_widens_what_a_skill_may_do() {
         refused_write(&mut agent, &plain);
         let before = allowed(&place);
 
-        // Arguments that a tool does not have.
+        // Arguments that the tool does not have.
         for (key, value) in [
             ("allow", json!(["Write", "WebFetch"])),
             ("allowed_tools", json!("Write")),
@@ -60,13 +60,13 @@ fn no_call_widens_what_a_skill_may_do() {
             refused_write(&mut agent, &plain);
             assert_eq!(allowed(&place), before, "activated with {key}");
         }
-        // Beside the arguments.
+        // Members next to the arguments.
         let params = json!({ "name": "run_skill", "arguments": plain, "_meta": { "allow": ["Write"], "skillhost/approve": "always" } });
         assert_eq!(agent.ok("tools/call", params)["isError"], true);
         let params = json!({ "name": "run_skill", "arguments": plain, "requestState": "approved", "inputResponses": { "approve": { "action": "accept" } } });
         agent.request("tools/call", params);
         assert_eq!(allowed(&place), before);
-        // Tools and methods that there are not.
+        // Tools and methods that do not exist.
         for tool in [
             "approve",
             "approve_skill",
@@ -99,9 +99,9 @@ fn no_call_widens_what_a_skill_may_do() {
                 .fails(method, json!({ "uri": "skill://scribe/SKILL.md", "allow": ["Write"] }));
             assert!([-32601, -32602].contains(&code), "{method}: {code}");
         }
-        // A root of the client's is no workspace that nobody granted.
+        // A client's root does not become a workspace that nobody granted.
         agent.say(&json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" }));
-        // Each method with what it takes; none writes.
+        // Each method with valid parameters; none writes.
         for (method, params) in [
             ("logging/setLevel", json!({ "level": "debug" })),
             ("resources/subscribe", json!({ "uri": "skill://scribe/SKILL.md" })),

@@ -1,4 +1,5 @@
-//! An agent's session: find, activate, read, run, call, be refused; and what it is told meanwhile.
+//! An agent's session: find, activate, read, run and call tools, be refused; and the notifications
+//! in between.
 
 use std::path::Path;
 
@@ -9,7 +10,7 @@ use crate::cli::repository;
 
 const DISCOVERY: [&str; 3] = ["discover_skills", "activate_skill", "read_skill_file"];
 
-/// A policy under which what writes the operator's folder runs by itself.
+/// A policy that auto-approves writes to the operator's folder.
 fn trusting(place: &Place) -> String {
     let policy = place.user.work().join("trusting.yaml");
     std::fs::write(
@@ -72,7 +73,7 @@ fn a_session_works_in_both_revisions() {
         agent.close();
 
         let records = place.user.records();
-        // A component without a section that lists its tools was asked for them first.
+        // A component without a section with its tools was asked for them first.
         let runs = records.iter().filter(|record| record["program"]["name"] != "list-tools");
         let last: Vec<_> = runs
             .rev()
@@ -232,7 +233,7 @@ fn a_run_reports_progress_and_is_cancelled() {
     });
     let wall = place.user.records().last().unwrap()["usage"]["wall_ms"].as_f64().unwrap();
     assert!(wall >= at_least, "it ran for {at_least} ms at least, and is recorded with {wall}");
-    // It still serves, and says nothing of what was cancelled.
+    // It still serves, and sends nothing about the cancelled run.
     assert_eq!(agent.tools().len(), 4);
 }
 
@@ -300,7 +301,7 @@ fn a_client_root_only_narrows_the_workspace() {
     std::fs::create_dir_all(workspace.join("part")).unwrap();
     let outside = place.user.root().join("outside");
     std::fs::create_dir(&outside).unwrap();
-    // Its hooks are only known to be a repository's from above.
+    // Its hooks are recognisable as a repository's only from the folder above.
     let hooks = workspace.join("bare.git/hooks");
     std::fs::create_dir_all(&hooks).unwrap();
     std::fs::write(workspace.join("bare.git/HEAD"), "ref: refs/heads/main\n").unwrap();
@@ -362,7 +363,7 @@ fn rules_mean_the_same_host_paths_below_a_client_root() {
         ("part", "allow: [Read, Bash, Write(sub/**)]", false),
         ("part", "allow: [Read, Bash, Write]\n  deny: [Write(sub/**)]", true),
         ("part", "allow: [Read, Bash, Write]\n  deny: [Write(part/sub/**)]", false),
-        // A rule that matches the root alone, or a folder above it alone, forbids all below.
+        // A rule that matches only the root, or only a folder above it, denies everything below.
         ("part", "allow: [Read, Bash, Write]\n  deny: ['Read(p?rt)']", false),
         ("part/deep", "allow: [Read, Bash, Write]\n  deny: ['Read(p?rt)']", false),
         ("part/deep", "allow: [Read, Bash, Write]\n  deny: ['Read(d?ep)']", true),
@@ -381,8 +382,8 @@ fn rules_mean_the_same_host_paths_below_a_client_root() {
     }
 }
 
-/// What `write.sh` comes to, which writes `sub/out.txt` in its workspace, for a client with one
-/// root.
+/// Returns the result of `write.sh`, which writes `sub/out.txt` in its workspace, for a client with
+/// one root.
 fn run_writer(place: &Place, policy: &str, workspace: &Path, root: &Path) -> serde_json::Value {
     let mut command =
         place.server("mcp", &["--workspace", workspace.to_str().unwrap(), "--policy", policy]);
@@ -414,7 +415,7 @@ fn clients_are_notified_of_changed_files() {
     };
     let before = skill(&mut agent);
     agent.notifications.clear();
-    // Both, and the one that nobody wants to be told of, in this order.
+    // Both, with the one that nobody subscribed to in between.
     place.write("scribe/references/guide.md", "other\n");
     place.write("scribe/scripts/note.sh", "#!/bin/bash\necho other\n");
     let updated = agent.told("notifications/resources/updated");

@@ -1,4 +1,4 @@
-//! What servers tell a collector of OpenTelemetry, held against what a real collector would decode.
+//! What servers send to an OpenTelemetry collector, decoded as a real collector would.
 
 use std::io::{Read, Write as _};
 use std::net::TcpListener;
@@ -27,7 +27,7 @@ const PARENT: &str = "b7ad6b7169203331";
 /// Heads and bodies.
 type Requests = Arc<Mutex<Vec<(String, Vec<u8>)>>>;
 
-/// A collector that keeps what it is sent.
+/// A collector that keeps what it receives.
 pub struct Collector {
     server: Server,
     requests: Requests,
@@ -44,14 +44,14 @@ impl Collector {
         Collector { server, requests }
     }
 
-    /// Makes a server send here, at once.
+    /// Makes a server send its spans here, without delay.
     pub fn of<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         command
             .env("OTEL_EXPORTER_OTLP_ENDPOINT", self.server.url())
             .env("OTEL_BSP_SCHEDULE_DELAY", "50")
     }
 
-    /// Listens with TLS too: the URL, and its authority's certificate as PEM.
+    /// Listens with TLS too: returns the URL, and the authority's certificate as PEM.
     fn secure(&self) -> (String, String) {
         let (root, config) = localhost();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -64,7 +64,7 @@ impl Collector {
                     stream.unwrap(),
                 );
                 let (mut start, mut byte) = (Vec::new(), [0]);
-                // A client that does not trust it hangs up.
+                // A client that does not trust it disconnects.
                 while !start.ends_with(b"\r\n\r\n")
                     && stream.read(&mut byte).is_ok_and(|count| count == 1)
                 {
@@ -103,7 +103,7 @@ impl Collector {
         spans
     }
 
-    /// Spans of calls, in the order of their starts.
+    /// Returns the spans of calls, ordered by start.
     pub fn calls(&self) -> Vec<Span> {
         let mut calls: Vec<Span> = self
             .spans()
@@ -115,8 +115,8 @@ impl Collector {
         calls
     }
 
-    /// The names of all spans of a trace, in the order of their starts; each is below a call,
-    /// whatever stands between.
+    /// Returns the names of all spans of a trace, ordered by start, and checks that each descends
+    /// from a call.
     fn below(&self, call: &Span) -> Vec<String> {
         let mut spans: Vec<Span> = self
             .spans()
@@ -137,7 +137,7 @@ impl Collector {
         spans.into_iter().map(|span| span.name).filter(|name| *name != call.name).collect()
     }
 
-    /// Whether a text is anywhere in what was sent.
+    /// Checks whether a text occurs in anything that was sent.
     pub fn has(&self, text: &str) -> bool {
         self.requests
             .lock()
@@ -147,7 +147,7 @@ impl Collector {
     }
 }
 
-/// A request's head, and its body to the last byte.
+/// Reads the head of a request, and its complete body.
 fn whole(start: &[u8], stream: &mut impl Read) -> (String, Vec<u8>) {
     let end = start.windows(4).position(|end| end == b"\r\n\r\n").unwrap() + 4;
     let head = String::from_utf8_lossy(&start[..end]).to_lowercase();
@@ -168,7 +168,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// An attribute as JSON.
+/// Returns an attribute as JSON.
 fn attribute(span: &Span, key: &str) -> Value {
     let value = span
         .attributes
@@ -253,7 +253,8 @@ fn a_call_is_a_child_span_with_its_phases() {
             "{phase}: {names:?}"
         );
     }
-    // What a guest starts is below the guest: the shell starts Python, and that jq.
+    // A program is a child of the guest that started it: the shell starts Python, and Python starts
+    // jq.
     let names = collector.below(second);
     assert_eq!(names.iter().filter(|name| *name == "process").count(), 2, "{names:?}");
     assert_eq!(names.iter().filter(|name| *name == "guest").count(), 3, "{names:?}");
@@ -323,7 +324,7 @@ fn http_requests_have_parents_and_error_spans() {
     becomes("three calls are told", || collector.calls().len() == 3);
     let calls = collector.calls();
     let [found, refused, unknown] = &calls[..] else { unreachable!() };
-    // A message's own parent comes before that of the request that carries it.
+    // The parent in a message takes precedence over that of its request.
     assert_eq!(
         [found, refused, unknown].map(|span| hex(&span.parent_span_id)),
         ["1".repeat(16), PARENT.into(), "1".repeat(16)]
@@ -369,7 +370,7 @@ fn the_last_spans_are_sent_at_exit() {
     let place = Place::new();
     let collector = Collector::new();
     let mut command = place.server("mcp", &[]);
-    // Not before an hour has gone by, and then under the name that it has by itself.
+    // It appears after an hour only, under its own name.
     collector.of(&mut command).env("OTEL_BSP_SCHEDULE_DELAY", "3600000");
     let mut agent = Agent::new(&mut command, OLD, &json!({}));
     agent.call("discover_skills", json!({ "query": "units" }));
@@ -397,7 +398,7 @@ fn a_missing_collector_fails_no_call_and_warns_once() {
             .env("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", &url)
             .env("OTEL_BSP_SCHEDULE_DELAY", "10")
             .env("OTEL_EXPORTER_OTLP_TIMEOUT", "100");
-        // No room for all: what does not fit is dropped.
+        // Not everything fits; the rest is dropped.
         command.env("OTEL_BSP_MAX_QUEUE_SIZE", "4").env("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "2");
         let mut agent = Agent::new(&mut command, OLD, &json!({}));
         agent.call("activate_skill", json!({ "name": "calculator" }));

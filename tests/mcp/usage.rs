@@ -1,5 +1,5 @@
-//! What is counted of agents' sessions, by the real server: each step, nothing that was said,
-//! nothing where it is off.
+//! Usage statistics of agents' sessions, with the real server: every step is counted, no text is
+//! stored, and nothing if disabled.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::http::Server;
 use super::{Agent, NEW, OLD, Place, TRUSTED, becomes, request, said};
 
-/// The file.
+/// The usage file.
 fn file(place: &Place) -> PathBuf {
     place.user.home().join(".local/state/skillhost/usage.db")
 }
@@ -20,7 +20,7 @@ fn stats(place: &Place, args: &[&str]) -> Value {
     serde_json::from_slice(&run.stdout).unwrap()
 }
 
-/// What `stats` says of a skill.
+/// Returns what `stats` prints about a skill.
 fn of<'v>(stats: &'v Value, skill: &str) -> &'v Value {
     let skills = stats["skills"].as_array().unwrap();
     skills
@@ -29,14 +29,14 @@ fn of<'v>(stats: &'v Value, skill: &str) -> &'v Value {
         .unwrap_or_else(|| panic!("no {skill} in {stats:#}"))
 }
 
-/// A policy file with that text.
+/// Writes a policy file with this text.
 fn policy(place: &Place, text: &str) -> String {
     let path = place.user.work().join("usage-policy.yaml");
     std::fs::write(&path, format!("{TRUSTED}{text}")).unwrap();
     path.to_str().unwrap().to_owned()
 }
 
-/// Tokens as they are counted: a token for every 3 bytes.
+/// Counts tokens, one for every 3 bytes.
 fn tokens(bytes: i64) -> i64 {
     bytes / 3
 }
@@ -59,7 +59,7 @@ fn a_session_is_counted_in_both_revisions() {
         agent.ok("prompts/get", json!({ "name": "calculator" }));
         agent.call("activate_skill", json!({ "name": "calculator" }));
         agent.call("calculator.calculate", json!({ "expression": "1 + 1" }));
-        // What is no skill is none.
+        // A name that is not a skill does not count.
         agent.call("activate_skill", json!({ "name": "nothing-of-that-name" }));
         agent.close();
 
@@ -85,7 +85,7 @@ fn a_session_is_counted_in_both_revisions() {
             (&json!(2), &json!(1), &json!(1.0))
         );
         assert!(calculator["first_use_ms"].is_null(), "no search named it: {calculator:#}");
-        // The session has the same, since nothing else ran.
+        // The session has the same figures, since nothing else ran.
         let session = &counted["by_session"][0];
         assert_eq!(
             (&session["alone"], counted["by_session"].as_array().unwrap().len()),
@@ -111,7 +111,7 @@ fn a_session_is_counted_in_both_revisions() {
             .collect();
         assert!(problems.is_empty(), "{problems:?}\n{counted:#}");
 
-        // A run on the command line is in the audit log, and counts: for the skill, and for no
+        // A run on the command line is in the audit log, and counts for the skill but for no
         // session.
         let run = place.server("run", &["scribe", "scripts/note.sh"]).output().unwrap();
         assert!(run.status.success(), "{run:?}");
@@ -145,8 +145,8 @@ fn savings_are_all_definitions_less_what_was_sent() {
     let calculator = said(&agent.call("activate_skill", json!({ "name": "calculator" })));
     agent.close();
 
-    // A tool of each skill's name, with the parameters of `run_skill` but for the name where it has
-    // programs; typed tools are sent either way.
+    // A tool with each skill's name and, for skills with programs, the parameters of `run_skill`
+    // except the name. Typed tools are sent in any case.
     let tools = listed["tools"].as_array().unwrap();
     let mut parameters =
         tools.iter().find(|tool| tool["name"] == "run_skill").unwrap()["inputSchema"].clone();
@@ -252,7 +252,7 @@ fn disabled_or_unused_statistics_write_nothing() {
         (&json!(0), &json!(0))
     );
     assert_eq!(of(&counted, "scribe")["runs"], 1, "the audit log has it");
-    // Nor by what only looks, nor by a run on the command line.
+    // Nor by commands that run nothing, nor by a run on the command line.
     let mut agent = place.agent(OLD, &[]);
     agent.tools();
     agent.ok("skills/list", json!({}));
@@ -261,7 +261,7 @@ fn disabled_or_unused_statistics_write_nothing() {
     place.user.skillhost(&["stats", "--suggest-default"]);
     place.user.skillhost(&["stats", "--wipe"]);
     assert!(!file(&place).exists());
-    // And it is by the first thing that is asked for.
+    // The first request creates it.
     let mut agent = place.agent(OLD, &[]);
     agent.call("discover_skills", json!({ "query": "scribe" }));
     agent.close();
@@ -395,7 +395,7 @@ fn preloaded_skills_are_active_and_granted_nothing() {
         );
         let sum = agent.call("calculator.calculate", json!({ "expression": "1 + 1" }));
         assert_eq!(sum["structuredContent"]["result"], "2", "{sum}");
-        // It asks as it would have asked.
+        // It needs approval as before.
         let asked = agent
             .call("run_skill", json!({ "name": "writer", "program": "write.sh", "stdin": "x" }));
         assert!(
@@ -408,7 +408,7 @@ fn preloaded_skills_are_active_and_granted_nothing() {
         agent.close();
     }
     assert!(!workspace.join("sub").exists());
-    // Who calls without having listed has them too; and without the key nobody has.
+    // A client that has not listed the tools has them too; without the key nobody does.
     let mut agent = place.agent(OLD, &args);
     assert_eq!(
         agent.call("calculator.calculate", json!({ "expression": "2 + 2" }))["structuredContent"]["result"],
@@ -466,6 +466,6 @@ fn often_used_skills_are_suggested_and_preloaded() {
             "calculator.calculate"
         ]
     );
-    // It was there, and nobody used it: that is no use, and 3 of 11 are no habit.
+    // It was preloaded but not used, which does not count, and 3 of 11 are too few.
     assert_eq!(session(false).len(), 3);
 }

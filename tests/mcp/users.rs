@@ -1,4 +1,4 @@
-//! The boundary around a server is another user: `skillhost serve` under a uid of its own.
+//! The boundary around a server is another user: `skillhost serve` with a uid of its own.
 
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
@@ -10,7 +10,7 @@ use serde_json::json;
 use super::http::Server;
 use super::{OLD, Place, request};
 
-/// Users that need no entry anywhere.
+/// User ids that need no entry anywhere.
 const SERVER: u32 = 4_242;
 const CLIENT: u32 = 4_343;
 
@@ -22,7 +22,7 @@ fn give(path: &Path, uid: u32) {
     }
 }
 
-/// A copy of the program that any user may start.
+/// A copy of the program that every user can start.
 fn program(place: &Place) -> PathBuf {
     let copy = place.user.root().join("skillhost");
     std::fs::copy(env!("CARGO_BIN_EXE_skillhost"), &copy).unwrap();
@@ -70,7 +70,7 @@ fn a_client_of_another_user_cannot_change_the_policy() {
 
     assert!(!server.stderr_after_the_end().contains("runs as the same user"), "it is another user");
 
-    // The same client, as a process of this machine.
+    // The same client, as a process on this machine.
     for path in [&policy, &state, &state.join("approvals.db")] {
         let mut cat = place.user.command("cat");
         let read = run({
@@ -92,7 +92,7 @@ fn a_client_of_another_user_cannot_change_the_policy() {
         let refused = run(command);
         assert!(!refused.status.success(), "{verb:?}: {refused:?}");
     }
-    // Nor does a file of the client's own count as the operator's.
+    // Nor is the client's own file accepted as the operator's.
     let own = place.user.root().join("own.yaml");
     std::fs::write(&own, "default: { approval: auto-approved }\n").unwrap();
     chown(&own, Some(CLIENT), None).unwrap();

@@ -1,4 +1,4 @@
-//! `skillhost diff`: what differed first.
+//! `skillhost diff`: the first difference between two runs.
 
 use serde_json::Value;
 
@@ -20,7 +20,7 @@ fn place() -> Place {
     place
 }
 
-/// The part that differs first, and the field.
+/// Returns the part and the field of the first difference.
 fn first(place: &Place, a: &str, b: &str) -> (String, String) {
     let run = place.skillhost(&["diff", a, b, "--json"], "");
     assert_eq!(run.status.code(), Some(1), "{run:?}");
@@ -75,7 +75,7 @@ fn the_first_difference_causes_the_others() {
     }
     let said = text(&place.skillhost(&["diff", "base", "response"], "").stdout);
     assert!(said.starts_with("first difference: host calls\n"), "{said}");
-    // Receipts know requests by digest.
+    // Receipts have digests of requests.
     let (part, field) = first(&place, "base.json", "response.json");
     assert!(part == "host-call" && field == "result.requests[0].received_digest", "{field}");
 }

@@ -1,4 +1,4 @@
-//! The network of a run, recorded from real servers and replayed with these gone.
+//! The network of a run: recorded from real servers, and replayed without them.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -13,10 +13,10 @@ use crate::audit::digest;
 use crate::cli::{copy, repository, text};
 use crate::receipt::{Place, parsed};
 
-/// For the policy of recordings that another host replays without being given anything.
+/// For the policy of recordings that another host can replay without further input.
 pub const PLAIN: &str = "record: { plain: [NAME, TOKEN, authorization, cookie, set-cookie] }\n";
 
-/// A server that goes away: nobody listens at its port once it is dropped.
+/// A server that stops listening when it is dropped.
 pub struct Mortal {
     pub port: u16,
     gone: Arc<AtomicBool>,
@@ -24,7 +24,7 @@ pub struct Mortal {
 }
 
 impl Mortal {
-    /// Answers each request with a text of its path, body and number, and an `x-number`.
+    /// Answers each request with its path, its body and its number, and a header `x-number`.
     pub fn start() -> Mortal {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let (port, gone, number) = (
@@ -49,7 +49,7 @@ impl Mortal {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// The policy that lets a guest ask it.
+    /// The policy that lets a guest reach it.
     pub fn policy(&self, place: &Place, more: &str) -> String {
         let text =
             format!("default:\n  allow: [Read, Write, Bash, 'WebFetch({})']\n{more}", self.url());
@@ -62,7 +62,7 @@ impl Drop for Mortal {
     fn drop(&mut self) {
         self.gone.store(true, Ordering::SeqCst);
         let _ = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port));
-        // The thread owns the listener. Its port may at once be another test's.
+        // The thread owns the listener. Another test may get its port at once.
         self.thread.take().unwrap().join().unwrap();
     }
 }
@@ -194,7 +194,7 @@ fn web_fetch_and_api_probe_replay_without_the_server() {
     ];
     let probe = place.skillhost(&args, "");
     assert_eq!(probe.status.code(), Some(0), "{probe:?}");
-    // What the network took is in the guest's own measure.
+    // The time of the network is included in the guest's own measurement.
     assert!(text(&probe.stdout).contains("slow"), "{probe:?}");
     drop(server);
     for (folder, run) in [("fetched", &fetch), ("tool", &tool), ("probed", &probe)] {
@@ -217,7 +217,7 @@ fn web_fetch_and_api_probe_replay_without_the_server() {
     }
 }
 
-/// Runs a script with the server's address, records it, and replays it when the server is gone.
+/// Runs a script with the server's address, records it, and replays it without the server.
 fn again(name: &str, script: &str, code: i32, expected: &[&str]) -> Value {
     let place = Place::new();
     let server = Mortal::start();
@@ -326,7 +326,7 @@ fn the_policy_applies_to_recordings_and_replays() {
         (0, 1)
     );
     same(&place, "rec", &[], &denied);
-    // A recording whose capabilities are taken away answers nothing.
+    // A recording whose capabilities were removed answers nothing.
     super::tampered::change(&place.path("rec"), |told| {
         told["capabilities"]["fetch"] = serde_json::json!({ "all_of": [], "none_of": [] })
     });
@@ -379,7 +379,7 @@ fn a_run_can_use_the_network_of_a_recording() {
     let told = parsed(&run(&["--recorded", "rec", "--json"], &["a?x=2"]).stdout);
     assert_eq!(told["unrecorded"][0]["differs"], serde_json::json!(["url"]));
     assert_eq!(told["denials"].as_array().unwrap().len(), 1);
-    // The guest is not told what was recorded.
+    // The guest does not learn what was recorded.
     let shown = run(&["--recorded", "rec"], &["z\" -v \"z"]);
     assert!(!text(&shown.stdout).contains("x=1"), "{shown:?}");
     assert!(Path::new(&place.path("rec")).is_dir());

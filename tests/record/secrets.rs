@@ -1,4 +1,4 @@
-//! Secrets are in no recording, and come back in its replay.
+//! Secrets are in no recording, and are available in its replay.
 
 use serde_json::Value;
 
@@ -83,7 +83,7 @@ fn secrets_are_nowhere_and_a_replay_asks_for_them() {
         }
         other.finish(command, "")
     };
-    // The skill itself holds that one.
+    // The skill itself contains that one.
     let mut flags = vec!["--secret-env", "TOKEN", "--secret-env", "HEADER_X_KEY"];
     for name in ["HEADER_SET_COOKIE", "HEADER_SET_COOKIE_2"] {
         if names.iter().any(|known| *known == name) {
@@ -128,9 +128,9 @@ fn variables_cookies_and_authorization_are_encrypted() {
         "{authorization}"
     );
     assert!(told["sealed"]["values"].is_string(), "{}", told["sealed"]);
-    // This host has the key, so a replay needs nothing.
+    // This host has the key, so a replay asks nothing.
     same(&place, "rec", &[], &run);
-    // Another host has another key, or none, and asks for what the run used.
+    // Another host has another key, or none, and asks for the secrets that the run used.
     let other = elsewhere(&place.path("rec"));
     let replay = other.skillhost(&["replay", "theirs/rec"], "");
     assert_eq!(replay.status.code(), Some(64), "{replay:?}");
@@ -156,8 +156,8 @@ fn variables_cookies_and_authorization_are_encrypted() {
     );
 }
 
-/// A field is secret as a whole, also where a part of it is the value of a variable; and a
-/// response's trailers are fields like its headers.
+/// A secret field is secret as a whole, even if only a part of it is the value of a variable, and
+/// trailers are fields like headers.
 #[test]
 fn all_of_a_secret_field_is_encrypted() {
     let place = Place::new();
@@ -239,7 +239,7 @@ fn typed(place: &Place, keys: &str) -> Option<(Option<i32>, String)> {
         "skillhost replay rec; stty -a | grep -o '[^ ]*echo;\\|[-]*echo '; exit",
         "/dev/null",
     ]);
-    // A machine without script(1) has no terminal to show.
+    // A machine without script(1) cannot provide a terminal.
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().ok()?;
     let (mut shown, mut byte) = (Vec::new(), [0]);
     let mut stdout = child.stdout.take().unwrap();

@@ -1,5 +1,5 @@
-//! A recording that was changed is found to be: by its digests, or, where these were made to fit,
-//! by what the run comes to.
+//! Changes to a recording are found: by its digests or, if these were adjusted, by the result of
+//! the replay.
 
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -14,7 +14,7 @@ use crate::audit::digest;
 use crate::cli::{copy, text};
 use crate::receipt::Place;
 
-/// Changes what a recording says, and makes its digest fit.
+/// Changes a recording, and adjusts its digest.
 pub fn change(folder: &Path, tamper: impl FnOnce(&mut Value)) {
     let mut told = recording(folder);
     let before = told.clone();
@@ -25,7 +25,7 @@ pub fn change(folder: &Path, tamper: impl FnOnce(&mut Value)) {
     std::fs::write(folder.join("recording.json"), folder::text(&told).unwrap()).unwrap();
 }
 
-/// A recording of a run with all that one holds.
+/// A recording of a run that uses everything that a recording can contain.
 static GENUINE: LazyLock<Place> = LazyLock::new(|| {
     let place = Place::new();
     let server = Mortal::start();
@@ -60,7 +60,8 @@ static GENUINE: LazyLock<Place> = LazyLock::new(|| {
     place
 });
 
-/// That a copy that was changed so is refused with a code, and that what is said names something.
+/// Asserts that a changed copy is refused with this exit code, and that the message names the
+/// change.
 fn refused(code: i32, named: &str, tamper: impl FnOnce(&Path)) {
     let at = tempfile::tempdir_in(GENUINE.user.work()).unwrap();
     let folder = at.path().join("rec");
@@ -75,13 +76,12 @@ fn told(code: i32, named: &str, tamper: impl FnOnce(&mut Value)) {
     refused(code, named, |folder| change(folder, tamper));
 }
 
-/// The file of some bytes that are kept.
+/// Returns the file of some stored bytes.
 fn blob(folder: &Path, bytes: &[u8]) -> PathBuf {
     folder.join("blobs").join(digest(bytes).trim_start_matches("sha256:"))
 }
 
-/// Puts other bytes in the place of some that are kept, with digests that fit everywhere but in the
-/// receipt.
+/// Replaces stored bytes, with adjusted digests everywhere but in the receipt.
 fn swap(folder: &Path, old: &[u8], new: &[u8]) {
     std::fs::remove_file(blob(folder, old)).unwrap();
     std::fs::write(blob(folder, new), new).unwrap();
@@ -200,7 +200,7 @@ fn changed_capabilities_or_start_are_found() {
         c["mounts"].as_array_mut().unwrap().push(json!({ "guest": "/data", "mode": "write" }))
     });
     told(83, "grant.policy", |told| told["policy"] = digest(b"other").into());
-    // Where the receipt is made to fit as well, the run tells.
+    // If the receipt is adjusted too, the replay shows it.
     told(82, "result.", |told| {
         told["capabilities"]["determinism"]["seed"] = 7.into();
         told["receipt"]["grant"]["capabilities"] = told["capabilities"].clone();
@@ -297,7 +297,7 @@ fn names_leading_out_of_the_folders_are_refused() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(512) })]
 
-    /// Whatever is read as a recording, with digests that fit, names nothing outside of it.
+    /// No text in a recording, even with adjusted digests, can name anything outside of it.
     #[test]
     fn no_text_leads_out_of_the_folders(at in any::<prop::sample::Index>(), with in prop::sample::select(vec!["..", "/", "\0", "", "a/b", "sha256:", "{{secret:x:y}}"])) {
         let mut told = recording(&GENUINE.path("rec"));
@@ -320,7 +320,7 @@ proptest! {
     }
 }
 
-/// Each text of a value.
+/// Calls a function with each text of a value.
 fn each(value: &mut Value, change: &mut impl FnMut(&mut String)) {
     match value {
         Value::String(text) => change(text),
