@@ -80,7 +80,7 @@ impl Shared {
         }
         text += &notes.join("\n");
         let sent = text.len() as u64;
-        self.tally(session, context).note(
+        self.tally(session, context).count(
             &entry.name,
             || weight(&entry),
             UsageEvent::Activated { sent },

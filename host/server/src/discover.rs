@@ -49,9 +49,9 @@ impl Shared {
                 "\n{found} of {all} installed skills. Use activate_skill with the name of one."
             ),
         };
-        tally.told(end.len() as u64);
+        tally.count_answer(end.len() as u64);
         for (hit, line) in hits.iter().zip(&lines) {
-            tally.note(
+            tally.count(
                 &hit.entry.name,
                 || weight(&hit.entry),
                 UsageEvent::Discovered { sent: line.len() as u64 + 1 },

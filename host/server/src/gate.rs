@@ -53,7 +53,7 @@ impl Shared {
         let told = |text: String| Box::new(CallToolResponse::from(failed(call.hidden.text(&text))));
         // Refused runs are recorded too.
         let refused = |rule: &str, text: String| {
-            self.tally(caller.session, caller.context).note(
+            self.tally(caller.session, caller.context).count(
                 &call.entry.name,
                 || weight(call.entry),
                 UsageEvent::Refused,

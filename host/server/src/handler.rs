@@ -61,7 +61,7 @@ impl Client {
                 .collect();
             tools.push(definitions::run(&still));
         }
-        self.tally(context).listed(|| definitions::bytes(&tools));
+        self.tally(context).count_listing(|| definitions::bytes(&tools));
         for (skill, active) in &state.active {
             tools.extend(active.iter().map(|tool| definitions::typed(skill, tool)));
         }

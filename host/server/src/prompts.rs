@@ -49,7 +49,7 @@ impl Shared {
         let request = request.map_or(String::new(), |request| format!("\n\n---\n{request}"));
         let text =
             format!("Follow these instructions of the skill `{}`.\n\n{body}{request}", entry.name);
-        tally.note(
+        tally.count(
             &entry.name,
             || weight(&entry),
             UsageEvent::Activated { sent: text.len() as u64 },

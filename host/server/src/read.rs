@@ -37,7 +37,7 @@ impl Shared {
             Ok(bytes) => bytes,
             Err(error) => return failed(hidden.text(&error.to_string())),
         };
-        tally.note(&entry.name, || weight(&entry), UsageEvent::Read);
+        tally.count(&entry.name, || weight(&entry), UsageEvent::Read);
         let link = || {
             ContentBlock::resource_link(
                 Resource::new(uri(&entry.name, path), path).with_size(bytes.len() as u64),

@@ -79,7 +79,7 @@ impl Shared {
         let bytes = skill.read(own).map_err(|error| {
             if error.kind() == std::io::ErrorKind::NotFound { none() } else { unreadable(error) }
         })?;
-        tally.note(&entry.name, || weight(&entry), UsageEvent::Read);
+        tally.count(&entry.name, || weight(&entry), UsageEvent::Read);
         Ok(contents(uri, bytes, Some(mime(&path))))
     }
 }

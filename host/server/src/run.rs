@@ -152,7 +152,7 @@ impl Shared {
         let loaded = loaded.without_files(denied);
         let invoked = self.invoke(&loaded, &target, &args, io, caller).await;
         if let Some(event) = event(&invoked) {
-            self.tally(caller.session, caller.context).note(&entry.name, || weight(entry), event);
+            self.tally(caller.session, caller.context).count(&entry.name, || weight(entry), event);
         }
         let invoked = invoked.map_err(|error| told(hidden.text(&unclear(&error))))?;
         let diff = self.diff(&invoked, &hidden);

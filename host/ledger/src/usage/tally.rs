@@ -107,25 +107,25 @@ impl UsageSession {
     }
 
     /// Records an event of a skill, whose definition has `defined` bytes.
-    pub fn note(&self, skill: &str, defined: impl FnOnce() -> u64, event: UsageEvent) {
+    pub fn count(&self, skill: &str, defined: impl FnOnce() -> u64, event: UsageEvent) {
         let Some((writer, tally)) = &self.0 else { return };
-        if tally.state().note(skill, defined, event) {
+        if tally.state().count(skill, defined, event) {
             writer.changed(tally);
         }
     }
 
     /// Records the size of a tool list, without the tools of skills, which would be sent in any
     /// case.
-    pub fn listed(&self, bytes: impl FnOnce() -> u64) {
+    pub fn count_listing(&self, bytes: impl FnOnce() -> u64) {
         let Some((_, tally)) = &self.0 else { return };
         let mut state = tally.state();
         state.listed = state.listed.max(bytes());
     }
 
     /// Records the size of an answer that was not about one skill.
-    pub fn told(&self, bytes: u64) {
+    pub fn count_answer(&self, bytes: u64) {
         let Some((writer, tally)) = &self.0 else { return };
-        tally.state().told(bytes);
+        tally.state().count_answer(bytes);
         writer.changed(tally);
     }
 }
@@ -184,7 +184,7 @@ impl Tally {
 
 impl TallyState {
     /// Returns whether the event was counted. Events of skills beyond the maximum are not.
-    fn note(&mut self, skill: &str, defined: impl FnOnce() -> u64, event: UsageEvent) -> bool {
+    fn count(&mut self, skill: &str, defined: impl FnOnce() -> u64, event: UsageEvent) -> bool {
         if !self.seen.contains_key(skill) {
             if self.seen.len() >= SKILLS {
                 return false;
@@ -225,7 +225,7 @@ impl TallyState {
         true
     }
 
-    fn told(&mut self, bytes: u64) {
+    fn count_answer(&mut self, bytes: u64) {
         self.batch.started.get_or_insert_with(Timestamp::now);
         self.batch.told += bytes;
     }
@@ -279,7 +279,8 @@ mod tests {
     #[test]
     fn a_session_counts_at_most_a_thousand_skills() {
         let tally = session();
-        let noted = |number: usize| tally.state().note(&number.to_string(), || 1, UsageEvent::Read);
+        let noted =
+            |number: usize| tally.state().count(&number.to_string(), || 1, UsageEvent::Read);
         assert!((0..SKILLS).all(noted));
         assert!(!noted(SKILLS) && noted(0));
         assert_eq!(tally.take().map(|(_, batch)| batch.skills.len()), Some(SKILLS));
@@ -290,10 +291,10 @@ mod tests {
     #[test]
     fn unwritten_counts_are_added_to_the_next_ones() {
         let tally = session();
-        tally.state().note("a", || 7, UsageEvent::Discovered { sent: 5 });
+        tally.state().count("a", || 7, UsageEvent::Discovered { sent: 5 });
         let (_, batch) = tally.take().unwrap();
         assert!(tally.take().is_none());
-        tally.state().note("a", || 7, UsageEvent::Ran { succeeded: true, denials: 2 });
+        tally.state().count("a", || 7, UsageEvent::Ran { succeeded: true, denials: 2 });
         tally.put_back(batch);
         let (row, batch) = tally.take().unwrap();
         assert_eq!((row.id, row.whole, row.alone), (None, 70, false));
@@ -311,10 +312,10 @@ mod tests {
             UsageEvent::Discovered { sent: 1 },
             UsageEvent::Read,
         ] {
-            tally.state().note("used first", || 1, event);
+            tally.state().count("used first", || 1, event);
         }
         for event in [UsageEvent::Discovered { sent: 1 }, UsageEvent::Refused] {
-            tally.state().note("never used", || 1, event);
+            tally.state().count("never used", || 1, event);
         }
         let (_, batch) = tally.take().unwrap();
         assert!(batch.skills.values().all(|counts| counts.waited_ms.is_none()), "{batch:?}");

@@ -148,10 +148,10 @@ mod tests {
         let store = UsageStore::at(&file);
         let usage = UsageRecorder::new(store.clone());
         let session = usage.session(|| 1);
-        session.note("a", || 1, UsageEvent::Read);
+        session.count("a", || 1, UsageEvent::Read);
         std::thread::sleep(PAUSE);
         std::fs::remove_file(&state).unwrap();
-        session.note("a", || 1, UsageEvent::Read);
+        session.count("a", || 1, UsageEvent::Read);
         drop((session, usage));
         let used = store.used(Timestamp::UNIX_EPOCH).unwrap();
         assert_eq!(
@@ -169,12 +169,12 @@ mod tests {
             for _ in 0..8 {
                 scope.spawn(|| {
                     let session = usage.session(|| 1);
-                    (0..500).for_each(|_| session.note("a", || 1, UsageEvent::Read));
+                    (0..500).for_each(|_| session.count("a", || 1, UsageEvent::Read));
                 });
             }
         });
         usage.close();
-        usage.session(|| 1).note("late", || 1, UsageEvent::Read);
+        usage.session(|| 1).count("late", || 1, UsageEvent::Read);
         let used = store.used(Timestamp::UNIX_EPOCH).unwrap();
         assert_eq!(used.iter().map(|(_, _, counts)| counts.read).collect::<Vec<_>>(), [500; 8]);
     }
