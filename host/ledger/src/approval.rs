@@ -492,7 +492,7 @@ fn by_itself(ask: &ApprovalRequest<'_>, bound: Option<PermissionLevel>) -> Permi
 
 fn refusal(name: &str, level: PermissionLevel, by_policy: bool) -> Refusal {
     let fix = match by_policy {
-        true => format!("`approval` of {name} in the policy file says so"),
+        true => format!("change `approval: {}` in the policy file", level.name()),
         false => format!("skillhost permissions set {name} enabled"),
     };
     let why = match level {
