@@ -96,7 +96,7 @@ fn without_a_grant_the_line_that_gives_one_is_named() {
         let (code, _, stderr) = place.run(skill, &[tool, "--input", "{}"]);
         assert!(code == 1 && stderr.contains("limits: { state: 16MiB }"), "{stderr}");
     }
-    assert_eq!(text(&place.0.skillhost(&["state", "list"]).stdout), "nothing is kept\n");
+    assert_eq!(text(&place.0.skillhost(&["state", "list"]).stdout), "no skill has state\n");
 }
 
 #[test]

@@ -440,3 +440,25 @@ fn packages_beside_a_program_are_there_and_read_only() {
     );
     assert_eq!(list().packages().unwrap().unwrap().0, "/usr/lib/python1.2/site-packages");
 }
+
+#[test]
+fn runtimes_are_compiled_ahead_of_their_first_use() {
+    let user = User::new();
+    let (programs, cache) = (user.stand_ins(), user.root().join("cache"));
+    let compile = |name: &str| {
+        let mut command = user.command(env!("CARGO_BIN_EXE_skillhost"));
+        command.env("XDG_CACHE_HOME", &cache).env("SKILLHOST_PROGRAMS", &programs);
+        let run = command.args([name, "compile"]).output().unwrap();
+        assert!(run.status.success() && run.stderr.is_empty(), "{run:?}");
+        text(&run.stdout)
+    };
+    // The stand-ins are one component under two names.
+    let first = compile("runtimes");
+    assert!(
+        first.starts_with("python 1.2.3: compiled in ")
+            && first.ends_with(" s\nshell 1.2.3: already compiled\n"),
+        "{first}"
+    );
+    let again = compile("programs");
+    assert_eq!(again, "python 1.2.3: already compiled\nshell 1.2.3: already compiled\n");
+}

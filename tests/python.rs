@@ -142,7 +142,7 @@ fn a_stack_that_the_operator_sets_lower_wins() {
     std::fs::write(place.user.work().join("policy.yaml"), "limits: { stack: 256KiB }\n").unwrap();
     let explained = place.prints(&["main", "--policy", "policy.yaml", "--explain"]);
     assert!(
-        explained.contains("it needs 128 MiB of stack, and the limit `stack` is 256 KiB"),
+        explained.contains("it needs 128 MiB of stack and the limit `stack` is 256 KiB"),
         "{explained}"
     );
     let run = place.run(&["main", "--policy", "policy.yaml"]);

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::cli::{copy, text};
 use crate::receipt::{Place, parsed};
 
-pub const SAME: &str = "the same result";
+pub const SAME: &str = "the replay produced the same result";
 
 /// Returns every file below a folder, as one text to search in.
 pub fn all_bytes(folder: &Path) -> Vec<u8> {

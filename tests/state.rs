@@ -344,7 +344,7 @@ fn state_is_listed_exported_and_wiped() {
         let run = user.skillhost(&[&["state"], args].concat());
         (run.status.code().unwrap(), text(&run.stdout), text(&run.stderr))
     };
-    assert_eq!(state(&["list"]), (0, "nothing is kept\n".into(), String::new()));
+    assert_eq!(state(&["list"]), (0, "no skill has state\n".into(), String::new()));
     let first = run("./py", "mkdir /state/d; echo kept > /state/d/x");
     assert!(first.status.success(), "{first:?}");
     assert!(
@@ -357,7 +357,7 @@ fn state_is_listed_exported_and_wiped() {
     assert_eq!(state(&["export", "py", "out"]).0, 74, "it is there already");
     assert!(run("elsewhere/py", "echo other > /state/x").status.success());
     let (code, _, why) = state(&["wipe", "py"]);
-    assert!(code == 64 && why.contains("several skills are named py"), "{why}");
+    assert!(code == 64 && why.contains("several skills are named `py`"), "{why}");
     let listed: serde_json::Value = serde_json::from_str(&state(&["list", "--json"]).1).unwrap();
     let key = listed[0]["key"].as_str().unwrap().to_owned();
     let held = StateStore::new(user.home().join(".local/share/skillhost/state"));

@@ -12,10 +12,10 @@ fn ok(user: &User, args: &[&str]) -> String {
 fn empty_statistics_create_no_file() {
     let user = User::new();
     assert!(ok(&user, &[]).starts_with("no skill was used since 2"));
-    assert_eq!(ok(&user, &["--wipe"]), "nothing was counted\n");
+    assert_eq!(ok(&user, &["--wipe"]), "nothing to delete\n");
     assert_eq!(
         ok(&user, &["--suggest-default"]),
-        "nothing is suggested: that takes 10 sessions, and there are 0\n"
+        "no suggestions: they need 10 sessions, and there are 0\n"
     );
     let empty: serde_json::Value = serde_json::from_str(&ok(&user, &["--json"])).unwrap();
     assert_eq!((&empty["sessions"], &empty["skills"]), (&0.into(), &serde_json::json!([])));
@@ -48,7 +48,7 @@ fn command_line_runs_come_from_the_audit_log() {
     assert!(shown.lines().all(|line| line.chars().count() <= 100), "{shown}");
     let one = ok(&user, &["code3"]);
     assert!(!one.contains("runs\ncode3"), "{one}");
-    assert!(one.contains("all, and the command line") && !one.contains("hello"), "{one}");
+    assert!(one.contains("all, with the command line") && !one.contains("hello"), "{one}");
     assert!(ok(&user, &["nobody"]).starts_with("no skill was used since"));
     // Another log has other runs.
     user.skillhost(&["run", "./hello", "--audit", "other.jsonl"]);

@@ -74,7 +74,10 @@ fn a_run_that_needs_approval_says_how_to_approve_it() {
         state["approvals"][1]["over"].is_string()
             && state["approvals"][0]["who"].as_str().unwrap().contains("uid")
     );
-    assert_eq!(out(&user.skillhost(&["permissions", "revoke", "reporter"])), "1 revoked\n");
+    assert_eq!(
+        out(&user.skillhost(&["permissions", "revoke", "reporter"])),
+        "revoked 1 approval\n"
+    );
     assert_eq!(user.skillhost(&RUN).status.code(), Some(77));
     assert_eq!(user.skillhost(&["approve", "99"]).status.code(), Some(64));
 }
@@ -228,8 +231,7 @@ fn staged_writes_are_shown_and_applied_on_approval() {
     let file = user.work().join("out/two.txt");
     let aside = user.skillhost(&run);
     assert!(
-        out(&aside).contains("+++ b/two.txt")
-            && err(&aside).contains("nothing of this was written"),
+        out(&aside).contains("+++ b/two.txt") && err(&aside).contains("not written yet"),
         "{}",
         err(&aside)
     );

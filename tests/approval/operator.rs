@@ -35,7 +35,7 @@ fn only_a_terminal_or_the_token_approves() {
         let refused = alone(&user, verb);
         let said = String::from_utf8_lossy(&refused.stderr).into_owned();
         assert!(
-            refused.status.code() == Some(77) && said.contains("only the operator may say this"),
+            refused.status.code() == Some(77) && said.contains("only the operator may do this"),
             "{verb:?}: {refused:?}"
         );
         assert!(!said.contains(&user.operator_token()), "{said}");

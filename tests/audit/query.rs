@@ -107,14 +107,14 @@ fn the_command_line_lists_shows_verifies_and_exports() {
         Some("hello")
     );
     let head = ok(&["head"]);
-    assert!(ok(&["verify", "--head", head.trim()]).contains("5 records, all as they were written"));
+    assert!(ok(&["verify", "--head", head.trim()]).contains("OK: 5 records, chain intact"));
     let verified: Value = serde_json::from_str(&ok(&["verify", "--json"])).unwrap();
     assert_eq!((&verified["records"], &verified["faults"]), (&5.into(), &Value::Array(vec![])));
     let pruned: Value =
         serde_json::from_str(&ok(&["prune", "--keep-size", "0", "--json"])).unwrap();
     assert_eq!(pruned["pruned"]["sequence"], 5);
     assert!(ok(&["list"]).contains("pruned up to 5"));
-    assert!(ok(&["verify"]).contains("removed by `audit prune`"));
+    assert!(ok(&["verify"]).contains("`audit prune` removed"));
     for (args, code) in [
         (&["show", "1"][..], 64),
         (&["list", "--audit", "nowhere.jsonl"], 74),

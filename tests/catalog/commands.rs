@@ -47,7 +47,7 @@ fn list_shows_skills_and_reports_the_rest() {
         stdout(&listed),
         "notes (untrusted): Keeps notes of meetings.\ntax (untrusted): Computes taxes.\n"
     );
-    assert!(stderr(&listed).contains(".claude/skills/notes does not count"), "{}", stderr(&listed));
+    assert!(stderr(&listed).contains(".claude/skills/notes is shadowed by"), "{}", stderr(&listed));
     assert!(stderr(&listed).contains(".agents/skills/bad: "), "{}", stderr(&listed));
     let listed = json(&user.skillhost(&["list", "--json"]));
     assert_eq!(listed["skills"][0]["name"], "notes");
@@ -111,7 +111,7 @@ fn show_prints_a_skill_or_one_of_its_files() {
     ] {
         assert_eq!(user.skillhost(&wrong).status.code(), Some(64), "{wrong:?}");
     }
-    assert!(stderr(&user.skillhost(&["show", "tox"])).contains("is it tax?"));
+    assert!(stderr(&user.skillhost(&["show", "tox"])).contains("did you mean `tax`?"));
 }
 
 #[test]
@@ -171,5 +171,5 @@ fn a_skill_in_the_catalogue_runs_by_name() {
     assert_eq!(json(&checked)["skills"][0]["name"], "elsewhere");
     let nothing = user.skillhost(&["run", "elswhere"]);
     assert_eq!(nothing.status.code(), Some(64), "{}", stderr(&nothing));
-    assert!(stderr(&nothing).contains("is it elsewhere?"), "{}", stderr(&nothing));
+    assert!(stderr(&nothing).contains("did you mean `elsewhere`?"), "{}", stderr(&nothing));
 }

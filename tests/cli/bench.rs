@@ -11,7 +11,7 @@ fn measured(user: &User, args: &[&str]) -> Value {
 }
 
 #[test]
-fn a_skill_is_measured_and_every_run_is_recorded() {
+fn bench_measures_and_records_every_run() {
     let user = User::new();
     let found = measured(&user, &["bench", "./hello", "--rounds", "4", "--json"]);
     for figure in ["cold", "warm"] {
@@ -41,15 +41,15 @@ fn a_skill_is_measured_and_every_run_is_recorded() {
 }
 
 #[test]
-fn people_get_a_table_and_no_output_of_the_skill() {
+fn bench_prints_a_table_without_output_of_the_skill() {
     let user = User::new();
     let run = user.skillhost(&["bench", "./hello", "--rounds", "2"]);
     let out = text(&run.stdout);
     for part in [
-        "hello: 2 rounds in turns",
-        "cold, a new process each",
-        "warm, one host",
-        "a second, 1 at once",
+        "hello: 2 rounds, interleaved",
+        "cold (new process)",
+        "warm (one host)",
+        "per second, 1 at once",
         "of linear memory",
         "fuel ",
     ] {
@@ -60,7 +60,7 @@ fn people_get_a_table_and_no_output_of_the_skill() {
 }
 
 #[test]
-fn a_tool_is_measured_with_its_input_and_arguments_reach_the_command() {
+fn bench_passes_input_and_arguments() {
     let user = User::new();
     let tool = measured(
         &user,
@@ -75,7 +75,7 @@ fn a_tool_is_measured_with_its_input_and_arguments_reach_the_command() {
 }
 
 #[test]
-fn what_does_not_end_well_is_not_measured() {
+fn bench_refuses_failing_runs() {
     let user = User::new();
     for (skill, code) in [("./code3", 3), ("./trap", 134), ("./missing", 65), ("code3", 64)] {
         let run = user.skillhost(&["bench", skill, "--rounds", "2"]);
@@ -87,7 +87,7 @@ fn what_does_not_end_well_is_not_measured() {
 }
 
 #[test]
-fn the_native_run_is_asked_for_and_said_and_only_a_script_has_one() {
+fn native_runs_are_announced_and_need_a_script() {
     let user = User::new();
     let programs = user.stand_ins();
     let run = |args: &[&str]| {
@@ -112,10 +112,7 @@ fn the_native_run_is_asked_for_and_said_and_only_a_script_has_one() {
     assert!(!script.join("mark").exists());
     let with =
         run(&["bench", "./marked", "mark.sh", "--rounds", "2", "--native", "--json", "--", "x"]);
-    assert!(
-        text(&with.stderr).contains("runs outside the sandbox, with all your rights"),
-        "{with:?}"
-    );
+    assert!(text(&with.stderr).contains("outside the sandbox, with all your rights"), "{with:?}");
     let found: Value = serde_json::from_slice(&with.stdout).unwrap();
     assert!(found["native"]["p50_ms"].as_f64().unwrap() > 0.0, "{found:#}");
     assert_eq!(std::fs::read_to_string(script.join("mark")).unwrap(), "x\n");

@@ -6,7 +6,7 @@ use std::process::Stdio;
 use super::{User, text};
 
 #[test]
-fn each_shell_gets_a_script_that_knows_the_verbs() {
+fn completion_scripts_know_the_commands() {
     let user = User::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let run = user.skillhost(&["completions", shell]);
@@ -19,7 +19,7 @@ fn each_shell_gets_a_script_that_knows_the_verbs() {
 }
 
 #[test]
-fn bash_reads_its_script_and_completes_with_it() {
+fn bash_completes_with_its_script() {
     let user = User::new();
     let script = user.skillhost(&["completions", "bash"]).stdout;
     let mut bash = user

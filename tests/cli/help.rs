@@ -1,94 +1,62 @@
-//! `--help` of every verb, pinned as docs/reference/cli.md. `BLESS=1` writes it.
+//! `--help` of every command, pinned as docs/reference/cli.md. `BLESS=1` writes it.
 
 use std::fmt::Write as _;
 
 use super::{User, pinned, repository, text};
 
-const VERBS: [&str; 25] = [
-    "run",
-    "check",
-    "list",
-    "search",
-    "show",
-    "prompt",
-    "approve",
-    "pending",
-    "permissions",
-    "inspect",
-    "programs",
-    "bench",
-    "new",
-    "build",
-    "verify",
-    "replay",
-    "diff",
-    "mcp",
-    "serve",
-    "audit",
-    "key",
-    "state",
-    "stats",
-    "schema",
-    "completions",
-];
+/// The help of a command, and of those below it, in the order of the lists.
+fn helps(user: &User, path: &[String], found: &mut Vec<(String, String)>) {
+    let args: Vec<&str> = path.iter().map(String::as_str).chain(["--help"]).collect();
+    let run = user.skillhost(&args);
+    assert!(run.status.success() && run.stderr.is_empty(), "{run:?}");
+    let help = text(&run.stdout);
+    found.push((path.join(" "), help.clone()));
+    for name in listed(&help) {
+        helps(user, &[path, &[name]].concat(), found);
+    }
+}
 
-/// What is below a verb.
-const BELOW: [&str; 14] = [
-    "permissions set",
-    "permissions revoke",
-    "key new",
-    "key show",
-    "key trust",
-    "audit list",
-    "audit show",
-    "audit verify",
-    "audit head",
-    "audit export",
-    "audit prune",
-    "state list",
-    "state export",
-    "state wipe",
-];
+/// The commands that a help lists. Arguments in the same place start with `<` or `[`.
+fn listed(help: &str) -> Vec<String> {
+    let lists = help.split("\nOptions:").next().unwrap();
+    lists
+        .lines()
+        .skip_while(|line| !line.starts_with("Usage: "))
+        .filter_map(|line| {
+            line.strip_prefix("  ")?.split_whitespace().next().map(|name| (line, name))
+        })
+        .filter(|(line, name)| {
+            let is_name = name.starts_with(|c: char| c.is_ascii_lowercase());
+            is_name && !line.starts_with("   ") && *name != "help"
+        })
+        .map(|(_, name)| name.to_owned())
+        .collect()
+}
 
 #[test]
-fn the_documented_help_is_the_help() {
-    let user = User::new();
+fn documented_help_matches_the_help() {
+    let mut found = Vec::new();
+    helps(&User::new(), &[], &mut found);
+    assert!(found.len() > 30, "{found:?}");
     let mut page = String::from(
-        "# The command line\n\nWhat `skillhost --help` and the help of each verb print.\n",
+        "# The command line\n\nWhat `skillhost --help` and the help of each command print.\n",
     );
-    let below = |verb: &'static str| {
-        BELOW
-            .into_iter()
-            .filter(move |path| path.split_once(' ').is_some_and(|(above, _)| above == verb))
-    };
-    for verb in [""]
-        .into_iter()
-        .chain(VERBS.into_iter().flat_map(|verb| [verb].into_iter().chain(below(verb))))
-    {
-        let args: Vec<&str> =
-            verb.split(' ').chain(["--help"]).filter(|arg| !arg.is_empty()).collect();
-        let run = user.skillhost(&args);
-        assert!(run.status.success() && run.stderr.is_empty(), "{run:?}");
-        let title =
-            if verb.is_empty() { "skillhost".to_owned() } else { format!("skillhost {verb}") };
-        write!(page, "\n## {title}\n\n```text\n{}\n```\n", text(&run.stdout).trim_end()).unwrap();
+    for (path, help) in found {
+        let title = format!("skillhost {path}");
+        write!(page, "\n## {}\n\n```text\n{}\n```\n", title.trim_end(), help.trim_end()).unwrap();
     }
-    pinned(&repository("docs").join("cli.md"), &page)
+    pinned(&repository("docs").join("reference/cli.md"), &page)
         .unwrap_or_else(|difference| panic!("{difference}"));
 }
 
 #[test]
-fn every_verb_has_examples_and_a_summary_of_one_line() {
+fn commands_have_examples_and_one_line_summaries() {
     let user = User::new();
-    let list = text(&user.skillhost(&["--help"]).stdout);
-    for verb in VERBS {
-        let help = text(&user.skillhost(&[verb, "--help"]).stdout);
-        assert!(help.contains("\nExamples:\n  "), "{verb} has no examples");
-        let mut lines =
-            list.lines().skip_while(|line| !line.starts_with(&format!("  {verb} "))).skip(1);
-        assert!(
-            lines.next().is_some_and(|next| !next.starts_with("      ")),
-            "the summary of {verb} wraps"
-        );
+    let main = text(&user.skillhost(&["--help"]).stdout);
+    for name in listed(&main) {
+        let help = text(&user.skillhost(&[&name, "--help"]).stdout);
+        assert!(help.contains("\nExamples:\n  "), "{name} has no examples");
+        let line = main.lines().find(|line| line.starts_with(&format!("  {name} "))).unwrap();
+        assert!(line.chars().count() <= 100, "the summary of {name} is too long: {line}");
     }
 }

@@ -17,7 +17,7 @@ fn holds(schema: &Value, value: &Value) {
 }
 
 #[test]
-fn every_outcome_is_what_its_schema_says() {
+fn outcomes_match_their_schema() {
     let user = User::new();
     let schema = json(&user, &["schema", "outcome"]);
     std::os::unix::fs::symlink("hello", user.work().join("link")).unwrap();
@@ -41,7 +41,7 @@ fn every_outcome_is_what_its_schema_says() {
 }
 
 #[test]
-fn every_audit_record_is_what_its_schema_says() {
+fn audit_records_match_their_schema() {
     let user = User::new();
     let schema = json(&user, &["schema", "audit"]);
     for guest in ["hello", "code3", "trap", "grow", "other", "unknown"] {
@@ -56,7 +56,7 @@ fn every_audit_record_is_what_its_schema_says() {
 }
 
 #[test]
-fn a_result_means_the_same_and_holds_nothing_that_a_terminal_acts_on() {
+fn json_result_is_equal_and_has_no_escapes() {
     let user = User::new();
     let run = user.skillhost(&[
         "run",
@@ -75,7 +75,7 @@ fn a_result_means_the_same_and_holds_nothing_that_a_terminal_acts_on() {
 }
 
 #[test]
-fn checks_grants_and_worlds_are_json_too() {
+fn check_explain_and_inspect_print_json() {
     let user = User::new();
     let checked = json(&user, &["check", "./hello", "./nowhere", "./scripts", "--json"]);
     holds(&json(&user, &["schema", "check"]), &checked);
@@ -90,7 +90,7 @@ fn checks_grants_and_worlds_are_json_too() {
 }
 
 #[test]
-fn what_the_catalogue_and_approvals_print_is_what_their_schemas_say() {
+fn catalog_and_approval_output_matches_its_schema() {
     let user = User::new();
     for (folder, more) in [
         (user.work().join(".agents/skills/reporter"), ""),
@@ -159,7 +159,7 @@ fn close(schema: &mut Value) {
 }
 
 #[test]
-fn json_is_one_object_also_where_a_verb_fails() {
+fn failing_commands_print_one_json_object() {
     let user = User::new();
     for (args, exit, code) in [
         (&["run", "./nowhere", "--json"][..], Some(65), Some("skill")),

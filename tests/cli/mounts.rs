@@ -31,7 +31,7 @@ fn with_mounts(user: &User, mounts: &str, line: &str, workspace: &str) -> Option
 }
 
 #[test]
-fn a_bind_mount_leads_to_nothing_that_is_guarded() {
+fn bind_mounts_do_not_reach_guarded_files() {
     let user = User::new();
     let work = user.work();
     for folder in ["skill", "ws/alias", "ws/state"] {

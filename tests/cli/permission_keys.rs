@@ -14,7 +14,7 @@ fn user(line: &str) -> User {
 }
 
 #[test]
-fn run_and_check_name_a_misspelt_permission_key() {
+fn run_and_check_report_misspelled_permission_keys() {
     let user = user("alowed-tools: Read(docs/**)");
     let programs = user.stand_ins();
     let flags = ["--workspace", "data", "--programs", programs.to_str().unwrap()];
@@ -31,7 +31,7 @@ fn run_and_check_name_a_misspelt_permission_key() {
 }
 
 #[test]
-fn a_field_of_another_client_costs_no_permission() {
+fn fields_of_other_clients_cost_no_permission() {
     let user = user("tools: Read(docs/**)");
     let programs = user.stand_ins();
     let output = user.skillhost(&[

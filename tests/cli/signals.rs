@@ -27,7 +27,7 @@ fn end_by(signal: rustix::process::Signal) -> (User, std::process::Output) {
 }
 
 #[test]
-fn an_interrupted_run_ends_with_130_and_is_recorded() {
+fn interrupted_run_exits_with_130_and_is_recorded() {
     for signal in [rustix::process::Signal::INT, rustix::process::Signal::TERM] {
         let (user, run) = end_by(signal);
         assert_eq!(

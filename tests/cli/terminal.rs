@@ -37,7 +37,7 @@ fn make_hostile_skill(user: &User) {
 }
 
 #[test]
-fn a_pipe_gets_no_colours_and_a_forced_terminal_does() {
+fn only_terminals_get_colours() {
     let user = User::new();
     let plain = user.skillhost(&["check", "./nowhere"]);
     assert!(!text(&plain.stdout).contains('\u{1b}') && plain.stderr.is_empty(), "{plain:?}");
@@ -52,7 +52,7 @@ fn a_pipe_gets_no_colours_and_a_forced_terminal_does() {
 }
 
 #[test]
-fn a_hostile_skill_draws_nothing() {
+fn hostile_skill_cannot_write_escapes() {
     let user = User::new();
     make_hostile_skill(&user);
     for args in [
@@ -76,7 +76,7 @@ fn a_hostile_skill_draws_nothing() {
 }
 
 #[test]
-fn narrow_and_wide_terminals_get_tables_that_fit() {
+fn tables_fit_the_terminal() {
     let user = User::new();
     for columns in [40_usize, 80, 140] {
         let inner = format!("stty cols {columns}; skillhost run ./tools --explain");
@@ -90,4 +90,29 @@ fn narrow_and_wide_terminals_get_tables_that_fit() {
             "{columns} columns: {widest}\n{shown}"
         );
     }
+}
+
+#[test]
+fn compiling_a_runtime_is_announced_on_a_terminal_only() {
+    let user = User::new();
+    let programs = user.stand_ins();
+    let run = |cache: &str, program: &str, args: &[&str]| {
+        user.command(program)
+            .env("XDG_CACHE_HOME", user.root().join(cache))
+            .env("SKILLHOST_PROGRAMS", &programs)
+            .args(args)
+            .output()
+    };
+    let piped = run("a", env!("CARGO_BIN_EXE_skillhost"), &["run", "./scripts", "table.py"]);
+    assert_eq!(text(&piped.unwrap().stderr), "");
+    let line = "skillhost run ./scripts table.py";
+    // A machine without script(1) shows nothing here.
+    let Ok(first) = run("b", "script", &["-qec", line, "/dev/null"]) else { return };
+    let shown = text(&first.stdout);
+    assert!(
+        shown.contains("Compiling the Python runtime (first use only) ... done in "),
+        "{shown}"
+    );
+    let again = text(&run("b", "script", &["-qec", line, "/dev/null"]).unwrap().stdout);
+    assert!(!again.contains("Compiling"), "{again}");
 }

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use super::{User, files, pinned, repository, stem, text};
 
 #[test]
-fn every_transcript_happens_again() {
+fn transcripts_match_the_output() {
     let cases: Vec<_> = files(&repository("tests/cases/cli"))
         .into_iter()
         .filter(|p| p.extension().is_some_and(|e| e == "txt"))

@@ -315,7 +315,7 @@ fn wiped_statistics_do_not_come_back() {
     let run = place.user.skillhost(&["stats", "--wipe"]);
     assert!(
         String::from_utf8_lossy(&run.stdout)
-            .starts_with("removed 1 session, in which 1 skill came up"),
+            .starts_with("deleted the counts of 1 session and 1 skill"),
         "{run:?}"
     );
 }

@@ -1,13 +1,40 @@
-//! The `skillhost` command.
+//! The `skillhost` command. [`args`] says what was typed, [`context`] what a command works with;
+//! [`commands`] has a file for each command, [`error`] every exit code, and [`output`] prints.
 
-mod cli;
+mod args;
+mod commands;
+mod compilation;
+mod context;
+mod error;
+mod event_loop;
+mod operator;
+mod output;
+mod recording;
+mod server;
+mod temp_files;
+mod terminal;
 
 use std::process::ExitCode;
+
+use commands::Command;
+use error::Exit;
 
 #[global_allocator]
 static HEAP: skillhost_sandbox::heap::Heap = skillhost_sandbox::heap::Heap::new();
 
 fn main() -> ExitCode {
     skillhost::compile_if_asked();
-    cli::main()
+    args::parse().map_or_else(Exit::into, run)
+}
+
+fn run(command: Command) -> ExitCode {
+    let leaves_files = matches!(command, Command::Run(_) | Command::Verify(_) | Command::Replay(_));
+    let exit = commands::run(command).unwrap_or_else(|error| {
+        output::failure(&error);
+        error.exit
+    });
+    if leaves_files {
+        temp_files::sweep_after_run();
+    }
+    exit.into()
 }

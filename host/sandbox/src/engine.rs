@@ -1,7 +1,7 @@
 //! Makes components ready to run: settings, compilation in a confined process, the cache of
 //! compiled code, and the memory and stacks that guests run in.
 //!
-//! Start at `loader`. Owns the settings of each [`Mode`] (`config`), the compiler (`compile`, `confine`), compiled
+//! Start at `loader`. Owns the settings of each [`Mode`] (`config`), the compiler (`compile`, `confine`, `compilation`), compiled
 //! code on disk (`cache`, `read_ahead`), memory images and stacks (`memory`, `stacks`,
 //! `address_space`), and the allocator of the host's process (`heap`). `world` reads what a
 //! component imports and exports, and `program_end` what an error of the engine means. Must not
@@ -9,6 +9,7 @@
 
 mod address_space;
 mod cache;
+mod compilation;
 pub(crate) mod compile;
 pub(crate) mod config;
 mod confine;
@@ -23,6 +24,7 @@ mod status;
 pub mod world;
 
 pub(crate) use cache::CacheFolder;
+pub use compilation::{Compilation, CompilationStage};
 pub use config::{Allocation, EPOCH, Mode, stack};
 pub use fingerprint::{ENGINE, fingerprint};
 pub(crate) use loader::{EngineKey, Loader};

@@ -42,7 +42,8 @@ mod rooms_test;
 
 pub use engine::compile::compile_if_asked;
 pub use engine::{
-    Allocation, ENGINE, EPOCH, Mode, check_kind, fingerprint, heap, say, stack, world,
+    Allocation, Compilation, CompilationStage, ENGINE, EPOCH, Mode, check_kind, fingerprint, heap,
+    say, stack, world,
 };
 pub use run::{
     Evidence, ExtraMounts, Finished, Io, Options, Outside, Overlays, RunSpec, Sandbox, run,

@@ -25,14 +25,15 @@ use pending::PendingRecord;
 use skillhost_ledger::audit::{AuditError, Log, ProgramId, Redactor, SkillId};
 use skillhost_ledger::receipt::{Receipt, canonical};
 use skillhost_policy::capabilities::Capabilities;
+use skillhost_policy::limits::Limits;
 use skillhost_policy::outcome::{Outcome, ResourceUsage, Status};
 use skillhost_policy::{Grant, Policy, Retention, grant};
 use skillhost_sandbox::files::{Guarded, HostDir, OpenMount};
-use skillhost_sandbox::{self as sandbox, Finished, Io, Sandbox};
+use skillhost_sandbox::{self as sandbox, Finished, Io, Mode, Sandbox};
 use skillhost_skill::runtime::built_in::BuiltIns;
 use skillhost_skill::runtime::copies::SkillCopy;
 use skillhost_skill::runtime::digests::Digests;
-use skillhost_skill::runtime::{EntryPoint, Program, Programs, copies};
+use skillhost_skill::runtime::{Component, EntryPoint, Program, Programs, copies};
 use skillhost_skill::{SizeLimits, Skill, SkillError, SkillFolder, SkillListing};
 
 pub use listing::ComponentTools;
@@ -182,6 +183,22 @@ impl Runner {
     pub fn built_ins(&self) -> BuiltIns {
         let (folders, cache) = (self.options.programs.clone(), self.options.sandbox.cache.clone());
         BuiltIns { folders, cache, custom: self.hooks.runtimes.clone() }
+    }
+
+    /// Calls `watch` when a compilation starts and when it has ended. Only the first watch counts.
+    pub fn watch_compilations(
+        &self,
+        watch: impl Fn(&sandbox::Compilation<'_>) + Send + Sync + 'static,
+    ) {
+        self.sandbox.watch_compilations(watch);
+    }
+
+    /// Compiles a component, unless the cache already has its code.
+    ///
+    /// # Errors
+    /// Why it does not compile.
+    pub async fn compile(&self, component: &Component, mode: Mode) -> Result<(), Status> {
+        self.sandbox.compile(component, mode, &Limits::default()).await
     }
 
     /// Runs a skill under a policy, and records the run.

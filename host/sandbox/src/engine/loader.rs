@@ -8,6 +8,7 @@ use tracing::{Instrument as _, debug_span};
 use wasmtime::Engine;
 
 use super::cache::{Cache, CacheFolder};
+use super::compilation::{Compilation, CompilationWatch};
 use super::compile::{self, CompileError};
 use super::config::{Allocation, Guests, Mode, engine, stack};
 use super::memory::{Image, Memories};
@@ -23,6 +24,7 @@ pub(crate) struct Loader {
     allocation: Allocation,
     cache: Arc<CacheFolder>,
     engines: Mutex<HashMap<EngineKey, (Engine, Memories)>>,
+    watch: CompilationWatch,
 }
 
 /// What tells engines apart: the mode, the stack that guests are given, in bytes, and which guests.
@@ -42,7 +44,14 @@ pub(crate) struct Loaded {
 impl Loader {
     /// Does no work.
     pub(crate) fn new(compiler: PathBuf, allocation: Allocation, cache: Arc<CacheFolder>) -> Self {
-        Loader { compiler, allocation, cache, engines: Mutex::default() }
+        let (engines, watch) = (Mutex::default(), CompilationWatch::default());
+        Loader { compiler, allocation, cache, engines, watch }
+    }
+
+    /// Sets what is called when a compilation starts and when it has ended. Only the first call
+    /// counts.
+    pub(crate) fn watch(&self, watch: impl Fn(&Compilation<'_>) + Send + Sync + 'static) {
+        self.watch.set(watch);
     }
 
     /// The engine for a component.
@@ -105,6 +114,7 @@ impl Loader {
         let bytes =
             component.bytes().map_err(|error| failed("the component cannot be read", error))?;
         check_kind(&bytes)?;
+        let _watched = self.watch.start(component, mode);
         // Another host that finds the entry half made, or broken before, removes it: then it is
         // made again.
         for _ in 0..3 {

@@ -10,7 +10,7 @@ use wasmtime::component::{InstancePre, Linker};
 
 use super::linker::{self, Imports};
 use super::state::State;
-use crate::engine::{Allocation, CacheFolder, EngineKey, Loader, Mode, failed};
+use crate::engine::{Allocation, CacheFolder, Compilation, EngineKey, Loader, Mode, failed};
 use crate::http;
 use crate::python::ScriptCache;
 use crate::tools::{call, listing};
@@ -83,6 +83,24 @@ impl Sandbox {
             linkers: Mutex::default(),
             prepared: Mutex::default(),
         }))
+    }
+
+    /// Calls `watch` when a compilation starts and when it has ended. Only the first watch counts.
+    pub fn watch_compilations(&self, watch: impl Fn(&Compilation<'_>) + Send + Sync + 'static) {
+        self.0.loader.watch(watch);
+    }
+
+    /// Compiles a component, unless the cache already has its code.
+    ///
+    /// # Errors
+    /// Why it does not compile.
+    pub async fn compile(
+        &self,
+        component: &Component,
+        mode: Mode,
+        limits: &Limits,
+    ) -> Result<(), Status> {
+        self.prepare(component, mode, limits).await.map(drop)
     }
 
     /// Notes that something was added to the cache folder.

@@ -1,0 +1,127 @@
+//! What was typed. Parsing does no I/O.
+
+pub(crate) mod permissions;
+pub(crate) mod skills;
+
+use std::path::PathBuf;
+
+use clap::error::ErrorKind;
+use clap::{Args as _, CommandFactory as _, FromArgMatches as _, Parser};
+
+use crate::commands::{Command, GROUPS, run};
+use crate::error::{CliError, EXIT_CODES, Exit};
+use crate::output;
+
+/// Run untrusted Agent Skills as WebAssembly, with only the permissions that a skill requests and
+/// you grant
+#[derive(Debug, Parser)]
+#[command(name = "skillhost", version, max_term_width = 110)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  skillhost check skills/*                            find problems, show what would be granted
+  skillhost run skills/calculator -- '5 km in miles'  run a skill's command
+  skillhost run skills/calculator calculate --input '{\"expression\": \"2^64\"}'
+  skillhost run SKILL scripts/x.py -- ARGS            run one of a skill's scripts
+  skillhost run SKILL --workspace .:overlay --diff    preview what a run would change";
+
+/// Where a host finds things; shared by the commands that make one.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct HostArgs {
+    /// Use this audit log instead of the one in the state folder
+    #[arg(long, value_name = "FILE")]
+    pub(crate) audit: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) runtimes: RuntimesArg,
+}
+
+/// Where the runtimes are.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct RuntimesArg {
+    /// The folder of runtimes [default: $SKILLHOST_PROGRAMS, else the one next to this executable]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) programs: Option<PathBuf>,
+}
+
+/// Parses this process's arguments.
+///
+/// # Errors
+/// The exit code, if the help or an error was printed instead.
+pub(crate) fn parse() -> Result<Command, Exit> {
+    if let Some(args) = parse_run() {
+        return Ok(Command::Run(args));
+    }
+    let parsed = command().try_get_matches().and_then(|found| Cli::from_arg_matches(&found));
+    parsed.map(|cli| cli.command).map_err(|error| report(&error))
+}
+
+/// The whole command line, with the commands in groups.
+pub(crate) fn command() -> clap::Command {
+    let command = Cli::command();
+    let heading = command.get_styles().get_header().to_owned();
+    let name = command.get_styles().get_literal().to_owned();
+    let mut list = String::new();
+    for (title, names) in GROUPS {
+        list += &format!("\n{heading}{title}:{heading:#}\n");
+        for found in names.iter().filter_map(|name| command.find_subcommand(name)) {
+            let about = found.get_about().map(ToString::to_string).unwrap_or_default();
+            list += &format!("  {name}{:<12}{name:#} {about}\n", found.get_name());
+        }
+    }
+    command
+        .help_template(format!("{{about}}\n\n{{usage-heading}} {{usage}}\n{list}\n{heading}Options:{heading:#}\n{{options}}{{after-help}}"))
+        .after_help(format!("{EXAMPLES}\n\n{EXIT_CODES}"))
+}
+
+/// Parses `run` without building the arguments of the other commands, which would take as long as
+/// a small guest runs. `None` for another command, for help, and for errors: the whole command
+/// line reports those.
+fn parse_run() -> Option<run::Args> {
+    let words: Vec<_> = std::env::args_os().skip(1).collect();
+    if words.first()? != "run" {
+        return None;
+    }
+    let command = run::Args::augment_args(clap::Command::new("run"));
+    run::Args::from_arg_matches(&command.try_get_matches_from(words).ok()?).ok()
+}
+
+/// Prints the help to stdout or the error to stderr, and returns the exit code.
+fn report(error: &clap::Error) -> Exit {
+    let exit = if error.use_stderr() { Exit::Usage } else { Exit::Ok };
+    let printed = error.print();
+    if error.use_stderr() {
+        output::error_object(&CliError::new(exit, error.kind().to_string()));
+    }
+    let is_run = std::env::args_os().nth(1).is_some_and(|command| command == "run");
+    if error.kind() == ErrorKind::UnknownArgument && is_run {
+        output::help(Some("arguments for the skill go after `--`: `skillhost run SKILL -- ARGS`"));
+    }
+    match printed {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Exit::Io,
+        _ => exit,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn help_lists_each_command_in_one_group() {
+        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
+        let command = Cli::command();
+        let mut all: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+        grouped.sort_unstable();
+        all.sort_unstable();
+        assert_eq!(grouped, all);
+    }
+
+    #[test]
+    fn arguments_are_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,239 @@
+//! The flags that say what a skill may do, shared by the commands that need a policy.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use skillhost_policy::capabilities::MountMode;
+use skillhost_policy::determinism::{DeterminismRule, parse_start_time};
+use skillhost_policy::limits::Limit;
+use skillhost_policy::{self as policy, Overrides, Policy};
+use skillhost_skill::ownership;
+
+use crate::context::Places;
+use crate::error::CliError;
+use crate::output;
+
+/// The policy file alone, for commands that run nothing.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Permissions")]
+pub(crate) struct PolicyFile {
+    /// The policy file [default: $SKILLHOST_POLICY, else policy.yaml in the configuration folder,
+    /// else the built-in policy]
+    #[arg(long, value_name = "FILE")]
+    policy: Option<PathBuf>,
+}
+
+/// What the operator allows.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Permissions")]
+pub(crate) struct Permissions {
+    #[command(flatten)]
+    file: PolicyFile,
+    /// Mount a folder at /workspace; `:ro` makes it read-only, `:overlay` keeps writes aside
+    #[arg(long, value_name = "DIR[:ro|:overlay]", value_parser = workspace)]
+    workspace: Option<(PathBuf, MountMode)>,
+    /// Allow one more entry, written as in allowed-tools (repeatable)
+    #[arg(long, value_name = "ENTRY")]
+    allow: Vec<String>,
+    /// Deny an entry, whoever allows it (repeatable)
+    #[arg(long, value_name = "ENTRY")]
+    deny: Vec<String>,
+    /// Set a variable for the guest, or pass on the host's variable of that name (repeatable)
+    #[arg(long, value_name = "NAME[=VALUE]")]
+    env: Vec<String>,
+    /// Add a folder of Python packages, read-only (repeatable)
+    #[arg(long, value_name = "DIR")]
+    site_packages: Vec<PathBuf>,
+    /// Limit the wall time of the run, such as 30s
+    #[arg(long, value_name = "TIME", value_parser = parse_limit(Limit::Timeout))]
+    timeout: Option<u64>,
+    /// Limit the linear memory of all programs of the run together, such as 256MiB
+    #[arg(long, value_name = "SIZE", value_parser = parse_limit(Limit::Memory))]
+    memory: Option<u64>,
+    /// Limit the fuel, about one unit per instruction; selects the engine that counts it
+    #[arg(long, value_name = "UNITS", value_parser = parse_limit(Limit::Fuel))]
+    fuel: Option<u64>,
+    /// Produce the same output and use the same fuel on every machine: seeded randomness, virtual
+    /// clocks, no network
+    #[arg(long)]
+    deterministic: bool,
+    /// Seed the randomness of a deterministic run [default: the policy's, else 0]
+    #[arg(long, value_name = "NUMBER")]
+    seed: Option<u64>,
+    /// Start the clocks of a deterministic run at this time [default: the policy's, else
+    /// 2026-01-01T00:00:00Z]
+    #[arg(long, value_name = "TIME", value_parser = parse_start_time)]
+    start_time: Option<u64>,
+}
+
+/// The environment variable that names a policy file.
+const POLICY_VARIABLE: &str = "SKILLHOST_POLICY";
+
+impl PolicyFile {
+    /// Reads the file's policy, or returns the built-in one.
+    pub(crate) fn read(&self, places: &Places) -> Result<Policy, CliError> {
+        match self.find(places) {
+            Some((path, named_by)) => read(&path, named_by, &places.home),
+            None => Ok(Policy::builtin()),
+        }
+    }
+
+    /// The file that was named, and what named it; else the one in the configuration folder, if it
+    /// exists.
+    fn find(&self, places: &Places) -> Option<(PathBuf, &'static str)> {
+        #[expect(clippy::disallowed_methods, reason = "the command line reads the environment")]
+        let variable = || {
+            std::env::var_os(POLICY_VARIABLE)
+                .filter(|value| !value.is_empty())
+                .map(|path| (path.into(), "$SKILLHOST_POLICY"))
+        };
+        let standard = || {
+            Some(places.config.join("policy.yaml"))
+                .filter(|path| path.symlink_metadata().is_ok())
+                .map(|path| (path, "the configuration folder"))
+        };
+        self.policy.clone().map(|path| (path, "--policy")).or_else(variable).or_else(standard)
+    }
+}
+
+impl Permissions {
+    /// The folder that `--workspace` names.
+    pub(crate) fn workspace_folder(&self) -> Option<&Path> {
+        self.workspace.as_ref().map(|(folder, _)| folder.as_path())
+    }
+
+    /// The same permissions for a repetition: in another workspace, with the seed and the start
+    /// time of the run that is repeated.
+    pub(crate) fn repeat(
+        self,
+        workspace: Option<(PathBuf, MountMode)>,
+        determinism: Option<(Option<u64>, Option<u64>)>,
+    ) -> Permissions {
+        let (seed, start_time) = determinism.unwrap_or_default();
+        Permissions { workspace, deterministic: determinism.is_some(), seed, start_time, ..self }
+    }
+
+    /// The same permissions for a deterministic run.
+    pub(crate) fn deterministic(self) -> Permissions {
+        Permissions { deterministic: true, ..self }
+    }
+
+    /// A policy file and two limits, for a replay: it needs no other permissions.
+    pub(crate) fn limits(
+        policy: Option<PathBuf>,
+        timeout: Option<u64>,
+        memory: Option<u64>,
+    ) -> Permissions {
+        Permissions { file: PolicyFile { policy }, timeout, memory, ..Permissions::default() }
+    }
+
+    /// The policy in force: the file's or the built-in one, with the flags on top.
+    pub(crate) fn policy(&self, places: &Places) -> Result<Policy, CliError> {
+        let base = self.file.read(places)?;
+        let mut policy = base.with_command_line(self.overrides()).map_err(|findings| {
+            CliError::usage("the permissions on the command line are invalid")
+                .findings(findings, "")
+        })?;
+        let starts = [("--seed", self.seed.is_some()), ("--start-time", self.start_time.is_some())];
+        let is_deterministic = policy.layers.iter().any(|layer| layer.determinism.on == Some(true));
+        if let Some((flag, _)) = starts.into_iter().find(|(_, given)| *given && !is_deterministic) {
+            return Err(CliError::usage(format!("{flag} is for deterministic runs"))
+                .fix(format!("--deterministic {flag} ...")));
+        }
+        #[expect(clippy::disallowed_methods, reason = "variables that the operator passes by name")]
+        let lookup = |name: &str| std::env::var(name).ok();
+        for name in self.env.iter().filter(|entry| !entry.contains('=') && lookup(entry).is_none())
+        {
+            output::warning(
+                &format!(
+                    "--env {name}: the variable is not set here, so the guest does not get it"
+                ),
+                Some(&format!("--env {name}=VALUE")),
+            );
+        }
+        policy.resolve_env(lookup);
+        Ok(policy)
+    }
+
+    /// The name and the text of the policy file, if there is one.
+    pub(crate) fn policy_text(
+        &self,
+        places: &Places,
+    ) -> Result<Option<(PathBuf, String)>, CliError> {
+        let Some((path, named_by)) = self.file.find(places) else { return Ok(None) };
+        let text = text_of(&path, named_by)?;
+        Ok(Some((path, text)))
+    }
+
+    /// The policy if the file had this text, under the same command line but without `--allow`.
+    pub(crate) fn with_text(&self, path: &Path, text: &str, places: &Places) -> Option<Policy> {
+        let overrides = Overrides { allow: Vec::new(), ..self.overrides() };
+        policy::load(path, text, Some(&places.home)).ok()?.with_command_line(overrides).ok()
+    }
+
+    /// The flags as a layer of the policy.
+    fn overrides(&self) -> Overrides {
+        let limits = [
+            (Limit::Timeout, self.timeout),
+            (Limit::Memory, self.memory),
+            (Limit::Fuel, self.fuel),
+        ];
+        Overrides {
+            workspace: self.workspace.clone(),
+            allow: self.allow.clone(),
+            deny: self.deny.clone(),
+            env: self.env.clone(),
+            packages: self.site_packages.clone(),
+            limits: limits.into_iter().filter_map(|(limit, value)| Some((limit, value?))).collect(),
+            determinism: DeterminismRule {
+                on: self.deterministic.then_some(true),
+                seed: self.seed,
+                start_time: self.start_time,
+            },
+        }
+    }
+}
+
+fn read(path: &Path, named_by: &str, home: &Path) -> Result<Policy, CliError> {
+    let text = text_of(path, named_by)?;
+    policy::load(path, &text, Some(home)).map_err(|error| {
+        CliError::invalid(format!("{}: {error}", path.display()))
+            .findings(error.diagnostics, error.source_text)
+    })
+}
+
+fn text_of(path: &Path, named_by: &str) -> Result<String, CliError> {
+    let failed = |error: std::io::Error| {
+        CliError::invalid(format!(
+            "cannot read the policy {} (from {named_by}): {error}",
+            path.display()
+        ))
+    };
+    #[expect(clippy::disallowed_methods, reason = "the policy file is named by the operator")]
+    let mut file = std::fs::File::open(path).map_err(failed)?;
+    let found = rustix::fs::fstat(&file).map_err(|error| failed(error.into()))?;
+    ownership::check(path, &found)?;
+    let mut text = String::new();
+    file.read_to_string(&mut text).map_err(failed)?;
+    Ok(text)
+}
+
+/// Parses `DIR`, `DIR:ro` or `DIR:overlay`. A folder whose name ends in `:ro` is written `DIR/`.
+fn workspace(text: &str) -> Result<(PathBuf, MountMode), String> {
+    let (folder, mode) = match text.rsplit_once(':') {
+        Some((folder, "ro")) => (folder, MountMode::Read),
+        Some((folder, "overlay")) => (folder, MountMode::Overlay),
+        Some((_, "rw" | "read" | "write")) => {
+            return Err("write `ro` or `overlay` after the colon; read-write is the default".into());
+        }
+        _ => (text, MountMode::Write),
+    };
+    if folder.is_empty() { Err("the folder is missing".into()) } else { Ok((folder.into(), mode)) }
+}
+
+/// Parses the value of a limit.
+pub(crate) fn parse_limit(
+    limit: Limit,
+) -> impl Fn(&str) -> Result<u64, String> + Clone + Send + Sync + 'static {
+    move |text| limit.parse(text)
+}

@@ -1,0 +1,166 @@
+//! Which skills an argument names, and where skills are looked for.
+
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use skillhost_catalog::{Catalog, Entry, Source, SourceKind};
+use skillhost_policy::Policy;
+use skillhost_skill::SkillFolder;
+
+use crate::context::Context;
+use crate::error::CliError;
+use crate::output;
+
+/// Where skills are looked for.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Skills")]
+pub(crate) struct Skills {
+    /// Look for skills in this folder first, before the project's and yours (repeatable)
+    #[arg(long = "skills", value_name = "DIR")]
+    folders: Vec<PathBuf>,
+}
+
+/// The skill that an argument names.
+pub(crate) enum SkillRef {
+    /// A folder, which the operator named.
+    Path(PathBuf),
+    /// A skill of the catalog.
+    Entry(Entry),
+}
+
+impl SkillRef {
+    /// The skill's folder.
+    pub(crate) fn folder(&self) -> &Path {
+        match self {
+            SkillRef::Path(path) => path,
+            SkillRef::Entry(entry) => &entry.folder,
+        }
+    }
+
+    /// The folder and its source, as the host loads them.
+    pub(crate) fn skill_folder(&self) -> SkillFolder<'_> {
+        match self {
+            SkillRef::Path(path) => path.into(),
+            SkillRef::Entry(entry) => entry.into(),
+        }
+    }
+
+    /// Warns if the policy has a section for the name of a folder that was given by its path: such
+    /// a section grants the folder nothing.
+    pub(crate) fn warn_of_sections(&self, policy: &Policy) {
+        let SkillRef::Path(path) = self else { return };
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if policy.grants_by_name(&name) {
+            let message = format!(
+                "the policy's section for {name} grants nothing to a folder given by its path"
+            );
+            let fix = format!("to run the installed skill: skillhost run {name}");
+            output::warning(&message, Some(&fix));
+        }
+    }
+}
+
+/// Folders that hold the skills of a project or of a user.
+const STANDARD: [&str; 2] = [".agents/skills", ".claude/skills"];
+
+impl Skills {
+    /// Where to look for skills, in order of precedence: the first of two skills with one name
+    /// shadows the other.
+    pub(crate) fn sources(&self, context: &Context) -> Vec<Source> {
+        let Context { places, policy } = context;
+        let mut sources = Vec::new();
+        let is_named = |folder: &Path| {
+            policy
+                .skill_folders
+                .iter()
+                .any(|named| std::path::absolute(named).is_ok_and(|named| named == folder))
+        };
+        let mut add = |folder: PathBuf, kind| {
+            let folder = std::path::absolute(&folder).unwrap_or(folder);
+            // An operator who names a folder in the policy vouches for it, wherever it is.
+            let kind = if kind != SourceKind::Flag && is_named(&folder) {
+                SourceKind::Policy
+            } else {
+                kind
+            };
+            if !sources.iter().any(|source: &Source| source.folder == folder) {
+                sources.push(Source { folder, kind });
+            }
+        };
+        self.folders.iter().for_each(|folder| add(folder.clone(), SourceKind::Flag));
+        let project = project(&places.home);
+        project
+            .iter()
+            .flat_map(|project| STANDARD.map(|name| project.join(name)))
+            .for_each(|folder| add(folder, SourceKind::Project));
+        STANDARD.into_iter().for_each(|name| add(places.home.join(name), SourceKind::User));
+        policy.skill_folders.iter().for_each(|folder| add(folder.clone(), SourceKind::Policy));
+        places.built_in_skills().into_iter().for_each(|folder| add(folder, SourceKind::BuiltIn));
+        sources
+    }
+
+    /// Resolves an argument: a path is a folder, anything else is the name of a skill in the
+    /// catalog. A folder in the current directory that happens to have the name is never used.
+    pub(crate) fn resolve(&self, argument: &Path, context: &Context) -> Result<SkillRef, CliError> {
+        if is_path(argument) {
+            return Ok(SkillRef::Path(argument.to_owned()));
+        }
+        let entry = find(&argument.to_string_lossy(), &context.catalog(self)?)?;
+        output::note(&format!("{} is {}", entry.name, entry.folder.display()));
+        Ok(SkillRef::Entry(entry))
+    }
+}
+
+/// Finds the skill of a name in a catalog.
+pub(crate) fn find(name: &str, catalog: &Catalog) -> Result<Entry, CliError> {
+    if let Some(entry) = catalog.get(name) {
+        return Ok(entry);
+    }
+    let fix = folder_here(Path::new(name))
+        .or_else(|| similar_name(name, catalog))
+        .unwrap_or_else(|| "skillhost search QUERY".into());
+    Err(CliError::usage(format!("no skill `{name}`")).fix(fix))
+}
+
+/// Refuses an argument that is a name, for a command that does not use the catalog: otherwise one
+/// argument could mean two skills.
+pub(crate) fn require_path(folder: &Path) -> Result<(), CliError> {
+    if is_path(folder) {
+        return Ok(());
+    }
+    let message = format!("`{}` is a name; write a skill's folder with a `/`", folder.display());
+    let fix = folder_here(folder).unwrap_or_else(|| "./FOLDER, or an absolute path".into());
+    Err(CliError::usage(message).fix(fix))
+}
+
+/// Whether an argument is a path rather than a name. The empty argument counts as a path, which the
+/// loader refuses.
+fn is_path(argument: &Path) -> bool {
+    let bytes = argument.as_os_str().as_bytes();
+    bytes.contains(&b'/') || matches!(bytes, b"" | b"." | b"..")
+}
+
+/// Asks whether the folder of that name was meant, if there is one.
+fn folder_here(name: &Path) -> Option<String> {
+    (!is_path(name) && name.is_dir()).then(|| format!("did you mean `./{}`?", name.display()))
+}
+
+/// Asks whether the most similar name was meant, if one is similar enough.
+fn similar_name(name: &str, catalog: &Catalog) -> Option<String> {
+    let entries = catalog.entries();
+    let (distance, similar) =
+        entries.iter().map(|entry| (strsim::osa_distance(name, &entry.name), &entry.name)).min()?;
+    (distance * 3 <= name.chars().count()).then(|| format!("did you mean `{similar}`?"))
+}
+
+/// The current project: the repository that holds the current directory, else that directory.
+/// Never the home folder.
+fn project(home: &Path) -> Option<PathBuf> {
+    #[expect(clippy::disallowed_methods, reason = "the command line is used in a folder")]
+    let here = std::env::current_dir().ok()?;
+    let repository = here
+        .ancestors()
+        .take_while(|folder| *folder != home)
+        .find(|folder| folder.join(".git").exists());
+    Some(repository.unwrap_or(&here).to_owned()).filter(|project| project != home)
+}

@@ -1,0 +1,113 @@
+//! The commands: one file each, named as it is typed.
+
+pub(crate) mod approve;
+pub(crate) mod audit;
+pub(crate) mod bench;
+pub(crate) mod build;
+pub(crate) mod check;
+pub(crate) mod completions;
+pub(crate) mod diff;
+pub(crate) mod inspect;
+pub(crate) mod key;
+pub(crate) mod list;
+pub(crate) mod mcp;
+pub(crate) mod new;
+pub(crate) mod pending;
+pub(crate) mod permissions;
+pub(crate) mod prompt;
+pub(crate) mod replay;
+pub(crate) mod run;
+pub(crate) mod runtimes;
+pub(crate) mod schema;
+pub(crate) mod search;
+pub(crate) mod serve;
+pub(crate) mod show;
+pub(crate) mod state;
+pub(crate) mod stats;
+pub(crate) mod verify;
+
+use clap::Subcommand;
+
+use crate::error::{CliError, Exit};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Run(run::Args),
+    Check(check::Args),
+    List(list::Args),
+    Search(search::Args),
+    Show(show::Args),
+    New(new::Args),
+    Build(build::Args),
+    Inspect(inspect::Args),
+    Bench(bench::Args),
+    Mcp(mcp::Args),
+    Serve(serve::Args),
+    Prompt(prompt::Args),
+    Verify(verify::Args),
+    Replay(replay::Args),
+    Diff(diff::Args),
+    Audit(audit::Args),
+    Key(key::Args),
+    Approve(approve::Args),
+    Pending(pending::Args),
+    Permissions(permissions::Args),
+    #[command(alias = "programs")]
+    Runtimes(runtimes::Args),
+    State(state::Args),
+    Stats(stats::Args),
+    Schema(schema::Args),
+    Completions(completions::Args),
+}
+
+/// The commands as the main help groups them.
+pub(crate) const GROUPS: [(&str, &[&str]); 5] = [
+    ("Run skills", &["run", "list", "search", "show"]),
+    ("Write skills", &["new", "build", "check", "inspect", "bench"]),
+    ("Connect agents", &["mcp", "serve", "prompt"]),
+    ("Keep evidence", &["audit", "verify", "replay", "diff", "key"]),
+    (
+        "Operate",
+        &[
+            "pending",
+            "approve",
+            "permissions",
+            "state",
+            "stats",
+            "runtimes",
+            "schema",
+            "completions",
+        ],
+    ),
+];
+
+/// Runs a command.
+pub(crate) fn run(command: Command) -> Result<Exit, CliError> {
+    match command {
+        Command::Run(args) => run::main(args),
+        Command::Check(args) => check::main(&args),
+        Command::List(args) => list::main(&args),
+        Command::Search(args) => search::main(&args),
+        Command::Show(args) => show::main(&args),
+        Command::New(args) => new::main(&args),
+        Command::Build(args) => build::main(&args),
+        Command::Inspect(args) => inspect::main(&args),
+        Command::Bench(args) => bench::main(&args),
+        Command::Mcp(args) => mcp::main(&args),
+        Command::Serve(args) => serve::main(&args),
+        Command::Prompt(args) => prompt::main(&args),
+        Command::Verify(args) => verify::main(args),
+        Command::Replay(args) => replay::main(args),
+        Command::Diff(args) => diff::main(&args),
+        Command::Audit(args) => audit::main(args),
+        Command::Key(args) => key::main(&args),
+        Command::Approve(args) => approve::main(&args),
+        Command::Pending(args) => pending::main(&args),
+        Command::Permissions(args) => permissions::main(&args),
+        Command::Runtimes(args) => runtimes::main(&args),
+        Command::State(args) => state::main(args),
+        Command::Stats(args) => stats::main(&args),
+        Command::Schema(args) => schema::main(args),
+        Command::Completions(args) => completions::main(&args),
+    }
+}

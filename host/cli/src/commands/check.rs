@@ -1,0 +1,292 @@
+//! `skillhost check`: find what is wrong with skills, what they would be granted, and which of
+//! their scripts the sandbox supports.
+
+mod used;
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde::Serialize;
+use skillhost::invoke::{self, Runner};
+use skillhost_compat::{self as compat, Compatibility, Summary};
+use skillhost_policy::diagnostic::{Diagnostic, Severity, printable};
+use skillhost_policy::{self as policy, Grant, Policy, Verdict};
+use skillhost_sandbox::{self as sandbox, ToolListing};
+use skillhost_skill::{Skill, SkillFolder, SourceKind, scan};
+
+use crate::args::HostArgs;
+use crate::args::permissions::Permissions;
+use crate::args::skills::{SkillRef, Skills};
+use crate::context::Context;
+use crate::error::{CliError, Exit};
+use crate::event_loop;
+use crate::output::{self, compatibility};
+
+/// Check skills: find problems, show what would be granted and which scripts are supported
+///
+/// Reports every violation of the Agent Skills specification with its place, its rule and a fix;
+/// what allowed-tools requests and the policy would grant; and which needs of the scripts the
+/// sandbox does not meet, without running them. Exits with 1 if there are errors; portability
+/// warnings do not count. One skill is shown in full, several in a few lines each, a folder of
+/// skills in one line each with a summary.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  skillhost check skills/*
+  skillhost check ~/.claude/skills                    all skills in a folder
+  skillhost check SKILL --workspace . --policy policy.yaml
+  skillhost check SKILL --used used.json              after `run SKILL --learn --json > used.json`
+  skillhost check SKILL --json | jq '.skills[].compatibility.scripts'")]
+pub(crate) struct Args {
+    /// Skills, or folders of skills: paths with a `/` (`./NAME`), or names from `skillhost list`
+    #[arg(required = true, value_name = "SKILL")]
+    named: Vec<PathBuf>,
+    /// Warn about grants that no run used, from `run --learn --json`, an outcome with `uses`, or a
+    /// recording that has them (repeatable)
+    #[arg(long, value_name = "FILE")]
+    used: Vec<PathBuf>,
+    /// Print one JSON object (`skillhost schema check`)
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    permissions: Permissions,
+    #[command(flatten)]
+    skills: Skills,
+}
+
+/// What `--json` prints.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub(crate) struct CheckReport {
+    /// In the order of the arguments; those of a folder by path.
+    skills: Vec<Report>,
+    /// How many of them are supported.
+    summary: Summary,
+}
+
+/// The report about one skill.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+struct Report {
+    /// The folder, as it was named.
+    path: PathBuf,
+    /// The manifest's name; `None` if the skill does not load.
+    name: Option<String>,
+    /// What is wrong with it.
+    diagnostics: Vec<Diagnostic>,
+    /// What it would be granted; `None` if it does not load.
+    grant: Option<Grant>,
+    /// Which of its scripts are supported; `None` if it does not load.
+    compatibility: Option<Compatibility>,
+    #[serde(skip)]
+    source: String,
+}
+
+pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
+    let context = Context::with_permissions(&args.permissions)?;
+    let host = Host::new(context.places.host_options(&HostArgs::default())?);
+    let named = args
+        .named
+        .iter()
+        .map(|named| args.skills.resolve(named, &context))
+        .collect::<Result<Vec<_>, CliError>>()?;
+    let found: Vec<Vec<Found>> = named.iter().map(skills).collect();
+    // Whether a folder was named that is not a skill itself.
+    let has_folder = found
+        .iter()
+        .zip(&named)
+        .any(|(found, named)| found.iter().all(|one| one.path != named.folder()));
+    let used = args.used.iter().map(|file| used::read(file)).collect::<Result<Vec<_>, _>>()?;
+    let mut reports = reports(&found.concat(), &host, &context.policy);
+    for report in reports.iter_mut().filter(|_| !used.is_empty()) {
+        if let Ok(skill) = Skill::load(&report.path, &Default::default()) {
+            report.diagnostics.extend(used::findings(&skill, &context.policy, &used));
+        }
+    }
+    let summary = compat::summarize(reports.iter().map(|report| report.compatibility.as_ref()));
+    let has_errors =
+        reports.iter().flat_map(|r| &r.diagnostics).any(|d| d.severity == Severity::Error);
+    let exit = if has_errors { Exit::Findings } else { Exit::Ok };
+    let all = |reports: &[Report], form: fn(&Report) -> String, between: &str| {
+        let each: Vec<String> = reports.iter().map(form).collect();
+        let totals = format!("{}\n{}", counts(reports), compatibility::summary(&summary));
+        format!("{}\n\n{totals}", each.join(between))
+    };
+    match reports.as_slice() {
+        _ if args.json => output::json(&CheckReport { skills: reports, summary })?,
+        several if has_folder => output::text(&all(several, in_a_line, "\n"))?,
+        [one] => output::text(&in_full(one))?,
+        several => output::text(&all(several, in_short, "\n\n"))?,
+    }
+    Ok(exit)
+}
+
+/// A skill that is checked.
+#[derive(Clone)]
+struct Found {
+    path: PathBuf,
+    source: SourceKind,
+}
+
+/// The skills of a folder; the folder itself if there are none, so that the loader reports why.
+fn skills(named: &SkillRef) -> Vec<Found> {
+    let SkillFolder { path, source } = named.skill_folder();
+    let found = match scan::find_skills(path) {
+        Ok(found) if !found.is_empty() => found,
+        _ => vec![path.to_owned()],
+    };
+    found.into_iter().map(|path| Found { path, source }).collect()
+}
+
+/// Checks the skills on all processors, and returns the reports in the order of the skills.
+fn reports(skills: &[Found], host: &Host, policy: &Policy) -> Vec<Report> {
+    let next = AtomicUsize::new(0);
+    let take = || {
+        let numbers = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
+        numbers
+            .map_while(|at| Some((at, report(skills.get(at)?, host, policy))))
+            .collect::<Vec<_>>()
+    };
+    let others = std::thread::available_parallelism()
+        .map_or(1, usize::from)
+        .min(skills.len())
+        .saturating_sub(1);
+    let mut all = std::thread::scope(|scope| {
+        let others: Vec<_> = (0..others).map(|_| scope.spawn(take)).collect();
+        let mut all = take();
+        for other in others {
+            all.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        all
+    });
+    all.sort_by_key(|(at, _)| *at);
+    all.into_iter().map(|(_, report)| report).collect()
+}
+
+fn report(Found { path, source }: &Found, host: &Runner, policy: &Policy) -> Report {
+    match Skill::load_from(SkillFolder { path, source: *source }, &Default::default()) {
+        Ok(mut skill) => {
+            let grant = host.grant(&skill, policy);
+            skill.diagnostics.extend(listing(&skill, host));
+            Report {
+                path: path.to_owned(),
+                name: Some(skill.manifest.name.clone()),
+                compatibility: Some(compat::check(&skill, &grant.capabilities)),
+                grant: Some(grant),
+                diagnostics: skill.diagnostics,
+                source: skill.source,
+            }
+        }
+        Err(error) => {
+            let (diagnostics, source) = (error.diagnostics, error.text);
+            Report {
+                path: path.to_owned(),
+                name: None,
+                grant: None,
+                compatibility: None,
+                diagnostics,
+                source,
+            }
+        }
+    }
+}
+
+/// Checks that the section of a component lists the tools that the component itself lists. A
+/// component without the section is not started.
+fn listing(skill: &Skill, host: &Runner) -> Option<Diagnostic> {
+    skill.manifest.component.as_ref().filter(|_| !skill.manifest.recovered)?;
+    let (path, component) = invoke::declared_component(skill).ok()?;
+    let bytes = component.bytes().ok().filter(|bytes| sandbox::check_kind(bytes).is_ok())?;
+    let compared = event_loop::one_thread().ok()?.block_on(async {
+        match sandbox::listing(bytes.to_vec()).await {
+            Ok(ToolListing::Unlisted) => Ok(()),
+            Ok(ToolListing::Known(listed)) if listed.is_empty() => Ok(()),
+            Ok(ToolListing::Known(listed)) => match host.component_tools(&component).await {
+                Ok(tools) if tools == listed => Ok(()),
+                Ok(_) => {
+                    Err("its section `skillhost:tools` does not match the tools that it lists"
+                        .to_owned())
+                }
+                Err(status) => Err(format!("it cannot list its tools: {}", sandbox::say(&status))),
+            },
+            Err(message) => Err(message),
+        }
+    });
+    let message = compared.err()?;
+    let fix = Some(format!("rebuild it: `skillhost build {}`", skill.root.display()));
+    Some(Diagnostic {
+        severity: Severity::Error,
+        rule: "component-tools",
+        message,
+        file: path.to_owned(),
+        span: None,
+        fix,
+    })
+}
+
+fn in_full(report: &Report) -> String {
+    let grant = report
+        .grant
+        .as_ref()
+        .map(|grant| policy::explain(grant, output::width()))
+        .unwrap_or_default();
+    let scripts = report.compatibility.as_ref().map(compatibility::in_full).unwrap_or_default();
+    format!("{}\n{grant}\n{scripts}", head(report))
+}
+
+/// One line about one skill of many.
+fn in_a_line(report: &Report) -> String {
+    let path = printable(&report.path.display().to_string());
+    let errors = of(report, Severity::Error);
+    let errors =
+        if errors == 0 { String::new() } else { format!("; {}", output::count(errors, "error")) };
+    match &report.compatibility {
+        Some(compatibility) => {
+            format!("{path}  {}{errors}", compatibility::in_short(compatibility))
+        }
+        None => format!("{path}  failed to load{errors}"),
+    }
+}
+
+/// The findings about a skill, and the entries with each verdict.
+fn in_short(report: &Report) -> String {
+    let mut out = head(report);
+    for (verdict, name) in [
+        (Verdict::Granted, "granted"),
+        (Verdict::Narrowed, "narrowed"),
+        (Verdict::Refused, "refused"),
+    ] {
+        let decisions = report.grant.iter().flat_map(|grant| &grant.decisions);
+        let entries: Vec<&str> =
+            decisions.filter(|d| d.verdict == verdict).map(|d| d.entry.as_str()).collect();
+        if !entries.is_empty() {
+            out.push_str(&format!("  {name:8}  {}\n", entries.join(", ")));
+        }
+    }
+    if let Some(compatibility) = &report.compatibility {
+        out.push_str(&format!("  scripts   {}\n", compatibility::in_short(compatibility)));
+    }
+    out.trim_end().to_owned()
+}
+
+/// The skill's name and the findings about it.
+fn head(report: &Report) -> String {
+    let title = output::title(report.name.as_deref().unwrap_or("failed to load"), &report.path);
+    match output::snippets(&report.diagnostics, &report.source) {
+        none if none.is_empty() => format!("{title}\n"),
+        findings => format!("{title}\n{findings}\n\n"),
+    }
+}
+
+fn counts(reports: &[Report]) -> String {
+    let count = |severity| reports.iter().map(|report| of(report, severity)).sum::<u64>();
+    let valid = reports.iter().filter(|report| of(report, Severity::Error) == 0).count();
+    format!(
+        "{}, {valid} valid: {}, {}",
+        output::count(reports.len() as u64, "skill"),
+        output::count(count(Severity::Error), "error"),
+        output::count(count(Severity::Warning), "warning")
+    )
+}
+
+fn of(report: &Report, severity: Severity) -> u64 {
+    report.diagnostics.iter().filter(|d| d.severity == severity).count() as u64
+}

@@ -1,0 +1,205 @@
+//! `skillhost key`: the key that signs receipts, and the keys that are trusted.
+
+use std::io::Write as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
+use serde::Serialize;
+use skillhost_ledger::receipt::key::{PublicKey, SigningKey};
+use skillhost_skill::private;
+
+use crate::context::Places;
+use crate::error::{CliError, Exit};
+use crate::{operator, output};
+
+/// Create and show the key that signs receipts, and trust the keys of others
+///
+/// The key is in the configuration folder, readable by you alone. In CI, set
+/// $SKILLHOST_SIGNING_KEY to a key in PEM instead.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  skillhost key new
+  skillhost key show > my-key.pem
+  skillhost key trust colleague.pem
+  openssl genpkey -algorithm ed25519                  prints a key for $SKILLHOST_SIGNING_KEY")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Create a signing key
+    New,
+    /// Print the public key, for those who are to trust it
+    Show {
+        /// Print one JSON object, with the trusted keys
+        #[arg(long)]
+        json: bool,
+    },
+    /// Trust the signatures of a public key
+    Trust {
+        /// The file of the public key, in PEM
+        file: PathBuf,
+    },
+}
+
+/// The environment variable that may contain the signing key.
+const VARIABLE: &str = "SKILLHOST_SIGNING_KEY";
+
+/// What `show --json` prints.
+#[derive(Serialize)]
+struct Report {
+    key: Option<Key>,
+    trusted: Vec<Key>,
+}
+
+#[derive(Serialize)]
+struct Key {
+    id: String,
+    pem: String,
+}
+
+impl Key {
+    fn of(key: &PublicKey) -> Key {
+        Key { id: key.id(), pem: key.pem() }
+    }
+}
+
+pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
+    let places = Places::find()?;
+    match &args.action {
+        Action::New => new(&places)?,
+        Action::Show { json: false } => output::bytes(signing(&places)?.public().pem().as_bytes())?,
+        Action::Show { json: true } => {
+            let key =
+                if has_key(&places) { Some(Key::of(&signing(&places)?.public())) } else { None };
+            output::json(&Report {
+                key,
+                trusted: trusted(&places)?.iter().map(Key::of).collect(),
+            })?;
+        }
+        Action::Trust { file } => {
+            operator::require(&places)?;
+            trust(&public(file)?, &places)?;
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+fn new(places: &Places) -> Result<(), CliError> {
+    let path = key_file(places);
+    let key = SigningKey::generate();
+    // The operator may share this folder, which also has the policy; the key itself is private.
+    private::create_missing(&places.config)
+        .map_err(|error| cannot("create the folder", &places.config, &error))?;
+    write(&path, &key.pem(), false)?;
+    output::text(&format!("created the key {} in {}", key.public().id(), path.display()))
+}
+
+fn trust(key: &PublicKey, places: &Places) -> Result<(), CliError> {
+    let folder = trusted_folder(places);
+    private::open_or_create(&folder)
+        .map_err(|error| cannot("create the folder", &folder, &error))?;
+    write(&folder.join(format!("{}.pem", key.id().replace(':', "-"))), &key.pem(), true)?;
+    output::text(&format!("signatures of {} are now trusted", key.id()))
+}
+
+/// The signing key: that of the variable, else that of the file.
+pub(crate) fn signing(places: &Places) -> Result<SigningKey, CliError> {
+    if let Some(text) = variable() {
+        return SigningKey::from_pem(&text)
+            .map_err(|why| CliError::usage(format!("${VARIABLE}: {why}")));
+    }
+    let path = key_file(places);
+    SigningKey::from_pem(&read_key(&path)?)
+        .map_err(|why| CliError::new(Exit::Io, format!("the key {}: {why}", path.display())))
+}
+
+/// The keys whose signatures are trusted, the operator's own included.
+pub(crate) fn trusted_and_own(places: &Places) -> Result<Vec<PublicKey>, CliError> {
+    let mut keys = trusted(places)?;
+    if has_key(places) {
+        keys.push(signing(places)?.public());
+    }
+    Ok(keys)
+}
+
+/// Reads a public key from a file.
+pub(crate) fn public(file: &Path) -> Result<PublicKey, CliError> {
+    #[expect(clippy::disallowed_methods, reason = "a file that the operator names")]
+    let text =
+        std::fs::read_to_string(file).map_err(|error| cannot("read the key", file, &error))?;
+    PublicKey::from_pem(&text).map_err(|why| CliError::usage(format!("{}: {why}", file.display())))
+}
+
+fn trusted(places: &Places) -> Result<Vec<PublicKey>, CliError> {
+    let folder = trusted_folder(places);
+    #[expect(clippy::disallowed_methods, reason = "the host's own folder")]
+    let entries = match std::fs::read_dir(&folder) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(|error| cannot("read the trusted keys in", &folder, &error))?,
+    };
+    let paths = entries.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>();
+    let mut paths = paths.map_err(|error| cannot("read the trusted keys in", &folder, &error))?;
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "pem"));
+    paths.sort();
+    paths.iter().map(|path| public(path)).collect()
+}
+
+fn has_key(places: &Places) -> bool {
+    variable().is_some() || key_file(places).exists()
+}
+
+fn variable() -> Option<String> {
+    #[expect(clippy::disallowed_methods, reason = "the command line reads the environment")]
+    std::env::var(VARIABLE).ok().filter(|value| !value.is_empty())
+}
+
+fn key_file(places: &Places) -> PathBuf {
+    places.config.join("key.pem")
+}
+
+fn trusted_folder(places: &Places) -> PathBuf {
+    places.config.join("trusted")
+}
+
+/// Reads the signing key. Refuses one that other users can read: any of them could have signed.
+fn read_key(path: &Path) -> Result<String, CliError> {
+    let meta = path.metadata().map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => CliError::usage("there is no signing key")
+            .fix(format!("create one with `skillhost key new`, or set ${VARIABLE}")),
+        _ => cannot("read the key", path, &error),
+    })?;
+    let is_own = meta.uid() == rustix::process::geteuid().as_raw();
+    if meta.mode() & 0o077 != 0 || !is_own {
+        let path = path.display();
+        let message =
+            format!("other users can read the key {path}, so they may have signed with it");
+        return Err(CliError::new(Exit::Denied, message).fix(format!(
+            "create a new one; or, if you are sure that nobody has read it: chmod 600 {path}"
+        )));
+    }
+    #[expect(clippy::disallowed_methods, reason = "the host's own key")]
+    std::fs::read_to_string(path).map_err(|error| cannot("read the key", path, &error))
+}
+
+fn write(path: &Path, text: &str, replace: bool) -> Result<(), CliError> {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).mode(0o600).create_new(!replace).create(true).truncate(replace);
+    #[expect(clippy::disallowed_methods, reason = "the host's own folder")]
+    let written = options.open(path).and_then(|mut file| file.write_all(text.as_bytes()));
+    written.map_err(|error| match error.kind() {
+        std::io::ErrorKind::AlreadyExists => {
+            CliError::usage(format!("a signing key already exists at {}", path.display()))
+                .fix("move it away first, and keep it: its signatures are verified with it")
+        }
+        _ => cannot("write the key", path, &error),
+    })
+}
+
+fn cannot(action: &str, path: &Path, error: &std::io::Error) -> CliError {
+    CliError::io(format_args!("{action} {}", path.display()), error)
+}

@@ -1,0 +1,123 @@
+//! `skillhost list`: list the skills that can be named.
+
+use std::io::IsTerminal as _;
+
+use serde::Serialize;
+use skillhost_catalog::{Catalog, CatalogEntry, ScanProblem, ShadowedSkill, SkillRuntime};
+use skillhost_policy::diagnostic::printable;
+
+use crate::args::permissions::PolicyFile;
+use crate::args::skills::Skills;
+use crate::context::Context;
+use crate::error::{CliError, Exit};
+use crate::output::{self, CYAN};
+
+/// List the installed skills
+///
+/// Looks in --skills, in .agents/skills and .claude/skills of the project and of your home folder,
+/// in the policy's skill-folders, and next to this executable. The first of several skills with
+/// one name shadows the others. Shadowed skills and those that cannot be read are reported on
+/// stderr.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  skillhost list
+  skillhost list --skills ./skills
+  skillhost list --json | jq -r '.skills[] | select(.network) | .name'")]
+pub(crate) struct Args {
+    /// Print one JSON object (`skillhost schema list`)
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    skills: Skills,
+    #[command(flatten)]
+    policy: PolicyFile,
+}
+
+/// What `--json` prints.
+#[derive(Serialize, schemars::JsonSchema)]
+pub(crate) struct ListReport<'a> {
+    /// Skills that can be run, in the order in which they are found.
+    skills: Vec<One<'a>>,
+    /// Skills that are shadowed by another with the same name.
+    shadowed: &'a [ShadowedSkill],
+    /// Skills that cannot be read.
+    broken: &'a [ScanProblem],
+}
+
+/// A skill and its current state.
+#[derive(Serialize, schemars::JsonSchema)]
+pub(crate) struct One<'a> {
+    #[serde(flatten)]
+    pub(crate) entry: &'a CatalogEntry,
+    /// Whether its permission level lets it run.
+    pub(crate) enabled: bool,
+}
+
+pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
+    let catalog = Context::with_file(&args.policy)?.catalog(&args.skills)?;
+    let (entries, shadowed, broken) = (catalog.entries(), catalog.shadowed(), catalog.broken());
+    if args.json {
+        let skills =
+            entries.iter().map(|entry| One { entry, enabled: catalog.is_enabled(entry) }).collect();
+        output::json(&ListReport { skills, shadowed: &shadowed, broken: &broken })?;
+        return Ok(Exit::Ok);
+    }
+    report(&catalog);
+    if entries.is_empty() {
+        let fix = "add one to ~/.agents/skills, or name a folder with --skills DIR";
+        output::warning("no skills found", Some(fix));
+        return Ok(Exit::Ok);
+    }
+    let lines: Vec<String> =
+        entries.iter().map(|entry| line(entry, catalog.is_enabled(entry))).collect();
+    output::text(&lines.join("\n"))?;
+    Ok(Exit::Ok)
+}
+
+/// Reports the skills that cannot be run, and why.
+pub(crate) fn report(catalog: &Catalog) {
+    for ShadowedSkill { name, folder, by } in catalog.shadowed().iter() {
+        let (folder, by) = (folder.display(), by.display());
+        output::warning(&format!("{folder} is shadowed by {by} (same name `{name}`)"), None);
+    }
+    for ScanProblem { folder, why } in catalog.problems().iter() {
+        output::warning(&format!("{}: {why}", folder.display()), None);
+    }
+}
+
+/// A skill on one line, which is cut at the width of the terminal.
+pub(crate) fn line(entry: &CatalogEntry, enabled: bool) -> String {
+    let mut facts: Vec<&str> =
+        entry.runtimes.iter().filter(|one| *one != SkillRuntime::Instructions).map(name).collect();
+    facts.extend(entry.network.then_some("network"));
+    facts.extend((!entry.trusted).then_some("untrusted"));
+    facts.extend((!enabled).then_some("disabled"));
+    let facts = if facts.is_empty() { String::new() } else { format!(" ({})", facts.join(", ")) };
+    let name = printable(&entry.name);
+    let mut description = printable(&entry.description);
+    if std::io::stdout().is_terminal() {
+        let taken = name.chars().count() + facts.len() + 2;
+        description = cut(&description, usize::from(output::width()).saturating_sub(taken).max(20));
+    }
+    format!("{CYAN}{name}{CYAN:#}{facts}: {description}")
+}
+
+/// The name of a runtime.
+pub(crate) fn name(runtime: SkillRuntime) -> &'static str {
+    match runtime {
+        SkillRuntime::Component => "component",
+        SkillRuntime::Python => "python",
+        SkillRuntime::Shell => "shell",
+        SkillRuntime::Instructions => "instructions",
+    }
+}
+
+fn cut(text: &str, room: usize) -> String {
+    match text.char_indices().nth(room) {
+        None => text.to_owned(),
+        Some(_) => {
+            format!("{}…", text.chars().take(room.saturating_sub(1)).collect::<String>().trim_end())
+        }
+    }
+}

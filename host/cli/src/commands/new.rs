@@ -1,0 +1,45 @@
+//! `skillhost new`: create a skill that builds, checks and runs at once.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use skillhost_toolchain::{new, sdk};
+
+use crate::context::Places;
+use crate::error::{CliError, Exit};
+use crate::output;
+
+/// Create a skill that builds, checks and runs as it is
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  skillhost new word-count
+  skillhost build word-count
+  skillhost run ./word-count count --input '{\"text\": \"to be or not to be\"}'")]
+pub(crate) struct Args {
+    /// The skill's name: 1 to 64 characters from a-z, 0-9 and single hyphens between them
+    name: String,
+    /// The language
+    #[arg(long, value_enum, default_value = "rust")]
+    lang: Lang,
+    /// Create the skill in this folder
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    path: PathBuf,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Lang {
+    Rust,
+}
+
+pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
+    let Lang::Rust = args.lang;
+    let sdk = sdk::unpack(&Places::find()?.cache)?;
+    let folder = new::rust(&args.name, &args.path, &sdk)?;
+    let folder = folder.display();
+    output::text(&format!(
+        "created {folder}\n\n  skillhost build {folder}\n  skillhost check {folder}\n  \
+         skillhost run {folder} count --input '{{\"text\": \"to be\"}}'"
+    ))?;
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,187 @@
+//! `skillhost permissions`: show and set permission levels, and revoke approvals.
+
+use std::path::Path;
+
+use clap::Subcommand;
+use serde::Serialize;
+use skillhost_ledger::approval::{Approval, LevelSet, PermissionLevel, Term, What};
+use skillhost_skill::Skill;
+
+use crate::args::permissions::PolicyFile;
+use crate::args::skills::{self, Skills};
+use crate::context::{Context, Places};
+use crate::error::{CliError, Exit};
+use crate::{operator, output};
+
+/// Show and set permission levels: blocked, disabled, enabled (asks), auto-approved
+///
+/// A level applies to a skill, or to one of its programs or tools. The policy's `approval` is the
+/// upper bound; a level that denies always holds. Approvals are your answers to single requests.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  skillhost permissions
+  skillhost permissions set web-fetch enabled
+  skillhost permissions set csv-report auto-approved --program scripts/csv_report.py
+  skillhost permissions set web-fetch default
+  skillhost permissions revoke csv-report")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Option<Action>,
+    /// Print one JSON object (`skillhost schema permissions`)
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Set the permission level of a skill, or of a part of it
+    ///
+    /// `auto-approved` holds for the skill as it is now; when its files change, its runs need
+    /// approval again. `default` removes the level.
+    Set(Set),
+    /// Revoke all approvals of a skill
+    Revoke {
+        /// The skill's name, or its folder as a path with a `/`
+        skill: String,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+struct Set {
+    /// The skill's name, or its folder as a path with a `/`
+    skill: String,
+    /// The level
+    #[arg(value_name = "blocked|disabled|enabled|auto-approved|default", value_parser = level)]
+    level: NewLevel,
+    /// Only for this script or component. A level that denies applies to every file that the name
+    /// may mean
+    #[arg(long, value_name = "NAME", conflicts_with = "tool")]
+    program: Option<String>,
+    /// Only for this typed tool
+    #[arg(long, value_name = "NAME")]
+    tool: Option<String>,
+    /// Only for shell commands (`run --command`)
+    #[arg(long, conflicts_with_all = ["program", "tool"])]
+    command: bool,
+    #[command(flatten)]
+    skills: Skills,
+    #[command(flatten)]
+    policy: PolicyFile,
+}
+
+/// A level to set, or `None` for the default. Hides the option from clap, which would make the
+/// argument optional.
+#[derive(Debug, Clone, Copy)]
+struct NewLevel(Option<PermissionLevel>);
+
+/// What `--json` prints.
+#[derive(Serialize, schemars::JsonSchema)]
+pub(crate) struct PermissionsReport {
+    /// The levels that are set.
+    levels: Vec<LevelSet>,
+    /// The answers to single requests.
+    approvals: Vec<Approval>,
+}
+
+pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
+    match &args.action {
+        None => show(args.json)?,
+        Some(Action::Revoke { skill }) => {
+            let revoked = Places::find()?.approvals().revoke(&key(skill))?;
+            output::text(&match revoked {
+                0 => "nothing to revoke".to_owned(),
+                revoked => format!("revoked {}", output::count(revoked as u64, "approval")),
+            })?;
+        }
+        Some(Action::Set(args)) => set(args)?,
+    }
+    Ok(Exit::Ok)
+}
+
+fn show(json: bool) -> Result<(), CliError> {
+    let approvals = Places::find()?.approvals();
+    let report =
+        PermissionsReport { levels: approvals.levels()?, approvals: approvals.approvals()? };
+    if json { output::json(&report) } else { output::text(&text(&report)) }
+}
+
+fn set(args: &Set) -> Result<(), CliError> {
+    let places = Places::find()?;
+    operator::require(&places)?;
+    let part = match (&args.program, &args.tool) {
+        (Some(program), _) => What::Program(program.clone()),
+        (_, Some(tool)) => What::Tool(tool.clone()),
+        _ if args.command => What::Command,
+        _ => What::Skill,
+    };
+    let NewLevel(level) = args.level;
+    let digest =
+        if level == Some(PermissionLevel::AutoApproved) { Some(digest(args)?) } else { None };
+    let (skill, digest) = (key(&args.skill), digest.as_deref());
+    places.approvals().set(&skill, &part, level, digest, &operator::name())?;
+    Ok(())
+}
+
+/// The digest of the skill as it is now.
+fn digest(args: &Set) -> Result<String, CliError> {
+    let catalog = Context::with_file(&args.policy)?.catalog(&args.skills)?;
+    let entry = skills::find(&args.skill, &catalog)?;
+    let skill = Skill::load(&entry.folder, &Default::default())
+        .map_err(|error| CliError::invalid(error.to_string()))?;
+    skill.digest().map_err(|error| CliError::io("digest the skill", error))
+}
+
+/// The key of levels and approvals: the name of a skill in the catalog, or the real path of a
+/// folder.
+fn key(skill: &str) -> String {
+    let folder = skill.contains('/').then(|| Path::new(skill).canonicalize().ok()).flatten();
+    folder.map_or_else(|| skill.to_owned(), |folder| folder.display().to_string())
+}
+
+fn level(text: &str) -> Result<NewLevel, String> {
+    match PermissionLevel::from_name(text) {
+        Some(level) => Ok(NewLevel(Some(level))),
+        None if text == "default" => Ok(NewLevel(None)),
+        None => Err(format!(
+            "expected one of: {}, default",
+            PermissionLevel::ALL.map(PermissionLevel::name).join(", ")
+        )),
+    }
+}
+
+fn text(report: &PermissionsReport) -> String {
+    let level = |set: &LevelSet| {
+        let LevelSet { skill, what, level, who, time, .. } = set;
+        output::lines(&format!("{}: {} (by {who}, {time})", label(skill, what), level.name()), 0)
+    };
+    let approval = |approval: &Approval| {
+        let Approval { skill, what, term, who, time, over, digest, .. } = approval;
+        let term = match term {
+            Term::Once => "for one run",
+            Term::Session => "for a session",
+            Term::Always => "until revoked",
+        };
+        let ended = over.as_ref().map_or_else(String::new, |over| format!(", ended {over}"));
+        let head = format!("{}: approved {term} (by {who}, {time}{ended})", label(skill, what));
+        output::lines(&format!("{head}\n  for {digest}"), 0)
+    };
+    let lines: Vec<String> =
+        report.levels.iter().map(level).chain(report.approvals.iter().map(approval)).collect();
+    if lines.is_empty() {
+        "No permission levels set; no approvals.".into()
+    } else {
+        lines.join("\n")
+    }
+}
+
+/// A skill and the part of it that a level or an approval is for.
+pub(crate) fn label(skill: &str, part: &What) -> String {
+    let label = match part {
+        What::Skill => skill.to_owned(),
+        What::Program(name) => format!("{skill} ({name})"),
+        What::Tool(name) => format!("{skill} (tool {name})"),
+        What::Command => format!("{skill} (shell commands)"),
+    };
+    output::lines(&label, 0)
+}

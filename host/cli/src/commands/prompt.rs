@@ -1,0 +1,50 @@
+//! `skillhost prompt`: print the block of skills for an agent's prompt.
+
+use crate::args::permissions::PolicyFile;
+use crate::args::skills::Skills;
+use crate::commands::list::report;
+use crate::context::Context;
+use crate::error::{CliError, Exit};
+use crate::output;
+
+/// Print the <available_skills> block for an agent's prompt, within a budget of tokens
+///
+/// If the enabled skills do not fit, their descriptions are shortened to one length; if that is not
+/// enough, skills are left out, those that `skillhost list` shows last first. The block and stderr
+/// say so. Four bytes count as one token.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  skillhost prompt
+  skillhost prompt --budget 1000 >> AGENTS.md
+  skillhost prompt --json | jq .tokens")]
+pub(crate) struct Args {
+    /// The most tokens that the block may take
+    #[arg(long, value_name = "TOKENS", default_value_t = 4000)]
+    budget: usize,
+    /// Print one JSON object (`skillhost schema prompt`)
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    skills: Skills,
+    #[command(flatten)]
+    policy: PolicyFile,
+}
+
+pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
+    let catalog = Context::with_file(&args.policy)?.catalog(&args.skills)?;
+    let prompt = catalog.prompt_with_locations(args.budget);
+    if args.json {
+        output::json(&prompt)?;
+        return Ok(Exit::Ok);
+    }
+    report(&catalog);
+    if let Some(left) = prompt.left_out() {
+        output::warning(
+            &format!("{left} to keep to {} tokens", args.budget),
+            Some("--budget TOKENS"),
+        );
+    }
+    output::foreign(&prompt.text)?;
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,315 @@
+//! `skillhost run`: run a skill's command, script or typed tool under a policy.
+
+mod approval;
+mod explain;
+mod learn;
+mod plan;
+pub(crate) mod receipt;
+
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+
+use serde::Serialize;
+use serde_json::Value;
+use skillhost::invoke::{Call, Choice, InvokeError, Invoked, Loaded, Target};
+use skillhost_compat::learn::Proposal;
+use skillhost_policy::outcome::Outcome;
+use skillhost_sandbox::{Io, Sink, Stdin};
+use skillhost_skill::runtime::scripts::SkillScript;
+
+use crate::args::HostArgs;
+use crate::args::permissions::Permissions;
+use crate::args::skills::Skills;
+use crate::commands::key;
+use crate::error::{CliError, Exit};
+use crate::event_loop::{self, Interrupt};
+use crate::output;
+use crate::recording::{After, Outside};
+use plan::{Plan, Recording};
+
+/// Run a skill in the sandbox
+///
+/// Runs the skill's component, one of its typed tools, or one of its Python or shell scripts. The
+/// guest sees /skill (read-only), /workspace (the folder given by --workspace) and /tmp (scratch,
+/// removed after the run). It gets what the skill's allowed-tools requests and the policy grants,
+/// and nothing else; `--explain` shows that without running anything.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  skillhost run skills/data-convert -- -f '.items[]' < in.yaml
+  skillhost run skills/calculator calculate --input '{\"expression\": \"0.1 + 0.2\"}'
+  skillhost run SKILL scripts/report.py --workspace . -- --verbose data.csv
+  skillhost run SKILL --workspace . --command 'python3 scripts/report.py data.csv | head -3'
+  skillhost run SKILL --workspace . --explain
+  skillhost run SKILL --workspace . --deterministic --seed 7 scripts/report.py
+  skillhost run SKILL --workspace .:overlay --diff -- ARGS
+  skillhost run SKILL --workspace . --learn scripts/report.py
+  skillhost run SKILL --deterministic --receipt receipt.json --sign -- ARGS
+  skillhost run SKILL --record recording --allow 'WebFetch(domain:api.example.com)' -- ARGS
+  skillhost run SKILL --allow 'WebFetch(domain:api.example.com)' --timeout 10s -- ARGS")]
+pub(crate) struct Args {
+    /// The skill: its folder, as a path with a `/` (`./NAME`), or a name from `skillhost list`
+    skill: PathBuf,
+    /// Run this script (path or name) or typed tool [default: the component, or the only script]
+    #[arg(value_name = "SCRIPT|TOOL")]
+    name: Option<String>,
+    /// Run a shell command as an agent would: `python3 scripts/a.py | head -3`
+    #[arg(long, value_name = "TEXT", conflicts_with = "name")]
+    command: Option<String>,
+    /// Call the tool with this JSON input; `-` reads it from stdin
+    #[arg(long, value_name = "JSON", requires = "name", conflicts_with = "args")]
+    input: Option<String>,
+    /// Arguments for the script or command
+    #[arg(last = true, value_name = "ARGS")]
+    args: Vec<String>,
+
+    /// Show what is requested, granted and refused, without running anything
+    #[arg(long)]
+    explain: bool,
+    /// Print the outcome as one JSON object, output included (`skillhost schema outcome`)
+    #[arg(long)]
+    json: bool,
+    /// Show the changes that the run made in an overlay
+    #[arg(long)]
+    diff: bool,
+    /// Apply the changes in an overlay if the run exits with 0
+    #[arg(long)]
+    apply: bool,
+    #[command(flatten)]
+    host: HostArgs,
+    /// Write a receipt to FILE: digests of code, inputs and result (`skillhost schema receipt`).
+    /// The output is printed when the run ends
+    #[arg(long, value_name = "FILE")]
+    receipt: Option<PathBuf>,
+    /// Sign the receipt (`skillhost key new`)
+    #[arg(long, requires = "receipt")]
+    sign: bool,
+    /// Run deterministically, and record everything that reaches the run from outside, network
+    /// responses included, in this new folder (`skillhost replay`)
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["recorded", "explain"])]
+    record: Option<PathBuf>,
+    /// Run deterministically, and answer network requests from a recording
+    #[arg(long, value_name = "DIR", conflicts_with = "explain")]
+    recorded: Option<PathBuf>,
+    /// Take a secret of that recording from the variable of its name (repeatable)
+    #[arg(long, value_name = "NAME", requires = "recorded")]
+    secret_env: Vec<String>,
+    /// Print the smallest allowed-tools and policy that the run needed, as a diff; changes nothing
+    #[arg(long, conflicts_with_all = ["diff", "apply", "receipt", "explain"])]
+    learn: bool,
+    #[command(flatten)]
+    permissions: Permissions,
+    #[command(flatten)]
+    skills: Skills,
+}
+
+impl Args {
+    fn target(&self) -> Target {
+        match (&self.name, &self.command, &self.input) {
+            (Some(name), _, None) => Target::Named(name.clone()),
+            (Some(name), _, Some(input)) => {
+                Target::Tool { name: name.clone(), input: input.clone() }
+            }
+            (None, Some(text), _) => Target::Shell(text.clone()),
+            (None, None, _) => Target::Main,
+        }
+    }
+}
+
+pub(crate) fn main(args: Args) -> Result<Exit, CliError> {
+    let is_explained = args.explain;
+    let plan = Plan::resolve(args)?;
+    if is_explained { explain::explain(plan) } else { execute(&plan) }
+}
+
+fn execute(plan: &Plan) -> Result<Exit, CliError> {
+    let (host, places) = (&plan.host, &plan.context.places);
+    // Loaded once: what is approved is what runs, even if the folder changes meanwhile.
+    let loaded = host
+        .load_for_run(plan.skill.skill_folder(), &plan.context.policy)
+        .map_err(|error| plan.failed(error))?;
+    let denied = approval::before_run(plan, &loaded)?;
+    let loaded = loaded.without(denied);
+    if plan.receipt.as_ref().is_some_and(|receipt| receipt.sign) {
+        // Without a key, nothing runs.
+        key::signing(places)?;
+    }
+    let outside = match &plan.recording {
+        Recording::None => None,
+        Recording::Write(folder) => Some(Outside::recording(folder, places)?),
+        Recording::Read { folder, secrets } => Some(Outside::recorded(folder, secrets, places)?),
+    };
+    let stdin = plan.is_buffered().then(receipt::stdin).transpose()?;
+    raise_descriptor_limit();
+    let (invoked, after) = event_loop::with(|event_loop, interrupt| {
+        let call = Call {
+            loaded: &loaded,
+            policy: &plan.context.policy,
+            target: &plan.target,
+            args: plan.args.clone(),
+            io: io(plan, stdin, interrupt)?,
+        };
+        event_loop
+            .block_on(async {
+                Ok(match outside {
+                    Some(outside) => {
+                        let (invoked, after) = outside.invoke(host, call).await?;
+                        (invoked, Some(after))
+                    }
+                    None if plan.is_buffered() => (host.invoke_with_receipt(call).await?, None),
+                    None => {
+                        let Call { target, args, io, .. } = call;
+                        (host.invoke_loaded(&loaded, target, &args, io).await?, None)
+                    }
+                })
+            })
+            .map_err(|error| plan.failed(error))
+    })?;
+    host.settle();
+    // The process is about to end and frees the engine and all that was loaded with it at once.
+    std::mem::forget(host.clone());
+    let learned = plan
+        .learn
+        .as_ref()
+        .map(|permissions| learn::learned(permissions, &plan.context, &invoked))
+        .transpose()?;
+    let exit = finish(plan, &loaded, invoked, learned.as_ref(), after.as_ref())?;
+    after.map_or(Ok(exit), |after| after.report(exit))
+}
+
+/// Raises the soft limit on open files, usually 1,024. Guests may have more files open, and each
+/// costs the host a descriptor, within its own limit `handles`.
+pub(crate) fn raise_descriptor_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
+        tracing::debug!(%error, "cannot raise the limit on open files");
+    }
+}
+
+fn io(plan: &Plan, stdin: Option<Stdin>, interrupt: Interrupt) -> Result<Io, CliError> {
+    let stdin = match stdin {
+        Some(stdin) => stdin,
+        None => Stdin::Descriptor(owned(std::io::stdin().as_fd())?),
+    };
+    let (stdout, stderr) = if plan.json || plan.is_buffered() {
+        (Sink::Capture, Sink::Capture)
+    } else {
+        (
+            Sink::Descriptor(owned(std::io::stdout().as_fd())?),
+            Sink::Descriptor(owned(std::io::stderr().as_fd())?),
+        )
+    };
+    Ok(Io { stdin, stdout, stderr, interrupt: Some(interrupt), uses: plan.learn.is_some() })
+}
+
+fn owned(stream: BorrowedFd<'_>) -> Result<OwnedFd, CliError> {
+    stream
+        .try_clone_to_owned()
+        .map_err(|error| CliError::io("use the standard streams; one is closed", error))
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Report<'a> {
+    #[serde(flatten)]
+    outcome: &'a Outcome,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    diff: Option<String>,
+    /// Requests that the recording has no response for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unrecorded: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    learned: Option<&'a Proposal>,
+}
+
+/// Prints the results of a run, writes its receipt and applies its changes.
+fn finish(
+    plan: &Plan,
+    loaded: &Loaded,
+    invoked: Invoked,
+    learned: Option<&Proposal>,
+    after: Option<&After>,
+) -> Result<Exit, CliError> {
+    let outcome = &invoked.finished.outcome;
+    let exit = Exit::of(&outcome.status);
+    let overlays = &invoked.finished.overlays;
+    if invoked.skill.manifest.recovered && exit != Exit::Invalid {
+        let message = format!(
+            "the frontmatter of {} is broken, so the skill was granted nothing",
+            invoked.skill.skill_file
+        );
+        let fix = format!("find the error: `skillhost check {}`", plan.skill.folder().display());
+        output::warning(&message, Some(&fix));
+    }
+    output::withheld_grant(&invoked.skill);
+    if plan.json {
+        output::json(&Report {
+            outcome,
+            diff: plan.diff.then(|| overlays.diff()),
+            unrecorded: after.map(After::unrecorded),
+            learned,
+        })?;
+    } else {
+        if plan.is_buffered() {
+            output::captured(outcome)?;
+        } else {
+            output::reset();
+        }
+        if let Some(result) = &outcome.result {
+            output::json(result)?;
+        }
+        output::ending(outcome);
+        if plan.diff {
+            output::foreign(&overlays.diff())?;
+        } else if plan.apply {
+            // Applied below.
+        } else if plan.stages_writes && exit == Exit::Ok && !outcome.changes.is_empty() {
+            approval::before_apply(plan, loaded, &invoked)?;
+        } else {
+            output::changes(&outcome.changes);
+        }
+        if let Some(learned) = learned {
+            learn::print(learned)?;
+        }
+    }
+    if let Some(file) = &plan.receipt {
+        receipt::write(invoked.receipt.as_ref(), file, &plan.context.places)?;
+    }
+    if plan.apply {
+        if exit != Exit::Ok {
+            let message = "nothing was applied, because the run did not exit with 0";
+            return Err(CliError::new(exit, message));
+        }
+        overlays
+            .apply()
+            .map_err(|error| CliError::new(Exit::Io, error.to_string()).fix("run it again"))?;
+    }
+    Ok(exit)
+}
+
+impl Plan {
+    fn failed(&self, error: InvokeError) -> CliError {
+        match error {
+            InvokeError::Choice(ref choice) => {
+                let fix = self.choices(choice);
+                CliError { fix, ..CliError::from(error) }
+            }
+            error => error.into(),
+        }
+    }
+
+    /// What there is to choose from, as command lines.
+    fn choices(&self, choice: &Choice) -> Option<String> {
+        let skill = self.skill.folder().display();
+        let line = |script: &SkillScript| match &script.run {
+            Ok(_) => format!("skillhost run {skill} {}", script.path),
+            Err(language) => format!("{}: {language}, which is not supported", script.path),
+        };
+        let list = choice.scripts.iter().map(line).collect::<Vec<_>>().join("\n");
+        match &choice.suggestion {
+            Some(path) => Some(format!("did you mean `{path}`?\n{list}")),
+            None => Some(list).filter(|list| !list.is_empty()),
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! The operator's approval of a run, and of the changes that it made.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use skillhost::invoke::{Invoked, Loaded};
+use skillhost_ledger::approval::{
+    ApprovalError, Approvals, Ask, Decision, GivenStdin, Input, PendingId, PermissionLevel, Term,
+};
+use skillhost_policy::outcome::{Denial, DenialKind};
+
+use super::plan::Plan;
+use crate::args::skills::SkillRef;
+use crate::error::{CliError, Exit};
+use crate::{operator, output, terminal};
+
+/// Checks whether a run is allowed, and asks the operator if that is not decided. Returns the
+/// skill's files that the run must not start.
+///
+/// A folder that the operator named runs, unless the policy or a permission level says otherwise.
+/// Somebody else may have put a skill of the catalog there, so it needs approval as from any client.
+pub(super) fn before_run(plan: &Plan, loaded: &Loaded) -> Result<BTreeSet<String>, CliError> {
+    let (policy, target) = (&plan.context.policy, &plan.target);
+    let name = plan.skill_name();
+    let approvals = plan.context.places.approvals();
+    if let SkillRef::Path(folder) = &plan.skill {
+        let is_bound =
+            policy.approval(&name).is_some_and(|level| level != PermissionLevel::AutoApproved);
+        if !is_bound && !has_level(&approvals, &name, folder)? {
+            return Ok(BTreeSet::new());
+        }
+    }
+    // A skill without a digest does not run; the invocation says why and is recorded.
+    let Some(digest) = loaded.id().digest.as_deref() else { return Ok(BTreeSet::new()) };
+    let (what, session) = (loaded.part(target), session());
+    let (skill, capabilities) = (&*loaded.skill, &loaded.grant.capabilities);
+    let stdin = if has_empty_stdin() { GivenStdin::default() } else { GivenStdin::Unread };
+    let input = Input { stdin, ..target.input(&plan.args) };
+    let trusted = approvals.trusts(skill, digest, &session)?;
+    let ask = Ask {
+        skill,
+        digest,
+        what: &what,
+        capabilities,
+        trusted,
+        own: None,
+        session: &session,
+        input,
+    };
+    let refused = |rule: &str, error: CliError| {
+        let rule = rule.lines().next().unwrap_or_default().to_owned();
+        let denial = Denial { what: format!("run {name}"), rule, fix: None, kind: DenialKind::Run };
+        match plan.host.refuse(loaded, target, &plan.args, denial) {
+            Ok(()) => error,
+            Err(error) => CliError::new(Exit::Io, error.to_string()),
+        }
+    };
+    let (id, question) = match approvals.decide(policy, &ask)? {
+        Decision::Allowed(denied) => return Ok(denied),
+        Decision::Refused(why) => {
+            let (why, fix) = why.split_once('\n').unwrap_or((&why, ""));
+            return Err(refused(why, CliError::new(Exit::Denied, why).fix(fix)));
+        }
+        Decision::Ask(id, question) => (id, question),
+    };
+    output::note(&question.operator);
+    if !terminal::is_interactive() {
+        return Err(refused("it needs approval", needs_approval(&name, id)));
+    }
+    let Some(term) = ask_for_term()? else {
+        approvals.deny(id, &operator::name())?;
+        let error = CliError::new(Exit::Denied, format!("{name} was not allowed to run"));
+        return Err(refused("the operator did not allow it", error));
+    };
+    // Approval for one run is for this very process: nothing is left that another could use.
+    let decision = match term {
+        Term::Once => approvals.approve_this(policy, &ask, id, &operator::name())?,
+        term => {
+            approvals.approve(id, term, &operator::name())?;
+            approvals.decide(policy, &ask)?
+        }
+    };
+    match decision {
+        Decision::Allowed(denied) => Ok(denied),
+        _ => {
+            let message = format!("{name} is no longer allowed to run");
+            Err(refused("it is no longer allowed", CliError::new(Exit::Denied, message)))
+        }
+    }
+}
+
+/// Shows the changes that a run made in the folders, and applies them if the operator at the
+/// terminal says so. Without a terminal they stay pending.
+pub(super) fn before_apply(
+    plan: &Plan,
+    loaded: &Loaded,
+    invoked: &Invoked,
+) -> Result<(), CliError> {
+    let overlays = &invoked.finished.overlays;
+    output::foreign(&overlays.diff())?;
+    let digest = loaded
+        .id()
+        .digest
+        .as_deref()
+        .ok_or_else(|| CliError::new(Exit::Io, "the skill's files cannot be digested"))?;
+    let (what, session) = (loaded.part(&plan.target), session());
+    let approvals = plan.context.places.approvals();
+    let (skill, capabilities) = (&*invoked.skill, &invoked.grant.capabilities);
+    let ask = Ask {
+        skill,
+        digest,
+        what: &what,
+        capabilities,
+        trusted: true,
+        own: None,
+        session: &session,
+        input: Input::default(),
+    };
+    let pending = match approvals.stage(&ask, overlays) {
+        // Changes that are too large to keep are applied now or never.
+        Err(ApprovalError::TooLarge | ApprovalError::Full(_)) if terminal::is_interactive() => None,
+        staged => Some(staged?),
+    };
+    if let Some(id) = pending.filter(|_| !terminal::is_interactive()) {
+        let message = "the policy stages writes, so these changes are not written yet";
+        output::warning(message, Some(&format!("skillhost approve {id}")));
+        return Ok(());
+    }
+    // Listed next to the question: the diff may be long, or have gone to a file.
+    output::changes(&invoked.finished.outcome.changes);
+    let failed = |error: &dyn std::fmt::Display| {
+        CliError::new(Exit::Io, error.to_string()).fix("run it again")
+    };
+    let is_approved = terminal::ask("write these changes? [y/N] ")?.eq_ignore_ascii_case("y");
+    match (is_approved, pending) {
+        (true, Some(id)) => approvals
+            .approve(id, Term::Once, &operator::name())
+            .map(drop)
+            .map_err(|error| failed(&error)),
+        (true, None) => overlays.apply().map_err(|error| failed(&error)),
+        (false, pending) => {
+            if let Some(id) = pending {
+                approvals.deny(id, &operator::name())?;
+            }
+            output::note("nothing was written");
+            Ok(())
+        }
+    }
+}
+
+/// Whether a permission level is set for a folder that was named by its path, or for skills of its
+/// name.
+fn has_level(approvals: &Approvals, name: &str, folder: &Path) -> Result<bool, CliError> {
+    if approvals.has_no_level() {
+        return Ok(false);
+    }
+    let real = folder.canonicalize().unwrap_or_else(|_| folder.to_owned()).display().to_string();
+    for key in [name, &real] {
+        if !approvals.levels_of(key)?.is_empty() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The kernel's session, setsid(2), of this process: its number, and when its leader started, since
+/// numbers are reused. If the leader is not visible (it has exited, or runs outside this PID
+/// namespace), the start of the namespace stands in for it.
+fn session() -> String {
+    #[expect(clippy::disallowed_methods, reason = "the kernel describes processes in files")]
+    let read = |path: &str| std::fs::read_to_string(path).ok();
+    // proc_pid_stat(5): the name, in parentheses, may contain anything, so fields are counted after
+    // it.
+    let stat = |process: &str, field: usize| {
+        let stat = read(&format!("/proc/{process}/stat"))?;
+        Some(stat.rsplit_once(')')?.1.split_whitespace().nth(field)?.to_owned())
+    };
+    let of = || {
+        let leader = stat("self", 3)?;
+        let boot = read("/proc/sys/kernel/random/boot_id")?;
+        let since = match stat(&leader, 19) {
+            Some(started) => format!("leader {started}"),
+            // While any process of a session lives, no other session gets its number.
+            None => format!(
+                "namespace {} {}",
+                rustix::fs::stat("/proc/self/ns/pid").ok()?.st_ino,
+                stat("1", 19)?
+            ),
+        };
+        Some(format!("session {leader} {since} {}", boot.trim()))
+    };
+    of().unwrap_or_else(|| format!("process {}", std::process::id()))
+}
+
+/// Whether stdin is `/dev/null`. Anything else is a stream, which is not read before the run is
+/// allowed.
+fn has_empty_stdin() -> bool {
+    let null = rustix::fs::stat("/dev/null").map(|null| null.st_rdev);
+    rustix::fs::fstat(std::io::stdin())
+        .is_ok_and(|stdin| stdin.st_rdev != 0 && Ok(stdin.st_rdev) == null)
+}
+
+fn needs_approval(name: &str, id: PendingId) -> CliError {
+    let message = format!("{name} needs approval; `skillhost pending` shows what it requests");
+    CliError::new(Exit::Denied, message)
+        .fix(format!("skillhost approve {id} --once, --session or --always, then run it again"))
+}
+
+/// Asks the operator for how long to allow a run; `None` if they do not allow it.
+fn ask_for_term() -> Result<Option<Term>, CliError> {
+    let answer = terminal::ask("allow it? [o]nce, for this [s]ession, [a]lways, [N]o: ")?;
+    Ok(match answer.to_ascii_lowercase().as_str() {
+        "o" | "once" => Some(Term::Once),
+        "s" | "session" => Some(Term::Session),
+        "a" | "always" => Some(Term::Always),
+        _ => None,
+    })
+}

@@ -1,0 +1,81 @@
+//! `skillhost schema`: print the JSON schema of a file or an output.
+
+use clap::ValueEnum;
+
+use crate::error::{CliError, Exit};
+use crate::output;
+
+/// Print the JSON schema of a file or an output
+///
+/// With `# yaml-language-server: $schema=policy.schema.json` in its first line, editors check
+/// policy.yaml while you write it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  skillhost schema policy > policy.schema.json
+  skillhost schema outcome | jq .properties.status")]
+pub(crate) struct Args {
+    /// Which schema
+    #[arg(value_enum)]
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Kind {
+    /// policy.yaml
+    Policy,
+    /// What `run --json` prints
+    Outcome,
+    /// A line of the audit log
+    Audit,
+    /// What `check --json` prints
+    Check,
+    /// What `run --receipt` writes
+    Receipt,
+    /// What `run --learn --json` prints as `learned`
+    Learned,
+    /// `recording.json`, which `run --record` writes
+    Recording,
+    /// What `list --json` prints
+    List,
+    /// What `search --json` prints
+    Search,
+    /// What `show --json` prints
+    Show,
+    /// What `prompt --json` prints
+    Prompt,
+    /// What `pending --json` prints
+    Pending,
+    /// What `permissions --json` prints
+    Permissions,
+    /// What `stats --json` prints
+    Stats,
+}
+
+pub(crate) fn main(args: Args) -> Result<Exit, CliError> {
+    match args.kind {
+        Kind::Policy => output::json(&skillhost_policy::schema())?,
+        Kind::Outcome => output::json(&schemars::schema_for!(skillhost_policy::outcome::Outcome))?,
+        Kind::Audit => output::json(&schemars::schema_for!(skillhost_ledger::audit::Line))?,
+        Kind::Receipt => output::json(&schemars::schema_for!(skillhost_ledger::receipt::Receipt))?,
+        Kind::Learned => output::json(&schemars::schema_for!(skillhost_compat::learn::Proposal))?,
+        Kind::Recording => {
+            output::json(&schemars::schema_for!(skillhost_sandbox::recording::Recording))?
+        }
+        Kind::List => output::json(&schemars::schema_for!(crate::commands::list::ListReport<'_>))?,
+        Kind::Search => {
+            output::json(&schemars::schema_for!(crate::commands::search::SearchReport<'_>))?
+        }
+        Kind::Show => output::json(&schemars::schema_for!(crate::commands::show::ShowReport<'_>))?,
+        Kind::Prompt => output::json(&schemars::schema_for!(skillhost_catalog::Prompt))?,
+        Kind::Pending => {
+            output::json(&schemars::schema_for!(Vec<skillhost_ledger::approval::Pending>))?
+        }
+        Kind::Permissions => {
+            output::json(&schemars::schema_for!(crate::commands::permissions::PermissionsReport))?
+        }
+        Kind::Stats => output::json(&schemars::schema_for!(skillhost_ledger::usage::Stats))?,
+        Kind::Check => output::json(&schemars::schema_for!(crate::commands::check::CheckReport))?,
+    }
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,102 @@
+//! `skillhost search`: find skills by what they are for.
+
+use clap::builder::BoolishValueParser;
+use serde::Serialize;
+use skillhost_catalog::{Hit, Query, SkillRuntime};
+
+use crate::args::permissions::PolicyFile;
+use crate::args::skills::Skills;
+use crate::commands::list::{One, line, name, report};
+use crate::context::Context;
+use crate::error::{CliError, Exit};
+use crate::output;
+
+/// Find skills by what they are for, the best match first
+///
+/// Searches names, descriptions, keywords and instructions, and ranks the matches by BM25. Tolerates
+/// typos and an unfinished last word. Exits with 1 if nothing matches.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  skillhost search extract tables from a pdf
+  skillhost search 'csv rep' --runtime python --network no
+  skillhost search --tag finance --limit 50
+  skillhost search json --json | jq -r '.hits[0].name'")]
+pub(crate) struct Args {
+    /// What the skill should be for, in any words
+    #[arg(value_name = "QUERY")]
+    words: Vec<String>,
+    /// Only skills with this tag or category
+    #[arg(long)]
+    tag: Option<String>,
+    /// Only skills that use this runtime: component, python, shell or instructions
+    #[arg(long, value_parser = runtime)]
+    runtime: Option<SkillRuntime>,
+    /// Only skills that request network access, or only those that do not
+    #[arg(long, value_name = "yes|no", value_parser = BoolishValueParser::new())]
+    network: Option<bool>,
+    /// Only skills that are enabled, or only those that are not
+    #[arg(long, value_name = "yes|no", value_parser = BoolishValueParser::new())]
+    enabled: Option<bool>,
+    /// List at most this many skills
+    #[arg(long, value_name = "NUMBER", default_value_t = 10)]
+    limit: usize,
+    /// Print one JSON object (`skillhost schema search`)
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    skills: Skills,
+    #[command(flatten)]
+    policy: PolicyFile,
+}
+
+/// What `--json` prints.
+#[derive(Serialize, schemars::JsonSchema)]
+pub(crate) struct SearchReport<'a> {
+    /// The skills that match, the best first.
+    hits: Vec<Ranked<'a>>,
+}
+
+#[derive(Serialize, schemars::JsonSchema)]
+struct Ranked<'a> {
+    #[serde(flatten)]
+    one: One<'a>,
+    /// How well it matches: higher is better. Scores of different searches are not comparable.
+    score: f64,
+}
+
+pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
+    let catalog = Context::with_file(&args.policy)?.catalog(&args.skills)?;
+    let query = Query {
+        text: args.words.join(" "),
+        tag: args.tag.clone(),
+        runtime: args.runtime,
+        network: args.network,
+        enabled: args.enabled,
+        limit: args.limit,
+    };
+    let hits = catalog.search(&query)?;
+    if args.json {
+        let ranked = hits.iter().map(|Hit { entry, score }| Ranked {
+            one: One { entry, enabled: catalog.is_enabled(entry) },
+            score: *score,
+        });
+        output::json(&SearchReport { hits: ranked.collect() })?;
+    } else if !hits.is_empty() {
+        let lines: Vec<String> =
+            hits.iter().map(|hit| line(&hit.entry, catalog.is_enabled(&hit.entry))).collect();
+        output::text(&lines.join("\n"))?;
+    } else {
+        report(&catalog);
+        output::warning("no skill matches", Some("`skillhost list` shows all skills"));
+    }
+    Ok(if hits.is_empty() { Exit::Findings } else { Exit::Ok })
+}
+
+fn runtime(text: &str) -> Result<SkillRuntime, String> {
+    let all = SkillRuntime::ALL.map(name);
+    SkillRuntime::ALL
+        .into_iter()
+        .find(|one| name(*one) == text)
+        .ok_or_else(|| format!("expected one of: {}", all.join(", ")))
+}

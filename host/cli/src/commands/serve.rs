@@ -1,0 +1,144 @@
+//! `skillhost serve`: serve skills to many agents, over HTTP.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rand::RngExt as _;
+use skillhost_policy::{Approver, Policy};
+use skillhost_server::http::{HttpOptions, serve};
+
+use crate::args::permissions::Permissions;
+use crate::context::Context;
+use crate::error::{CliError, Exit};
+use crate::server::traces::Traces;
+use crate::server::{ServerArgs, idle, log};
+use crate::{event_loop, output};
+
+/// Serve skills to agents over the Model Context Protocol, by streamable HTTP
+///
+/// Clients connect to http://ADDRESS/mcp with the token that is printed at the start. /metrics is
+/// for Prometheus, and /healthz reports whether the server is alive. Requests are refused unless
+/// their Host is this machine and their Origin, if any, is local. If OTEL_EXPORTER_OTLP_ENDPOINT
+/// names an OpenTelemetry collector, calls are sent there as spans.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  skillhost serve
+  skillhost serve --listen 127.0.0.1:9000 --token-file ~/.skillhost-token --workspace .:overlay
+  curl -H \"Authorization: Bearer $TOKEN\" http://127.0.0.1:8765/metrics")]
+pub(crate) struct Args {
+    /// Listen on this address; port 0 chooses a free port
+    #[arg(long, value_name = "ADDRESS", default_value_t = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8765))]
+    listen: SocketAddr,
+    /// Read the bearer token from this file [default: a new token at each start]
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// Serve without a token; allowed on loopback addresses only
+    #[arg(long, conflicts_with = "token_file")]
+    no_token: bool,
+    /// Also accept requests with this Host, as NAME or NAME:PORT (repeatable)
+    #[arg(long, value_name = "HOST")]
+    allow_host: Vec<String>,
+    /// Also accept requests from web pages with this Origin (repeatable)
+    #[arg(long, value_name = "ORIGIN")]
+    allow_origin: Vec<String>,
+    /// The most sessions at once
+    #[arg(long, value_name = "NUMBER", default_value_t = HttpOptions::default().sessions)]
+    sessions: usize,
+    /// End a session after this time without requests
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = humantime::parse_duration)]
+    idle: Duration,
+    #[command(flatten)]
+    server: ServerArgs,
+    #[command(flatten)]
+    permissions: Permissions,
+}
+
+/// How long interrupted runs may take to be recorded.
+const ENDING: Duration = Duration::from_secs(2);
+/// The fewest characters of a token in a file.
+const TOKEN_MIN: usize = 16;
+
+pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
+    let context = Context::with_permissions(&args.permissions)?;
+    let token = args.token(&context.policy)?;
+    let secrets = log::secrets(&context.policy).into_iter().chain(token.clone()).collect();
+    let traces = args.server.log.start(secrets)?;
+    let server = args.server.server(context)?;
+    let options = HttpOptions {
+        token: token.clone(),
+        hosts: args.allow_host.clone(),
+        origins: args.allow_origin.clone(),
+        sessions: args.sessions,
+        idle: args.idle,
+        ..HttpOptions::default()
+    };
+    let event_loop = event_loop::many_threads()?;
+    event_loop.block_on(async {
+        let interrupt = event_loop::interrupt()?;
+        let cannot_listen = |error| CliError::io(format_args!("listen on {}", args.listen), error);
+        let listener = tokio::net::TcpListener::bind(args.listen).await.map_err(cannot_listen)?;
+        let address = listener.local_addr().map_err(cannot_listen)?;
+        let _watch = server.watch();
+        output::text(&format!("http://{address}/mcp"))?;
+        if let Some(token) = token.filter(|_| args.token_file.is_none()) {
+            output::text(&format!("token: {token}"))?;
+        }
+        idle::release_code();
+        serve(server.mcp.clone(), listener, options, interrupt).await;
+        Ok::<_, CliError>(())
+    })?;
+    // Runs that have not ended are interrupted and recorded.
+    event_loop.shutdown_timeout(ENDING);
+    server.mcp.close();
+    server.service.host().settle();
+    traces.into_iter().for_each(Traces::end);
+    Ok(Exit::Ok)
+}
+
+impl Args {
+    /// The bearer token that clients need. `None` if they need none, which is refused where anyone
+    /// could use it.
+    fn token(&self, policy: &Policy) -> Result<Option<String>, CliError> {
+        if !self.no_token {
+            return Ok(Some(match &self.token_file {
+                Some(file) => read_token(file)?,
+                None => {
+                    let mut random = rand::rng();
+                    format!("{:032x}{:032x}", random.random::<u128>(), random.random::<u128>())
+                }
+            }));
+        }
+        if !self.listen.ip().is_loopback() {
+            let message = "--no-token is allowed on loopback addresses only";
+            return Err(CliError::usage(message)
+                .fix("leave out --no-token, or use --listen 127.0.0.1:8765"));
+        }
+        if policy.clients.http == Approver::Client {
+            let message =
+                "--no-token is not allowed while the policy lets HTTP clients approve their runs";
+            return Err(CliError::usage(message).fix(
+                "leave out --no-token, or set `clients: { http: { ask: operator } }` in the policy",
+            ));
+        }
+        Ok(None)
+    }
+}
+
+fn read_token(file: &Path) -> Result<String, CliError> {
+    #[expect(clippy::disallowed_methods, reason = "the file is named by the operator")]
+    let text = std::fs::read_to_string(file).map_err(|error| {
+        CliError::usage(format!("cannot read the token {}: {error}", file.display()))
+    })?;
+    let token = text.trim();
+    if token.len() < TOKEN_MIN || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        let message = format!(
+            "the token in {} must have at least {TOKEN_MIN} visible ASCII characters",
+            file.display()
+        );
+        return Err(CliError::usage(message)
+            .fix(format!("head -c 32 /dev/urandom | base64 > {}", file.display())));
+    }
+    Ok(token.to_owned())
+}

@@ -1,0 +1,194 @@
+//! What a command works with: the user's folders, the policy in force, and what is made from them.
+//! The environment is read here, once.
+
+use std::path::{Path, PathBuf};
+
+use etcetera::base_strategy::{BaseStrategy as _, Xdg};
+use skillhost::invoke::HostOptions;
+use skillhost_catalog::Catalog;
+use skillhost_ledger::approval::Approvals;
+use skillhost_ledger::usage;
+use skillhost_policy::Policy;
+use skillhost_sandbox::files::Guarded;
+use skillhost_sandbox::http::{Resolver, Roots, Tls};
+use skillhost_sandbox::{Allocation, Options};
+use skillhost_skill::ownership;
+
+use crate::args::HostArgs;
+use crate::args::permissions::{Permissions, PolicyFile};
+use crate::args::skills::Skills;
+use crate::error::CliError;
+
+/// What a command works with that needs a policy.
+pub(crate) struct Context {
+    pub(crate) places: Places,
+    pub(crate) policy: Policy,
+}
+
+impl Context {
+    /// The policy file's, without permissions from the command line.
+    pub(crate) fn with_file(file: &PolicyFile) -> Result<Context, CliError> {
+        let places = Places::find()?;
+        let policy = file.read(&places)?;
+        Ok(Context { places, policy })
+    }
+
+    /// The policy file's, with the permissions of the command line on top.
+    pub(crate) fn with_permissions(permissions: &Permissions) -> Result<Context, CliError> {
+        let places = Places::find()?;
+        let policy = permissions.policy(&places)?;
+        Ok(Context { places, policy })
+    }
+
+    /// The skills that can be named.
+    pub(crate) fn catalog(&self, skills: &Skills) -> Result<Catalog, CliError> {
+        let catalog = Catalog::open(skills.sources(self), Some(&self.places.cache))?;
+        let enabled = self.places.approvals().enabled(&self.policy)?;
+        catalog.set_enabled(move |entry| enabled(&entry.name, entry.network));
+        Ok(catalog)
+    }
+    /// Options for a host that keeps guests from writing the folders that skills run from.
+    pub(crate) fn host_options(
+        &self,
+        args: &HostArgs,
+        skills: &Skills,
+    ) -> Result<HostOptions, CliError> {
+        let mut options = self.places.host_options(args)?;
+        // Looking for the folders takes time, and a policy that grants no folder needs none.
+        if self.policy.may_grant_folders() {
+            options.guarded.read_only = self.skill_folders(skills);
+        }
+        Ok(options)
+    }
+
+    /// The folders that skills run from, which guests must not write.
+    pub(crate) fn skill_folders(&self, skills: &Skills) -> Vec<PathBuf> {
+        skills.sources(self).into_iter().map(|source| source.folder).collect()
+    }
+}
+
+/// The folders of the user who runs this.
+#[derive(Debug)]
+pub(crate) struct Places {
+    pub(crate) home: PathBuf,
+    pub(crate) config: PathBuf,
+    pub(crate) state: PathBuf,
+    pub(crate) data: PathBuf,
+    pub(crate) cache: PathBuf,
+    pub(crate) scratch: PathBuf,
+}
+
+impl Places {
+    /// Finds the folders. Refuses a state folder that somebody else may write.
+    pub(crate) fn find() -> Result<Places, CliError> {
+        let places = Places::unchecked()?;
+        if let Ok(found) = rustix::fs::stat(&places.state) {
+            ownership::check(&places.state, &found)?;
+        }
+        Ok(places)
+    }
+
+    /// Finds the folders, whoever owns them, for a caller that reads nothing from the state folder.
+    pub(crate) fn unchecked() -> Result<Places, CliError> {
+        let xdg = Xdg::new()
+            .map_err(|error| CliError::io("find the home folder", error).fix("set $HOME"))?;
+        Ok(Places {
+            config: xdg.config_dir().join("skillhost"),
+            state: xdg.state_dir().unwrap_or_else(|| xdg.data_dir()).join("skillhost"),
+            data: xdg.data_dir().join("skillhost"),
+            cache: xdg.cache_dir().join("skillhost"),
+            home: xdg.home_dir().to_owned(),
+            scratch: std::env::temp_dir(),
+        })
+    }
+
+    /// The audit log.
+    pub(crate) fn audit(&self) -> PathBuf {
+        self.state.join("audit.jsonl")
+    }
+
+    /// The skills that are installed together with this executable.
+    pub(crate) fn built_in_skills(&self) -> Option<PathBuf> {
+        let executable = std::env::current_exe().and_then(|path| path.canonicalize()).ok()?;
+        // An executable that is not installed is in a build tree, which a guest may be granted as
+        // its workspace.
+        let bin = executable.parent().filter(|folder| folder.ends_with("bin"))?;
+        Some(bin.parent()?.join("share/skillhost/skills"))
+    }
+
+    /// Permission levels and approvals.
+    pub(crate) fn approvals(&self) -> Approvals {
+        Approvals::open(&self.state.join("approvals.db"))
+    }
+
+    /// Statistics of how agents use skills.
+    pub(crate) fn usage(&self) -> usage::Store {
+        usage::Store::at(&self.state.join("usage.db"))
+    }
+
+    /// The state that skills keep between runs.
+    pub(crate) fn skill_state(&self) -> PathBuf {
+        self.data.join("state")
+    }
+
+    /// Options for a host.
+    pub(crate) fn host_options(&self, args: &HostArgs) -> Result<HostOptions, CliError> {
+        let compiler =
+            std::env::current_exe().map_err(|error| CliError::io("find this executable", error))?;
+        let tls = Tls::new(Roots::default())
+            .map_err(|error| CliError::io("load the certificate authorities", error))?;
+        Ok(HostOptions {
+            programs: runtime_folders(args.runtimes.programs.as_deref(), &compiler)?,
+            sandbox: Options {
+                compiler,
+                cache: self.cache.join("components"),
+                allocation: Allocation::OnDemand,
+                tls: tls.into(),
+                resolver: Resolver::System,
+            },
+            scratch: self.scratch.clone(),
+            guarded: Guarded {
+                home: Some(self.home.clone()),
+                own: vec![
+                    self.config.clone(),
+                    self.state.clone(),
+                    self.data.clone(),
+                    self.cache.clone(),
+                ],
+                ..Guarded::default()
+            },
+            state: self.skill_state(),
+            audit: args.audit.clone().unwrap_or_else(|| self.audit()),
+            caps: Default::default(),
+        })
+    }
+}
+
+/// The environment variable that names the folder of runtimes.
+const RUNTIMES_VARIABLE: &str = "SKILLHOST_PROGRAMS";
+
+/// The folder that was named, which must exist; else those next to this executable.
+fn runtime_folders(named: Option<&Path>, executable: &Path) -> Result<Vec<PathBuf>, CliError> {
+    #[expect(clippy::disallowed_methods, reason = "the command line reads the environment")]
+    let variable = || {
+        std::env::var_os(RUNTIMES_VARIABLE)
+            .filter(|value| !value.is_empty())
+            .map(|path| (path.into(), "$SKILLHOST_PROGRAMS"))
+    };
+    if let Some((folder, by)) = named.map(|path| (path.to_owned(), "--programs")).or_else(variable)
+    {
+        let absolute = folder.canonicalize().map_err(|error| {
+            CliError::usage(format!(
+                "cannot open the folder of runtimes {} (from {by}): {error}",
+                folder.display()
+            ))
+        })?;
+        return Ok(vec![absolute]);
+    }
+    let executable = executable.canonicalize().unwrap_or_else(|_| executable.to_owned());
+    let above = executable.parent().and_then(Path::parent);
+    Ok(above
+        .into_iter()
+        .flat_map(|above| ["components", "share/skillhost"].map(|folder| above.join(folder)))
+        .collect())
+}

@@ -1,0 +1,320 @@
+//! What people see: messages with their fixes, findings as snippets, tables, JSON. Colours appear
+//! only on a terminal.
+//!
+//! Results go to stdout; everything else that skillhost says goes to stderr. Text that a skill or a
+//! guest wrote is printed through [`printable`], which leaves it no way to move the cursor, to
+//! imitate a message in colour, or to reverse a line.
+
+pub(crate) mod compatibility;
+pub(crate) mod differences;
+
+use std::io::{self, IsTerminal as _, Write};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use anstyle::{AnsiColor, Style};
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use skillhost_policy::diagnostic::{self, Diagnostic, is_hidden, printable, printable_lines};
+use skillhost_policy::manifest::rules::{self, LoadEffect};
+use skillhost_policy::outcome::{Change, ChangeKind, Denial, Outcome, Status};
+use skillhost_policy::protected;
+use skillhost_sandbox::terminal::{Filter, RESET};
+use skillhost_skill::Skill;
+
+use crate::error::CliError;
+
+const RED: Style = AnsiColor::Red.on_default().bold();
+pub(crate) const YELLOW: Style = AnsiColor::Yellow.on_default().bold();
+pub(crate) const CYAN: Style = AnsiColor::Cyan.on_default().bold();
+
+/// Prints why a command failed: findings, message and fix to stderr, and with `--json` an object to
+/// stdout.
+pub(crate) fn failure(error: &CliError) {
+    if let Some(found) = &error.findings {
+        findings(&found.0, &found.1);
+    }
+    self::error(&error.message, error.fix.as_deref());
+    error_object(error);
+}
+
+/// Prints an error and its fix to stderr.
+pub(crate) fn error(message: &str, fix: Option<&str>) {
+    message_with_fix(&format!("{RED}error{RED:#}: {}", lines(message, 0)), fix);
+}
+
+/// Prints a warning and its fix to stderr.
+pub(crate) fn warning(message: &str, fix: Option<&str>) {
+    message_with_fix(&format!("{YELLOW}warning{YELLOW:#}: {}", lines(message, 0)), fix);
+}
+
+fn message_with_fix(message: &str, fix: Option<&str>) {
+    stderr(&format!("{message}\n"));
+    help(fix);
+}
+
+/// Prints a fix to stderr.
+pub(crate) fn help(fix: Option<&str>) {
+    if let Some(fix) = fix {
+        stderr(&format!("  {CYAN}help{CYAN:#}: {}\n", lines(fix, 8)));
+    }
+}
+
+/// Prints more about the message before it to stderr.
+pub(crate) fn note(message: &str) {
+    stderr(&format!("  {}\n", lines(message, 2)));
+}
+
+/// Prints a question to stderr; the answer is typed after it.
+pub(crate) fn question(text: &str) {
+    stderr(&printable(text));
+}
+
+/// Whether the operator sees stderr while a command runs.
+pub(crate) fn is_watched() -> bool {
+    io::stderr().is_terminal()
+}
+
+/// Prints to stderr what a command does at the moment; [`progress_end`] finishes the line.
+pub(crate) fn progress(text: &str) {
+    stderr(&format!("{text} ... "));
+}
+
+/// Finishes the line of [`progress`].
+pub(crate) fn progress_end(text: &str) {
+    stderr(&format!("{text}\n"));
+}
+
+/// Prints findings about a file to stderr.
+pub(crate) fn findings(diagnostics: &[Diagnostic], source: &str) {
+    stderr(&format!("{}\n", snippets(diagnostics, source)));
+}
+
+/// Findings about a file as text.
+pub(crate) fn snippets(diagnostics: &[Diagnostic], source: &str) -> String {
+    diagnostic::render(diagnostics, source).trim_end().to_owned()
+}
+
+/// Prints why a skill that loads is granted nothing, with the places in SKILL.md.
+pub(crate) fn withheld_grant(skill: &Skill) {
+    if skill.manifest.ungranted {
+        let withholds = |d: &&Diagnostic| {
+            rules::RULES
+                .iter()
+                .any(|rule| rule.name == d.rule && rule.effect == LoadEffect::Ungranted)
+        };
+        findings(
+            &skill.diagnostics.iter().filter(withholds).cloned().collect::<Vec<_>>(),
+            &skill.source,
+        );
+    }
+}
+
+/// The heading above a report about one skill.
+pub(crate) fn title(name: &str, path: &std::path::Path) -> String {
+    format!("{CYAN}{}{CYAN:#} ({})", printable(name), printable(&path.display().to_string()))
+}
+
+/// Makes untrusted text printable and keeps its line breaks. Lines after the first are indented.
+pub(crate) fn lines(text: &str, indent: usize) -> String {
+    printable_lines(text).replace('\n', &format!("\n{:indent$}", ""))
+}
+
+/// `1 run`, `2 runs`.
+pub(crate) fn count(number: impl Into<u64>, noun: &str) -> String {
+    match number.into() {
+        1 => format!("1 {noun}"),
+        number => format!("{number} {noun}s"),
+    }
+}
+
+/// The width of a table in columns: that of the terminal, or of a page if there is none.
+pub(crate) fn width() -> u16 {
+    rustix::termios::tcgetwinsize(io::stdout()).map_or(100, |size| size.ws_col.clamp(40, 160))
+}
+
+/// A table without lines. Columns from `numbers` on are aligned to the right.
+pub(crate) fn table<const N: usize>(
+    head: [&str; N],
+    rows: impl IntoIterator<Item = [String; N]>,
+    numbers: std::ops::Range<usize>,
+) -> String {
+    let mut table = Table::new();
+    table
+        .load_style(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_width(width())
+        .set_header(head)
+        .add_rows(rows);
+    for column in numbers {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
+}
+
+/// Prints a value as JSON to stdout.
+pub(crate) fn json(value: &impl serde::Serialize) -> Result<(), CliError> {
+    let text = serde_json::to_string_pretty(value)
+        .map_err(|error| CliError::io("write the result as JSON", error))?;
+    bytes(format!("{}\n", visible_json(&text)).as_bytes())
+}
+
+/// Set when anything is printed to stdout.
+static PRINTED: AtomicBool = AtomicBool::new(false);
+
+/// With `--json`, and if nothing is on stdout yet, prints an error as a JSON object.
+pub(crate) fn error_object(error: &CliError) {
+    // Only a flag of the command itself: arguments after `--` are for the skill.
+    let is_wanted =
+        std::env::args_os().skip(1).take_while(|word| word != "--").any(|word| word == "--json");
+    if !is_wanted || PRINTED.load(Relaxed) {
+        return;
+    }
+    let CliError { exit, message, fix, details, findings: _ } = error;
+    let mut object = serde_json::json!({ "code": exit.code(), "message": message });
+    if let (Some(object), Some(details)) =
+        (object.as_object_mut(), details.as_ref().and_then(|details| details.as_object()))
+    {
+        object.extend(details.clone());
+    }
+    object["fix"] = fix.as_deref().into();
+    // If stdout cannot be written, stderr already has the error.
+    json(&serde_json::json!({ "error": object })).ok();
+}
+
+/// Prints text to stdout with its styles. Untrusted parts must have passed [`lines`] or
+/// [`printable`].
+pub(crate) fn text(text: &str) -> Result<(), CliError> {
+    PRINTED.store(true, Relaxed);
+    written(writeln!(anstream::stdout().lock(), "{}", text.trim_end()))
+}
+
+/// Prints untrusted text to stdout: unchanged to a file or a pipe, escaped to a terminal.
+pub(crate) fn foreign(text: &str) -> Result<(), CliError> {
+    if io::stdout().is_terminal() {
+        bytes(format!("{}\n", lines(text, 0)).as_bytes())
+    } else {
+        bytes(text.as_bytes())
+    }
+}
+
+/// Prints bytes to stdout unchanged.
+pub(crate) fn bytes(bytes: &[u8]) -> Result<(), CliError> {
+    PRINTED.store(true, Relaxed);
+    let mut stdout = io::stdout().lock();
+    written(stdout.write_all(bytes).and_then(|()| stdout.flush()))
+}
+
+/// A reader that has closed the pipe (`| head -1`) has all that it wanted.
+fn written(result: io::Result<()>) -> Result<(), CliError> {
+    match result {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(CliError::io("write to stdout", error))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn stderr(text: &str) {
+    // There is no other place to report that stderr cannot be written.
+    let _ = anstream::stderr().lock().write_all(text.as_bytes());
+}
+
+/// Escapes characters that a terminal acts on. In JSON they occur only inside strings, except for
+/// line breaks.
+fn visible_json(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c != '\n' && is_hidden(c) {
+            // All of them are in the basic plane: one unit each.
+            out.push_str(&format!("\\u{:04x}", u32::from(c)));
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// Prints the denials of a run to stderr, and why it ended unless it exited by itself.
+pub(crate) fn ending(outcome: &Outcome) {
+    for Denial { what, rule, fix, .. } in &outcome.denials {
+        warning(&format!("denied: {what}: {rule}"), fix.as_deref());
+    }
+    match &outcome.status {
+        Status::Exited { .. } => outcome.error.iter().for_each(|message| error(message, None)),
+        Status::Denied(Denial { what, rule, fix, .. }) => {
+            error(&format!("denied: {what}: {rule}"), fix.as_deref())
+        }
+        Status::Invalid { message, fix } | Status::Failed { message, fix } => {
+            error(message, fix.as_deref())
+        }
+        Status::LimitHit(hit) => error(&hit.explain(), None),
+        Status::Trapped { message } => error(&format!("the guest trapped: {message}"), None),
+        Status::Aborted { reason } => {
+            error(&format!("deterministic run aborted (no result): {reason}"), None)
+        }
+        Status::Interrupted => error("interrupted", None),
+    }
+}
+
+/// Prints the output of a guest that was captured for the outcome: unchanged to a file or a pipe,
+/// text and colours only to a terminal.
+pub(crate) fn captured(outcome: &Outcome) -> Result<(), CliError> {
+    let shown = |bytes: &[u8], is_terminal: bool| {
+        let mut shown = Vec::new();
+        if is_terminal {
+            Filter::default().pass(bytes, &mut shown);
+        }
+        if is_terminal { shown } else { bytes.to_vec() }
+    };
+    // There is no other place to report that stderr cannot be written.
+    let _ = io::stderr().lock().write_all(&shown(&outcome.stderr.0, io::stderr().is_terminal()));
+    bytes(&shown(&outcome.stdout.0, io::stdout().is_terminal()))?;
+    reset();
+    Ok(())
+}
+
+/// Ends whatever a guest left open on the terminal. Called before the host prints there.
+pub(crate) fn reset() {
+    // There is no other place to report that it cannot be written.
+    let _ = match (io::stderr().is_terminal(), io::stdout().is_terminal()) {
+        (true, _) => io::stderr().lock().write_all(RESET.as_bytes()),
+        (_, true) => io::stdout().lock().write_all(RESET.as_bytes()),
+        _ => Ok(()),
+    };
+}
+
+/// Prints the changes in an overlay to stderr.
+pub(crate) fn changes(changes: &[Change]) {
+    for Change { path, kind } in changes {
+        let kind = match kind {
+            ChangeKind::Added => "added",
+            ChangeKind::Changed => "changed",
+            ChangeKind::Removed => "removed",
+        };
+        let mark = if protected::is_run_by_host(path) {
+            format!(" {}", protected::RUN_BY_HOST_MARK)
+        } else {
+            String::new()
+        };
+        stderr(&format!("{CYAN}{kind}{CYAN:#}: {}{mark}\n", printable(path)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_for_a_terminal_is_equal_and_has_no_escapes() {
+        let value = serde_json::json!({ "a\u{9b}31m": ["\u{1b}[2J", "\u{202e}gnp", "a\nb", "üñ\u{1f600}"] });
+        let shown = visible_json(&serde_json::to_string_pretty(&value).unwrap());
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), value);
+        assert!(shown.chars().all(|c| c == '\n' || !is_hidden(c)), "{shown}");
+    }
+
+    #[test]
+    fn guest_message_keeps_lines_and_loses_escapes() {
+        assert_eq!(lines("one\r\n\u{1b}[31mtwo", 2), "one\n  \\u{1b}[31mtwo");
+    }
+}

@@ -1,0 +1,125 @@
+//! A run that is recorded, or that gets its network responses from a recording.
+
+pub(crate) mod secrets;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::Value;
+use skillhost::invoke::{Call, Host, InvokeError, Invoked, Recorded};
+use skillhost_policy::Policy;
+use skillhost_sandbox as sandbox;
+use skillhost_sandbox::recording::Exchange;
+use skillhost_sandbox::recording::folder::{Draft, FolderError, Kept};
+use skillhost_sandbox::recording::seal::Seal;
+use skillhost_sandbox::recording::tape::{BODIES_MAX, Miss, Tape};
+
+use crate::context::Places;
+use crate::error::{CliError, Exit};
+use crate::output;
+
+/// What is between a run and the outside.
+pub(crate) enum Outside {
+    Record(Draft),
+    Recorded(Arc<Tape>),
+}
+
+/// What is known about the recording when the run is over.
+pub(crate) enum After {
+    Record(Recorded),
+    Recorded(Vec<Miss>),
+}
+
+/// The policy of a run that is recorded: with a random seed and the current time, unless the
+/// policy sets them.
+pub(crate) fn seeded(policy: Policy) -> Policy {
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_secs();
+    policy.with_recording_defaults(rand::random(), now)
+}
+
+impl Outside {
+    /// Prepares to record into a new folder.
+    pub(crate) fn recording(folder: &Path, places: &Places) -> Result<Outside, CliError> {
+        Ok(Outside::Record(Draft::new(folder, &places.scratch)?))
+    }
+
+    /// Opens a recording, with secrets from variables of their names.
+    pub(crate) fn recorded(
+        folder: &Path,
+        secrets: &[String],
+        places: &Places,
+    ) -> Result<Outside, CliError> {
+        let (recording, seal) = secrets::open(Kept::read(folder)?, secrets, &places.skill_state())?;
+        let tape = Tape::answering(exchanges(&recording, &seal)?, &recording.recording.sealed);
+        Ok(Outside::Recorded(Arc::new(tape)))
+    }
+
+    /// Runs a call with it.
+    pub(crate) async fn invoke(
+        self,
+        host: &Host,
+        call: Call<'_>,
+    ) -> Result<(Invoked, After), InvokeError> {
+        match self {
+            Outside::Record(draft) => {
+                let (invoked, recorded) = host.record(call, draft).await?;
+                Ok((invoked, After::Record(recorded)))
+            }
+            Outside::Recorded(tape) => {
+                let outside = sandbox::Outside { tape: Some(tape.clone()), contents: None };
+                let invoked = host.invoke_outside(call, outside).await?;
+                Ok((invoked, After::Recorded(tape.misses())))
+            }
+        }
+    }
+}
+
+impl After {
+    /// Reports it. Returns the run's exit code unless the recording failed.
+    pub(crate) fn report(self, exit: Exit) -> Result<Exit, CliError> {
+        match self {
+            After::Record(Recorded::Written) => {}
+            After::Record(Recorded::Nothing) => {
+                output::warning("nothing was recorded, because nothing ran", None)
+            }
+            After::Record(Recorded::Failed(error)) => return Err(error.into()),
+            After::Recorded(misses) => misses.iter().for_each(report_miss),
+        }
+        Ok(exit)
+    }
+
+    /// The requests that the recording had no response for, as JSON.
+    pub(crate) fn unrecorded(&self) -> Value {
+        match self {
+            After::Recorded(misses) => serde_json::to_value(misses).unwrap_or_default(),
+            After::Record(_) => Value::Array(Vec::new()),
+        }
+    }
+}
+
+/// Reports a request that is not in a recording, and how the most similar one differs.
+pub(crate) fn report_miss(miss: &Miss) {
+    output::warning(&format!("not in the recording: {}", miss.request), None);
+    output::note(&miss.diff);
+}
+
+/// The exchanges of a recording, with their bodies.
+pub(crate) fn exchanges(
+    recording: &Kept,
+    seal: &Seal,
+) -> Result<Vec<(Exchange, Vec<u8>)>, FolderError> {
+    let mut left = BODIES_MAX;
+    let mut exchanges = Vec::new();
+    for exchange in &recording.recording.exchanges {
+        let body = match &exchange.response.head {
+            Some(head) => recording.bytes(&head.body.digest, head.body.bytes.min(left), seal)?,
+            None => Vec::new(),
+        };
+        left = left.saturating_sub(body.len() as u64);
+        exchanges.push((exchange.clone(), body));
+    }
+    Ok(exchanges)
+}
