@@ -61,7 +61,7 @@ pub(crate) fn in_short(report: &Compatibility) -> String {
         .collect();
     against.sort_by_key(|need| std::cmp::Reverse(need.effect));
     for need in against {
-        let name = format!("{} ({})", printable(&need.name), status(need.status));
+        let name = format!("{} ({})", printable(&need.name), need.status.description());
         if !names.contains(&name) {
             names.push(name);
         }
@@ -93,7 +93,7 @@ pub(crate) fn summary(summary: &Summary) -> String {
     if !reasons.is_empty() {
         let reason = |Reason { name, status: why, skills, .. }: &Reason| {
             let skills = output::count(*skills as u64, "skill");
-            format!("{} ({skills}, {})", printable(name), status(*why))
+            format!("{} ({skills}, {})", printable(name), why.description())
         };
         let reasons: Vec<String> = reasons.iter().map(reason).collect();
         out.push_str(&format!("\nMost often missing: {}", reasons.join(", ")));
@@ -137,20 +137,4 @@ fn unmet(needs: &[Need]) -> String {
         }
     }
     out
-}
-
-fn status(status: NeedStatus) -> &'static str {
-    match status {
-        NeedStatus::BuiltIn => "available",
-        NeedStatus::Granted => "granted",
-        NeedStatus::NotGranted => "not granted",
-        NeedStatus::Pure => "not installed",
-        NeedStatus::Native => "native code",
-        NeedStatus::Sdk => "SDK of a service",
-        NeedStatus::Unknown => "unknown",
-        NeedStatus::Unavailable => "not available",
-        NeedStatus::Removed => "removed from Python",
-        NeedStatus::Missing => "missing",
-        NeedStatus::NotRead => "not read",
-    }
 }
