@@ -1,11 +1,12 @@
-"""Builds `target/components/python.wasm`, and `python.json` beside it: CPython as one component that behaves as `python3`.
-And `python-packages`, the packages that its scripts import, with their list in `python-packages.json`.
+"""Builds the parts of the Python runtime that Python has to run for: `target/python/image/python.wasm`, CPython as one component with its
+memory image, which `cargo xtask python` then transforms; and `target/components/python-packages`, the packages that its scripts import,
+with their list in `python-packages.json`.
 
     python3 components/python/build.py [--check]
 
-`--check` says what is missing to build it, and builds nothing. Five stages, each made again only when something that it is made from has
-changed: the tools, the standard library compiled by the interpreter itself, the memory image, the merge of its modules, and the packages.
-All of it lies in `target/python`. `BLESS=1` writes the lists of packages that are in the repository.
+`--check` reports what is missing to build it, and builds nothing. Four stages, each made again only when one of its inputs has changed:
+the tools, the standard library compiled by the interpreter itself, the memory image, and the packages. `BLESS=1` writes the lists of
+packages that are in the repository.
 """
 
 import fcntl
@@ -24,7 +25,6 @@ WORK = ROOT / "target" / "python"
 OUT = ROOT / "target" / "components"
 
 sys.path.insert(0, str(HERE / "build"))
-import merge  # noqa: E402
 import packages  # noqa: E402
 
 
@@ -54,13 +54,9 @@ def wait_for_others(lock):
 def build():
     tools = stage("tools", [HERE / "build/requirements.txt", HERE / "build/package.json", HERE / "build/package-lock.json"], make_tools)
     stdlib = stage("stdlib", [tools, HERE / "build/compile_stdlib.py", HERE / "wit"], make_stdlib)
-    image = stage("image", [stdlib, HERE / "guest", HERE / "wit"], make_image)
-    parts = ("merge", "calls", "component", "fold", "gaps", "immortal", "memory", "modes", "order", "roles", "wasm", "wrap")
-    merging = [HERE / "build" / f"{name}.py" for name in parts] + [HERE / "build/order.txt"]
-    merged = stage("merged", [image, *merging], make_merged)
+    stage("image", [stdlib, HERE / "guest", HERE / "wit"], make_image)
     listed = [HERE / "packages" / name for name in ("requirements.txt", "sdists.txt")]
     made = stage("packages", [tools, HERE / "build/compile_packages.py", HERE / "build/packages.py", *listed, HERE / "wit"], make_packages)
-    publish(WORK / merged)
     publish_packages(WORK / made)
 
 
@@ -76,7 +72,7 @@ def check_prerequisites():
         problems.append("python3 cannot make virtual environments\n  fix: `apt install python3-venv`")
     for program in ("node", "npm"):
         if shutil.which(program) is None:
-            what = f"{program} is not installed; binaryen, which merges the modules, is an npm package"
+            what = f"{program} is not installed; binaryen, which optimises the image, is an npm package"
             problems.append(f"{what}\n  fix: `apt install nodejs npm`, or `brew install node`")
     if problems:
         raise Failed("\n".join(problems))
@@ -128,14 +124,6 @@ def make_image(folder):
     componentize(folder / "app", "app", folder / "python.wasm")
 
 
-def make_merged(folder):
-    order = (HERE / "build/order.txt").read_text().splitlines()
-    component = merge.merge((WORK / "image/python.wasm").read_bytes(), folder, WORK / "tools/node_modules/.bin", order)
-    for path in folder.glob("*.wasm"):
-        path.unlink()
-    (folder / "python.wasm").write_bytes(component)
-
-
 def make_packages(folder):
     packages.install(folder, [python(WORK / "tools"), "-m", "pip"], run)
     shutil.copy(HERE / "build/compile_packages.py", folder)
@@ -156,33 +144,12 @@ def python(folder):
     return folder / "venv" / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 
-def publish(merged):
-    component = (merged / "python.wasm").read_bytes()
-    facts = {
-        "name": "python",
-        "version": (WORK / "stdlib/stdlib.version").read_text(),
-        "programs": ["python3", "python", "python3.14"],
-        "wasm": "python.wasm",
-        "size": len(component),
-        "digest": "sha256:" + hashlib.sha256(component).hexdigest(),
-        # With less, deep recursion hits the stack's limit before CPython says RecursionError: `repr` of nested deques needs more than 80 MiB.
-        "limits": {"stack": "128MiB"},
-        # A folder beside it, where there is one, for /usr/lib/python3.14/site-packages.
-        "packages": "python-packages",
-    }
-    OUT.mkdir(parents=True, exist_ok=True)
-    for name, content in (("python.wasm", component), ("python.json", json.dumps(facts, indent=2).encode() + b"\n")):
-        if not (OUT / name).is_file() or (OUT / name).read_bytes() != content:
-            (OUT / f".{name}").write_bytes(content)
-            os.replace(OUT / f".{name}", OUT / name)
-    print(f"target/components/python.wasm: CPython {facts['version']}, {facts['size'] / (1 << 20):.1f} MiB, {facts['digest']}")
-
-
 def publish_packages(made):
     found = packages.facts(made / "site")
     problem = packages.check_lists(found, os.environ.get("BLESS") == "1")
     if problem:
         raise Failed(problem)
+    OUT.mkdir(parents=True, exist_ok=True)
     folder, copied = OUT / "python-packages", made / "copied"
     if not (copied.is_file() and folder.is_dir()):
         shutil.rmtree(folder, ignore_errors=True)

@@ -24,7 +24,6 @@ mod install;
 #[cfg(target_arch = "x86_64")]
 mod link;
 mod needs;
-mod order;
 mod passed;
 mod python;
 mod shell;

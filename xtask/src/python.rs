@@ -1,17 +1,88 @@
 //! `cargo xtask python`: the Python runtime, `target/components/python.wasm`.
 
+use std::path::Path;
 use std::process::Command;
 
-use skillhost_toolchain::{Error, Progress};
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+use skillhost_image::Optimizer;
+use skillhost_toolchain::{Error, Progress, files};
 
+use crate::shell::hex;
 use crate::workspace;
 
-/// Runs the build's own script. It makes again only what has changed.
+/// The functions that starts call, by name: `record_order.py` beside it makes the list.
+const ORDER: &str = include_str!("../../components/python/build/order.txt");
+/// With less, deep recursion reaches the stack's limit before CPython raises RecursionError: `repr`
+/// of nested deques needs more than 80 MiB.
+const STACK: &str = "128MiB";
+
+/// Builds what has changed. The build's own script makes the image and the packages.
 pub(crate) fn run(progress: &Progress) -> Result<(), Error> {
     check()?;
     progress
         .step("build the Python runtime", |step| step.run(&mut script()).map(drop))
-        .map_err(|error| Error::new(error.to_string()))
+        .map_err(|error| Error::new(error.to_string()))?;
+    progress.step("transform the image of the Python runtime", |_| transform(&workspace::root()))
+}
+
+/// Transforms the image, and writes the component and its program manifest, unless they are made
+/// from the same inputs already.
+fn transform(root: &Path) -> Result<(), Error> {
+    let built = root.join("target/python");
+    let components = root.join("target/components");
+    let read = |path: &Path| std::fs::read(path).map_err(Error::context(path.display()));
+    let stamp = stamp(root)?;
+    let done = built.join("transformed");
+    if read(&done).is_ok_and(|old| old == stamp.as_bytes())
+        && components.join("python.wasm").is_file()
+        && components.join("python.json").is_file()
+    {
+        return Ok(());
+    }
+    let optimizer = Optimizer {
+        program: &built.join("tools/node_modules/.bin/wasm-opt"),
+        exchange: &built.join("optimized"),
+    };
+    let image = read(&built.join("image/python.wasm"))?;
+    let image = skillhost_image::python(&image, ORDER, &optimizer)
+        .map_err(Error::context("the image of the Python runtime"))?;
+    let version =
+        String::from_utf8_lossy(&read(&built.join("stdlib/stdlib.version"))?).into_owned();
+    let digest = hex(&Sha256::digest(&image.component));
+    let manifest = json!({
+        "name": "python",
+        "version": version,
+        "programs": ["python3", "python", "python3.14"],
+        "wasm": "python.wasm",
+        "size": image.component.len(),
+        "digest": format!("sha256:{digest}"),
+        "limits": { "stack": STACK },
+        // The folder beside it that is mounted at /usr/lib/python3.14/site-packages, if it is there.
+        "packages": "python-packages",
+    });
+    let text = serde_json::to_string_pretty(&manifest).map_err(Error::context("python.json"))?;
+    files::write_if_changed(&built.join("names.txt"), image.names.as_bytes())?;
+    files::write_if_changed(&components.join("python.wasm"), &image.component)?;
+    files::write_if_changed(&components.join("python.json"), format!("{text}\n").as_bytes())?;
+    files::write_if_changed(&done, stamp.as_bytes()).map(drop)
+}
+
+/// The digest of what the component is made from: the image, the list of functions, the optimizer
+/// and the passes.
+fn stamp(root: &Path) -> Result<String, Error> {
+    let passes = root.join("tools/image/src");
+    let entries = std::fs::read_dir(&passes)
+        .and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>, _>>());
+    let mut inputs = entries.map_err(Error::context(passes.display()))?;
+    inputs.sort();
+    // The keys of the stages that the build's script makes.
+    inputs.extend(["tools/key", "image/key"].map(|key| root.join("target/python").join(key)));
+    let mut digest = Sha256::new_with_prefix(ORDER);
+    for input in inputs {
+        digest.update(std::fs::read(&input).map_err(Error::context(input.display()))?);
+    }
+    Ok(hex(&digest.finalize()))
 }
 
 /// Whether all is there that building it needs.

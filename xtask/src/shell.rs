@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use skillhost_toolchain::{Error, Step, TARGET, files};
 
-use crate::{order, workspace};
+use crate::workspace;
 
 /// The component, and the crate that it is built from.
 pub(crate) const NAME: &str = "shell";
@@ -68,9 +68,10 @@ pub(crate) fn prepare(root: &Path, step: &Step) -> Result<(), Error> {
 /// source.
 pub(crate) fn put_in_order(root: &Path, built: &Path, to: &Path) -> Result<(), Error> {
     let component = std::fs::read(built).map_err(Error::context(built.display()))?;
-    let ordered = order::ordered(&component, ORDER)?;
-    files::write_if_changed(&root.join("target/shell/names.txt"), ordered.names.as_bytes())?;
-    files::write_if_changed(to, &ordered.component).map(drop)
+    let image = skillhost_image::shell(&component, ORDER)
+        .map_err(Error::context("the component of the shell"))?;
+    files::write_if_changed(&root.join("target/shell/names.txt"), image.names.as_bytes())?;
+    files::write_if_changed(to, &image.component).map(drop)
 }
 
 /// Writes the program manifest beside the component.
@@ -160,6 +161,7 @@ fn copy_tree(from: &Path, to: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// Writes bytes as hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -2,7 +2,7 @@
 
     python3 components/python/build/record_order.py [--skillhost target/release/skillhost]
 
-Run it by hand on Linux, x86-64, when CPython or the pipeline has changed, then `build.py` again. It needs what build.py has made, a host, and
+Run it by hand on Linux, x86-64, when CPython or the pipeline has changed, then `cargo xtask python` again. It needs what that has made, a host, and
 readelf. The host runs each start below with a breakpoint at the first byte of every function of the compiled component; what is called is
 written down, and its breakpoint taken away.
 """
@@ -20,7 +20,7 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent.parent
-NAMES = ROOT / "target/python/merged/names.txt"
+NAMES = ROOT / "target/python/names.txt"
 SKILL = "---\nname: starts\ndescription: What programs do first.\nallowed-tools: Read Write Bash\n---\n"
 # The most usual first: its functions lie closest together.
 STARTS = {

@@ -1,6 +1,4 @@
-"""The application that componentize-py wraps. Everything is prepared here, once, when the component is built; each instance calls
-`Run.run`.
-"""
+"""What componentize-py wraps: everything is made ready here, once, when the component is built; `Run.run` is called in each instance."""
 
 from _skillhost import boot, main
 

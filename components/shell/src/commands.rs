@@ -4,7 +4,6 @@ mod diff;
 mod git;
 mod gzip;
 mod ls;
-pub(crate) mod options;
 mod realpath;
 mod sqlite;
 mod unzip;
@@ -14,7 +13,7 @@ use std::path::PathBuf;
 
 use bashkit::{BashBuilder, CommandContext, CommandStatus, Error, Result};
 
-use crate::program::OwnStreams;
+use crate::program::Own;
 
 /// Adds the commands to the interpreter.
 pub(crate) fn add(builder: BashBuilder, own: &OwnStreams) -> BashBuilder {

@@ -1,4 +1,4 @@
-"""Compares responses with the expected ones."""
+"""What an answer has that was not expected."""
 
 import fnmatch
 
@@ -6,7 +6,7 @@ from jsonschema.validators import validator_for
 
 from endpoints import CLASSES
 
-# The maximum number of schema errors to report per document.
+# More faults of one document say no more.
 MOST = 3
 
 
@@ -39,4 +39,4 @@ def shape(schema, response):
     for fault in faults[:MOST]:
         yield f"{fault.json_path}: {fault.message}"
     if len(faults) > MOST:
-        yield f"{len(faults) - MOST} more schema errors"
+        yield f"{len(faults) - MOST} more faults of the JSON"

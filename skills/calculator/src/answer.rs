@@ -1,4 +1,4 @@
-//! The result of a calculation.
+//! What a calculation gives.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -22,7 +22,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Returns an exact result that is not a number.
+    /// An exact result that is no number.
     pub fn exact(result: impl Into<String>) -> Self {
         Self { result: result.into(), exact: true, number: None, unit: None, weekday: None }
     }

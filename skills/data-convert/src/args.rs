@@ -4,47 +4,47 @@ use lexopt::prelude::*;
 
 use crate::format::Format;
 
-/// The text of `--help`.
+/// What `--help` prints.
 pub const HELP: &str = "\
 Converts between JSON, YAML, TOML and CSV, through a jq filter.
 
 Usage: data-convert [OPTIONS] [FILE]...
 
-  FILE                 input files; `-` or no file means standard input
-  -f, --filter FILTER  jq filter, applied to each document [default: .]
-      --from FORMAT    input format [default: from the file name, then the content]
-      --to FORMAT      output format [default: from the name of -o, else json]
+  FILE                 input files; standard input without any, or as `-`
+  -f, --filter FILTER  a jq filter that each document runs through [default: .]
+      --from FORMAT    format of the input [default: by file name, then by content]
+      --to FORMAT      format of the output [default: by the name of -o, else json]
   -r, --raw-output     write strings without quotes (json, jsonl)
-  -c, --compact        write JSON on one line
+  -c, --compact        write json on one line
   -o, --output FILE    write to a file instead of standard output
-  -h, --help           print this help
+  -h, --help           print this
 
 Formats: json, jsonl, yaml, toml, csv, tsv
 ";
 
-/// A parsed command line.
+/// A command line, taken apart.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Args {
     /// The jq filter.
     pub filter: String,
-    /// The format of the inputs, if set.
+    /// The inputs' format, if it was given.
     pub from: Option<Format>,
-    /// The format of the output: as set, or that of the output's file name.
+    /// The output's format: given, or by the name of the output.
     pub to: Format,
-    /// Whether to write strings without quotes.
+    /// Strings without quotes.
     pub raw: bool,
-    /// Whether to write JSON on one line.
+    /// JSON on one line.
     pub compact: bool,
-    /// The file to write.
+    /// The file to write to.
     pub output: Option<String>,
     /// The files to read; `-` is standard input.
     pub inputs: Vec<String>,
 }
 
-/// Parses the arguments after the program's name. `None` for `--help`.
+/// Takes apart what follows the program's name. None if help was asked for.
 ///
 /// # Errors
-/// Returns the problem with the arguments.
+/// What is wrong with it.
 pub fn parse(args: impl IntoIterator<Item = String>) -> Result<Option<Args>, String> {
     parse_all(args).map_err(|error| format!("{error}; see --help"))
 }
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn default_is_standard_input_to_json() {
+    fn standard_input_to_json_is_the_default() {
         let found = args("").unwrap().unwrap();
         assert_eq!(
             (found.inputs, found.to, found.filter),
@@ -110,9 +110,9 @@ mod tests {
     }
 
     #[test]
-    fn invalid_arguments_are_reported() {
+    fn mistakes_are_named() {
         assert_eq!(args("--form json").unwrap_err(), "invalid option '--form'; see --help");
-        assert!(args("--to xml").unwrap_err().starts_with("unknown format \"xml\""));
+        assert!(args("--to xml").unwrap_err().starts_with("there is no format \"xml\""));
         assert!(args("-f").unwrap_err().starts_with("missing argument for option '-f'"));
         assert_eq!(args("--help").unwrap(), None);
     }

@@ -1,4 +1,4 @@
-//! The formats and their detection.
+//! The formats, and how one is told from another.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -7,33 +7,33 @@ use serde::Deserialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
-    /// JSON; may have several values.
+    /// JSON; several values may follow one another.
     Json,
     /// JSON Lines: one value per line.
     Jsonl,
-    /// YAML 1.2; may have several documents.
+    /// YAML 1.2; several documents may follow one another.
     Yaml,
     /// TOML 1.1.
     Toml,
-    /// Comma-separated values, with column names in the first row.
+    /// Comma-separated values, the first row naming the columns.
     Csv,
-    /// Tab-separated values, with column names in the first row.
+    /// Tab-separated values, the first row naming the columns.
     Tsv,
 }
 
 impl Format {
-    /// Returns the format with this name.
+    /// By its name, as on a command line.
     ///
     /// # Errors
-    /// Returns a list of the valid names.
+    /// Lists the names there are.
     pub fn from_name(name: &str) -> Result<Self, String> {
         let path = format!("x.{}", name.to_ascii_lowercase());
         Self::from_path(&path).ok_or_else(|| {
-            format!("unknown format {name:?}: use json, jsonl, yaml, toml, csv or tsv")
+            format!("there is no format {name:?}: it is one of json, jsonl, yaml, toml, csv, tsv")
         })
     }
 
-    /// Returns the format for the extension of a file name, if it is known.
+    /// By a file name's extension, if that tells.
     pub fn from_path(path: &str) -> Option<Self> {
         let (_, extension) = path.rsplit_once('.')?;
         Some(match extension.to_ascii_lowercase().as_str() {
@@ -47,7 +47,7 @@ impl Format {
         })
     }
 
-    /// Guesses the format of a text. If several are possible, returns the most common one.
+    /// By what a text looks like. Where several fit, the one that is more usual.
     pub fn from_content(content: &[u8]) -> Self {
         let start = &content[..content.len().min(4096)];
         let text = String::from_utf8_lossy(start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start));
@@ -62,8 +62,7 @@ impl Format {
         if line.starts_with(['{', '[']) {
             return Self::Json;
         }
-        // Quoted fields may contain anything. A key's colon ends the line or is followed by a
-        // space.
+        // Quoted fields may hold anything; a key's colon ends the line or has a blank after it.
         let yaml = line.starts_with("---")
             || line.starts_with("- ")
             || line.starts_with('%')
@@ -78,8 +77,7 @@ impl Format {
     }
 }
 
-/// Recognises `[table]` and `[[tables]]`. JSON arrays of numbers, strings and literals do not
-/// match.
+/// `[table]` and `[[tables]]`, which JSON arrays of numbers, strings and literals are not.
 fn is_toml_header(line: &str) -> bool {
     let inner = line.split('#').next().unwrap_or_default().trim_end();
     let Some(inner) = inner.strip_prefix('[').and_then(|l| l.strip_suffix(']')) else {
@@ -104,16 +102,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn extension_takes_precedence() {
+    fn extensions_come_first() {
         assert_eq!(Format::from_path("a/b.YML"), Some(Format::Yaml));
         assert_eq!(Format::from_path("rows.ndjson"), Some(Format::Jsonl));
         assert_eq!(Format::from_path("README"), None);
         assert_eq!(Format::from_name("TOML"), Ok(Format::Toml));
-        assert!(Format::from_name("xml").unwrap_err().contains("use json, jsonl, yaml"));
+        assert!(Format::from_name("xml").unwrap_err().contains("one of json, jsonl, yaml"));
     }
 
     #[test]
-    fn content_decides_without_an_extension() {
+    fn content_tells_where_no_extension_does() {
         let cases = [
             ("{\"a\": 1}", Format::Json),
             ("\u{feff}\n [1, 2]", Format::Json),

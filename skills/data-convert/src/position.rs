@@ -1,6 +1,6 @@
-//! Positions in a text.
+//! Where in a text something is wrong.
 
-/// Returns the line and column of a byte offset, from 1 on. Columns count characters.
+/// The 1-based line and column, in characters, of a byte offset.
 pub fn line_column(text: &[u8], offset: usize) -> (usize, usize) {
     let before = &text[..offset.min(text.len())];
     let line_start = before.iter().rposition(|b| *b == b'\n').map_or(0, |i| i + 1);

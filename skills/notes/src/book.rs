@@ -1,15 +1,15 @@
-//! All notes, in the form in which they are stored.
+//! All notes, as they are kept.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Characters of a title derived from a text, and of an excerpt.
+/// Characters of a title that is taken from a text, and of an excerpt.
 const SHORT: usize = 80;
 
 /// All notes.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Book {
-    /// The last number assigned. Numbers are not reused.
+    /// The number that was given last. None is given twice.
     last: u64,
     notes: Vec<Note>,
 }
@@ -23,11 +23,11 @@ pub struct Note {
     pub title: String,
     /// Its text.
     pub text: String,
-    /// Tags, in lower case and sorted.
+    /// In lower case, sorted.
     pub tags: Vec<String>,
-    /// The time when it was saved, in UTC.
+    /// When it was saved, in UTC.
     pub created: String,
-    /// The time of the last change, in UTC.
+    /// When it was changed last, in UTC.
     pub updated: String,
 }
 
@@ -40,25 +40,25 @@ pub struct Summary {
     pub title: String,
     /// Its tags.
     pub tags: Vec<String>,
-    /// The time of the last change, in UTC.
+    /// When it was changed last, in UTC.
     pub updated: String,
 }
 
-/// A search result.
+/// A note that was searched for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct SearchResult {
+pub struct Found {
     /// The note.
     #[serde(flatten)]
     pub note: Summary,
-    /// The line of the text that contains most of the words.
+    /// The line of its text with most of the words.
     pub excerpt: String,
 }
 
 impl Book {
-    /// Saves a new note. `now` is in seconds since 1970.
+    /// Saves a new note. `now`: seconds since 1970.
     ///
     /// # Errors
-    /// Returns an error if the text is empty.
+    /// The text is empty.
     pub fn save(
         &mut self,
         title: Option<String>,
@@ -87,17 +87,17 @@ impl Book {
             title,
             text,
             tags: tidy(tags),
-            created: timestamp(now),
-            updated: timestamp(now),
+            created: shown(now),
+            updated: shown(now),
         };
         self.notes.push(note.clone());
         Ok(note)
     }
 
-    /// Changes the given fields.
+    /// Changes what is given.
     ///
     /// # Errors
-    /// Returns an error if there is no such note, or nothing to change.
+    /// There is no such note, or nothing to change.
     pub fn update(
         &mut self,
         id: u64,
@@ -107,35 +107,34 @@ impl Book {
         now: i64,
     ) -> Result<Note, String> {
         if title.is_none() && text.is_none() && tags.is_none() {
-            return Err("nothing to change: set `title`, `text` or `tags`".into());
+            return Err("nothing to change: give `title`, `text` or `tags`".into());
         }
         let note = self.notes.iter_mut().find(|note| note.id == id).ok_or_else(|| missing(id))?;
         note.title = title.unwrap_or_else(|| note.title.clone());
         note.text = text.unwrap_or_else(|| note.text.clone());
         note.tags = tags.map_or_else(|| note.tags.clone(), tidy);
-        note.updated = timestamp(now);
+        note.updated = shown(now);
         Ok(note.clone())
     }
 
-    /// Returns a note.
+    /// One note.
     ///
     /// # Errors
-    /// Returns an error if there is no such note.
+    /// There is no such note.
     pub fn get(&self, id: u64) -> Result<&Note, String> {
         self.notes.iter().find(|note| note.id == id).ok_or_else(|| missing(id))
     }
 
-    /// Deletes a note and returns it.
+    /// Removes one.
     ///
     /// # Errors
-    /// Returns an error if there is no such note.
+    /// There is no such note.
     pub fn delete(&mut self, id: u64) -> Result<Note, String> {
         let at = self.notes.iter().position(|note| note.id == id).ok_or_else(|| missing(id))?;
         Ok(self.notes.remove(at))
     }
 
-    /// Lists notes, optionally those with a tag, the last changed first. Also returns how many were
-    /// left out.
+    /// Those with a tag, changed last first; and how many more there are.
     pub fn list(&self, tag: Option<&str>, limit: usize) -> (Vec<Summary>, usize) {
         let tag = tag.map(str::to_lowercase);
         let has = |note: &&Note| tag.as_ref().is_none_or(|tag| note.tags.contains(tag));
@@ -145,8 +144,8 @@ impl Book {
         (all.into_iter().take(limit).collect(), more)
     }
 
-    /// Finds the notes that contain every word, the last changed first.
-    pub fn search(&self, query: &str, limit: usize) -> Vec<SearchResult> {
+    /// Those that hold every word, changed last first.
+    pub fn search(&self, query: &str, limit: usize) -> Vec<Found> {
         let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
         let found = |note: &&Note| {
             let all =
@@ -157,7 +156,7 @@ impl Book {
             .into_iter()
             .filter(found)
             .take(limit)
-            .map(|note| SearchResult { note: summary(note), excerpt: excerpt(note, &words) })
+            .map(|note| Found { note: summary(note), excerpt: excerpt(note, &words) })
             .collect()
     }
 
@@ -177,7 +176,7 @@ fn summary(note: &Note) -> Summary {
     }
 }
 
-/// Returns the first line that contains most of the words.
+/// The line with most of the words; the first of them.
 fn excerpt(note: &Note, words: &[String]) -> String {
     let count = |line: &&str| {
         let line = line.to_lowercase();
@@ -206,10 +205,10 @@ fn tidy(tags: Vec<String>) -> Vec<String> {
 }
 
 fn missing(id: u64) -> String {
-    format!("there is no note {id}; `list` and `search` show the numbers")
+    format!("there is no note {id}; `list` and `search` tell the numbers")
 }
 
-fn timestamp(now: i64) -> String {
+fn shown(now: i64) -> String {
     jiff::Timestamp::from_second(now).map_or_else(|_| now.to_string(), |time| time.to_string())
 }
 
@@ -232,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn title_is_derived_and_tags_are_normalised() {
+    fn a_note_has_a_title_and_tidy_tags() {
         let book = book();
         let note = book.get(1).unwrap();
         assert_eq!(
@@ -243,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn search_requires_all_words_in_any_case() {
+    fn search_needs_all_words_in_any_case() {
         let book = book();
         let ids = |query: &str| {
             book.search(query, 10).iter().map(|found| found.note.id).collect::<Vec<_>>()
@@ -256,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn list_is_sorted_by_time_and_counts_the_rest() {
+    fn the_list_is_by_time_and_says_what_it_leaves_out() {
         let mut book = book();
         assert_eq!((book.list(None, 1).0[0].id, book.list(None, 1).1), (2, 1));
         book.update(1, None, Some("bread".into()), None, 3_000).unwrap();
@@ -265,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_not_reused() {
+    fn a_number_is_never_given_twice() {
         let mut book = book();
         book.delete(2).unwrap();
         assert_eq!(book.save(None, "x".into(), vec![], 0).unwrap().id, 3);

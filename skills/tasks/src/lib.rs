@@ -1,4 +1,4 @@
-//! Keeps tasks with due dates between runs.
+//! Keeps tasks with due dates from run to run.
 
 pub mod tasks;
 
@@ -7,28 +7,27 @@ use std::time::UNIX_EPOCH;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use skillhost_guest::state;
-use tasks::{Filter, TaskView, Tasks};
+use tasks::{Filter, Shown, Tasks};
 
 const FILE: &str = "tasks.json";
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct CreateInput {
-    /// The task, in one line.
+    /// What is to be done, in one line.
     title: String,
-    /// The due date, such as `2026-03-31`, `today`, `tomorrow`, `+3d` or `+2w`.
+    /// The last day to do it on, such as `2026-03-31`; `today`, `tomorrow` or `+3d`, `+2w`.
     due: Option<String>,
-    /// More details.
+    /// More about it.
     details: Option<String>,
-    /// Words for finding the task.
+    /// Words to find it by.
     #[serde(default)]
     tags: Vec<String>,
 }
 
-/// Creates a task. Use it when the user has something to do later, or asks to be reminded of
-/// something.
+/// Creates a task. Use it when the user has something to do later, or asks to be reminded of it.
 #[skillhost_guest::tool]
-async fn create(input: CreateInput) -> Result<TaskView, String> {
+async fn create(input: CreateInput) -> Result<Shown, String> {
     let today = today();
     change(|tasks| {
         tasks.create(input.title, input.due.as_deref(), input.details, input.tags, today)
@@ -39,24 +38,24 @@ async fn create(input: CreateInput) -> Result<TaskView, String> {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ListInput {
-    /// Which tasks to list; open ones by default.
+    /// Which: `open` ones without.
     status: Option<Filter>,
-    /// List only tasks that are due on this day or before, in the format of `create`.
+    /// Due on this day or before it, written as for `create`.
     due_before: Option<String>,
-    /// List only tasks with this tag.
+    /// With this tag alone.
     tag: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct TaskList {
-    /// Today's date, in UTC.
+struct Listed {
+    /// Today, in UTC.
     today: String,
-    tasks: Vec<TaskView>,
+    tasks: Vec<Shown>,
 }
 
-/// Lists tasks, sorted by due date. Each says whether it is overdue.
+/// Lists tasks, what is due first on top. Each says whether it is overdue.
 #[skillhost_guest::tool]
-async fn list(input: ListInput) -> Result<TaskList, String> {
+async fn list(input: ListInput) -> Result<Listed, String> {
     let today = today();
     let tasks = load().await?.list(
         input.status.unwrap_or(Filter::Open),
@@ -64,33 +63,33 @@ async fn list(input: ListInput) -> Result<TaskList, String> {
         input.tag.as_deref(),
         today,
     )?;
-    Ok(TaskList { today: today.to_string(), tasks })
+    Ok(Listed { today: today.to_string(), tasks })
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SearchInput {
-    /// Words that must all occur in the title, the details or the tags, in any order and case.
+    /// Words that all must be in the title, the details or the tags, in any order and case.
     query: String,
 }
 
-/// Finds tasks that contain all the words, including completed ones.
+/// Finds tasks, done ones too, that hold all of some words.
 #[skillhost_guest::tool]
-async fn search(input: SearchInput) -> Result<TaskList, String> {
+async fn search(input: SearchInput) -> Result<Listed, String> {
     let today = today();
-    Ok(TaskList { today: today.to_string(), tasks: load().await?.search(&input.query, today) })
+    Ok(Listed { today: today.to_string(), tasks: load().await?.search(&input.query, today) })
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct IdInput {
-    /// The number of the task, as shown by `list` and `search`.
+    /// The task's number, as `list` and `search` tell it.
     id: u64,
 }
 
 /// Marks a task as done.
 #[skillhost_guest::tool]
-async fn complete(input: IdInput) -> Result<TaskView, String> {
+async fn complete(input: IdInput) -> Result<Shown, String> {
     let today = today();
     change(|tasks| tasks.complete(input.id, today)).await
 }
@@ -98,33 +97,33 @@ async fn complete(input: IdInput) -> Result<TaskView, String> {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct UpdateInput {
-    /// The number of the task.
+    /// The task's number.
     id: u64,
-    /// The new title; unchanged by default.
+    /// The new title; as it was without.
     title: Option<String>,
-    /// The new due date, in the format of `create`, or `none`; unchanged by default.
+    /// The new due date, written as for `create`, or `none`; as it was without.
     due: Option<String>,
-    /// The new details; unchanged by default.
+    /// The new details; as they were without.
     details: Option<String>,
-    /// The new tags, which replace the old ones; unchanged by default.
+    /// The new tags in place of the old ones; as they were without.
     tags: Option<Vec<String>>,
-    /// `true` reopens a completed task.
+    /// `true` opens a task again that was done.
     #[serde(default)]
     reopen: bool,
 }
 
-/// Changes fields of a task, such as its due date.
+/// Changes parts of a task, such as its due date.
 #[skillhost_guest::tool]
-async fn update(input: UpdateInput) -> Result<TaskView, String> {
+async fn update(input: UpdateInput) -> Result<Shown, String> {
     let UpdateInput { id, title, due, details, tags, reopen } = input;
     let today = today();
     change(|tasks| tasks.update(id, tasks::Change { title, due, details, tags, reopen }, today))
         .await
 }
 
-/// Deletes a task permanently, and returns it. Use `complete` for tasks that are done.
+/// Removes a task for good, and returns it. A task that is done is better completed than removed.
 #[skillhost_guest::tool]
-async fn delete(input: IdInput) -> Result<TaskView, String> {
+async fn delete(input: IdInput) -> Result<Shown, String> {
     let today = today();
     change(|tasks| tasks.delete(input.id, today)).await
 }

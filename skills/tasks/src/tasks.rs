@@ -1,4 +1,4 @@
-//! All tasks, in the form in which they are stored.
+//! All tasks, as they are kept.
 
 use jiff::ToSpan as _;
 use jiff::civil::Date;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// All tasks.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Tasks {
-    /// The last number assigned. Numbers are not reused.
+    /// The number that was given last. None is given twice.
     last: u64,
     tasks: Vec<Task>,
 }
@@ -18,35 +18,35 @@ pub struct Tasks {
 pub struct Task {
     /// Its number.
     pub id: u64,
-    /// The title.
+    /// What is to be done.
     pub title: String,
-    /// The details.
+    /// More about it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub details: String,
-    /// Tags, in lower case and sorted.
+    /// In lower case, sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// The due date.
+    /// The last day to do it on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<String>,
     /// The day on which it was created, in UTC.
     pub created: String,
-    /// The day on which it was completed.
+    /// The day on which it was done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completed: Option<String>,
 }
 
-/// A task with its status today.
+/// A task as it stands today.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct TaskView {
+pub struct Shown {
     /// The task.
     #[serde(flatten)]
     pub task: Task,
-    /// Whether the task is open and its due date has passed.
+    /// It is open, and its day is over.
     pub overdue: bool,
 }
 
-/// Which tasks to list.
+/// Which tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs, reason = "the names say it")]
@@ -57,7 +57,7 @@ pub enum Filter {
     All,
 }
 
-/// The changes to a task.
+/// What is to change of a task.
 #[derive(Debug, Default)]
 #[allow(missing_docs, reason = "as in the task")]
 pub struct Change {
@@ -72,7 +72,7 @@ impl Tasks {
     /// Creates a task.
     ///
     /// # Errors
-    /// Returns an error if the title is empty or the due date is not valid.
+    /// The title is empty, or the due date none.
     pub fn create(
         &mut self,
         title: String,
@@ -80,7 +80,7 @@ impl Tasks {
         details: Option<String>,
         tags: Vec<String>,
         today: Date,
-    ) -> Result<TaskView, String> {
+    ) -> Result<Shown, String> {
         let title = one_line(&title)?;
         let due = due.map(|due| day(due, today)).transpose()?.map(|due| due.to_string());
         self.last += 1;
@@ -95,25 +95,24 @@ impl Tasks {
             completed: None,
         };
         self.tasks.push(task.clone());
-        Ok(view(&task, today))
+        Ok(shown(&task, today))
     }
 
-    /// Marks a task as done. A completed task does not change.
+    /// Marks one as done; one that is done already stays as it is.
     ///
     /// # Errors
-    /// Returns an error if there is no such task.
-    pub fn complete(&mut self, id: u64, today: Date) -> Result<TaskView, String> {
+    /// There is no such task.
+    pub fn complete(&mut self, id: u64, today: Date) -> Result<Shown, String> {
         let task = self.get(id)?;
         task.completed.get_or_insert_with(|| today.to_string());
-        Ok(view(task, today))
+        Ok(shown(task, today))
     }
 
-    /// Changes the given fields.
+    /// Changes what is given.
     ///
     /// # Errors
-    /// Returns an error if there is no such task, nothing to change, an empty title or an invalid
-    /// due date.
-    pub fn update(&mut self, id: u64, change: Change, today: Date) -> Result<TaskView, String> {
+    /// There is no such task, nothing to change, an empty title or a due date that is none.
+    pub fn update(&mut self, id: u64, change: Change, today: Date) -> Result<Shown, String> {
         let Change { title, due, details, tags, reopen } = change;
         if title.is_none() && due.is_none() && details.is_none() && tags.is_none() && !reopen {
             return Err(
@@ -132,32 +131,32 @@ impl Tasks {
         task.details = details.unwrap_or_else(|| task.details.clone());
         task.tags = tags.map_or_else(|| task.tags.clone(), tidy);
         task.completed = task.completed.take().filter(|_| !reopen);
-        Ok(view(task, today))
+        Ok(shown(task, today))
     }
 
-    /// Deletes a task and returns it.
+    /// Removes one.
     ///
     /// # Errors
-    /// Returns an error if there is no such task.
-    pub fn delete(&mut self, id: u64, today: Date) -> Result<TaskView, String> {
+    /// There is no such task.
+    pub fn delete(&mut self, id: u64, today: Date) -> Result<Shown, String> {
         let at = self.tasks.iter().position(|task| task.id == id).ok_or_else(|| missing(id))?;
-        Ok(view(&self.tasks.remove(at), today))
+        Ok(shown(&self.tasks.remove(at), today))
     }
 
-    /// Lists the selected tasks, sorted by due date. Those without a date come last.
+    /// Those that are asked for: what is due first on top, those without a date last.
     ///
     /// # Errors
-    /// Returns an error if the date is not valid.
+    /// The date is none.
     pub fn list(
         &self,
         filter: Filter,
         due_before: Option<&str>,
         tag: Option<&str>,
         today: Date,
-    ) -> Result<Vec<TaskView>, String> {
+    ) -> Result<Vec<Shown>, String> {
         let before = due_before.map(|due| day(due, today)).transpose()?.map(|due| due.to_string());
         let tag = tag.map(str::to_lowercase);
-        let wanted = |one: &TaskView| {
+        let wanted = |one: &Shown| {
             let status = match filter {
                 Filter::Open => one.task.completed.is_none(),
                 Filter::Done => one.task.completed.is_some(),
@@ -169,22 +168,22 @@ impl Tasks {
                 .is_none_or(|before| one.task.due.as_ref().is_some_and(|due| due <= before));
             status && due && tag.as_ref().is_none_or(|tag| one.task.tags.contains(tag))
         };
-        let mut found: Vec<TaskView> =
-            self.tasks.iter().map(|task| view(task, today)).filter(wanted).collect();
+        let mut found: Vec<Shown> =
+            self.tasks.iter().map(|task| shown(task, today)).filter(wanted).collect();
         found.sort_by_key(|one| (one.task.due.is_none(), one.task.due.clone(), one.task.id));
         Ok(found)
     }
 
-    /// Finds the tasks that contain every word, open ones first.
-    pub fn search(&self, query: &str, today: Date) -> Vec<TaskView> {
+    /// Those that hold every word, the open ones first.
+    pub fn search(&self, query: &str, today: Date) -> Vec<Shown> {
         let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
         let holds = |task: &&Task| {
             let all =
                 format!("{}\n{}\n{}", task.title, task.details, task.tags.join(" ")).to_lowercase();
             !words.is_empty() && words.iter().all(|word| all.contains(word.as_str()))
         };
-        let mut found: Vec<TaskView> =
-            self.tasks.iter().filter(holds).map(|task| view(task, today)).collect();
+        let mut found: Vec<Shown> =
+            self.tasks.iter().filter(holds).map(|task| shown(task, today)).collect();
         found.sort_by_key(|one| {
             (
                 one.task.completed.is_some(),
@@ -201,11 +200,10 @@ impl Tasks {
     }
 }
 
-/// Parses a day: `2026-03-31`, `today`, `tomorrow`, `+3d` or `+2w`.
+/// A day: `2026-03-31`, `today`, `tomorrow`, `+3d`, `+2w`.
 fn day(text: &str, today: Date) -> Result<Date, String> {
     let text = text.trim();
-    let wrong =
-        || format!("`{text}` is not a valid day: use 2026-03-31, today, tomorrow, +3d or +2w");
+    let wrong = || format!("`{text}` is no day like 2026-03-31, today, tomorrow, +3d or +2w");
     let ahead = |days: i64| {
         (0..=36_525)
             .contains(&days)
@@ -235,11 +233,11 @@ fn day(text: &str, today: Date) -> Result<Date, String> {
     }
 }
 
-fn view(task: &Task, today: Date) -> TaskView {
-    // Both are formatted so that they sort chronologically as text.
+fn shown(task: &Task, today: Date) -> Shown {
+    // Both are written so that texts sort as days do.
     let overdue =
         task.completed.is_none() && task.due.as_ref().is_some_and(|due| *due < today.to_string());
-    TaskView { task: task.clone(), overdue }
+    Shown { task: task.clone(), overdue }
 }
 
 fn one_line(title: &str) -> Result<String, String> {
@@ -259,7 +257,7 @@ fn tidy(tags: Vec<String>) -> Vec<String> {
 }
 
 fn missing(id: u64) -> String {
-    format!("there is no task {id}; `list` and `search` show the numbers")
+    format!("there is no task {id}; `list` and `search` tell the numbers")
 }
 
 #[cfg(test)]
@@ -278,12 +276,12 @@ mod tests {
         tasks
     }
 
-    fn ids(found: &[TaskView]) -> Vec<u64> {
+    fn ids(found: &[Shown]) -> Vec<u64> {
         found.iter().map(|one| one.task.id).collect()
     }
 
     #[test]
-    fn days_are_parsed_in_all_formats() {
+    fn days_are_read_in_each_form() {
         for (text, day_) in [
             ("2026-03-01", (2026, 3, 1)),
             ("today", (2026, 2, 27)),
@@ -305,12 +303,12 @@ mod tests {
             "+1m",
             "+1é",
         ] {
-            assert!(day(text, TODAY).unwrap_err().contains("is not a valid day"), "{text}");
+            assert!(day(text, TODAY).unwrap_err().contains("is no day"), "{text}");
         }
     }
 
     #[test]
-    fn tasks_are_sorted_by_due_date() {
+    fn what_is_due_first_is_on_top() {
         let mut tasks = tasks();
         let list =
             |tasks: &Tasks, filter, before| ids(&tasks.list(filter, before, None, TODAY).unwrap());
@@ -327,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn task_is_changed_reopened_and_deleted() {
+    fn a_task_is_changed_reopened_and_removed() {
         let mut tasks = tasks();
         tasks.complete(3, TODAY).unwrap();
         let change = Change { due: Some("none".into()), reopen: true, ..Change::default() };

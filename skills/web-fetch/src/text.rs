@@ -1,27 +1,28 @@
-//! Builds text: collapses white space, separates blocks, and indents lines in lists and quotations.
+//! Text in the making: blanks are collapsed, blocks are parted, and lines within lists and quotes
+//! are indented.
 
-/// The maximum indentation of lists: pages may be nested arbitrarily deep.
+/// No list is indented further: pages may nest as they like.
 const MOST_INDENT: usize = 10;
 
-/// A text builder.
+/// Text in the making.
 #[derive(Default)]
 pub struct Text {
     out: String,
-    /// Line breaks to write before the next text.
+    /// Line breaks due before the next text.
     breaks: usize,
-    /// Whether to write a space before the next text.
+    /// A blank due before the next text.
     blank: bool,
-    /// The open lists, with the next number of numbered ones.
+    /// The open lists; the next number of those that are numbered.
     lists: Vec<Option<u32>>,
     quotes: usize,
     code: usize,
-    /// For each open table: the cells of the current row, and whether the first row is complete.
+    /// Cells of the row so far, for each open table, and whether its first row is done.
     tables: Vec<(usize, bool)>,
     cells: usize,
 }
 
 impl Text {
-    /// Adds text and collapses white space, except within code.
+    /// Adds text, collapsing its blanks; within code, as it is.
     pub fn text(&mut self, text: &str) {
         if self.code > 0 {
             self.due();
@@ -42,7 +43,7 @@ impl Text {
         }
     }
 
-    /// Adds a mark before the next text, such as `## `.
+    /// Adds what marks the following text: `## `.
     pub fn mark(&mut self, mark: &str) {
         if self.cells == 0 {
             self.due();
@@ -51,7 +52,8 @@ impl Text {
         self.blank = false;
     }
 
-    /// Starts a new line after so many line breaks. A cell has only one line.
+    /// What follows begins a line of its own, after so many line breaks. Within a cell there is but
+    /// one line.
     pub fn block(&mut self, breaks: usize) {
         if self.cells > 0 {
             self.blank = true;
@@ -63,24 +65,24 @@ impl Text {
         }
     }
 
-    /// Begins a list, numbered from `first` or with bullets.
+    /// Begins a list that counts from a number, or has bullets.
     pub fn open_list(&mut self, first: Option<u32>) {
         self.block(if self.lists.is_empty() { 2 } else { 1 });
         self.lists.push(first);
     }
 
-    /// Ends a list.
+    /// Ends it.
     pub fn close_list(&mut self) {
         self.lists.pop();
         self.breaks_after(if self.lists.is_empty() { 2 } else { 1 });
     }
 
-    /// Begins an item of a list.
+    /// Begins an item.
     pub fn item(&mut self) {
         if self.cells > 0 {
             return self.block(1);
         }
-        // An item starts on a new line, even if it has no text.
+        // An item follows a line break, even an item that has no text.
         self.breaks =
             if self.breaks >= 2 && self.lists.len() < 2 && !self.in_list_already() { 2 } else { 1 };
         let mark = match self.lists.last_mut() {
@@ -102,7 +104,7 @@ impl Text {
         self.quotes += 1;
     }
 
-    /// Ends a quotation.
+    /// Ends it.
     pub fn close_quote(&mut self) {
         self.quotes = self.quotes.saturating_sub(1);
         self.breaks_after(2);
@@ -118,7 +120,7 @@ impl Text {
         self.code += 1;
     }
 
-    /// Ends code.
+    /// Ends it.
     pub fn close_code(&mut self) {
         self.code = self.code.saturating_sub(1);
         if self.cells == 0 && self.code == 0 {
@@ -130,20 +132,20 @@ impl Text {
         self.breaks_after(2);
     }
 
-    /// Adds a horizontal rule.
+    /// A line across.
     pub fn rule(&mut self) {
         self.block(2);
         self.mark("---");
         self.breaks_after(2);
     }
 
-    /// Begins a table. Inside the cell of another table, its cells are plain text.
+    /// Begins a table; within another's cell, its cells are just text.
     pub fn open_table(&mut self) {
         self.block(2);
         self.tables.push((0, false));
     }
 
-    /// Ends a table.
+    /// Ends it.
     pub fn close_table(&mut self) {
         self.tables.pop();
         self.breaks_after(2);
@@ -157,7 +159,7 @@ impl Text {
         }
     }
 
-    /// Ends a row.
+    /// Ends it.
     pub fn close_row(&mut self) {
         if self.cells > 0 || self.tables.len() != 1 {
             return;
@@ -185,7 +187,7 @@ impl Text {
         self.blank = false;
     }
 
-    /// Ends a cell.
+    /// Ends it.
     pub fn close_cell(&mut self) {
         self.cells = self.cells.saturating_sub(1);
         if self.cells == 0 && self.tables.len() == 1 {
@@ -199,22 +201,22 @@ impl Text {
         }
     }
 
-    /// Returns the length of the text.
+    /// How much there is.
     pub fn len(&self) -> usize {
         self.out.len()
     }
 
-    /// Returns whether the text is empty.
+    /// Whether there is nothing.
     pub fn is_empty(&self) -> bool {
         self.out.is_empty()
     }
 
-    /// Returns the text after this length.
+    /// What has come since there was so much.
     pub fn since(&self, length: usize) -> &str {
         self.out.get(length..).unwrap_or_default()
     }
 
-    /// Returns the whole text.
+    /// All of it.
     pub fn finish(self) -> String {
         self.out.trim_end().to_owned()
     }
@@ -228,8 +230,8 @@ impl Text {
         }
     }
 
-    /// Whether the line has only the mark of an item: a paragraph of the item continues on that
-    /// line.
+    /// Whether the line has nothing yet but an item's mark: a paragraph in an item begins beside
+    /// it.
     fn at_mark(&self) -> bool {
         let line = self.out.rsplit('\n').next().unwrap_or_default().trim_start_matches([' ', '>']);
         let numbered = line
@@ -246,7 +248,7 @@ impl Text {
                 .is_some_and(|(n, _)| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
     }
 
-    /// Writes pending line breaks, indentation and spaces.
+    /// Writes the breaks, the indentation or the blank that are due.
     fn due(&mut self) {
         let breaks = std::mem::take(&mut self.breaks);
         let blank = std::mem::take(&mut self.blank);

@@ -1,11 +1,11 @@
-"""The functions of hashlib that otherwise come only from OpenSSL."""
+"""Of hashlib, what comes from OpenSSL alone elsewhere."""
 
 import hashlib
 import hmac
 
 
 def pbkdf2_hmac(hash_name, password, salt, iterations, dklen=None):
-    """Implements RFC 8018, section 5.2."""
+    """RFC 8018, 5.2."""
     if iterations < 1:
         raise ValueError("iteration value must be greater than 0.")
     keyed = hmac.new(password, None, hash_name)

@@ -1,6 +1,5 @@
-"""`python3 -m pip`, `venv` and `ensurepip`. A sandbox cannot install anything, but a script that ensures its packages can continue if they
-are available.
-"""
+"""`python3 -m pip`, `venv` and `ensurepip`: nothing can be installed in a sandbox, and a script that makes sure of its packages goes on
+where they are there."""
 
 import importlib.metadata
 import os
@@ -12,13 +11,13 @@ from . import missing
 USAGE = """usage: python3 -m pip install | list | freeze | show | check ...
 This is the pip of a sandbox: it installs nothing, and reports whether packages are available."""
 
-# Options of `pip install` that take a value.
+# Options of `pip install` that are followed by a value.
 WITH_VALUE = set(
     """-c --constraint -e --editable -t --target -i --index-url --extra-index-url -f --find-links --platform --python-version
     --implementation --abi --root --prefix --src --upgrade-strategy --config-settings -C --global-option --no-binary --only-binary
     --progress-bar --report --proxy --retries --timeout --trusted-host --cert --client-cert --cache-dir --log --python""".split()
 )
-# Distributions whose name differs from that of their module.
+# Where a distribution's name is not the name of its module.
 MODULES = {
     "pillow": "PIL", "opencv-python": "cv2", "opencv-python-headless": "cv2", "scikit-learn": "sklearn", "psycopg2-binary": "psycopg2",
 }  # fmt: skip
@@ -88,7 +87,7 @@ def install(arguments):
 
 
 def requirements(path):
-    """Returns the requirements of a file, including those of the files that it references."""
+    """The lines of a requirements file that ask for something, those of the files that it names included."""
     with open(path, encoding="utf-8") as file:
         lines = file.read().replace("\\\n", " ").splitlines()
     found = []
@@ -105,7 +104,7 @@ def requirements(path):
 
 
 def judge(requirement):
-    """Returns (why a requirement cannot be met, the available distribution)."""
+    """(why it cannot be had, the distribution that is there)"""
     match = re.fullmatch(r"\s*([A-Za-z0-9][\w.-]*)\s*(?:\[[^]]*\])?\s*([^;@]*?)\s*(?:;\s*(.*))?", requirement)
     if match is None or os.sep in requirement or requirement in (".", ".."):
         return f"{requirement} cannot be installed: a sandbox cannot install packages; modules of a skill are imported from its folder", None
@@ -126,13 +125,13 @@ def applies(marker):
     try:
         from packaging.markers import Marker
     except ImportError:
-        # Without the package that evaluates markers, they are assumed to apply.
+        # Without the package that understands it, it is taken to apply.
         return True
     return Marker(marker).evaluate()
 
 
 def fits(version, asked):
-    """Checks a version by PEP 440, with `packaging` if it is available, otherwise by its numbers only."""
+    """PEP 440, by `packaging` where it is there; else by the numbers alone."""
     try:
         from packaging.specifiers import SpecifierSet
     except ImportError:
@@ -208,5 +207,5 @@ def ensurepip(arguments):
     return 0
 
 
-# The programs of `python3 -m NAME`.
+# What `python3 -m NAME` runs.
 PROGRAMS = {"pip": pip, "venv": venv, "virtualenv": venv, "ensurepip": ensurepip}

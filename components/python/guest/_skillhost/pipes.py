@@ -1,7 +1,6 @@
-"""Pipes between programs as file descriptors, on which the standard library's own `subprocess` works.
+"""Pipes between programs as file descriptors, so that the standard library's own `subprocess` works over them.
 
-The descriptors belong to a table of this module, above all those that libc assigns. `os.read`, `os.write`, `os.close` and similar
-functions look there first.
+The numbers are of this table alone, above every one that libc gives out. `os.read`, `os.write`, `os.close` and their like look here first.
 """
 
 import builtins
@@ -16,7 +15,7 @@ from componentize_py_types import Err
 from wit_world.imports import process
 
 FIRST = 1 << 20
-# The capacity of a pipe.
+# As much as a pipe holds.
 PIECE = 1 << 16
 TABLE = {}
 
@@ -26,7 +25,7 @@ def failure(number):
 
 
 class End:
-    """One end of a pipe, or of `/dev/null`. It is closed with its last descriptor."""
+    """One end of a pipe, or of none (`/dev/null`). Closed when the last descriptor of it is."""
 
     handle = None
     references = 0
@@ -58,7 +57,7 @@ class Null(End):
 class ReadEnd(End):
     def __init__(self, handle):
         super().__init__(handle)
-        # Bytes that were read early so that the writer can continue: see `waits`.
+        # What was taken out early, so that the writer could go on: see `waits`.
         self.backlog = bytearray()
         self.ended = False
 
@@ -75,7 +74,7 @@ class ReadEnd(End):
         return b"" if self.ended else self.take(size)
 
     def take(self, size):
-        """Reads from the pipe itself. Blocks while it is empty."""
+        """From the pipe itself. Blocks while there is nothing."""
         try:
             data = self.handle.read(min(size, PIECE), None)
         except Err as refused:
@@ -94,9 +93,7 @@ class WriteEnd(End):
         return self.give(data)
 
     def give(self, data):
-        """Writes to the pipe. Blocks while it is full. Bytes are passed as text, because the bindings do not free a list of bytes that was
-        passed to the host.
-        """
+        """Blocks while nothing fits. Bytes go as text: the bindings do not free a list of bytes that was handed over."""
         try:
             return self.handle.write_latin1(str(memoryview(data).cast("B")[:PIECE], "latin-1"))
         except Err as refused:
@@ -105,7 +102,7 @@ class WriteEnd(End):
 
 
 def meaning(reason):
-    """Converts an error of the process interface to an OSError."""
+    """The OSError that says what the process interface said."""
     text = getattr(reason, "value", "")
     if isinstance(reason, process.Error_NotFound):
         return failure(errno.ENOENT)
@@ -121,7 +118,7 @@ def meaning(reason):
 
 
 def add(end):
-    """Assigns the lowest free descriptor, as a system does."""
+    """The lowest free number, as a system would give."""
     number = FIRST
     while number in TABLE:
         number += 1
@@ -131,7 +128,7 @@ def add(end):
 
 
 def new():
-    """Creates a pipe and returns its read and write ends."""
+    """A pipe: its read end and its write end."""
     try:
         reader, writer = process.pipe()
     except Err as refused:
@@ -160,7 +157,7 @@ def dup(number):
 
 
 class File(io.RawIOBase):
-    """Does for these descriptors what `FileIO` does for libc's."""
+    """What `FileIO` is to libc's descriptors."""
 
     def __init__(self, number, mode, closefd=True):
         self._number, self._closefd = number, closefd
@@ -210,7 +207,7 @@ def write(number, data):
 
 
 def open(file, mode="r", buffering=-1, encoding=None, errors=None, newline=None, closefd=True, opener=None):
-    """Like `io.open`, also for descriptors of this module."""
+    """As `io.open`, of a descriptor that may be one of these."""
     if not isinstance(file, int) or file < FIRST:
         return builtins.open(file, mode, buffering, encoding, errors, newline, closefd, opener)
     if file not in TABLE:
@@ -231,7 +228,7 @@ def open(file, mode="r", buffering=-1, encoding=None, errors=None, newline=None,
 
 
 def either(ours, theirs):
-    """Returns a function that calls `ours` for descriptors of the table, and `theirs` for all others."""
+    """`theirs`, save for the numbers of the table."""
 
     def function(fd, *args, **kwargs):
         if type(fd) is int and fd >= FIRST:
@@ -276,7 +273,7 @@ def install():
         system.replace(name, either(ours, getattr(os, name, missing)))
 
 
-# `subprocess` opens its pipes with `io.open`: it gets this module in place of `io`.
+# `subprocess` opens its pipes with `io.open`: it is given this in place of `io`.
 IO = types.ModuleType("io")
 vars(IO).update(vars(io))
 IO.open = open

@@ -6,8 +6,8 @@ use super::arguments::{Arguments, is_under};
 use super::index::{self, IndexEntry};
 use super::objects::Id;
 use super::repository::{Repository, text_of};
-use super::trees::{FileChange, compare, detect_renames, quote_path};
-use super::{CommandResult, relative};
+use super::trees::{Changed, compare, detect_renames, quote_path};
+use super::{Done, relative};
 
 /// The output format of `status`.
 enum StatusFormat {
@@ -21,7 +21,7 @@ enum StatusFormat {
 }
 
 impl Repository {
-    pub(super) async fn status(&mut self, args: &[String]) -> Result<CommandResult, String> {
+    pub(super) async fn status(&mut self, args: &[String]) -> Result<Done, String> {
         let (mut style, mut untracked, mut branch, mut zeros) =
             (StatusFormat::Long, "normal".to_owned(), false, false);
         let mut arguments = Arguments::new(args, &[]);
@@ -59,20 +59,20 @@ impl Repository {
             Some(id) => Some(self.tree(id).await?),
             None => None,
         };
-        let wanted = |one: &FileChange| is_under(&one.path, &paths);
+        let wanted = |one: &Changed| is_under(&one.path, &paths);
         let conflicts: BTreeMap<&str, u16> =
             index.iter().filter(|one| one.stage > 0).fold(BTreeMap::new(), |mut all, one| {
                 *all.entry(one.path.as_str()).or_insert(0) |= 1 << (one.stage - 1);
                 all
             });
-        let staged: Vec<FileChange> = compare(&self.files(tree).await?, &index::files(&index));
-        let staged: Vec<FileChange> = detect_renames(
+        let staged: Vec<Changed> = compare(&self.files(tree).await?, &index::files(&index));
+        let staged: Vec<Changed> = detect_renames(
             staged
                 .into_iter()
                 .filter(|one| wanted(one) && !conflicts.contains_key(one.path.as_str()))
                 .collect(),
         );
-        let changed: Vec<FileChange> =
+        let changed: Vec<Changed> =
             self.unstaged(&index).await?.into_iter().filter(wanted).collect();
         let mut new = if untracked == "no" {
             Vec::new()
@@ -107,7 +107,7 @@ impl Repository {
         all: &Status,
         style: &StatusFormat,
         born: bool,
-    ) -> Result<CommandResult, String> {
+    ) -> Result<Done, String> {
         let StatusFormat::Short { here, branch, zeros } = *style else {
             return Ok(String::new().into());
         };
@@ -166,7 +166,7 @@ impl Repository {
         all: &Status,
         born: bool,
         no_untracked: bool,
-    ) -> Result<CommandResult, String> {
+    ) -> Result<Done, String> {
         let mut out = match self.head().await {
             Some(branch) => format!("On branch {}\n", branch.trim_start_matches("refs/heads/")),
             None => match self.detached().await? {
@@ -220,7 +220,7 @@ impl Repository {
             'T' => "typechange: ",
             _ => "modified:   ",
         };
-        let line = |one: &FileChange| -> Result<String, String> {
+        let line = |one: &Changed| -> Result<String, String> {
             let from = one
                 .from
                 .as_ref()
@@ -336,7 +336,7 @@ impl Repository {
         Ok(if path.ends_with('/') && !here.ends_with('/') { format!("{here}/") } else { here })
     }
 
-    pub(super) async fn ls_files(&mut self, args: &[String]) -> Result<CommandResult, String> {
+    pub(super) async fn ls_files(&mut self, args: &[String]) -> Result<Done, String> {
         let (
             mut cached,
             mut others,
@@ -419,8 +419,8 @@ impl Repository {
 
 /// The information that `status` prints.
 struct Status {
-    staged: Vec<FileChange>,
-    changed: Vec<FileChange>,
+    staged: Vec<Changed>,
+    changed: Vec<Changed>,
     new: Vec<String>,
     /// The sides of each conflict: bits for base, ours and theirs.
     conflicts: Vec<(String, u16)>,

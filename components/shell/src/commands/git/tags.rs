@@ -2,15 +2,15 @@
 
 use std::cmp::Ordering;
 
-use super::CommandResult;
+use super::Done;
 use super::arguments::Arguments;
-use super::commit::{DateFormat, Person};
+use super::commit::{Form, Person};
 use super::ignore::glob;
 use super::objects::{Id, Kind};
 use super::repository::Repository;
 
 impl Repository {
-    pub(super) async fn tag(&mut self, args: &[String]) -> Result<CommandResult, String> {
+    pub(super) async fn tag(&mut self, args: &[String]) -> Result<Done, String> {
         let (mut list, mut sort) = (args.is_empty(), "refname".to_owned());
         let mut arguments = Arguments::new(args, &["--sort"]);
         while let Some((option, value)) = arguments.option()? {
@@ -69,7 +69,7 @@ impl Repository {
         Ok(tags.iter().map(|(name, _)| format!("{name}\n")).collect::<String>().into())
     }
 
-    pub(super) async fn describe(&mut self, args: &[String]) -> Result<CommandResult, String> {
+    pub(super) async fn describe(&mut self, args: &[String]) -> Result<Done, String> {
         let (mut any, mut always, mut least, mut long, mut exact) =
             (false, false, None, false, false);
         let mut arguments = Arguments::new(args, &["--abbrev"]);
@@ -133,7 +133,7 @@ pub(super) fn tag_head(data: &[u8], now: i64) -> String {
         "tag {name}\nTagger: {} <{}>\nDate:   {}\n\n{}\n\n",
         tagger.name,
         tagger.email,
-        tagger.date(&DateFormat::Default, now),
+        tagger.date(&Form::Default, now),
         message.trim_end()
     )
 }
