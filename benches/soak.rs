@@ -25,7 +25,7 @@ use skillhost::service::{Capacity, Service, ServiceError, ServiceLoad};
 use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::Status;
 use skillhost_policy::{Overrides, Policy};
-use skillhost_sandbox::files::Guarded;
+use skillhost_sandbox::files::GuardedPaths;
 use skillhost_sandbox::http::{Resolver, Roots, Tls};
 use skillhost_sandbox::{Allocation, Io, Options};
 
@@ -333,7 +333,7 @@ fn host(root: &Path) -> Runner {
         },
         programs: Vec::new(),
         scratch: root.join("scratch"),
-        guarded: Guarded::default(),
+        guarded: GuardedPaths::default(),
         state: root.join("kept"),
         audit: root.join("audit.jsonl"),
         caps: Default::default(),

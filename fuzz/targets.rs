@@ -22,9 +22,9 @@ use skillhost_policy::limits::Limits;
 use skillhost_policy::manifest::{Manifest, ToolEntry, parse};
 use skillhost_policy::pattern::{HostName, HostPattern};
 use skillhost_policy::{Overrides, Policy, explain, grant, load};
-use skillhost_sandbox::files::Guarded;
-use skillhost_sandbox::http::target::target;
-use skillhost_sandbox::http::{Resolver, Roots, Sender, Tls, Waits};
+use skillhost_sandbox::files::GuardedPaths;
+use skillhost_sandbox::http::target;
+use skillhost_sandbox::http::{Resolver, Roots, Sender, Timeouts, Tls};
 use skillhost_sandbox::recording::folder;
 use skillhost_sandbox::{self as sandbox, Allocation};
 use skillhost_server::{Mcp, Options};
@@ -100,7 +100,7 @@ pub fn policy(text: &str) {
 /// A guest's URL from any text: whatever is let through says one host, in one spelling.
 pub fn address(text: &str) {
     let Ok(uri) = text.parse::<http::Uri>() else { return };
-    if let Ok(to) = target(&uri) {
+    if let Ok(to) = target::parse(&uri) {
         assert!(
             !to.host.is_empty()
                 && !to.host.contains(['@', '%', '/', '[', ']'])
@@ -261,11 +261,11 @@ impl Agents {
                 cache: path("cache"),
                 allocation: Allocation::OnDemand,
                 tls: Tls::new(Roots::default()).expect("the built-in authorities").into(),
-                resolver: Resolver::Fixed(BTreeMap::new()),
+                resolver: Resolver::Static(BTreeMap::new()),
             },
             programs: Vec::new(),
             scratch: path("scratch"),
-            guarded: Guarded::default(),
+            guarded: GuardedPaths::default(),
             state: path("kept"),
             audit: path("audit.jsonl"),
             caps: SizeLimits::default(),
@@ -386,7 +386,7 @@ impl Answering {
                 (self.capabilities.network_rules(), self.capabilities.limits.clone());
             let sender = Sender::new(rules, limits, self.tls.clone(), Resolver::System);
             let (parts, body) =
-                sender.send(request, Waits::default()).await.map_err(drop)?.into_parts();
+                sender.send(request, Timeouts::default()).await.map_err(drop)?.into_parts();
             Ok((parts, body.collect().await.ok().map(http_body_util::Collected::to_bytes)))
         })
     }

@@ -14,7 +14,7 @@ use skillhost_policy::determinism::DeterminismRule;
 use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::{LimitHit, Outcome, Status};
 use skillhost_policy::{Overrides, Policy};
-use skillhost_sandbox::files::Guarded;
+use skillhost_sandbox::files::GuardedPaths;
 use skillhost_sandbox::http::{Resolver, Roots, Tls};
 use skillhost_sandbox::{Allocation, Io, Options, Sink, Stdin};
 
@@ -112,7 +112,7 @@ impl Arena {
         let programs = vec![self.path("own/programs")];
         Runner::new(RunnerOptions {
             programs,
-            guarded: Guarded { own, ..options.guarded },
+            guarded: GuardedPaths { own, ..options.guarded },
             ..options
         })
     }
@@ -195,7 +195,7 @@ fn options(root: &Path, resolver: Resolver, allocation: Allocation) -> RunnerOpt
         },
         programs: Vec::new(),
         scratch: root.join("scratch"),
-        guarded: Guarded { home: Some(root.join("home")), ..Guarded::default() },
+        guarded: GuardedPaths { home: Some(root.join("home")), ..GuardedPaths::default() },
         state: root.join("kept"),
         audit: root.join("audit.jsonl"),
         caps: Default::default(),

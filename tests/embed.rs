@@ -13,10 +13,10 @@ use skillhost_policy::capabilities::MountMode;
 use skillhost_policy::determinism::DeterminismRule;
 use skillhost_policy::outcome::{Denial, DenialKind, Status};
 use skillhost_policy::{Overrides, Policy};
-use skillhost_sandbox::recording::folder::{Draft, Kept};
+use skillhost_sandbox::recording::folder::{Draft, StoredRecording};
+use skillhost_sandbox::recording::network::RecordedNetwork;
 use skillhost_sandbox::recording::scene::Scene;
 use skillhost_sandbox::recording::seal::Seal;
-use skillhost_sandbox::recording::tape::Tape;
 use skillhost_sandbox::{Io, Outside};
 
 use crate::arena::shell_host;
@@ -219,11 +219,12 @@ async fn hooks_see_recorded_runs_and_replays() {
         );
         assert_eq!(std::mem::take(&mut *told.lock().unwrap()), expected);
 
-        let kept = Kept::read(&folder.path().join("recording")).unwrap();
-        let seal = Seal::opened(&kept.recording.sealed, &Default::default()).unwrap();
-        let (scene, contents) = Scene::make(&kept, &seal, &scratch).unwrap();
-        let tape = Tape::replaying(Vec::new(), &kept.recording.sealed);
-        let outside = Outside { tape: Some(Arc::new(tape)), contents: Some(Arc::new(contents)) };
+        let kept = StoredRecording::read(&folder.path().join("recording")).unwrap();
+        let seal = Seal::open(&kept.recording.sealed, &Default::default()).unwrap();
+        let (scene, contents) = Scene::create(&kept, &seal, &scratch).unwrap();
+        let network = RecordedNetwork::new_replay(Vec::new(), &kept.recording.sealed);
+        let outside =
+            Outside { network: Some(Arc::new(network)), contents: Some(Arc::new(contents)) };
         let replayed = host
             .replay(ReplayRequest {
                 kept: &kept,

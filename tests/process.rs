@@ -300,18 +300,15 @@ fn commands_that_run_commands_are_taken_away_before_the_check() {
 fn a_command_that_is_not_here_has_a_reason() {
     let arena = Arena::new();
     for (line, reason) in [
-        (
-            "ffmpeg -i x",
-            "`ffmpeg` is never here: it is a native program, and nothing native runs here",
-        ),
+        ("ffmpeg -i x", "`ffmpeg` is not available: native programs cannot run in the sandbox"),
         (
             "/usr/bin/node x.js",
-            "`/usr/bin/node` is never here: there is no JavaScript runtime here",
+            "`/usr/bin/node` is not available: the sandbox has no JavaScript runtime",
         ),
-        ("env docker ps", "`docker` is never here: there are no containers here"),
+        ("env docker ps", "`docker` is not available: the sandbox has no containers"),
         ("nonesuch", "no program `nonesuch` in the sandbox"),
-        ("env", "`env` without a command to run does nothing here"),
-        ("uv sync", "of `uv` there is `uv run` and `uv pip` here"),
+        ("env", "`env` needs a command to run"),
+        ("uv sync", "only `uv run` and `uv pip` are available"),
     ] {
         let outcome =
             arena.run(&["launch"].into_iter().chain(line.split(' ')).collect::<Vec<_>>()).go();

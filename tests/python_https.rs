@@ -7,7 +7,7 @@ use skillhost::invoke::{RunRequest, Runner, RunnerOptions, Target};
 use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::Status;
 use skillhost_policy::{Overrides, Policy};
-use skillhost_sandbox::files::Guarded;
+use skillhost_sandbox::files::GuardedPaths;
 use skillhost_sandbox::http::{Resolver, Roots, Tls};
 use skillhost_sandbox::{Allocation, Io, Options};
 
@@ -55,7 +55,7 @@ fn scripts_reach_https_servers_that_the_host_trusts_and_no_others() {
         },
         programs: vec![repository("target/components")],
         scratch: dir.path().join("scratch"),
-        guarded: Guarded::default(),
+        guarded: GuardedPaths::default(),
         state: dir.path().join("kept"),
         audit: dir.path().join("audit.jsonl"),
         caps: Default::default(),

@@ -344,7 +344,7 @@ fn too_many_files_are_refused_only_with_a_receipt() {
     assert_eq!(place.skillhost(&args, "").status.code(), Some(0));
     let run = place.skillhost(&[&args[..], &["--receipt", "r.json"]].concat(), "");
     assert_eq!((run.status.code(), text(&run.stdout).as_str()), (Some(74), ""), "{run:?}");
-    assert!(text(&run.stderr).contains("a receipt takes in 10000 files"), "{run:?}");
+    assert!(text(&run.stderr).contains("a receipt covers at most 10000 files"), "{run:?}");
     std::fs::remove_file(place.path("large/0")).unwrap();
     assert_eq!(
         place.skillhost(&[&args[..], &["--receipt", "r.json"]].concat(), "").status.code(),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use skillhost::invoke::{RunRequest, Runner, RunnerOptions, Target};
 use skillhost_policy::Policy;
 use skillhost_policy::outcome::Status;
-use skillhost_sandbox::files::Guarded;
+use skillhost_sandbox::files::GuardedPaths;
 use skillhost_sandbox::http::{Resolver, Roots, Tls};
 use skillhost_sandbox::{Allocation, Io, Options};
 
@@ -53,7 +53,7 @@ impl Bench {
             },
             programs: vec![components()],
             scratch: self.folder.path().into(),
-            guarded: Guarded::default(),
+            guarded: GuardedPaths::default(),
             state: self.folder.path().join("kept"),
             audit: self.folder.path().join("audit.jsonl"),
             caps: Default::default(),

@@ -13,7 +13,7 @@ use skillhost_policy::manifest;
 use skillhost_policy::outcome::Outcome;
 use skillhost_policy::{Policy, grant};
 use skillhost_sandbox::Allocation;
-use skillhost_sandbox::http::{Body, Resolver, Roots, Sender, Tls, Waits};
+use skillhost_sandbox::http::{Body, Resolver, Roots, Sender, Timeouts, Tls};
 use skillhost_skill::Skill;
 
 use crate::bench::{Bench, SKILL_MD};
@@ -96,7 +96,7 @@ pub(crate) fn requests(c: &mut Criterion) {
             let body: Body = Empty::new().map_err(|never| match never {}).boxed_unsync();
             let request =
                 http::Request::get(format!("http://127.0.0.1:{port}/")).body(body).unwrap();
-            let response = sender.send(request, Waits::default()).await.unwrap();
+            let response = sender.send(request, Timeouts::default()).await.unwrap();
             assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "hi\n");
         });
     });

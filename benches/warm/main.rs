@@ -36,7 +36,7 @@ use skillhost_policy::capabilities::MountMode;
 use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::{Outcome, Status};
 use skillhost_policy::{Overrides, Policy};
-use skillhost_sandbox::files::Guarded;
+use skillhost_sandbox::files::GuardedPaths;
 use skillhost_sandbox::http::{Resolver, Roots, Tls};
 use skillhost_sandbox::{Allocation, Io, Options, Sink, Stdin};
 
@@ -240,7 +240,7 @@ fn host(setup: &Setup, allocation: Allocation) -> Runner {
         },
         programs: vec![setup.programs.clone()],
         scratch: setup.home.clone(),
-        guarded: Guarded::default(),
+        guarded: GuardedPaths::default(),
         state: setup.home.join("kept"),
         audit: setup.home.join("audit.jsonl"),
         caps: Default::default(),

@@ -104,7 +104,8 @@ fn other_programs_cannot_start_a_blocked_script() {
     }
     let denied = place.run(&["--command", "bash /skill/scripts/upload.sh"]);
     assert!(
-        String::from_utf8_lossy(&denied.stderr).contains("a level denies scripts/upload.sh"),
+        String::from_utf8_lossy(&denied.stderr)
+            .contains("a permission level blocks scripts/upload.sh"),
         "{denied:?}"
     );
     // Nor if a workspace contains the skill's own folder.
@@ -152,7 +153,7 @@ fn a_copy_of_a_blocked_program_does_not_start() {
             "{command}: {refused:?}"
         );
         assert!(
-            String::from_utf8_lossy(&refused.stderr).contains("a level denies "),
+            String::from_utf8_lossy(&refused.stderr).contains("a permission level blocks "),
             "{command}: {refused:?}"
         );
     }

@@ -123,7 +123,7 @@ pub fn an_allowed_name_that_means_a_private_address_is_refused() {
         .iter()
         .map(|(name, address)| ((*name).to_owned(), vec![address.parse::<IpAddr>().unwrap()]))
         .collect();
-    let arena = Arena::with(&hostile(), Resolver::Fixed(names));
+    let arena = Arena::with(&hostile(), Resolver::Static(names));
     let urls: Vec<String> =
         meanings.iter().map(|(name, _)| format!("http://{name}:{}", server.port)).collect();
     let mut args = vec!["http-rebinding"];

@@ -271,7 +271,7 @@ fn a_terminal_prompt_does_not_show_the_secret() {
     assert_eq!(place.skillhost(&args, "").status.code(), Some(0));
     for (keys, said) in [
         ("sesame-open-1234\n", super::SAME),
-        ("other\n", "is not the one that was recorded"),
+        ("other\n", "differs from the recorded one"),
         ("\u{3}", "the prompt failed"),
     ] {
         let Some((_, shown)) = typed(&place, keys) else { return };

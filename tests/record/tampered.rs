@@ -110,7 +110,7 @@ fn body(number: usize) -> Vec<u8> {
 
 #[test]
 fn changed_or_missing_content_is_found() {
-    refused(65, "is not what was recorded", |folder| {
+    refused(65, "was modified", |folder| {
         std::fs::write(blob(folder, b"data\n"), "DATA\n").unwrap()
     });
     refused(65, "No such file", |folder| std::fs::remove_file(blob(folder, b"data\n")).unwrap());
@@ -121,7 +121,7 @@ fn changed_or_missing_content_is_found() {
         std::fs::write(folder.join("elsewhere"), "data\n").unwrap();
         std::os::unix::fs::symlink("../elsewhere", blob(folder, b"data\n")).unwrap();
     });
-    refused(65, "has more than 5 B", |folder| {
+    refused(65, "larger than 5 B", |folder| {
         std::fs::write(blob(folder, b"data\n"), vec![b'x'; 100]).unwrap()
     });
 }
@@ -136,12 +136,16 @@ fn a_changed_text_with_the_old_digest_is_found() {
             std::fs::write(path, text.replacen(from, to, 1)).unwrap();
         }
     };
-    refused(65, "its `digest` is another", rewrite("\"arg\"", "\"other\""));
-    refused(65, "its form is 2", rewrite("\"version\": 1", "\"version\": 2"));
+    refused(65, "its `digest` does not match", rewrite("\"arg\"", "\"other\""));
+    refused(65, "version 2 is not supported", rewrite("\"version\": 1", "\"version\": 2"));
     refused(65, "is not valid JSON", rewrite("{", "{{"));
-    refused(65, "not in the form", rewrite("\"digest\"", "\"digest\": 1, \"digest\""));
-    refused(65, "not in the form", rewrite("{", "{ "));
-    refused(74, "cannot be read", |folder| {
+    refused(
+        65,
+        "is not formatted as skillhost",
+        rewrite("\"digest\"", "\"digest\": 1, \"digest\""),
+    );
+    refused(65, "is not formatted as skillhost", rewrite("{", "{ "));
+    refused(74, "cannot read the recording", |folder| {
         std::fs::remove_file(folder.join("recording.json")).unwrap()
     });
 }
@@ -279,16 +283,16 @@ fn names_leading_out_of_the_folders_are_refused() {
         "x\0",
         "data/link/x",
     ] {
-        told(65, "is no name in a folder", entry(file(path)));
+        told(65, "is not a valid path", entry(file(path)));
     }
     told(
         65,
-        "does not lead to a place in it",
+        "does not have a relative target",
         entry(json!({ "path": "l", "kind": "link", "target": "/etc", "bytes": 4 })),
     );
     told(65, "name of the skill's folder", |told| told["skill"] = "../sk".into());
-    told(65, "is no guest path", |told| told["folders"][0]["guest"] = "x".into());
-    told(65, "is no digest", |told| {
+    told(65, "is not a guest path", |told| told["folders"][0]["guest"] = "x".into());
+    told(65, "is not a digest", |told| {
         let stdin = told["stdin"]["digest"].as_str().unwrap().to_owned();
         told["blobs"][&stdin] = "sha256:../../../../etc/passwd".into();
     });

@@ -29,7 +29,7 @@ use skillhost_policy::Policy;
 use skillhost_policy::capabilities::{Capabilities, Mount, MountMode};
 use skillhost_policy::diagnostic::printable;
 use skillhost_sandbox::Overlays;
-use skillhost_sandbox::files::Staged;
+use skillhost_sandbox::files::StagedChange;
 use skillhost_skill::{Skill, SourceKind};
 use store::{Answer, Store};
 
@@ -317,7 +317,7 @@ impl Approvals {
             _ => ApprovalError::Changes(error.to_string()),
         };
         let mounts = &ask.capabilities.mounts;
-        let folder = |staged: &Staged| {
+        let folder = |staged: &StagedChange| {
             mounts.iter().find(|mount| mount.guest == staged.guest).map(|mount| mount.host.clone())
         };
         let changes = overlays.staged(MAX_STAGED).map_err(failed)?.into_iter();

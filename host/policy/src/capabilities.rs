@@ -220,6 +220,18 @@ impl<P> Scope<P> {
         self.all_of.last().map_or(&[], Vec::as_slice)
     }
 
+    /// Names the sides that have no matching pattern, as the start of a sentence.
+    pub fn side_without_entry(&self, matches: impl Fn(&P) -> bool) -> &'static str {
+        let lacks = |side: &Vec<P>| !side.iter().any(&matches);
+        match &self.all_of[..] {
+            [skill, operator] if lacks(skill) && lacks(operator) => {
+                "neither allowed-tools nor the policy has an entry"
+            }
+            [skill, _] if lacks(skill) => "allowed-tools has no entry",
+            _ => "the policy has no entry",
+        }
+    }
+
     /// Checks whether the scope allows nothing.
     pub fn is_empty(&self) -> bool {
         self.all_of.is_empty() || self.all_of.iter().any(Vec::is_empty)

@@ -1,30 +1,32 @@
-//! The one file layer behind WASI 0.2 and 0.3: `/skill` read-only, `/tmp` as scratch, the granted
-//! folders, and `/` with all of them.
+//! The file layer behind WASI 0.2 and 0.3: `/skill` (read-only), `/tmp` (scratch), the granted
+//! folders, and `/`, which contains them all.
 //!
-//! Path rules, quota, accounts, denials and overlays live here once, for both versions of WASI: a
-//! rule that held in one and not in the other would be an escape. In reading order:
+//! Path rules, quotas, accounts, denials and overlays exist once, for both versions of WASI: a rule
+//! that held in only one of them would be an escape. In reading order:
 //!
-//! - `mount`: a host folder is opened, once; `ground`: it, or when. `beneath`: the only way into
-//!   it. `root`, `skeleton`: `/`, and the devices in it.
-//! - `path`: text to canonical path. `access`: what the capabilities say of one; `protect`: what
-//!   makes programs of the host run code; `guard`: what is known by device and inode. `quota`,
-//!   `account`: what is used up.
-//! - `open`, `handle`, `metadata`, `readdir`, `change`: the operations; `times`: the file times of
-//!   a deterministic run.
-//! - `overlay`, `raise`: writes kept aside. `changes`, `diff`, `apply`: what becomes of them.
-//! - `snapshot`: all of it by digest, for a receipt; `survey`: and by name, for a recording.
-//!   `seen`: what of the grants was used. `shown`: the name that a guest was shown just now.
-//! - `wasi`, `wasi_p2`, `wasi_p3`: the same operations, as two versions of WASI.
+//! - `mount` opens a host folder, once; `host_dir` holds it, or opens it on first use. `beneath` is
+//!   the only way into a host folder. `root` and `skeleton` provide `/` and its devices.
+//! - `path` turns text into a canonical path. `access` applies the capabilities to it; `protect`
+//!   adds rules for files that configure host programs; `guard` protects folders by device and
+//!   inode. `quota` and `account` count usage.
+//! - `open`, `handle`, `metadata`, `readdir` and `change` are the operations; `times` provides the
+//!   file times of a deterministic run.
+//! - `overlay` and `copy_up` redirect writes. `changes`, `diff`, `staged` and `apply` report the
+//!   result and apply it.
+//! - `snapshot` digests everything a guest can see, for a receipt; `survey` lists it by name, for a
+//!   recording. `uses` records which parts of the grants were used. `last_lookup` caches the most
+//!   recent lookup.
+//! - `wasi`, `wasi_p2` and `wasi_p3` expose the same operations through both versions of WASI.
 //!
-//! What guests cannot do, whatever the rules: make symlinks or hard links, move symlinks, open
-//! devices, FIFOs or sockets, write to a file that has another name (which may lie outside the
-//! mount). Names that are not UTF-8 are left out of listings, as WASI has no way to say them.
-//! Symlinks with an absolute target lead nowhere.
+//! No rule lets a guest create symlinks or hard links, move symlinks, open devices, FIFOs or
+//! sockets, or write to a file with several names (another name may lie outside the mount).
+//! Listings omit names that are not valid UTF-8, which WASI cannot express. Symlinks with an
+//! absolute target cannot be followed.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::recording::keep::Contents;
+use crate::recording::blobs::Contents;
 use skillhost_policy::capabilities::{PathAccess, PathRules};
 use skillhost_policy::limits::{Limit, Limits};
 use skillhost_policy::outcome::{Denial, FileActivity};
@@ -35,10 +37,12 @@ mod apply;
 mod beneath;
 mod change;
 mod changes;
+mod copy_up;
 mod diff;
 mod guard;
 mod handle;
 mod host_dir;
+mod last_lookup;
 mod metadata;
 mod mount;
 mod open;
@@ -46,16 +50,14 @@ mod overlay;
 mod path;
 mod protect;
 mod quota;
-mod raise;
 mod readdir;
 mod root;
-mod seen;
-mod shown;
 mod skeleton;
 mod snapshot;
 mod staged;
 mod survey;
 mod times;
+mod uses;
 mod wasi;
 mod wasi_p2;
 mod wasi_p2_streams;
@@ -64,19 +66,19 @@ mod wasi_p3_streams;
 
 pub use account::FileUsage;
 pub use apply::ApplyError;
-pub use beneath::{holder, open_root, read_file};
+pub use beneath::{open_parent, open_root, read_file};
 pub use handle::{Handle, OpenFile, OpenFolder};
 pub use host_dir::HostDir;
 pub use metadata::{Metadata, NewTime};
-pub use mount::{Guarded, OpenMount};
-pub use open::Want;
-pub use protect::is_narrower;
+pub use mount::{GuardedPaths, OpenMount};
+pub use open::OpenOptions;
+pub use protect::may_narrow_to;
 
 pub use readdir::Listing;
-pub use root::Chance;
+pub use root::RandomSource;
 pub use skeleton::Skeleton;
 pub use snapshot::{Snapshot, SnapshotError};
-pub use staged::{After, Before, Staged};
+pub use staged::{NewEntry, OldEntry, StagedChange};
 pub use times::Times;
 pub use wasi::{Files, FsView};
 pub use wasi_p2::add_to_linker as add_p2_to_linker;
@@ -84,71 +86,72 @@ pub use wasi_p3::add_to_linker as add_p3_to_linker;
 
 use mount::Layer;
 use overlay::Tree;
-use quota::Ledger;
+use quota::Quota;
 
 /// The files of one invocation, shared by all its programs.
 #[derive(Debug)]
 pub struct Vfs {
     mounts: Vec<OpenMount>,
     decisions: access::Decisions,
-    ledger: Arc<Ledger>,
-    /// The books of `/state`, where it is there.
-    state: Option<Arc<Ledger>>,
-    /// Held by each operation on names, so that a check and what follows from it are one step for
-    /// the programs of an invocation.
+    quota: Arc<Quota>,
+    /// The quota of `/state`, if the run has one.
+    state: Option<Arc<Quota>>,
+    /// Locked by each operation on names, which makes a check and the action that follows it atomic
+    /// for the programs of one invocation.
     tree: Mutex<Tree>,
-    /// What no rule opens, by device and inode.
+    /// Folders that no rule opens, by device and inode.
     guard: guard::Guard,
-    /// Where guests are not shown the host's.
+    /// File times of a deterministic run; `None` shows guests the host's times.
     times: Option<Arc<Times>>,
-    /// Whether what is read is kept, or was.
+    /// Records file contents as they are read, or supplies recorded ones.
     contents: Option<Arc<Contents>>,
-    /// What was used of the grants.
-    seen: seen::Seen,
-    /// What was shown last.
-    shown: Mutex<Option<shown::Shown>>,
+    /// Which parts of the grants were used.
+    uses: uses::PathUses,
+    /// The most recent lookup.
+    last_lookup: Mutex<Option<last_lookup::LastLookup>>,
 }
 
 impl Vfs {
-    /// The files that `mounts` hold, under `rules` and `limits` (`disk`, `files`, `handles`). Guests are told the host's file times, or those that `times` has; what they
-    /// read is kept, or was, as `contents` says. What is `guarded` is out of reach, wherever it
-    /// appears.
+    /// Creates the file layer over `mounts`, under `rules` and `limits` (`disk`, `files`,
+    /// `handles`, `state`). Guests see the host's file times unless `times` is given. `contents`
+    /// records or replays what they read. Guarded paths are out of reach under every name and
+    /// mount.
     pub fn new(
         mounts: Vec<OpenMount>,
         rules: PathRules,
         limits: &Limits,
-        guarded: &Guarded,
+        guarded: &GuardedPaths,
         times: Option<Times>,
         contents: Option<Arc<Contents>>,
     ) -> Arc<Vfs> {
-        let ledger = Ledger::new(limits);
+        let quota = Quota::new(limits);
         let state = mounts.iter().find_map(|mount| match mount.rules {
-            mount::Rules::State(size) => Some(Ledger::of_state(limits, size.bytes, size.files)),
+            mount::Rules::State(size) => Some(Quota::for_state(limits, size.bytes, size.files)),
             _ => None,
         });
         let decisions = access::Decisions::new(rules, mounts.len());
         let tree = Mutex::new(Tree::new(mounts.len()));
         let guard = guard::Guard::new(&mounts, guarded);
-        let (times, seen) = (times.map(Arc::new), seen::Seen::default());
+        let (times, uses) = (times.map(Arc::new), uses::PathUses::default());
         Arc::new(Vfs {
             mounts,
             decisions,
-            ledger,
+            quota,
             state,
             tree,
             guard,
             times,
             contents,
-            seen,
-            shown: Mutex::default(),
+            uses,
+            last_lookup: Mutex::default(),
         })
     }
 
-    /// The folders that a guest starts from, with their guest paths. A mount in which nothing is
-    /// allowed is left out.
+    /// Returns the folders that a guest starts from, with their guest paths. Omits mounts in which
+    /// nothing is allowed.
     ///
     /// # Errors
-    /// `MFILE` over the limit of handles.
+    /// `MFILE` at the limit of open handles.
     pub fn preopens(&self) -> Result<Vec<(Handle, String)>, Errno> {
         let visible = (0..self.mounts.len()).filter(|m| {
             self.access(*m, "") != PathAccess::None
@@ -157,10 +160,10 @@ impl Vfs {
         visible.map(|m| Ok((self.folder(m, "")?, self.mounts[m].guest.clone()))).collect()
     }
 
-    /// What was done so far.
+    /// Returns the usage so far.
     pub fn usage(&self) -> FileUsage {
-        let main = self.ledger.usage();
-        let Some(state) = self.state.as_ref().map(|ledger| ledger.usage()) else { return main };
+        let main = self.quota.usage();
+        let Some(state) = self.state.as_ref().map(|quota| quota.usage()) else { return main };
         FileUsage {
             bytes_read: main.bytes_read + state.bytes_read,
             bytes_written: main.bytes_written + state.bytes_written,
@@ -169,44 +172,45 @@ impl Vfs {
         }
     }
 
-    /// The guest paths that were read, written, created or removed outside `/tmp`: the first
-    /// 10,000.
+    /// Returns the guest paths that were read, written, created or removed outside `/tmp`: the
+    /// first 10,000.
     pub fn touched(&self) -> BTreeMap<String, FileActivity> {
-        self.ledger.touched()
+        self.quota.touched()
     }
 
-    /// What the rules refused, sorted, each once: the first 100.
+    /// Returns the distinct denials, sorted: the first 100.
     pub fn denials(&self) -> Vec<Denial> {
         self.decisions.denials()
     }
 
-    /// The first error that is the host's own (its disk is full, say). The guest saw it, and may
-    /// have gone on.
+    /// Returns the first error that the host caused, such as a full disk. The guest received it and
+    /// may have continued.
     pub fn failure(&self) -> Option<Errno> {
-        self.ledger.failure().or_else(|| self.state.as_ref()?.failure())
+        self.quota.failure().or_else(|| self.state.as_ref()?.failure())
     }
 
-    /// The first limit (`disk`, `files`, `handles` or `state`) that was hit. The guest saw an
-    /// error, and may have gone on.
+    /// Returns the first limit (`disk`, `files`, `handles` or `state`) that was hit. The guest
+    /// received an error and may have continued.
     pub fn hit(&self) -> Option<Limit> {
-        self.ledger.hit().or_else(|| self.state.as_ref()?.hit())
+        self.quota.hit().or_else(|| self.state.as_ref()?.hit())
     }
 
-    /// The account of a path; of `/tmp` nobody keeps any.
+    /// Returns the account of a path. `/tmp`, `/` and packages are not accounted for: their account
+    /// is discarded.
     fn account(&self, m: usize, rel: &str) -> Arc<account::Account> {
         match self.mounts[m].rules {
             mount::Rules::Scratch | mount::Rules::Root(_) | mount::Rules::Packages => {
                 Arc::default()
             }
-            _ => self.ledger.account(self.mounts[m].guest_path(rel)),
+            _ => self.quota.account(self.mounts[m].guest_path(rel)),
         }
     }
 
-    /// The books that a mount's files are in.
-    fn ledger_of(&self, m: usize) -> &Arc<Ledger> {
+    /// Returns the quota that a mount's files count towards.
+    fn quota_of(&self, m: usize) -> &Arc<Quota> {
         match (&self.mounts[m].rules, &self.state) {
             (mount::Rules::State(_), Some(state)) => state,
-            _ => &self.ledger,
+            _ => &self.quota,
         }
     }
 
@@ -215,11 +219,11 @@ impl Vfs {
     }
 }
 
-/// The host's error numbers, which the operations use for their own errors too.
+/// The host's error numbers, which the operations use for their own errors as well.
 pub use rustix::io::Errno;
 
-/// A poisoned lock is taken as it is: a panic in one host call must not end the others, and each
-/// update is complete by itself.
+/// Locks a mutex, ignoring poison: a panic in one host call must not end the others, and each
+/// update leaves the value consistent.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

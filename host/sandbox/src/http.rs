@@ -1,9 +1,9 @@
-//! The one way out: every HTTP request of an invocation, whichever interface it came by, is
+//! The only way out to the network: every HTTP request of an invocation, from any interface, is
 //! checked, sent, bounded and recorded here.
 //!
-//! Redirects are not followed: the guest sees the 3xx, and the request that it makes next is
-//! checked as any other. Proxies are not used, and the environment is not asked about any. A
-//! response is handed over as it came, never decompressed.
+//! Redirects are not followed: the guest receives the 3xx, and its next request is checked like any
+//! other. Proxies are not used, and the environment is not searched for them. Responses are never
+//! decompressed.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use tokio::sync::Semaphore;
 
 use self::body::{Download, Upload};
 use self::exchange::{Exchange, after};
-use self::ledger::{Ledger, brief};
 use self::lookup::Lookups;
+use self::request_log::{RequestLog, truncated};
 use self::tasks::Tasks;
 use skillhost_policy::capabilities::NetworkRules;
 use skillhost_policy::limits::{Limit, Limits};
@@ -30,11 +30,11 @@ mod body;
 mod connect;
 mod error;
 mod exchange;
+mod gate;
 mod headers;
-mod held;
 pub mod hooks;
-mod ledger;
 mod lookup;
+mod request_log;
 pub mod target;
 mod tasks;
 mod tls;
@@ -47,13 +47,13 @@ pub use self::address::Resolver;
 pub use self::body::Body;
 pub(super) use self::body::frames;
 pub use self::error::SendError;
-pub use self::exchange::Sent;
+pub use self::exchange::UploadStatus;
+pub(super) use self::gate::NetworkGate;
 pub use self::headers::is_forbidden;
 pub(super) use self::headers::map;
-pub(super) use self::held::Held;
 pub use self::tls::{Roots, Tls};
 
-/// Bytes of a head (request line or status line, and fields) or of trailers, either way.
+/// Bytes of a head (request or status line, and fields) or of trailers, in either direction.
 pub const MAX_HEAD: usize = 64 << 10;
 
 /// Sends the requests of one invocation. Shared by all its programs.
@@ -62,59 +62,59 @@ pub struct Sender {
     rules: NetworkRules,
     limits: Limits,
     network: Network,
-    /// Whether bodies are told by digest, for a receipt.
+    /// Whether bodies are digested, for a receipt.
     digests: bool,
     tls: Arc<Tls>,
     resolver: Resolver,
     lookups: Lookups,
-    turns: Arc<Semaphore>,
-    ledger: Arc<Ledger>,
+    slots: Arc<Semaphore>,
+    log: Arc<RequestLog>,
 }
 
-/// Where requests go.
+/// How requests reach the network.
 #[derive(Debug)]
 enum Network {
-    /// Out.
+    /// Directly.
     Live,
-    /// Nowhere: what comes back would not be the same on every machine.
+    /// Not at all: responses would differ between machines.
     Off,
-    /// Out and into a recording, or to a recording alone, while the run waits.
-    Held(Held, Arc<Sender>),
+    /// Through a recording, which is written or replayed while the run waits.
+    Recorded(NetworkGate, Arc<Sender>),
 }
 
-/// Where the requests of a run go.
+/// How the requests of a run reach the network.
 pub(super) enum RunNetwork {
-    /// Out.
+    /// Directly.
     Live,
-    /// Nowhere: it is deterministic.
+    /// Not at all: the run is deterministic.
     Off,
-    /// Out and into a recording, or to a recording alone, while the run waits.
-    Held(Held),
+    /// Through a recording, which is written or replayed while the run waits.
+    Recorded(NetworkGate),
 }
 
-/// The guest's own times. They shorten the limits, never lengthen them.
+/// The guest's own timeouts. They can shorten the limits but never extend them.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Waits {
-    /// To connect.
+pub struct Timeouts {
+    /// For connecting.
     pub connect: Option<Duration>,
-    /// From the request sent to the response's head.
+    /// From the end of the request to the head of the response.
     pub first_byte: Option<Duration>,
-    /// Between two pieces of the response's body.
+    /// Between two chunks of the response body.
     pub between_bytes: Option<Duration>,
 }
 
 impl Sender {
-    /// A sender that allows what the rules allow.
+    /// Creates a sender that allows what the rules allow.
     pub fn new(
         rules: NetworkRules,
         limits: Limits,
         tls: Arc<Tls>,
         resolver: Resolver,
     ) -> Arc<Sender> {
-        Sender::made(rules, limits, Network::Live, tls, resolver, false)
+        Sender::with_network(rules, limits, Network::Live, tls, resolver, false)
     }
 
-    /// The sender of a run. `digests`: bodies are recorded by digest, for a receipt.
+    /// Creates the sender of a run. `digests`: bodies are recorded by digest, for a receipt.
     pub(super) fn of_run(
         mut rules: NetworkRules,
         limits: Limits,
@@ -126,23 +126,22 @@ impl Sender {
         let network = match network {
             RunNetwork::Live => Network::Live,
             RunNetwork::Off => Network::Off,
-            RunNetwork::Held(held) => {
-                // Of a recording that is replayed, authorities are known by digest alone; and
-                // nothing is sent.
-                let (live_rules, live_limits) = if held.tape.is_recording() {
+            RunNetwork::Recorded(gate) => {
+                // A replayed recording holds only the digests of authorities, and sends nothing.
+                let (live_rules, live_limits) = if gate.network.is_recording() {
                     (rules.clone(), limits.clone())
                 } else {
                     Default::default()
                 };
                 let live = Sender::new(live_rules, live_limits, tls.clone(), resolver.clone());
                 rules.authorities = Vec::new();
-                Network::Held(held, live)
+                Network::Recorded(gate, live)
             }
         };
-        Sender::made(rules, limits, network, tls, resolver, digests)
+        Sender::with_network(rules, limits, network, tls, resolver, digests)
     }
 
-    fn made(
+    fn with_network(
         rules: NetworkRules,
         limits: Limits,
         network: Network,
@@ -161,128 +160,130 @@ impl Sender {
             digests,
             resolver,
             lookups: Lookups::new(),
-            turns: Arc::new(Semaphore::new(concurrent)),
-            ledger: Arc::default(),
+            slots: Arc::new(Semaphore::new(concurrent)),
+            log: Arc::default(),
         })
     }
 
-    /// Sends one request. Its time runs until the last byte of the response's body; dropping that
-    /// body ends the connection.
+    /// Sends one request. Its total time ends with the last byte of the response body; dropping
+    /// that body ends the connection.
     ///
     /// # Errors
-    /// See [`SendError`]. An error after the response's head comes out of the body.
+    /// See [`SendError`]. Errors after the response's head come out of the body.
     pub async fn send(
         &self,
         request: Request<Body>,
-        waits: Waits,
+        timeouts: Timeouts,
     ) -> Result<Response<Body>, SendError> {
         let deadline = after(Duration::from_millis(self.limits.http_total_ms));
         let (mut parts, body) = request.into_parts();
-        let url = shown(&parts.uri);
+        let url = redacted(&parts.uri);
         let (to, declared) = match self.admit(&mut parts, &body) {
             Ok(admitted) => admitted,
             Err(why) => {
-                self.ledger.refuse(&parts.method, url, &why);
+                self.log.refuse(&parts.method, url, &why);
                 return Err(why);
             }
         };
-        let record = self.ledger.open(&parts.method, url);
+        let record = self.log.open(&parts.method, url);
         let exchange = Exchange::new(
-            self.ledger.clone(),
+            self.log.clone(),
             record,
             self.limits.clone(),
-            waits,
+            timeouts,
             deadline,
             self.digests,
         );
-        if let Network::Held(held, live) = &self.network {
-            return held
+        if let Network::Recorded(gate, live) = &self.network {
+            return gate
                 .send(live, &to, parts, Upload::new(body, declared, exchange.clone()), &exchange)
                 .await;
         }
         let request = Request::from_parts(parts, Upload::new(body, declared, exchange.clone()));
-        // What failed first explains what failed next: a body over its cap also breaks the
-        // connection.
+        // The first failure explains later ones: a body over its limit also breaks the connection.
         self.exchange(&to, request, &exchange).await.map_err(|e| exchange.fail(e))
     }
 
-    /// Every request so far, in order; refused ones too, of those the first 100.
+    /// Returns the requests so far, in order, including the first 100 refused ones.
     pub fn requests(&self) -> Vec<HttpRequest> {
-        self.ledger.book().requests.clone()
+        self.log.entries().requests.clone()
     }
 
-    /// Where the requests that were let through went, once each.
+    /// Returns the distinct targets of the requests that were allowed.
     pub fn uses(&self) -> BTreeSet<RequestUse> {
-        let used = self.ledger.admitted().into_iter().filter_map(|made| {
-            let Destination { https, host, port } = target::target(&made.url.parse().ok()?).ok()?;
+        let used = self.log.admitted().into_iter().filter_map(|made| {
+            let Destination { https, host, port } = target::parse(&made.url.parse().ok()?).ok()?;
             Some(RequestUse { https, host, port, method: made.method })
         });
         used.collect()
     }
 
-    /// What was refused and why, once each, at most 100.
+    /// Returns the distinct denials, at most 100.
     pub fn denials(&self) -> Vec<Denial> {
-        self.ledger.book().denials.clone()
+        self.log.entries().denials.clone()
     }
 
-    /// Bytes sent and received in bodies.
+    /// Returns the bytes sent and received in bodies.
     pub fn usage(&self) -> (u64, u64) {
-        self.ledger
-            .book()
+        self.log
+            .entries()
             .requests
             .iter()
             .fold((0, 0), |(sent, received), r| (sent + r.sent, received + r.received))
     }
 
-    /// The first limit that a request hit.
+    /// Returns the first limit that a request hit.
     pub fn hit(&self) -> Option<Limit> {
-        self.ledger.book().hit
+        self.log.entries().hit
     }
 
-    /// Checks a request and makes it the one that is sent. Returns where it goes, and the length of
-    /// its body where that is known.
+    /// Checks a request and turns it into the one that is sent. Returns its target and the length
+    /// of its body, if known.
     fn admit(
         &self,
         parts: &mut request::Parts,
         body: &Body,
     ) -> Result<(Destination, Option<u64>), SendError> {
-        let deny = |what: String, rule: String, fix, kind| {
+        let denied = |what: String, rule: String, fix, kind| {
             Err(SendError::Denied(Denial { what, rule, fix, kind }))
         };
-        let to = match target::target(&parts.uri) {
+        let to = match target::parse(&parts.uri) {
             Ok(to) => to,
-            Err(rule) => return deny(shown(&parts.uri), brief(&rule), None, DenialKind::Url),
+            Err(rule) => {
+                return denied(redacted(&parts.uri), truncated(&rule), None, DenialKind::Url);
+            }
         };
         let host = || DenialKind::Host(to.host.clone());
         if let Network::Off = self.network {
-            let rule = "the network is off in a deterministic run".to_owned();
-            return deny(
+            let rule = "deterministic runs have no network access".to_owned();
+            return denied(
                 target::origin(&to),
                 rule,
-                Some("record it: `--record DIR`, or run it without `--deterministic`".into()),
+                Some("record the run with `--record DIR`, or omit `--deterministic`".into()),
                 host(),
             );
         }
         if !self.rules.fetch.allows(|p| p.matches(&to)) {
-            let denied = self.rules.fetch.none_of.iter().any(|p| p.matches(&to));
-            let rule = if denied {
-                "an entry of `deny` matches it".to_owned()
+            let is_blocked = self.rules.fetch.none_of.iter().any(|p| p.matches(&to));
+            let rule = if is_blocked {
+                format!("network access to {} is blocked by an entry of `deny`", to.host)
             } else {
-                self.unmatched(&to)
+                self.missing_grant(&to)
             };
-            return deny(target::origin(&to), rule, (!denied).then(|| allow_flag(&to)), host());
+            let fix = (!is_blocked).then(|| allow_flag(&to));
+            return denied(target::origin(&to), rule, fix, host());
         }
-        // CONNECT would open a tunnel, TRACE echoes what the host added.
+        // CONNECT would open a tunnel; TRACE echoes headers that the host added.
         let never = [Method::CONNECT, Method::TRACE].contains(&parts.method);
         if never || !self.rules.methods.iter().any(|m| m == parts.method.as_str()) {
-            let method = brief(parts.method.as_str());
+            let method = truncated(parts.method.as_str());
             let rule = if never {
-                format!("{method} is never sent")
+                format!("the method {method} is not supported")
             } else {
-                format!("`methods` does not hold {method}")
+                format!("`methods` does not include {method}")
             };
             let fix = (!never).then(|| format!("`methods: [{method}]` in the policy"));
-            return deny(
+            return denied(
                 format!("{method} {}", target::origin(&to)),
                 rule,
                 fix,
@@ -297,23 +298,23 @@ impl Sender {
             return Err(SendError::RequestHead);
         }
         if declared.is_some_and(|n| n > self.limits.http_request_body) {
-            return Err(self.over(Limit::HttpRequestBody));
+            return Err(self.limit_error(Limit::HttpRequestBody));
         }
-        parts.uri =
-            target::absolute(&to, &parts.uri).map_err(|e| SendError::Malformed(e.to_string()))?;
+        parts.uri = target::absolute_uri(&to, &parts.uri)
+            .map_err(|e| SendError::Malformed(e.to_string()))?;
         parts.extensions.clear();
         if self.limits.http_concurrent == 0 {
-            return Err(self.over(Limit::HttpConcurrent));
+            return Err(self.limit_error(Limit::HttpConcurrent));
         }
-        if !self.ledger.admit(self.limits.http_requests) {
-            return Err(self.over(Limit::HttpRequests));
+        if !self.log.admit(self.limits.http_requests) {
+            return Err(self.limit_error(Limit::HttpRequests));
         }
         Ok((to, declared))
     }
 
-    /// Why no entry lets a request through: what the nearest one of the first side without a match
-    /// has otherwise.
-    fn unmatched(&self, to: &Destination) -> String {
+    /// Says why no entry allows a request, from the closest entry of the first side that has no
+    /// match.
+    fn missing_grant(&self, to: &Destination) -> String {
         let side = self.rules.fetch.all_of.iter().find(|side| !side.iter().any(|p| p.matches(to)));
         let nearest = side
             .into_iter()
@@ -323,13 +324,9 @@ impl Sender {
             .unwrap_or(Mismatch::Host);
         let (host, port) = (&to.host, to.port);
         match nearest {
-            Mismatch::Host => format!(
-                "no `WebFetch` entry, of those asked for and granted, is for the host `{host}`"
-            ),
-            Mismatch::Scheme => {
-                format!("the `WebFetch` entry for `{host}` is for https, and this is http")
-            }
-            Mismatch::Port => format!("the `WebFetch` entry for `{host}` is not for port {port}"),
+            Mismatch::Host => format!("network access to {host} is not granted"),
+            Mismatch::Scheme => format!("network access to {host} is granted for https only"),
+            Mismatch::Port => format!("network access to {host} is not granted for port {port}"),
         }
     }
 
@@ -339,12 +336,12 @@ impl Sender {
         request: Request<Upload>,
         exchange: &Arc<Exchange>,
     ) -> Result<Response<Body>, SendError> {
-        let Ok(turn) =
-            tokio::time::timeout_at(exchange.deadline, self.turns.clone().acquire_owned()).await
+        let Ok(slot) =
+            tokio::time::timeout_at(exchange.deadline, self.slots.clone().acquire_owned()).await
         else {
-            return Err(exchange.over(Limit::HttpConcurrent));
+            return Err(exchange.limit_error(Limit::HttpConcurrent));
         };
-        let turn = turn.map_err(|e| SendError::Protocol(e.to_string()))?;
+        let slot = slot.map_err(|e| SendError::Protocol(e.to_string()))?;
         let private = self.rules.fetch.allows(|p| p.private && p.matches(to));
         let tcp = exchange
             .within(
@@ -352,7 +349,7 @@ impl Sender {
                 connect::connect(to, &self.resolver, &self.lookups, private),
             )
             .await?;
-        let (tasks, spawner) = Tasks::new(exchange.clone(), turn);
+        let (tasks, spawner) = Tasks::new(exchange.clone(), slot);
         let response = if to.https {
             let tls =
                 exchange.within(Limit::HttpTls, connect::handshake(to, tcp, &self.tls)).await?;
@@ -360,27 +357,27 @@ impl Sender {
             exchange
                 .within(
                     Limit::HttpTotal,
-                    wire::converse(tls, http2, to, request, exchange, spawner),
+                    wire::send_request(tls, http2, to, request, exchange, spawner),
                 )
                 .await?
         } else {
             exchange
                 .within(
                     Limit::HttpTotal,
-                    wire::converse(tcp, false, to, request, exchange, spawner),
+                    wire::send_request(tcp, false, to, request, exchange, spawner),
                 )
                 .await?
         };
         let (mut parts, incoming) = response.into_parts();
         exchange.record(|r| r.status = Some(parts.status.as_u16()));
         if incoming.size_hint().lower() > self.limits.http_response_body {
-            return Err(exchange.over(Limit::HttpResponseBody));
+            return Err(exchange.limit_error(Limit::HttpResponseBody));
         }
         if !headers::fit(&parts.headers, 64) {
             return Err(SendError::ResponseHead);
         }
         headers::strip(&mut parts.headers);
-        parts.extensions.insert(Sent(exchange.clone()));
+        parts.extensions.insert(UploadStatus(exchange.clone()));
         exchange.record(|r| (r.error, r.failure) = (None, None));
         Ok(Response::from_parts(
             parts,
@@ -388,21 +385,21 @@ impl Sender {
         ))
     }
 
-    fn over(&self, limit: Limit) -> SendError {
+    fn limit_error(&self, limit: Limit) -> SendError {
         SendError::Limit(LimitHit { limit, value: self.limits.get(limit).unwrap_or(0) })
     }
 }
 
-/// The flag that allows a target.
+/// Returns the flag that allows a target.
 fn allow_flag(to: &Destination) -> String {
     let entry = if to.https { "domain:" } else { "http://" };
     format!("--allow 'WebFetch({entry}{})'", target::authority(to))
 }
 
-/// A URL for the record: without user information and query, which may carry secrets, and of
-/// bounded length.
-fn shown(uri: &Uri) -> String {
-    let place = match target::target(uri) {
+/// Returns a URL for the log, of bounded length and without user information and query, which may
+/// carry secrets.
+fn redacted(uri: &Uri) -> String {
+    let place = match target::parse(uri) {
         Ok(to) => target::origin(&to),
         Err(_) => {
             let authority = uri.authority().map_or("", |a| a.as_str());
@@ -413,5 +410,5 @@ fn shown(uri: &Uri) -> String {
             )
         }
     };
-    brief(&(place + uri.path()))
+    truncated(&(place + uri.path()))
 }

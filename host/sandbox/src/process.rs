@@ -1,18 +1,19 @@
-//! Programs that start programs: `skillhost:skill/process`. A started program is a component in a
-//! fresh store of the same invocation, under the same capabilities and what is left of its limits.
+//! Lets programs start programs: `skillhost:skill/process`. A started program is a component in a
+//! fresh store of the same invocation, under the same capabilities and the rest of its limits.
 //!
-//! `start` decides whether a program may start, and starts it: `shims` say what a command line
-//! comes to, `names` why there is no such command. `child` is what its caller holds of it;
-//! `streams` are the pipes between them; `record` keeps what becomes of each.
+//! `start` decides whether a program may start, and starts it: `wrappers` resolves commands such as
+//! `env`, and `unavailable` explains why a command does not exist. `child` is the caller's handle
+//! of a program, `streams` the pipes between programs, and `children` ends programs with the one
+//! that started them. `record` lists how each program ended.
 
 mod child;
 mod children;
-mod names;
 mod processes;
 mod record;
-mod shims;
 mod start;
 mod streams;
+mod unavailable;
+mod wrappers;
 
 use std::sync::Arc;
 use std::task::Poll;
@@ -27,9 +28,9 @@ use crate::limits::HostMemory;
 use crate::limits::fuel::{self, HasFuel};
 use crate::streams::pipe::{Reader, Writer, pipe};
 use crate::streams::{self as stdio, Out, Stdin};
-use child::{Child, Ends};
+use child::{Child, PipeEnds};
 use skillhost_policy::limits::Limit;
-use start::{Asked, Caller, Streams};
+use start::{Caller, CommandRequest, Streams};
 
 pub(crate) use children::Children;
 pub(crate) use processes::{Launcher, Parent, Processes, ProgramIo, Ready};
@@ -61,7 +62,7 @@ mod bindings {
 
 use bindings::skillhost::skill::process::{self, Command, Completed, Error, Input, Output};
 
-/// Marks [`ProcessView`] as what the bindings get.
+/// Selects [`ProcessView`] as the data of the bindings.
 pub(crate) struct ProcessInterface;
 
 impl HasData for ProcessInterface {
@@ -93,33 +94,36 @@ impl process::Host for ProcessView<'_> {}
 impl<T: HasFuel> process::HostWithStore<T> for ProcessInterface {
     async fn run(
         accessor: &Accessor<T, Self>,
-        what: Command,
+        command: Command,
     ) -> wasmtime::Result<Result<Completed, Error>> {
         accessor.with(|mut access| fuel::settle(access.as_context_mut()))?;
         let (processes, caller) = accessor.with(|mut access| {
             let view = access.get();
             (view.processes.clone(), Caller::of(view.parent))
         });
-        let Command { argv, env, cwd, stdin } = what;
+        let Command { argv, env, cwd, stdin } = command;
         let result = async {
-            // Before anything is waited for: any number of calls may wait.
-            let mut held = HostMemory::new(processes.meter.clone());
-            if !held.grow(stdin.len() as u64) {
-                return Err(full());
+            // Charged before the first await: any number of calls may wait.
+            let mut reserved = HostMemory::new(processes.meter.clone());
+            if !reserved.grow(stdin.len() as u64) {
+                return Err(memory_limit());
             }
-            let started = start::prepare(&processes, caller, Asked { argv, env, cwd }).await?;
+            let started =
+                start::prepare(&processes, caller, CommandRequest { argv, env, cwd }).await?;
             let stdout = Out::of_child(Limit::Stdout, processes.meter.clone());
             let stderr = Out::of_child(Limit::Stderr, processes.meter.clone());
             let stdin = stdio::Input::new(Stdin::Bytes(stdin));
             let streams = Streams { stdin, stdout: stdout.clone(), stderr: stderr.clone() };
-            let running = start::go(&processes, started, streams);
-            match running.ended().await {
+            let running = start::launch(&processes, started, streams);
+            match running.wait().await {
                 Some(ProgramEnd::Exited(exit_code)) => {
                     Ok(Completed { exit_code, stdout: stdout.take(), stderr: stderr.take() })
                 }
                 Some(ProgramEnd::Trapped(message)) => Err(Error::Trapped(message)),
                 Some(ProgramEnd::Limit(limit)) => Err(Error::Limit(limit.to_string())),
-                Some(ProgramEnd::Tool(_)) | None => Err(Error::Trapped("it was ended".into())),
+                Some(ProgramEnd::Tool(_)) | None => {
+                    Err(Error::Trapped("the program was ended".into()))
+                }
             }
         }
         .await;
@@ -139,15 +143,16 @@ impl<T: HasFuel> process::HostWithStore<T> for ProcessInterface {
         fuel::settle(host.as_context_mut())?;
         let processes = host.get().processes.clone();
         let caller = Caller::of(host.get().parent);
-        let started = match start::prepare(&processes, caller, Asked { argv, env, cwd }).await {
-            Ok(started) => started,
-            Err(error) => return Ok(Err(error)),
-        };
+        let started =
+            match start::prepare(&processes, caller, CommandRequest { argv, env, cwd }).await {
+                Ok(started) => started,
+                Err(error) => return Ok(Err(error)),
+            };
         let view = host.get();
         let Some((streams, ends)) = connect(&view, stdin, stdout, stderr)? else {
-            return Ok(Err(full()));
+            return Ok(Err(memory_limit()));
         };
-        let running = start::go(&processes, started, streams);
+        let running = start::launch(&processes, started, streams);
         view.parent.children.add(running.abort_handle());
         Ok(Ok(view.table.push(Child::new(running, ends))?))
     }
@@ -156,7 +161,9 @@ impl<T: HasFuel> process::HostWithStore<T> for ProcessInterface {
         mut host: Blocking<'_, T>,
     ) -> wasmtime::Result<Result<(Resource<Reader>, Resource<Writer>), Error>> {
         let view = host.get();
-        let Some((reader, writer)) = pipe(&view.processes.meter) else { return Ok(Err(full())) };
+        let Some((reader, writer)) = pipe(&view.processes.meter) else {
+            return Ok(Err(memory_limit()));
+        };
         Ok(Ok((view.table.push(reader)?, view.table.push(writer)?)))
     }
 
@@ -166,7 +173,7 @@ impl<T: HasFuel> process::HostWithStore<T> for ProcessInterface {
         writers: Vec<Resource<Writer>>,
         timeout_ms: Option<u32>,
     ) -> wasmtime::Result<(Vec<u32>, Vec<u32>)> {
-        let mut ends = streams::Polled::of(&host.get(), &readers, &writers)?;
+        let mut ends = streams::PollSet::of(&host.get(), &readers, &writers)?;
         Ok(blocking(&mut host, timeout_ms, ends.ready()).await?.unwrap_or_default())
     }
 
@@ -177,8 +184,8 @@ impl<T: HasFuel> process::HostWithStore<T> for ProcessInterface {
     ) -> wasmtime::Result<(Vec<u32>, Vec<u32>)> {
         accessor.with(|mut access| fuel::settle(access.as_context_mut()))?;
         let mut ends =
-            accessor.with(|mut access| streams::Polled::of(&access.get(), &readers, &writers))?;
-        // Never at once: what a guest burns must not depend on who was faster.
+            accessor.with(|mut access| streams::PollSet::of(&access.get(), &readers, &writers))?;
+        // Always yields once: the fuel that a guest uses must not depend on which side was faster.
         tokio::task::yield_now().await;
         let ready = ends.ready().await;
         accessor.with(|mut access| fuel::settle(access.as_context_mut()))?;
@@ -186,15 +193,16 @@ impl<T: HasFuel> process::HostWithStore<T> for ProcessInterface {
     }
 }
 
-/// The program's ends of its streams, and its caller's; `None` where memory has no room for a pipe.
+/// Returns the program's and the caller's ends of its streams, or `None` if memory has no room for
+/// a pipe.
 fn connect(
     view: &ProcessView<'_>,
     stdin: Input,
     stdout: Output,
     stderr: Output,
-) -> wasmtime::Result<Option<(Streams, Ends)>> {
+) -> wasmtime::Result<Option<(Streams, PipeEnds)>> {
     let meter = &view.processes.meter;
-    let mut ends = Ends::default();
+    let mut ends = PipeEnds::default();
     let stdin = match stdin {
         Input::Inherit => view.parent.stdin.clone(),
         Input::None => stdio::Input::new(Stdin::Empty),
@@ -232,8 +240,8 @@ fn connect(
     Ok(Some((Streams { stdin, stdout, stderr }, ends)))
 }
 
-/// Waits for a future, at most that long. The guest is charged before and after, and lets others
-/// have what it leaves meanwhile.
+/// Waits for a future, at most `timeout_ms`. Charges the guest before and after, and lets other
+/// programs run meanwhile.
 async fn blocking<T: HasFuel, R>(
     host: &mut Blocking<'_, T>,
     timeout_ms: Option<u32>,
@@ -248,7 +256,7 @@ async fn blocking<T: HasFuel, R>(
             match futures::poll!(&mut future) {
                 Poll::Ready(value) => Some(value),
                 Poll::Pending => {
-                    // A guest that asks again and again gives those that it asks for their turn.
+                    // A guest that polls in a loop must let the programs that it waits for run.
                     tokio::task::yield_now().await;
                     within(deterministic.as_deref(), Duration::from_millis(ms.into()), future).await
                 }
@@ -259,6 +267,6 @@ async fn blocking<T: HasFuel, R>(
     Ok(value)
 }
 
-fn full() -> Error {
+fn memory_limit() -> Error {
     Error::Limit(Limit::Memory.to_string())
 }

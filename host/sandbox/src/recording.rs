@@ -1,21 +1,21 @@
-//! A recording: everything that came to a run from outside, in a folder, so that it can be run
-//! again with nothing else.
+//! A recording: everything that reached a run from outside, in a folder that suffices to run it
+//! again.
 //!
-//! Chance and time are two numbers (a recorded run is a deterministic one), what programs gave each
-//! other follows from those, and so what is kept is the skill, the input and the answers of the
-//! network. In reading order: the form of `recording.json` is here, `folder` writes and reads it,
-//! `keep` takes in files as they are read, `seal` keeps secrets out, `vault` encrypts those that
-//! this host may have again, `tape` records and answers requests, `scene` makes the recorded
-//! folders again.
+//! A recorded run is deterministic, so randomness and time are two numbers, and whatever programs
+//! exchange follows from the rest. A recording therefore stores the skill, the input and the
+//! responses of the network. In reading order: this file defines `recording.json`; `folder` writes
+//! and reads it; `blobs` stores files as they are read; `seal` keeps secrets out; `vault` encrypts
+//! the secrets that this host may restore; `network` records and answers requests; `scene`
+//! recreates the recorded folders.
 //!
-//! What is read back is a stranger's: bounded, checked against its digests, and used whole or not
-//! at all.
+//! A recording is untrusted input: it is bounded, checked against its digests, and used completely
+//! or not at all.
 
+pub mod blobs;
 pub mod folder;
-pub mod keep;
+pub mod network;
 pub mod scene;
 pub mod seal;
-pub mod tape;
 pub mod vault;
 
 use std::collections::BTreeMap;
@@ -26,54 +26,54 @@ use serde_json::Value;
 use skillhost_policy::outcome::uses::GrantUse;
 use skillhost_policy::outcome::{Output, Status};
 
-/// The version of the recording's form.
+/// The version of the recording's format.
 pub const VERSION: u32 = 1;
 
-/// What `recording.json` holds. Numbers above 2^53 - 1 are strings, as RFC 8785 needs it.
+/// The content of `recording.json`. Numbers above 2^53 - 1 are strings, as RFC 8785 requires.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Recording {
-    /// The form of this recording: 1.
+    /// The format of this recording: 1.
     pub version: u32,
     /// The name of the skill's folder.
     pub skill: String,
-    /// What of the skill ran.
+    /// Which part of the skill ran.
     pub target: Target,
     /// The arguments.
     pub arguments: Vec<String>,
-    /// What the run stood on: host, engine, and the digests of the built-in programs.
+    /// The host, the engine, and the digests of the built-in programs.
     pub runtime: Runtime,
     /// The digest of the policy, as in a receipt.
     pub policy: String,
-    /// What the run was allowed, as in a receipt. Seed and start time are in `determinism`.
+    /// The capabilities of the run, as in a receipt. Seed and start time are in `determinism`.
     pub capabilities: Value,
-    /// The operator's variables. The values of secret ones are placeholders.
+    /// The operator's variables. Placeholders replace the values of secret ones.
     pub environment: BTreeMap<String, String>,
     /// Standard input.
-    pub stdin: Digested,
-    /// Folders as the guest found them.
+    pub stdin: ContentDigest,
+    /// The folders as the guest found them.
     pub folders: Vec<Folder>,
-    /// HTTP requests that left the host, in order, and what came back.
+    /// The HTTP requests that left the host, in order, and their responses.
     pub exchanges: Vec<Exchange>,
     /// How the run ended.
     pub status: Status,
-    /// The receipt, where the run came to a result. The digests of secret variables are
-    /// placeholders.
+    /// The receipt, if the run had a result. Placeholders replace the digests of secret variables.
     pub receipt: Option<Value>,
     /// What the run used of its grants, for `check --used`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uses: Option<GrantUse>,
-    /// What stands for secrets.
-    pub sealed: Sealed,
-    /// Digest of each file under `blobs/` that stands for other bytes, since these hold a secret:
-    /// by the digest of those.
+    /// The placeholders of secrets.
+    pub sealed: SealedSecrets,
+    /// The digest of each file under `blobs/` that replaces content with a secret, by the digest of
+    /// that content.
     pub blobs: BTreeMap<String, String>,
-    /// Over all of this but itself, as canonical JSON (RFC 8785). `None` once it is read.
+    /// The digest of everything but this field, as canonical JSON (RFC 8785). `None` once it has
+    /// been read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
 }
 
-/// What of a skill ran.
+/// Which part of a skill ran.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Target {
@@ -81,24 +81,24 @@ pub enum Target {
     Main,
     /// The script or tool of that name.
     Named {
-        /// As it was named.
+        /// The name.
         name: String,
     },
     /// A typed tool.
     Tool {
         /// Its name.
         name: String,
-        /// Its input, a JSON text.
+        /// Its input, as JSON text.
         input: String,
     },
-    /// A text for the shell.
+    /// A command line for the shell.
     Shell {
         /// The text.
         text: String,
     },
 }
 
-/// What a run stood on.
+/// The host and engine of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Runtime {
@@ -106,20 +106,20 @@ pub struct Runtime {
     pub host: String,
     /// The engine and its version.
     pub engine: String,
-    /// Over what of the engine decides the result.
+    /// The digest of everything in the engine that affects the result.
     pub fingerprint: String,
-    /// The built-in programs that it could start, by name: their digests.
+    /// The built-in programs that it could start, by name, with their digests.
     pub programs: BTreeMap<String, String>,
 }
 
-/// Bytes that are known by digest.
+/// The size and digest of some bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Digested {
-    /// How many.
+pub struct ContentDigest {
+    /// The number of bytes.
     pub bytes: u64,
-    /// Their digest, and where they are kept the name of their file under `blobs/`, without
-    /// `sha256:`.
+    /// The digest. If the bytes are stored, this is also the name of their file under `blobs/`,
+    /// without `sha256:`.
     pub digest: String,
 }
 
@@ -129,7 +129,7 @@ pub struct Digested {
 pub struct Folder {
     /// Its guest path.
     pub guest: String,
-    /// What was in it, by path: a folder comes before what is in it.
+    /// Its entries, by path: a folder comes before its contents.
     pub entries: Vec<Entry>,
 }
 
@@ -138,26 +138,26 @@ pub struct Folder {
 pub struct Entry {
     /// Its path in the folder.
     pub path: String,
-    /// What it was.
+    /// The kind of entry.
     #[serde(flatten)]
     pub kind: EntryKind,
 }
 
-/// What an entry was.
+/// The kind of an entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum EntryKind {
     /// A file.
     File {
-        /// Bytes.
+        /// Its size in bytes.
         bytes: u64,
-        /// Their digest.
+        /// Its digest.
         digest: String,
-        /// Whether the run read it, so that its content is kept.
+        /// Whether the run read it, so that its content is stored.
         kept: bool,
         /// Whether the user that ran it could write to it.
         writable: bool,
-        /// A number that all names of one file have, where it has several.
+        /// A number that all names of one file share, if it has several.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         names: Option<u64>,
     },
@@ -165,45 +165,45 @@ pub enum EntryKind {
     Folder {
         /// Whether the user that ran it could write to it.
         writable: bool,
-        /// Whether it held what guests are not shown.
+        /// Whether it contained entries that guests do not see.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         hides: bool,
     },
-    /// A symlink; where it leads is `None` for a place of the host.
+    /// A symlink; `target` is `None` if it leads to a host path.
     Link {
-        /// Where it leads, as written.
+        /// Its target, as written.
         target: Option<String>,
-        /// Bytes of that.
+        /// The length of the target in bytes.
         bytes: u64,
     },
-    /// A device, a FIFO or a socket, which guests see and cannot open.
+    /// A device, a FIFO or a socket, which guests see but cannot open.
     Other,
 }
 
-/// A request that left the host, and what came back.
+/// A request that left the host, and the response.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Exchange {
     /// The request.
-    pub request: Asked,
-    /// What came back: a response, or why there was none.
+    pub request: RecordedRequest,
+    /// The response, or why there was none.
     pub response: Answer,
-    /// Nanoseconds that it took, by which the run's clock was moved.
+    /// The nanoseconds that it took, by which the run's clock advanced.
     pub took: u64,
 }
 
 /// A request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Asked {
+pub struct RecordedRequest {
     /// The method.
     pub method: String,
-    /// All of the URL.
+    /// The full URL.
     pub url: String,
     /// Its fields, in order.
     pub headers: Vec<Header>,
-    /// Its body, which is not kept.
-    pub body: Digested,
+    /// Its body, which is not stored.
+    pub body: ContentDigest,
     /// Fields after the body.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trailers: Vec<Header>,
@@ -213,24 +213,24 @@ pub struct Asked {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Header {
-    /// Lower case.
+    /// The name, in lower case.
     pub name: String,
-    /// Its value; of a request's secret one the salted digest, in `secret`.
+    /// The value. For a secret field of a request, `secret` has its salted digest instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Output>,
-    /// Over the salt and the value.
+    /// The digest of the salt and the value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
 }
 
-/// What came back.
+/// A response, or why there was none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Answer {
-    /// The response's head; `None` where none came.
+    /// The head of the response; `None` if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<Head>,
-    /// Why there is no response, or no more of it, as the host names it.
+    /// Why there is no response, or why it ended early, as the host names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Value>,
 }
@@ -244,38 +244,39 @@ pub struct Head {
     /// Its fields, in order.
     pub headers: Vec<Header>,
     /// Its body.
-    pub body: Digested,
+    pub body: ContentDigest,
     /// Fields after the body.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trailers: Vec<Header>,
 }
 
-/// What stands for secrets: `{{secret:SALT:NAME}}`, wherever a value stood.
+/// The secrets of a recording. The placeholder `{{secret:SALT:NAME}}` replaces each occurrence of a
+/// value.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Sealed {
-    /// By chance, for each recording anew: 32 hex digits.
+pub struct SealedSecrets {
+    /// A random salt of each recording: 32 hex digits.
     pub salt: String,
     /// The secrets that a replay asks for, by name: the SHA-256 of `skillhost secret 1`, the salt
     /// and the value.
     pub secrets: BTreeMap<String, String>,
-    /// Names of header fields whose values are stored by digest, lower case.
+    /// The names of header fields whose values are stored by digest, in lower case.
     pub headers: Vec<String>,
-    /// Values of secrets, encrypted under a key that stays on the recording host, which has them
-    /// again by itself.
+    /// The values of secrets, encrypted under a key that stays on the recording host, so that this
+    /// host can restore them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub values: Option<String>,
 }
 
-impl Digested {
-    /// Of some bytes.
-    pub fn of(bytes: &[u8]) -> Digested {
-        Digested { bytes: bytes.len() as u64, digest: skillhost_skill::runtime::digest(bytes) }
+impl ContentDigest {
+    /// Digests some bytes.
+    pub fn of(bytes: &[u8]) -> ContentDigest {
+        ContentDigest { bytes: bytes.len() as u64, digest: skillhost_skill::runtime::digest(bytes) }
     }
 }
 
 impl Recording {
-    /// The digests of all bytes that a replay needs, with their sizes.
+    /// Returns the digests of all stored content that a replay needs.
     pub fn needed(&self) -> impl Iterator<Item = &str> {
         let files =
             self.folders.iter().flat_map(|folder| &folder.entries).filter_map(|entry| match &entry

@@ -25,8 +25,8 @@ use tracing::debug_span;
 
 use crate::determinism::{Clock, DeterministicRun, randomness, turns};
 use crate::engine::{Mode, RunEnd};
-use crate::files::{Chance, Guarded, SnapshotError, Times};
-use crate::http::{Held, RunNetwork, Sender};
+use crate::files::{GuardedPaths, RandomSource, SnapshotError, Times};
+use crate::http::{NetworkGate, RunNetwork, Sender};
 use crate::limits::Meter;
 use crate::limits::fuel::Cost;
 use crate::process::{Processes, ProgramIo};
@@ -58,7 +58,7 @@ pub async fn run_alone(
         capabilities,
         skill: None,
         extra: ExtraMounts::default(),
-        guarded: &Guarded::default(),
+        guarded: &GuardedPaths::default(),
         scratch,
         evidence: false,
         outside: Outside::default(),
@@ -95,7 +95,7 @@ pub async fn run(sandbox: &Sandbox, spec: RunSpec<'_>) -> Finished {
 
     let clock = determinism.map(|start| Clock::new(start.start_time));
     let sources = FileSources {
-        randomness: Chance::new(randomness::device(&meter, determinism)),
+        randomness: RandomSource::new(randomness::device(&meter, determinism)),
         times: clock.as_ref().map(file_times),
         contents: outside.contents.clone(),
     };
@@ -117,7 +117,8 @@ pub async fn run(sandbox: &Sandbox, spec: RunSpec<'_>) -> Finished {
         Ok(before) => before,
         Err(error) => return Finished::refused(no_receipt(&error), started),
     };
-    let recorded = match (&before, outside.contents.as_ref().and_then(|contents| contents.keep())) {
+    let recorded = match (&before, outside.contents.as_ref().and_then(|contents| contents.blobs()))
+    {
         (Some(before), Some(keep)) => mounts.files.survey(before, keep),
         _ => Ok(Vec::new()),
     };
@@ -162,11 +163,11 @@ pub async fn run(sandbox: &Sandbox, spec: RunSpec<'_>) -> Finished {
         Some(_) => Input::deterministic(io.stdin, &meter),
         None => Input::new(io.stdin),
     };
-    let reach = match (&deterministic, outside.tape) {
+    let reach = match (&deterministic, outside.network) {
         (None, _) => RunNetwork::Live,
         (Some(_), None) => RunNetwork::Off,
-        (Some(deterministic), Some(tape)) => RunNetwork::Held(Held {
-            tape,
+        (Some(deterministic), Some(network)) => RunNetwork::Recorded(NetworkGate {
+            network,
             host: deterministic.host().clone(),
             clock: deterministic.clock().clone(),
             meter: meter.clone(),
@@ -198,7 +199,7 @@ pub async fn run(sandbox: &Sandbox, spec: RunSpec<'_>) -> Finished {
         }
     });
     if io.uses {
-        invocation.note_uses();
+        invocation.record_uses();
     }
     let first = ProgramIo {
         stdin: stdin.clone(),
@@ -238,7 +239,7 @@ pub async fn run(sandbox: &Sandbox, spec: RunSpec<'_>) -> Finished {
     // of a run goes on after it.
     invocation.processes.end().await;
 
-    let (processes, processes_omitted) = invocation.processes.listed();
+    let (processes, processes_omitted) = invocation.processes.snapshot();
     let streams =
         StreamDigests { stdin: stdin.digest(), stdout: stdout.digest(), stderr: stderr.digest() };
     let mut outcome = Outcome {

@@ -14,7 +14,7 @@ use super::session::{Session, is_new};
 use super::skills::decoded;
 use skillhost_policy::capabilities::MountMode;
 use skillhost_policy::{Overrides, Policy, WORKSPACE};
-use skillhost_sandbox::files::is_narrower;
+use skillhost_sandbox::files::may_narrow_to;
 use skillhost_skill::private::{Purpose, TempFolder};
 
 /// A session's own folder, which exists as long as the session and the results of its runs.
@@ -134,7 +134,7 @@ impl Shared {
         let (root, workspace) = (root.canonicalize().ok()?, workspace.canonicalize().ok()?);
         // Rules are text, so none could name a path that is not UTF-8.
         let below = root.strip_prefix(&workspace).ok()?.to_str()?.to_owned();
-        (!below.is_empty() && is_narrower(&workspace, &below)).then_some((root, below))
+        (!below.is_empty() && may_narrow_to(&workspace, &below)).then_some((root, below))
     }
 }
 

@@ -13,7 +13,7 @@ use skillhost_policy::capabilities::MountMode;
 use skillhost_policy::diagnostic::Diagnostic;
 use skillhost_policy::outcome::{Denial, Outcome};
 use skillhost_policy::{Overrides, Policy};
-use skillhost_sandbox::files::{ApplyError, Guarded};
+use skillhost_sandbox::files::{ApplyError, GuardedPaths};
 use skillhost_sandbox::http::{Resolver, Roots, Tls};
 use skillhost_sandbox::{Allocation, Finished, Io, Options, Overlays, Stdin};
 use skillhost_skill::SkillFolder;
@@ -307,10 +307,10 @@ impl HostBuilder {
             scratch: scratch.clone(),
             state: home.join("state"),
             audit: home.join("audit.jsonl"),
-            guarded: Guarded {
+            guarded: GuardedPaths {
                 own: vec![home],
                 read_only: self.skills.clone(),
-                ..Guarded::default()
+                ..GuardedPaths::default()
             },
             caps: Default::default(),
         };

@@ -28,7 +28,7 @@ use skillhost_policy::capabilities::Capabilities;
 use skillhost_policy::limits::Limits;
 use skillhost_policy::outcome::{Outcome, ResourceUsage, Status};
 use skillhost_policy::{Grant, Policy, Retention, grant};
-use skillhost_sandbox::files::{Guarded, HostDir, OpenMount};
+use skillhost_sandbox::files::{GuardedPaths, HostDir, OpenMount};
 use skillhost_sandbox::{self as sandbox, Finished, Io, Mode, Sandbox};
 use skillhost_skill::runtime::built_in::BuiltIns;
 use skillhost_skill::runtime::copies::SkillCopy;
@@ -53,7 +53,7 @@ pub struct RunnerOptions {
     pub scratch: PathBuf,
     /// Folders that can be mounted only if the operator names them explicitly: the home folder and
     /// the host's own state.
-    pub guarded: Guarded,
+    pub guarded: GuardedPaths,
     /// Where skills' persistent state is kept; only the host writes here.
     pub state: PathBuf,
     /// The journal of the audit log.
@@ -416,7 +416,7 @@ impl Runner {
             capabilities: capabilities.clone(),
             skill: Some(
                 OpenMount::skill(HostDir::shared(skill.content.clone()))
-                    .hiding(programs.denied_paths()),
+                    .without_paths(programs.denied_paths()),
             ),
             guarded: &self.guarded(skill, programs),
             scratch: &self.options.scratch,

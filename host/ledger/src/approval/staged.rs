@@ -9,7 +9,9 @@ use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use skillhost_policy::protected::{REPOSITORY_CONFIG, normalize_name};
-use skillhost_sandbox::files::{After, Before, Staged, holder, open_root, read_file};
+use skillhost_sandbox::files::{
+    NewEntry, OldEntry, StagedChange, open_parent, open_root, read_file,
+};
 use skillhost_skill::runtime;
 
 /// A staged write, and the host folder that it belongs to.
@@ -18,7 +20,7 @@ pub struct StagedChange {
     /// The host folder.
     pub folder: PathBuf,
     /// The write.
-    pub staged: Staged,
+    pub staged: StagedChange,
 }
 
 /// Applies all writes or, if a path has changed since the run, none.
@@ -49,27 +51,27 @@ pub(super) fn apply(changes: &[StagedChange]) -> io::Result<()> {
     }
     // Removals make room for new entries, the deepest first. New folders come before their
     // contents.
-    let goes = |staged: &Staged| {
+    let goes = |staged: &StagedChange| {
         staged.after.is_none()
-            || is_folder(&staged.before) != matches!(staged.after, Some(After::Folder))
+            || is_folder(&staged.before) != matches!(staged.after, Some(NewEntry::Folder))
     };
     for StagedChange { folder, staged } in
         changes.iter().rev().filter(|change| goes(&change.staged))
     {
         let root = &folders[folder.as_path()];
         match &staged.before {
-            Some(Before::Folder) => remove(root, &staged.path, AtFlags::REMOVEDIR)?,
-            Some(Before::File(_)) => remove(root, &staged.path, AtFlags::empty())?,
+            Some(OldEntry::Folder) => remove(root, &staged.path, AtFlags::REMOVEDIR)?,
+            Some(OldEntry::File(_)) => remove(root, &staged.path, AtFlags::empty())?,
             None => {}
         }
     }
     for StagedChange { folder, staged } in changes {
         let root = &folders[folder.as_path()];
         match &staged.after {
-            Some(After::Folder) if found(root, &staged.path)? != Some(Before::Folder) => {
+            Some(NewEntry::Folder) if found(root, &staged.path)? != Some(OldEntry::Folder) => {
                 make_folder(root, &staged.path)?
             }
-            Some(After::File { bytes, mode }) => put(root, &staged.path, bytes, *mode)?,
+            Some(NewEntry::File { bytes, mode }) => put(root, &staged.path, bytes, *mode)?,
             _ => {}
         }
     }
@@ -81,7 +83,7 @@ pub(super) fn apply(changes: &[StagedChange]) -> io::Result<()> {
 /// since, the writes may complete a repository.
 fn refuse_repository<'a>(
     root: &OwnedFd,
-    changes: impl Iterator<Item = &'a Staged>,
+    changes: impl Iterator<Item = &'a StagedChange>,
 ) -> io::Result<()> {
     // The new entries of a repository, by folder. Other names do no harm.
     let mut folders: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
@@ -97,7 +99,7 @@ fn refuse_repository<'a>(
             if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
         };
         let is_there = |name: &str| {
-            holder(root.as_fd(), &path(name))
+            open_parent(root.as_fd(), &path(name))
                 .and_then(|(folder, name)| fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW))
                 .is_ok()
         };
@@ -120,13 +122,13 @@ fn refuse_repository<'a>(
     Ok(())
 }
 
-fn is_folder(before: &Option<Before>) -> bool {
-    *before == Some(Before::Folder)
+fn is_folder(before: &Option<OldEntry>) -> bool {
+    *before == Some(OldEntry::Folder)
 }
 
 /// Returns what is at a path now.
-fn found(root: &OwnedFd, path: &str) -> io::Result<Option<Before>> {
-    let stat = holder(root.as_fd(), path)
+fn found(root: &OwnedFd, path: &str) -> io::Result<Option<OldEntry>> {
+    let stat = open_parent(root.as_fd(), path)
         .and_then(|(folder, name)| fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW));
     let kind = match stat {
         Ok(stat) => FileType::from_raw_mode(stat.st_mode),
@@ -134,30 +136,30 @@ fn found(root: &OwnedFd, path: &str) -> io::Result<Option<Before>> {
         Err(error) => return Err(error.into()),
     };
     Ok(Some(match kind {
-        FileType::Directory => Before::Folder,
+        FileType::Directory => OldEntry::Folder,
         FileType::RegularFile => {
             let mut bytes = Vec::new();
             read_file(root.as_fd(), path)?.read_to_end(&mut bytes)?;
-            Before::File(runtime::digest(&bytes))
+            OldEntry::File(runtime::digest(&bytes))
         }
         // The run could not have seen a digest of it.
-        _ => Before::File(String::new()),
+        _ => OldEntry::File(String::new()),
     }))
 }
 
 fn remove(root: &OwnedFd, path: &str, flags: AtFlags) -> io::Result<()> {
-    let (folder, name) = holder(root.as_fd(), path)?;
+    let (folder, name) = open_parent(root.as_fd(), path)?;
     Ok(fs::unlinkat(&folder, name, flags)?)
 }
 
 fn make_folder(root: &OwnedFd, path: &str) -> io::Result<()> {
-    let (folder, name) = holder(root.as_fd(), path)?;
+    let (folder, name) = open_parent(root.as_fd(), path)?;
     Ok(fs::mkdirat(&folder, name, Mode::from_raw_mode(0o777))?)
 }
 
 /// Writes a temporary file in the same folder, and renames it.
 fn put(root: &OwnedFd, path: &str, bytes: &[u8], mode: u32) -> io::Result<()> {
-    let (folder, name) = holder(root.as_fd(), path)?;
+    let (folder, name) = open_parent(root.as_fd(), path)?;
     let temporary = format!(".skillhost-{}", std::process::id());
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let written = fs::openat(&folder, &temporary, flags, Mode::from_raw_mode(0o600))
@@ -179,11 +181,11 @@ fn put(root: &OwnedFd, path: &str, bytes: &[u8], mode: u32) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn change(folder: &Path, path: &str, before: Option<Before>) -> StagedChange {
-        let after = Some(After::File { bytes: b"new".to_vec(), mode: 0o644 });
+    fn change(folder: &Path, path: &str, before: Option<OldEntry>) -> StagedChange {
+        let after = Some(NewEntry::File { bytes: b"new".to_vec(), mode: 0o644 });
         StagedChange {
             folder: folder.to_owned(),
-            staged: Staged { guest: "/workspace".into(), path: path.into(), before, after },
+            staged: StagedChange { guest: "/workspace".into(), path: path.into(), before, after },
         }
     }
 
@@ -210,7 +212,7 @@ mod tests {
         std::fs::create_dir_all(root.join("work/.git")).unwrap();
         std::fs::create_dir_all(root.join("work/out")).unwrap();
         std::fs::write(root.join("work/.git/config"), "old").unwrap();
-        let (work, old) = (root.join("work"), Some(Before::File(runtime::digest(b"old"))));
+        let (work, old) = (root.join("work"), Some(OldEntry::File(runtime::digest(b"old"))));
         apply(&[change(&work, "out/config", None)]).unwrap();
         assert_eq!(std::fs::read(work.join("out/config")).unwrap(), b"new");
         // A link has replaced the folder since the run.

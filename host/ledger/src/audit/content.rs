@@ -247,7 +247,7 @@ impl Redactor {
     }
 
     fn text(&self, text: &str) -> String {
-        let sealed = String::from_utf8_lossy(&self.seal.sealed(text.as_bytes())).into_owned();
+        let sealed = String::from_utf8_lossy(&self.seal.seal_bytes(text.as_bytes())).into_owned();
         let sealed = self.short.iter().fold(sealed, |text, secret| text.replace(secret, REDACTED));
         // Host names are in lower case, whatever the guest wrote.
         let lower = self.values.iter().map(|value| value.to_lowercase());

@@ -1,4 +1,4 @@
-//! Which paths a guest may read and write, and the record of what it was refused.
+//! Decides which paths a guest may read and write, and records denials.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, OnceLock};
@@ -13,36 +13,36 @@ use skillhost_policy::outcome::{Denial, DenialKind};
 use skillhost_policy::pattern::PathGlob;
 use skillhost_policy::protected::normalize_name;
 
-/// Denials that an outcome lists.
+/// The most denials that an outcome lists.
 const DENIALS_MAX: usize = 100;
 
-/// Decisions remembered per mount; then they are forgotten and found again.
+/// Decisions cached per mount; a full cache is cleared.
 const DECISIONS_MAX: usize = 4_096;
 
-/// The rules of an invocation, what they decided, and what they refused.
+/// The rules of an invocation, with cached decisions and recorded denials.
 #[derive(Debug)]
 pub(super) struct Decisions {
     rules: PathRules,
-    known: Vec<Mutex<HashMap<String, PathAccess>>>,
+    cache: Vec<Mutex<HashMap<String, PathAccess>>>,
     denials: Mutex<BTreeSet<Denial>>,
-    /// What may not be read, and not be written, in lower case: for file systems that fold it.
+    /// The read and write denials in lower case, for file systems that ignore case.
     folded: OnceLock<[Vec<PathGlob>; 2]>,
 }
 
-/// What a denial is about.
+/// Which of a path's two denial lists applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Denied {
+enum AccessKind {
     Read,
     Write,
 }
 
-/// What a guest was about to do, for the record of denials.
+/// What a guest tried to do, for the record of denials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Attempt {
     Read,
-    /// To something that must exist: forbidden things do not.
+    /// A change to an existing entry; entries that the guest cannot see do not exist for it.
     Change,
-    /// To something that need not exist.
+    /// The creation of an entry, which may exist already.
     Create,
 }
 
@@ -50,18 +50,19 @@ impl Decisions {
     pub(super) fn new(rules: PathRules, mounts: usize) -> Decisions {
         Decisions {
             rules,
-            known: (0..mounts).map(|_| Mutex::default()).collect(),
+            cache: (0..mounts).map(|_| Mutex::default()).collect(),
             denials: Mutex::default(),
             folded: OnceLock::new(),
         }
     }
 
-    /// Whether a denial matches a path of the rules on a file system that folds case.
-    fn denies_folded(&self, denied: Denied, path: &str) -> bool {
+    /// Checks whether a denial matches a path on a file system that ignores case.
+    fn denies_folded(&self, denied: AccessKind, path: &str) -> bool {
         let [read, write] = self.folded.get_or_init(|| {
             let PathRules { read, write } = &self.rules;
             [&read.none_of, &write.none_of].map(|globs| {
-                // A glob that does not compile would be one that does not hold.
+                // Dropping a glob that does not compile would drop its denial, so it matches
+                // everything.
                 globs
                     .iter()
                     .map(|glob| {
@@ -71,7 +72,7 @@ impl Decisions {
                     .collect()
             })
         });
-        let globs: &Vec<PathGlob> = if denied == Denied::Read { read } else { write };
+        let globs: &Vec<PathGlob> = if denied == AccessKind::Read { read } else { write };
         globs.iter().any(|glob| glob.matches(&fold_path(path)))
     }
 
@@ -88,8 +89,8 @@ impl Decisions {
 }
 
 impl Vfs {
-    /// What the rules say of a canonical path. Nothing is allowed below a folder that is not there
-    /// for the guest.
+    /// Returns what the rules allow at a canonical path. Nothing is allowed below a folder that the
+    /// guest cannot see.
     pub(super) fn access(&self, m: usize, rel: &str) -> PathAccess {
         let mount = &self.mounts[m];
         let granted = match &mount.rules {
@@ -100,21 +101,21 @@ impl Vfs {
             Rules::Packages => None,
             Rules::Granted(granted) => Some(granted),
         };
-        let mut known = lock(&self.decisions.known[m]);
-        if let Some(access) = known.get(rel) {
+        let mut cache = lock(&self.decisions.cache[m]);
+        if let Some(access) = cache.get(rel) {
             return *access;
         }
         let top = (!rel.is_empty()).then_some("");
         let mut access = PathAccess::Write;
         for path in top.into_iter().chain(beneath::ancestors(rel)).chain([rel]) {
-            access = match known.get(path) {
+            access = match cache.get(path) {
                 Some(access) => *access,
                 None => {
                     let access = self.decide(m, granted, path);
-                    if known.len() >= DECISIONS_MAX {
-                        known.clear();
+                    if cache.len() >= DECISIONS_MAX {
+                        cache.clear();
                     }
-                    known.insert(path.to_owned(), access);
+                    cache.insert(path.to_owned(), access);
                     access
                 }
             };
@@ -125,7 +126,7 @@ impl Vfs {
         access
     }
 
-    /// A mount that is not there for the guest is not there in `/` either.
+    /// Hides a mount in `/` if the guest cannot see the mount itself.
     fn access_of_root(&self, m: usize, rel: &str) -> PathAccess {
         let path = self.mounts[m].guest_path(rel);
         match self.mounts.iter().position(|mount| mount.guest == path).filter(|other| *other != m) {
@@ -140,13 +141,13 @@ impl Vfs {
         let access = match granted {
             Some(_)
                 if self.folds_case(m)
-                    && self.decisions.denies_folded(Denied::Read, &mount.rule_path(rel)) =>
+                    && self.decisions.denies_folded(AccessKind::Read, &mount.rule_path(rel)) =>
             {
                 PathAccess::None
             }
             Some(granted)
                 if self.folds_case(m)
-                    && self.decisions.denies_folded(Denied::Write, &mount.rule_path(rel)) =>
+                    && self.decisions.denies_folded(AccessKind::Write, &mount.rule_path(rel)) =>
             {
                 rules.access(granted, &path).min(PathAccess::Read)
             }
@@ -160,8 +161,8 @@ impl Vfs {
         }
     }
 
-    /// Whether everything below a mount has the same rules, so that a folder may change its name
-    /// with all that is in it.
+    /// Checks whether the same rules apply to everything below a mount, which means that a folder
+    /// can be renamed with its contents.
     pub(super) fn is_uniform(&self, m: usize) -> bool {
         let mount = &self.mounts[m];
         if !matches!(mount.rules, Rules::Granted(_)) {
@@ -174,7 +175,7 @@ impl Vfs {
         all && write.none_of.is_empty() && read.none_of.is_empty()
     }
 
-    /// Lets a change through, or records the refusal.
+    /// Allows a change, or records its denial.
     pub(super) fn check_write(
         &self,
         tree: &Tree,
@@ -201,7 +202,7 @@ impl Vfs {
         }
     }
 
-    /// Records that the rules refused something.
+    /// Records a denial, with the rule and the fix.
     pub(super) fn refuse(&self, m: usize, rel: &str, attempt: Attempt) {
         let mount = &self.mounts[m];
         let (path, rule_path) = (mount.guest_path(rel), mount.rule_path(rel));
@@ -212,12 +213,12 @@ impl Vfs {
         };
         let what = format!("{verb} {path}");
         let denied_by = |scope: &Scope<PathGlob>, path: &str| {
-            scope.none_of.iter().find(|g| g.matches(path)).map(|g| g.pattern().to_owned())
+            scope.none_of.iter().find(|glob| glob.matches(path)).map(|g| g.pattern().to_owned())
         };
         let above =
             |path: &str| beneath::ancestors(path).skip(1).map(str::to_owned).collect::<Vec<_>>();
         let paths = || above(&rule_path).into_iter().chain([rule_path.clone()]);
-        let denied =
+        let pattern =
             denied_by(scope, &rule_path).or_else(|| paths().find_map(|p| denied_by(read, &p)));
         let protected = match &mount.rules {
             Rules::Granted(granted) if attempt != Attempt::Read => {
@@ -226,101 +227,85 @@ impl Vfs {
             _ => None,
         };
         let read_only = matches!(mount.layer, Layer::ReadOnly) && attempt != Attempt::Read;
-        let denial = match (&mount.rules, denied) {
-            (Rules::Root(_), _) => {
-                let fix = Some("write below /workspace (`--workspace DIR`) or /tmp".to_owned());
-                Denial {
-                    what,
-                    rule: "no folder that may be written is there".to_owned(),
-                    fix,
-                    kind: DenialKind::Path,
-                }
-            }
-            (Rules::Skill(hidden), _) if hidden.contains(rel) => Denial {
-                what,
-                rule: format!("a level denies {rel}"),
-                fix: Some("skillhost permissions".into()),
-                kind: DenialKind::Path,
-            },
+        let (rule, fix) = match (&mount.rules, pattern) {
+            (Rules::Root(_), _) => (
+                "/ is read-only".to_owned(),
+                Some("write to /workspace (`--workspace DIR`) or /tmp".to_owned()),
+            ),
+            (Rules::Skill(hidden), _) if hidden.contains(rel) => (
+                format!("a permission level blocks {rel}"),
+                Some("skillhost permissions".to_owned()),
+            ),
             (Rules::Skill(_) | Rules::Scratch | Rules::State(_), _) | (Rules::Packages, None) => {
-                Denial {
-                    what,
-                    rule: format!("{} is read-only", mount.guest),
-                    fix: None,
-                    kind: DenialKind::Path,
-                }
+                (format!("{} is read-only", mount.guest), None)
             }
-            (Rules::Granted(_) | Rules::Packages, Some(pattern)) => Denial {
-                what,
-                rule: format!("`{pattern}` is denied"),
-                fix: None,
-                kind: DenialKind::Path,
-            },
-            (Rules::Granted(granted), None) if read_only => Denial {
-                what,
-                rule: format!("the mount {} is read-only", mount.guest),
-                fix: Some(if granted.guest == "/workspace" {
+            (Rules::Granted(_) | Rules::Packages, Some(pattern)) => {
+                (format!("`{pattern}` is denied"), None)
+            }
+            (Rules::Granted(granted), None) if read_only => {
+                let fix = if granted.guest == "/workspace" {
                     "--workspace DIR".to_owned()
                 } else {
                     format!("`mode: write` for the mount {} in the policy", granted.guest)
-                }),
-                kind: DenialKind::Path,
-            },
+                };
+                (format!("the mount {} is read-only", mount.guest), Some(fix))
+            }
             (Rules::Granted(_), None) if let Some(kind) = protected => {
                 let rule = format!(
-                    "it configures {}: only an entry of the operator's that names it grants writing it",
+                    "it configures {}; only an operator entry that names it can grant writing to it",
                     kind.description()
                 );
                 return self.record_protected(what, rule, &rule_path);
             }
-            (Rules::Granted(_), None) => Denial {
-                what,
-                rule: "no entry of allowed-tools or the policy covers it".to_owned(),
-                fix: entry(tool, &rule_path),
-                kind: DenialKind::Path,
-            },
+            (Rules::Granted(_), None) => {
+                let side = scope.side_without_entry(|glob| glob.matches(&rule_path));
+                (format!("not granted: {side} for this path"), allow_flag(tool, &rule_path))
+            }
         };
-        self.decisions.record(denial);
+        self.decisions.record(Denial { what, rule, fix, kind: DenialKind::Path });
     }
 
-    /// The error for what lies behind another mount, which is recorded; any other error as it is.
+    /// Maps `XDEV` to a recorded denial; returns any other error unchanged.
     pub(super) fn refuse_crossing(&self, m: usize, rel: &str, error: Errno) -> Errno {
         if error != Errno::XDEV {
             return error;
         }
         let what = format!("reach {}", self.mounts[m].guest_path(rel));
-        let rule = "another file system is mounted there, and mounts are not crossed".to_owned();
-        let fix = Some("grant the inner folder by itself: an entry of `mounts` in the policy, with a `guest` path of its own".to_owned());
+        let rule = "another file system is mounted there; a grant does not cross mounts".to_owned();
+        let fix = Some(
+            "grant the inner folder separately: add an entry with its own `guest` path to `mounts` in the policy"
+                .to_owned(),
+        );
         self.decisions.record(Denial { what, rule, fix, kind: DenialKind::Path });
         Errno::ACCESS
     }
 
-    /// Records the refusal of a path that only a literal entry grants.
+    /// Records the denial of a path that only a literal entry can grant.
     pub(super) fn record_protected(&self, what: String, rule: String, rule_path: &str) {
         self.decisions.record(Denial {
             what,
             rule,
-            fix: entry("Write", rule_path),
+            fix: allow_flag("Write", rule_path),
             kind: DenialKind::Path,
         });
     }
 
-    /// Whether any rule denies paths.
+    /// Checks whether any rule denies paths.
     pub(super) fn has_denials(&self) -> bool {
         !self.decisions.rules.read.none_of.is_empty()
             || !self.decisions.rules.write.none_of.is_empty()
     }
 
-    /// Forgets what was decided in a mount.
+    /// Clears the cached decisions of a mount.
     pub(super) fn forget_decisions(&self, m: usize) {
-        lock(&self.decisions.known[m]).clear();
+        lock(&self.decisions.cache[m]).clear();
     }
 
     pub(super) fn path_rules(&self) -> &PathRules {
         &self.decisions.rules
     }
 
-    /// Records that something was refused for what it is, whatever the rules say.
+    /// Records a denial that depends on what the entry is, not on the rules for its path.
     pub(super) fn refuse_kind(&self, m: usize, rel: &str, attempt: Attempt, rule: &str) {
         let verb = if attempt == Attempt::Read { "read" } else { "write" };
         let what = format!("{verb} {}", self.mounts[m].guest_path(rel));
@@ -334,7 +319,7 @@ impl Vfs {
 }
 
 impl OpenMount {
-    /// The absolute guest path of a canonical path.
+    /// Returns the absolute guest path of a canonical path.
     pub(super) fn guest_path(&self, rel: &str) -> String {
         if rel.is_empty() {
             self.guest.clone()
@@ -343,7 +328,7 @@ impl OpenMount {
         }
     }
 
-    /// The path that rules use for a canonical path.
+    /// Returns the path that rules use for a canonical path.
     pub(super) fn rule_path(&self, rel: &str) -> String {
         let path = self.guest_path(rel);
         match &self.rules {
@@ -357,9 +342,9 @@ fn fold_path(path: &str) -> String {
     path.split('/').map(normalize_name).collect::<Vec<_>>().join("/")
 }
 
-/// The flag that allows one path; `None` where the path has characters that mean something in a
-/// pattern or to a shell.
-fn entry(tool: &str, path: &str) -> Option<String> {
+/// Returns the flag that allows one path, or `None` if the path contains characters that are
+/// special in a pattern or a shell.
+fn allow_flag(tool: &str, path: &str) -> Option<String> {
     let plain = |c: char| !c.is_control() && !"*?[]{}\\'()".contains(c);
     let path = path.strip_prefix("/workspace/").unwrap_or(path);
     path.chars().all(plain).then(|| format!("--allow '{tool}({path})'"))

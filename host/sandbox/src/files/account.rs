@@ -1,23 +1,24 @@
-//! What an invocation did with files, in all and path by path.
+//! File usage of an invocation, in total and by path.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use skillhost_policy::outcome::FileActivity;
 
-/// What an invocation did with files.
+/// Total file usage of an invocation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FileUsage {
     /// Bytes read.
     pub bytes_read: u64,
     /// Bytes written.
     pub bytes_written: u64,
-    /// Files and folders created, those since removed included.
+    /// Files and folders created, including ones removed since.
     pub files_created: u64,
-    /// Bytes that files have grown by and still take, handles of removed files included.
+    /// Bytes by which files have grown and that are still in use, including removed files that are
+    /// still open.
     pub disk: u64,
 }
 
-/// What happened to one path.
+/// Usage of one path.
 #[derive(Debug, Default)]
 pub(super) struct Account {
     pub(super) read: AtomicU64,

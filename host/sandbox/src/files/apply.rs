@@ -1,28 +1,28 @@
-//! Applying an overlay to the folder under it: file by file atomically, and not at all where the
-//! folder changed meanwhile.
+//! Applies an overlay to the folder below it: each file atomically, and nothing at all if the
+//! folder has changed since.
 
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
 
 use super::access::Attempt;
 use super::changes::Difference;
-use super::overlay::{Seen, Tree};
-use super::raise::copy;
+use super::copy_up::copy;
+use super::overlay::{LowerStamp, Tree};
 use super::{Vfs, beneath, lock};
 use skillhost_policy::capabilities::PathAccess;
 
 /// Why an overlay was not applied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ApplyError {
-    /// These paths are not what they were when the guest first changed them. Nothing was written.
-    #[error("the folder changed meanwhile, so nothing was applied: {}", .0.join(", "))]
+    /// These paths have changed since the guest first changed them. Nothing was written.
+    #[error("nothing was applied: the folder has changed since the run: {}", .0.join(", "))]
     Changed(Vec<String>),
-    /// The host failed at one path; `done` of `all` changes had been made.
-    #[error("{path} could not be applied, after {done} of {all} changes: {error}")]
+    /// The host failed to apply one path, after `done` of `all` changes.
+    #[error("cannot apply {path}, after {done} of {all} changes: {error}")]
     Host {
         /// The path, as [`Vfs::changes`] names it.
         path: String,
-        /// What the host said; `BUSY` where the path changed in the last moment.
+        /// The host's error; `BUSY` if the path changed at the last moment.
         error: Errno,
         /// Changes made.
         done: usize,
@@ -31,7 +31,7 @@ pub enum ApplyError {
     },
 }
 
-/// One thing to do.
+/// One half of a change: an entry that changes kind takes both.
 #[derive(Debug, Clone, Copy)]
 enum Step {
     Remove,
@@ -39,15 +39,15 @@ enum Step {
 }
 
 impl Vfs {
-    /// Makes the folders under the overlays what the guest sees. To be called when the guest has
+    /// Makes the folders below the overlays match the guest's view. Call it after the guest has
     /// ended.
     ///
-    /// Each file is written beside its place and renamed into it. Files keep their modes, and new
-    /// ones get the usual one.
+    /// Writes each file next to its destination and renames it into place. Existing files keep
+    /// their mode; new files get the mode that the guest sees.
     ///
     /// # Errors
-    /// Nothing was written where the folder changed since the guest changed the same paths; a
-    /// failure of the host may come in the middle.
+    /// [`ApplyError::Changed`] if a path changed on both sides; then nothing was written. A failure
+    /// of the host can occur halfway.
     pub fn apply(&self) -> Result<(), ApplyError> {
         let mut tree = lock(&self.tree);
         let plan: Vec<(usize, Difference)> = self
@@ -63,14 +63,15 @@ impl Vfs {
         if !stale.is_empty() {
             return Err(ApplyError::Changed(stale));
         }
-        // What the folder has gained meanwhile may make a git repository of it, with the commands
-        // that it was given here.
-        let runs = |m: usize, d: &Difference| {
+        // Files that appeared in the folder since the run may turn it into a git repository that
+        // runs the commands written here.
+        let completes_repository = |m: usize, d: &Difference| {
             let attempt = if d.lower.is_none() { Attempt::Create } else { Attempt::Change };
             d.view.is_some() && self.check_repository(&tree, m, &d.rel, attempt).is_err()
         };
-        let forbidden =
-            plan.iter().find(|(m, d)| self.access(*m, &d.rel) != PathAccess::Write || runs(*m, d));
+        let forbidden = plan.iter().find(|(m, d)| {
+            self.access(*m, &d.rel) != PathAccess::Write || completes_repository(*m, d)
+        });
         if let Some((m, difference)) = forbidden {
             let path = self.label(*m, difference);
             return Err(ApplyError::Host { path, error: Errno::ACCESS, done: 0, all: plan.len() });
@@ -78,11 +79,11 @@ impl Vfs {
         let all = plan.len();
         for (done, (at, step)) in order(&plan).into_iter().enumerate() {
             let (m, difference) = &plan[at];
-            let worked = match step {
-                Step::Remove => self.take_away(*m, difference),
-                Step::Make => self.put(&tree, *m, difference),
+            let result = match step {
+                Step::Remove => self.remove_entry(*m, difference),
+                Step::Make => self.write_entry(&tree, *m, difference),
             };
-            worked.map_err(|error| ApplyError::Host {
+            result.map_err(|error| ApplyError::Host {
                 path: self.label(*m, difference),
                 error,
                 done: done.min(all),
@@ -90,42 +91,42 @@ impl Vfs {
             })?;
         }
         for (m, difference) in &plan {
-            let now = self.lower_stat(*m, &difference.rel).map(|stat| Seen::of(&stat));
-            tree.overlay_mut(*m).seen.insert(difference.rel.clone(), now);
+            let now = self.lower_stat(*m, &difference.rel).map(|stat| LowerStamp::of(&stat));
+            tree.overlay_mut(*m).stamps.insert(difference.rel.clone(), now);
         }
         Ok(())
     }
 
-    /// Whether the folder no longer holds at a path what it held when the guest first changed it.
+    /// Checks whether the folder's entry has changed since the guest first changed it.
     fn is_stale(&self, tree: &Tree, m: usize, difference: &Difference) -> bool {
-        let now = difference.lower.as_ref().map(Seen::of);
+        let now = difference.lower.as_ref().map(LowerStamp::of);
         let removes_folder =
             difference.view.is_none() && Difference::is_folder(difference.lower.as_ref());
-        // Names that are not UTF-8 cannot have been seen by the guest, so they came later.
-        let listed = || {
+        // The guest cannot have seen a name that is not valid UTF-8: it appeared later.
+        let listing = || {
             self.lower(m)
                 .and_then(|lower| beneath::list(lower, &difference.rel))
                 .unwrap_or_default()
         };
-        let unseen = || listed().iter().any(|(n, _)| n.to_str().is_err());
-        tree.overlay(m).seen.get(&difference.rel) != Some(&now) || (removes_folder && unseen())
+        let unseen = || listing().iter().any(|(n, _)| n.to_str().is_err());
+        tree.overlay(m).stamps.get(&difference.rel) != Some(&now) || (removes_folder && unseen())
     }
 
-    fn take_away(&self, m: usize, difference: &Difference) -> Result<(), Errno> {
+    fn remove_entry(&self, m: usize, difference: &Difference) -> Result<(), Errno> {
         let (parent, name) = beneath::parent(self.lower(m)?, &difference.rel)?;
-        expect(&parent, name, difference.lower.as_ref())?;
+        check_unchanged(&parent, name, difference.lower.as_ref())?;
         let folder = Difference::is_folder(difference.lower.as_ref());
         fs::unlinkat(&parent, name, if folder { AtFlags::REMOVEDIR } else { AtFlags::empty() })
     }
 
-    fn put(&self, tree: &Tree, m: usize, difference: &Difference) -> Result<(), Errno> {
+    fn write_entry(&self, tree: &Tree, m: usize, difference: &Difference) -> Result<(), Errno> {
         let Difference { rel, lower, view } = difference;
         let Some(view) = view else { return Ok(()) };
         let (parent, name) = beneath::parent(self.lower(m)?, rel)?;
         if beneath::kind(view) == FileType::Directory {
             return fs::mkdirat(&parent, name, Mode::from_raw_mode(0o777));
         }
-        // What was of another kind has been taken away.
+        // An entry of another kind has been removed already.
         let replaced = lower.as_ref().filter(|_| !difference.changes_kind());
         let from =
             beneath::open(self.storage(tree, m, rel)?, rel, OFlags::RDONLY | OFlags::NOFOLLOW)?;
@@ -136,20 +137,21 @@ impl Vfs {
         let mode = Mode::from_raw_mode(replaced.unwrap_or(view).st_mode & 0o777);
         let placed = copy(&from, &to, beneath::size(view))
             .and_then(|()| fs::fchmod(&to, mode))
-            .and_then(|()| expect(&parent, name, replaced))
+            .and_then(|()| check_unchanged(&parent, name, replaced))
             .and_then(|()| match replaced {
                 Some(_) => fs::renameat(&parent, &temporary, &parent, name),
                 None => rename_new(&parent, &temporary, name),
             });
         placed.inspect_err(|_| {
-            // The error at hand says more than a second one would.
+            // Best effort: the first error is the one to report.
             let _ = fs::unlinkat(&parent, &temporary, AtFlags::empty());
         })
     }
 }
 
-/// What to do first: away with what something of another kind replaces, and with all below it; then
-/// folders and files, parents first; then away with the rest, children first.
+/// Orders the steps: first removes entries that something of another kind replaces, with everything
+/// below them; then creates folders and files, parents first; then removes the rest, children
+/// first.
 fn order(plan: &[(usize, Difference)]) -> Vec<(usize, Step)> {
     let removes = |d: &Difference| d.view.is_none() || d.changes_kind();
     let replaced: Vec<(usize, &str)> =
@@ -157,14 +159,14 @@ fn order(plan: &[(usize, Difference)]) -> Vec<(usize, Step)> {
     let is_below = |rel: &str, top: &str| {
         rel.strip_prefix(top).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
-    let makes_room =
+    let is_replaced =
         |m: usize, rel: &str| replaced.iter().any(|(n, top)| *n == m && is_below(rel, top));
     let (first, last): (Vec<_>, Vec<_>) = plan
         .iter()
         .enumerate()
         .rev()
         .filter(|(_, (_, d))| removes(d))
-        .partition(|(_, (m, d))| makes_room(*m, &d.rel));
+        .partition(|(_, (m, d))| is_replaced(*m, &d.rel));
     let makes = plan.iter().enumerate().filter(|(_, (_, d))| d.view.is_some());
     let step = |step: Step| move |(at, _): (usize, _)| (at, step);
     first
@@ -175,20 +177,25 @@ fn order(plan: &[(usize, Difference)]) -> Vec<(usize, Step)> {
         .collect()
 }
 
-/// Fails with `BUSY` where an entry is no longer what it was a moment ago.
-fn expect(parent: &beneath::Parent<'_>, name: &str, expected: Option<&Stat>) -> Result<(), Errno> {
+/// Fails with `BUSY` if an entry has changed since it was compared.
+fn check_unchanged(
+    parent: &beneath::Parent<'_>,
+    name: &str,
+    expected: Option<&Stat>,
+) -> Result<(), Errno> {
     let now = match fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(stat) => Some(Seen::of(&stat)),
+        Ok(stat) => Some(LowerStamp::of(&stat)),
         Err(Errno::NOENT) => None,
         Err(e) => return Err(e),
     };
-    if now == expected.map(Seen::of) { Ok(()) } else { Err(Errno::BUSY) }
+    if now == expected.map(LowerStamp::of) { Ok(()) } else { Err(Errno::BUSY) }
 }
 
-/// Renames where nothing is, and nothing may be overwritten.
+/// Renames to a name that is not taken, without overwriting.
 fn rename_new(parent: &beneath::Parent<'_>, from: &str, to: &str) -> Result<(), Errno> {
     match fs::renameat_with(parent, from, parent, to, RenameFlags::NOREPLACE) {
-        // A file system that cannot promise it; what was there a moment ago has been checked.
+        // The file system does not support NOREPLACE; `check_unchanged` found the name free a
+        // moment ago.
         Err(Errno::INVAL | Errno::NOSYS) => fs::renameat(parent, from, parent, to),
         done => done,
     }

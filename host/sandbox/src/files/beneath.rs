@@ -1,5 +1,5 @@
-//! The only way into a host folder: a canonical relative path, below an opened folder, with no
-//! symlink anywhere in it.
+//! The only way into a host folder: a canonical relative path below an open folder, without
+//! symlinks.
 
 use std::ffi::CString;
 use std::mem::MaybeUninit;
@@ -12,47 +12,48 @@ use rustix::io::Errno;
 use super::guard;
 use super::mount::open_without_symlinks;
 
-/// Flags of an opened folder that serves only as a starting point.
+/// Flags for a folder that is opened only as a starting point.
 pub(super) const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// Mounts are not crossed: what is mounted below a granted folder, be it `/proc` or another name of
-/// the host's own state, was not granted.
+/// Resolution does not cross mounts: a file system mounted below a granted folder, such as `/proc`
+/// or a second name of the host's own state, was not granted.
 const BENEATH: ResolveFlags = ResolveFlags::BENEATH
     .union(ResolveFlags::NO_SYMLINKS)
     .union(ResolveFlags::NO_MAGICLINKS)
     .union(ResolveFlags::NO_XDEV);
 
-/// How often an opening that may yet succeed is tried again.
+/// How often to retry an `openat2` that may yet succeed.
 const TRIES: usize = 64;
 
-/// Opens a host folder for [`holder`] and [`read_file`]: no part of its path is a link.
+/// Opens a host folder for [`open_parent`] and [`read_file`]. No component of its path may be a
+/// symlink.
 ///
 /// # Errors
-/// `LOOP` where one is; else as `openat`.
+/// `LOOP` if one is a symlink; otherwise as for `openat`.
 pub fn open_root(path: &Path) -> Result<OwnedFd, Errno> {
     open_without_symlinks(path)
 }
 
-/// Opens the folder of an entry, and gives the entry's name in it. No part of `rel` before the name
-/// may be a link or lead to another mount.
+/// Opens the folder that contains an entry, and returns it with the entry's name. No component of
+/// `rel` before the name may be a symlink or lead to another mount.
 ///
 /// # Errors
-/// `LOOP`, `NOTDIR` or `XDEV` where one does; else as `openat`.
-pub fn holder<'p>(root: BorrowedFd<'_>, rel: &'p str) -> Result<(OwnedFd, &'p str), Errno> {
+/// `LOOP`, `NOTDIR` or `XDEV` if one does; otherwise as for `openat`.
+pub fn open_parent<'p>(root: BorrowedFd<'_>, rel: &'p str) -> Result<(OwnedFd, &'p str), Errno> {
     let (folder, name) = split(rel);
-    Ok((open(root, folder, FOLDER)?, plain(name)?))
+    Ok((open(root, folder, FOLDER)?, check_component(name)?))
 }
 
-/// Opens a file for reading, which is reached by no link.
+/// Opens a file for reading, without following symlinks.
 ///
 /// # Errors
-/// As [`holder`].
+/// As for [`open_parent`].
 pub fn read_file(root: BorrowedFd<'_>, rel: &str) -> Result<std::fs::File, Errno> {
     Ok(open(root, rel, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK)?.into())
 }
 
-/// Opens `rel`, a canonical path below `root`; the empty path is `root` itself. What is created
-/// gets mode 0666 less the umask.
+/// Opens `rel`, a canonical path below `root`; the empty path is `root` itself. A new file gets
+/// mode 0666 minus the umask.
 pub(super) fn open(root: BorrowedFd<'_>, rel: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
     let path = if rel.is_empty() { "." } else { rel };
     let flags = flags | OFlags::CLOEXEC;
@@ -62,15 +63,16 @@ pub(super) fn open(root: BorrowedFd<'_>, rel: &str, flags: OFlags) -> Result<Own
             // AGAIN: a rename elsewhere raced with the lookup, or another process holds a lease on
             // the file.
             Err(Errno::INTR | Errno::AGAIN) if tries < TRIES => tries += 1,
-            // No such call (NOSYS), or a container that forbids what it does not know (PERM); the
-            // other way is as strict.
+            // NOSYS: the kernel lacks `openat2`. PERM: a container forbids unknown system calls.
+            // The fallback is equally strict.
             Err(Errno::NOSYS | Errno::PERM) => return open_by_component(root, rel, flags),
             done => return done,
         }
     }
 }
 
-/// The same where the kernel has no `openat2`: one folder after the other, none of them a symlink.
+/// The fallback for kernels without `openat2`: opens one folder after the other and follows no
+/// symlink.
 fn open_by_component(root: BorrowedFd<'_>, rel: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
     let (folders, name) = split(rel);
     let mount = guard::mount_id(root)?;
@@ -82,18 +84,18 @@ fn open_by_component(root: BorrowedFd<'_>, rel: &str, flags: OFlags) -> Result<O
         let at = folder.as_ref().map_or(root, AsFd::as_fd);
         folder = Some(within(fs::openat(
             at,
-            plain(component)?,
+            check_component(component)?,
             FOLDER | OFlags::NOFOLLOW,
             Mode::empty(),
         )?)?);
     }
     let at = folder.as_ref().map_or(root, AsFd::as_fd);
-    let name = if name.is_empty() { "." } else { plain(name)? };
+    let name = if name.is_empty() { "." } else { check_component(name)? };
     within(fs::openat(at, name, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, mode(flags))?)
 }
 
-/// A path is canonical here; one that is not would be a hole, so it ends here.
-fn plain(component: &str) -> Result<&str, Errno> {
+/// Refuses `.` and `..`: a path that is not canonical would be a hole.
+fn check_component(component: &str) -> Result<&str, Errno> {
     if matches!(component, "." | "..") { Err(Errno::INVAL) } else { Ok(component) }
 }
 
@@ -101,7 +103,7 @@ fn mode(flags: OFlags) -> Mode {
     if flags.contains(OFlags::CREATE) { Mode::from_raw_mode(0o666) } else { Mode::empty() }
 }
 
-/// The folder that holds an entry: `root` itself, or one below it.
+/// The folder that contains an entry: `root` itself, or one below it.
 pub(super) enum Parent<'a> {
     Root(BorrowedFd<'a>),
     Below(OwnedFd),
@@ -116,7 +118,7 @@ impl AsFd for Parent<'_> {
     }
 }
 
-/// Opens the folder of `rel`, and gives the entry's name in it.
+/// Opens the folder that contains `rel`, and returns it with the entry's name.
 pub(super) fn parent<'a, 'p>(
     root: BorrowedFd<'a>,
     rel: &'p str,
@@ -127,10 +129,10 @@ pub(super) fn parent<'a, 'p>(
     } else {
         Parent::Below(open(root, folder, FOLDER)?)
     };
-    Ok((parent, plain(name)?))
+    Ok((parent, check_component(name)?))
 }
 
-/// The metadata of `rel`, of the link itself where it is one.
+/// Returns the metadata of `rel`, without following a symlink at its end.
 pub(super) fn stat(root: BorrowedFd<'_>, rel: &str) -> Result<Stat, Errno> {
     if rel.is_empty() {
         return fs::fstat(root);
@@ -139,7 +141,7 @@ pub(super) fn stat(root: BorrowedFd<'_>, rel: &str) -> Result<Stat, Errno> {
     fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW)
 }
 
-/// The entries of a folder, unsorted, without `.` and `..`.
+/// Lists a folder, unsorted, without `.` and `..`.
 pub(super) fn list(root: BorrowedFd<'_>, rel: &str) -> Result<Vec<(CString, FileType)>, Errno> {
     let folder = open(root, rel, OFlags::RDONLY | OFlags::DIRECTORY)?;
     let mut buffer = vec![MaybeUninit::<u8>::uninit(); 32 << 10];
@@ -160,27 +162,28 @@ pub(super) fn list(root: BorrowedFd<'_>, rel: &str) -> Result<Vec<(CString, File
     Ok(found)
 }
 
-/// What kind of thing a `Stat` is about.
+/// Returns the file type of a `Stat`.
 pub(super) fn kind(stat: &Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode)
 }
 
-/// The size of a file; host files are never negative.
+/// Returns the size of a file, which is never negative.
 pub(super) fn size(stat: &Stat) -> u64 {
     u64::try_from(stat.st_size).unwrap_or(0)
 }
 
-/// A path's folder and last name; the folder of a name at the top is the empty path.
+/// Splits a path into its folder and its last name; the folder of a top-level name is the empty
+/// path.
 pub(super) fn split(rel: &str) -> (&str, &str) {
     rel.rsplit_once('/').unwrap_or(("", rel))
 }
 
-/// An entry of a folder; the empty path is the top.
+/// Joins a folder and a name; the empty path is the top.
 pub(super) fn join(folder: &str, name: &str) -> String {
     if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
 }
 
-/// The folders above a path, nearest last: `a/b/c` gives `a`, `a/b`.
+/// Returns the folders above a path, the nearest last: `a/b/c` yields `a`, `a/b`.
 pub(super) fn ancestors(rel: &str) -> impl DoubleEndedIterator<Item = &str> {
     rel.match_indices('/').map(|(at, _)| &rel[..at])
 }
@@ -191,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mounts_are_not_crossed() {
+    fn paths_do_not_cross_mounts() {
         let root = fs::open("/", FOLDER, Mode::empty()).unwrap();
         assert_ne!(
             guard::mount_id(&root),
@@ -215,24 +218,27 @@ mod tests {
     }
 
     #[test]
-    fn the_folder_of_a_file_is_reached_through_no_link() {
+    fn parent_folders_are_opened_without_following_symlinks() {
         let dir = tempfile::tempdir().unwrap();
         let at = dir.path();
         std::fs::create_dir_all(at.join("root/a/b")).unwrap();
         std::fs::create_dir_all(at.join("outside/b")).unwrap();
         std::os::unix::fs::symlink("../outside", at.join("root/link")).unwrap();
         let root = fs::open(at.join("root"), FOLDER, Mode::empty()).unwrap();
-        assert_eq!(holder(root.as_fd(), "a/b/file").unwrap().1, "file");
+        assert_eq!(open_parent(root.as_fd(), "a/b/file").unwrap().1, "file");
         for rel in ["link/file", "link/b/file"] {
             assert!(
-                matches!(holder(root.as_fd(), rel), Err(Errno::LOOP | Errno::NOTDIR | Errno::XDEV)),
+                matches!(
+                    open_parent(root.as_fd(), rel),
+                    Err(Errno::LOOP | Errno::NOTDIR | Errno::XDEV)
+                ),
                 "{rel}"
             );
         }
     }
 
     #[test]
-    fn the_way_without_openat2_is_as_strict() {
+    fn fallback_without_openat2_is_equally_strict() {
         let dir = tempfile::tempdir().unwrap();
         let at = dir.path();
         std::fs::create_dir_all(at.join("root/a/b")).unwrap();

@@ -1,4 +1,4 @@
-//! Making folders, removing and renaming.
+//! Creates folders; removes and renames entries.
 
 use rustix::fs::{self, AtFlags, FileType, Mode};
 use rustix::io::Errno;
@@ -6,32 +6,32 @@ use rustix::io::Errno;
 use super::access::Attempt;
 use super::handle::Handle;
 use super::overlay::Tree;
-use super::path::At;
+use super::path::Location;
 use super::{Vfs, beneath, lock};
 
 impl Vfs {
-    /// Makes a folder.
+    /// Creates a folder.
     ///
     /// # Errors
-    /// `ACCESS` or `ROFS` where the rules or the mount forbid it; `NOSPC` over the quota of files;
-    /// else as `mkdirat`.
+    /// `ACCESS` or `ROFS` if the rules or the mount forbid it; `NOSPC` if the quota of files is
+    /// used up; otherwise as for `mkdirat`.
     pub fn create_dir(&self, base: &Handle, path: &str) -> Result<(), Errno> {
         let mut tree = lock(&self.tree);
-        self.resolve(&mut tree, base, unslashed(path), false, |tree, At { m, rel, .. }| {
+        self.resolve(&mut tree, base, unslashed(path), false, |tree, Location { m, rel, .. }| {
             match self.look(tree, m, rel) {
                 Ok(_) => return Err(Errno::EXIST),
                 Err(Errno::NOENT) => {}
                 Err(e) => return Err(e),
             }
             self.check_write(tree, m, rel, Attempt::Create)?;
-            self.ledger_of(m).charge_file()?;
-            let made = self.raise_parents(tree, m, rel).and_then(|root| {
+            self.quota_of(m).charge_file()?;
+            let created = self.copy_up_parents(tree, m, rel).and_then(|root| {
                 let (parent, name) = beneath::parent(root, rel)?;
                 fs::mkdirat(&parent, name, Mode::from_raw_mode(0o777))
             });
-            made.inspect_err(|e| self.ledger_of(m).not_made(*e))?;
+            created.inspect_err(|e| self.quota_of(m).undo_file_charge(*e))?;
             self.note_new(tree, m, rel, true);
-            self.note_folder_made(m, rel);
+            self.note_created_folder(m, rel);
             self.account(m, rel).note_created();
             Ok(())
         })
@@ -40,8 +40,8 @@ impl Vfs {
     /// Removes a file or a symlink.
     ///
     /// # Errors
-    /// `ISDIR` for a folder; `ACCESS` or `ROFS` where the rules or the mount forbid it; else as
-    /// `unlinkat`.
+    /// `ISDIR` for a folder; `ACCESS` or `ROFS` if the rules or the mount forbid it; otherwise as
+    /// for `unlinkat`.
     pub fn remove_file(&self, base: &Handle, path: &str) -> Result<(), Errno> {
         let mut tree = lock(&self.tree);
         self.resolve(&mut tree, base, path, false, |tree, at| {
@@ -49,11 +49,11 @@ impl Vfs {
         })
     }
 
-    /// Removes an empty folder; entries that the rules hide count.
+    /// Removes an empty folder. A folder with hidden entries is not empty.
     ///
     /// # Errors
-    /// `NOTDIR`, `NOTEMPTY`; `ACCESS` or `ROFS` where the rules or the mount forbid it; else as
-    /// `unlinkat`.
+    /// `NOTDIR`, `NOTEMPTY`; `ACCESS` or `ROFS` if the rules or the mount forbid it; otherwise as
+    /// for `unlinkat`.
     pub fn remove_dir(&self, base: &Handle, path: &str) -> Result<(), Errno> {
         let mut tree = lock(&self.tree);
         self.resolve(&mut tree, base, unslashed(path), false, |tree, at| {
@@ -61,11 +61,11 @@ impl Vfs {
         })
     }
 
-    /// Renames a file or folder within a mount, over a file or an empty folder that is there.
+    /// Renames a file or folder within a mount, replacing an existing file or empty folder.
     ///
     /// # Errors
-    /// `XDEV` across mounts, and for folders in an overlay or under rules that tell their entries
-    /// apart: guests then copy. `PERM` for symlinks (moved, they would point elsewhere), devices,
+    /// `XDEV` between mounts, and for folders in an overlay or under rules that treat their entries
+    /// differently: guests then copy. `PERM` for symlinks (whose target would change), devices,
     /// FIFOs and sockets. `ACCESS` or `ROFS` as for writing.
     pub fn rename(
         &self,
@@ -87,7 +87,7 @@ impl Vfs {
     fn remove(
         &self,
         tree: &mut Tree,
-        At { m, rel, .. }: At<'_>,
+        Location { m, rel, .. }: Location<'_>,
         folder: bool,
     ) -> Result<(), Errno> {
         let stat = self.look(tree, m, rel)?;
@@ -102,7 +102,7 @@ impl Vfs {
             _ => {}
         }
         if self.is_overlay(m) {
-            self.remove_over(tree, m, rel, &stat)?;
+            self.remove_in_overlay(tree, m, rel, &stat)?;
         } else {
             let (parent, name) = beneath::parent(self.storage(tree, m, rel)?, rel)?;
             fs::unlinkat(
@@ -110,7 +110,7 @@ impl Vfs {
                 name,
                 if folder { AtFlags::REMOVEDIR } else { AtFlags::empty() },
             )?;
-            self.ledger_of(m).release(&stat, true);
+            self.quota_of(m).release(&stat, true);
             if stat.st_nlink == 1 {
                 self.forget(&stat);
             }
@@ -123,8 +123,8 @@ impl Vfs {
     fn rename_to(
         &self,
         tree: &mut Tree,
-        from: At<'_>,
-        to: At<'_>,
+        from: Location<'_>,
+        to: Location<'_>,
         folder_only: bool,
     ) -> Result<(), Errno> {
         let m = from.m;
@@ -136,7 +136,7 @@ impl Vfs {
         }
         let stat = self.look(tree, m, from.rel)?;
         let kind = beneath::kind(&stat);
-        // Not `look`: what is hidden is there all the same, and the check below says no.
+        // Not `look`: a hidden entry exists all the same, and the check below refuses it.
         let old = match self.lstat(tree, m, to.rel) {
             Ok(old) => Some(old),
             Err(Errno::NOENT) => None,
@@ -150,7 +150,7 @@ impl Vfs {
                     return Err(Errno::XDEV);
                 }
                 self.check_move(tree, m, from.rel, to.rel)?;
-                self.note_moved(m);
+                self.note_renamed_folder(m);
             }
             FileType::RegularFile if folder_only => return Err(Errno::NOTDIR),
             FileType::RegularFile => {}
@@ -159,17 +159,17 @@ impl Vfs {
                     m,
                     from.rel,
                     Attempt::Change,
-                    "symlinks, devices, FIFOs and sockets are not moved",
+                    "symlinks, devices, FIFOs and sockets cannot be moved",
                 );
                 return Err(Errno::PERM);
             }
         }
         if old.is_some_and(|old| (old.st_dev, old.st_ino) == (stat.st_dev, stat.st_ino)) {
-            // Two names of one file, or one name twice: nothing happens, as in POSIX.
+            // Two names of the same file, or the same name twice: nothing happens, as in POSIX.
             return Ok(());
         }
         if self.is_overlay(m) {
-            self.rename_over(tree, m, from.rel, to.rel, old.as_ref())?;
+            self.rename_in_overlay(tree, m, from.rel, to.rel, old.as_ref())?;
         } else {
             let root = self.storage(tree, m, from.rel)?;
             let (from_parent, from_name) = beneath::parent(root, from.rel)?;
@@ -177,7 +177,7 @@ impl Vfs {
             fs::renameat(&from_parent, from_name, &to_parent, to_name)?;
             self.forget_folders(m);
             if let Some(old) = old {
-                self.ledger_of(m).release(&old, true);
+                self.quota_of(m).release(&old, true);
                 if old.st_nlink == 1 {
                     self.forget(&old);
                 }
@@ -196,7 +196,7 @@ impl Vfs {
     }
 }
 
-/// A folder may be named with a slash at the end.
+/// Removes trailing slashes, which a folder's name may have.
 fn unslashed(path: &str) -> &str {
     let trimmed = path.trim_end_matches('/');
     if trimmed.is_empty() { path } else { trimmed }

@@ -1,4 +1,4 @@
-//! What an overlay run would change in the folder under it.
+//! Computes how the overlays of a run differ from the folders below them.
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -11,13 +11,13 @@ use super::overlay::Tree;
 use super::{Vfs, beneath, lock};
 use skillhost_policy::outcome::{Change, ChangeKind};
 
-/// A path at which the guest's view and the folder differ.
+/// A path at which the guest's view differs from the folder.
 #[derive(Debug)]
 pub(super) struct Difference {
     pub(super) rel: String,
-    /// What the folder holds.
+    /// The folder's entry.
     pub(super) lower: Option<Stat>,
-    /// What the guest sees.
+    /// The entry in the guest's view.
     pub(super) view: Option<Stat>,
 }
 
@@ -30,7 +30,8 @@ impl Difference {
         }
     }
 
-    /// Whether something of another kind takes the place, so that the old must go first.
+    /// Checks whether an entry of another kind takes its place; then the old one must be removed
+    /// first.
     pub(super) fn changes_kind(&self) -> bool {
         matches!((&self.lower, &self.view), (Some(lower), Some(view)) if beneath::kind(lower) != beneath::kind(view))
     }
@@ -41,9 +42,9 @@ impl Difference {
 }
 
 impl Vfs {
-    /// What differs between the overlays, as they are now, and the folders under them, sorted by
-    /// path. Contents count: a file written with the bytes it had is no change, nor are times.
-    /// Folders end in a slash. With more than one overlay, paths are guest paths.
+    /// Returns how the overlays currently differ from the folders below them, sorted by path. Only
+    /// contents count: rewriting a file with the same bytes is not a change, and neither is a new
+    /// time. Folders end in a slash. With more than one overlay, paths are guest paths.
     pub fn changes(&self) -> Vec<Change> {
         let tree = lock(&self.tree);
         let mut changes = Vec::new();
@@ -57,12 +58,12 @@ impl Vfs {
         changes
     }
 
-    /// The mounts that are overlays.
+    /// Returns the mounts that are overlays.
     pub(super) fn overlays(&self) -> Vec<usize> {
         (0..self.mounts.len()).filter(|m| self.is_overlay(*m)).collect()
     }
 
-    /// A changed path, as outcomes name it.
+    /// Returns a changed path as outcomes show it.
     pub(super) fn label(&self, m: usize, difference: &Difference) -> String {
         let rel = &difference.rel;
         let path =
@@ -71,12 +72,13 @@ impl Vfs {
         if folder { path + "/" } else { path }
     }
 
-    /// The differences of one overlay, sorted by path.
+    /// Returns the differences of one overlay, sorted by path.
     pub(super) fn differences(&self, tree: &Tree, m: usize) -> Vec<Difference> {
         let overlay = tree.overlay(m);
-        let mut paths: BTreeSet<String> = overlay.up.keys().chain(&overlay.gone).cloned().collect();
-        for gone in &overlay.gone {
-            self.add_lower(m, gone, &mut paths);
+        let mut paths: BTreeSet<String> =
+            overlay.upper.keys().chain(&overlay.whiteouts).cloned().collect();
+        for removed in &overlay.whiteouts {
+            self.add_lower(m, removed, &mut paths);
         }
         let found = paths.into_iter().map(|rel| Difference {
             lower: self.lower_stat(m, &rel),
@@ -86,7 +88,7 @@ impl Vfs {
         found.filter(|difference| self.is_difference(tree, m, difference)).collect()
     }
 
-    /// Adds what the folder holds below a removed path.
+    /// Adds the folder's entries below a removed path.
     fn add_lower(&self, m: usize, rel: &str, paths: &mut BTreeSet<String>) {
         for (name, kind) in
             self.lower(m).and_then(|lower| beneath::list(lower, rel)).unwrap_or_default()
@@ -109,7 +111,7 @@ impl Vfs {
         match (beneath::kind(lower), beneath::kind(view)) {
             (FileType::Directory, FileType::Directory) => false,
             (FileType::RegularFile, FileType::RegularFile) => {
-                // What cannot be compared is reported.
+                // Files that cannot be compared are reported as changed.
                 lower.st_size != view.st_size
                     || !self.same_bytes(tree, m, &difference.rel).unwrap_or(false)
             }
@@ -133,7 +135,7 @@ impl Vfs {
     }
 }
 
-/// Opens a file for reading, and nothing else.
+/// Opens a file for reading only.
 pub(super) fn file(root: BorrowedFd<'_>, rel: &str) -> Result<std::fs::File, Errno> {
     let fd: OwnedFd =
         beneath::open(root, rel, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK)?;

@@ -1,4 +1,4 @@
-//! The changes of an overlay as a unified diff.
+//! Formats the changes of an overlay as a unified diff.
 
 use std::fmt::Write as _;
 use std::io::Read;
@@ -12,26 +12,27 @@ use super::{Vfs, beneath, lock};
 use skillhost_policy::outcome::ChangeKind;
 use skillhost_policy::protected::{self, RUN_BY_HOST_MARK};
 
-/// Bytes of a file that is compared line by line; of a larger one the sizes are told.
+/// The largest file that is compared line by line, in bytes; a larger one is reported by size.
 const FILE_MAX: u64 = 1 << 20;
 
-/// Bytes of a whole diff; what follows is left out, and counted.
+/// The most bytes of a whole diff; further changes are omitted and counted.
 const DIFF_MAX: usize = 4 << 20;
 
-/// Time spent on one file for a smaller diff; then it may be larger than it need be.
+/// Time for the smallest diff of one file; after that, the diff may be larger than necessary.
 const FILE_TIME: Duration = Duration::from_millis(500);
 
-/// Time spent on comparing the files of a whole diff; those that are left are named only. The guest
-/// chooses what this costs, and its deadline is over by then.
+/// Time for comparing the files of a whole diff; the rest are only named. The guest chooses how
+/// much work this is, and its deadline no longer applies. Hence the crate `similar`, which stops at
+/// a deadline.
 const DIFF_TIME: Duration = Duration::from_secs(1);
 
 impl Vfs {
-    /// What the overlays would change, as a unified diff of their text files. Binary files (not
-    /// UTF-8, or with NUL bytes) and files over 1 MiB are named only, and so are those that are
-    /// left after a second; the whole is cut at 4 MiB. Folders are left out: [`Vfs::changes`] lists
+    /// Returns the changes of the overlays as a unified diff of their text files. Binary files (not
+    /// UTF-8, or with NUL bytes) and files over 1 MiB are only named, and so are all files after
+    /// one second; the whole is truncated at 4 MiB. Folders are omitted: [`Vfs::changes`] lists
     /// them.
     ///
-    /// The text is the guest's: a terminal must not get its control characters.
+    /// The text comes from the guest: its control characters must not reach a terminal.
     pub fn diff(&self) -> String {
         self.diff_within(DIFF_TIME)
     }
@@ -39,15 +40,15 @@ impl Vfs {
     pub(super) fn diff_within(&self, time: Duration) -> String {
         let tree = lock(&self.tree);
         let mut out = String::new();
-        let mut left_out = 0;
+        let mut omitted = 0;
         let end = Instant::now() + time;
         for m in self.overlays() {
             for difference in self.differences(&tree, m) {
                 if out.len() >= DIFF_MAX {
-                    left_out += 1;
+                    omitted += 1;
                     continue;
                 }
-                // An unreadable view is an empty one: the change is shown, if not its text.
+                // An unreadable file counts as empty: the change is reported, if not its text.
                 let Ok(lower) = self.lower(m) else { continue };
                 let sides = (lower, self.storage(&tree, m, &difference.rel).unwrap_or(lower));
                 out.push_str(&self.diff_of(m, &difference, sides, end));
@@ -55,10 +56,10 @@ impl Vfs {
         }
         if out.len() > DIFF_MAX {
             out.truncate(out.floor_char_boundary(DIFF_MAX));
-            out.push_str("\n[cut here]\n");
+            out.push_str("\n[truncated]\n");
         }
-        if left_out > 0 {
-            let _ = writeln!(out, "[{left_out} more changes are left out]");
+        if omitted > 0 {
+            let _ = writeln!(out, "[{omitted} more changes omitted]");
         }
         out
     }
@@ -99,7 +100,7 @@ fn diff_of_file(
         ChangeKind::Removed => (format!("a/{name}"), "/dev/null".to_owned()),
     };
     if difference.changes_kind() {
-        return format!("{from} and {to} differ in kind\n");
+        return format!("{from} and {to} have different file types\n");
     }
     let size = |stat: &Option<Stat>| stat.as_ref().map_or(0, beneath::size);
     if size(old).max(size(new)) > FILE_MAX {
@@ -111,7 +112,7 @@ fn diff_of_file(
     }
     let left = end.saturating_duration_since(Instant::now());
     if left.is_zero() {
-        return format!("Files {from} and {to} differ (not compared: the diff takes too long)\n");
+        return format!("Files {from} and {to} differ (not compared: the diff timed out)\n");
     }
     let (Some(before), Some(after)) =
         (text(lower, rel, old.as_ref()), text(upper, rel, new.as_ref()))
@@ -119,7 +120,7 @@ fn diff_of_file(
         return format!("Binary files {from} and {to} differ\n");
     };
     if before == after {
-        // An empty file has no lines to show.
+        // Empty files have no lines to show.
         return format!("--- {from}\n+++ {to}\n");
     }
     let diff = similar::TextDiff::configure()
@@ -128,7 +129,8 @@ fn diff_of_file(
     diff.unified_diff().context_radius(3).header(&from, &to).to_string()
 }
 
-/// The text of a file, nothing where there is none; `None` where it is not text.
+/// Reads the text of a file, or an empty one if it does not exist; returns `None` if it is not
+/// text.
 fn text(root: BorrowedFd<'_>, rel: &str, stat: Option<&Stat>) -> Option<String> {
     let Some(stat) = stat else { return Some(String::new()) };
     if beneath::kind(stat) != FileType::RegularFile {
@@ -139,7 +141,7 @@ fn text(root: BorrowedFd<'_>, rel: &str, stat: Option<&Stat>) -> Option<String> 
     (!text.contains('\0')).then_some(text)
 }
 
-/// A path in a header must stay in its line.
+/// Escapes control characters: a path in a header must stay on its line.
 fn printable(path: &str) -> String {
     path.chars()
         .flat_map(|c| if c.is_control() { c.escape_default().collect::<Vec<_>>() } else { vec![c] })

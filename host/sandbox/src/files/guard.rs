@@ -1,10 +1,10 @@
-//! Host folders that guests do not reach, or do not write, by device and inode: a bind mount, a
-//! renamed parent or another name of a mount's folder changes nothing. And whether names in a mount
-//! differ by case.
+//! Host folders that guests cannot reach, or cannot write, identified by device and inode: a bind
+//! mount, a renamed parent or another name of a mount's folder does not bypass them. Also detects
+//! mounts that ignore the case of names.
 //!
-//! A path leads to a guarded folder only through that folder, so every folder on the way down is
-//! looked at when a run first touches it, and remembered. Nothing is looked at where no guarded
-//! folder can be: on another device.
+//! Every path to a guarded folder passes through that folder, so each folder on the way is checked
+//! when a run first uses it, and the result is cached. Mounts on a device without guarded folders
+//! are not checked.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -15,46 +15,46 @@ use rustix::fs::{self, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::access::Attempt;
-use super::mount::{Guarded, OpenMount, Rules};
+use super::mount::{GuardedPaths, OpenMount, Rules};
 use super::{Vfs, beneath, lock};
 
-/// Folders remembered per mount; then they are forgotten and looked at again.
+/// Folders cached per mount; a full cache is cleared.
 const FOLDERS_MAX: usize = 4_096;
 
-/// What may be done in a place, whatever the rules say.
+/// What may be done with an entry, whatever the rules say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Reach {
-    /// Nothing: it is the host's own.
+    /// Nothing: it belongs to the host.
     Hidden,
-    /// Reading: skills run from it.
+    /// Reading only: skills run from it.
     ReadOnly,
-    /// What the rules allow.
+    /// Anything that the rules allow.
     Open,
 }
 
-/// The guarded folders and files, and what is known of each mount.
+/// The guarded folders and files, and what is known about each mount.
 #[derive(Debug, Default)]
 pub(super) struct Guard {
     places: Vec<(Identity, Reach)>,
-    mounts: Vec<Option<Watch>>,
+    mounts: Vec<Option<MountGuard>>,
 }
 
 type Identity = (u64, u64);
 
-/// What is known of a mount's folders.
+/// What is known about a mount's folders.
 #[derive(Debug)]
-pub(super) struct Watch {
-    /// Of the mount's own folder, by itself and by those above it.
+pub(super) struct MountGuard {
+    /// The reach of the mount's own folder, given the folders above it.
     top: Reach,
-    /// Whether single folders may be case-insensitive.
+    /// Whether individual folders may be case-insensitive.
     may_fold: bool,
-    /// Whether names are matched without regard to case.
+    /// Whether names are case-insensitive.
     folds: AtomicBool,
     known: Mutex<HashMap<String, Reach>>,
 }
 
 impl Guard {
-    pub(super) fn new(mounts: &[OpenMount], guarded: &Guarded) -> Guard {
+    pub(super) fn new(mounts: &[OpenMount], guarded: &GuardedPaths) -> Guard {
         let is_granted = |mount: &&OpenMount| matches!(mount.rules, Rules::Granted(_));
         if !mounts.iter().any(|mount| is_granted(&mount)) {
             return Guard::default();
@@ -67,11 +67,11 @@ impl Guard {
             identify(&guarded.read_only, Reach::ReadOnly),
         ]
         .concat();
-        let mounts = mounts.iter().map(|mount| Watch::new(mount, &places)).collect();
+        let mounts = mounts.iter().map(|mount| MountGuard::new(mount, &places)).collect();
         Guard { places, mounts }
     }
 
-    fn of(&self, m: usize) -> Option<&Watch> {
+    fn of(&self, m: usize) -> Option<&MountGuard> {
         self.mounts.get(m)?.as_ref()
     }
 
@@ -80,12 +80,12 @@ impl Guard {
     }
 }
 
-impl Watch {
-    fn new(mount: &OpenMount, places: &[(Identity, Reach)]) -> Option<Watch> {
+impl MountGuard {
+    fn new(mount: &OpenMount, places: &[(Identity, Reach)]) -> Option<MountGuard> {
         let Rules::Granted(granted) = &mount.rules else { return None };
-        let folder = mount.ground.folder().ok()?;
+        let folder = mount.host_dir.folder().ok()?;
         let (stat, disk) = (fs::fstat(folder).ok()?, fs::fstatfs(folder).ok()?);
-        // A subvolume has a device number of its own, and is no mount.
+        // A btrfs subvolume has its own device number without being a mount.
         let kind = disk.f_type as u64 & 0xffff_ffff;
         let guards = kind == BTRFS || places.iter().any(|((device, _), _)| *device == stat.st_dev);
         let real = granted.host.canonicalize().unwrap_or_default();
@@ -94,14 +94,15 @@ impl Watch {
             .min(guards.then_some(()).and_then(above).unwrap_or(Reach::Open));
         let may_fold = FOLDS_SOME.contains(&kind);
         let folds = FOLDS_ALL.contains(&kind) || may_fold && is_case_insensitive(folder, ".");
-        let watch = Watch { top, may_fold, folds: AtomicBool::new(folds), known: Mutex::default() };
+        let watch =
+            MountGuard { top, may_fold, folds: AtomicBool::new(folds), known: Mutex::default() };
         (guards || may_fold || folds).then_some(watch)
     }
 }
 
 impl Vfs {
-    /// What may be done at a canonical path, as far as it is known by what it is. `stat`: what is
-    /// there, in the folder under an overlay.
+    /// Returns the reach of a canonical path. `stat` is the entry there, in the folder below an
+    /// overlay.
     pub(super) fn reach(&self, m: usize, rel: &str, stat: Option<&Stat>) -> Reach {
         let Some(watch) = self.guard.of(m) else { return Reach::Open };
         let mut reach = watch.top;
@@ -120,11 +121,11 @@ impl Vfs {
         }
     }
 
-    fn reach_of_folder(&self, m: usize, watch: &Watch, rel: &str) -> Reach {
+    fn reach_of_folder(&self, m: usize, watch: &MountGuard, rel: &str) -> Reach {
         if let Some(known) = lock(&watch.known).get(rel) {
             return *known;
         }
-        // What is in the overlay alone is the run's own.
+        // An entry that exists only in the overlay belongs to the run.
         let Ok(lower) = self.lower(m) else { return Reach::Open };
         let Ok(stat) = beneath::stat(lower, rel) else { return Reach::Open };
         let reach = self.guard.reach(&stat);
@@ -146,7 +147,7 @@ impl Vfs {
         reach
     }
 
-    /// Refuses to change what is guarded.
+    /// Refuses to change guarded entries.
     pub(super) fn check_reach(&self, m: usize, rel: &str, attempt: Attempt) -> Result<(), Errno> {
         if self.guard.of(m).is_none() {
             return Ok(());
@@ -166,26 +167,26 @@ impl Vfs {
 
     pub(super) fn refuse_reach(&self, m: usize, rel: &str, attempt: Attempt, reach: Reach) {
         let rule = if reach == Reach::Hidden {
-            "it belongs to skillhost itself, which no grant reaches under any name"
+            "it belongs to skillhost itself, and no grant can include it"
         } else {
-            "skills run from this folder, and no guest writes what runs"
+            "skills run from this folder, so guests cannot write to it"
         };
         self.refuse_kind(m, rel, attempt, rule);
     }
 
-    /// Forgets what folders of a mount are, because one of them has another name now.
+    /// Clears the cached folders of a mount, after one of them was renamed.
     pub(super) fn forget_folders(&self, m: usize) {
         if let Some(watch) = self.guard.of(m) {
             lock(&watch.known).clear();
         }
     }
 
-    /// Whether names in a mount are matched without regard to case.
+    /// Checks whether names in a mount are case-insensitive.
     pub(super) fn folds_case(&self, m: usize) -> bool {
         self.guard.of(m).is_some_and(|watch| watch.folds.load(Ordering::Relaxed))
     }
 
-    /// As on a file system that folds case.
+    /// Treats the mount as case-insensitive.
     #[cfg(test)]
     pub(super) fn fold_case(&self, m: usize) {
         self.guard.of(m).unwrap().folds.store(true, Ordering::Relaxed);
@@ -205,7 +206,7 @@ fn reach_of(places: &[(Identity, Reach)], id: Identity) -> Reach {
         .unwrap_or(Reach::Open)
 }
 
-/// Whether a folder has the attribute for it.
+/// Checks whether a folder has the case-insensitivity attribute.
 fn is_case_insensitive(root: std::os::fd::BorrowedFd<'_>, rel: &str) -> bool {
     const CASEFOLD: u32 = 0x4000_0000;
     let rel = if rel == "." { "" } else { rel };
@@ -215,12 +216,12 @@ fn is_case_insensitive(root: std::os::fd::BorrowedFd<'_>, rel: &str) -> bool {
 
 const BTRFS: u64 = 0x9123_683e;
 
-/// Kinds of file systems where each folder may be case-insensitive: ext4, f2fs, tmpfs, bcachefs.
+/// File systems in which each folder may be case-insensitive: ext4, f2fs, tmpfs, bcachefs.
 const FOLDS_SOME: [u64; 4] = [0xef53, 0xf2f5_2010, 0x0102_1994, 0xca45_1a4e];
 
-/// Kinds of file systems that are case-insensitive, or may be without telling: FAT, exFAT, NTFS,
-/// CIFS and SMB, HFS and HFS+, shared folders of virtual machines, 9P and FUSE. Denials that match
-/// too much are safe.
+/// File systems that are case-insensitive, or may be without saying so: FAT, exFAT, NTFS, CIFS and
+/// SMB, HFS and HFS+, shared folders of virtual machines, 9P and FUSE. Denials that match too much
+/// are safe.
 const FOLDS_ALL: [u64; 13] = [
     0x4d44,
     0x2011_bab0,
@@ -237,8 +238,8 @@ const FOLDS_ALL: [u64; 13] = [
     0xbacb_acbc,
 ];
 
-/// Kinds of file systems that are windows into the kernel: writing there changes the machine, and
-/// reading shows processes and their memory.
+/// File systems that expose the kernel: writing to them changes the machine, and reading shows
+/// processes and their memory.
 const KERNEL: [(u64, &str); 18] = [
     (0x9fa0, "proc"),
     (0x6265_6572, "sysfs"),
@@ -260,7 +261,7 @@ const KERNEL: [(u64, &str); 18] = [
     (0x1980_0202, "mqueue"),
 ];
 
-/// The name of the kernel's own file system that a folder is in.
+/// Returns the name of the kernel file system that a folder is in, if it is in one.
 pub(super) fn kernel_file_system(
     folder: impl std::os::fd::AsFd,
 ) -> Result<Option<&'static str>, Errno> {
@@ -268,7 +269,8 @@ pub(super) fn kernel_file_system(
     Ok(KERNEL.iter().find(|(magic, _)| *magic == kind).map(|(_, name)| *name))
 }
 
-/// The mount that a folder is in, as far as the kernel tells, else its device.
+/// Returns the ID of the mount that a folder is in, or its device if the kernel does not report
+/// one.
 pub(super) fn mount_id(folder: impl std::os::fd::AsFd) -> Result<u64, Errno> {
     let flags = fs::StatxFlags::MNT_ID;
     match fs::statx(&folder, "", fs::AtFlags::EMPTY_PATH, flags) {

@@ -1,4 +1,4 @@
-//! What a guest's descriptor stands for, and reading and writing through it.
+//! Guest descriptors, and reading and writing through them.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -8,14 +8,14 @@ use rustix::io::{self, Errno};
 
 use super::account::Account;
 use super::lock;
-use super::quota::{Body, Ledger, Ticket};
+use super::quota::{HandleSlot, Inode, Quota};
 use super::root::Device;
 use super::times::{Key, Times};
 
 /// A guest's descriptor.
 ///
-/// A folder is a path, not a host handle: what is below it is looked up, and checked, anew each
-/// time. A folder renamed under its descriptor is therefore gone for it.
+/// A folder is a path, not a host handle: entries below it are looked up and checked each time. If
+/// the folder is renamed, the descriptor no longer finds it.
 #[derive(Debug, Clone)]
 pub enum Handle {
     /// A folder.
@@ -29,46 +29,46 @@ pub enum Handle {
 pub struct OpenFolder {
     pub(super) mount: usize,
     pub(super) rel: String,
-    pub(super) _ticket: Ticket,
+    pub(super) _slot: HandleSlot,
 }
 
-/// An open file. In an overlay, a handle opened before the first change to its file goes on reading
-/// the file as it was.
+/// An open file. In an overlay, a handle that was opened before the file's first change keeps
+/// reading the original.
 #[derive(Debug)]
 pub struct OpenFile {
     pub(super) mount: usize,
     pub(super) rel: String,
     pub(super) read: bool,
     pub(super) write: bool,
-    /// What it is, where it is no file.
+    /// The device, if this is not a regular file.
     pub(super) device: Option<Device>,
-    /// In writable storage alone. Before `fd`, so that it is dropped first: an inode number is free
-    /// only once its body is forgotten.
-    pub(super) body: Option<Arc<Body>>,
+    /// Only for files in writable storage. Declared before `fd` so that it is dropped first: the
+    /// inode number may be reused as soon as `fd` is closed.
+    pub(super) inode: Option<Arc<Inode>>,
     pub(super) fd: OwnedFd,
-    /// Whether it outlives the invocation, and so is worth a sync.
+    /// Whether the file outlives the invocation, so that `sync` has an effect.
     pub(super) durable: bool,
     pub(super) account: Arc<Account>,
-    pub(super) ledger: Arc<Ledger>,
+    pub(super) quota: Arc<Quota>,
     pub(super) times: Option<(Arc<Times>, Key)>,
-    pub(super) _ticket: Ticket,
+    pub(super) _slot: HandleSlot,
 }
 
 impl Handle {
-    /// The mount's index and the canonical path in it.
-    pub(super) fn place(&self) -> (usize, &str) {
+    /// Returns the mount's index and the canonical path in it.
+    pub(super) fn location(&self) -> (usize, &str) {
         match self {
             Handle::Folder(folder) => (folder.mount, &folder.rel),
             Handle::File(file) => (file.mount, &file.rel),
         }
     }
 
-    /// Whether two descriptors stand for the same file or folder.
+    /// Checks whether two descriptors refer to the same file or folder.
     pub fn is_same(&self, other: &Handle) -> bool {
-        self.place() == other.place()
+        self.location() == other.location()
     }
 
-    /// The file.
+    /// Returns the file.
     ///
     /// # Errors
     /// `ISDIR` for a folder.
@@ -81,25 +81,25 @@ impl Handle {
 }
 
 impl OpenFile {
-    /// What guests are told that it is.
+    /// Returns the file type that guests see.
     pub fn kind(&self) -> FileType {
         if self.device.is_some() { FileType::CharacterDevice } else { FileType::RegularFile }
     }
 
-    /// Whether it may be read.
+    /// Whether the handle is open for reading.
     pub fn readable(&self) -> bool {
         self.read
     }
 
-    /// Whether it may be written.
+    /// Whether the handle is open for writing.
     pub fn writable(&self) -> bool {
         self.write
     }
 
-    /// Reads at `offset`; 0 bytes at the end.
+    /// Reads at `offset`; returns 0 at the end of the file.
     ///
     /// # Errors
-    /// `BADF` where it is not open for reading; the host's own.
+    /// `BADF` if the handle is not open for reading; otherwise the host's error.
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize, Errno> {
         if !self.read {
             return Err(Errno::BADF);
@@ -108,22 +108,22 @@ impl OpenFile {
             return device.read(buffer);
         }
         let count = io::retry_on_intr(|| io::pread(&self.fd, &mut *buffer, offset))
-            .inspect_err(|e| self.ledger.note_failure(*e))?;
-        self.ledger.count_read(&self.account, count);
+            .inspect_err(|e| self.quota.note_failure(*e))?;
+        self.quota.count_read(&self.account, count);
         Ok(count)
     }
 
-    /// Writes at `offset`, at the end for `None`: as much as the quota lets in, which may be less
-    /// than all.
+    /// Writes at `offset`, or at the end for `None`. Writes as much as the quota permits, which may
+    /// be less than all.
     ///
     /// # Errors
-    /// `NOSPC` where the quota lets nothing in; `BADF` where it is not open for writing; the host's
-    /// own.
+    /// `NOSPC` if the quota permits nothing; `BADF` if the handle is not open for writing;
+    /// otherwise the host's error.
     pub fn write_at(&self, bytes: &[u8], offset: Option<u64>) -> Result<usize, Errno> {
         if self.device.is_some() {
             return if self.write { Ok(bytes.len()) } else { Err(Errno::BADF) };
         }
-        let mut state = lock(&self.writable_body()?.state);
+        let mut state = lock(&self.writable_inode()?.state);
         let offset = offset.unwrap_or(state.size);
         let end = offset
             .checked_add(bytes.len() as u64)
@@ -133,39 +133,40 @@ impl OpenFile {
             return Ok(0);
         }
         let growth = end.saturating_sub(state.size);
-        let granted = if growth > 0 { self.ledger.charge(growth) } else { 0 };
-        // What is denied is denied from the end; a gap before `offset` is part of the growth.
-        let denied = usize::try_from(growth - granted).unwrap_or(usize::MAX);
-        let count = bytes.len().saturating_sub(denied);
+        let granted = if growth > 0 { self.quota.charge(growth) } else { 0 };
+        // The end of the buffer is what does not fit; a gap before `offset` counts as growth.
+        let excess = usize::try_from(growth - granted).unwrap_or(usize::MAX);
+        let count = bytes.len().saturating_sub(excess);
         if count == 0 {
-            self.ledger.refund(granted);
+            self.quota.refund(granted);
             return Err(Errno::NOSPC);
         }
         match io::retry_on_intr(|| io::pwrite(&self.fd, &bytes[..count], offset)) {
             Ok(written) => {
                 let size = state.size.max(offset + written as u64);
-                self.ledger.refund(granted - (size - state.size));
+                self.quota.refund(granted - (size - state.size));
                 state.size = size;
-                self.ledger.count_written(&self.account, written);
+                self.quota.count_written(&self.account, written);
                 self.note_change();
                 Ok(written)
             }
             Err(e) => {
-                self.ledger.refund(granted);
-                self.ledger.note_failure(e);
+                self.quota.refund(granted);
+                self.quota.note_failure(e);
                 Err(e)
             }
         }
     }
 
-    /// Bytes that a write at `offset` (`None`: at the end) can place before the quota stops it.
+    /// Returns how many bytes a write at `offset` (`None`: at the end) can add before it reaches
+    /// the quota.
     pub fn room(&self, offset: Option<u64>) -> u64 {
         if self.device.is_some() {
             return u64::MAX;
         }
-        let Some(body) = &self.body else { return 0 };
-        let size = lock(&body.state).size;
-        let left = self.ledger.bytes_left();
+        let Some(inode) = &self.inode else { return 0 };
+        let size = lock(&inode.state).size;
+        let left = self.quota.bytes_left();
         let offset = offset.unwrap_or(size);
         if offset < size {
             left.saturating_add(size - offset)
@@ -174,52 +175,53 @@ impl OpenFile {
         }
     }
 
-    /// The error of a write that finds no room, which is a limit hit.
+    /// Returns the error of a write that does not fit, and notes that the limit was hit.
     pub fn no_room(&self) -> Errno {
-        self.ledger.note_full();
+        self.quota.note_full();
         Errno::NOSPC
     }
 
-    /// Cuts the file, or extends it with zeros, which count like any bytes.
+    /// Truncates the file, or extends it with zeros, which count towards the quota.
     ///
     /// # Errors
-    /// `NOSPC` over the quota; `BADF` where it is not open for writing; the host's own.
+    /// `NOSPC` if the quota is exceeded; `BADF` if the handle is not open for writing; otherwise
+    /// the host's error.
     pub fn set_size(&self, size: u64) -> Result<(), Errno> {
         if self.device.is_some() {
             return if self.write { Ok(()) } else { Err(Errno::BADF) };
         }
-        let mut state = lock(&self.writable_body()?.state);
+        let mut state = lock(&self.writable_inode()?.state);
         let growth = size.saturating_sub(state.size);
-        self.ledger.charge_all(growth)?;
+        self.quota.charge_all(growth)?;
         if let Err(e) = fs::ftruncate(&self.fd, size) {
-            self.ledger.refund(growth);
-            self.ledger.note_failure(e);
+            self.quota.refund(growth);
+            self.quota.note_failure(e);
             return Err(e);
         }
-        self.ledger.refund(state.size.saturating_sub(size));
+        self.quota.refund(state.size.saturating_sub(size));
         state.size = size;
         self.account.note_resized();
         self.note_change();
         Ok(())
     }
 
-    /// Waits until what was written is on the disk; nothing to wait for where the file goes with
-    /// the invocation. Blocks.
+    /// Waits until written data is on disk. Returns at once if the file does not outlive the
+    /// invocation. Blocks.
     ///
     /// # Errors
-    /// The host's own.
+    /// The host's error.
     pub fn sync(&self) -> Result<(), Errno> {
         if self.durable && self.write { fs::fdatasync(&self.fd) } else { Ok(()) }
     }
 
-    /// Notes that its content has changed.
+    /// Notes that the content has changed.
     pub(super) fn note_change(&self) {
         if let Some((times, key)) = &self.times {
             times.changed(*key);
         }
     }
 
-    fn writable_body(&self) -> Result<&Body, Errno> {
-        self.body.as_deref().filter(|_| self.write).ok_or(Errno::BADF)
+    fn writable_inode(&self) -> Result<&Inode, Errno> {
+        self.inode.as_deref().filter(|_| self.write).ok_or(Errno::BADF)
     }
 }

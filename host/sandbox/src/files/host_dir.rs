@@ -1,5 +1,4 @@
-//! The host folder behind a mount: opened before, or made when a guest first looks for something in
-//! it.
+//! The host folder behind a mount: already open, or created on first use.
 
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,30 +11,30 @@ pub struct HostDir(Kind);
 
 enum Kind {
     Shared(Arc<dyn AsFd + Send + Sync>),
-    Later(LazyLock<Result<OwnedFd, Errno>, Make>),
+    Lazy(LazyLock<Result<OwnedFd, Errno>, Make>),
 }
 
 type Make = Box<dyn FnOnce() -> Result<OwnedFd, Errno> + Send>;
 
 impl HostDir {
-    /// A folder that others hold too.
+    /// Shares an open folder.
     pub fn shared(folder: Arc<impl AsFd + Send + Sync + 'static>) -> HostDir {
         HostDir(Kind::Shared(folder))
     }
 
-    /// A folder that `make` makes or opens, once, when it is first needed. Its error is what the
-    /// guest is told of all that is in it.
+    /// Creates or opens the folder with `make` on first use, once. Its error becomes the error of
+    /// every operation in the folder.
     ///
-    /// Most invocations never look into some of theirs, and making one costs more than starting a
-    /// small guest.
-    pub fn later(make: impl FnOnce() -> Result<OwnedFd, Errno> + Send + 'static) -> HostDir {
-        HostDir(Kind::Later(LazyLock::new(Box::new(make))))
+    /// Most invocations never use some of their folders, and creating one takes longer than
+    /// starting a small guest.
+    pub fn lazy(make: impl FnOnce() -> Result<OwnedFd, Errno> + Send + 'static) -> HostDir {
+        HostDir(Kind::Lazy(LazyLock::new(Box::new(make))))
     }
 
     pub(super) fn folder(&self) -> Result<BorrowedFd<'_>, Errno> {
         match &self.0 {
             Kind::Shared(folder) => Ok(folder.as_fd()),
-            Kind::Later(folder) => folder.as_ref().map(AsFd::as_fd).map_err(|error| *error),
+            Kind::Lazy(folder) => folder.as_ref().map(AsFd::as_fd).map_err(|error| *error),
         }
     }
 }

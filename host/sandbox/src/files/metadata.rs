@@ -1,4 +1,4 @@
-//! Asking for and setting metadata, reading links, identity.
+//! Reads and sets metadata, reads symlinks, and identifies entries.
 
 use rustix::fs::{self, AtFlags, FileType, Stat, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};
 use rustix::io::Errno;
@@ -7,96 +7,97 @@ use sha2::{Digest, Sha256};
 use super::access::Attempt;
 use super::handle::Handle;
 use super::overlay::Tree;
-use super::path::{At, climbs_out};
+use super::path::{Location, climbs_out};
 use super::{Vfs, beneath, lock};
 use skillhost_policy::capabilities::PathAccess;
 
-/// What guests learn of a file. The number of links is always 1, the size of a folder 0.
+/// The metadata that guests see. The number of links is always 1, and the size of a folder 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Metadata {
-    /// File, folder, symlink or something else.
+    /// The file type.
     pub kind: FileType,
     /// Bytes.
     pub size: u64,
-    /// Last access: seconds and nanoseconds since 1970.
+    /// Last access, in seconds and nanoseconds since 1970.
     pub accessed: (i64, u32),
-    /// Last write, likewise.
+    /// Last write.
     pub modified: (i64, u32),
-    /// Last change of the metadata, likewise.
+    /// Last change of the metadata.
     pub changed: (i64, u32),
 }
 
-/// What becomes of a time.
+/// The new value of a file time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NewTime {
-    /// It stays.
-    Keep,
-    /// The host's time.
+    /// Unchanged.
+    BlobStore,
+    /// The current time.
     Now,
     /// Seconds and nanoseconds (below 1,000,000,000) since 1970.
     At(i64, u32),
 }
 
 impl Vfs {
-    /// The metadata of an open file or folder.
+    /// Returns the metadata of an open file or folder.
     ///
     /// # Errors
-    /// `NOENT` for a folder that is gone; the host's own.
+    /// `NOENT` for a folder that no longer exists; otherwise the host's error.
     pub fn stat(&self, handle: &Handle) -> Result<Metadata, Errno> {
         match handle {
             Handle::File(file) => {
                 let stat = fs::fstat(&file.fd)?;
-                Ok(self.timed(Metadata { kind: file.kind(), ..metadata(&stat) }, &stat))
+                Ok(self.with_run_times(Metadata { kind: file.kind(), ..metadata(&stat) }, &stat))
             }
             Handle::Folder(folder) => {
                 let stat = self.look(&lock(&self.tree), folder.mount, &folder.rel)?;
-                Ok(self.timed(metadata(&stat), &stat))
+                Ok(self.with_run_times(metadata(&stat), &stat))
             }
         }
     }
 
-    /// The metadata of `path` below the folder `base`.
+    /// Returns the metadata of `path` below the folder `base`.
     ///
     /// # Errors
-    /// `NOENT` for what is not there or not visible; else as `fstatat`.
+    /// `NOENT` for an entry that does not exist or is not visible; otherwise as for `fstatat`.
     pub fn stat_at(&self, base: &Handle, path: &str, follow: bool) -> Result<Metadata, Errno> {
-        let (found, guest_path) = self.seen(base, path, follow, |at, guest_path, stat| {
-            let found = self.timed(metadata(stat), stat);
-            (Metadata { kind: self.shown_kind(at.m, at.rel, found.kind), ..found }, guest_path)
+        let (metadata, guest_path) = self.look_up(base, path, follow, |at, guest_path, stat| {
+            let metadata = self.with_run_times(metadata(stat), stat);
+            let kind = self.guest_kind(at.m, at.rel, metadata.kind);
+            (Metadata { kind, ..metadata }, guest_path)
         })?;
-        let (mount, rel) = base.place();
-        self.note_shown(mount, rel, path, follow, guest_path);
-        Ok(found)
+        let (mount, rel) = base.location();
+        self.remember_lookup(mount, rel, path, follow, guest_path);
+        Ok(metadata)
     }
 
-    /// 128 bits that stand for an open file or folder: a digest of its guest path, the same on
-    /// every machine and in every run.
+    /// Returns 128 bits that identify an open file or folder: a digest of its guest path, which is
+    /// the same on every machine and in every run.
     pub fn metadata_hash(&self, handle: &Handle) -> (u64, u64) {
-        let (m, rel) = handle.place();
+        let (m, rel) = handle.location();
         hash(&self.mounts[m].guest_path(rel))
     }
 
-    /// The same of `path` below the folder `base`.
+    /// Returns the identifying bits of `path` below the folder `base`.
     ///
     /// # Errors
-    /// As [`Vfs::stat_at`].
+    /// As for [`Vfs::stat_at`].
     pub fn metadata_hash_at(
         &self,
         base: &Handle,
         path: &str,
         follow: bool,
     ) -> Result<(u64, u64), Errno> {
-        match self.take_shown(base, path, follow) {
+        match self.take_lookup(base, path, follow) {
             Some(guest_path) => Ok(hash(&guest_path)),
-            None => self.seen(base, path, follow, |_, guest_path, _| hash(&guest_path)),
+            None => self.look_up(base, path, follow, |_, guest_path, _| hash(&guest_path)),
         }
     }
 
-    /// Where the symlink `path` points, relative to its folder.
+    /// Returns the target of the symlink `path`, relative to its folder.
     ///
     /// # Errors
-    /// `INVAL` where it is no symlink; `PERM` where its target is outside the mount, and so a host
-    /// path; `NOENT` as ever.
+    /// `INVAL` if it is not a symlink; `PERM` if the target is outside the mount and therefore a
+    /// host path; `NOENT` as usual.
     pub fn read_link(&self, base: &Handle, path: &str) -> Result<String, Errno> {
         let mut tree = lock(&self.tree);
         self.resolve(&mut tree, base, path, false, |tree, at| {
@@ -106,8 +107,8 @@ impl Vfs {
         })
     }
 
-    /// Sets the times of an open file or folder, for which a handle opened for reading will do if
-    /// the rules let its path be written.
+    /// Sets the times of an open file or folder. A handle opened for reading suffices if the rules
+    /// allow writing to its path.
     ///
     /// # Errors
     /// `ACCESS`, `ROFS`, `PERM` as for writing; `INVAL` for nanoseconds out of range.
@@ -117,13 +118,13 @@ impl Vfs {
         accessed: NewTime,
         modified: NewTime,
     ) -> Result<(), Errno> {
-        let (accessed, modified) = (self.timely(accessed), self.timely(modified));
+        let (accessed, modified) = (self.to_run_time(accessed), self.to_run_time(modified));
         let times = timestamps(accessed, modified)?;
-        let (m, rel) = handle.place();
+        let (m, rel) = handle.location();
         self.check_write(&lock(&self.tree), m, rel, Attempt::Change)?;
         match handle {
-            // In writable storage: the handle serves even if the name is gone.
-            Handle::File(file) if file.body.is_some() => {
+            // In writable storage: the handle works even if the name is gone.
+            Handle::File(file) if file.inode.is_some() => {
                 let stat = fs::fstat(&file.fd)?;
                 self.check_links(m, rel, &stat)?;
                 fs::futimens(&file.fd, &times)?;
@@ -134,10 +135,11 @@ impl Vfs {
         }
     }
 
-    /// Sets the times of `path` below the folder `base`. A symlink's own times cannot be set.
+    /// Sets the times of `path` below the folder `base`. The times of a symlink itself cannot be
+    /// set.
     ///
     /// # Errors
-    /// As [`Vfs::set_times`].
+    /// As for [`Vfs::set_times`].
     pub fn set_times_at(
         &self,
         base: &Handle,
@@ -146,7 +148,7 @@ impl Vfs {
         accessed: NewTime,
         modified: NewTime,
     ) -> Result<(), Errno> {
-        let (accessed, modified) = (self.timely(accessed), self.timely(modified));
+        let (accessed, modified) = (self.to_run_time(accessed), self.to_run_time(modified));
         let times = timestamps(accessed, modified)?;
         let mut tree = lock(&self.tree);
         self.resolve(&mut tree, base, path, follow, |tree, at| {
@@ -168,34 +170,34 @@ impl Vfs {
         new: (NewTime, NewTime),
     ) -> Result<(), Errno> {
         if rel.is_empty() {
-            // The mount itself is the host's.
+            // The mount's own folder belongs to the host.
             return Err(Errno::PERM);
         }
         self.check_links(m, rel, &self.lstat(tree, m, rel)?)?;
-        self.raise(tree, m, rel, false)?;
+        self.copy_up(tree, m, rel, false)?;
         let (parent, name) = beneath::parent(self.storage(tree, m, rel)?, rel)?;
         fs::utimensat(&parent, name, times, AtFlags::SYMLINK_NOFOLLOW)?;
         self.note_times(&self.lstat(tree, m, rel)?, new.0, new.1);
         Ok(())
     }
 
-    /// The times of a file belong to all its names; an overlay's copy has one.
+    /// Refuses to set times that other names of the file share. An overlay's copy has one name.
     fn check_links(&self, m: usize, rel: &str, stat: &Stat) -> Result<(), Errno> {
         let shared = beneath::kind(stat) != FileType::Directory && stat.st_nlink > 1;
         if !shared || self.is_overlay(m) {
             return Ok(());
         }
-        self.refuse_kind(m, rel, Attempt::Change, "the file has several names (hard links)");
+        self.refuse_kind(m, rel, Attempt::Change, "the file has more than one name (hard links)");
         Err(Errno::PERM)
     }
 
-    /// Runs `get` on the guest path and the metadata of a visible path.
-    fn seen<T>(
+    /// Calls `get` with the guest path and the metadata of a visible path.
+    fn look_up<T>(
         &self,
         base: &Handle,
         path: &str,
         follow: bool,
-        get: impl Fn(At<'_>, String, &Stat) -> T,
+        get: impl Fn(Location<'_>, String, &Stat) -> T,
     ) -> Result<T, Errno> {
         let mut tree = lock(&self.tree);
         self.resolve(&mut tree, base, path, follow, |tree, at| {
@@ -209,10 +211,10 @@ impl Vfs {
         })
     }
 
-    /// Whether an open folder's descriptor should say that entries may be changed: where the mount
-    /// can be written at all.
+    /// Checks whether an open folder's descriptor should say that its entries can be changed: only
+    /// in a mount that can be written at all.
     pub fn is_mutable(&self, handle: &Handle) -> bool {
-        let (m, rel) = handle.place();
+        let (m, rel) = handle.location();
         let read_only = matches!(self.mounts[m].layer, super::mount::Layer::ReadOnly);
         !read_only && self.access(m, rel) != PathAccess::None
     }
@@ -240,9 +242,9 @@ fn hash(path: &str) -> (u64, u64) {
 
 fn timestamps(accessed: NewTime, modified: NewTime) -> Result<Timestamps, Errno> {
     let spec = |time| match time {
-        NewTime::Keep => Ok(Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT }),
+        NewTime::BlobStore => Ok(Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT }),
         NewTime::Now => Ok(Timespec { tv_sec: 0, tv_nsec: UTIME_NOW }),
-        // The two constants above are numbers out of this range.
+        // UTIME_OMIT and UTIME_NOW are numbers outside this range.
         NewTime::At(_, nanoseconds) if nanoseconds >= 1_000_000_000 => Err(Errno::INVAL),
         NewTime::At(seconds, nanoseconds) => {
             Ok(Timespec { tv_sec: seconds, tv_nsec: nanoseconds.into() })

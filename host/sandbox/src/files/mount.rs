@@ -1,5 +1,5 @@
-//! Opening the folders that guests will see: once, as handles, after the checks that protect the
-//! operator from a slip.
+//! Opens the folders that guests will see, once, after the checks that protect the operator from
+//! mistakes.
 
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
@@ -12,82 +12,82 @@ use rustix::io::Errno;
 use super::beneath::FOLDER;
 use super::guard::kernel_file_system;
 use super::host_dir::HostDir;
-use super::root::Chance;
+use super::root::RandomSource;
 use skillhost_policy::SITE_PACKAGES;
 use skillhost_policy::capabilities::{Mount, MountMode};
 use skillhost_policy::outcome::{Denial, DenialKind};
 
-/// A host folder, opened, and what guests may do in it.
+/// An open host folder, and the rules for it.
 #[derive(Debug)]
 pub struct OpenMount {
     /// Absolute guest path without a trailing slash.
     pub(super) guest: String,
-    pub(super) ground: HostDir,
+    pub(super) host_dir: HostDir,
     pub(super) rules: Rules,
     pub(super) layer: Layer,
 }
 
-/// Which rules hold in a mount.
+/// The rules for a mount.
 #[derive(Debug)]
 pub(super) enum Rules {
-    /// `/skill`: everything may be read, but for these paths, which a level denies.
+    /// `/skill`: read-only, without these paths, which a permission level blocks.
     Skill(BTreeSet<String>),
-    /// `/tmp`: everything may be written, and it is gone afterwards.
+    /// `/tmp`: writable, and removed after the run.
     Scratch,
-    /// `/`: read, and of nobody's account.
-    Root(Chance),
-    /// Packages of a program: read, but for what is denied, and of nobody's account.
+    /// `/`: read-only, and not accounted for.
+    Root(RandomSource),
+    /// Packages of a program: read-only except for denied paths, and not accounted for.
     Packages,
-    /// `/state`: everything may be written within a quota of its own, and it is there in the next
-    /// run.
+    /// `/state`: writable within its own quota, and kept for the next run.
     State(Size),
     /// The capabilities decide on each path.
     Granted(Mount),
 }
 
-/// How much a folder holds.
+/// The size of a folder's contents.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Size {
     pub(super) bytes: u64,
     pub(super) files: u64,
 }
 
-/// Where writes go.
+/// Where writes to a mount go.
 #[derive(Debug)]
 pub(super) enum Layer {
     ReadOnly,
     InPlace,
-    /// Into this folder; the mount's own stays as it was.
+    /// To this folder; the mount's own folder is not changed.
     Overlay(HostDir),
 }
 
-/// Folders that are mounted only when the operator spells them out.
+/// Folders that need care: some are mounted only if the operator spells out their path, some are
+/// out of the guests' reach under every name.
 #[derive(Debug, Clone, Default)]
-pub struct Guarded {
-    /// The user's home folder: it, and what contains it.
+pub struct GuardedPaths {
+    /// The operator's home folder; mounting it, or a folder above it, takes the exact path.
     pub home: Option<PathBuf>,
-    /// skillhost's own state and cache folders: they, what contains them, and what lies in them.
+    /// skillhost's own state and cache folders; mounting one of them, or a folder above or below,
+    /// takes the exact path.
     pub own: Vec<PathBuf>,
-    /// Folders and files that guests neither read nor write, under whatever name or mount they
-    /// appear.
+    /// Folders and files that guests can neither read nor write, under any name or mount.
     pub hidden: Vec<PathBuf>,
-    /// Folders that skills run from: guests may read them, and never write them.
+    /// Folders that skills run from: guests may read them but never write to them.
     pub read_only: Vec<PathBuf>,
 }
 
 impl OpenMount {
-    /// Opens a granted folder. The text that the operator wrote counts; a relative one is meant
-    /// from the current folder.
+    /// Opens a granted folder by the path that the operator wrote; a relative path starts at the
+    /// current folder.
     ///
-    /// An overlay is read-only until [`OpenMount::over`] says where its writes go.
+    /// An overlay is read-only until [`OpenMount::with_upper`] says where its writes go.
     ///
     /// # Errors
-    /// A folder that is missing, is no folder, is another one than was granted, or is refused: a
-    /// path with a symlink in it, `/`, the home folder, skillhost's own folders. Spelling the
-    /// folder by its real absolute path is asking for it by name, and lifts the last four; the fix
-    /// shows that spelling.
-    pub fn open(mount: &Mount, guarded: &Guarded) -> Result<OpenMount, Denial> {
-        let refuse = |rule: String, fix: Option<String>| Denial {
+    /// The folder is missing, not a folder, not the one that was granted, or refused: its path
+    /// contains a symlink, or it is `/`, the home folder or one of skillhost's own folders. The
+    /// operator lifts these last refusals by writing the folder's real absolute path, which the fix
+    /// shows.
+    pub fn open(mount: &Mount, guarded: &GuardedPaths) -> Result<OpenMount, Denial> {
+        let deny = |rule: String, fix: Option<String>| Denial {
             what: format!("mount a folder at {}", mount.guest),
             rule,
             fix,
@@ -95,28 +95,28 @@ impl OpenMount {
         };
         let named = mount.spelling();
         let real = named.canonicalize().map_err(|e| {
-            let make = (e.kind() == std::io::ErrorKind::NotFound)
+            let create = (e.kind() == std::io::ErrorKind::NotFound)
                 .then(|| format!("mkdir -p {}", quoted(named)));
-            refuse(format!("the folder {} cannot be opened: {e}", quoted(named)), make)
+            deny(format!("cannot open the folder {}: {e}", quoted(named)), create)
         })?;
-        // Bytes, not `Path`s: those are equal where only a `.` differs, and `--workspace .` names
-        // nothing.
+        // Compares bytes, not `Path`s, which ignore a `.` component: `--workspace .` does not spell
+        // out a folder.
         let spelled = named.as_os_str().as_bytes() == real.as_os_str().as_bytes();
         let by_name = || Some(spelling(mount, &real));
         if !spelled && let Some(rule) = guarded.rule_against(&real) {
-            return Err(refuse(rule, by_name()));
+            return Err(deny(rule, by_name()));
         }
         let root = open_without_symlinks(named).map_err(|e| match e {
             Errno::LOOP => {
-                refuse(format!("a symlink is part of the path {}", quoted(named)), by_name())
+                deny(format!("the path {} contains a symlink", quoted(named)), by_name())
             }
-            Errno::NOTDIR => refuse(format!("{} is not a folder", quoted(named)), None),
-            e => refuse(format!("the folder {} cannot be opened: {e}", quoted(named)), None),
+            Errno::NOTDIR => deny(format!("{} is not a folder", quoted(named)), None),
+            e => deny(format!("cannot open the folder {}: {e}", quoted(named)), None),
         })?;
         if let Ok(Some(kind)) = kernel_file_system(&root) {
-            return Err(refuse(
+            return Err(deny(
                 format!(
-                    "{} is in `{kind}`, a view of the kernel and its processes, which is never mounted",
+                    "{} is on `{kind}`, which exposes the kernel and its processes and cannot be mounted",
                     quoted(named)
                 ),
                 None,
@@ -124,12 +124,12 @@ impl OpenMount {
         }
         if let Some(granted) = &mount.resolved {
             let found = fs::fstat(&root).map_err(|e| {
-                refuse(format!("the folder {} cannot be looked at: {e}", quoted(named)), None)
+                deny(format!("cannot examine the folder {}: {e}", quoted(named)), None)
             })?;
             if (found.st_dev, found.st_ino) != (granted.device, granted.inode) {
                 let rule =
-                    format!("{} is not the folder any more that was granted", quoted(&mount.host));
-                return Err(refuse(rule, Some("run it again".into())));
+                    format!("{} is no longer the folder that was granted", quoted(&mount.host));
+                return Err(deny(rule, Some("run it again".into())));
             }
         }
         let layer = match mount.mode {
@@ -138,102 +138,102 @@ impl OpenMount {
         };
         Ok(OpenMount {
             guest: mount.guest.clone(),
-            ground: root.into(),
+            host_dir: root.into(),
             rules: Rules::Granted(mount.clone()),
             layer,
         })
     }
 
-    /// Sends the writes of an overlay mount to `upper`, an empty folder of the invocation's own.
-    /// Other mounts stay as they are.
+    /// Directs the writes of an overlay mount to `upper`, an empty folder that belongs to the
+    /// invocation. Does nothing to other mounts.
     #[must_use]
-    pub fn over(mut self, upper: impl Into<HostDir>) -> OpenMount {
+    pub fn with_upper(mut self, upper: impl Into<HostDir>) -> OpenMount {
         if matches!(&self.rules, Rules::Granted(mount) if mount.mode == MountMode::Overlay) {
             self.layer = Layer::Overlay(upper.into());
         }
         self
     }
 
-    /// The skill's own folder, at `/skill`: read-only, whatever the capabilities say.
+    /// Mounts the skill's folder at `/skill`: read-only, whatever the capabilities say.
     pub fn skill(folder: impl Into<HostDir>) -> OpenMount {
         OpenMount {
             guest: "/skill".to_owned(),
-            ground: folder.into(),
+            host_dir: folder.into(),
             rules: Rules::Skill(BTreeSet::new()),
             layer: Layer::ReadOnly,
         }
     }
 
-    /// The same mount of the skill without these files.
+    /// Hides files of the skill's folder.
     #[must_use]
-    pub fn hiding(mut self, paths: impl IntoIterator<Item = String>) -> OpenMount {
+    pub fn without_paths(mut self, paths: impl IntoIterator<Item = String>) -> OpenMount {
         if let Rules::Skill(hidden) = &mut self.rules {
             hidden.extend(paths);
         }
         self
     }
 
-    /// Its path, as guests know it.
+    /// Returns the guest path.
     pub fn guest(&self) -> &str {
         &self.guest
     }
 
-    /// A folder of packages, at `guest`: read-only, whatever may be read elsewhere; what may not be
-    /// read is denied here too.
+    /// Mounts a folder of packages at `guest`: read-only, whatever else may be read. Read denials
+    /// apply.
     pub fn packages(guest: String, folder: impl Into<HostDir>) -> OpenMount {
-        OpenMount { guest, ground: folder.into(), rules: Rules::Packages, layer: Layer::ReadOnly }
+        OpenMount { guest, host_dir: folder.into(), rules: Rules::Packages, layer: Layer::ReadOnly }
     }
 
-    /// The same folder as one of packages.
+    /// Turns the mount into one of packages.
     #[must_use]
-    pub fn as_packages(self) -> OpenMount {
-        OpenMount::packages(self.guest, self.ground)
+    pub fn into_packages(self) -> OpenMount {
+        OpenMount::packages(self.guest, self.host_dir)
     }
 
-    /// The skill's own folder under another name.
+    /// Mounts the skill's folder at another guest path.
     pub fn skill_at(guest: String, folder: impl Into<HostDir>) -> OpenMount {
         OpenMount { guest, ..OpenMount::skill(folder) }
     }
 
-    /// What the skill keeps, at `/state`: writable, within the limit `state`, of which so much is
-    /// taken already.
+    /// Mounts the skill's state at `/state`: writable within the limit `state`, of which `bytes`
+    /// and `files` are already in use.
     pub fn state(folder: impl Into<HostDir>, bytes: u64, files: u64) -> OpenMount {
         let rules = Rules::State(Size { bytes, files });
         OpenMount {
             guest: "/state".to_owned(),
-            ground: folder.into(),
+            host_dir: folder.into(),
             rules,
             layer: Layer::InPlace,
         }
     }
 
-    /// The scratch folder, at `/tmp`: writable, within the quota.
+    /// Mounts the scratch folder at `/tmp`: writable within the quota.
     pub fn scratch(folder: impl Into<HostDir>) -> OpenMount {
         OpenMount {
             guest: "/tmp".to_owned(),
-            ground: folder.into(),
+            host_dir: folder.into(),
             rules: Rules::Scratch,
             layer: Layer::InPlace,
         }
     }
 }
 
-impl Guarded {
-    /// Why a real path is not mounted by accident.
+impl GuardedPaths {
+    /// Returns why a real path needs to be spelled out.
     fn rule_against(&self, real: &Path) -> Option<String> {
         let real_of = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
         if real == Path::new("/") {
-            return Some("the folder is `/`, the whole machine".to_owned());
+            return Some("the folder is `/`, which is the whole machine".to_owned());
         }
         if self.home.as_deref().is_some_and(|home| real_of(home).starts_with(real)) {
-            return Some("the folder is the home folder, or contains it".to_owned());
+            return Some("the folder is or contains the home folder".to_owned());
         }
         let own = self
             .own
             .iter()
             .map(|own| real_of(own))
             .any(|own| own.starts_with(real) || real.starts_with(&own));
-        own.then(|| "the folder contains, or lies in, skillhost's own state".to_owned())
+        own.then(|| "the folder contains or is inside skillhost's own state".to_owned())
     }
 }
 
@@ -250,7 +250,7 @@ pub(super) fn open_without_symlinks(path: &Path) -> Result<OwnedFd, Errno> {
     }
 }
 
-/// The same where the kernel has no `openat2`.
+/// The fallback for kernels without `openat2`.
 fn open_by_component(path: &Path) -> Result<OwnedFd, Errno> {
     let start = if path.is_absolute() { "/" } else { "." };
     let mut folder = fs::open(start, FOLDER, Mode::empty())?;
@@ -262,7 +262,7 @@ fn open_by_component(path: &Path) -> Result<OwnedFd, Errno> {
         };
         folder =
             match fs::openat(&folder, name, FOLDER | rustix::fs::OFlags::NOFOLLOW, Mode::empty()) {
-                // `NOFOLLOW` with `DIRECTORY` says NOTDIR of a symlink.
+                // `NOFOLLOW` with `DIRECTORY` reports a symlink as NOTDIR.
                 Err(Errno::NOTDIR) if fs::readlinkat(&folder, name, Vec::new()).is_ok() => {
                     return Err(Errno::LOOP);
                 }
@@ -272,7 +272,7 @@ fn open_by_component(path: &Path) -> Result<OwnedFd, Errno> {
     Ok(folder)
 }
 
-/// The line that names a folder explicitly.
+/// Returns the flag or line that spells out a folder.
 fn spelling(mount: &Mount, real: &Path) -> String {
     if mount.guest == "/workspace" {
         let mode = match mount.mode {
@@ -288,7 +288,7 @@ fn spelling(mount: &Mount, real: &Path) -> String {
     }
 }
 
-/// A path as one can type it, control characters made visible.
+/// Quotes a path for a shell, with visible control characters.
 fn quoted(path: &Path) -> String {
     let text = path.to_string_lossy();
     let simple = |c: char| c.is_alphanumeric() || "/._-+@%,=".contains(c);
@@ -304,11 +304,12 @@ fn quoted(path: &Path) -> String {
 mod tests {
     use super::*;
 
-    fn open(host: &Path, guarded: &Guarded) -> Result<OpenMount, Denial> {
+    fn open(host: &Path, guarded: &GuardedPaths) -> Result<OpenMount, Denial> {
         OpenMount::open(&Mount::new("/workspace", host, MountMode::Write), guarded)
     }
 
-    /// A temporary folder by its real path, with `real/` in it, and `link` to that.
+    /// Creates a temporary folder with `real/sub/` and a symlink `link` to `real`; returns its real
+    /// path.
     fn folders() -> (tempfile::TempDir, PathBuf) {
         let dir = tempfile::tempdir().unwrap();
         let at = dir.path().canonicalize().unwrap();
@@ -318,38 +319,38 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_folder_is_mounted() {
+    fn plain_folders_can_be_mounted() {
         let (_dir, at) = folders();
-        assert!(open(&at.join("real"), &Guarded::default()).is_ok());
-        assert!(open(&at.join("real/../real/."), &Guarded::default()).is_ok());
+        assert!(open(&at.join("real"), &GuardedPaths::default()).is_ok());
+        assert!(open(&at.join("real/../real/."), &GuardedPaths::default()).is_ok());
     }
 
     #[test]
-    fn a_path_with_a_symlink_is_refused_and_the_fix_spells_the_real_one() {
+    fn symlinks_are_refused_and_the_fix_has_the_real_path() {
         let (_dir, at) = folders();
         for path in ["link", "link/sub"] {
-            let denial = open(&at.join(path), &Guarded::default()).unwrap_err();
-            assert!(denial.rule.contains("a symlink is part of"), "{denial:?}");
+            let denial = open(&at.join(path), &GuardedPaths::default()).unwrap_err();
+            assert!(denial.rule.contains("contains a symlink"), "{denial:?}");
             let real = at.join(path).canonicalize().unwrap();
             assert_eq!(denial.fix, Some(format!("--workspace {}", real.display())));
-            assert!(open(&real, &Guarded::default()).is_ok());
+            assert!(open(&real, &GuardedPaths::default()).is_ok());
             assert_eq!(open_by_component(&at.join(path)).unwrap_err(), Errno::LOOP);
             assert!(open_by_component(&real).is_ok());
         }
     }
 
     #[test]
-    fn the_root_is_mounted_only_when_spelled_out() {
-        let denial = open(Path::new("/usr/.."), &Guarded::default()).unwrap_err();
+    fn root_must_be_spelled_out() {
+        let denial = open(Path::new("/usr/.."), &GuardedPaths::default()).unwrap_err();
         assert!(denial.rule.contains("the whole machine"), "{denial:?}");
         assert_eq!(denial.fix.as_deref(), Some("--workspace /"));
-        assert!(open(Path::new("/"), &Guarded::default()).is_ok());
+        assert!(open(Path::new("/"), &GuardedPaths::default()).is_ok());
     }
 
     #[test]
-    fn the_home_folder_and_what_contains_it_are_mounted_only_when_spelled_out() {
+    fn home_and_folders_above_it_must_be_spelled_out() {
         let (_dir, at) = folders();
-        let guarded = Guarded { home: Some(at.join("real")), ..Guarded::default() };
+        let guarded = GuardedPaths { home: Some(at.join("real")), ..GuardedPaths::default() };
         for path in ["real/.", "real/sub/..", "real/../."] {
             let denial = open(&at.join(path), &guarded).unwrap_err();
             assert!(denial.rule.contains("home folder"), "{path}: {denial:?}");
@@ -357,14 +358,14 @@ mod tests {
         assert!(open(&at.join("real"), &guarded).is_ok());
         assert!(
             open(&at.join("real/sub/."), &guarded).is_ok(),
-            "a project in the home folder is what people mount"
+            "projects usually lie in the home folder"
         );
     }
 
     #[test]
-    fn own_state_is_mounted_only_when_spelled_out() {
+    fn own_state_must_be_spelled_out() {
         let (_dir, at) = folders();
-        let guarded = Guarded { own: vec![at.join("real")], ..Guarded::default() };
+        let guarded = GuardedPaths { own: vec![at.join("real")], ..GuardedPaths::default() };
         for path in ["real/.", "real/sub/.", "real/../."] {
             let denial = open(&at.join(path), &guarded).unwrap_err();
             assert!(denial.rule.contains("own state"), "{path}: {denial:?}");
@@ -373,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn file_systems_of_the_kernel_are_never_mounted() {
+    fn kernel_file_systems_are_never_mounted() {
         for path in ["/proc", "/proc/self", "/proc/sys", "/sys", "/sys/kernel"] {
             if !Path::new(path).is_dir()
                 || fs::statfs(path).unwrap().f_type == fs::statfs("/").unwrap().f_type
@@ -381,19 +382,19 @@ mod tests {
                 continue;
             }
             let real = Path::new(path).canonicalize().unwrap();
-            let denial = open(&real, &Guarded::default()).unwrap_err();
-            assert!(denial.rule.contains("a view of the kernel"), "{path}: {denial:?}");
+            let denial = open(&real, &GuardedPaths::default()).unwrap_err();
+            assert!(denial.rule.contains("exposes the kernel"), "{path}: {denial:?}");
         }
     }
 
     #[test]
-    fn a_missing_folder_and_a_file_are_refused_with_what_is_wrong() {
+    fn missing_folders_and_files_are_refused_with_the_reason() {
         let (_dir, at) = folders();
-        let denial = open(&at.join("none"), &Guarded::default()).unwrap_err();
-        assert!(denial.rule.contains("cannot be opened"), "{denial:?}");
+        let denial = open(&at.join("none"), &GuardedPaths::default()).unwrap_err();
+        assert!(denial.rule.contains("cannot open"), "{denial:?}");
         assert!(denial.fix.unwrap().starts_with("mkdir -p "));
         std::fs::write(at.join("file"), "").unwrap();
-        let denial = open(&at.join("file"), &Guarded::default()).unwrap_err();
+        let denial = open(&at.join("file"), &GuardedPaths::default()).unwrap_err();
         assert!(denial.rule.contains("is not a folder"), "{denial:?}");
     }
 }

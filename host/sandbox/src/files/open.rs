@@ -1,4 +1,4 @@
-//! Opening and creating files, and opening folders.
+//! Opens and creates files; opens folders.
 
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -11,37 +11,38 @@ use super::guard::Reach;
 use super::handle::{Handle, OpenFile, OpenFolder};
 use super::mount::Rules;
 use super::overlay::Tree;
-use super::path::At;
-use super::quota::Ticket;
+use super::path::Location;
+use super::quota::HandleSlot;
 use super::{Vfs, beneath, changes, lock, times};
 use skillhost_policy::capabilities::PathAccess;
 
-/// How to open something. All false: a file that can be neither read nor written, or a folder.
+/// How to open an entry. With every field false: a folder, or a file that can be neither read nor
+/// written.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Want {
+pub struct OpenOptions {
     /// Follow a symlink at the end of the path.
     pub follow: bool,
-    /// Create the file where there is none.
+    /// Create the file if it does not exist.
     pub create: bool,
-    /// Fail where it is no folder.
+    /// Fail unless the entry is a folder.
     pub directory: bool,
-    /// With `create`: fail where there is something.
+    /// With `create`: fail if the entry exists.
     pub exclusive: bool,
-    /// Cut the file to nothing.
+    /// Truncate the file.
     pub truncate: bool,
-    /// For reading.
+    /// Open for reading.
     pub read: bool,
-    /// For writing.
+    /// Open for writing.
     pub write: bool,
 }
 
-impl Want {
+impl OpenOptions {
     fn changes(self) -> bool {
         self.write || self.truncate
     }
 
-    // NONBLOCK, NOCTTY: should something else than a file be here after all, opening it must do
-    // nothing.
+    // NONBLOCK and NOCTTY: if the entry is not a regular file after all, opening it must have no
+    // effect.
     fn flags(self) -> OFlags {
         let mode = match (self.read, self.changes()) {
             (_, false) => OFlags::RDONLY,
@@ -56,39 +57,56 @@ impl Vfs {
     /// Opens `path` below the folder `base`.
     ///
     /// # Errors
-    /// `NOENT` for what is not there or not visible; `ACCESS` for what the rules do not let the
-    /// guest write or create, and for devices, FIFOs and sockets; `ROFS` in a read-only mount;
-    /// `PERM` for writing to a file with several names; `NOSPC` over the quota of files; `MFILE`
-    /// over the limit of handles; else as `openat`.
-    pub fn open_at(&self, base: &Handle, path: &str, want: Want) -> Result<Handle, Errno> {
-        if want.directory && (want.create || want.exclusive || want.truncate) {
+    /// `NOENT` for an entry that does not exist or is not visible; `ACCESS` for an entry that the
+    /// rules do not let the guest write or create, and for devices, FIFOs and sockets; `ROFS` in a
+    /// read-only mount; `PERM` for writing to a file with more than one name; `NOSPC` if the quota
+    /// of files is used up; `MFILE` at the limit of handles; otherwise as for `openat`.
+    pub fn open_at(
+        &self,
+        base: &Handle,
+        path: &str,
+        options: OpenOptions,
+    ) -> Result<Handle, Errno> {
+        if options.directory && (options.create || options.exclusive || options.truncate) {
             return Err(Errno::INVAL);
         }
         let mut tree = lock(&self.tree);
-        self.resolve(&mut tree, base, path, want.follow, |tree, at| self.open(tree, at, want))
+        self.resolve(&mut tree, base, path, options.follow, |tree, at| self.open(tree, at, options))
     }
 
-    fn open(&self, tree: &mut Tree, at: At<'_>, want: Want) -> Result<Handle, Errno> {
+    fn open(
+        &self,
+        tree: &mut Tree,
+        at: Location<'_>,
+        options: OpenOptions,
+    ) -> Result<Handle, Errno> {
         let stat = match self.look(tree, at.m, at.rel) {
-            Ok(_) if want.create && want.exclusive => return Err(Errno::EXIST),
+            Ok(_) if options.create && options.exclusive => return Err(Errno::EXIST),
             Ok(stat) => stat,
-            Err(Errno::NOENT) if want.create && !at.folder => return self.create(tree, at, want),
+            Err(Errno::NOENT) if options.create && !at.folder => {
+                return self.create(tree, at, options);
+            }
             Err(e) => return Err(e),
         };
         match beneath::kind(&stat) {
             FileType::RegularFile
-                if !at.folder && !want.directory && self.device(at.m, at.rel).is_some() =>
+                if !at.folder && !options.directory && self.device(at.m, at.rel).is_some() =>
             {
-                self.open_device(at, want)
+                self.open_device(at, options)
             }
             FileType::Symlink => Err(Errno::LOOP),
-            FileType::Directory if want.changes() || want.create => Err(Errno::ISDIR),
+            FileType::Directory if options.changes() || options.create => Err(Errno::ISDIR),
             FileType::Directory => self.folder(at.m, at.rel),
-            FileType::RegularFile if at.folder || want.directory => Err(Errno::NOTDIR),
-            FileType::RegularFile => self.open_file(tree, at, want),
+            FileType::RegularFile if at.folder || options.directory => Err(Errno::NOTDIR),
+            FileType::RegularFile => self.open_file(tree, at, options),
             _ => {
-                let attempt = if want.changes() { Attempt::Change } else { Attempt::Read };
-                self.refuse_kind(at.m, at.rel, attempt, "it is a device, a FIFO or a socket");
+                let attempt = if options.changes() { Attempt::Change } else { Attempt::Read };
+                self.refuse_kind(
+                    at.m,
+                    at.rel,
+                    attempt,
+                    "devices, FIFOs and sockets cannot be opened",
+                );
                 Err(Errno::ACCESS)
             }
         }
@@ -97,39 +115,44 @@ impl Vfs {
     fn open_file(
         &self,
         tree: &mut Tree,
-        At { m, rel, .. }: At<'_>,
-        want: Want,
+        Location { m, rel, .. }: Location<'_>,
+        options: OpenOptions,
     ) -> Result<Handle, Errno> {
-        let ticket = self.ledger.ticket()?;
-        if want.changes() {
+        let slot = self.quota.acquire_slot()?;
+        if options.changes() {
             self.check_write(tree, m, rel, Attempt::Change)?;
-            self.raise(tree, m, rel, want.truncate)?;
+            self.copy_up(tree, m, rel, options.truncate)?;
         }
-        let fd = beneath::open(self.storage(tree, m, rel)?, rel, want.flags())
+        let fd = beneath::open(self.storage(tree, m, rel)?, rel, options.flags())
             .map_err(|e| self.refuse_crossing(m, rel, e))
-            .inspect_err(|e| self.ledger.note_failure(*e))?;
+            .inspect_err(|e| self.quota.note_failure(*e))?;
         let stat = fs::fstat(&fd)?;
         if beneath::kind(&stat) != FileType::RegularFile {
             return Err(Errno::ACCESS);
         }
-        if want.changes() && stat.st_nlink > 1 {
-            // The other name may lie outside the mount.
-            self.refuse_kind(m, rel, Attempt::Change, "the file has several names (hard links)");
+        if options.changes() && stat.st_nlink > 1 {
+            // Another name may lie outside the mount.
+            self.refuse_kind(
+                m,
+                rel,
+                Attempt::Change,
+                "the file has more than one name (hard links)",
+            );
             return Err(Errno::PERM);
         }
-        if want.truncate {
+        if options.truncate {
             self.forget(&stat);
-        } else if want.read || want.write {
+        } else if options.read || options.write {
             self.touch(tree, m, rel, &stat)?;
         }
-        let file = self.file(tree, m, rel, want, fd, &stat, ticket);
-        if want.truncate
-            && let Some(body) = &file.body
+        let file = self.file(tree, m, rel, options, fd, &stat, slot);
+        if options.truncate
+            && let Some(inode) = &file.inode
         {
-            // Not by the open flag: that would cut the file before it was checked.
-            let mut state = lock(&body.state);
+            // Not through an open flag, which would truncate the file before the checks.
+            let mut state = lock(&inode.state);
             fs::ftruncate(&file.fd, 0)?;
-            self.ledger_of(m).refund(state.size);
+            self.quota_of(m).refund(state.size);
             state.size = 0;
             file.account.note_resized();
             file.note_change();
@@ -137,7 +160,8 @@ impl Vfs {
         Ok(Handle::File(Arc::new(file)))
     }
 
-    /// What is about to be read, or changed in a part, goes into a recording; or was not in it.
+    /// Records the content of a file before it is read or partly changed. In a replay, fails if the
+    /// recording lacks it.
     pub(super) fn touch(&self, tree: &Tree, m: usize, rel: &str, stat: &Stat) -> Result<(), Errno> {
         let (Some(contents), Rules::Granted(_) | Rules::State(_)) =
             (&self.contents, &self.mounts[m].rules)
@@ -147,100 +171,102 @@ impl Vfs {
         let file = changes::file(self.storage(tree, m, rel)?, rel);
         let touched = file
             .and_then(|file| contents.touch(file.as_fd(), times::key(stat)).map_err(|_| Errno::IO));
-        touched.inspect_err(|error| self.ledger.note_failure(*error))
+        touched.inspect_err(|error| self.quota.note_failure(*error))
     }
 
-    /// A file is cut or gone: what has its place, or its inode, is another.
+    /// Notes that a file was truncated or removed, so that its path and inode now mean another
+    /// file.
     pub(super) fn forget(&self, stat: &Stat) {
         if let Some(contents) = &self.contents {
             contents.forget(times::key(stat));
         }
     }
 
-    fn open_device(&self, At { m, rel, .. }: At<'_>, want: Want) -> Result<Handle, Errno> {
-        let ticket = self.ledger.ticket()?;
-        // The empty file behind it, for its metadata.
+    fn open_device(
+        &self,
+        Location { m, rel, .. }: Location<'_>,
+        options: OpenOptions,
+    ) -> Result<Handle, Errno> {
+        let slot = self.quota.acquire_slot()?;
+        // The empty file behind the device provides its metadata.
         let fd = beneath::open(self.lower(m)?, rel, OFlags::RDONLY | OFlags::NOFOLLOW)?;
         let (rel, device) = (rel.to_owned(), self.device(m, rel));
-        let (account, ledger) = (Arc::default(), self.ledger.clone());
-        let (read, write) = (want.read, want.write);
+        let (account, quota) = (Arc::default(), self.quota.clone());
+        let (read, write) = (options.read, options.write);
         Ok(Handle::File(Arc::new(OpenFile {
             mount: m,
             rel,
             read,
             write,
             device,
-            body: None,
+            inode: None,
             fd,
             durable: false,
             account,
-            ledger,
+            quota,
             times: None,
-            _ticket: ticket,
+            _slot: slot,
         })))
     }
 
     fn create(
         &self,
         tree: &mut Tree,
-        At { m, rel, .. }: At<'_>,
-        want: Want,
+        Location { m, rel, .. }: Location<'_>,
+        options: OpenOptions,
     ) -> Result<Handle, Errno> {
         if let (Rules::Root(_), Some((folder, _))) = (&self.mounts[m].rules, rel.rsplit_once('/')) {
             self.look(tree, m, folder)?;
         }
         self.check_write(tree, m, rel, Attempt::Create)?;
-        let ticket = self.ledger.ticket()?;
-        self.ledger_of(m).charge_file()?;
-        let made = self.raise_parents(tree, m, rel).and_then(|root| {
-            let fd = beneath::open(root, rel, want.flags() | OFlags::CREATE | OFlags::EXCL)?;
+        let slot = self.quota.acquire_slot()?;
+        self.quota_of(m).charge_file()?;
+        let created = self.copy_up_parents(tree, m, rel).and_then(|root| {
+            let fd = beneath::open(root, rel, options.flags() | OFlags::CREATE | OFlags::EXCL)?;
             let stat = fs::fstat(&fd)?;
             Ok((fd, stat))
         });
-        let (fd, stat) = made.inspect_err(|e| self.ledger_of(m).not_made(*e))?;
+        let (fd, stat) = created.inspect_err(|e| self.quota_of(m).undo_file_charge(*e))?;
         self.note_new(tree, m, rel, false);
-        let file = self.file(tree, m, rel, want, fd, &stat, ticket);
+        let file = self.file(tree, m, rel, options, fd, &stat, slot);
         file.account.note_created();
         Ok(Handle::File(Arc::new(file)))
     }
 
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "the parts of one file, put together in one place"
-    )]
+    #[expect(clippy::too_many_arguments, reason = "the one place that assembles an open file")]
     fn file(
         &self,
         tree: &Tree,
         m: usize,
         rel: &str,
-        want: Want,
+        options: OpenOptions,
         fd: std::os::fd::OwnedFd,
         stat: &Stat,
-        ticket: Ticket,
+        slot: HandleSlot,
     ) -> OpenFile {
         OpenFile {
             mount: m,
             rel: rel.to_owned(),
-            read: want.read,
-            write: want.write,
+            read: options.read,
+            write: options.write,
             device: None,
-            // Readers too: a removed file takes its space until the last handle closes.
-            body: self.is_writable_storage(tree, m, rel).then(|| self.ledger_of(m).body(stat)),
+            // Readers too: a removed file occupies space until its last handle is closed.
+            inode: self.is_writable_storage(tree, m, rel).then(|| self.quota_of(m).inode(stat)),
             fd,
             durable: self.is_durable(m),
             account: self.account(m, rel),
-            ledger: self.ledger_of(m).clone(),
+            quota: self.quota_of(m).clone(),
             times: self.times.as_ref().map(|times| (times.clone(), times::key(stat))),
-            _ticket: ticket,
+            _slot: slot,
         }
     }
 
     pub(super) fn folder(&self, m: usize, rel: &str) -> Result<Handle, Errno> {
-        let ticket = self.ledger.ticket()?;
-        Ok(Handle::Folder(Arc::new(OpenFolder { mount: m, rel: rel.to_owned(), _ticket: ticket })))
+        let slot = self.quota.acquire_slot()?;
+        Ok(Handle::Folder(Arc::new(OpenFolder { mount: m, rel: rel.to_owned(), _slot: slot })))
     }
 
-    /// What is at a path, as far as the rules let the guest see it.
+    /// Returns the entry at a path if the rules let the guest see it.
     pub(super) fn look(&self, tree: &Tree, m: usize, rel: &str) -> Result<Stat, Errno> {
         let stat = self.lstat(tree, m, rel);
         let reach = self.reach(m, rel, stat.as_ref().ok());
@@ -254,10 +280,11 @@ impl Vfs {
             _ => false,
         };
         if !hidden {
-            let crossed = |error| self.refuse_crossing(m, rel, error);
-            return stat.inspect(|stat| self.note_seen(m, rel, stat)).map_err(crossed);
+            return stat
+                .inspect(|stat| self.note_lookup(m, rel, stat))
+                .map_err(|error| self.refuse_crossing(m, rel, error));
         }
-        // Looking for what does not exist is no attempt on anything.
+        // Looking up a path that does not exist is not a violation.
         if stat.is_ok() {
             self.refuse(m, rel, Attempt::Read);
         }

@@ -1,9 +1,9 @@
-//! Copy-on-write: writes go to a folder of their own (`upper`), and the mount's folder (`lower`)
-//! stays as it was.
+//! Copy-on-write: writes go to a separate folder (`upper`), and the mount's own folder (`lower`)
+//! stays unchanged.
 //!
-//! Names in `up` live in the upper folder; names in `gone`, and all below them, are gone from the
-//! lower one. A folder that was removed and made again is in both, and so shows nothing of the
-//! lower one.
+//! The map `upper` lists the entries that live in the upper folder. The set `whiteouts` lists the
+//! entries that are removed from the lower folder, with everything below them. A folder that was
+//! removed and created again is in both, so it shows nothing of the lower folder.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::BorrowedFd;
@@ -15,7 +15,7 @@ use super::host_dir::HostDir;
 use super::mount::{Layer, Rules};
 use super::{Vfs, beneath};
 
-/// What the overlays hold, by mount.
+/// The state of the overlays, by mount.
 #[derive(Debug)]
 pub(super) struct Tree {
     overlays: Vec<Overlay>,
@@ -23,28 +23,28 @@ pub(super) struct Tree {
 
 #[derive(Debug, Default)]
 pub(super) struct Overlay {
-    pub(super) up: BTreeMap<String, Raised>,
-    pub(super) gone: BTreeSet<String>,
-    /// What the lower folder held when a path was first changed; `None`: nothing.
-    pub(super) seen: BTreeMap<String, Option<Seen>>,
+    pub(super) upper: BTreeMap<String, UpperEntry>,
+    pub(super) whiteouts: BTreeSet<String>,
+    /// The lower folder's entry when a path was first changed; `None` if there was none.
+    pub(super) stamps: BTreeMap<String, Option<LowerStamp>>,
 }
 
 /// An entry of the upper folder.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Raised {
+pub(super) struct UpperEntry {
     pub(super) folder: bool,
-    /// It was created, and charged as such; else it is a copy.
+    /// Whether the guest created it, which was charged as a new file; otherwise it is a copy.
     pub(super) created: bool,
 }
 
-/// What tells a lower file from what it may have become since.
+/// Identifies a version of a lower entry, to detect later changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct LowerStamp {
     pub(super) kind: FileType,
     identity: [i128; 6],
 }
 
-/// Which folder holds a path.
+/// The folder that holds a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     Upper,
@@ -65,9 +65,9 @@ impl Tree {
     }
 }
 
-impl Seen {
-    /// A folder is known by being one: what is in it changes without harm.
-    pub(super) fn of(stat: &Stat) -> Seen {
+impl LowerStamp {
+    /// All folders compare equal: changes inside them are detected entry by entry.
+    pub(super) fn of(stat: &Stat) -> LowerStamp {
         let kind = beneath::kind(stat);
         let identity = [
             i128::from(stat.st_ino),
@@ -77,56 +77,58 @@ impl Seen {
             i128::from(stat.st_ctime),
             i128::from(stat.st_ctime_nsec),
         ];
-        Seen { kind, identity: if kind == FileType::Directory { [0; 6] } else { identity } }
+        LowerStamp { kind, identity: if kind == FileType::Directory { [0; 6] } else { identity } }
     }
 }
 
 impl Overlay {
-    /// Where to look for a path.
+    /// Returns the folder to look in for a path.
     ///
     /// # Errors
-    /// `NOENT` or `NOTDIR` where it cannot be, whatever the lower folder holds.
+    /// `NOENT` or `NOTDIR` if the path cannot exist, whatever the lower folder holds.
     pub(super) fn side(&self, rel: &str) -> Result<Side, Errno> {
-        if self.up.contains_key(rel) {
+        if self.upper.contains_key(rel) {
             return Ok(Side::Upper);
         }
-        if self.gone.contains(rel) {
+        if self.whiteouts.contains(rel) {
             return Err(Errno::NOENT);
         }
         for folder in beneath::ancestors(rel).rev() {
-            match self.up.get(folder) {
-                Some(raised) if !raised.folder => return Err(Errno::NOTDIR),
+            match self.upper.get(folder) {
+                Some(entry) if !entry.folder => return Err(Errno::NOTDIR),
                 Some(_) if self.hides(folder) => return Err(Errno::NOENT),
                 Some(_) => return Ok(Side::Lower),
-                None if self.gone.contains(folder) => return Err(Errno::NOENT),
+                None if self.whiteouts.contains(folder) => return Err(Errno::NOENT),
                 None => {}
             }
         }
         Ok(Side::Lower)
     }
 
-    /// Whether the lower folder's entry at `rel` is gone, by itself or with a folder above it.
+    /// Checks whether the lower folder's entry at `rel` is hidden by its own whiteout or by one
+    /// above it.
     pub(super) fn hides(&self, rel: &str) -> bool {
-        !self.gone.is_empty()
-            && beneath::ancestors(rel).chain([rel]).any(|path| self.gone.contains(path))
+        !self.whiteouts.is_empty()
+            && beneath::ancestors(rel).chain([rel]).any(|path| self.whiteouts.contains(path))
     }
 
-    /// Whether a listing of the lower folder must leave this entry to the upper one.
+    /// Checks whether the upper folder decides about an entry, so that a listing of the lower
+    /// folder must omit it.
     pub(super) fn overrides(&self, rel: &str) -> bool {
-        self.up.contains_key(rel) || self.gone.contains(rel)
+        self.upper.contains_key(rel) || self.whiteouts.contains(rel)
     }
 }
 
 impl Vfs {
-    /// The mount's own folder.
+    /// Returns the mount's own folder.
     ///
     /// # Errors
-    /// It is one that is made when it is first needed, and could not be.
+    /// The folder is created on first use, and creating it failed.
     pub(super) fn lower(&self, m: usize) -> Result<BorrowedFd<'_>, Errno> {
-        self.mounts[m].ground.folder().inspect_err(|e| self.ledger.note_failure(*e))
+        self.mounts[m].host_dir.folder().inspect_err(|e| self.quota.note_failure(*e))
     }
 
-    /// The upper folder of an overlay.
+    /// Returns the upper folder of an overlay.
     pub(super) fn upper(&self, m: usize) -> Option<&HostDir> {
         match &self.mounts[m].layer {
             Layer::Overlay(upper) => Some(upper),
@@ -134,7 +136,7 @@ impl Vfs {
         }
     }
 
-    /// The host folder that holds a path, under the same relative path.
+    /// Returns the host folder that holds a path, under the same relative path.
     pub(super) fn storage(
         &self,
         tree: &Tree,
@@ -147,16 +149,16 @@ impl Vfs {
         }
     }
 
-    /// Whether the file at a path may be written where it is.
+    /// Checks whether the file at a path can be written in place.
     pub(super) fn is_writable_storage(&self, tree: &Tree, m: usize, rel: &str) -> bool {
         match &self.mounts[m].layer {
             Layer::ReadOnly => false,
             Layer::InPlace => true,
-            Layer::Overlay(_) => tree.overlay(m).up.contains_key(rel),
+            Layer::Overlay(_) => tree.overlay(m).upper.contains_key(rel),
         }
     }
 
-    /// Whether what is written in a mount outlives the invocation.
+    /// Checks whether writes to a mount outlive the invocation.
     pub(super) fn is_durable(&self, m: usize) -> bool {
         matches!(
             (&self.mounts[m].rules, &self.mounts[m].layer),
@@ -164,23 +166,24 @@ impl Vfs {
         )
     }
 
-    /// The metadata at a canonical path, of the link itself where it is one, whatever the rules
-    /// say.
+    /// Returns the metadata at a canonical path, whatever the rules say. Does not follow a symlink
+    /// at its end.
     pub(super) fn lstat(&self, tree: &Tree, m: usize, rel: &str) -> Result<Stat, Errno> {
         beneath::stat(self.storage(tree, m, rel)?, rel)
     }
 
-    /// Books an entry that was just created where [`Vfs::raise_parents`] said.
+    /// Registers an entry that was just created in the folder that [`Vfs::copy_up_parents`]
+    /// returned.
     pub(super) fn note_new(&self, tree: &mut Tree, m: usize, rel: &str, folder: bool) {
         if self.is_overlay(m) {
-            self.remember(tree, m, rel);
-            tree.overlay_mut(m).up.insert(rel.to_owned(), Raised { folder, created: true });
+            self.remember_lower(tree, m, rel);
+            tree.overlay_mut(m).upper.insert(rel.to_owned(), UpperEntry { folder, created: true });
         }
         self.note_created(tree, m, rel);
     }
 
-    /// Removes an entry from the view.
-    pub(super) fn remove_over(
+    /// Removes an entry from the guest's view.
+    pub(super) fn remove_in_overlay(
         &self,
         tree: &mut Tree,
         m: usize,
@@ -191,23 +194,24 @@ impl Vfs {
         if folder && !self.list(tree, m, rel)?.is_empty() {
             return Err(Errno::NOTEMPTY);
         }
-        self.remember(tree, m, rel);
-        if let (Some(upper), Some(raised)) = (self.upper(m), tree.overlay(m).up.get(rel).copied()) {
+        self.remember_lower(tree, m, rel);
+        if let (Some(upper), Some(entry)) = (self.upper(m), tree.overlay(m).upper.get(rel).copied())
+        {
             let (parent, name) = beneath::parent(upper.folder()?, rel)?;
             fs::unlinkat(
                 &parent,
                 name,
                 if folder { AtFlags::REMOVEDIR } else { AtFlags::empty() },
             )?;
-            tree.overlay_mut(m).up.remove(rel);
-            self.ledger.release(stat, raised.created);
+            tree.overlay_mut(m).upper.remove(rel);
+            self.quota.release(stat, entry.created);
         }
         self.white_out(tree, m, rel);
         Ok(())
     }
 
-    /// Renames a file in the view.
-    pub(super) fn rename_over(
+    /// Renames a file in the guest's view.
+    pub(super) fn rename_in_overlay(
         &self,
         tree: &mut Tree,
         m: usize,
@@ -218,58 +222,57 @@ impl Vfs {
         if old.is_some_and(|old| beneath::kind(old) == FileType::Directory) {
             return Err(Errno::ISDIR);
         }
-        self.raise(tree, m, from, false)?;
-        let upper = self.raise_parents(tree, m, to)?;
-        self.remember(tree, m, from);
-        self.remember(tree, m, to);
+        self.copy_up(tree, m, from, false)?;
+        let upper = self.copy_up_parents(tree, m, to)?;
+        self.remember_lower(tree, m, from);
+        self.remember_lower(tree, m, to);
         let (from_parent, from_name) = beneath::parent(upper, from)?;
         let (to_parent, to_name) = beneath::parent(upper, to)?;
         fs::renameat(&from_parent, from_name, &to_parent, to_name)?;
         let overlay = tree.overlay_mut(m);
-        if let Some(raised) = overlay.up.remove(from)
-            && let (Some(replaced), Some(old)) = (overlay.up.insert(to.to_owned(), raised), old)
+        if let Some(entry) = overlay.upper.remove(from)
+            && let (Some(replaced), Some(old)) = (overlay.upper.insert(to.to_owned(), entry), old)
         {
-            self.ledger.release(old, replaced.created);
+            self.quota.release(old, replaced.created);
         }
         self.white_out(tree, m, from);
         Ok(())
     }
 
-    /// What the lower folder holds at a path.
+    /// Returns the lower folder's entry at a path.
     pub(super) fn lower_stat(&self, m: usize, rel: &str) -> Option<Stat> {
         beneath::stat(self.lower(m).ok()?, rel).ok()
     }
 
-    /// Keeps what the lower folder holds at a path that is about to be changed for the first time.
-    pub(super) fn remember(&self, tree: &mut Tree, m: usize, rel: &str) {
-        if !tree.overlay(m).seen.contains_key(rel) {
-            let seen = self.lower_stat(m, rel).map(|stat| Seen::of(&stat));
-            tree.overlay_mut(m).seen.insert(rel.to_owned(), seen);
+    /// Stores a stamp of the lower folder's entry before a path is changed for the first time.
+    pub(super) fn remember_lower(&self, tree: &mut Tree, m: usize, rel: &str) {
+        if !tree.overlay(m).stamps.contains_key(rel) {
+            let stamp = self.lower_stat(m, rel).map(|stat| LowerStamp::of(&stat));
+            tree.overlay_mut(m).stamps.insert(rel.to_owned(), stamp);
         }
     }
 
-    /// Hides the lower folder's entry at a path that was just removed from the upper one, if there
-    /// is one to hide.
+    /// Hides the lower folder's entry, if there is one, after the upper one was removed.
     fn white_out(&self, tree: &mut Tree, m: usize, rel: &str) {
         let hidden = tree.overlay(m).hides(rel) || self.lower_stat(m, rel).is_none();
         let overlay = tree.overlay_mut(m);
         let below = format!("{rel}/");
         let stale: Vec<String> = overlay
-            .gone
+            .whiteouts
             .range(below.clone()..)
             .take_while(|path| path.starts_with(&below))
             .cloned()
             .collect();
         for path in stale {
-            overlay.gone.remove(&path);
+            overlay.whiteouts.remove(&path);
         }
         if !hidden {
-            overlay.gone.insert(rel.to_owned());
+            overlay.whiteouts.insert(rel.to_owned());
         }
-        // Nothing was here and nothing is: a guest that makes and removes new names for ever must
-        // not fill the memory.
-        if overlay.seen.get(rel) == Some(&None) {
-            overlay.seen.remove(rel);
+        // There was no entry and there is none now: a guest that keeps creating and removing new
+        // names must not fill memory.
+        if overlay.stamps.get(rel) == Some(&None) {
+            overlay.stamps.remove(rel);
         }
     }
 }

@@ -1,5 +1,5 @@
-//! From the text of a path to the canonical path that is opened. Symlinks are followed here, not by
-//! the kernel: each step is checked.
+//! Turns the text of a path into the canonical path that is opened. Symlinks are followed here, not
+//! by the kernel, so that each step is checked.
 
 use std::collections::VecDeque;
 
@@ -11,44 +11,43 @@ use super::overlay::Tree;
 use super::{Vfs, beneath};
 use skillhost_policy::capabilities::PathAccess;
 
-/// Bytes of a path, before and after it is resolved (Linux: `PATH_MAX`, its NUL included).
+/// Bytes of a path, before and after resolution (Linux: `PATH_MAX`, including the NUL).
 const PATH_MAX: usize = 4_095;
 
-/// Components of a path. Rules are asked about each folder above a path, so their number must be
-/// bounded.
+/// Components of a path. Bounded because rules are evaluated for each folder above a path.
 const DEPTH_MAX: usize = 256;
 
-/// Symlinks followed in one path (as in Linux).
+/// Symlinks followed in one path, as in Linux.
 const LINKS_MAX: usize = 40;
 
-/// A resolved place.
+/// A resolved path.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct At<'a> {
+pub(super) struct Location<'a> {
     /// The mount's index.
     pub(super) m: usize,
     /// The canonical path in the mount.
     pub(super) rel: &'a str,
-    /// The text ended in a slash: only a folder will do.
+    /// Whether the text ended in a slash, so that only a folder is accepted.
     pub(super) folder: bool,
 }
 
 impl Vfs {
-    /// Runs `act` on the canonical place of `path` below `base`. First with the text as it is,
-    /// which is right where no symlink is in the way; then `act` fails with `LOOP` or `NOTDIR`
-    /// before it has done anything, and is run again on the way round.
+    /// Calls `act` with the canonical location of `path` below `base`. Tries the literal path
+    /// first, which is right unless a symlink is involved; in that case `act` fails with `LOOP` or
+    /// `NOTDIR` before it has an effect, and is called again with the resolved path.
     pub(super) fn resolve<T>(
         &self,
         tree: &mut Tree,
         base: &Handle,
         path: &str,
         follow: bool,
-        mut act: impl FnMut(&mut Tree, At<'_>) -> Result<T, Errno>,
+        mut act: impl FnMut(&mut Tree, Location<'_>) -> Result<T, Errno>,
     ) -> Result<T, Errno> {
-        self.forget_shown();
+        self.forget_lookup();
         let Handle::Folder(base) = base else { return Err(Errno::NOTDIR) };
         check_text(path)?;
         let folder = path.ends_with('/') || path.ends_with("/.") || path == ".";
-        let (m, base, path) = match self.past_root(base.mount, &base.rel, path)? {
+        let (m, base, path) = match self.resolve_from_root(base.mount, &base.rel, path)? {
             Some((m, rest)) => (m, "", rest),
             None => (base.mount, base.rel.as_str(), path.to_owned()),
         };
@@ -56,13 +55,13 @@ impl Vfs {
             let rel = bounded(
                 components(&path).fold(base.to_owned(), |rel, name| beneath::join(&rel, name)),
             )?;
-            match act(tree, At { m, rel: &rel, folder }) {
+            match act(tree, Location { m, rel: &rel, folder }) {
                 Err(Errno::LOOP | Errno::NOTDIR) => {}
                 done => return done,
             }
         }
         let rel = self.walk(tree, m, base, &path, follow || folder)?;
-        act(tree, At { m, rel: &rel, folder })
+        act(tree, Location { m, rel: &rel, folder })
     }
 
     /// Resolves symlinks and `..` step by step. The last name need not exist.
@@ -111,7 +110,7 @@ impl Vfs {
         Ok(done.join("/"))
     }
 
-    /// Where a symlink points, relative to its folder.
+    /// Returns the target of a symlink, relative to its folder.
     ///
     /// # Errors
     /// `PERM` for an absolute target: guests have no such paths.
@@ -123,8 +122,8 @@ impl Vfs {
     }
 }
 
-/// Whether the text of a link at `rel` climbs above the mount: what follows then is part of a host
-/// path.
+/// Checks whether the target of a symlink at `rel` climbs above the mount; the rest would be part
+/// of a host path.
 pub(super) fn climbs_out(rel: &str, target: &str) -> bool {
     let mut depth = beneath::ancestors(rel).count();
     for name in components(target) {
@@ -137,7 +136,7 @@ pub(super) fn climbs_out(rel: &str, target: &str) -> bool {
     false
 }
 
-/// The components of a path that mean something.
+/// Returns the components of a path without empty ones and `.`.
 fn components(path: &str) -> impl DoubleEndedIterator<Item = &str> {
     path.split('/').filter(|c| !c.is_empty() && *c != ".")
 }

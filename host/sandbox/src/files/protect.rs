@@ -1,6 +1,6 @@
-//! Changes that would make programs of the host run code later, beyond what a path alone tells: a
-//! folder that moves with protected files in it, and a folder that becomes a git repository without
-//! being called `.git`.
+//! Refuses changes that would make host programs run code later and that a path alone does not
+//! reveal: moving a folder that contains protected files, and turning a folder into a git
+//! repository that is not called `.git`.
 
 use std::os::fd::AsFd as _;
 use std::path::Path;
@@ -15,12 +15,13 @@ use super::{Vfs, beneath};
 use skillhost_policy::capabilities::{Mount, PathAccess};
 use skillhost_policy::protected::{self, REPOSITORY_CONFIG, normalize_name};
 
-/// Entries that are looked at in a folder that is to be renamed. Guests copy a larger one, entry by
+/// The most entries checked in a folder that is renamed. Guests copy a larger folder, entry by
 /// entry.
 const MOVED_MAX: usize = 10_000;
 
 impl Vfs {
-    /// Refuses to rename a folder that holds what may not be written at its old or its new path.
+    /// Refuses to rename a folder that contains entries that may not be written at the old or the
+    /// new path.
     pub(super) fn check_move(
         &self,
         tree: &Tree,
@@ -37,7 +38,7 @@ impl Vfs {
                 if seen > MOVED_MAX {
                     return Err(Errno::XDEV);
                 }
-                // No protected name is anything but text.
+                // All protected names are valid UTF-8.
                 let Ok(name) = name.into_string() else { continue };
                 let inner = beneath::join(&folder, &name);
                 for path in [below(from, &inner), below(to, &inner)] {
@@ -55,11 +56,11 @@ impl Vfs {
         Ok(())
     }
 
-    /// Refuses to give a git repository without a `.git` folder around it commands to run, and to
-    /// make one of a folder that has some.
+    /// Refuses to add commands to a git repository outside a `.git` folder, and to turn a folder
+    /// that contains some into a repository.
     ///
-    /// Git takes any folder for a repository that has `HEAD`, `objects` and `refs`, and runs what
-    /// its `config` and `hooks` say.
+    /// Git treats any folder that has `HEAD`, `objects` and `refs` as a repository, and runs the
+    /// commands in its `config` and `hooks`.
     pub(super) fn check_repository(
         &self,
         tree: &Tree,
@@ -81,7 +82,7 @@ impl Vfs {
                 continue;
             }
             let (folder, path) = (names[..at].join("/"), names[..=at].join("/"));
-            // `commondir` leads to another folder, which has the rest.
+            // `commondir` points to another folder, which has the rest.
             let is_repository = exists(&folder, "HEAD")
                 && (name == "commondir"
                     || exists(&folder, "objects")
@@ -107,8 +108,7 @@ impl Vfs {
         Ok(())
     }
 
-    /// Whether the operator names a path literally, or a protected folder that it lies in: then
-    /// that is what was meant.
+    /// Checks whether the operator names a path literally, or a protected folder that contains it.
     fn is_named(&self, granted: &Mount, m: usize, rel: &str) -> bool {
         let path = self.mounts[m].rule_path(rel);
         let relative = path.strip_prefix(granted.guest.as_str()).unwrap_or(&path);
@@ -123,27 +123,28 @@ impl Vfs {
         let name =
             path.strip_prefix(granted.guest.as_str()).unwrap_or(&path).trim_start_matches('/');
         let rule = format!(
-            "git would run commands that `{name}` names: only an entry of the operator's that names it grants that"
+            "git would run commands from `{name}`; only an operator entry that names it can grant that"
         );
         self.record_protected(what, rule, &path);
     }
 }
 
-/// Checks whether a folder below a workspace may take the workspace's place: it is reached without
-/// leaving the workspace or its mount, and is not the part of a git repository that says what git
-/// runs. Taken by itself, that part would no longer be recognised.
-pub fn is_narrower(workspace: &Path, below: &str) -> bool {
+/// Checks whether a folder below a workspace may replace the workspace. It must be reachable
+/// without leaving the workspace or its mount, and must not be the part of a git repository that
+/// contains commands: mounted alone, that part would no longer be recognised.
+pub fn may_narrow_to(workspace: &Path, below: &str) -> bool {
     let Ok(workspace) = beneath::open_root(workspace) else { return false };
     let names: Vec<&str> = below.split('/').collect();
-    let runs = |at: usize| {
+    let has_commands = |at: usize| {
         let head = beneath::join(&names[..at].join("/"), "HEAD");
         REPOSITORY_CONFIG.contains(&&*normalize_name(names[at]))
             && beneath::stat(workspace.as_fd(), &head).is_ok()
     };
-    !(0..names.len()).any(runs) && beneath::open(workspace.as_fd(), below, beneath::FOLDER).is_ok()
+    !(0..names.len()).any(has_commands)
+        && beneath::open(workspace.as_fd(), below, beneath::FOLDER).is_ok()
 }
 
-/// A path in a folder; the empty one is the folder.
+/// Joins a folder and a path in it; the empty path is the folder itself.
 fn below(folder: &str, inner: &str) -> String {
     if inner.is_empty() { folder.to_owned() } else { beneath::join(folder, inner) }
 }

@@ -1,5 +1,5 @@
-//! What an invocation may use up, and what it did: bytes and files against their limits, open
-//! handles, accounts of each path.
+//! Counts what an invocation uses: bytes and files against their limits, open handles, and accounts
+//! of each path.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -13,19 +13,20 @@ use super::{beneath, lock};
 use skillhost_policy::limits::{Limit, Limits};
 use skillhost_policy::outcome::FileActivity;
 
-/// Paths that accounts are kept of, in one invocation; what comes after counts in the totals alone.
+/// Paths that have an account of their own in one invocation; further ones count only in the
+/// totals.
 const TOUCHED_MAX: usize = 10_000;
 
-/// Bytes of directory entries (names, and about 64 each beside) held for guests at once: listings
-/// are sorted, so they are held whole, and a guest may leave thousands of them half-read.
+/// Bytes of directory entries (each name plus 64) held for guests at once: sorted listings are held
+/// whole, and a guest may leave thousands of them half-read.
 const LISTED_MAX: u64 = 64 << 20;
 
-/// The books of one invocation. Locks are taken in this order: tree, body of a file, ledger; and no
-/// `Body` is dropped under the ledger.
+/// The usage of one invocation, and its limits. Locks are taken in this order: tree, inode state,
+/// counters; no `Inode` is dropped while the counters are locked.
 #[derive(Debug)]
-pub(super) struct Ledger {
+pub(super) struct Quota {
     disk_max: u64,
-    /// The limit that `disk_max` is.
+    /// The limit that `disk_max` comes from.
     full: Limit,
     files_max: u64,
     handles_max: u64,
@@ -33,35 +34,45 @@ pub(super) struct Ledger {
     written: AtomicU64,
     handles: AtomicU64,
     listed: AtomicU64,
-    book: Mutex<Book>,
-    /// The first error of the host's own that a guest was told of.
-    failed: OnceLock<Errno>,
+    counters: Mutex<Counters>,
+    /// The first error of the host that a guest received.
+    failure: OnceLock<Errno>,
 }
 
 #[derive(Debug, Default)]
-struct Book {
+struct Counters {
     bytes: u64,
-    /// Files and folders created less those removed.
+    /// Files and folders created, minus those removed.
     files: u64,
     created: u64,
     hit: Option<Limit>,
     /// The open files in writable storage, by device and inode.
-    bodies: HashMap<(u64, u64), Weak<Body>>,
+    inodes: HashMap<(u64, u64), Weak<Inode>>,
     touched: BTreeMap<String, Arc<Account>>,
 }
 
-impl Ledger {
-    pub(super) fn new(limits: &Limits) -> Arc<Ledger> {
-        Ledger::within(limits, limits.disk, Limit::Disk, Book::default())
+impl Quota {
+    pub(super) fn new(limits: &Limits) -> Arc<Quota> {
+        Quota::with_counters(limits, limits.disk, Limit::Disk, Counters::default())
     }
 
-    /// The books of `/state`, where so many bytes and files are already.
-    pub(super) fn of_state(limits: &Limits, bytes: u64, files: u64) -> Arc<Ledger> {
-        Ledger::within(limits, limits.state, Limit::State, Book { bytes, files, ..Book::default() })
+    /// Creates the quota of `/state`, of which `bytes` and `files` are already in use.
+    pub(super) fn for_state(limits: &Limits, bytes: u64, files: u64) -> Arc<Quota> {
+        Quota::with_counters(
+            limits,
+            limits.state,
+            Limit::State,
+            Counters { bytes, files, ..Counters::default() },
+        )
     }
 
-    fn within(limits: &Limits, disk_max: u64, full: Limit, book: Book) -> Arc<Ledger> {
-        Arc::new(Ledger {
+    fn with_counters(
+        limits: &Limits,
+        disk_max: u64,
+        full: Limit,
+        counters: Counters,
+    ) -> Arc<Quota> {
+        Arc::new(Quota {
             disk_max,
             full,
             files_max: limits.files,
@@ -70,23 +81,23 @@ impl Ledger {
             written: AtomicU64::new(0),
             handles: AtomicU64::new(0),
             listed: AtomicU64::new(0),
-            book: Mutex::new(book),
-            failed: OnceLock::new(),
+            counters: Mutex::new(counters),
+            failure: OnceLock::new(),
         })
     }
 
     pub(super) fn usage(&self) -> FileUsage {
-        let book = lock(&self.book);
+        let counters = lock(&self.counters);
         FileUsage {
             bytes_read: self.read.load(Relaxed),
             bytes_written: self.written.load(Relaxed),
-            files_created: book.created,
-            disk: book.bytes,
+            files_created: counters.created,
+            disk: counters.bytes,
         }
     }
 
-    /// Notes an error that the host has, and not the guest's doing: its disk, its memory or its
-    /// table of files.
+    /// Notes an error that the host caused, not the guest: a problem with its disk, memory or file
+    /// table.
     pub(super) fn note_failure(&self, error: Errno) {
         if matches!(
             error,
@@ -98,44 +109,44 @@ impl Ledger {
                 | Errno::NOMEM
                 | Errno::STALE
         ) {
-            self.failed.get_or_init(|| error);
+            self.failure.get_or_init(|| error);
         }
     }
 
-    /// The first error of the host's own.
+    /// Returns the first error that the host caused.
     pub(super) fn failure(&self) -> Option<Errno> {
-        self.failed.get().copied()
+        self.failure.get().copied()
     }
 
-    /// The first limit that was hit.
+    /// Returns the first limit that was hit.
     pub(super) fn hit(&self) -> Option<Limit> {
-        lock(&self.book).hit
+        lock(&self.counters).hit
     }
 
-    /// A write found no room.
+    /// Notes that a write did not fit.
     pub(super) fn note_full(&self) {
         self.note_hit(self.full);
     }
 
     pub(super) fn note_hit(&self, limit: Limit) {
-        lock(&self.book).hit.get_or_insert(limit);
+        lock(&self.counters).hit.get_or_insert(limit);
     }
 
-    /// Takes up to `want` bytes of the quota, and says how many.
-    pub(super) fn charge(&self, want: u64) -> u64 {
-        let mut book = lock(&self.book);
-        let granted = want.min(self.disk_max.saturating_sub(book.bytes));
-        book.bytes += granted;
-        if granted < want {
-            book.hit.get_or_insert(self.full);
+    /// Charges up to `bytes`, and returns how many were charged.
+    pub(super) fn charge(&self, bytes: u64) -> u64 {
+        let mut counters = lock(&self.counters);
+        let granted = bytes.min(self.disk_max.saturating_sub(counters.bytes));
+        counters.bytes += granted;
+        if granted < bytes {
+            counters.hit.get_or_insert(self.full);
         }
         granted
     }
 
-    /// Takes all of `want` bytes, or none.
-    pub(super) fn charge_all(&self, want: u64) -> Result<(), Errno> {
-        let granted = self.charge(want);
-        if granted == want {
+    /// Charges all of `bytes`, or none.
+    pub(super) fn charge_all(&self, bytes: u64) -> Result<(), Errno> {
+        let granted = self.charge(bytes);
+        if granted == bytes {
             return Ok(());
         }
         self.refund(granted);
@@ -144,77 +155,77 @@ impl Ledger {
 
     pub(super) fn refund(&self, bytes: u64) {
         if bytes > 0 {
-            let mut book = lock(&self.book);
-            book.bytes = book.bytes.saturating_sub(bytes);
+            let mut counters = lock(&self.counters);
+            counters.bytes = counters.bytes.saturating_sub(bytes);
         }
     }
 
     pub(super) fn bytes_left(&self) -> u64 {
-        self.disk_max.saturating_sub(lock(&self.book).bytes)
+        self.disk_max.saturating_sub(lock(&self.counters).bytes)
     }
 
-    /// Takes one file or folder of the quota.
+    /// Charges one file or folder.
     pub(super) fn charge_file(&self) -> Result<(), Errno> {
-        let mut book = lock(&self.book);
-        if book.files >= self.files_max {
-            book.hit.get_or_insert(Limit::Files);
+        let mut counters = lock(&self.counters);
+        if counters.files >= self.files_max {
+            counters.hit.get_or_insert(Limit::Files);
             return Err(Errno::NOSPC);
         }
-        book.files += 1;
-        book.created += 1;
+        counters.files += 1;
+        counters.created += 1;
         Ok(())
     }
 
-    /// Takes back a charge for a file that could not be created.
-    pub(super) fn not_made(&self, error: Errno) {
+    /// Takes back the charge for a file that could not be created.
+    pub(super) fn undo_file_charge(&self, error: Errno) {
         self.note_failure(error);
-        let mut book = lock(&self.book);
-        book.files = book.files.saturating_sub(1);
-        book.created = book.created.saturating_sub(1);
+        let mut counters = lock(&self.counters);
+        counters.files = counters.files.saturating_sub(1);
+        counters.created = counters.created.saturating_sub(1);
     }
 
-    /// A name is gone: gives back what the file took, at once or when its last handle closes.
-    /// `counted`: it was charged as created.
-    pub(super) fn release(&self, stat: &Stat, counted: bool) {
-        // Another name keeps the bytes.
+    /// Refunds what a removed name occupied, now or when the last handle closes. `created` says
+    /// whether it was charged as a new file.
+    pub(super) fn release(&self, stat: &Stat, created: bool) {
+        // If the file has another name, the bytes stay in use.
         let bytes = beneath::kind(stat) == FileType::RegularFile && stat.st_nlink == 1;
-        let open = if bytes { self.body_at(key(stat)) } else { None };
-        if let Some(body) = open {
-            lock(&body.state).refund_files = Some(u64::from(counted));
+        let open = if bytes { self.open_inode(key(stat)) } else { None };
+        if let Some(inode) = open {
+            lock(&inode.state).refund_files = Some(u64::from(created));
             return;
         }
-        let mut book = lock(&self.book);
-        book.files = book.files.saturating_sub(u64::from(counted));
+        let mut counters = lock(&self.counters);
+        counters.files = counters.files.saturating_sub(u64::from(created));
         if bytes {
-            book.bytes = book.bytes.saturating_sub(beneath::size(stat));
+            counters.bytes = counters.bytes.saturating_sub(beneath::size(stat));
         }
     }
 
-    /// The shared state of an open file in writable storage.
-    pub(super) fn body(self: &Arc<Self>, stat: &Stat) -> Arc<Body> {
+    /// Returns the shared state of an open file in writable storage.
+    pub(super) fn inode(self: &Arc<Self>, stat: &Stat) -> Arc<Inode> {
         let key = key(stat);
-        let mut book = lock(&self.book);
-        if let Some(body) = book.bodies.get(&key).and_then(Weak::upgrade) {
-            return body;
+        let mut counters = lock(&self.counters);
+        if let Some(inode) = counters.inodes.get(&key).and_then(Weak::upgrade) {
+            return inode;
         }
-        let state = BodyState { size: beneath::size(stat), refund_files: None };
-        let body = Arc::new(Body { key, state: Mutex::new(state), ledger: self.clone() });
-        book.bodies.insert(key, Arc::downgrade(&body));
-        body
+        let state = InodeState { size: beneath::size(stat), refund_files: None };
+        let inode = Arc::new(Inode { key, state: Mutex::new(state), quota: self.clone() });
+        counters.inodes.insert(key, Arc::downgrade(&inode));
+        inode
     }
 
-    fn body_at(&self, key: (u64, u64)) -> Option<Arc<Body>> {
-        lock(&self.book).bodies.get(&key).and_then(Weak::upgrade)
+    fn open_inode(&self, key: (u64, u64)) -> Option<Arc<Inode>> {
+        lock(&self.counters).inodes.get(&key).and_then(Weak::upgrade)
     }
 
-    /// Counts one more open handle, until the ticket is dropped.
-    pub(super) fn ticket(self: &Arc<Self>) -> Result<Ticket, Errno> {
+    /// Counts an open handle until the slot is dropped.
+    pub(super) fn acquire_slot(self: &Arc<Self>) -> Result<HandleSlot, Errno> {
         if self.handles.fetch_add(1, Relaxed) >= self.handles_max {
             self.handles.fetch_sub(1, Relaxed);
             self.note_hit(Limit::Handles);
             return Err(Errno::MFILE);
         }
-        Ok(Ticket { listed: 0, ledger: self.clone() })
+        Ok(HandleSlot { listed: 0, quota: self.clone() })
     }
 
     pub(super) fn count_read(&self, account: &Account, bytes: usize) {
@@ -227,20 +238,20 @@ impl Ledger {
         account.written.fetch_add(bytes as u64, Relaxed);
     }
 
-    /// The account of a guest path; one that nobody reads once there are too many.
+    /// Returns the account of a guest path, or a discarded one if there are too many.
     pub(super) fn account(&self, path: String) -> Arc<Account> {
-        let mut book = lock(&self.book);
-        if book.touched.len() >= TOUCHED_MAX && !book.touched.contains_key(&path) {
+        let mut counters = lock(&self.counters);
+        if counters.touched.len() >= TOUCHED_MAX && !counters.touched.contains_key(&path) {
             return Arc::default();
         }
-        book.touched.entry(path).or_default().clone()
+        counters.touched.entry(path).or_default().clone()
     }
 
-    /// The accounts so far. A file that was opened and no more is none.
+    /// Returns the accounts so far, without files that were only opened.
     pub(super) fn touched(&self) -> BTreeMap<String, FileActivity> {
-        let book = lock(&self.book);
+        let counters = lock(&self.counters);
         let accounts =
-            book.touched.iter().map(|(path, account)| (path.clone(), account.snapshot()));
+            counters.touched.iter().map(|(path, account)| (path.clone(), account.snapshot()));
         accounts.filter(|(_, touched)| *touched != FileActivity::default()).collect()
     }
 }
@@ -249,64 +260,65 @@ fn key(stat: &Stat) -> (u64, u64) {
     (stat.st_dev, stat.st_ino)
 }
 
-/// One open file in writable storage, shared by all its handles: they must agree on the size that
+/// An open file in writable storage, shared by all its handles, which must agree on the size that
 /// the quota counts.
 #[derive(Debug)]
-pub(super) struct Body {
+pub(super) struct Inode {
     key: (u64, u64),
-    pub(super) state: Mutex<BodyState>,
-    ledger: Arc<Ledger>,
+    pub(super) state: Mutex<InodeState>,
+    quota: Arc<Quota>,
 }
 
 #[derive(Debug)]
-pub(super) struct BodyState {
+pub(super) struct InodeState {
     pub(super) size: u64,
-    /// Its name is gone: with the last handle, the size and so many files go back to the quota.
+    /// Set once the name is removed: when the last handle closes, the size and this many files are
+    /// refunded.
     refund_files: Option<u64>,
 }
 
-impl Drop for Body {
+impl Drop for Inode {
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let mut book = lock(&self.ledger.book);
-        // A new body may have taken the key while this one waited for the lock.
-        if book.bodies.get(&self.key).is_some_and(|body| body.strong_count() == 0) {
-            book.bodies.remove(&self.key);
+        let mut counters = lock(&self.quota.counters);
+        // A new inode may have been registered under the key while this one waited for the lock.
+        if counters.inodes.get(&self.key).is_some_and(|inode| inode.strong_count() == 0) {
+            counters.inodes.remove(&self.key);
         }
         if let Some(files) = state.refund_files {
-            book.files = book.files.saturating_sub(files);
-            book.bytes = book.bytes.saturating_sub(state.size);
+            counters.files = counters.files.saturating_sub(files);
+            counters.bytes = counters.bytes.saturating_sub(state.size);
         }
     }
 }
 
-/// One open handle, counted.
+/// One counted open handle.
 #[derive(Debug)]
-pub(super) struct Ticket {
+pub(super) struct HandleSlot {
     listed: u64,
-    ledger: Arc<Ledger>,
+    quota: Arc<Quota>,
 }
 
-impl Ticket {
+impl HandleSlot {
     /// Counts the entries of a listing that the handle holds.
     pub(super) fn hold_entries<'a>(
         &mut self,
         names: impl Iterator<Item = &'a str>,
     ) -> Result<(), Errno> {
         let bytes: u64 = names.map(|name| name.len() as u64 + 64).sum();
-        let before = self.ledger.listed.fetch_add(bytes, Relaxed);
+        let before = self.quota.listed.fetch_add(bytes, Relaxed);
         self.listed += bytes;
         if before.saturating_add(bytes) > LISTED_MAX {
-            self.ledger.note_hit(Limit::Handles);
+            self.quota.note_hit(Limit::Handles);
             return Err(Errno::NOMEM);
         }
         Ok(())
     }
 }
 
-impl Drop for Ticket {
+impl Drop for HandleSlot {
     fn drop(&mut self) {
-        self.ledger.handles.fetch_sub(1, Relaxed);
-        self.ledger.listed.fetch_sub(self.listed, Relaxed);
+        self.quota.handles.fetch_sub(1, Relaxed);
+        self.quota.listed.fetch_sub(self.listed, Relaxed);
     }
 }

@@ -1,4 +1,4 @@
-//! Listing folders: sorted, without what the rules hide, overlay and folder as one.
+//! Lists folders: sorted, without hidden entries, with an overlay merged in.
 
 use std::ffi::CString;
 use std::sync::Arc;
@@ -8,17 +8,17 @@ use rustix::io::Errno;
 
 use super::handle::{Handle, OpenFolder};
 use super::overlay::{Side, Tree};
-use super::quota::Ticket;
+use super::quota::HandleSlot;
 use super::{Vfs, beneath, lock};
 use skillhost_policy::capabilities::PathAccess;
 
-/// The entries of a folder as they were when it was read, sorted by name, byte by byte. Counts as a
-/// handle while it is held.
+/// The entries of a folder at the time it was read, sorted by name, byte by byte. Counts as a
+/// handle while it exists.
 #[derive(Debug)]
 pub struct Listing {
     folder: Arc<OpenFolder>,
     entries: std::vec::IntoIter<(String, FileType)>,
-    _ticket: Ticket,
+    _slot: HandleSlot,
 }
 
 impl Iterator for Listing {
@@ -30,39 +30,40 @@ impl Iterator for Listing {
 }
 
 impl Vfs {
-    /// Reads an open folder. Without `.` and `..`; names that are not UTF-8 are left out.
+    /// Lists an open folder, without `.`, `..` and names that are not valid UTF-8.
     ///
     /// # Errors
-    /// `NOTDIR` for a file; `NOENT` for a folder that is gone; `MFILE` over the limit of handles;
-    /// `NOMEM` where guests hold too many entries in listings; the host's own.
+    /// `NOTDIR` for a file; `NOENT` for a folder that no longer exists; `MFILE` at the limit of
+    /// handles; `NOMEM` if guests hold too many listed entries; otherwise the host's error.
     pub fn read_dir(&self, handle: &Handle) -> Result<Listing, Errno> {
         let Handle::Folder(folder) = handle else { return Err(Errno::NOTDIR) };
         let (m, rel) = (folder.mount, folder.rel.as_str());
-        let mut ticket = self.ledger.ticket()?;
+        let mut slot = self.quota.acquire_slot()?;
         let tree = lock(&self.tree);
         self.look(&tree, m, rel)?;
         let listed =
             self.list(&tree, m, rel).map_err(|error| self.refuse_crossing(m, rel, error))?;
         let named = listed.into_iter().filter_map(|(name, kind)| {
             let name = name.into_string().ok()?;
-            let kind = self.shown_kind(m, &beneath::join(rel, &name), kind);
+            let kind = self.guest_kind(m, &beneath::join(rel, &name), kind);
             Some((name, kind))
         });
         let mut entries: Vec<_> = named
             .filter(|(name, kind)| self.is_listed(m, &beneath::join(rel, name), *kind))
             .collect();
         drop(tree);
-        ticket.hold_entries(entries.iter().map(|(name, _)| name.as_str()))?;
+        slot.hold_entries(entries.iter().map(|(name, _)| name.as_str()))?;
         self.note_listed(m, rel, &entries);
         entries.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-        Ok(Listing { folder: folder.clone(), entries: entries.into_iter(), _ticket: ticket })
+        Ok(Listing { folder: folder.clone(), entries: entries.into_iter(), _slot: slot })
     }
 
-    /// The next entry of a listing, for a guest that will ask for its number.
-    pub fn show_next(&self, listing: &mut Listing) -> Option<(String, FileType)> {
+    /// Returns the next entry of a listing, and remembers it: the guest is about to ask for its
+    /// metadata hash.
+    pub fn next_entry(&self, listing: &mut Listing) -> Option<(String, FileType)> {
         let (name, kind) = listing.next()?;
         let OpenFolder { mount, rel, .. } = &*listing.folder;
-        self.note_shown(
+        self.remember_lookup(
             *mount,
             rel,
             &name,
@@ -72,7 +73,7 @@ impl Vfs {
         Some((name, kind))
     }
 
-    /// All entries of a folder, whatever the rules say, unsorted.
+    /// Returns all entries of a folder, whatever the rules say, unsorted.
     pub(super) fn list(
         &self,
         tree: &Tree,
@@ -89,7 +90,7 @@ impl Vfs {
             };
             match beneath::list(self.lower(m)?, rel) {
                 Ok(lower) => entries.extend(lower.into_iter().filter(|(name, _)| visible(name))),
-                // A folder of the overlay alone.
+                // The folder exists only in the overlay.
                 Err(_) if in_upper && !rel.is_empty() => {}
                 Err(e) => return Err(e),
             }

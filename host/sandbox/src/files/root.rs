@@ -1,8 +1,8 @@
-//! `/` and `/dev`: the folder that the mounts are in, read-only, and the devices that programs
+//! `/` and `/dev`: a read-only folder that contains the mounts, and the devices that programs
 //! expect.
 //!
-//! A real folder stands behind `/`, which `skeleton` makes. What a path below `/` leads into a
-//! mount is looked up there; nothing is followed out of a mount into `/`.
+//! The content of `/` is a real folder, which `skeleton` creates. Paths below `/` that lead into a
+//! mount are looked up in that mount; no path leads out of a mount back into `/`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,44 +12,44 @@ use rustix::io::Errno;
 
 use super::host_dir::HostDir;
 use super::mount::{Layer, OpenMount, Rules};
-use super::{Handle, Vfs, Want};
+use super::{Handle, OpenOptions, Vfs};
 
-/// Fills a buffer with random bytes, within the invocation's budget.
+/// Fills buffers with random bytes, within the invocation's budget.
 #[derive(Clone)]
-pub struct Chance(Arc<Fill>);
+pub struct RandomSource(Arc<Fill>);
 
 type Fill = dyn Fn(&mut [u8]) -> Result<(), Errno> + Send + Sync;
 
 /// A device.
 #[derive(Debug, Clone)]
 pub(super) enum Device {
-    /// At its end at once, and takes everything.
+    /// Reads as empty; accepts all writes.
     Null,
-    /// Zeros without end; takes everything.
+    /// Reads as endless zeros; accepts all writes.
     Zero,
-    /// Random bytes without end; takes everything.
-    Random(Chance),
+    /// Reads as endless random bytes; accepts all writes.
+    Random(RandomSource),
 }
 
 impl OpenMount {
-    /// `/`, behind which stands `ground`, filled by a [`Skeleton`](super::Skeleton).
-    pub fn root(ground: impl Into<HostDir>, chance: Chance) -> OpenMount {
+    /// Mounts `/`, with the content of `host_dir`, which a [`Skeleton`](super::Skeleton) fills.
+    pub fn root(host_dir: impl Into<HostDir>, random: RandomSource) -> OpenMount {
         OpenMount {
             guest: "/".to_owned(),
-            ground: ground.into(),
-            rules: Rules::Root(chance),
+            host_dir: host_dir.into(),
+            rules: Rules::Root(random),
             layer: Layer::ReadOnly,
         }
     }
 }
 
 impl Vfs {
-    /// Where a path from `/` goes on: the mount that it leads into, and the rest of it; for what is
-    /// in no mount, `/` and its canonical path. `None` where `m` is not `/`.
+    /// Resolves a path from `/`: returns the mount that it leads into and the rest of the path, or
+    /// `/` itself and the canonical path. Returns `None` if `m` is not `/`.
     ///
     /// # Errors
-    /// `PERM` for a path that climbs above `/`, as above any other folder that guests start from.
-    pub(super) fn past_root(
+    /// `PERM` for a path that climbs above `/`, as for any other preopened folder.
+    pub(super) fn resolve_from_root(
         &self,
         m: usize,
         base: &str,
@@ -79,80 +79,87 @@ impl Vfs {
         Ok(Some(nearest.map_or((m, path.clone()), |(other, _, rest)| (other, rest))))
     }
 
-    /// The device at a canonical path.
+    /// Returns the device at a canonical path.
     pub(super) fn device(&self, m: usize, rel: &str) -> Option<Device> {
-        let Rules::Root(chance) = &self.mounts[m].rules else { return None };
+        let Rules::Root(random) = &self.mounts[m].rules else { return None };
         match rel.strip_prefix("dev/")? {
             "null" => Some(Device::Null),
             "zero" => Some(Device::Zero),
-            "random" | "urandom" => Some(Device::Random(chance.clone())),
+            "random" | "urandom" => Some(Device::Random(random.clone())),
             _ => None,
         }
     }
 
-    /// What guests are told that a thing is.
-    pub(super) fn shown_kind(&self, m: usize, rel: &str, kind: FileType) -> FileType {
+    /// Returns the file type that guests see.
+    pub(super) fn guest_kind(&self, m: usize, rel: &str, kind: FileType) -> FileType {
         if self.device(m, rel).is_some() { FileType::CharacterDevice } else { kind }
     }
 
-    /// The start of the file at an absolute guest path, at most that many bytes; `None` where there
-    /// is none that the guest may read.
+    /// Reads up to `bytes` bytes from the start of the file at an absolute guest path; returns
+    /// `None` if the guest cannot read it.
     pub fn head(&self, path: &str, bytes: usize) -> Option<Vec<u8>> {
         let mut head = vec![0; bytes];
-        let count = self.at(path, Want::default())?.file().ok()?.read_at(&mut head, 0).ok()?;
+        let count =
+            self.at(path, OpenOptions::default())?.file().ok()?.read_at(&mut head, 0).ok()?;
         head.truncate(count);
         Some(head)
     }
 
-    /// The file at an absolute guest path, and where that leads over links; `None` where there is
-    /// none that the guest may read, or it has more bytes than `most`.
-    pub fn content(&self, path: &str, most: u64) -> Option<(String, Vec<u8>)> {
-        let opened = self.at(path, Want::default())?;
+    /// Reads the file at an absolute guest path, and returns its path after following symlinks, and
+    /// its content. Returns `None` if the guest cannot read it, or it is larger than `max` bytes.
+    pub fn content(&self, path: &str, max: u64) -> Option<(String, Vec<u8>)> {
+        let opened = self.at(path, OpenOptions::default())?;
         let file = opened.file().ok()?;
         let size = u64::try_from(rustix::fs::fstat(&file.fd).ok()?.st_size)
             .ok()
-            .filter(|size| *size <= most)?;
+            .filter(|size| *size <= max)?;
         let mut content = vec![0; usize::try_from(size).ok()?];
         let count = file.read_at(&mut content, 0).ok()?;
         content.truncate(count);
         Some((self.mounts[file.mount].guest_path(&file.rel), content))
     }
 
-    /// The names in the folder at an absolute guest path, as far as the guest may list it.
+    /// Returns the names in the folder at an absolute guest path, as far as the guest may list it.
     pub fn names(&self, path: &str) -> Option<Vec<String>> {
-        let folder = self.at(path, Want { directory: true, ..Want::default() })?;
+        let folder = self.at(path, OpenOptions { directory: true, ..OpenOptions::default() })?;
         Some(self.read_dir(&folder).ok()?.map(|(name, _)| name).collect())
     }
 
-    fn at(&self, path: &str, want: Want) -> Option<Handle> {
+    fn at(&self, path: &str, options: OpenOptions) -> Option<Handle> {
         let m = self.mounts.iter().position(|mount| matches!(mount.rules, Rules::Root(_)))?;
         let root = self.folder(m, "").ok()?;
-        self.open_at(&root, path.trim_start_matches('/'), Want { follow: true, read: true, ..want })
-            .ok()
+        self.open_at(
+            &root,
+            path.trim_start_matches('/'),
+            OpenOptions { follow: true, read: true, ..options },
+        )
+        .ok()
     }
 }
 
 impl Device {
-    /// Reads: as many bytes as were read.
+    /// Reads into `buffer`; returns the number of bytes.
     pub(super) fn read(&self, buffer: &mut [u8]) -> Result<usize, Errno> {
         match self {
             Device::Null => return Ok(0),
             Device::Zero => buffer.fill(0),
-            Device::Random(Chance(fill)) => fill(buffer)?,
+            Device::Random(RandomSource(fill)) => fill(buffer)?,
         }
         Ok(buffer.len())
     }
 }
 
-impl Chance {
-    /// From what fills a buffer.
-    pub fn new(fill: impl Fn(&mut [u8]) -> Result<(), Errno> + Send + Sync + 'static) -> Chance {
-        Chance(Arc::new(fill))
+impl RandomSource {
+    /// Creates a source from a function that fills a buffer.
+    pub fn new(
+        fill: impl Fn(&mut [u8]) -> Result<(), Errno> + Send + Sync + 'static,
+    ) -> RandomSource {
+        RandomSource(Arc::new(fill))
     }
 }
 
-impl fmt::Debug for Chance {
+impl fmt::Debug for RandomSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Chance")
+        f.write_str("RandomSource")
     }
 }

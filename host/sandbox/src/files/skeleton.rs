@@ -1,9 +1,9 @@
-//! What lies behind `/`: a folder that is empty but for folders where the mounts are, so that they
-//! are listed, empty files for the devices, and one in `/usr/bin` for each command, for programs
-//! that look whether there is one.
+//! The content of `/`: a folder for each mount, so that listings show it, an empty file for each
+//! device, and one in `/usr/bin` for each command, for programs that check whether a command
+//! exists.
 //!
-//! Guests only read it, and what is in it depends on names alone, so it is made once and kept in
-//! the host's cache.
+//! Guests can only read it, and its content depends only on names. It is therefore created once and
+//! kept in the host's cache.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -15,11 +15,11 @@ use rustix::io::Errno;
 use super::beneath;
 use skillhost_skill::runtime::{digest, stamp};
 
-/// The devices below `/dev`. Standard streams are not among them: they are a program's own, and
-/// these are an invocation's.
+/// The devices below `/dev`. Standard streams are not among them: they belong to one program, while
+/// these belong to the invocation.
 const DEVICES: [&str; 4] = ["null", "zero", "random", "urandom"];
 
-/// The folders and empty files behind `/`, by path, parents first.
+/// The folders and empty files of `/`, by path, parents first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skeleton {
     folders: Vec<String>,
@@ -27,13 +27,13 @@ pub struct Skeleton {
 }
 
 impl Skeleton {
-    /// For mounts at these guest paths, and `commands` in `/usr/bin`.
+    /// Describes `/` for mounts at these guest paths, with `commands` in `/usr/bin`.
     pub fn of<'a>(
         mounts: impl Iterator<Item = &'a str>,
         commands: impl Iterator<Item = &'a str>,
     ) -> Skeleton {
         let guests: Vec<&str> = mounts.map(|guest| guest.trim_start_matches('/')).collect();
-        // What is below another mount is looked up there.
+        // A mount below another one is looked up there.
         let top = guests
             .iter()
             .filter(|guest| beneath::ancestors(guest).all(|above| !guests.contains(&above)))
@@ -53,10 +53,10 @@ impl Skeleton {
         Skeleton { folders, files }
     }
 
-    /// Opens the folder in the host's `cache`, making it where it is missing.
+    /// Opens the folder in the host's `cache`, and creates it first if it is missing.
     ///
     /// # Errors
-    /// The cache is not usable, or the host's own.
+    /// The cache is unusable, or the host's error.
     pub fn open(&self, cache: &Path) -> Result<OwnedFd, Errno> {
         let cache = stamp::open_cache_folder(cache).map_err(|error| errno(&error))?;
         let name = format!("root-{}", &digest(self.text().as_bytes())["sha256:".len()..]);
@@ -66,18 +66,18 @@ impl Skeleton {
         }
         let temporary = format!("{name}.{}.{:x}.tmp", std::process::id(), rand::random::<u64>());
         fs::mkdirat(&cache, &temporary, Mode::from_raw_mode(0o700))?;
-        let made = self
+        let created = self
             .fill(open(cache.as_fd(), &temporary)?.as_fd())
             .and_then(|()| fs::renameat(&cache, &temporary, &cache, &name));
-        if made.is_err() {
-            // Another host was quicker, or the disk is full: then the next opening tells.
+        if created.is_err() {
+            // Another process created it first, or the disk is full; the `open` below tells which.
             let _ = cache.remove_dir_all(&temporary);
         }
         open(cache.as_fd(), &name)
-            .map_err(|error| made.err().filter(|_| error == Errno::NOENT).unwrap_or(error))
+            .map_err(|error| created.err().filter(|_| error == Errno::NOENT).unwrap_or(error))
     }
 
-    /// Makes everything in an empty folder.
+    /// Creates all entries in an empty folder.
     pub(super) fn fill(&self, folder: BorrowedFd<'_>) -> Result<(), Errno> {
         for path in &self.folders {
             fs::mkdirat(folder, path, Mode::from_raw_mode(0o700))?;
@@ -93,7 +93,7 @@ impl Skeleton {
         Ok(())
     }
 
-    /// What tells one from another.
+    /// Returns a text that identifies the content.
     fn text(&self) -> String {
         format!("{}\0\0{}", self.folders.join("\0"), self.files.join("\0"))
     }
@@ -120,14 +120,14 @@ mod tests {
     }
 
     #[test]
-    fn it_holds_the_mounts_that_are_in_no_other_the_devices_and_the_commands() {
+    fn skeleton_holds_outer_mounts_devices_and_commands() {
         let Skeleton { folders, files } = skeleton(&["sh", "sh"]);
         assert_eq!(folders, ["dev", "skill", "tmp", "usr", "usr/bin"]);
         assert_eq!(files, ["dev/null", "dev/random", "dev/urandom", "dev/zero", "usr/bin/sh"]);
     }
 
     #[test]
-    fn it_is_made_once_and_another_one_beside_it() {
+    fn each_skeleton_is_created_once_in_the_cache() {
         let dir = tempfile::tempdir().unwrap();
         let cache = dir.path().join("cache");
         let inode = |skeleton: &Skeleton| fs::fstat(skeleton.open(&cache).unwrap()).unwrap().st_ino;
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cache_that_cannot_be_used_is_an_error() {
+    fn an_unusable_cache_is_an_error() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("file"), "").unwrap();
         assert_eq!(skeleton(&[]).open(&dir.path().join("file")).unwrap_err(), Errno::NOTDIR);

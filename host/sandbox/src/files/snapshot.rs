@@ -1,4 +1,4 @@
-//! What a guest would find in its folders, by digest: for a receipt. It is charged to nobody.
+//! Digests everything that a guest can see in its folders, for a receipt. The guest is not charged.
 
 use std::collections::BTreeMap;
 use std::os::fd::AsFd as _;
@@ -14,42 +14,42 @@ use super::{Vfs, beneath, changes, lock};
 use skillhost_policy::capabilities::PathAccess;
 use skillhost_skill::runtime::{self, stamp};
 
-/// Entries that a receipt takes in.
+/// The most entries that a receipt covers.
 pub(super) const ENTRIES_MAX: usize = 10_000;
 
-/// Bytes of files that a receipt takes in: some seconds of digesting.
+/// The most bytes of files that a receipt covers: some seconds of digesting.
 pub(super) const BYTES_MAX: u64 = 1 << 30;
 
-/// What there was at one moment.
+/// The state of the folders at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Snapshot {
-    /// Of the granted folders and `/state`: guest path to `sha256:...` of a file, `folder`, or
-    /// `link` and where it leads.
+    /// The granted folders and `/state`: guest path to `sha256:...` for a file, `folder`, or `link`
+    /// and its target.
     pub files: BTreeMap<String, String>,
-    /// Of the folders of packages: guest path to a digest over all that is in it.
+    /// The folders of packages: guest path to a digest of all their contents.
     pub packages: BTreeMap<String, String>,
 }
 
-/// Folders that no receipt is made of.
+/// Why a receipt cannot cover the folders.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
-    /// There is too much in them.
+    /// They contain too much.
     #[error(
-        "a receipt takes in {ENTRIES_MAX} files and {} at most, and the folders of this run hold more",
+        "a receipt covers at most {ENTRIES_MAX} files and {}; the folders of this run contain more",
         skillhost_policy::limits::show_size(BYTES_MAX)
     )]
     TooMuch,
-    /// One of their files cannot be read.
-    #[error("{0} cannot be read for the receipt: {1}")]
+    /// One of their entries cannot be read.
+    #[error("cannot read {0} for the receipt: {1}")]
     Unreadable(String, Errno),
 }
 
 impl Vfs {
-    /// Takes the digest of every file that the guest may read, as it would read it. What is known
-    /// of packages, in the host's own folder `cache`, holds while none of them has changed.
+    /// Digests every file that the guest may read, as the guest would read it. Digests of packages
+    /// are cached in the host's folder `cache` until one of their files changes.
     ///
     /// # Errors
-    /// There are too many of them, or one cannot be read.
+    /// There are too many files, or one cannot be read.
     pub fn snapshot(&self, cache: &Path) -> Result<Snapshot, SnapshotError> {
         let tree = lock(&self.tree);
         let mut snapshot = Snapshot::default();
@@ -69,12 +69,12 @@ impl Vfs {
             };
             match mount.rules {
                 Rules::Granted(_) | Rules::State(_) => {
-                    snapshot.files.extend(walk(By::Content)?.found)
+                    snapshot.files.extend(walk(Identify::Content)?.found)
                 }
                 Rules::Packages => {
-                    let state = walk(By::Stamp)?;
+                    let state = walk(Identify::Stamp)?;
                     let name = format!("{:x}-{:x}.packages", state.folder.0, state.folder.1);
-                    let compute = || walk(By::Content).map(|walk| walk.digest());
+                    let compute = || walk(Identify::Content).map(|walk| walk.digest());
                     let digest =
                         match self.storage(&tree, m, "").is_ok_and(stamp::has_reliable_ctime) {
                             true => stamp::cached_or_compute(
@@ -95,12 +95,12 @@ impl Vfs {
     }
 }
 
-/// What a file is known by.
+/// What identifies a file.
 #[derive(Clone, Copy)]
-enum By {
-    /// The digest of its bytes.
+enum Identify {
+    /// The digest of its content.
     Content,
-    /// What the kernel tells of it, which changes when it does.
+    /// Its metadata, which changes with the content.
     Stamp,
 }
 
@@ -108,12 +108,13 @@ struct Walk<'a> {
     vfs: &'a Vfs,
     tree: &'a Tree,
     m: usize,
-    by: By,
+    by: Identify,
     found: BTreeMap<String, String>,
     bytes: u64,
     /// Device and inode of the folder.
     folder: (u64, u64),
-    /// When the last of the files changed, in seconds and nanoseconds; by their stamps alone.
+    /// The most recent change of any file, in seconds and nanoseconds; only with
+    /// [`Identify::Stamp`].
     newest: (i64, i64),
 }
 
@@ -131,7 +132,7 @@ impl Walk<'_> {
 
     fn digest(&self) -> String {
         let lines: String =
-            self.found.iter().map(|(path, what)| format!("{path}\0{what}\0")).collect();
+            self.found.iter().map(|(path, entry)| format!("{path}\0{entry}\0")).collect();
         runtime::digest(lines.as_bytes())
     }
 
@@ -140,16 +141,16 @@ impl Walk<'_> {
             return Ok(());
         }
         let listed = match self.vfs.list(self.tree, self.m, rel) {
-            // Another mount, which guests do not enter either.
+            // Another file system, which guests cannot enter either.
             Err(Errno::XDEV) => return Ok(()),
             listed => listed.map_err(|error| self.unreadable(rel, error))?,
         };
         for (name, kind) in listed {
-            // Guests are not shown a name that is no text.
+            // Guests do not see names that are not valid UTF-8.
             let Ok(name) = name.into_string() else { continue };
             let rel = beneath::join(rel, &name);
             let access = self.vfs.access(self.m, &rel);
-            let what = match kind {
+            let entry = match kind {
                 FileType::Directory if access > PathAccess::None => {
                     self.folder(&rel)?;
                     "folder".to_owned()
@@ -166,14 +167,14 @@ impl Walk<'_> {
             if self.found.len() >= ENTRIES_MAX {
                 return Err(SnapshotError::TooMuch);
             }
-            self.found.insert(self.vfs.mounts[self.m].guest_path(&rel), what);
+            self.found.insert(self.vfs.mounts[self.m].guest_path(&rel), entry);
         }
         Ok(())
     }
 
     fn file(&mut self, rel: &str) -> Result<String, Result<SnapshotError, Errno>> {
         let root = self.vfs.storage(self.tree, self.m, rel).map_err(Err)?;
-        if let By::Stamp = self.by {
+        if let Identify::Stamp = self.by {
             let stat = beneath::stat(root, rel).map_err(Err)?;
             let changed = (stat.st_ctime, stat.st_ctime_nsec.cast_signed());
             self.newest = self.newest.max(changed);
@@ -190,14 +191,14 @@ impl Walk<'_> {
             .vfs
             .contents
             .as_ref()
-            .and_then(|contents| contents.stands_for((found.dev(), found.ino())))
+            .and_then(|contents| contents.recorded_digest((found.dev(), found.ino())))
         {
             return Ok(digest);
         }
         Ok(format!("sha256:{}", stamp::file_digest(&file).map_err(io)?))
     }
 
-    /// An absolute target leads nowhere, and may name a folder of the host.
+    /// Omits an absolute target: it cannot be followed, and may name a host folder.
     fn link(&self, rel: &str) -> Result<String, Errno> {
         let (parent, name) = beneath::parent(self.vfs.storage(self.tree, self.m, rel)?, rel)?;
         let target = rustix::fs::readlinkat(parent.as_fd(), name, Vec::new())?

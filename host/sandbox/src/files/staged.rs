@@ -1,4 +1,4 @@
-//! The changes of an overlay as plain data, for someone who makes them later, when the run is over.
+//! The changes of an overlay as plain data, to be applied later, after the run.
 
 use std::io::{self, Read as _};
 use std::os::fd::BorrowedFd;
@@ -10,48 +10,48 @@ use super::changes::file;
 use super::{Vfs, beneath, lock};
 use skillhost_skill::runtime;
 
-/// A path that a run would change, and what it takes to change it.
+/// A path that a run would change, and the data needed to change it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Staged {
-    /// Where guests see the folder.
+pub struct StagedChange {
+    /// The guest path of the folder.
     pub guest: String,
-    /// The path in it.
+    /// The path in the folder.
     pub path: String,
-    /// What the folder held; what is something else by then is not changed.
-    pub before: Option<Before>,
-    /// What it is to hold.
-    pub after: Option<After>,
+    /// The folder's entry; if it differs when the change is applied, it is left alone.
+    pub before: Option<OldEntry>,
+    /// The new entry; `None` removes the old one.
+    pub after: Option<NewEntry>,
 }
 
-/// What a folder holds at a path.
+/// The entry that a folder holds at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Before {
+pub enum OldEntry {
     /// A folder.
     Folder,
-    /// A file whose bytes have that digest.
+    /// A file with this digest.
     File(String),
 }
 
-/// What a folder is to hold at a path.
+/// The entry that a folder is to hold at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum After {
+pub enum NewEntry {
     /// A folder.
     Folder,
     /// A file.
     File {
         /// Its bytes.
         bytes: Vec<u8>,
-        /// The mode of the one that it takes the place of, or that the guest gave it.
+        /// The mode of the file that it replaces, or the one that the guest set.
         mode: u32,
     },
 }
 
 impl Vfs {
-    /// What the overlays would change, with the bytes; by mount and path.
+    /// Returns the changes of the overlays, with contents, by mount and path.
     ///
     /// # Errors
-    /// A file cannot be read; or they have more than `cap` bytes together, as `FileTooLarge`.
-    pub fn staged(&self, cap: u64) -> io::Result<Vec<Staged>> {
+    /// A file cannot be read; or the contents exceed `cap` bytes in total, as `FileTooLarge`.
+    pub fn staged(&self, cap: u64) -> io::Result<Vec<StagedChange>> {
         let tree = lock(&self.tree);
         let (mut all, mut left) = (Vec::new(), cap);
         for m in self.overlays() {
@@ -60,11 +60,11 @@ impl Vfs {
                 let before = match &difference.lower {
                     None => None,
                     Some(stat) if beneath::kind(stat) == FileType::Directory => {
-                        Some(Before::Folder)
+                        Some(OldEntry::Folder)
                     }
                     Some(stat) => {
                         let mut all = u64::MAX;
-                        Some(Before::File(runtime::digest(&bytes(
+                        Some(OldEntry::File(runtime::digest(&bytes(
                             self.lower(m)?,
                             &rel,
                             stat,
@@ -74,22 +74,32 @@ impl Vfs {
                 };
                 let after = match &difference.view {
                     None => None,
-                    Some(stat) if beneath::kind(stat) == FileType::Directory => Some(After::Folder),
+                    Some(stat) if beneath::kind(stat) == FileType::Directory => {
+                        Some(NewEntry::Folder)
+                    }
                     Some(stat) => {
                         let bytes = bytes(self.storage(&tree, m, &rel)?, &rel, stat, &mut left)?;
                         let replaced =
                             difference.lower.as_ref().filter(|_| !difference.changes_kind());
-                        Some(After::File { bytes, mode: replaced.unwrap_or(stat).st_mode & 0o777 })
+                        Some(NewEntry::File {
+                            bytes,
+                            mode: replaced.unwrap_or(stat).st_mode & 0o777,
+                        })
                     }
                 };
-                all.push(Staged { guest: self.mounts[m].guest_path(""), path: rel, before, after });
+                all.push(StagedChange {
+                    guest: self.mounts[m].guest_path(""),
+                    path: rel,
+                    before,
+                    after,
+                });
             }
         }
         Ok(all)
     }
 }
 
-/// The bytes of a regular file, as long as they are within what is left.
+/// Reads a regular file, and subtracts its size from what is left.
 fn bytes(root: BorrowedFd<'_>, rel: &str, stat: &Stat, left: &mut u64) -> io::Result<Vec<u8>> {
     if beneath::kind(stat) != FileType::RegularFile {
         return Err(Errno::NOTSUP.into());

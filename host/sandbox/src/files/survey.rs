@@ -1,5 +1,5 @@
-//! What a guest finds in its folders, by name, for a recording: enough to make folders again that
-//! look the same to it.
+//! Lists everything that a guest can see in its folders, for a recording: enough to create folders
+//! that look the same to it.
 
 use std::collections::HashMap;
 use std::os::fd::AsFd as _;
@@ -11,20 +11,24 @@ use super::mount::Rules;
 use super::overlay::Tree;
 use super::snapshot::{BYTES_MAX, ENTRIES_MAX};
 use super::{Snapshot, SnapshotError, Vfs, beneath, changes, lock};
-use crate::recording::keep::Keep;
+use crate::recording::blobs::BlobStore;
 use crate::recording::scene::SKILL;
 use crate::recording::{Entry, EntryKind, Folder};
 use skillhost_policy::SITE_PACKAGES;
 use skillhost_policy::capabilities::PathAccess;
 
 impl Vfs {
-    /// Lists the folders of the skill, of the operator's packages, what the skill keeps, and those
-    /// that were granted. The first two are kept whole; of the others `snapshot` has the digests,
-    /// and what is read is kept when it is.
+    /// Lists the skill's folder, the operator's packages, `/state` and the granted folders. Stores
+    /// all files of the first two; for the others, takes the digests of `snapshot`, and their files
+    /// are stored when a guest reads them.
     ///
     /// # Errors
-    /// There is too much in them, or something cannot be read or kept.
-    pub fn survey(&self, snapshot: &Snapshot, keep: &Keep) -> Result<Vec<Folder>, SnapshotError> {
+    /// There are too many entries, or one cannot be read or stored.
+    pub fn survey(
+        &self,
+        snapshot: &Snapshot,
+        blobs: &BlobStore,
+    ) -> Result<Vec<Folder>, SnapshotError> {
         let tree = lock(&self.tree);
         let mut folders = Vec::new();
         let mut names = HashMap::new();
@@ -35,13 +39,13 @@ impl Vfs {
                 Rules::Packages if mount.guest.starts_with(SITE_PACKAGES) => true,
                 Rules::Packages | Rules::Skill(_) | Rules::Scratch | Rules::Root(_) => continue,
             };
-            let keep = whole.then_some(keep);
+            let blobs = whole.then_some(blobs);
             let mut survey = Survey {
                 vfs: self,
                 tree: &tree,
                 m,
                 snapshot,
-                keep,
+                blobs,
                 names: &mut names,
                 entries: Vec::new(),
                 bytes: 0,
@@ -58,23 +62,23 @@ struct Survey<'a> {
     tree: &'a Tree,
     m: usize,
     snapshot: &'a Snapshot,
-    /// Where all files are kept, not those alone that are read.
-    keep: Option<&'a Keep>,
-    /// The numbers of the files that have several names, by device and inode.
+    /// Stores all files, not just those that are read.
+    blobs: Option<&'a BlobStore>,
+    /// A number for each file with several names, by device and inode.
     names: &'a mut HashMap<(u64, u64), u64>,
     entries: Vec<Entry>,
     bytes: u64,
 }
 
 impl Survey<'_> {
-    /// Lists a folder. Says whether it holds what guests are not shown.
+    /// Lists a folder. Returns whether it contains entries that guests do not see.
     fn folder(&mut self, rel: &str) -> Result<bool, SnapshotError> {
         let mut hides = false;
         if self.vfs.access(self.m, rel) == PathAccess::None {
             return Ok(true);
         }
         let listed = match self.vfs.list(self.tree, self.m, rel) {
-            // Another mount, which guests do not enter either.
+            // Another file system, which guests cannot enter either.
             Err(Errno::XDEV) => return Ok(true),
             listed => listed.map_err(|error| self.unreadable(rel, error))?,
         };
@@ -135,13 +139,13 @@ impl Survey<'_> {
                 let file = changes::file(root, rel).map_err(Err)?;
                 let stat = rustix::fs::fstat(&file).map_err(Err)?;
                 let bytes = beneath::size(&stat);
-                let digest = match self.keep {
-                    Some(keep) => {
+                let digest = match self.blobs {
+                    Some(blobs) => {
                         self.bytes += bytes;
                         if self.bytes > BYTES_MAX {
                             return Err(Ok(SnapshotError::TooMuch));
                         }
-                        keep.file(file.as_fd()).map_err(|error| {
+                        blobs.store_file(file.as_fd()).map_err(|error| {
                             Err(Errno::from_io_error(&error).unwrap_or(Errno::IO))
                         })?
                     }
@@ -155,7 +159,7 @@ impl Survey<'_> {
                 let next = self.names.len() as u64 + 1;
                 let names = (stat.st_nlink > 1)
                     .then(|| *self.names.entry((stat.st_dev, stat.st_ino)).or_insert(next));
-                Ok(EntryKind::File { bytes, digest, kept: self.keep.is_some(), writable, names })
+                Ok(EntryKind::File { bytes, digest, kept: self.blobs.is_some(), writable, names })
             }
             _ => Ok(EntryKind::Other),
         }

@@ -1,6 +1,5 @@
-//! File times that are the same on every machine: what was there before the run is as old as the
-//! run, and what the run changes gets the run's own time. The times on the disk are the host's, and
-//! are not shown.
+//! File times that are the same on every machine: files that existed before the run carry its start
+//! time, and files that it changes carry its clock's time. Guests do not see the host's own times.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -19,74 +18,75 @@ pub(super) type Time = (i64, u32);
 pub struct Times {
     now: Box<dyn Fn() -> Time + Send + Sync>,
     start: Time,
-    /// Of what the run has changed, by device and inode.
-    known: Mutex<HashMap<Key, Stamps>>,
+    /// The times of changed files, by device and inode.
+    changed_files: Mutex<HashMap<Key, FileTimes>>,
 }
 
 pub(super) type Key = (u64, u64);
 
 #[derive(Debug, Clone, Copy)]
-struct Stamps {
+struct FileTimes {
     accessed: Time,
     modified: Time,
     changed: Time,
 }
 
 impl Times {
-    /// By a clock that now says when the run started.
+    /// Creates file times from a clock, whose current time is the start of the run.
     pub fn new(now: impl Fn() -> Time + Send + Sync + 'static) -> Times {
-        Times { start: now(), now: Box::new(now), known: Mutex::default() }
+        Times { start: now(), now: Box::new(now), changed_files: Mutex::default() }
     }
 
-    /// A file or folder that was just made.
+    /// Notes that a file or folder was created.
     fn created(&self, stat: &Stat) {
         let now = (self.now)();
-        lock(&self.known).insert(key(stat), Stamps { accessed: now, modified: now, changed: now });
+        lock(&self.changed_files)
+            .insert(key(stat), FileTimes { accessed: now, modified: now, changed: now });
     }
 
-    /// One whose content was just changed.
+    /// Notes that a file's content changed.
     pub(super) fn changed(&self, key: Key) {
         let now = (self.now)();
-        self.update(key, |stamps| Stamps { modified: now, changed: now, ..stamps });
+        self.update(key, |times| FileTimes { modified: now, changed: now, ..times });
     }
 
-    /// One whose times were just set.
+    /// Notes that a file's times were set.
     fn set(&self, stat: &Stat, accessed: NewTime, modified: NewTime) {
         let now = (self.now)();
         let time = |new, old| match new {
-            NewTime::Keep => old,
+            NewTime::BlobStore => old,
             NewTime::Now => now,
             NewTime::At(seconds, nanoseconds) => (seconds, nanoseconds),
         };
-        self.update(key(stat), |stamps| Stamps {
-            accessed: time(accessed, stamps.accessed),
-            modified: time(modified, stamps.modified),
+        self.update(key(stat), |times| FileTimes {
+            accessed: time(accessed, times.accessed),
+            modified: time(modified, times.modified),
             changed: now,
         });
     }
 
-    /// A copy of another. What had its inode before is gone.
+    /// Notes that a file was copied. Forgets the file that had its inode before.
     fn copied(&self, from: Option<Stat>, to: &Stat) {
-        let mut known = lock(&self.known);
-        match from.and_then(|from| known.get(&key(&from)).copied()) {
-            Some(stamps) => known.insert(key(to), stamps),
-            None => known.remove(&key(to)),
+        let mut changed_files = lock(&self.changed_files);
+        match from.and_then(|from| changed_files.get(&key(&from)).copied()) {
+            Some(times) => changed_files.insert(key(to), times),
+            None => changed_files.remove(&key(to)),
         };
     }
 
-    fn update(&self, key: Key, update: impl FnOnce(Stamps) -> Stamps) {
-        let mut known = lock(&self.known);
-        let stamps = known.get(&key).copied().unwrap_or_else(|| self.before());
-        known.insert(key, update(stamps));
+    fn update(&self, key: Key, update: impl FnOnce(FileTimes) -> FileTimes) {
+        let mut changed_files = lock(&self.changed_files);
+        let times = changed_files.get(&key).copied().unwrap_or_else(|| self.before());
+        changed_files.insert(key, update(times));
     }
 
-    fn before(&self) -> Stamps {
-        Stamps { accessed: self.start, modified: self.start, changed: self.start }
+    fn before(&self) -> FileTimes {
+        FileTimes { accessed: self.start, modified: self.start, changed: self.start }
     }
 
-    fn shown(&self, metadata: Metadata, stat: &Stat) -> Metadata {
-        let Stamps { accessed, modified, changed } =
-            lock(&self.known).get(&key(stat)).copied().unwrap_or_else(|| self.before());
+    fn apply(&self, metadata: Metadata, stat: &Stat) -> Metadata {
+        let FileTimes { accessed, modified, changed } =
+            lock(&self.changed_files).get(&key(stat)).copied().unwrap_or_else(|| self.before());
         Metadata { accessed, modified, changed, ..metadata }
     }
 }
@@ -102,13 +102,13 @@ impl fmt::Debug for Times {
 }
 
 impl Vfs {
-    /// What guests are told, with the times that they are told.
-    pub(super) fn timed(&self, metadata: Metadata, stat: &Stat) -> Metadata {
-        self.times.as_ref().map_or(metadata, |times| times.shown(metadata, stat))
+    /// Replaces the host's times by those of the run.
+    pub(super) fn with_run_times(&self, metadata: Metadata, stat: &Stat) -> Metadata {
+        self.times.as_ref().map_or(metadata, |times| times.apply(metadata, stat))
     }
 
-    /// The times to set on the disk for those that a guest sets.
-    pub(super) fn timely(&self, new: NewTime) -> NewTime {
+    /// Replaces "now" by the time of the run's clock.
+    pub(super) fn to_run_time(&self, new: NewTime) -> NewTime {
         match (new, &self.times) {
             (NewTime::Now, Some(times)) => {
                 let (seconds, nanoseconds) = (times.now)();
@@ -118,14 +118,14 @@ impl Vfs {
         }
     }
 
-    /// Notes times that were set.
+    /// Notes that a guest set the times of a file.
     pub(super) fn note_times(&self, stat: &Stat, accessed: NewTime, modified: NewTime) {
         if let Some(times) = &self.times {
             times.set(stat, accessed, modified);
         }
     }
 
-    /// Notes that a file or folder was made.
+    /// Notes that a file or folder was created.
     pub(super) fn note_created(&self, tree: &Tree, m: usize, rel: &str) {
         if let (Some(times), Ok(stat)) = (&self.times, self.lstat(tree, m, rel)) {
             times.created(&stat);
@@ -133,14 +133,14 @@ impl Vfs {
         }
     }
 
-    /// Notes that a file or folder was copied into an overlay before it is changed.
+    /// Notes that a file or folder was copied into an overlay before a change.
     pub(super) fn note_copy(&self, tree: &Tree, m: usize, rel: &str) {
         if let (Some(times), Ok(stat)) = (&self.times, self.lstat(tree, m, rel)) {
             times.copied(self.lower_stat(m, rel), &stat);
         }
     }
 
-    /// Notes that an entry was made, removed or renamed: its folder has changed.
+    /// Notes that an entry was created, removed or renamed, which changes its folder.
     pub(super) fn note_entry(&self, tree: &Tree, m: usize, rel: &str) {
         let Some(times) = &self.times else { return };
         let folder = rel.rsplit_once('/').map_or("", |(folder, _)| folder);

@@ -1,9 +1,9 @@
-//! What the two versions of WASI share: the view that host functions get, and conversions whose
-//! text is the same for both.
+//! The parts that both versions of WASI share: the view that host functions receive, and
+//! conversions whose source is the same for both.
 //!
-//! The resource keeps the type `wasmtime_wasi::filesystem::Descriptor`, which the bindings name;
-//! its slot in the table holds a [`Handle`]. So every access to the table goes through this
-//! module's two lines of `rep`.
+//! The resource keeps the type `wasmtime_wasi::filesystem::Descriptor`, which the bindings name,
+//! but its slot in the table holds a [`Handle`]. All access to the table therefore goes through the
+//! methods of [`FsView`].
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub struct FsView<'a> {
     pub table: &'a mut ResourceTable,
 }
 
-/// Marks [`FsView`] as what the bindings get.
+/// Selects [`FsView`] as the data of the bindings.
 #[derive(Debug, Clone, Copy)]
 pub struct Files;
 
@@ -52,11 +52,11 @@ impl FsView<'_> {
     }
 }
 
-/// Conversions between the bindings' types, which differ by version in their paths alone, and the
-/// file layer's.
+/// Converts between the bindings' types, which differ by version only in their paths, and those of
+/// the file layer.
 macro_rules! conversions {
     () => {
-        /// WASI has no code for too many open handles: it becomes `insufficient-memory` (`ENOMEM`
+        /// WASI has no code for too many open handles: they become `insufficient-memory` (`ENOMEM`
         /// in a libc).
         fn code(errno: Errno) -> ErrorCode {
             match errno {
@@ -69,8 +69,8 @@ macro_rules! conversions {
             }
         }
 
-        fn want(path: PathFlags, open: OpenFlags, flags: DescriptorFlags) -> Want {
-            Want {
+        fn open_options(path: PathFlags, open: OpenFlags, flags: DescriptorFlags) -> OpenOptions {
+            OpenOptions {
                 follow: follows(path),
                 create: open.contains(OpenFlags::CREATE),
                 directory: open.contains(OpenFlags::DIRECTORY),

@@ -1,6 +1,6 @@
 //! `wasi:filesystem` 0.2 over the file layer, through the traits of wasmtime-wasi's synchronous
-//! bindings, which fit an asynchronous linker as well. Operations run where they are called: they
-//! take microseconds, and a hop to another thread takes more.
+//! bindings, which also fit an asynchronous linker. Operations run on the calling thread: they take
+//! microseconds, less than a switch to another thread.
 
 use rustix::fs::FileType;
 use rustix::io::Errno;
@@ -17,11 +17,11 @@ use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult, IoEr
 
 use super::wasi::{Files, FsView, conversions};
 use super::wasi_p2_streams::{FileInput, FileOutput};
-use super::{Handle, Listing, Metadata, NewTime, Vfs, Want};
+use super::{Handle, Listing, Metadata, NewTime, OpenOptions, Vfs};
 
 type Fd = Resource<Descriptor>;
 
-/// Bytes that one `read` returns at most; a guest that wants more asks again.
+/// The most bytes that one `read` returns; a guest that wants more calls again.
 const READ_MAX: u64 = 256 << 10;
 
 /// Links `types` and `preopens` of `wasi:filesystem` 0.2.
@@ -61,8 +61,8 @@ impl HostDescriptor for FsView<'_> {
 
     fn sync_data(&mut self, fd: Fd) -> FsResult<()> {
         let Handle::File(file) = self.handle(&fd)? else { return Ok(()) };
-        // These bindings cannot wait; where there are other threads they take over this one's tasks
-        // meanwhile.
+        // These bindings cannot await; with several worker threads, another one takes over this
+        // one's tasks meanwhile.
         let threads = tokio::runtime::Handle::try_current().map(|h| h.runtime_flavor());
         let done = match threads {
             Ok(tokio::runtime::RuntimeFlavor::MultiThread) => {
@@ -163,8 +163,10 @@ impl HostDescriptor for FsView<'_> {
         open: OpenFlags,
         flags: DescriptorFlags,
     ) -> FsResult<Fd> {
-        let handle =
-            self.vfs.open_at(self.handle(&fd)?, &path, want(how, open, flags)).map_err(fail)?;
+        let handle = self
+            .vfs
+            .open_at(self.handle(&fd)?, &path, open_options(how, open, flags))
+            .map_err(fail)?;
         Ok(self.push(handle)?)
     }
 
@@ -235,7 +237,7 @@ impl HostDirectoryEntryStream for FsView<'_> {
         let listing = self.table.get_mut(&Resource::<Listing>::new_borrow(stream.rep()))?;
         Ok(self
             .vfs
-            .show_next(listing)
+            .next_entry(listing)
             .map(|(name, file_type)| DirectoryEntry { type_: kind(file_type), name }))
     }
 
@@ -251,7 +253,7 @@ fn fail(errno: Errno) -> FsError {
     code(errno).into()
 }
 
-/// Refuses to open a stream where nothing can be written: only here does the guest's libc see
+/// Refuses to open a stream if nothing can be written: only here does the guest's libc see
 /// `ENOSPC`.
 fn output(
     view: &mut FsView<'_>,
@@ -279,14 +281,14 @@ fn kind(file_type: FileType) -> DescriptorType {
     }
 }
 
-/// Times before 1970 cannot be said in 0.2.
+/// WASI 0.2 cannot express times before 1970.
 fn time((seconds, nanoseconds): (i64, u32)) -> Datetime {
     Datetime { seconds: u64::try_from(seconds).unwrap_or(0), nanoseconds }
 }
 
 fn new_time(new: NewTimestamp) -> FsResult<NewTime> {
     Ok(match new {
-        NewTimestamp::NoChange => NewTime::Keep,
+        NewTimestamp::NoChange => NewTime::BlobStore,
         NewTimestamp::Now => NewTime::Now,
         NewTimestamp::Timestamp(t) => {
             NewTime::At(i64::try_from(t.seconds).map_err(|_| fail(Errno::OVERFLOW))?, t.nanoseconds)

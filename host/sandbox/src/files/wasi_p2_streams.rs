@@ -1,11 +1,10 @@
-//! Reading and writing files through the streams of WASI 0.2.
+//! Reads and writes files through the streams of WASI 0.2.
 //!
-//! Hazards, all in what a libc makes of a stream's errors: a write that failed becomes `EIO` and a
-//! closed stream `EPIPE`, whatever the cause. So `check_write` permits only what the quota allows
-//! (the guest sees an exact short write), a stream that is full stays "failed" and is never
-//! "closed", and a new stream is refused where nothing fits (`ENOSPC`). And `blocking-flush` asks
-//! `check_write` too, after a write that may have filled the quota to the last byte: that one must
-//! not fail.
+//! Hazards, all in what a libc makes of a stream's errors: it reports any failed write as `EIO`,
+//! and a closed stream as `EPIPE`. Therefore `check_write` permits only as much as the quota allows
+//! (the guest sees an exact short write), a full stream stays "failed" and is never "closed", and a
+//! new stream is refused if nothing fits (`ENOSPC`). Also, `blocking-flush` calls `check_write`
+//! after a write that may have used up the quota to the last byte; that call must not fail.
 
 use std::sync::Arc;
 
@@ -15,20 +14,20 @@ use wasmtime_wasi::p2::{InputStream, OutputStream, Pollable, StreamError, Stream
 
 use super::OpenFile;
 
-/// Bytes that one call reads or may write.
+/// Bytes that one call reads or writes at most.
 const CHUNK: usize = 256 << 10;
 
-/// A file read from a place on.
+/// A file that is read from an offset.
 pub(super) struct FileInput {
     file: Arc<OpenFile>,
     offset: u64,
 }
 
-/// A file written from a place on, or (`None`) at its end.
+/// A file that is written from an offset, or (`None`) at its end.
 pub(super) struct FileOutput {
     file: Arc<OpenFile>,
     offset: Option<u64>,
-    /// Since `check_write` last answered.
+    /// Whether something was written since the last `check_write`.
     wrote: bool,
 }
 
@@ -102,7 +101,7 @@ impl OutputStream for FileOutput {
     }
 
     async fn blocking_write_and_flush(&mut self, bytes: Bytes) -> StreamResult<()> {
-        // All or nothing: the caller learns no count.
+        // All or nothing: the caller does not learn a count.
         if self.file.room(self.offset) < bytes.len() as u64 {
             return Err(failed(self.file.no_room()));
         }
@@ -121,12 +120,12 @@ mod tests {
     use skillhost_policy::limits::{Limit, Limits};
 
     fn full(stream: &mut FileOutput) -> bool {
-        // Never `Closed`, which a libc would call a broken pipe.
+        // Never `Closed`, which a libc would report as a broken pipe.
         matches!(stream.check_write(), Err(StreamError::LastOperationFailed(e)) if e.downcast_ref::<std::io::Error>().unwrap().raw_os_error() == Some(Errno::NOSPC.raw_os_error()))
     }
 
     #[test]
-    fn a_stream_permits_what_the_quota_has_room_for_and_then_fails_without_closing() {
+    fn streams_permit_what_fits_the_quota_then_fail_unclosed() {
         let guest = Grant { limits: Limits { disk: 10, ..Limits::default() }, ..Grant::default() }
             .guest(|_| {});
         let file = guest.file("/workspace/f", WRITE).unwrap();
@@ -136,16 +135,16 @@ mod tests {
         assert_eq!(stream.check_write().unwrap(), 3);
         stream.write(Bytes::from_static(b"890")).unwrap();
         assert_eq!(guest.vfs.hit(), None);
-        assert_eq!(stream.check_write().unwrap(), 1, "as a flush asks after the last byte");
+        assert_eq!(stream.check_write().unwrap(), 1, "a flush checks after the last byte");
         stream.flush().unwrap();
-        assert_eq!(guest.vfs.hit(), None, "all that was written fitted");
+        assert_eq!(guest.vfs.hit(), None, "everything written fitted");
         assert!(full(&mut stream) && full(&mut stream));
         assert_eq!(guest.vfs.hit(), Some(Limit::Disk));
         assert_eq!(guest.read("/workspace/f").unwrap(), "1234567890");
     }
 
     #[tokio::test]
-    async fn a_blocking_write_that_does_not_fit_writes_nothing() {
+    async fn blocking_writes_that_do_not_fit_write_nothing() {
         let guest = Grant { limits: Limits { disk: 4, ..Limits::default() }, ..Grant::default() }
             .guest(|_| {});
         let mut stream = FileOutput::new(guest.file("/workspace/f", WRITE).unwrap(), None);
@@ -155,7 +154,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_device_takes_more_than_any_quota() {
+    async fn devices_accept_writes_beyond_the_quota() {
         let guest = Grant { limits: Limits { disk: 0, ..Limits::default() }, ..Grant::default() }
             .guest(|_| {});
         let mut stream = FileOutput::new(guest.file("/dev/null", WRITE).unwrap(), None);
@@ -167,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_reads_to_the_end_and_is_closed_there() {
+    fn streams_close_at_the_end_of_the_file() {
         let guest = Grant::default().guest(|_| {});
         guest.write("/workspace/f", "12345").unwrap();
         let mut stream = FileInput::new(guest.file("/workspace/f", READ).unwrap(), 1);

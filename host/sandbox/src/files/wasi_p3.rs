@@ -1,5 +1,5 @@
-//! `wasi:filesystem` 0.3 over the file layer, through wasmtime-wasi's traits. Operations run where
-//! they are called, except `sync`.
+//! `wasi:filesystem` 0.3 over the file layer, through wasmtime-wasi's traits. Operations run on the
+//! calling thread, except `sync`.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use wasmtime_wasi::p3::filesystem::{FilesystemError, FilesystemResult};
 
 use super::wasi::{Files, FsView, conversions};
 use super::wasi_p3_streams::{Entries, FileSink, FileSource};
-use super::{Handle, Metadata, NewTime, OpenFile, Vfs, Want};
+use super::{Handle, Metadata, NewTime, OpenFile, OpenOptions, Vfs};
 
 type Fd = Resource<Descriptor>;
 type Done = Result<(), ErrorCode>;
@@ -111,11 +111,11 @@ impl<T: 'static> types::HostDescriptorWithStore<T> for Files {
     }
 
     async fn sync_data(access: &Accessor<T, Files>, fd: Fd) -> FilesystemResult<()> {
-        let (handle, fixed) =
+        let (handle, deterministic) =
             with(access, &fd, |vfs, handle| Ok((handle.clone(), vfs.times.is_some())))?;
         let Handle::File(file) = handle else { return Ok(()) };
-        if fixed {
-            // Another thread would be done sooner or later.
+        if deterministic {
+            // On another thread, the call would end at an unpredictable moment.
             return file.sync().map_err(fail);
         }
         let done = tokio::task::spawn_blocking(move || file.sync()).await.unwrap_or(Err(Errno::IO));
@@ -202,8 +202,9 @@ impl<T: 'static> types::HostDescriptorWithStore<T> for Files {
         open: OpenFlags,
         flags: DescriptorFlags,
     ) -> FilesystemResult<Fd> {
-        let handle =
-            with(access, &fd, |vfs, handle| vfs.open_at(handle, &path, want(how, open, flags)))?;
+        let handle = with(access, &fd, |vfs, handle| {
+            vfs.open_at(handle, &path, open_options(how, open, flags))
+        })?;
         access.with(|mut store| store.get().push(handle)).map_err(FilesystemError::trap)
     }
 
@@ -281,7 +282,7 @@ impl<T: 'static> types::HostDescriptorWithStore<T> for Files {
 
 conversions!();
 
-/// The shape of most methods: take the files and the handle out of the store, and do it.
+/// Calls `act` with the files and the handle of a store, as most methods do.
 fn with<T: 'static, R>(
     access: &Accessor<T, Files>,
     fd: &Fd,
@@ -293,7 +294,7 @@ fn with<T: 'static, R>(
     })
 }
 
-/// The open file behind a descriptor, if it is one and may be used so.
+/// Returns the open file behind a descriptor if it is one and `usable` accepts it.
 fn file<T: 'static>(
     store: &mut Access<'_, T, Files>,
     fd: &Fd,
@@ -322,7 +323,7 @@ fn write<T: 'static>(
     FutureReader::new(&mut store, ended)
 }
 
-/// A stream that could not be opened.
+/// Returns an empty stream, whose future reports the error.
 fn failed<T: 'static, I>(
     store: &mut Access<'_, T, Files>,
     error: ErrorCode,
@@ -341,7 +342,7 @@ pub(super) fn fail(errno: Errno) -> FilesystemError {
     code(errno).into()
 }
 
-/// The error that a stream ends with.
+/// Converts the result that a stream ends with.
 pub(super) fn stream_end(result: Result<(), Errno>) -> Done {
     result.map_err(code)
 }
@@ -362,7 +363,7 @@ fn time((seconds, nanoseconds): (i64, u32)) -> Instant {
 
 fn new_time(new: NewTimestamp) -> NewTime {
     match new {
-        NewTimestamp::NoChange => NewTime::Keep,
+        NewTimestamp::NoChange => NewTime::BlobStore,
         NewTimestamp::Now => NewTime::Now,
         NewTimestamp::Timestamp(t) => NewTime::At(t.seconds, t.nanoseconds),
     }

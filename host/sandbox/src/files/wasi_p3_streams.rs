@@ -1,5 +1,5 @@
-//! Reading, writing and listing through the streams of WASI 0.3. The future beside each stream
-//! tells how it ended.
+//! Reads, writes and lists through the streams of WASI 0.3. Each stream comes with a future that
+//! reports how it ended.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,38 +17,38 @@ use wasmtime_wasi::p3::bindings::filesystem::types::{DirectoryEntry, ErrorCode};
 use super::wasi_p3::{kind, stream_end};
 use super::{Listing, OpenFile};
 
-/// Bytes moved at once, so that a guest with a large buffer does not hold up the others.
+/// Bytes moved at once: a guest with a large buffer must not delay the others.
 const CHUNK: usize = 1 << 20;
 
-/// Bytes moved at once where the host itself is at the other end.
+/// Bytes moved at once if the host itself is at the other end.
 const HOST_CHUNK: usize = 64 << 10;
 
-/// Directory entries handed over at once.
+/// Directory entries passed at once.
 const ENTRIES: usize = 256;
 
-/// The other end of a stream's future. A stream that the guest drops early ended well.
-struct End(Option<oneshot::Sender<Result<(), ErrorCode>>>);
+/// Completes a stream's future. A stream that the guest drops early completes successfully.
+struct Completion(Option<oneshot::Sender<Result<(), ErrorCode>>>);
 
-impl End {
-    fn tell(&mut self, result: Result<(), Errno>) {
+impl Completion {
+    fn send(&mut self, result: Result<(), Errno>) {
         if let Some(end) = self.0.take() {
-            // The guest may not be listening any more.
+            // The guest may have dropped the future.
             let _ = end.send(stream_end(result));
         }
     }
 }
 
-impl Drop for End {
+impl Drop for Completion {
     fn drop(&mut self) {
-        self.tell(Ok(()));
+        self.send(Ok(()));
     }
 }
 
-/// A file read from a place on.
+/// A file that is read from an offset.
 pub(super) struct FileSource {
     file: Arc<OpenFile>,
     offset: u64,
-    end: End,
+    end: Completion,
 }
 
 impl FileSource {
@@ -57,7 +57,7 @@ impl FileSource {
         offset: u64,
         end: oneshot::Sender<Result<(), ErrorCode>>,
     ) -> FileSource {
-        FileSource { file, offset, end: End(Some(end)) }
+        FileSource { file, offset, end: Completion(Some(end)) }
     }
 }
 
@@ -80,7 +80,7 @@ impl<T> StreamProducer<T> for FileSource {
         let size = buffer.len().min(CHUNK);
         Poll::Ready(Ok(match self.file.read_at(&mut buffer[..size], self.offset) {
             Ok(0) => {
-                self.end.tell(Ok(()));
+                self.end.send(Ok(()));
                 StreamResult::Dropped
             }
             Ok(count) => {
@@ -89,18 +89,18 @@ impl<T> StreamProducer<T> for FileSource {
                 StreamResult::Completed
             }
             Err(e) => {
-                self.end.tell(Err(e));
+                self.end.send(Err(e));
                 StreamResult::Dropped
             }
         }))
     }
 }
 
-/// A file written from a place on, or (`None`) at its end.
+/// A file that is written from an offset, or (`None`) at its end.
 pub(super) struct FileSink {
     file: Arc<OpenFile>,
     offset: Option<u64>,
-    end: End,
+    end: Completion,
 }
 
 impl FileSink {
@@ -109,7 +109,7 @@ impl FileSink {
         offset: Option<u64>,
         end: oneshot::Sender<Result<(), ErrorCode>>,
     ) -> FileSink {
-        FileSink { file, offset, end: End(Some(end)) }
+        FileSink { file, offset, end: Completion(Some(end)) }
     }
 }
 
@@ -138,7 +138,7 @@ impl<T> StreamConsumer<T> for FileSink {
                 StreamResult::Completed
             }
             Err(e) => {
-                self.end.tell(Err(e));
+                self.end.send(Err(e));
                 StreamResult::Dropped
             }
         }))
@@ -148,12 +148,12 @@ impl<T> StreamConsumer<T> for FileSink {
 /// The entries of a folder.
 pub(super) struct Entries {
     listing: Listing,
-    end: End,
+    end: Completion,
 }
 
 impl Entries {
     pub(super) fn new(listing: Listing, end: oneshot::Sender<Result<(), ErrorCode>>) -> Entries {
-        Entries { listing, end: End(Some(end)) }
+        Entries { listing, end: Completion(Some(end)) }
     }
 }
 
@@ -175,7 +175,7 @@ impl<T> StreamProducer<T> for Entries {
         let entries: Vec<_> =
             next.map(|(name, file_type)| DirectoryEntry { type_: kind(file_type), name }).collect();
         if entries.is_empty() {
-            self.end.tell(Ok(()));
+            self.end.send(Ok(()));
             return Poll::Ready(Ok(StreamResult::Dropped));
         }
         destination.set_buffer(entries.into());

@@ -1,25 +1,26 @@
-//! Which addresses a request may be sent to, and the one resolution of a name.
+//! Decides which addresses a request may be sent to, and resolves names once.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::lookup::Lookups;
 
-/// How names become addresses.
+/// How host names are resolved.
 #[derive(Debug, Clone, Default)]
 pub enum Resolver {
-    /// The machine's own resolver.
+    /// By the machine's resolver.
     #[default]
     System,
-    /// These names and no others, lower case: for tests, and for hosts that pin what they call.
-    Fixed(BTreeMap<String, Vec<IpAddr>>),
+    /// From this table of lower-case names only: for tests, and for hosts that pin their servers.
+    Static(BTreeMap<String, Vec<IpAddr>>),
 }
 
 impl Resolver {
-    /// The addresses of a normalised host, in the resolver's order; a literal address is its own.
+    /// Returns the addresses of a normalised host, in the resolver's order; a literal address
+    /// resolves to itself.
     ///
     /// # Errors
-    /// What the resolver says, as text for the operator.
+    /// The resolver's message, for the operator.
     pub(super) async fn resolve(
         &self,
         host: &str,
@@ -30,8 +31,8 @@ impl Resolver {
         }
         match self {
             Resolver::System => lookups.system(host.to_owned()).await,
-            Resolver::Fixed(names) => {
-                names.get(host).cloned().ok_or_else(|| "no such name".to_owned())
+            Resolver::Static(names) => {
+                names.get(host).cloned().ok_or_else(|| "unknown host name".to_owned())
             }
         }
     }
@@ -39,37 +40,38 @@ impl Resolver {
 
 /// Who can be behind an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reach {
+pub enum AddressClass {
     /// The public internet.
     Public,
-    /// This machine or its neighbours: asked only where the operator named the address, or
+    /// This machine or its neighbours: allowed only if the operator names the address or
     /// `localhost`.
     Private,
-    /// Nobody that a request is meant for; never asked.
-    Never,
+    /// Addresses that are never a legitimate target.
+    Special,
 }
 
-/// Classifies an address by the IANA special-purpose registries (RFC 6890 and its updates). Forms
-/// of IPv6 that carry an IPv4 address are as private as the address that they carry, since a
-/// translator on the way may unwrap it.
-pub fn reach(address: IpAddr) -> Reach {
+/// Classifies an address by the IANA special-purpose registries (RFC 6890 and its updates). An IPv6
+/// form that embeds a non-public IPv4 address is not public either, since a translator on the way
+/// may unwrap it.
+pub fn classify(address: IpAddr) -> AddressClass {
     match address {
-        IpAddr::V4(v4) => reach_v4(v4),
-        IpAddr::V6(v6) => reach_v6(v6),
+        IpAddr::V4(v4) => classify_v4(v4),
+        IpAddr::V6(v6) => classify_v6(v6),
     }
 }
 
-fn reach_v4(address: Ipv4Addr) -> Reach {
+fn classify_v4(address: Ipv4Addr) -> AddressClass {
     match address.octets() {
-        // RFC 1918, loopback, shared by carriers (RFC 6598), link-local with the clouds' metadata
+        // RFC 1918, loopback, carrier-grade NAT (RFC 6598), and link-local with the cloud metadata
         // services.
         [10 | 127, ..]
         | [172, 16..=31, ..]
         | [192, 168, ..]
         | [100, 64..=127, ..]
-        | [169, 254, ..] => Reach::Private,
-        // Azure's host agent: a public number that every machine there finds on its own hypervisor.
-        [168, 63, 129, 16] => Reach::Private,
+        | [169, 254, ..] => AddressClass::Private,
+        // Azure's host agent: a public address that every virtual machine there finds on its own
+        // hypervisor.
+        [168, 63, 129, 16] => AddressClass::Private,
         // "This network", protocol assignments, documentation (three), 6to4 relays, benchmarks,
         // multicast, reserved and broadcast.
         [0, ..]
@@ -78,35 +80,39 @@ fn reach_v4(address: Ipv4Addr) -> Reach {
         | [203, 0, 113, _]
         | [192, 88, 99, _]
         | [198, 18 | 19, ..]
-        | [224..=255, ..] => Reach::Never,
-        _ => Reach::Public,
+        | [224..=255, ..] => AddressClass::Special,
+        _ => AddressClass::Public,
     }
 }
 
-fn reach_v6(address: Ipv6Addr) -> Reach {
-    let carried = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
-    let carrier_of = |v4: Ipv4Addr| match reach_v4(v4) {
-        Reach::Public => Reach::Public,
-        Reach::Private | Reach::Never => Reach::Never,
+fn classify_v6(address: Ipv6Addr) -> AddressClass {
+    let embedded = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
+    let embedded_class = |v4: Ipv4Addr| match classify_v4(v4) {
+        AddressClass::Public => AddressClass::Public,
+        AddressClass::Private | AddressClass::Special => AddressClass::Special,
     };
     match address.segments() {
-        [0, 0, 0, 0, 0, 0, 0, 1] => Reach::Private,
-        // IPv4-mapped: sockets take it for the IPv4 address itself.
-        [0, 0, 0, 0, 0, 0xffff, high, low] => reach_v4(carried(high, low)),
+        [0, 0, 0, 0, 0, 0, 0, 1] => AddressClass::Private,
+        // IPv4-mapped: sockets treat it as the IPv4 address itself.
+        [0, 0, 0, 0, 0, 0xffff, high, low] => classify_v4(embedded(high, low)),
         // NAT64 (RFC 6052) and 6to4 (RFC 3056).
-        [0x64, 0xff9b, 0, 0, 0, 0, high, low] => carrier_of(carried(high, low)),
-        [0x2002, high, low, ..] => carrier_of(carried(high, low)),
+        [0x64, 0xff9b, 0, 0, 0, 0, high, low] => embedded_class(embedded(high, low)),
+        [0x2002, high, low, ..] => embedded_class(embedded(high, low)),
         // Unique-local, with AWS's metadata service at fd00:ec2::254; link-local.
-        [0xfc00..=0xfdff, ..] | [0xfe80..=0xfebf, ..] => Reach::Private,
+        [0xfc00..=0xfdff, ..] | [0xfe80..=0xfebf, ..] => AddressClass::Private,
         // Protocol assignments with Teredo (2001::/32) and ORCHID, and the two ranges for
         // documentation.
-        [0x2001, 0..=0x1ff, ..] | [0x2001, 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => Reach::Never,
-        // ISATAP (RFC 5214) carries an IPv4 address in the interface's half.
-        [0x2000..=0x3fff, _, _, _, 0 | 0x200, 0x5efe, high, low] => carrier_of(carried(high, low)),
-        [0x2000..=0x3fff, ..] => Reach::Public,
-        // All else is not global unicast: unspecified, IPv4-compatible, local NAT64, discard,
-        // site-local, multicast, unassigned.
-        _ => Reach::Never,
+        [0x2001, 0..=0x1ff, ..] | [0x2001, 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => {
+            AddressClass::Special
+        }
+        // ISATAP (RFC 5214) embeds an IPv4 address in the interface identifier.
+        [0x2000..=0x3fff, _, _, _, 0 | 0x200, 0x5efe, high, low] => {
+            embedded_class(embedded(high, low))
+        }
+        [0x2000..=0x3fff, ..] => AddressClass::Public,
+        // Everything else is not global unicast: unspecified, IPv4-compatible, local NAT64,
+        // discard, site-local, multicast, unassigned.
+        _ => AddressClass::Special,
     }
 }
 
@@ -116,7 +122,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn every_special_range_is_refused_at_both_of_its_ends() {
+    fn special_ranges_are_refused_at_both_ends() {
         let private = [
             "10.0.0.0 10.255.255.255 127.0.0.0 127.255.255.255 172.16.0.0 172.31.255.255 192.168.0.0 192.168.255.255",
             "100.64.0.0 100.127.255.255 169.254.0.0 169.254.169.254 169.254.255.255 168.63.129.16",
@@ -134,11 +140,13 @@ mod tests {
             "100.63.255.255 100.128.0.0 169.253.255.255 169.255.0.0 192.0.1.0 198.17.255.255 198.20.0.0 223.255.255.255",
             "2606:4700::1111 2001:200::1 2001:4860:4860::8888 ::ffff:8.8.8.8 64:ff9b::8.8.8.8 2002:808:808::1 3ffe::1",
         ];
-        for (rows, expected) in
-            [(&private[..], Reach::Private), (&never, Reach::Never), (&public, Reach::Public)]
-        {
+        for (rows, expected) in [
+            (&private[..], AddressClass::Private),
+            (&never, AddressClass::Special),
+            (&public, AddressClass::Public),
+        ] {
             for text in rows.iter().flat_map(|row| row.split(' ')) {
-                assert_eq!(reach(text.parse().unwrap()), expected, "{text}");
+                assert_eq!(classify(text.parse().unwrap()), expected, "{text}");
             }
         }
     }
@@ -167,7 +175,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_ipv6_form_lends_a_way_to_an_ipv4_address_that_is_not_public(v4 in not_public(), high in any::<[u16; 4]>()) {
+        fn ipv6_forms_of_non_public_ipv4_addresses_are_refused(v4 in not_public(), high in any::<[u16; 4]>()) {
             let [a, b, c, d] = v4.octets();
             let (h, l) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
             let forms = [
@@ -182,24 +190,24 @@ mod tests {
                 Ipv6Addr::new(0x2a00, high[0], high[1], high[2], 0x200, 0x5efe, h, l),
                 Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0x5efe, h, l),
             ];
-            prop_assert_ne!(reach(IpAddr::V4(v4)), Reach::Public);
+            prop_assert_ne!(classify(IpAddr::V4(v4)), AddressClass::Public);
             for form in forms {
-                prop_assert_ne!(reach(IpAddr::V6(form)), Reach::Public, "{}", form);
+                prop_assert_ne!(classify(IpAddr::V6(form)), AddressClass::Public, "{}", form);
             }
         }
 
         #[test]
-        fn an_ipv4_mapped_address_is_what_it_maps(bits in any::<u32>()) {
+        fn ipv4_mapped_addresses_are_treated_as_ipv4(bits in any::<u32>()) {
             let v4 = Ipv4Addr::from(bits);
-            prop_assert_eq!(reach(IpAddr::V6(v4.to_ipv6_mapped())), reach(IpAddr::V4(v4)));
+            prop_assert_eq!(classify(IpAddr::V6(v4.to_ipv6_mapped())), classify(IpAddr::V4(v4)));
         }
     }
 
     #[tokio::test]
-    async fn a_fixed_resolver_knows_its_names_and_literals_alone() {
+    async fn static_resolvers_know_only_their_names_and_ip_literals() {
         let lookups = Lookups::new();
         let resolver =
-            Resolver::Fixed([("a.test".to_owned(), vec![IpAddr::V4(Ipv4Addr::LOCALHOST)])].into());
+            Resolver::Static([("a.test".to_owned(), vec![IpAddr::V4(Ipv4Addr::LOCALHOST)])].into());
         assert_eq!(
             resolver.resolve("a.test", &lookups).await,
             Ok(vec![IpAddr::V4(Ipv4Addr::LOCALHOST)])

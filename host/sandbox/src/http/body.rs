@@ -1,5 +1,5 @@
-//! Bodies on their way through: counted and capped. The deadline ends the connection (see `tasks`),
-//! and so the bodies.
+//! Counts and limits bodies as they pass. The deadline ends the connection (see `tasks`), and with
+//! it the bodies.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use skillhost_skill::runtime::hex;
 /// A request's or a response's body.
 pub type Body = UnsyncBoxBody<Bytes, SendError>;
 
-/// A body that is there, in these pieces.
+/// Creates a body from these frames.
 pub(crate) fn frames(
     frames: impl IntoIterator<Item = Result<Frame<Bytes>, SendError>, IntoIter: Send + 'static>,
 ) -> Body {
@@ -34,7 +34,7 @@ pub(crate) fn frames(
 pub(super) struct Upload {
     inner: Body,
     exchange: Arc<Exchange>,
-    /// The declared length, which is kept to the byte.
+    /// The declared length, which the body must match exactly.
     declared: Option<u64>,
     sent: u64,
     hash: Option<Sha256>,
@@ -51,7 +51,7 @@ impl http_body::Body for Upload {
         let Some(frame) = ready!(Pin::new(&mut self.inner).poll_frame(cx)) else {
             if self.declared.is_some_and(|n| self.sent < n) {
                 let error = SendError::Malformed(format!(
-                    "the body ended after {} bytes, before its content-length",
+                    "the body ended after {} bytes, short of its content-length",
                     self.sent
                 ));
                 return Poll::Ready(Some(Err(self.exchange.fail(error))));
@@ -85,11 +85,11 @@ impl Upload {
                 let sent = self.sent.saturating_add(data.len() as u64);
                 if self.declared.is_some_and(|n| sent > n) {
                     return Err(SendError::Malformed(
-                        "the body goes on after its content-length".to_owned(),
+                        "the body is longer than its content-length".to_owned(),
                     ));
                 }
                 if sent > self.exchange.limits.http_request_body {
-                    return Err(self.exchange.over(Limit::HttpRequestBody));
+                    return Err(self.exchange.limit_error(Limit::HttpRequestBody));
                 }
                 self.sent = sent;
                 if let Some(hash) = &mut self.hash {
@@ -105,7 +105,7 @@ impl Upload {
 
 impl Drop for Upload {
     fn drop(&mut self) {
-        if let Some(digest) = told(&mut self.hash) {
+        if let Some(digest) = finish_digest(&mut self.hash) {
             self.exchange.record(|r| r.sent_digest = Some(digest));
         }
         self.exchange.set_uploaded();
@@ -118,7 +118,7 @@ pub(super) struct Download {
     exchange: Arc<Exchange>,
     received: u64,
     hash: Option<Sha256>,
-    /// The guest's own longest wait between two frames.
+    /// The guest's timeout between two frames.
     idle: Option<(Duration, Pin<Box<Sleep>>)>,
     _tasks: Tasks,
 }
@@ -130,7 +130,7 @@ impl Download {
         tasks: Tasks,
     ) -> Download {
         let idle = exchange
-            .waits
+            .timeouts
             .between_bytes
             .map(|wait| (wait, Box::pin(tokio::time::sleep_until(after(wait)))));
         if inner.is_end_stream() {
@@ -153,7 +153,7 @@ impl Download {
                 }
                 self.exchange.record(|r| r.received = received);
                 if received > self.exchange.limits.http_response_body {
-                    return Err(self.exchange.over(Limit::HttpResponseBody));
+                    return Err(self.exchange.limit_error(Limit::HttpResponseBody));
                 }
                 Ok(Frame::data(data))
             }
@@ -202,13 +202,13 @@ impl http_body::Body for Download {
 
 impl Drop for Download {
     fn drop(&mut self) {
-        if let Some(digest) = told(&mut self.hash) {
+        if let Some(digest) = finish_digest(&mut self.hash) {
             self.exchange.record(|r| r.received_digest = Some(digest));
         }
     }
 }
 
-fn told(hash: &mut Option<Sha256>) -> Option<String> {
+fn finish_digest(hash: &mut Option<Sha256>) -> Option<String> {
     hash.take().map(|hash| format!("sha256:{}", hex(&hash.finalize())))
 }
 

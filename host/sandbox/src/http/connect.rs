@@ -1,4 +1,4 @@
-//! A connection to one of the addresses that were checked, and to no other.
+//! Connects to one of the checked addresses, and to no other.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -10,7 +10,7 @@ use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
-use super::address::{Reach, Resolver, reach};
+use super::address::{AddressClass, Resolver, classify};
 use super::error::SendError;
 use super::lookup::Lookups;
 use super::target::origin;
@@ -18,15 +18,16 @@ use super::tls::Tls;
 use skillhost_policy::outcome::{Denial, DenialKind};
 use skillhost_policy::pattern::Destination;
 
-/// Addresses of one name that are tried.
+/// The most addresses of one name that are tried.
 const MAX_ADDRESSES: usize = 8;
 
-/// How long one attempt goes on alone (RFC 8305, 5).
+/// How long one attempt runs before the next one starts (RFC 8305, section 5).
 const STAGGER: Duration = Duration::from_millis(250);
 
-/// Resolves once, drops the addresses that may not be asked, and connects to one that is left.
+/// Resolves the name once, drops the addresses that are not allowed, and connects to one of the
+/// rest.
 ///
-/// `private`: whether both sides agree to private addresses for this target.
+/// `private`: whether both sides allow private addresses for this target.
 pub(super) async fn connect(
     to: &Destination,
     resolver: &Resolver,
@@ -35,23 +36,24 @@ pub(super) async fn connect(
 ) -> Result<TcpStream, SendError> {
     let found = resolver.resolve(&to.host, lookups).await.map_err(SendError::Dns)?;
     if found.is_empty() {
-        return Err(SendError::Dns("no address".to_owned()));
+        return Err(SendError::Dns("the name has no address".to_owned()));
     }
-    let may = |address: &IpAddr| match reach(*address) {
-        Reach::Public => true,
-        Reach::Private => private,
-        Reach::Never => false,
+    let is_allowed = |address: &IpAddr| match classify(*address) {
+        AddressClass::Public => true,
+        AddressClass::Private => private,
+        AddressClass::Special => false,
     };
-    let left: Vec<IpAddr> = found.iter().copied().filter(may).take(MAX_ADDRESSES).collect();
-    if left.is_empty() {
-        return Err(SendError::Prohibited(prohibited(to, found[0])));
+    let allowed: Vec<IpAddr> =
+        found.iter().copied().filter(is_allowed).take(MAX_ADDRESSES).collect();
+    if allowed.is_empty() {
+        return Err(SendError::Prohibited(prohibited_denial(to, found[0])));
     }
-    race(alternate(left).into_iter().map(|ip| SocketAddr::new(ip, to.port)).collect())
+    race(interleave(allowed).into_iter().map(|ip| SocketAddr::new(ip, to.port)).collect())
         .await
         .map_err(|e| SendError::Connect(e.kind()))
 }
 
-/// The TLS handshake. The certificate must be for the target's name.
+/// Performs the TLS handshake. The certificate must match the target's name.
 pub(super) async fn handshake(
     to: &Destination,
     tcp: TcpStream,
@@ -77,8 +79,8 @@ pub(super) async fn handshake(
     })
 }
 
-/// The first address that answers. The next attempt starts when one has failed or has taken
-/// [`STAGGER`].
+/// Connects to the first address that answers. The next attempt starts when one has failed or has
+/// taken [`STAGGER`].
 async fn race(addresses: Vec<SocketAddr>) -> io::Result<TcpStream> {
     let mut waiting = addresses.into_iter();
     let mut attempts = FuturesUnordered::new();
@@ -96,8 +98,9 @@ async fn race(addresses: Vec<SocketAddr>) -> io::Result<TcpStream> {
     }
 }
 
-/// The two families in turn, the resolver's order kept within each (RFC 8305, 4).
-fn alternate(addresses: Vec<IpAddr>) -> Vec<IpAddr> {
+/// Alternates between the two address families, and keeps the resolver's order within each (RFC
+/// 8305, section 4).
+fn interleave(addresses: Vec<IpAddr>) -> Vec<IpAddr> {
     let first_is_v6 = addresses.first().is_some_and(IpAddr::is_ipv6);
     let (mut first, mut second): (Vec<_>, Vec<_>) =
         addresses.into_iter().partition(|a| a.is_ipv6() == first_is_v6);
@@ -111,20 +114,22 @@ fn alternate(addresses: Vec<IpAddr>) -> Vec<IpAddr> {
     out
 }
 
-fn prohibited(to: &Destination, address: IpAddr) -> Denial {
+fn prohibited_denial(to: &Destination, address: IpAddr) -> Denial {
     let named = to.host == "localhost" || to.host.parse::<IpAddr>().is_ok();
-    let (kind, fix) = match reach(address) {
-        Reach::Never => ("special-purpose", None),
+    let (kind, fix) = match classify(address) {
+        AddressClass::Special => ("special-purpose", None),
         _ if named => ("private", Some(super::allow_flag(to))),
         _ => ("private", None),
     };
     let place = if to.host == address.to_string() {
-        "it is".to_owned()
+        format!("{address} is")
     } else {
-        format!("`{}` resolves to {address},", to.host)
+        format!("{} resolves to {address},", to.host)
     };
-    let unless = if kind == "private" { " unless an operator's entry names it" } else { "" };
-    let rule = format!("{place} a {kind} address, which is never asked{unless}");
+    let rule = match kind {
+        "private" => format!("{place} a private address; only an operator entry can allow it"),
+        _ => format!("{place} a special-purpose address, which is never allowed"),
+    };
     Denial { what: origin(to), rule, fix, kind: DenialKind::Host(to.host.clone()) }
 }
 
@@ -133,14 +138,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn families_take_turns() {
+    fn address_families_alternate() {
         let parse =
             |text: &str| text.split(' ').map(|a| a.parse().unwrap()).collect::<Vec<IpAddr>>();
         assert_eq!(
-            alternate(parse("2a00::1 2a00::2 1.1.1.1 2a00::3 1.1.1.2")),
+            interleave(parse("2a00::1 2a00::2 1.1.1.1 2a00::3 1.1.1.2")),
             parse("2a00::1 1.1.1.1 2a00::2 1.1.1.2 2a00::3")
         );
-        assert_eq!(alternate(parse("1.1.1.1 1.1.1.2 2a00::1")), parse("1.1.1.1 2a00::1 1.1.1.2"));
-        assert!(alternate(Vec::new()).is_empty());
+        assert_eq!(interleave(parse("1.1.1.1 1.1.1.2 2a00::1")), parse("1.1.1.1 2a00::1 1.1.1.2"));
+        assert!(interleave(Vec::new()).is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! Why a request came to nothing.
+//! Errors of requests.
 
 use std::io;
 
@@ -7,64 +7,65 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::{Denial, LimitHit};
 
-/// Why a request, or the body of its response, failed. The text is for the operator: guests get a
-/// code (see `hooks`).
+/// Why a request, or the body of its response, failed. The text is for the operator; guests receive
+/// a code (see `hooks`).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SendError {
     /// The capabilities do not allow it.
     #[error("denied: {}", .0.rule)]
     Denied(Denial),
-    /// The host has no address that may be asked.
+    /// The host has no address that is allowed.
     #[error("denied: {}", .0.rule)]
     Prohibited(Denial),
-    /// A recording answers, and has no such request.
+    /// The run is replayed, and the recording has no such request.
     #[error("denied: {}", .0.rule)]
     Unrecorded(Denial),
     /// The request contradicts itself.
     #[error("the request is malformed: {0}")]
     Malformed(String),
-    /// The request's own body failed.
-    #[error("the request's body failed: {0}")]
+    /// The guest's request body failed.
+    #[error("cannot read the request body: {0}")]
     Body(String),
-    /// The name was not resolved.
-    #[error("the name was not resolved: {0}")]
+    /// The host name cannot be resolved.
+    #[error("cannot resolve the host name: {0}")]
     Dns(String),
-    /// No address took the connection.
-    #[error("no connection: {0}")]
-    Connect(#[serde(serialize_with = "kind_name", deserialize_with = "kind_named")] io::ErrorKind),
+    /// No address accepted the connection.
+    #[error("cannot connect: {0}")]
+    Connect(#[serde(serialize_with = "kind_name", deserialize_with = "parse_kind")] io::ErrorKind),
     /// The server's certificate is not trusted, or is for another name.
-    #[error("the certificate was refused: {0}")]
+    #[error("the server's certificate is not valid: {0}")]
     Certificate(String),
     /// The TLS handshake failed.
-    #[error("TLS failed: {0}")]
+    #[error("TLS error: {0}")]
     Tls(String),
-    /// The server closed the connection in place of an answer.
-    #[error("the server closed the connection without an answer")]
+    /// The server closed the connection without a response.
+    #[error("the server closed the connection without a response")]
     Unanswered,
-    /// The server broke the rules of HTTP, or went away.
-    #[error("HTTP failed: {0}")]
+    /// The server violated HTTP, or disconnected.
+    #[error("HTTP error: {0}")]
     Protocol(String),
     /// A limit on time, size or number was hit.
     #[error("{}", .0.explain())]
     Limit(LimitHit),
-    /// The guest's own, shorter time ran out: for connecting, or for the first byte.
-    #[error("the guest's own time for `{0}` ran out")]
-    OwnTimeout(Limit),
-    /// The guest's own time between two pieces of the response ran out.
-    #[error("the guest's own time between bytes ran out")]
+    /// The guest's own, shorter timeout expired: for connecting, or for the first byte.
+    #[error("the guest's own timeout for `{0}` expired")]
+    #[serde(rename = "own-timeout")]
+    GuestTimeout(Limit),
+    /// The guest's own timeout between two chunks of the response expired.
+    #[error("the guest's own timeout between bytes expired")]
     Idle,
     /// The request's head or trailers are larger than [`MAX_HEAD`](super::MAX_HEAD).
-    #[error("the request's head is over {} bytes", super::MAX_HEAD)]
+    #[error("the request head is larger than {} bytes", super::MAX_HEAD)]
     RequestHead,
     /// The response's head or trailers are larger than [`MAX_HEAD`](super::MAX_HEAD), or have too
     /// many fields.
-    #[error("the response's head is over {} bytes", super::MAX_HEAD)]
+    #[error("the response head is larger than {} bytes", super::MAX_HEAD)]
     ResponseHead,
 }
 
 impl SendError {
-    /// The limit of the invocation that was hit, if one was.
+    /// Returns the limit of the invocation that was hit, if any.
     pub fn limit(&self) -> Option<Limit> {
         match self {
             SendError::Limit(hit) => Some(hit.limit),
@@ -72,7 +73,7 @@ impl SendError {
         }
     }
 
-    /// A name for it that holds no text of the guest or the server.
+    /// Returns a code that contains no text of the guest or the server.
     pub(super) fn code(&self) -> &'static str {
         match self {
             SendError::Denied(_) => "denied",
@@ -87,7 +88,7 @@ impl SendError {
             SendError::Unanswered => "unanswered",
             SendError::Protocol(_) => "protocol",
             SendError::Limit(_) => "limit",
-            SendError::OwnTimeout(_) => "own-timeout",
+            SendError::GuestTimeout(_) => "own-timeout",
             SendError::Idle => "idle",
             SendError::RequestHead => "request-head",
             SendError::ResponseHead => "response-head",
@@ -108,30 +109,34 @@ impl SendError {
     }
 }
 
-/// The ways in which a connection fails.
-const KINDS: [io::ErrorKind; 12] = [
-    io::ErrorKind::ConnectionRefused,
-    io::ErrorKind::ConnectionReset,
-    io::ErrorKind::ConnectionAborted,
-    io::ErrorKind::HostUnreachable,
-    io::ErrorKind::NetworkUnreachable,
-    io::ErrorKind::NetworkDown,
-    io::ErrorKind::AddrNotAvailable,
-    io::ErrorKind::PermissionDenied,
-    io::ErrorKind::TimedOut,
-    io::ErrorKind::BrokenPipe,
-    io::ErrorKind::InvalidInput,
-    io::ErrorKind::Other,
+/// The ways in which a connection fails, with their names in recordings.
+const KINDS: [(io::ErrorKind, &str); 12] = [
+    (io::ErrorKind::ConnectionRefused, "connection refused"),
+    (io::ErrorKind::ConnectionReset, "connection reset"),
+    (io::ErrorKind::ConnectionAborted, "connection aborted"),
+    (io::ErrorKind::HostUnreachable, "host unreachable"),
+    (io::ErrorKind::NetworkUnreachable, "network unreachable"),
+    (io::ErrorKind::NetworkDown, "network down"),
+    (io::ErrorKind::AddrNotAvailable, "address not available"),
+    (io::ErrorKind::PermissionDenied, "permission denied"),
+    (io::ErrorKind::TimedOut, "timed out"),
+    (io::ErrorKind::BrokenPipe, "broken pipe"),
+    (io::ErrorKind::InvalidInput, "invalid input parameter"),
+    (io::ErrorKind::Other, "other error"),
 ];
 
+/// Writes the name of a kind; kinds without one are written as `Other`.
 fn kind_name<S: Serializer>(kind: &io::ErrorKind, s: S) -> Result<S::Ok, S::Error> {
-    s.collect_str(kind)
+    let name =
+        KINDS.iter().find(|(known, _)| known == kind).map_or("other error", |(_, name)| name);
+    s.serialize_str(name)
 }
 
-/// One of [`KINDS`]; another is told as `Other`.
-fn kind_named<'de, D: Deserializer<'de>>(d: D) -> Result<io::ErrorKind, D::Error> {
+/// Reads the name of a kind; unknown names are read as `Other`.
+fn parse_kind<'de, D: Deserializer<'de>>(d: D) -> Result<io::ErrorKind, D::Error> {
     let name = String::deserialize(d)?;
-    Ok(KINDS.into_iter().find(|kind| kind.to_string() == name).unwrap_or(io::ErrorKind::Other))
+    let kind = KINDS.iter().find(|(_, known)| *known == name).map(|(kind, _)| *kind);
+    Ok(kind.unwrap_or(io::ErrorKind::Other))
 }
 
 #[cfg(test)]
@@ -139,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_error_comes_back_from_a_recording() {
+    fn every_error_round_trips_through_a_recording() {
         let denial = || Denial {
             what: "w".into(),
             rule: "r".into(),
@@ -158,15 +163,15 @@ mod tests {
             SendError::Unanswered,
             SendError::Protocol("p".into()),
             SendError::Limit(LimitHit { limit: Limit::HttpTotal, value: 7 }),
-            SendError::OwnTimeout(Limit::HttpConnect),
+            SendError::GuestTimeout(Limit::HttpConnect),
             SendError::Idle,
             SendError::RequestHead,
             SendError::ResponseHead,
         ];
-        all.extend(KINDS.map(SendError::Connect));
+        all.extend(KINDS.map(|(kind, _)| SendError::Connect(kind)));
         for error in all {
-            let told = serde_json::to_value(&error).unwrap();
-            assert_eq!(serde_json::from_value::<SendError>(told).unwrap(), error);
+            let value = serde_json::to_value(&error).unwrap();
+            assert_eq!(serde_json::from_value::<SendError>(value).unwrap(), error);
         }
         let other = serde_json::to_value(SendError::Connect(io::ErrorKind::NotFound)).unwrap();
         assert_eq!(

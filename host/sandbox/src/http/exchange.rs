@@ -1,5 +1,4 @@
-//! What the phases of one request share: its deadline, its record, and the first thing that went
-//! wrong.
+//! The state that the phases of one request share: its deadline, its record, and its first failure.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -7,45 +6,45 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::Waits;
+use super::Timeouts;
 use super::error::SendError;
-use super::ledger::{Ledger, brief};
+use super::request_log::{RequestLog, truncated};
 use skillhost_policy::limits::{Limit, Limits};
 use skillhost_policy::outcome::{HttpRequest, LimitHit};
 
 /// One request and its response.
 #[derive(Debug)]
 pub(super) struct Exchange {
-    ledger: Arc<Ledger>,
+    log: Arc<RequestLog>,
     record: usize,
     pub(super) limits: Limits,
-    pub(super) waits: Waits,
-    /// When the total time is over.
+    pub(super) timeouts: Timeouts,
+    /// When the total time ends.
     pub(super) deadline: Instant,
-    /// Whether bodies are told by digest.
+    /// Whether bodies are digested.
     pub(super) digests: bool,
-    state: Mutex<State>,
+    progress: Mutex<Progress>,
     uploaded: watch::Sender<bool>,
 }
 
 #[derive(Debug)]
-enum State {
+enum Progress {
     Open,
     Complete,
     Failed(SendError),
 }
 
-/// Kept in a response's extensions: tells how the request's own body fared, which may go on after
-/// the response has begun.
+/// Stored in a response's extensions: reports how the upload ended, which may happen after the
+/// response has begun.
 #[derive(Debug, Clone)]
-pub struct Sent(pub(super) Arc<Exchange>);
+pub struct UploadStatus(pub(super) Arc<Exchange>);
 
-impl Sent {
-    /// Waits until the request's body has been handed over, or is no longer wanted.
+impl UploadStatus {
+    /// Waits until the request body has been sent, or is no longer needed.
     ///
     /// # Errors
-    /// What ended the exchange, if something has.
-    pub async fn done(self) -> Result<(), SendError> {
+    /// The failure of the exchange, if it has failed.
+    pub async fn finished(self) -> Result<(), SendError> {
         self.0.uploaded().await;
         self.0.failure().map_or(Ok(()), Err)
     }
@@ -53,95 +52,96 @@ impl Sent {
 
 impl Exchange {
     pub(super) fn new(
-        ledger: Arc<Ledger>,
+        log: Arc<RequestLog>,
         record: usize,
         limits: Limits,
-        waits: Waits,
+        timeouts: Timeouts,
         deadline: Instant,
         digests: bool,
     ) -> Arc<Exchange> {
-        let (state, uploaded) = (Mutex::new(State::Open), watch::Sender::new(false));
-        Arc::new(Exchange { ledger, record, limits, waits, deadline, digests, state, uploaded })
+        let (progress, uploaded) = (Mutex::new(Progress::Open), watch::Sender::new(false));
+        Arc::new(Exchange { log, record, limits, timeouts, deadline, digests, progress, uploaded })
     }
 
-    /// Runs one phase within its limit, the guest's own time for it, and what is left of the whole.
+    /// Runs one phase within its limit, the guest's own timeout for it, and the rest of the total
+    /// time.
     pub(super) async fn within<T>(
         &self,
         limit: Limit,
         phase: impl Future<Output = Result<T, SendError>>,
     ) -> Result<T, SendError> {
         let own = match limit {
-            Limit::HttpConnect => self.waits.connect,
-            Limit::HttpFirstByte => self.waits.first_byte,
+            Limit::HttpConnect => self.timeouts.connect,
+            Limit::HttpFirstByte => self.timeouts.first_byte,
             _ => None,
         };
-        let mut end = (self.deadline, self.over(Limit::HttpTotal));
+        let mut end = (self.deadline, self.limit_error(Limit::HttpTotal));
         let limited = after(Duration::from_millis(self.limits.get(limit).unwrap_or(0)));
         if limited < end.0 {
-            end = (limited, self.over(limit));
+            end = (limited, self.limit_error(limit));
         }
         if let Some(own) = own.map(after)
             && own < end.0
         {
-            end = (own, SendError::OwnTimeout(limit));
+            end = (own, SendError::GuestTimeout(limit));
         }
         tokio::time::timeout_at(end.0, phase).await.unwrap_or(Err(end.1))
     }
 
-    /// The error of a limit that was hit.
-    pub(super) fn over(&self, limit: Limit) -> SendError {
+    /// Returns the error for a limit that was hit.
+    pub(super) fn limit_error(&self, limit: Limit) -> SendError {
         SendError::Limit(LimitHit { limit, value: self.limits.get(limit).unwrap_or(0) })
     }
 
-    /// Ends the exchange. The first failure is the one that counts, and is returned.
+    /// Ends the exchange. Keeps and returns the first failure.
     pub(super) fn fail(&self, error: SendError) -> SendError {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*state {
-            State::Failed(first) => return first.clone(),
-            // The guest has all of it: that the server leaves the connection open is no failure of
-            // the request.
-            State::Complete => return error,
-            State::Open => {}
+        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*progress {
+            Progress::Failed(first) => return first.clone(),
+            // The guest has the whole response: it does not matter that the server keeps the
+            // connection open.
+            Progress::Complete => return error,
+            Progress::Open => {}
         }
-        self.ledger.note(&error);
+        self.log.note(&error);
         self.record(|r| {
-            (r.error, r.failure) = (Some(brief(&error.to_string())), Some(error.code()))
+            (r.error, r.failure) = (Some(truncated(&error.to_string())), Some(error.code()))
         });
-        *state = State::Failed(error.clone());
+        *progress = Progress::Failed(error.clone());
         error
     }
 
     pub(super) fn failure(&self) -> Option<SendError> {
-        match &*self.state.lock().unwrap_or_else(PoisonError::into_inner) {
-            State::Failed(error) => Some(error.clone()),
-            State::Open | State::Complete => None,
+        match &*self.progress.lock().unwrap_or_else(PoisonError::into_inner) {
+            Progress::Failed(error) => Some(error.clone()),
+            Progress::Open | Progress::Complete => None,
         }
     }
 
-    /// The response has ended; so has the exchange, where nothing is left to send.
+    /// Notes the end of the response, which ends the exchange if the upload has ended too.
     pub(super) fn complete(&self) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if matches!(*state, State::Open) && *self.uploaded.borrow() {
-            *state = State::Complete;
+        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        if matches!(*progress, Progress::Open) && *self.uploaded.borrow() {
+            *progress = Progress::Complete;
         }
     }
 
     pub(super) fn record(&self, change: impl FnOnce(&mut HttpRequest)) {
-        self.ledger.update(self.record, change);
+        self.log.update(self.record, change);
     }
 
     pub(super) fn set_uploaded(&self) {
         self.uploaded.send_replace(true);
     }
 
-    /// Waits until the request's body has been handed over, or is no longer wanted.
+    /// Waits until the request body has been sent, or is no longer needed.
     pub(super) async fn uploaded(&self) {
-        // The sender is a field of `self`, so that it cannot be gone.
+        // The sender is a field of `self`, so it cannot be dropped.
         let _ = self.uploaded.subscribe().wait_for(|done| *done).await;
     }
 }
 
-/// That long from now; a time that no clock can hold is a year.
+/// Returns the instant after this time; a time that the clock cannot represent becomes a year.
 pub(super) fn after(wait: Duration) -> Instant {
     let now = Instant::now();
     now.checked_add(wait).unwrap_or_else(|| now + Duration::from_secs(365 * 86_400))

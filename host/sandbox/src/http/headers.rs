@@ -1,5 +1,4 @@
-//! Header fields: those that frame a message or name its receiver are the sender's, never the
-//! guest's.
+//! Header fields: the sender sets those that frame a message or name its receiver; guests cannot.
 
 use http::header::{CONTENT_LENGTH, HOST, TE, TRAILER, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -7,8 +6,8 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use super::MAX_HEAD;
 use super::error::SendError;
 
-/// Whether a field belongs to one connection (RFC 9110, 7.6.1) or names the receiver, and so is not
-/// the guest's to set.
+/// Checks whether guests must not set a field, because it belongs to one connection (RFC 9110,
+/// section 7.6.1) or names the receiver.
 pub fn is_forbidden(name: &HeaderName) -> bool {
     const ALSO: [&str; 8] = [
         "connection",
@@ -23,7 +22,7 @@ pub fn is_forbidden(name: &HeaderName) -> bool {
     [HOST, TE, TRAILER, TRANSFER_ENCODING, UPGRADE].contains(name) || ALSO.contains(&name.as_str())
 }
 
-/// The fields as a map, where each of them is one and there is room for all.
+/// Collects fields into a map, or returns `None` if one is not valid or there are too many.
 pub(crate) fn map<'a>(fields: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Option<HeaderMap> {
     let mut map = HeaderMap::new();
     for (name, value) in fields {
@@ -50,17 +49,16 @@ pub(super) fn strip(headers: &mut HeaderMap) {
     }
 }
 
-/// Whether fields fit, counted as HTTP/1.1 writes them, beside `other` bytes of the same head.
+/// Checks whether fields fit, counted as HTTP/1.1 writes them, with `other` bytes of the same head.
 pub(super) fn fit(headers: &HeaderMap, other: usize) -> bool {
     headers.iter().map(|(n, v)| n.as_str().len() + v.len() + 4).sum::<usize>().saturating_add(other)
         <= MAX_HEAD
 }
 
-/// The body's length that a request declares, which must be the length of the body where that is
-/// known.
+/// Returns the declared length of a body, which must equal the actual length if that is known.
 ///
 /// # Errors
-/// Where two lengths are declared, or one that is no number, or another than the body's.
+/// The length is declared more than once, is not a number, or is wrong.
 pub(super) fn declared_length(
     headers: &HeaderMap,
     exact: Option<u64>,
@@ -77,9 +75,9 @@ pub(super) fn declared_length(
         .and_then(|v| v.parse().ok());
     match (length, exact) {
         (None, _) => Err(SendError::Malformed("content-length is not a number".to_owned())),
-        (Some(said), Some(is)) if said != is => {
-            Err(SendError::Malformed(format!("content-length is {said}, the body is {is} bytes")))
-        }
+        (Some(declared), Some(actual)) if declared != actual => Err(SendError::Malformed(format!(
+            "content-length is {declared}, but the body has {actual} bytes"
+        ))),
         (length, _) => Ok(length),
     }
 }
@@ -96,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_frames_a_message_is_removed_and_the_rest_stays() {
+    fn framing_headers_are_removed_and_others_kept() {
         let mut h = HeaderMap::new();
         for name in [
             "host",
@@ -122,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_is_one_number_and_the_bodys_own() {
+    fn content_length_must_be_single_and_match() {
         let one = |v| headers(&[("content-length", v)]);
         assert_eq!(declared_length(&HeaderMap::new(), None), Ok(None));
         assert_eq!(declared_length(&HeaderMap::new(), Some(4)), Ok(Some(4)));
@@ -137,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_fits_up_to_its_last_byte() {
+    fn response_heads_fit_up_to_the_last_byte() {
         let mut h = HeaderMap::new();
         h.append("a", HeaderValue::from_bytes(&vec![b'x'; MAX_HEAD - 5]).unwrap());
         assert!(fit(&h, 0) && !fit(&h, 1));

@@ -1,4 +1,4 @@
-//! The sender behind `wasi:http`, 0.2 and 0.3 alike.
+//! Connects the sender to `wasi:http`, 0.2 and 0.3 alike.
 
 use std::io;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use http_body_util::BodyExt as _;
 use wasmtime_wasi_http::p2::bindings::http::types::{DnsErrorPayload, ErrorCode};
 use wasmtime_wasi_http::{Error, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttpHooks};
 
-use super::{SendError, Sender, Sent, Waits, is_forbidden};
+use super::{SendError, Sender, Timeouts, UploadStatus, is_forbidden};
 use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::Denial;
 
@@ -29,7 +29,7 @@ impl WasiHttpHooks for Hooks {
     }
 
     fn is_supported_scheme(&mut self, _: &Scheme) -> bool {
-        // The sender refuses the others, and records that it did.
+        // The sender refuses the others, and records the refusal.
         true
     }
 
@@ -45,7 +45,7 @@ impl WasiHttpHooks for Hooks {
     ) -> Box<dyn Future<Output = Result<(Response<WasiBody>, Io), Error>> + Send> {
         let sender = self.0.clone();
         let options = options.unwrap_or_default();
-        let waits = Waits {
+        let timeouts = Timeouts {
             connect: options.connect_timeout,
             first_byte: options.first_byte_timeout,
             between_bytes: options.between_bytes_timeout,
@@ -53,28 +53,27 @@ impl WasiHttpHooks for Hooks {
         let request =
             request.map(|body| body.map_err(|e| SendError::Body(e.to_string())).boxed_unsync());
         Box::new(async move {
-            let mut response = sender.send(request, waits).await.map_err(told)?;
-            let sent = response.extensions_mut().remove::<Sent>();
+            let mut response = sender.send(request, timeouts).await.map_err(to_wasi_error)?;
+            let sent = response.extensions_mut().remove::<UploadStatus>();
             let io: Io = Box::new(async move {
                 match sent {
-                    Some(sent) => sent.done().await.map_err(told),
+                    Some(sent) => sent.finished().await.map_err(to_wasi_error),
                     None => Ok(()),
                 }
             });
-            Ok((response.map(|body| body.map_err(told).boxed_unsync()), io))
+            Ok((response.map(|body| body.map_err(to_wasi_error).boxed_unsync()), io))
         })
     }
 }
 
-/// What the guest is told: which kind of failure, not what the operator's network looks like.
-/// Denials say which rule they are by and what would allow the request, so they come by the one
-/// code that carries a text.
+/// Converts an error for the guest: it learns the kind of failure, but not what the operator's
+/// network looks like. A denial carries its rule and fix in the only code that has a text.
 pub(crate) fn code(error: SendError) -> ErrorCode {
     match error {
         SendError::Denied(Denial { rule, fix, .. }) => denied(&rule, fix.as_deref()),
-        // The operator is told which address; the guest is not.
+        // Only the operator learns the address.
         SendError::Prohibited(Denial { fix, .. }) => denied(PROHIBITED, fix.as_deref()),
-        // What was recorded is another run's.
+        // The guest must not learn about the requests of the recorded run.
         SendError::Unrecorded(_) => denied(UNRECORDED, None),
         SendError::Malformed(_) | SendError::Body(_) | SendError::Protocol(_) => {
             ErrorCode::HttpProtocolError
@@ -92,8 +91,8 @@ pub(crate) fn code(error: SendError) -> ErrorCode {
             Limit::HttpFirstByte | Limit::HttpTotal => ErrorCode::HttpResponseTimeout,
             _ => ErrorCode::ConnectionLimitReached,
         },
-        SendError::OwnTimeout(Limit::HttpConnect) => ErrorCode::ConnectionTimeout,
-        SendError::OwnTimeout(_) | SendError::Idle => ErrorCode::ConnectionReadTimeout,
+        SendError::GuestTimeout(Limit::HttpConnect) => ErrorCode::ConnectionTimeout,
+        SendError::GuestTimeout(_) | SendError::Idle => ErrorCode::ConnectionReadTimeout,
         SendError::RequestHead => {
             ErrorCode::HttpRequestHeaderSectionSize(u32::try_from(super::MAX_HEAD).ok())
         }
@@ -103,14 +102,14 @@ pub(crate) fn code(error: SendError) -> ErrorCode {
     }
 }
 
-/// The same for either version of `wasi:http`.
-pub(crate) fn told(error: SendError) -> Error {
+/// Converts an error for either version of `wasi:http`.
+pub(crate) fn to_wasi_error(error: SendError) -> Error {
     code(error).into()
 }
 
-const PROHIBITED: &str = "the host has an address that is private or special, which is never asked unless an operator's entry names it";
+const PROHIBITED: &str = "the host has a private or special-purpose address; only an operator entry can allow a private one";
 
-const UNRECORDED: &str = "the network is a recording, which has no such request";
+const UNRECORDED: &str = "this run is a replay, and the recording has no such request";
 
 fn denied(rule: &str, fix: Option<&str>) -> ErrorCode {
     let fix = fix.map(|fix| format!("; to allow it: {fix}")).unwrap_or_default();

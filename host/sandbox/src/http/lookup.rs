@@ -1,8 +1,8 @@
-//! Resolving names with the machine's resolver, which blocks a thread for as long as it pleases: on
-//! few threads, of which a run gets its share.
+//! Resolves names with the machine's resolver, which blocks a thread for an unbounded time: on a
+//! few threads, of which each run gets a share.
 //!
-//! A run that gives up is free at once. The thread is not, so it keeps its place in the pool and in
-//! the run's share until the resolver returns.
+//! A run that gives up continues at once. Its thread does not, and keeps its slot in the pool and
+//! in the run's share until the resolver returns.
 
 use std::io;
 use std::net::{IpAddr, ToSocketAddrs as _};
@@ -11,14 +11,14 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 
-/// Threads that resolve names, in all runs of this process together.
+/// Threads that resolve names for all runs of this process.
 const THREADS: usize = 16;
 
 /// Threads that resolve names for one run.
 const SHARE: usize = 4;
 
 /// How long a lookup waits for a thread.
-const PATIENCE: Duration = Duration::from_secs(5);
+const WAIT_MAX: Duration = Duration::from_secs(5);
 
 static POOL: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(THREADS)));
 
@@ -27,40 +27,42 @@ static POOL: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new
 pub(super) struct Lookups {
     pool: Arc<Semaphore>,
     share: Arc<Semaphore>,
-    patience: Duration,
+    wait_max: Duration,
 }
 
 impl Lookups {
-    /// Those of a new run.
+    /// Creates the lookups of a new run.
     pub(super) fn new() -> Lookups {
-        Lookups { pool: POOL.clone(), share: Arc::new(Semaphore::new(SHARE)), patience: PATIENCE }
+        Lookups { pool: POOL.clone(), share: Arc::new(Semaphore::new(SHARE)), wait_max: WAIT_MAX }
     }
 
-    /// The addresses of a name.
+    /// Returns the addresses of a name.
     ///
     /// # Errors
-    /// What the resolver says, or that there is no thread for it; as text for the operator.
+    /// The resolver's message, or that no thread is free, for the operator.
     pub(super) async fn system(&self, host: String) -> Result<Vec<IpAddr>, String> {
-        self.on_a_thread(move || Ok((host, 0).to_socket_addrs()?.map(|found| found.ip()).collect()))
-            .await
+        self.run_on_thread(move || {
+            Ok((host, 0).to_socket_addrs()?.map(|found| found.ip()).collect())
+        })
+        .await
     }
 
-    async fn on_a_thread<T: Send + 'static>(
+    async fn run_on_thread<T: Send + 'static>(
         &self,
         lookup: impl FnOnce() -> io::Result<T> + Send + 'static,
     ) -> Result<T, String> {
         let Ok(share) =
-            tokio::time::timeout(self.patience, self.share.clone().acquire_owned()).await
+            tokio::time::timeout(self.wait_max, self.share.clone().acquire_owned()).await
         else {
             return Err(format!(
-                "the machine's resolver has not answered {SHARE} earlier lookups of this run"
+                "{SHARE} earlier lookups of this run are still waiting for the machine's resolver"
             ));
         };
         let Ok(thread) =
-            tokio::time::timeout(self.patience, self.pool.clone().acquire_owned()).await
+            tokio::time::timeout(self.wait_max, self.pool.clone().acquire_owned()).await
         else {
             return Err(format!(
-                "the machine's resolver has not answered {THREADS} lookups of all runs"
+                "{THREADS} lookups of all runs are still waiting for the machine's resolver"
             ));
         };
         let found = tokio::task::spawn_blocking(move || {
@@ -79,16 +81,16 @@ mod tests {
 
     use super::*;
 
-    /// A run whose pool is the test's own, and which does not wait long.
+    /// Creates the lookups of a run with the test's own pool and a short wait.
     fn run(pool: &Arc<Semaphore>) -> Lookups {
         Lookups {
             pool: pool.clone(),
             share: Arc::new(Semaphore::new(SHARE)),
-            patience: Duration::from_millis(20),
+            wait_max: Duration::from_millis(20),
         }
     }
 
-    /// A resolver that hangs until it is let go, and counts its threads.
+    /// A resolver that hangs until it is released, and counts its threads.
     #[derive(Clone)]
     struct Hanging {
         threads: Arc<AtomicUsize>,
@@ -104,7 +106,7 @@ mod tests {
         /// Gives up on a lookup after a while, as a run does at its limit for connecting.
         async fn given_up(&self, lookups: &Lookups) {
             let hanging = self.clone();
-            let lookup = lookups.on_a_thread(move || {
+            let lookup = lookups.run_on_thread(move || {
                 hanging.threads.fetch_add(1, Ordering::SeqCst);
                 let _ = hanging.end.lock().unwrap().recv();
                 Ok(())
@@ -114,7 +116,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_run_that_gives_up_holds_no_more_than_its_share() {
+    async fn cancelled_lookups_hold_only_their_share() {
         let pool = Arc::new(Semaphore::new(THREADS));
         let (hanging, go) = Hanging::new();
         let lookups = run(&pool);
@@ -123,17 +125,17 @@ mod tests {
         }
         assert_eq!(pool.available_permits(), THREADS - SHARE);
         let other = run(&pool);
-        assert_eq!(other.on_a_thread(|| Ok(7)).await, Ok(7), "another run resolves names");
-        let refused = lookups.on_a_thread(|| Ok(7)).await.unwrap_err();
+        assert_eq!(other.run_on_thread(|| Ok(7)).await, Ok(7), "another run resolves names");
+        let refused = lookups.run_on_thread(|| Ok(7)).await.unwrap_err();
         assert!(refused.contains("4 earlier lookups of this run"), "{refused}");
         drop(go);
         drop(lookups.share.acquire_many(u32::try_from(SHARE).unwrap()).await.unwrap());
-        assert_eq!(lookups.on_a_thread(|| Ok(7)).await, Ok(7), "the threads are free again");
+        assert_eq!(lookups.run_on_thread(|| Ok(7)).await, Ok(7), "the threads are free again");
         assert!(hanging.threads.load(Ordering::SeqCst) <= SHARE);
     }
 
     #[tokio::test]
-    async fn many_runs_hold_no_more_than_the_pool() {
+    async fn many_runs_stay_within_the_lookup_pool() {
         let pool = Arc::new(Semaphore::new(THREADS));
         let (hanging, go) = Hanging::new();
         for _ in 0..10 {
@@ -143,16 +145,16 @@ mod tests {
             }
         }
         assert_eq!(pool.available_permits(), 0);
-        let refused = run(&pool).on_a_thread(|| Ok(7)).await.unwrap_err();
-        assert!(refused.contains("16 lookups of all runs"), "{refused}");
+        let refused = run(&pool).run_on_thread(|| Ok(7)).await.unwrap_err();
+        assert!(refused.contains("16 lookups of all runs are still waiting"), "{refused}");
         drop(go);
         drop(pool.acquire_many(u32::try_from(THREADS).unwrap()).await.unwrap());
-        assert_eq!(run(&pool).on_a_thread(|| Ok(7)).await, Ok(7));
+        assert_eq!(run(&pool).run_on_thread(|| Ok(7)).await, Ok(7));
         assert!(hanging.threads.load(Ordering::SeqCst) <= THREADS);
     }
 
     #[tokio::test]
-    async fn a_name_of_this_machine_is_resolved() {
+    async fn localhost_resolves() {
         assert!(
             Lookups::new()
                 .system("localhost".into())

@@ -1,4 +1,4 @@
-//! Where a request goes: its URI read strictly, so that what is checked is what is connected to.
+//! Parses the target of a request strictly, so that the checked host is the one connected to.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -6,15 +6,15 @@ use http::Uri;
 
 use skillhost_policy::pattern::Destination;
 
-/// Reads scheme, host and port of an absolute URI.
+/// Parses scheme, host and port of an absolute URI.
 ///
-/// Anything that two readers could take for two hosts is refused: user information,
-/// percent-encoding, numbers that some resolvers take for an address (`127.1`, `0x7f.1`,
-/// `2130706433`, `0177.0.0.1`), zones, ports out of range.
+/// Refuses everything that two parsers could read as two hosts: user information, percent-encoding,
+/// numbers that some resolvers accept as an address (`127.1`, `0x7f.1`, `2130706433`,
+/// `0177.0.0.1`), zones, ports out of range.
 ///
 /// # Errors
-/// What is wrong with it, without a full stop.
-pub fn target(uri: &Uri) -> Result<Destination, String> {
+/// The problem, without a full stop.
+pub fn parse(uri: &Uri) -> Result<Destination, String> {
     let https = match uri.scheme_str() {
         Some("https") => true,
         Some("http") => false,
@@ -23,7 +23,7 @@ pub fn target(uri: &Uri) -> Result<Destination, String> {
     };
     let authority = uri.authority().map_or("", |a| a.as_str());
     if authority.contains('@') {
-        return Err("the URL carries user information (`user@host`)".to_owned());
+        return Err("the URL contains user information (`user@host`)".to_owned());
     }
     let host_end = if authority.starts_with('[') {
         authority.find(']').map_or(authority.len(), |i| i + 1)
@@ -32,7 +32,7 @@ pub fn target(uri: &Uri) -> Result<Destination, String> {
     };
     let (host, port) = authority.split_at(host_end);
     let port = match port.strip_prefix(':') {
-        None if port.is_empty() => own_port(https),
+        None if port.is_empty() => default_port(https),
         Some(digits) if digits.bytes().all(|b| b.is_ascii_digit()) => digits
             .parse()
             .ok()
@@ -49,8 +49,9 @@ pub fn target(uri: &Uri) -> Result<Destination, String> {
     Ok(Destination { https, host: host_name(host)?, port })
 }
 
-/// The URI as it is sent: scheme, host and port as checked, path and query as given.
-pub fn absolute(to: &Destination, uri: &Uri) -> Result<Uri, http::Error> {
+/// Returns the URI that is sent: the checked scheme, host and port, with the path and query of the
+/// request.
+pub fn absolute_uri(to: &Destination, uri: &Uri) -> Result<Uri, http::Error> {
     let path = uri.path_and_query().map_or("/", |p| p.as_str());
     let path = if path.starts_with('?') { format!("/{path}") } else { path.to_owned() };
     Uri::builder()
@@ -60,25 +61,25 @@ pub fn absolute(to: &Destination, uri: &Uri) -> Result<Uri, http::Error> {
         .build()
 }
 
-/// `host`, or `host:port` where the port is not the scheme's own.
+/// Returns `host`, or `host:port` if the port is not the default of the scheme.
 pub fn authority(to: &Destination) -> String {
     let host = if to.host.contains(':') { format!("[{}]", to.host) } else { to.host.clone() };
-    if to.port == own_port(to.https) { host } else { format!("{host}:{}", to.port) }
+    if to.port == default_port(to.https) { host } else { format!("{host}:{}", to.port) }
 }
 
-/// `https://host:port`.
+/// Returns the origin, such as `https://host:port`.
 pub fn origin(to: &Destination) -> String {
     format!("{}://{}", if to.https { "https" } else { "http" }, authority(to))
 }
 
-fn own_port(https: bool) -> u16 {
+fn default_port(https: bool) -> u16 {
     if https { 443 } else { 80 }
 }
 
 fn host_name(text: &str) -> Result<String, String> {
     if let Some(inner) = text.strip_prefix('[') {
         let inner = inner.strip_suffix(']').unwrap_or(inner);
-        // An IPv4-mapped address is the IPv4 address, to sockets and so to the patterns.
+        // To sockets, and so to the patterns, an IPv4-mapped address is the IPv4 address.
         return inner
             .parse::<Ipv6Addr>()
             .map(|a| a.to_canonical().to_string())
@@ -95,15 +96,15 @@ fn host_name(text: &str) -> Result<String, String> {
     if name.len() > 253 || !name.split('.').all(label_ok) {
         return Err(format!("`{text}` is not a host name"));
     }
-    // The last label decides whether a resolver reads numbers (the URL standard's "ends in a
+    // The last label decides whether a resolver reads a number (the URL standard's "ends in a
     // number").
     let last = name.rsplit('.').next().unwrap_or(name);
     let hex =
         last.strip_prefix("0x").is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()));
     if hex || last.bytes().all(|b| b.is_ascii_digit()) {
-        let strict = name
-            .parse::<Ipv4Addr>()
-            .map_err(|_| format!("`{text}` is an address in no plain form (write `127.0.0.1`)"))?;
+        let strict = name.parse::<Ipv4Addr>().map_err(|_| {
+            format!("`{text}` is an unusual form of an IP address; write it like `127.0.0.1`")
+        })?;
         return Ok(strict.to_string());
     }
     Ok(name.to_owned())
@@ -116,7 +117,7 @@ mod tests {
 
     fn read(url: &str) -> Result<String, String> {
         let uri: Uri = url.parse().map_err(|e: http::uri::InvalidUri| e.to_string())?;
-        target(&uri).map(|t| format!("{} {} {}", t.https, t.host, t.port))
+        parse(&uri).map(|t| format!("{} {} {}", t.https, t.host, t.port))
     }
 
     #[test]
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_two_readers_could_read_differently_is_refused() {
+    fn ambiguous_urls_are_refused() {
         for url in [
             "http://user@example.com/",
             "http://user:pw@example.com/",
@@ -183,7 +184,7 @@ mod tests {
             "http://evil.com#@example.com\\",
         ] {
             let read = read(url);
-            // A fragment is no part of a URI's authority: what is left must be the host before it.
+            // A fragment is not part of the authority: the rest must be the host before it.
             assert!(
                 read.is_err() || (url.contains('#') && read == Ok("false evil.com 80".into())),
                 "{url}: {read:?}"
@@ -192,31 +193,31 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_is_what_was_checked() {
+    fn sent_requests_match_the_checked_ones() {
         let uri: Uri = "http://EXAMPLE.com.:8080?a=b".parse().unwrap();
-        let to = target(&uri).unwrap();
-        assert_eq!(absolute(&to, &uri).unwrap().to_string(), "http://example.com:8080/?a=b");
+        let to = parse(&uri).unwrap();
+        assert_eq!(absolute_uri(&to, &uri).unwrap().to_string(), "http://example.com:8080/?a=b");
         let uri: Uri = "https://a.test//evil.test/x".parse().unwrap();
         assert_eq!(
-            absolute(&target(&uri).unwrap(), &uri).unwrap().to_string(),
+            absolute_uri(&parse(&uri).unwrap(), &uri).unwrap().to_string(),
             "https://a.test//evil.test/x"
         );
         let uri: Uri = "https://[0::1]:443/x/../y?z".parse().unwrap();
-        let to = target(&uri).unwrap();
+        let to = parse(&uri).unwrap();
         assert_eq!(
-            (absolute(&to, &uri).unwrap().to_string(), origin(&to)),
+            (absolute_uri(&to, &uri).unwrap().to_string(), origin(&to)),
             ("https://[::1]/x/../y?z".to_owned(), "https://[::1]".to_owned())
         );
     }
 
     proptest! {
         #[test]
-        fn any_authority_is_refused_or_reads_back_as_itself(text in "[a-zA-Z0-9.:@%x\\[\\]_-]{1,24}") {
+        fn authorities_are_refused_or_round_trip(text in "[a-zA-Z0-9.:@%x\\[\\]_-]{1,24}") {
             let Ok(uri) = format!("http://{text}/").parse::<Uri>() else { return Ok(()) };
-            let Ok(to) = target(&uri) else { return Ok(()) };
-            let again = absolute(&to, &uri).unwrap();
-            prop_assert_eq!(target(&again).unwrap(), to.clone());
-            // No form other than the plain one is left for a resolver to read as an address.
+            let Ok(to) = parse(&uri) else { return Ok(()) };
+            let again = absolute_uri(&to, &uri).unwrap();
+            prop_assert_eq!(parse(&again).unwrap(), to.clone());
+            // No unusual form is left that a resolver could read as an address.
             prop_assert!(to.host.parse::<std::net::IpAddr>().is_ok() || !to.host.rsplit('.').next().unwrap().bytes().all(|b| b.is_ascii_digit()));
         }
     }

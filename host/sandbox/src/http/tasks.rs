@@ -1,4 +1,5 @@
-//! The background work of one exchange: ended with its owner, and at the deadline whatever happens.
+//! The background tasks of one exchange: they end with their owner, and at the deadline in any
+//! case.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,33 +9,32 @@ use tokio::task::JoinSet;
 use super::exchange::Exchange;
 use skillhost_policy::limits::Limit;
 
-/// Owns the tasks: dropping it aborts them all, and those they would still start.
+/// Owns the tasks: dropping it aborts them, and prevents new ones.
 #[derive(Debug)]
 pub(super) struct Tasks(Set);
 
-/// Starts tasks that belong to one [`Tasks`]. Held by the tasks themselves (HTTP/2 starts more as
-/// it goes), so it owns none of them.
+/// Starts tasks that belong to one [`Tasks`]. The tasks hold it themselves (HTTP/2 starts more of
+/// them), so it owns none of them.
 #[derive(Clone)]
 pub(super) struct Spawner {
     set: Set,
     exchange: Arc<Exchange>,
-    /// One turn of the concurrency limit, given back when the last task has ended.
-    _turn: Arc<OwnedSemaphorePermit>,
+    /// One slot of the concurrency limit, released when the last task has ended.
+    _slot: Arc<OwnedSemaphorePermit>,
 }
 
 type Set = Arc<Mutex<Option<JoinSet<()>>>>;
 
 impl Tasks {
-    pub(super) fn new(exchange: Arc<Exchange>, turn: OwnedSemaphorePermit) -> (Tasks, Spawner) {
+    pub(super) fn new(exchange: Arc<Exchange>, slot: OwnedSemaphorePermit) -> (Tasks, Spawner) {
         let set: Set = Arc::new(Mutex::new(Some(JoinSet::new())));
-        (Tasks(set.clone()), Spawner { set, exchange, _turn: Arc::new(turn) })
+        (Tasks(set.clone()), Spawner { set, exchange, _slot: Arc::new(slot) })
     }
 }
 
 impl Drop for Tasks {
     fn drop(&mut self) {
-        // The set is dropped after the lock is given back: a task that ends by it may be starting
-        // another.
+        // Drops the set after the lock is released: a task that it ends may be starting another.
         let set = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(set);
     }
@@ -47,10 +47,11 @@ where
     fn execute(&self, work: F) {
         let this = self.clone();
         let bounded = async move {
-            // Alive until the failure is noted: the bodies would take its end for the server's.
+            // Kept alive until the failure is recorded: otherwise the bodies would report the end
+            // of the connection first.
             let mut work = std::pin::pin!(work);
             if tokio::time::timeout_at(this.exchange.deadline, work.as_mut()).await.is_err() {
-                this.exchange.fail(this.exchange.over(Limit::HttpTotal));
+                this.exchange.fail(this.exchange.limit_error(Limit::HttpTotal));
             }
         };
         if let Some(set) = self.set.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {

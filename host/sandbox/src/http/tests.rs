@@ -1,4 +1,4 @@
-//! The sender against real servers on loopback.
+//! Tests of the sender against real servers on loopback.
 
 mod bodies;
 mod hooks;
@@ -16,7 +16,7 @@ use super::*;
 use skillhost_policy::capabilities::{Capabilities, Scope};
 use skillhost_policy::pattern::{HostName, HostPattern};
 
-/// An entry for one host over HTTP or HTTPS, at a port or the scheme's own.
+/// Returns an entry for one host over HTTP or HTTPS, at a port or the default one.
 fn entry(host: &str, port: Option<u16>, private: bool) -> HostPattern {
     let host = match host.strip_prefix("*.") {
         Some(parent) => HostName::Below(parent.to_owned()),
@@ -25,7 +25,7 @@ fn entry(host: &str, port: Option<u16>, private: bool) -> HostPattern {
     HostPattern { host, port, plain: true, private }
 }
 
-/// Both sides hold the entries; GET, HEAD and POST are granted.
+/// Returns capabilities in which both sides have these entries, with GET, HEAD and POST.
 fn granted(entries: Vec<HostPattern>) -> Capabilities {
     let fetch = Scope { all_of: vec![entries.clone(), entries], none_of: Vec::new() };
     Capabilities {
@@ -35,7 +35,7 @@ fn granted(entries: Vec<HostPattern>) -> Capabilities {
     }
 }
 
-/// A server on loopback and nothing else is granted.
+/// Returns capabilities that grant only a server on loopback.
 fn loopback(port: u16) -> Capabilities {
     granted(vec![entry("127.0.0.1", Some(port), true)])
 }
@@ -44,7 +44,7 @@ fn sender(capabilities: &Capabilities) -> Arc<Sender> {
     sender_of(capabilities, Roots::default(), Resolver::System)
 }
 
-/// A sender whose resolver knows these names alone.
+/// Creates a sender whose resolver knows only these names.
 fn sender_with_names(capabilities: &Capabilities, names: &[(&str, &[&str])]) -> Arc<Sender> {
     sender_of(capabilities, Roots::default(), resolver(names))
 }
@@ -56,7 +56,7 @@ fn sender_of(capabilities: &Capabilities, roots: Roots, resolver: Resolver) -> A
 
 fn resolver(names: &[(&str, &[&str])]) -> Resolver {
     let addresses = |list: &[&str]| list.iter().map(|a| a.parse::<IpAddr>().unwrap()).collect();
-    Resolver::Fixed(
+    Resolver::Static(
         names.iter().map(|(name, list)| ((*name).to_owned(), addresses(list))).collect(),
     )
 }
@@ -69,9 +69,9 @@ fn request(method: &str, url: &str, body: Body) -> Request<Body> {
     Request::builder().method(method).uri(url).body(body).unwrap()
 }
 
-/// Sends, reads the whole body, and returns it with the status.
+/// Sends a request, and returns the status and the whole body.
 async fn exchange(sender: &Sender, request: Request<Body>) -> Result<(u16, String), SendError> {
-    let response = sender.send(request, Waits::default()).await?;
+    let response = sender.send(request, Timeouts::default()).await?;
     let status = response.status().as_u16();
     let body = response.into_body().collect().await?.to_bytes();
     Ok((status, String::from_utf8_lossy(&body).into_owned()))

@@ -1,5 +1,5 @@
-//! Whom HTTPS trusts: Mozilla's roots, what the embedder adds, and what the capabilities add; never
-//! the machine's certificate store.
+//! The certificate authorities that HTTPS trusts: Mozilla's roots, those of the embedder and those
+//! of the capabilities; never the machine's certificate store.
 
 use std::sync::{Arc, OnceLock};
 
@@ -9,14 +9,14 @@ use rustls::{ClientConfig, RootCertStore};
 
 use skillhost_policy::capabilities::Authority;
 
-/// Certificate authorities beside the built-in ones.
+/// Certificate authorities in addition to the built-in ones.
 #[derive(Debug, Clone, Default)]
 pub struct Roots {
-    /// Trusted as well, DER-encoded.
+    /// Certificates, DER-encoded.
     pub extra: Vec<CertificateDer<'static>>,
 }
 
-/// The TLS settings of a host, shared by its invocations; built when first needed.
+/// The TLS settings of a host, shared by its invocations; built on first use.
 #[derive(Debug)]
 pub struct Tls {
     extra: Vec<CertificateDer<'static>>,
@@ -24,16 +24,17 @@ pub struct Tls {
 }
 
 impl Tls {
-    /// Settings that trust the built-in roots and the given ones.
+    /// Creates settings that trust the built-in roots and these.
     ///
     /// # Errors
-    /// Where an extra root is no certificate.
+    /// An extra root is not a certificate.
     pub fn new(roots: Roots) -> Result<Tls, rustls::Error> {
         store(&roots.extra)?;
         Ok(Tls { extra: roots.extra, config: OnceLock::new() })
     }
 
-    /// Settings that trust these as well. One that is no certificate fails every handshake.
+    /// Returns settings that also trust these authorities. One that is not a certificate fails
+    /// every handshake.
     pub(super) fn trusting(self: Arc<Tls>, authorities: &[Authority]) -> Arc<Tls> {
         if authorities.is_empty() {
             return self;
@@ -45,7 +46,7 @@ impl Tls {
         })
     }
 
-    /// The settings, HTTP/2 offered before HTTP/1.1.
+    /// Returns the settings, which prefer HTTP/2 to HTTP/1.1.
     pub(super) fn config(&self) -> Result<Arc<ClientConfig>, rustls::Error> {
         if let Some(config) = self.config.get() {
             return Ok(config.clone());
@@ -58,7 +59,7 @@ impl Tls {
                 .with_root_certificates(roots)
                 .with_no_client_auth();
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        // A resumed session would let a server link one invocation, or one skill, with another.
+        // Session resumption would let a server link one invocation, or one skill, with another.
         config.resumption = Resumption::disabled();
         Ok(self.config.get_or_init(|| Arc::new(config)).clone())
     }

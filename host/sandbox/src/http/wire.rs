@@ -1,4 +1,5 @@
-//! One request and the head of its response over a connection, by HTTP/1.1 or HTTP/2.
+//! Sends one request over a connection and receives the head of its response, with HTTP/1.1 or
+//! HTTP/2.
 
 use std::sync::Arc;
 
@@ -18,11 +19,11 @@ use super::tasks::Spawner;
 use skillhost_policy::limits::Limit;
 use skillhost_policy::pattern::Destination;
 
-/// Bytes that one stream of HTTP/2 may have under way, unread by the guest.
+/// Bytes that one HTTP/2 stream may have in flight, unread by the guest.
 const WINDOW: u32 = 1 << 20;
 
-/// Sends the request; its body goes on while the response comes.
-pub(super) async fn converse<S>(
+/// Sends the request; its body may continue while the response arrives.
+pub(super) async fn send_request<S>(
     io: S,
     over_http2: bool,
     to: &Destination,
@@ -55,13 +56,15 @@ where
         head(exchange, sender.send_request(http1_form(to, request)?)).await?
     };
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-        return Err(SendError::Protocol("the server switched protocols unasked".to_owned()));
+        return Err(SendError::Protocol(
+            "the server switched protocols without a request".to_owned(),
+        ));
     }
     Ok(response)
 }
 
-/// Waits for the response's head. Its time starts when the request has been sent; what the upload
-/// takes is bounded by the whole.
+/// Waits for the head of the response. Its time limit starts when the request has been sent; the
+/// total time bounds the upload.
 async fn head(
     exchange: &Exchange,
     answer: impl Future<Output = hyper::Result<Response<Incoming>>>,
@@ -76,7 +79,7 @@ async fn head(
     }
 }
 
-/// The origin form: the path alone, and the host as it was checked.
+/// Converts a request to the origin form: only the path, with the checked host in a header.
 fn http1_form(to: &Destination, request: Request<Upload>) -> Result<Request<Upload>, SendError> {
     let malformed = |e: http::Error| SendError::Malformed(e.to_string());
     let (mut parts, body) = request.into_parts();

@@ -1,4 +1,4 @@
-//! What a program holds of one that it started.
+//! A program's handle of one that it started.
 
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
@@ -6,31 +6,31 @@ use wasmtime::AsContextMut as _;
 use wasmtime::component::{Accessor, Resource};
 
 use super::bindings::skillhost::skill::process::{HostChild, HostChildWithStore, Status};
-use super::start::Running;
+use super::start::RunningProgram;
 use super::{Blocking, ProcessInterface, ProcessView, blocking};
 use crate::limits::fuel::{self, HasFuel};
 use crate::streams::pipe::{Reader, Writer};
 
-/// A program that was started.
+/// A started program.
 #[expect(unreachable_pub, reason = "the generated bindings export it again")]
 pub struct Child {
     id: u32,
-    ends: Ends,
+    ends: PipeEnds,
     status: watch::Receiver<Option<Status>>,
     abort: AbortHandle,
 }
 
-/// The caller's ends of the streams that were asked for as pipes, until they are taken.
+/// The caller's ends of the streams that it requested as pipes, until it takes them.
 #[derive(Default)]
-pub(super) struct Ends {
+pub(super) struct PipeEnds {
     pub(super) stdin: Option<Writer>,
     pub(super) stdout: Option<Reader>,
     pub(super) stderr: Option<Reader>,
 }
 
 impl Child {
-    pub(super) fn new(running: Running, ends: Ends) -> Child {
-        Child { id: running.id, ends, abort: running.abort_handle(), status: running.leave() }
+    pub(super) fn new(running: RunningProgram, ends: PipeEnds) -> Child {
+        Child { id: running.id, ends, abort: running.abort_handle(), status: running.detach() }
     }
 }
 
@@ -79,7 +79,7 @@ impl<T: HasFuel> HostChildWithStore<T> for ProcessInterface {
         timeout_ms: Option<u32>,
     ) -> wasmtime::Result<Option<Status>> {
         let status = host.get().table.get(&this)?.status.clone();
-        blocking(&mut host, timeout_ms, ended(status)).await
+        blocking(&mut host, timeout_ms, wait_for_status(status)).await
     }
 
     async fn ended(
@@ -89,9 +89,10 @@ impl<T: HasFuel> HostChildWithStore<T> for ProcessInterface {
         accessor.with(|mut access| fuel::settle(access.as_context_mut()))?;
         let status = accessor
             .with(|mut access| access.get().table.get(&this).map(|child| child.status.clone()))?;
-        // Never at once: what a guest burns must not depend on which of the two was faster.
+        // Always yields once: the fuel that a guest uses must not depend on which program was
+        // faster.
         tokio::task::yield_now().await;
-        let status = ended(status).await;
+        let status = wait_for_status(status).await;
         accessor.with(|mut access| fuel::settle(access.as_context_mut()))?;
         Ok(status)
     }
@@ -102,8 +103,8 @@ impl<T: HasFuel> HostChildWithStore<T> for ProcessInterface {
     }
 }
 
-async fn ended(mut status: watch::Receiver<Option<Status>>) -> Status {
-    // The program says how it ended before it lets go of its end.
+async fn wait_for_status(mut status: watch::Receiver<Option<Status>>) -> Status {
+    // The program reports its status before it drops its end of the channel.
     let status = status.wait_for(Option::is_some).await.map(|status| status.clone());
     status.ok().flatten().unwrap_or(Status::Killed)
 }

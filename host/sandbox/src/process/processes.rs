@@ -1,4 +1,4 @@
-//! The programs of one run: the rules for starting them, who starts them, and what became of them.
+//! The programs of one run: the rules for starting them, and how each ended.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
@@ -19,7 +19,7 @@ use skillhost_policy::outcome::{ChildProcess, Denial, Status};
 use skillhost_policy::pattern::CommandPattern;
 use skillhost_skill::runtime::{Program, Programs};
 
-/// What a program is given besides its capabilities.
+/// What a program receives in addition to its capabilities.
 pub(crate) struct ProgramIo {
     pub(crate) stdin: Input,
     pub(crate) stdout: Out,
@@ -27,25 +27,25 @@ pub(crate) struct ProgramIo {
     pub(crate) env: Vec<(String, String)>,
     pub(crate) cwd: String,
     pub(crate) depth: u64,
-    /// Counts what the program costs.
+    /// Counts the program's cost.
     pub(crate) cost: Arc<Cost>,
-    /// Counts from 1, in the order of the starts.
+    /// The program's number, counted from 1 in the order of the starts.
     pub(crate) number: u64,
 }
 
-/// A program that is ready: called with its streams, it runs in a store of its own.
+/// A program that is ready to run. Called with its streams, it runs in a store of its own.
 pub(crate) type Ready = Box<dyn FnOnce(ProgramIo) -> BoxFuture<'static, ProgramEnd> + Send>;
 
-/// Makes programs ready to run. The run does; this room does not know how.
+/// Prepares programs to run. The run implements it, because this room cannot see stores.
 pub(crate) trait Launcher: Send + Sync + 'static {
-    /// Makes a program ready.
+    /// Prepares a program.
     ///
     /// # Errors
-    /// Why it cannot run.
+    /// Why the program cannot run.
     fn prepare(self: Arc<Self>, program: Program) -> BoxFuture<'static, Result<Ready, Status>>;
 }
 
-/// A program that may start others: what they inherit, and those it has started.
+/// A program that may start others: what they inherit, and the ones it has started.
 pub(crate) struct Parent {
     /// 0 for the first program, one more for each that it starts.
     pub(crate) depth: u64,
@@ -65,21 +65,21 @@ pub(crate) struct Processes {
     pub(super) files: Arc<Vfs>,
     pub(super) meter: Arc<Meter>,
     pub(super) deterministic: Option<Arc<DeterministicRun>>,
-    /// The run, which these are a part of.
+    /// The run that these programs belong to.
     pub(super) launcher: Weak<dyn Launcher>,
-    /// Those that were started and have not ended.
+    /// The started programs that have not ended.
     pub(super) started: TaskTracker,
     pub(super) records: Records,
     orphans: Orphans,
     denials: Mutex<Vec<Denial>>,
-    /// The command lines that were started. Set if the run notes what it uses of its grants.
+    /// The command lines that were started; set if the run records what it uses of its grants.
     commands: OnceLock<Mutex<Commands>>,
 }
 
-/// Command lines that are noted.
+/// The most command lines that are recorded.
 const COMMANDS_MAX: usize = 1_000;
 
-/// Denials that are kept.
+/// The most denials that are kept.
 const DENIALS_MAX: usize = 100;
 
 #[derive(Default)]
@@ -113,39 +113,39 @@ impl Processes {
         }
     }
 
-    /// The rules for commands.
+    /// Returns the rules for commands.
     pub(crate) fn rules(&self) -> &Scope<CommandPattern> {
         &self.rules
     }
 
-    /// Leaves the programs that one which ended by itself has started to the run.
+    /// Takes over the children of a program that has exited.
     pub(crate) fn adopt(&self, children: Children) {
         self.orphans.adopt(children);
     }
 
-    /// Tells the programs that are still running to end.
+    /// Ends the programs that are still running, without waiting.
     pub(crate) fn end_orphans(&self) {
         self.orphans.end();
     }
 
-    /// Ends the programs that are still running, and waits until they have ended.
+    /// PipeEnds the programs that are still running, and waits until they have ended.
     pub(crate) async fn end(&self) {
         self.end_orphans();
         self.started.close();
         self.started.wait().await;
     }
 
-    /// The programs that were started, and how many more are not in the list.
-    pub(crate) fn listed(&self) -> (Vec<ChildProcess>, u64) {
-        self.records.listed()
+    /// Returns the programs that were started, and how many the list omits.
+    pub(crate) fn snapshot(&self) -> (Vec<ChildProcess>, u64) {
+        self.records.snapshot()
     }
 
-    /// The commands that were refused.
+    /// Returns the denied commands.
     pub(crate) fn denials(&self) -> Vec<Denial> {
         self.denials.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Keeps a denial for the outcome; returns its rule, for the guest.
+    /// Records a denial for the outcome; returns its rule, for the guest.
     pub(super) fn deny(&self, denial: Denial) -> String {
         let mut denials = self.denials.lock().unwrap_or_else(PoisonError::into_inner);
         if denials.len() < DENIALS_MAX && !denials.contains(&denial) {
@@ -154,12 +154,12 @@ impl Processes {
         denial.rule
     }
 
-    /// Notes what is used of the grants, from now on.
-    pub(crate) fn note_uses(&self) {
+    /// Starts recording what is used of the grants.
+    pub(crate) fn record_uses(&self) {
         self.commands.get_or_init(Mutex::default);
     }
 
-    /// Notes a command line that the rules allow.
+    /// Records an allowed command line.
     pub(super) fn note_command(&self, argv: &[String]) {
         let Some(commands) = self.commands.get() else { return };
         let mut commands = commands.lock().unwrap_or_else(PoisonError::into_inner);
@@ -170,7 +170,8 @@ impl Processes {
         }
     }
 
-    /// The command lines that were started, and how many more; `None` if they were not noted.
+    /// Returns the command lines that were started, and how many did not fit; `None` if recording
+    /// is off.
     pub(crate) fn uses(&self) -> Option<(BTreeSet<Vec<String>>, u64)> {
         let commands = self.commands.get()?.lock().unwrap_or_else(PoisonError::into_inner);
         Some((commands.known.clone(), commands.omitted))

@@ -1,4 +1,4 @@
-//! What became of each program that was started, for the outcome and the audit record.
+//! Records how each started program ended, for the outcome and the audit record.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,13 +10,13 @@ use crate::limits::fuel::Cost;
 use skillhost_policy::outcome::{ChildProcess, ProcessEnd};
 use skillhost_skill::runtime;
 
-/// The programs that are listed one by one; more are counted.
-const LISTED: usize = 1_000;
+/// The most programs that are listed individually; further ones are counted.
+const LIST_MAX: usize = 1_000;
 
-/// The bytes that are kept of a text that is the guest's to choose.
-const TEXT: usize = 200;
+/// The bytes that are kept of a text that the guest chooses.
+const TEXT_MAX: usize = 200;
 
-/// The list of an invocation.
+/// The programs of an invocation.
 #[derive(Debug)]
 pub(crate) struct Records {
     mode: Mode,
@@ -32,7 +32,7 @@ struct List {
 /// One program's place in the list.
 #[derive(Debug)]
 pub(super) struct Entry {
-    /// Counts from 2: 1 is the first program.
+    /// The process ID; starts at 2, because 1 is the first program.
     pub(super) id: u32,
     pub(super) cost: Arc<Cost>,
     started: Instant,
@@ -45,10 +45,10 @@ impl Records {
 
     pub(super) fn open(&self, argv: &[String], program: &str, depth: u64) -> Entry {
         let joined: Vec<u8> = argv.iter().flat_map(|arg| arg.bytes().chain([0])).collect();
-        let argv0 = short(argv.first().map_or("", String::as_str));
+        let argv0 = truncated(argv.first().map_or("", String::as_str));
         let mut list = self.list();
         list.started = list.started.saturating_add(1);
-        if list.processes.len() < LISTED {
+        if list.processes.len() < LIST_MAX {
             let argv_digest = runtime::digest(&joined);
             list.processes.push(ChildProcess {
                 argv0,
@@ -59,7 +59,7 @@ impl Records {
                 epochs: None,
                 depth,
                 program: program.to_owned(),
-                command: short(&argv.join(" ")),
+                command: truncated(&argv.join(" ")),
             });
         }
         Entry { id: list.started.saturating_add(1), cost: Cost::new(), started: Instant::now() }
@@ -71,7 +71,7 @@ impl Records {
         process.exit = match status {
             Status::Exited(code) => ProcessEnd::Exited { code: *code },
             Status::Killed => ProcessEnd::Killed,
-            Status::Trapped(message) => ProcessEnd::Trapped { message: short(message) },
+            Status::Trapped(message) => ProcessEnd::Trapped { message: truncated(message) },
             Status::Limit(limit) => ProcessEnd::Limit { limit: limit.clone() },
         };
         process.wall_ms = entry.started.elapsed().as_secs_f64() * 1e3;
@@ -83,8 +83,8 @@ impl Records {
         }
     }
 
-    /// The list so far, and how many are not in it.
-    pub(crate) fn listed(&self) -> (Vec<ChildProcess>, u64) {
+    /// Returns the list so far, and how many programs it omits.
+    pub(crate) fn snapshot(&self) -> (Vec<ChildProcess>, u64) {
         let list = self.list();
         (list.processes.clone(), u64::from(list.started) - list.processes.len() as u64)
     }
@@ -94,6 +94,6 @@ impl Records {
     }
 }
 
-fn short(text: &str) -> String {
-    text[..text.floor_char_boundary(TEXT)].to_owned()
+fn truncated(text: &str) -> String {
+    text[..text.floor_char_boundary(TEXT_MAX)].to_owned()
 }

@@ -1,4 +1,4 @@
-//! Reading and writing pipes, and waiting for several of them.
+//! Reads and writes pipes, and waits for several of them.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -56,10 +56,10 @@ impl<T: HasFuel> HostWriterWithStore<T> for ProcessInterface {
         this: Resource<Writer>,
         data: String,
     ) -> wasmtime::Result<Result<u32, Error>> {
-        // No more than fits the pipe is taken; the guest asks again with the rest.
+        // Takes no more than fits into the pipe; the guest calls again with the rest.
         let fits = &data.as_bytes()[..data.len().min(CAPACITY)];
         if fits.is_ascii() {
-            // Text mostly, and then every character is its byte.
+            // Mostly ASCII text, in which every character is one byte.
             return write(host, &this, fits).await;
         }
         let bytes: Result<Vec<u8>, _> = data.chars().take(CAPACITY).map(u8::try_from).collect();
@@ -81,24 +81,24 @@ async fn write<T: HasFuel>(
     }
 }
 
-/// Ends of pipes that are waited for together.
-pub(super) struct Polled {
+/// Pipe ends that are waited for together.
+pub(super) struct PollSet {
     readers: Vec<Reader>,
     writers: Vec<Writer>,
 }
 
-impl Polled {
-    /// More than a program may hold are more than it can mean.
+impl PollSet {
+    /// More ends than a program can hold cannot be valid.
     pub(super) fn of(
         view: &ProcessView<'_>,
         readers: &[Resource<Reader>],
         writers: &[Resource<Writer>],
-    ) -> wasmtime::Result<Polled> {
+    ) -> wasmtime::Result<PollSet> {
         let meter = &view.processes.meter;
         if (readers.len() + writers.len()) as u64 > meter.limits.handles {
             return Err(meter.stop(Limit::Handles).into());
         }
-        Ok(Polled {
+        Ok(PollSet {
             readers: readers
                 .iter()
                 .map(|reader| view.table.get(reader).cloned())
@@ -110,7 +110,7 @@ impl Polled {
         })
     }
 
-    /// The indices of those that are ready, once any is.
+    /// Waits until an end is ready; returns the indices of all that are.
     pub(super) async fn ready(&mut self) -> (Vec<u32>, Vec<u32>) {
         poll_fn(|cx| {
             let readers = indices(&mut self.readers, |reader| reader.poll_ready(cx));

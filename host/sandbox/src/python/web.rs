@@ -14,8 +14,8 @@ use wasmtime::component::{HasData, Linker, ResourceTable};
 use wasmtime_wasi::p2::DynInputStream;
 use wasmtime_wasi_http::p2::body::HostIncomingBody;
 
-use crate::http::hooks::{code, told};
-use crate::http::{Body, Sender, Waits, frames, map};
+use crate::http::hooks::{code, to_wasi_error};
+use crate::http::{Body, Sender, Timeouts, frames, map};
 
 mod bindings {
     #![allow(
@@ -65,7 +65,7 @@ pub(crate) fn add_to_linker<T: Send + 'static>(
 impl web::Host for WebView<'_> {
     async fn send(&mut self, asked: Request) -> wasmtime::Result<Result<Response, Failure>> {
         let time = |nanoseconds: Option<u64>| nanoseconds.map(Duration::from_nanos);
-        let waits = Waits {
+        let waits = Timeouts {
             connect: time(asked.connect_timeout),
             first_byte: time(asked.first_byte_timeout),
             between_bytes: None,
@@ -132,7 +132,7 @@ fn read_available(body: &mut Body) -> (Vec<u8>, bool) {
 }
 
 fn input(body: Body) -> DynInputStream {
-    let mut incoming = HostIncomingBody::new(body.map_err(told).boxed_unsync());
+    let mut incoming = HostIncomingBody::new(body.map_err(to_wasi_error).boxed_unsync());
     Box::new(incoming.take_stream().expect("taken once"))
 }
 

@@ -1,8 +1,8 @@
-//! A recording on disk: `recording.json`, and under `blobs/` the bytes that it names, by their
-//! digest.
+//! A recording on disk: `recording.json`, and the content that it refers to under `blobs/`, named
+//! by digest.
 //!
-//! It is written elsewhere and moved to its place when it is whole: what is in that place is a
-//! recording, or nothing.
+//! A recording is written elsewhere and moved into place once it is complete, so its final folder
+//! never holds a partial one.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, AtFlags, CWD};
 use serde_json::Value;
 
-use super::keep::{Contents, Keep};
+use super::blobs::{BlobStore, Contents};
 use super::seal::Seal;
 use super::vault::Key;
 use super::{Recording, VERSION};
@@ -20,17 +20,16 @@ use skillhost_policy::limits::show_size;
 use skillhost_skill::private::{Purpose, TempFolder};
 use skillhost_skill::runtime;
 
-/// Bytes of `recording.json` that are read.
+/// The largest `recording.json` that is read, in bytes.
 const TEXT_MAX: u64 = 64 << 20;
 
-/// Bytes of all files that a recording keeps: what receipts take in, and again as much for
-/// packages.
+/// The most bytes of all stored files: as much as receipts cover, and the same again for packages.
 pub(super) const BLOBS_MAX: u64 = 2 << 30;
 
 const NAME: &str = "recording.json";
 const BLOBS: &str = "blobs";
 
-/// A recording that is being made.
+/// A recording that is being written.
 #[derive(Debug)]
 pub struct Draft {
     place: PathBuf,
@@ -39,33 +38,33 @@ pub struct Draft {
 
 /// A recording that was read.
 #[derive(Debug)]
-pub struct Kept {
-    /// What it says.
+pub struct StoredRecording {
+    /// The content of `recording.json`.
     pub recording: Recording,
     blobs: PathBuf,
 }
 
-/// A folder that is no recording, or not the one that was written.
+/// Why a recording cannot be read or written.
 #[derive(Debug, thiserror::Error)]
-pub enum FolderError {
-    /// It cannot be read or written.
-    #[error("the recording {} cannot be {what}: {source}", path.display())]
+pub enum RecordingError {
+    /// The host failed.
+    #[error("cannot {action} the recording {}: {source}", path.display())]
     Io {
         /// The folder.
         path: PathBuf,
-        /// `read` or `written`.
-        what: &'static str,
+        /// What failed: `read`, `write` or `recreate`.
+        action: &'static str,
         /// Why.
         source: io::Error,
     },
-    /// There is something in its place.
-    #[error("the folder {} is there, and not empty", path.display())]
-    Taken {
+    /// Its folder is not empty.
+    #[error("the folder {} exists and is not empty", path.display())]
+    NotEmpty {
         /// The folder.
         path: PathBuf,
     },
-    /// It is no recording.
-    #[error("{} is no recording: {why}", path.display())]
+    /// It is not a recording, or it was modified.
+    #[error("{} is not a valid recording: {why}", path.display())]
     Invalid {
         /// The folder.
         path: PathBuf,
@@ -75,28 +74,29 @@ pub enum FolderError {
 }
 
 impl Draft {
-    /// Starts one that is to be at a place, which is nowhere or an empty folder; it is made in a
-    /// folder for scratch space.
+    /// Starts a recording that will be moved to `place`, which must not exist or be an empty
+    /// folder. It is written in a scratch folder first.
     ///
     /// # Errors
-    /// There is something, or nothing can be made beside it.
-    pub fn new(place: &Path, scratch: &Path) -> Result<Draft, FolderError> {
-        let failed = |source| FolderError::Io { path: place.to_owned(), what: "written", source };
+    /// `place` is not empty, or nothing can be written next to it.
+    pub fn new(place: &Path, scratch: &Path) -> Result<Draft, RecordingError> {
+        let failed =
+            |source| RecordingError::Io { path: place.to_owned(), action: "write", source };
         #[expect(clippy::disallowed_methods, reason = "a folder that the operator names")]
         let there = std::fs::read_dir(place).map(|mut entries| entries.next().is_some());
         match there {
-            Ok(true) => return Err(FolderError::Taken { path: place.to_owned() }),
+            Ok(true) => return Err(RecordingError::NotEmpty { path: place.to_owned() }),
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
             _ => {}
         }
         rustix::fs::accessat(
             CWD,
-            beside(place),
+            parent_of(place),
             Access::WRITE_OK | Access::EXEC_OK,
             AtFlags::EACCESS,
         )
         .map_err(|error| failed(error.into()))?;
-        // Not in its place, which may lie in a folder that the run is granted.
+        // Not in its final place, which may be inside a folder that is granted to the run.
         let folder = scratch
             .canonicalize()
             .and_then(|scratch| TempFolder::new_in(&scratch, Purpose::Recording))
@@ -105,48 +105,53 @@ impl Draft {
         Ok(Draft { place: place.to_owned(), folder })
     }
 
-    /// Where it is until it is whole.
+    /// Returns the folder in which it is written.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// What takes in the files of the run.
+    /// Returns the store for the files that the run reads.
     pub fn contents(&self) -> Contents {
-        Contents::Kept(Keep::new(&self.folder.path().join(BLOBS)))
+        Contents::Record(BlobStore::new(&self.folder.path().join(BLOBS)))
     }
 
-    /// Takes out the secrets, writes what is left, and puts the folder in its place.
+    /// Removes the secrets, writes the recording, and moves it into place.
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn finish(self, recording: Recording, keep: &Keep, seal: &Seal) -> Result<(), FolderError> {
+    pub fn finish(
+        self,
+        recording: Recording,
+        blobs: &BlobStore,
+        seal: &Seal,
+    ) -> Result<(), RecordingError> {
         let place = self.place.clone();
-        self.write(recording, keep, seal).map_err(|source| FolderError::Io {
+        self.write(recording, blobs, seal).map_err(|source| RecordingError::Io {
             path: place,
-            what: "written",
+            action: "write",
             source,
         })
     }
 
-    /// That it cannot be written.
-    pub fn failed(self, source: io::Error) -> FolderError {
-        FolderError::Io { path: self.place, what: "written", source }
+    /// Returns the error for a recording that cannot be written.
+    pub fn failed(self, source: io::Error) -> RecordingError {
+        RecordingError::Io { path: self.place, action: "write", source }
     }
 
-    fn write(self, mut recording: Recording, keep: &Keep, seal: &Seal) -> io::Result<()> {
-        keep.check()?;
+    fn write(self, mut recording: Recording, blobs: &BlobStore, seal: &Seal) -> io::Result<()> {
+        blobs.check()?;
         let needed: std::collections::BTreeSet<String> =
             recording.needed().map(str::to_owned).collect();
-        for digest in keep.all().into_iter().filter(|digest| !needed.contains(digest)) {
-            keep.remove(&digest)?;
+        for digest in blobs.digests().into_iter().filter(|digest| !needed.contains(digest)) {
+            blobs.remove(&digest)?;
         }
         let mut texts: Vec<Vec<u8>> = Vec::new();
         for digest in needed.iter().filter(|_| !seal.is_empty()) {
-            let bytes = keep.read(digest)?;
-            let sealed = seal.sealed(&bytes);
+            let bytes = blobs.read(digest)?;
+            let sealed = seal.seal_bytes(&bytes);
             if sealed != bytes {
-                keep.remove(digest)?;
-                recording.blobs.insert(digest.clone(), keep.bytes(&sealed)?);
+                blobs.remove(digest)?;
+                recording.blobs.insert(digest.clone(), blobs.store_bytes(&sealed)?);
                 texts.push(sealed);
             }
         }
@@ -154,16 +159,19 @@ impl Draft {
         let mut value = seal.seal(serde_json::to_value(&recording)?);
         texts.push(serde_json::to_vec(&value)?);
         let among: Vec<&[u8]> = texts.iter().map(Vec::as_slice).collect();
-        let used: BTreeMap<String, String> = secrets.into_iter().chain(seal.used(&among)).collect();
+        let used: BTreeMap<String, String> =
+            secrets.into_iter().chain(seal.used_in(&among)).collect();
         value["sealed"]["secrets"] = serde_json::to_value(&used)?;
-        if let Some(values) = seal.locked(&used, &digest(&value))? {
+        if let Some(values) = seal.encrypted_values(&used, &digest(&value))? {
             value["sealed"]["values"] = values.into();
         }
         value["digest"] = Value::String(digest(&value));
         write_new(&self.folder.path().join(NAME), &text(&value)?)?;
-        // Over an empty folder, or nothing.
+        // Replaces an empty folder, or nothing.
         match std::fs::rename(self.folder.path(), &self.place) {
-            Err(error) if error.kind() == io::ErrorKind::CrossesDevices => self.carry_over(),
+            Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
+                self.move_across_devices()
+            }
             moved => {
                 moved?;
                 self.folder.keep();
@@ -172,9 +180,9 @@ impl Draft {
         }
     }
 
-    /// Puts it in its place on another file system: beside that first.
-    fn carry_over(self) -> io::Result<()> {
-        let near = TempFolder::new_in(beside(&self.place), Purpose::Recording)?;
+    /// Moves the recording to another file system: copies it next to its place, then renames it.
+    fn move_across_devices(self) -> io::Result<()> {
+        let near = TempFolder::new_in(parent_of(&self.place), Purpose::Recording)?;
         near.create(BLOBS)?;
         #[expect(clippy::disallowed_methods, reason = "a folder of our own")]
         for blob in std::fs::read_dir(self.folder.path().join(BLOBS))? {
@@ -188,79 +196,78 @@ impl Draft {
     }
 }
 
-impl Kept {
-    /// Reads a recording, and checks it against its own digest. The bytes that it keeps are checked
-    /// when they are read.
+impl StoredRecording {
+    /// Reads a recording, and checks it against its own digest. Stored content is checked when it
+    /// is read.
     ///
     /// # Errors
-    /// It is none, or not as it was written.
-    pub fn read(path: &Path) -> Result<Kept, FolderError> {
-        let failed = |source| FolderError::Io { path: path.to_owned(), what: "read", source };
+    /// It is not a recording, or it was modified.
+    pub fn read(path: &Path) -> Result<StoredRecording, RecordingError> {
+        let failed = |source| RecordingError::Io { path: path.to_owned(), action: "read", source };
         let text = read(&path.join(NAME), TEXT_MAX).map_err(failed)?;
         let recording =
-            parse(&text).map_err(|why| FolderError::Invalid { path: path.to_owned(), why })?;
-        Ok(Kept { recording, blobs: path.join(BLOBS) })
+            parse(&text).map_err(|why| RecordingError::Invalid { path: path.to_owned(), why })?;
+        Ok(StoredRecording { recording, blobs: path.join(BLOBS) })
     }
 
-    /// The values that it stores under a key, by name: none where that is another key than the one
-    /// that it was made with, or the recording has been changed since.
+    /// Returns the secret values that it stores, by name; none if `key` is not the one that they
+    /// were encrypted under, or the recording was modified.
     pub fn stored(&self, key: &Key) -> BTreeMap<String, Vec<u8>> {
         let mut recording = self.recording.clone();
         let values = recording.sealed.values.take().zip(serde_json::to_value(&recording).ok());
         values.and_then(|(values, value)| key.unlock(&values, &digest(&value))).unwrap_or_default()
     }
 
-    /// Puts secrets in the place of their placeholders. What is then taken from the recording is as
-    /// it was.
+    /// Replaces placeholders by their secrets.
     ///
     /// # Errors
-    /// Why it is no recording any more.
-    pub fn unsealed(self, seal: &Seal) -> Result<Kept, FolderError> {
+    /// The result is not a valid recording.
+    pub fn unseal(self, seal: &Seal) -> Result<StoredRecording, RecordingError> {
         let again = serde_json::to_value(&self.recording)
             .map(|value| seal.unseal(value))
             .and_then(serde_json::from_value);
-        let recording = again.map_err(|error| FolderError::Invalid {
+        let recording = again.map_err(|error| RecordingError::Invalid {
             path: self.blobs.clone(),
             why: error.to_string(),
         })?;
-        Ok(Kept { recording, ..self })
+        Ok(StoredRecording { recording, ..self })
     }
 
-    /// The bytes of a digest, with the secrets that stood in them; at most that many.
+    /// Reads the content with a digest, at most `max` bytes, and restores its secrets.
     ///
     /// # Errors
-    /// They are not there, or not those.
-    pub fn bytes(&self, wanted: &str, most: u64, seal: &Seal) -> Result<Vec<u8>, FolderError> {
+    /// It is missing, or was modified.
+    pub fn bytes(&self, digest: &str, max: u64, seal: &Seal) -> Result<Vec<u8>, RecordingError> {
         let path = self.blobs.parent().unwrap_or(&self.blobs).to_owned();
-        let stored = self.recording.blobs.get(wanted).map_or(wanted, String::as_str);
-        let invalid = |why: String| FolderError::Invalid { path: path.clone(), why };
+        let stored = self.recording.blobs.get(digest).map_or(digest, String::as_str);
+        let invalid = |why: String| RecordingError::Invalid { path: path.clone(), why };
         let name = stored
             .strip_prefix("sha256:")
             .filter(|hex| is_hex(hex))
-            .ok_or_else(|| invalid(format!("`{stored}` is no digest")))?;
-        // A placeholder may be longer than what it stands for.
-        let most = if stored == wanted { most } else { most.saturating_mul(8).min(BLOBS_MAX) };
-        let bytes = read(&self.blobs.join(name), most)
+            .ok_or_else(|| invalid(format!("`{stored}` is not a digest")))?;
+        // A placeholder may be longer than its secret.
+        let max = if stored == digest { max } else { max.saturating_mul(8).min(BLOBS_MAX) };
+        let bytes = read(&self.blobs.join(name), max)
             .map_err(|error| invalid(format!("the file blobs/{name}: {error}")))?;
         if runtime::digest(&bytes) != stored {
-            return Err(invalid(format!("the file blobs/{name} is not what was recorded")));
+            return Err(invalid(format!("the file blobs/{name} was modified")));
         }
-        if stored == wanted {
+        if stored == digest {
             return Ok(bytes);
         }
-        let bytes = seal.unsealed(&bytes);
-        if runtime::digest(&bytes) == wanted {
+        let bytes = seal.unseal_bytes(&bytes);
+        if runtime::digest(&bytes) == digest {
             Ok(bytes)
         } else {
-            Err(invalid(format!("blobs/{name} does not hold what it stands for")))
+            Err(invalid(format!("blobs/{name} does not match the content it replaces")))
         }
     }
 }
 
-/// Reads the text of `recording.json`.
+/// Parses `recording.json`.
 ///
 /// # Errors
-/// Why it is none.
+/// Why it is not valid.
 pub fn parse(text: &[u8]) -> Result<Recording, String> {
     let mut value: Value = serde_json::from_slice(text)
         .map_err(|error| format!("{NAME} is not valid JSON: {error}"))?;
@@ -268,17 +275,19 @@ pub fn parse(text: &[u8]) -> Result<Recording, String> {
     match value.get("version").and_then(Value::as_u64) {
         Some(version) if version == u64::from(VERSION) => {}
         Some(version) => {
-            return Err(format!("its form is {version}, and the one known here is {VERSION}"));
+            return Err(format!(
+                "version {version} is not supported; this host supports version {VERSION}"
+            ));
         }
         None => return Err(format!("{NAME} has no `version`")),
     }
-    // A name that stands twice is read differently by two readers.
+    // Two parsers may read a duplicate key differently.
     if again != text {
-        return Err(format!("{NAME} is not in the form that it is written in"));
+        return Err(format!("{NAME} is not formatted as skillhost writes it"));
     }
-    let told = value.as_object_mut().and_then(|fields| fields.remove("digest"));
-    if told != Some(Value::String(digest(&value))) {
-        return Err(format!("{NAME} is not as it was written: its `digest` is another"));
+    let expected = value.as_object_mut().and_then(|fields| fields.remove("digest"));
+    if expected != Some(Value::String(digest(&value))) {
+        return Err(format!("{NAME} was modified: its `digest` does not match"));
     }
     let recording: Recording =
         serde_json::from_value(value).map_err(|error| format!("{NAME}: {error}"))?;
@@ -286,22 +295,22 @@ pub fn parse(text: &[u8]) -> Result<Recording, String> {
     Ok(recording)
 }
 
-/// A recording's text, of a value with its digest.
+/// Formats a recording, given as a value with its digest.
 ///
 /// # Errors
-/// None that plain data has.
+/// None for plain data.
 pub fn text(value: &Value) -> serde_json::Result<Vec<u8>> {
     let mut text = serde_json::to_vec_pretty(value)?;
     text.push(b'\n');
     Ok(text)
 }
 
-/// The digest of a recording's canonical text, without itself.
+/// Returns the digest of a recording's canonical text, without the digest itself.
 pub fn digest(value: &Value) -> String {
     runtime::digest(&serde_json_canonicalizer::to_vec(value).unwrap_or_default())
 }
 
-fn beside(place: &Path) -> &Path {
+fn parent_of(place: &Path) -> &Path {
     place.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
@@ -310,27 +319,27 @@ fn is_hex(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f'))
 }
 
-/// Reads a regular file of at most that many bytes: not a symlink, which might lead anywhere, nor a
-/// FIFO, which would wait.
-fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+/// Reads a regular file of at most `max` bytes. Refuses a symlink, which might lead anywhere, and a
+/// FIFO, which would block.
+fn read(path: &Path, max: u64) -> io::Result<Vec<u8>> {
     let flags = (rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK).bits() as i32;
     #[expect(clippy::disallowed_methods, reason = "a file of a folder that the operator names")]
     let file = std::fs::OpenOptions::new().read(true).custom_flags(flags).open(path)?;
     if !file.metadata()?.is_file() {
-        return Err(io::Error::other("it is no file"));
+        return Err(io::Error::other("not a regular file"));
     }
     let mut bytes = Vec::new();
-    file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > most {
+    file.take(max.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > max {
         return Err(io::Error::new(
             io::ErrorKind::FileTooLarge,
-            format!("it has more than {}", show_size(most)),
+            format!("larger than {}", show_size(max)),
         ));
     }
     Ok(bytes)
 }
 
-/// A file that only this user reads.
+/// Creates a file that only this user can read.
 pub(super) fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     #[expect(clippy::disallowed_methods, reason = "a file of a scratch folder of our own")]
     let mut file =

@@ -1,5 +1,5 @@
-//! The folders of a recording, made again in a scratch folder: what was read with its content, the
-//! rest as empty space of its size.
+//! Recreates the folders of a recording in a scratch folder: files that were read with their
+//! content, others as empty space of the original size.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
@@ -10,22 +10,22 @@ use std::sync::Mutex;
 
 use rustix::fs::{CWD, FileType, Mode};
 
-use super::folder::{BLOBS_MAX, FolderError, Kept, write_new};
-use super::keep::Contents;
+use super::blobs::Contents;
+use super::folder::{BLOBS_MAX, RecordingError, StoredRecording, write_new};
 use super::seal::Seal;
 use super::{Entry, EntryKind, Folder, Recording};
 use skillhost_skill::private::{self, Purpose, TempFolder};
 
-/// Entries of all folders.
+/// The most entries of all folders.
 const ENTRIES_MAX: usize = 40_000;
 
-/// Exchanges of a recording.
+/// The most exchanges of a recording.
 const EXCHANGES_MAX: usize = 100_000;
 
-/// Guest path of the skill.
+/// The guest path of the skill.
 pub const SKILL: &str = "/skill";
 
-/// The folders of a recording. They are gone with this value.
+/// The recreated folders of a recording. Dropping this removes them.
 #[derive(Debug)]
 pub struct Scene {
     root: TempFolder,
@@ -33,33 +33,34 @@ pub struct Scene {
     pub skill: PathBuf,
     /// The other folders, by guest path.
     pub folders: BTreeMap<String, PathBuf>,
-    /// Folders that cannot be written.
-    closed: Vec<PathBuf>,
+    /// Folders that are not writable.
+    read_only: Vec<PathBuf>,
 }
 
-/// Whether what a recording says of names and numbers can be made again, and leads nowhere else.
+/// Checks that the names and sizes in a recording can be recreated, and do not lead outside its
+/// folders.
 ///
 /// # Errors
-/// What is wrong with it.
+/// What is wrong.
 pub fn check(recording: &Recording) -> Result<(), String> {
-    if !is_name(&recording.skill) {
-        return Err("the name of the skill's folder is no name".into());
+    if !is_valid_name(&recording.skill) {
+        return Err("the name of the skill's folder is not valid".into());
     }
     if recording.exchanges.len() > EXCHANGES_MAX
         || recording.folders.iter().map(|folder| folder.entries.len()).sum::<usize>() > ENTRIES_MAX
     {
-        return Err("there is more in it than a run can have".into());
+        return Err("it contains more than a run can have".into());
     }
     let mut guests = BTreeSet::new();
     for Folder { guest, entries } in &recording.folders {
         if !guest.starts_with('/') || guest.contains('\0') || !guests.insert(guest) {
-            return Err(format!("`{guest}` is no guest path, or twice a folder"));
+            return Err(format!("`{guest}` is not a guest path, or appears twice"));
         }
         let (mut folders, mut names) = (BTreeSet::from([""]), BTreeSet::new());
         for Entry { path, kind } in entries {
             let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
-            if !is_name(name) || !folders.contains(parent) || !names.insert(path.as_str()) {
-                return Err(format!("`{path}` in {guest} is no name in a folder, or twice there"));
+            if !is_valid_name(name) || !folders.contains(parent) || !names.insert(path.as_str()) {
+                return Err(format!("`{path}` in {guest} is not a valid path, or appears twice"));
             }
             match kind {
                 EntryKind::Folder { .. } => {
@@ -69,24 +70,24 @@ pub fn check(recording: &Recording) -> Result<(), String> {
                     if target.is_empty() || target.starts_with('/') || target.contains('\0') =>
                 {
                     return Err(format!(
-                        "the symlink `{path}` in {guest} does not lead to a place in it"
+                        "the symlink `{path}` in {guest} does not have a relative target"
                     ));
                 }
                 EntryKind::File { bytes, .. } if i64::try_from(*bytes).is_err() => {
-                    return Err(format!("the file `{path}` in {guest} is larger than files are"));
+                    return Err(format!("the file `{path}` in {guest} has an impossible size"));
                 }
                 _ => {}
             }
         }
     }
     if !guests.contains(&SKILL.to_owned()) {
-        return Err("it has no skill".into());
+        return Err("it has no folder for the skill".into());
     }
     Ok(())
 }
 
-/// One name of one entry.
-fn is_name(name: &str) -> bool {
+/// Checks the name of one entry.
+fn is_valid_name(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= 255
         && !name.contains(['/', '\0'])
@@ -95,67 +96,67 @@ fn is_name(name: &str) -> bool {
 }
 
 impl Scene {
-    /// Makes the folders of a recording in a folder for scratch space. Gives what stands in for the
-    /// files that were not read, too.
+    /// Recreates the folders of a recording in a scratch folder, and returns the placeholders for
+    /// files that were not read.
     ///
     /// # Errors
-    /// The recording does not hold what it names, or nothing can be written.
-    pub fn make(
-        kept: &Kept,
+    /// The recording does not contain content that it refers to, or nothing can be written.
+    pub fn create(
+        source: &StoredRecording,
         seal: &Seal,
         scratch: &Path,
-    ) -> Result<(Scene, Contents), FolderError> {
-        check(&kept.recording)
-            .map_err(|why| FolderError::Invalid { path: scratch.to_owned(), why })?;
+    ) -> Result<(Scene, Contents), RecordingError> {
+        check(&source.recording)
+            .map_err(|why| RecordingError::Invalid { path: scratch.to_owned(), why })?;
         let failed =
-            |source| FolderError::Io { path: scratch.to_owned(), what: "made again", source };
+            |source| RecordingError::Io { path: scratch.to_owned(), action: "recreate", source };
         let root = scratch
             .canonicalize()
             .and_then(|scratch| TempFolder::new_in(&scratch, Purpose::Replay));
         let root = root.map_err(failed)?;
-        let skill = root.path().join("skill").join(&kept.recording.skill);
-        let mut scene = Scene { root, skill, folders: BTreeMap::new(), closed: Vec::new() };
-        let mut making = Making {
-            kept,
+        let skill = root.path().join("skill").join(&source.recording.skill);
+        let mut scene = Scene { root, skill, folders: BTreeMap::new(), read_only: Vec::new() };
+        let mut builder = SceneBuilder {
+            source,
             seal,
-            stand_ins: HashMap::new(),
+            digests: HashMap::new(),
             names: HashMap::new(),
             left: BLOBS_MAX,
         };
-        for (index, folder) in kept.recording.folders.iter().enumerate() {
+        for (index, folder) in source.recording.folders.iter().enumerate() {
             let place = if folder.guest == SKILL {
                 scene.skill.clone()
             } else {
                 scene.root.path().join(format!("folder{index}"))
             };
             private::create_missing(&place).map_err(failed)?;
-            making.folder(&mut scene, &place, folder)?;
+            builder.folder(&mut scene, &place, folder)?;
             if folder.guest != SKILL {
                 scene.folders.insert(folder.guest.clone(), place);
             }
         }
-        Ok((scene, Contents::StandIns(Mutex::new(making.stand_ins))))
+        Ok((scene, Contents::Replay(Mutex::new(builder.digests))))
     }
 }
 
-struct Making<'a> {
-    kept: &'a Kept,
+struct SceneBuilder<'a> {
+    source: &'a StoredRecording,
     seal: &'a Seal,
-    stand_ins: HashMap<(u64, u64), String>,
-    /// The first name of each file that has several.
+    digests: HashMap<(u64, u64), String>,
+    /// The first name of each file with several names.
     names: HashMap<u64, PathBuf>,
     /// Bytes that may still be written.
     left: u64,
 }
 
-impl Making<'_> {
+impl SceneBuilder<'_> {
     fn folder(
         &mut self,
         scene: &mut Scene,
         place: &Path,
         folder: &Folder,
-    ) -> Result<(), FolderError> {
-        // Symlinks last: nothing is made through one.
+    ) -> Result<(), RecordingError> {
+        // Symlinks last: nothing is created through one.
         let is_link = |entry: &&Entry| matches!(entry.kind, EntryKind::Link { .. });
         for entry in folder
             .entries
@@ -165,7 +166,7 @@ impl Making<'_> {
         {
             let path = place.join(&entry.path);
             let failed =
-                |source| FolderError::Io { path: path.clone(), what: "made again", source };
+                |source| RecordingError::Io { path: path.clone(), action: "recreate", source };
             match &entry.kind {
                 EntryKind::File { bytes, digest, kept, writable, names } => {
                     let first = names.and_then(|names| self.names.get(&names).cloned());
@@ -196,12 +197,12 @@ impl Making<'_> {
                 EntryKind::Folder { writable, hides } => {
                     private::create_new(&path).map_err(failed)?;
                     if *hides {
-                        // Guests are not shown a name that is no text.
+                        // Guests do not see names that are not valid UTF-8.
                         write_new(&path.join(std::ffi::OsStr::from_bytes(b"\xff")), b"")
                             .map_err(failed)?;
                     }
                     if !writable {
-                        scene.closed.push(path);
+                        scene.read_only.push(path);
                     }
                 }
                 EntryKind::Link { target, bytes } => {
@@ -216,16 +217,16 @@ impl Making<'_> {
                         .map_err(failed)?;
                 }
                 EntryKind::Other => {
-                    let made = rustix::fs::mknodat(CWD, &path, FileType::Fifo, Mode::RUSR, 0);
-                    made.map_err(|error| failed(error.into()))?;
+                    let created = rustix::fs::mknodat(CWD, &path, FileType::Fifo, Mode::RUSR, 0);
+                    created.map_err(|error| failed(error.into()))?;
                 }
             }
         }
-        for path in scene.closed.iter().filter(|path| path.starts_with(place)) {
-            let closed = std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o500));
-            closed.map_err(|source| FolderError::Io {
+        for path in scene.read_only.iter().filter(|path| path.starts_with(place)) {
+            let changed = std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o500));
+            changed.map_err(|source| RecordingError::Io {
                 path: path.clone(),
-                what: "made again",
+                action: "recreate",
                 source,
             })?;
         }
@@ -238,25 +239,26 @@ impl Making<'_> {
         bytes: u64,
         digest: &str,
         kept: bool,
-    ) -> Result<(), FolderError> {
-        let failed = |source| FolderError::Io { path: path.to_owned(), what: "made again", source };
+    ) -> Result<(), RecordingError> {
+        let failed =
+            |source| RecordingError::Io { path: path.to_owned(), action: "recreate", source };
         let content = if kept {
-            self.kept.bytes(digest, bytes.min(self.left), self.seal)?
+            self.source.bytes(digest, bytes.min(self.left), self.seal)?
         } else {
             Vec::new()
         };
         self.left = self.left.saturating_sub(content.len() as u64);
         write_new(path, &content).map_err(failed)?;
         if !kept {
-            let key = sized(path, bytes).map_err(failed)?;
-            self.stand_ins.insert(key, digest.to_owned());
+            let key = create_sparse(path, bytes).map_err(failed)?;
+            self.digests.insert(key, digest.to_owned());
         }
         Ok(())
     }
 }
 
-/// Makes a file that long, of empty space. Gives its device and inode.
-fn sized(path: &Path, bytes: u64) -> io::Result<(u64, u64)> {
+/// Creates a sparse file of this size, and returns its device and inode.
+fn create_sparse(path: &Path, bytes: u64) -> io::Result<(u64, u64)> {
     #[expect(clippy::disallowed_methods, reason = "a file of a scratch folder of our own")]
     let file = std::fs::OpenOptions::new().write(true).open(path)?;
     file.set_len(bytes)?;

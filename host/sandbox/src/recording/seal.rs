@@ -1,5 +1,5 @@
-//! Secrets stay out of a recording: wherever a value would stand, in a text or in a file, a
-//! placeholder does. The values of some are stored apart, [encrypted](super::vault).
+//! Keeps secrets out of a recording: a placeholder replaces each occurrence of a value, in texts
+//! and in files. Some values are stored separately, [encrypted](super::vault).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -7,35 +7,35 @@ use std::io;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::Sealed;
+use super::SealedSecrets;
 use super::vault::Key;
 
-/// Bytes from which on a value is also looked for inside other texts: a shorter one stands in too
-/// much that is none.
-const LONG: usize = 8;
+/// The shortest value, in bytes, that is also searched inside other texts: shorter values cause
+/// false matches.
+const INNER_MIN: usize = 8;
 
-/// Puts placeholders in the place of secrets, or secrets in the place of placeholders.
+/// Replaces secrets by placeholders, and placeholders by secrets.
 #[derive(Debug, Clone, Default)]
 pub struct Seal {
     salt: String,
-    /// Name and value, longest value first.
+    /// Names and values, the longest value first.
     secrets: Vec<(String, Vec<u8>)>,
-    /// What encrypts values, and the names of those that are stored so.
+    /// The key that encrypts values, and the names of the values that are stored.
     stored: Option<(Key, BTreeSet<String>)>,
 }
 
-/// A value that is not the one that was recorded.
+/// A secret that is missing, or differs from the recorded one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SecretError {
-    /// It was not given.
-    #[error("the recording needs the secret {0}, which is not in it")]
+    /// It was not provided.
+    #[error("the recording does not contain the secret {0}, which a replay needs")]
     Missing(String),
-    /// Its digest is another.
-    #[error("the value of {0} is not the one that was recorded")]
+    /// Its digest differs.
+    #[error("the value of {0} differs from the recorded one")]
     Wrong(String),
 }
 
-/// The digest that is kept of a secret.
+/// Returns the digest that a recording stores of a secret.
 pub fn digest(salt: &str, value: &[u8]) -> String {
     let mut hash = Sha256::new_with_prefix(b"skillhost secret 1");
     hash.update(salt.as_bytes());
@@ -44,7 +44,7 @@ pub fn digest(salt: &str, value: &[u8]) -> String {
 }
 
 impl Seal {
-    /// For a recording, with a salt by chance.
+    /// Creates a seal for a new recording, with a random salt.
     pub fn new(salt: String, secrets: impl IntoIterator<Item = (String, Vec<u8>)>) -> Seal {
         let mut secrets: Vec<_> =
             secrets.into_iter().filter(|(_, value)| !value.is_empty()).collect();
@@ -52,31 +52,36 @@ impl Seal {
         Seal { salt, secrets, stored: None }
     }
 
-    /// Of a recording that was read, with the values that were given.
+    /// Creates a seal for a recording that was read, with the provided values.
     ///
     /// # Errors
-    /// One is missing, or wrong.
-    pub fn opened(sealed: &Sealed, given: &BTreeMap<String, Vec<u8>>) -> Result<Seal, SecretError> {
+    /// One is missing or wrong.
+    pub fn open(
+        sealed: &SealedSecrets,
+        values: &BTreeMap<String, Vec<u8>>,
+    ) -> Result<Seal, SecretError> {
         for (name, expected) in &sealed.secrets {
-            let value = given.get(name).ok_or_else(|| SecretError::Missing(name.clone()))?;
+            let value = values.get(name).ok_or_else(|| SecretError::Missing(name.clone()))?;
             if digest(&sealed.salt, value) != *expected {
                 return Err(SecretError::Wrong(name.clone()));
             }
         }
-        let secrets =
-            sealed.secrets.keys().filter_map(|name| Some((name.clone(), given.get(name)?.clone())));
+        let secrets = sealed
+            .secrets
+            .keys()
+            .filter_map(|name| Some((name.clone(), values.get(name)?.clone())));
         Ok(Seal { salt: sealed.salt.clone(), secrets: secrets.collect(), stored: None })
     }
 
-    /// Stores the values of these names in the recording, encrypted.
+    /// Stores the values of these secrets in the recording, encrypted.
     #[must_use]
-    pub fn storing(self, key: Key, names: BTreeSet<String>) -> Seal {
+    pub fn with_stored(self, key: Key, names: BTreeSet<String>) -> Seal {
         Seal { stored: Some((key, names)), ..self }
     }
 
-    /// The encrypted values of those secrets that a recording needs and that are to be stored in
-    /// it.
-    pub(super) fn locked(
+    /// Returns the encrypted values of the secrets that a recording needs and that are to be stored
+    /// in it.
+    pub(super) fn encrypted_values(
         &self,
         needed: &BTreeMap<String, String>,
         recording: &str,
@@ -90,58 +95,58 @@ impl Seal {
         if values.is_empty() { Ok(None) } else { key.lock(&values, recording).map(Some) }
     }
 
-    /// What makes its placeholders and digests its own.
+    /// Returns the salt, which makes placeholders and digests unique to the recording.
     pub fn salt(&self) -> &str {
         &self.salt
     }
 
-    /// What stands for a value that is one secret as a whole.
-    pub fn whole(&self, value: &[u8]) -> Option<String> {
+    /// Returns the placeholder of a value that is exactly one secret.
+    pub fn placeholder_for(&self, value: &[u8]) -> Option<String> {
         self.secrets
             .iter()
             .find(|(_, secret)| secret == value)
             .map(|(name, _)| self.placeholder(name))
     }
 
-    /// What stands for a secret.
+    /// Returns the placeholder of a secret.
     pub fn placeholder(&self, name: &str) -> String {
         format!("{{{{secret:{}:{name}}}}}", self.salt)
     }
 
-    /// Bytes without secrets.
-    pub fn sealed(&self, bytes: &[u8]) -> Vec<u8> {
-        let long = self.secrets.iter().filter(|(_, value)| value.len() >= LONG);
+    /// Replaces secrets in bytes by placeholders.
+    pub fn seal_bytes(&self, bytes: &[u8]) -> Vec<u8> {
+        let long = self.secrets.iter().filter(|(_, value)| value.len() >= INNER_MIN);
         let forms = long.flat_map(|(name, value)| forms(name, value));
         forms.fold(bytes.to_vec(), |bytes, (name, form)| {
-            replaced(&bytes, &form, self.placeholder(&name).as_bytes())
+            replace_all(&bytes, &form, self.placeholder(&name).as_bytes())
         })
     }
 
-    /// Bytes with their secrets again.
-    pub fn unsealed(&self, bytes: &[u8]) -> Vec<u8> {
+    /// Replaces placeholders in bytes by secrets.
+    pub fn unseal_bytes(&self, bytes: &[u8]) -> Vec<u8> {
         let forms = self.secrets.iter().flat_map(|(name, value)| forms(name, value));
         forms.fold(bytes.to_vec(), |bytes, (name, form)| {
-            replaced(&bytes, self.placeholder(&name).as_bytes(), &form)
+            replace_all(&bytes, self.placeholder(&name).as_bytes(), &form)
         })
     }
 
-    /// A value of JSON without secrets.
+    /// Replaces secrets in JSON by placeholders.
     pub fn seal(&self, value: Value) -> Value {
-        self.texts(value, &|seal, text| seal.sealed(text))
+        self.texts(value, &|seal, text| seal.seal_bytes(text))
     }
 
-    /// A value of JSON with its secrets again.
+    /// Replaces placeholders in JSON by secrets.
     pub fn unseal(&self, value: Value) -> Value {
-        self.texts(value, &|seal, text| seal.unsealed(text))
+        self.texts(value, &|seal, text| seal.unseal_bytes(text))
     }
 
-    /// Whether there is nothing to hide.
+    /// Checks whether there are no secrets.
     pub fn is_empty(&self) -> bool {
         self.secrets.is_empty()
     }
 
-    /// The names and digests of the secrets whose placeholders stand in some text.
-    pub fn used(&self, among: &[&[u8]]) -> BTreeMap<String, String> {
+    /// Returns the names and digests of the secrets whose placeholders occur in a text.
+    pub fn used_in(&self, among: &[&[u8]]) -> BTreeMap<String, String> {
         let stands = |(name, value): &&(String, Vec<u8>)| {
             let placeholders =
                 forms(name, value).into_iter().map(|(name, _)| self.placeholder(&name));
@@ -162,7 +167,7 @@ impl Seal {
         }
         let text = |text: String| {
             let changed = change(self, text.as_bytes());
-            // A secret that is no text may be put into one only where it was taken out of it.
+            // A secret that is not valid UTF-8 can be restored only where it was removed.
             String::from_utf8(changed).unwrap_or(text)
         };
         match value {
@@ -181,8 +186,8 @@ impl Seal {
     }
 }
 
-/// How a value may stand in a text, each with the name that its placeholder has: as it is, in JSON,
-/// in JSON of ASCII alone, in a URL.
+/// Returns the forms in which a value can occur in a text, each with the name of its placeholder:
+/// unchanged, in JSON, in ASCII-only JSON, in a URL.
 fn forms(name: &str, value: &[u8]) -> Vec<(String, Vec<u8>)> {
     let mut forms = vec![(name.to_owned(), value.to_vec())];
     if let Ok(text) = std::str::from_utf8(value) {
@@ -215,11 +220,11 @@ fn forms(name: &str, value: &[u8]) -> Vec<(String, Vec<u8>)> {
     others
 }
 
-fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
-    let first = *what.first()?;
+fn find(bytes: &[u8], needle: &[u8]) -> Option<usize> {
+    let first = *needle.first()?;
     let mut from = 0;
     while let Some(at) = bytes.get(from..)?.iter().position(|byte| *byte == first) {
-        if bytes[from + at..].starts_with(what) {
+        if bytes[from + at..].starts_with(needle) {
             return Some(from + at);
         }
         from += at + 1;
@@ -227,13 +232,13 @@ fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
     None
 }
 
-fn replaced(bytes: &[u8], what: &[u8], with: &[u8]) -> Vec<u8> {
+fn replace_all(bytes: &[u8], needle: &[u8], with: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
-    while let Some(at) = find(rest, what) {
+    while let Some(at) = find(rest, needle) {
         out.extend_from_slice(&rest[..at]);
         out.extend_from_slice(with);
-        rest = &rest[at + what.len()..];
+        rest = &rest[at + needle.len()..];
     }
     out.extend_from_slice(rest);
     out
@@ -252,56 +257,59 @@ mod tests {
         )
     }
 
-    fn opened(seal: &Seal, given: &[(&str, &str)]) -> Result<Seal, SecretError> {
+    fn opened(seal: &Seal, values: &[(&str, &str)]) -> Result<Seal, SecretError> {
         let secrets = seal
             .secrets
             .iter()
             .map(|(name, value)| (name.clone(), digest("0123", value)))
             .collect();
-        let given = given
+        let values = values
             .iter()
             .map(|(name, value)| ((*name).to_owned(), value.as_bytes().to_vec()))
             .collect();
-        Seal::opened(&Sealed { salt: "0123".into(), secrets, ..Sealed::default() }, &given)
+        Seal::open(
+            &SealedSecrets { salt: "0123".into(), secrets, ..SealedSecrets::default() },
+            &values,
+        )
     }
 
     #[test]
-    fn a_secret_stands_nowhere_and_comes_back_where_it_stood() {
+    fn secrets_are_removed_and_restored_in_place() {
         let sealing = seal(&[("A", "hunter2hunter2"), ("B", "hunter2hunter2-and-more")]);
         let value = json!({ "k hunter2hunter2": ["Bearer hunter2hunter2-and-more", 7, null], "other": "hunter2" });
         let sealed = sealing.seal(value.clone());
         assert_eq!(sealed["k {{secret:0123:A}}"][0], "Bearer {{secret:0123:B}}");
         assert!(!sealed.to_string().contains("hunter2hunter2"));
-        let given = [("A", "hunter2hunter2"), ("B", "hunter2hunter2-and-more")];
-        assert_eq!(opened(&sealing, &given).unwrap().unseal(sealed), value);
+        let values = [("A", "hunter2hunter2"), ("B", "hunter2hunter2-and-more")];
+        assert_eq!(opened(&sealing, &values).unwrap().unseal(sealed), value);
     }
 
     #[test]
-    fn it_is_found_in_json_and_in_urls_too() {
+    fn secrets_are_found_in_json_and_urls() {
         let sealing = seal(&[("A", "\"open\" \u{fc}!")]);
         let text =
             "\"open\" \u{fc}! \\\"open\\\" \u{fc}! \\\"open\\\" \\u00fc! %22open%22%20%C3%BC%21";
-        let sealed = sealing.sealed(text.as_bytes());
+        let sealed = sealing.seal_bytes(text.as_bytes());
         assert_eq!(
             String::from_utf8(sealed.clone()).unwrap(),
             "{{secret:0123:A}} {{secret:0123:A:json}} {{secret:0123:A:ascii}} {{secret:0123:A:url}}"
         );
         assert_eq!(
-            opened(&sealing, &[("A", "\"open\" \u{fc}!")]).unwrap().unsealed(&sealed),
+            opened(&sealing, &[("A", "\"open\" \u{fc}!")]).unwrap().unseal_bytes(&sealed),
             text.as_bytes()
         );
-        assert_eq!(sealing.used(&[b"x {{secret:0123:A:url}}"]).len(), 1);
+        assert_eq!(sealing.used_in(&[b"x {{secret:0123:A:url}}"]).len(), 1);
     }
 
     #[test]
-    fn a_short_one_is_hidden_as_a_whole_alone() {
+    fn short_secrets_are_hidden_only_as_whole_values() {
         let seal = seal(&[("A", "1")]);
-        assert_eq!(seal.sealed(b"10 of 11"), b"10 of 11");
-        assert_eq!(seal.unsealed(b"{{secret:0123:A}}0"), b"10");
+        assert_eq!(seal.seal_bytes(b"10 of 11"), b"10 of 11");
+        assert_eq!(seal.unseal_bytes(b"{{secret:0123:A}}0"), b"10");
     }
 
     #[test]
-    fn what_is_missing_or_wrong_is_told_by_name() {
+    fn missing_and_invalid_fields_are_named() {
         let sealing = seal(&[("A", "hunter2hunter2")]);
         assert_eq!(opened(&sealing, &[]).unwrap_err(), SecretError::Missing("A".into()));
         assert_eq!(
@@ -312,13 +320,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_come_back(bytes: Vec<u8>, cut in 0usize..50, len in LONG..20) {
+        fn any_bytes_round_trip(bytes: Vec<u8>, cut in 0usize..50, len in INNER_MIN..20) {
             let value: Vec<u8> = bytes.iter().skip(cut).take(len).copied().collect();
-            prop_assume!(value.len() >= LONG);
+            prop_assume!(value.len() >= INNER_MIN);
             let seal = Seal::new("0123".into(), [("X".to_owned(), value.clone())]);
-            let sealed = seal.sealed(&bytes);
+            let sealed = seal.seal_bytes(&bytes);
             prop_assert!(find(&sealed, &value).is_none());
-            prop_assert_eq!(seal.unsealed(&sealed), bytes);
+            prop_assert_eq!(seal.unseal_bytes(&sealed), bytes);
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The key of this host, under which recordings store values of the operator: replayed here they
-//! need nothing, elsewhere they tell nothing.
+//! The key of this host, which encrypts the operator's values in recordings: replays on this host
+//! need nothing else, and elsewhere the values stay secret.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,8 +15,8 @@ use rustix::fs::{Mode, OFlags, fstat, openat};
 
 use skillhost_skill::private;
 
-/// The file of the key. Its name starts with a dot: the other entries of the folder are states of
-/// skills.
+/// The name of the key file. It starts with a dot because the other entries of the folder are
+/// states of skills.
 const NAME: &str = ".recording.key";
 const KEY_LEN: usize = 32;
 
@@ -25,10 +25,10 @@ const KEY_LEN: usize = 32;
 pub struct Key([u8; KEY_LEN]);
 
 impl Key {
-    /// The key in a folder; `None` where there is none yet.
+    /// Reads the key in a folder; returns `None` if there is none yet.
     ///
     /// # Errors
-    /// The file cannot be read, is not a key, or someone else could have read it.
+    /// The file cannot be read, is not a key, or other users can access it.
     pub fn find(folder: &Path) -> io::Result<Option<Key>> {
         match read(folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -36,29 +36,28 @@ impl Key {
         }
     }
 
-    /// The key in a folder. Makes both where they are missing.
+    /// Reads the key in a folder. Creates both if they are missing.
     ///
     /// # Errors
-    /// As [`Key::find`]; or it cannot be made.
-    pub fn find_or_make(folder: &Path) -> io::Result<Key> {
+    /// As for [`Key::find`]; or the key cannot be created.
+    pub fn find_or_create(folder: &Path) -> io::Result<Key> {
         private::open_or_create(folder)?;
         if let Some(key) = Key::find(folder)? {
             return Ok(key);
         }
         let key = Key(random()?);
-        // Whole or not there, and never in the place of another: the file has mode 0600 from the
-        // start.
+        // Created atomically and never over another key; the file has mode 0600 from the start.
         let mut file = tempfile::NamedTempFile::new_in(folder)?;
         file.write_all(&key.0)?;
         match file.persist_noclobber(folder.join(NAME)) {
             Ok(_) => Ok(key),
-            // Another process was quicker: that one's key is the host's.
+            // Another process was faster: its key is the host's.
             Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => read(folder),
             Err(error) => Err(error.error),
         }
     }
 
-    /// Encrypts values, by name, so that they open in the recording of that digest alone.
+    /// Encrypts values, by name, so that only the recording with this digest can decrypt them.
     pub(super) fn lock(
         &self,
         values: &BTreeMap<String, Vec<u8>>,
@@ -78,8 +77,8 @@ impl Key {
         Ok(BASE64.encode([&nonce[..], &bytes].concat()))
     }
 
-    /// The values that were encrypted; `None` where that was done under another key, for another
-    /// recording, or not at all.
+    /// Decrypts values; returns `None` if they were encrypted under another key or for another
+    /// recording, or are not valid.
     pub(super) fn unlock(&self, text: &str, recording: &str) -> Option<BTreeMap<String, Vec<u8>>> {
         let mut bytes = BASE64.decode(text).ok()?;
         let (nonce, sealed) = bytes.split_at_mut_checked(NONCE_LEN)?;
@@ -114,7 +113,7 @@ fn read(folder: &Path) -> io::Result<Key> {
     {
         return Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
-            format!("the key {NAME} is not this user's alone: `chmod 600` it"),
+            format!("other users can access the key {NAME}; run `chmod 600` on it"),
         ));
     }
     let mut bytes = Vec::new();
@@ -146,23 +145,23 @@ mod tests {
     }
 
     #[test]
-    fn the_key_is_made_once_and_is_private() {
+    fn key_is_created_once_and_private() {
         let folder = tempfile::tempdir().unwrap();
         let within = folder.path().join("state");
         assert!(Key::find(&within).unwrap().is_none());
-        let key = Key::find_or_make(&within).unwrap();
-        assert_eq!(Key::find_or_make(&within).unwrap().0, key.0);
+        let key = Key::find_or_create(&within).unwrap();
+        assert_eq!(Key::find_or_create(&within).unwrap().0, key.0);
         let path = within.join(NAME);
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
         assert_eq!(Key::find(&within).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
         std::fs::remove_file(&path).unwrap();
         std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
-        assert!(Key::find(&within).is_err(), "a link is not followed");
+        assert!(Key::find(&within).is_err(), "a symlink is not followed");
     }
 
     #[test]
-    fn values_open_under_their_key_and_recording_alone() {
+    fn values_open_only_with_their_key_and_recording() {
         let (one, other) = (Key([1; KEY_LEN]), Key([2; KEY_LEN]));
         let text = one.lock(&values(), "sha256:a").unwrap();
         assert_eq!(one.unlock(&text, "sha256:a"), Some(values()));

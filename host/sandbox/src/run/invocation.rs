@@ -41,9 +41,9 @@ pub(super) struct Invocation {
 
 impl Invocation {
     /// Notes what is used of the grants, from now on.
-    pub(super) fn note_uses(&self) {
-        self.files.note_uses();
-        self.processes.note_uses();
+    pub(super) fn record_uses(&self) {
+        self.files.record_uses();
+        self.processes.record_uses();
     }
 
     /// Returns what was used of the grants; `None` if it was not noted. Every variable counts as

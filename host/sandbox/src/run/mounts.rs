@@ -5,8 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::scratch::Scratch;
-use crate::files::{ApplyError, Chance, Guarded, HostDir, OpenMount, Skeleton, Staged, Times, Vfs};
-use crate::recording::keep::Contents;
+use crate::files::{
+    ApplyError, GuardedPaths, HostDir, OpenMount, RandomSource, Skeleton, StagedChange, Times, Vfs,
+};
+use crate::recording::blobs::Contents;
 use skillhost_policy::capabilities::{FileRules, MountMode};
 use skillhost_policy::limits::Limits;
 use skillhost_policy::outcome::{Change, Denial};
@@ -38,7 +40,7 @@ pub struct Overlays(Option<Mounts>);
 pub(super) struct Folders<'a> {
     pub(super) skill: Option<OpenMount>,
     pub(super) extra: ExtraMounts,
-    pub(super) guarded: &'a Guarded,
+    pub(super) guarded: &'a GuardedPaths,
     /// The folder in which scratch folders are made.
     pub(super) scratch: &'a Path,
     pub(super) cache: &'a Path,
@@ -47,7 +49,7 @@ pub(super) struct Folders<'a> {
 /// Replacements for what the host provides.
 pub(super) struct FileSources {
     /// Fills reads of `/dev/random`.
-    pub(super) randomness: Chance,
+    pub(super) randomness: RandomSource,
     pub(super) times: Option<Times>,
     pub(super) contents: Option<Arc<Contents>>,
 }
@@ -64,19 +66,19 @@ pub(super) fn open(
     let scratch = Arc::new(Scratch::new(scratch)?);
     let later = |name: String| {
         let scratch = scratch.clone();
-        HostDir::later(move || scratch.folder(&name))
+        HostDir::lazy(move || scratch.folder(&name))
     };
     let mut mounts = vec![OpenMount::scratch(later("tmp".into()))];
     mounts.extend(skill);
     for (index, mount) in rules.mounts.iter().enumerate() {
         let opened = OpenMount::open(mount, guarded)?;
         mounts.push(match mount.mode {
-            MountMode::Overlay => opened.over(later(format!("upper{index}"))),
+            MountMode::Overlay => opened.with_upper(later(format!("upper{index}"))),
             MountMode::Read | MountMode::Write => opened,
         });
     }
     for mount in &rules.packages {
-        mounts.push(OpenMount::open(mount, guarded)?.as_packages());
+        mounts.push(OpenMount::open(mount, guarded)?.into_packages());
     }
     mounts.extend(extra.mounts);
     let guests: Vec<String> = mounts.iter().map(|mount| mount.guest().to_owned()).collect();
@@ -87,7 +89,7 @@ pub(super) fn open(
             built_in.iter().flat_map(|one| &one.description.programs).map(String::as_str);
         Skeleton::of(guests.iter().map(String::as_str), commands).open(&cache)
     };
-    mounts.push(OpenMount::root(HostDir::later(root), sources.randomness));
+    mounts.push(OpenMount::root(HostDir::lazy(root), sources.randomness));
     let FileSources { times, contents, .. } = sources;
     Ok(Mounts { files: Vfs::new(mounts, rules.paths, limits, guarded, times, contents), scratch })
 }
@@ -112,7 +114,7 @@ impl Overlays {
     ///
     /// # Errors
     /// The content is larger (`FileTooLarge`) or cannot be read.
-    pub fn staged(&self, cap: u64) -> io::Result<Vec<Staged>> {
+    pub fn staged(&self, cap: u64) -> io::Result<Vec<StagedChange>> {
         self.0.as_ref().map_or_else(|| Ok(Vec::new()), |mounts| mounts.files.staged(cap))
     }
 

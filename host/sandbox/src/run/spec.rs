@@ -6,9 +6,9 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 
 use super::mounts::ExtraMounts;
-use crate::files::{Guarded, OpenMount};
-use crate::recording::keep::Contents;
-use crate::recording::tape::Tape;
+use crate::files::{GuardedPaths, OpenMount};
+use crate::recording::blobs::Contents;
+use crate::recording::network::RecordedNetwork;
 use crate::streams::{Sink, Stdin};
 use skillhost_policy::capabilities::Capabilities;
 use skillhost_skill::runtime::{Program, Programs};
@@ -26,7 +26,7 @@ pub struct RunSpec<'a> {
     /// Mounts besides those of the skill and the capabilities.
     pub extra: ExtraMounts,
     /// Folders that are mounted only if the operator names them explicitly.
-    pub guarded: &'a Guarded,
+    pub guarded: &'a GuardedPaths,
     /// The folder in which scratch folders are made.
     pub scratch: &'a Path,
     /// Whether the files are digested before and after, for a receipt.
@@ -56,7 +56,7 @@ pub struct Io {
 #[derive(Debug, Clone, Default)]
 pub struct Outside {
     /// Records the network, or replays it.
-    pub tape: Option<Arc<Tape>>,
+    pub network: Option<Arc<RecordedNetwork>>,
     /// Records the files that are read, or replays them.
     pub contents: Option<Arc<Contents>>,
 }

@@ -1,18 +1,19 @@
-//! Which schemas are accepted: those whose keywords have the right types, whose references stay
-//! within the document and lead somewhere, and whose patterns compile.
+//! Accepts a schema if its keywords have the right types, its references resolve within the
+//! document, and its patterns compile.
 
 use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
 use super::pattern::Pattern;
-use super::{Budget, Stop, quote};
+use super::{Budget, EvaluationError, quote};
 
-/// Bytes of a schema's text. How deep it nests is bounded where the text is parsed, to 128 levels.
+/// The largest schema text, in bytes. The JSON parser bounds the nesting, to 128 levels.
 pub(crate) const TEXT_MAX: usize = 64 << 10;
-/// Different patterns of a schema.
+/// The most distinct patterns in a schema.
 const PATTERNS_MAX: usize = 32;
-/// What `$schema` may name, without `http://` or `https://` before it and `#` after it.
+/// The supported values of `$schema`, without the leading `http://` or `https://` and the trailing
+/// `#`.
 const DIALECTS: [&str; 4] = [
     "json-schema.org/draft/2020-12/schema",
     "json-schema.org/draft/2019-09/schema",
@@ -20,7 +21,7 @@ const DIALECTS: [&str; 4] = [
     "json-schema.org/draft-06/schema",
 ];
 
-/// A schema that was accepted.
+/// An accepted schema.
 pub(crate) struct Schema<'a> {
     pub(super) root: &'a Value,
     references: HashMap<&'a str, &'a Value>,
@@ -28,13 +29,16 @@ pub(crate) struct Schema<'a> {
 }
 
 impl<'a> Schema<'a> {
-    /// Looks at every subschema once. Nothing here recurses.
-    pub(crate) fn accept(root: &'a Value, budget: &mut Budget<'_>) -> Result<Schema<'a>, Stop> {
+    /// Checks every subschema once, without recursion.
+    pub(crate) fn accept(
+        root: &'a Value,
+        budget: &mut Budget<'_>,
+    ) -> Result<Schema<'a>, EvaluationError> {
         let mut schema = Schema { root, references: HashMap::new(), patterns: HashMap::new() };
         let mut seen = HashSet::new();
         let mut edges = Vec::new();
-        let mut waiting = vec![root];
-        while let Some(next) = waiting.pop() {
+        let mut queue = vec![root];
+        while let Some(next) = queue.pop() {
             budget.charge(1)?;
             if !seen.insert(std::ptr::from_ref(next)) {
                 continue;
@@ -44,29 +48,27 @@ impl<'a> Schema<'a> {
                 Value::Bool(_) => continue,
                 other => {
                     return Err(refused(format!(
-                        "a schema is an object or a boolean, and {} is neither",
+                        "a schema must be an object or a boolean, not {}",
                         quote(&other.to_string())
                     )));
                 }
             };
             for (keyword, value) in keywords {
                 budget.charge(1)?;
-                let below = schema.keyword(next, keyword, value, budget)?;
-                if below.in_place {
+                let subschemas = schema.keyword(next, keyword, value, budget)?;
+                if subschemas.in_place {
                     edges.extend(
-                        below
+                        subschemas
                             .schemas
                             .iter()
                             .map(|to| (std::ptr::from_ref(next), std::ptr::from_ref::<Value>(to))),
                     );
                 }
-                waiting.extend(below.schemas);
+                queue.extend(subschemas.schemas);
             }
         }
         match has_cycle(&edges) {
-            true => {
-                Err(refused("a schema of it applies itself to the same value, without end".into()))
-            }
+            true => Err(refused("a subschema applies itself to the same value endlessly".into())),
             false => Ok(schema),
         }
     }
@@ -79,173 +81,184 @@ impl<'a> Schema<'a> {
         self.patterns.get(text)
     }
 
-    /// Checks a keyword's value, and returns the schemas below it.
+    /// Checks the value of a keyword, and returns its subschemas.
     fn keyword(
         &mut self,
         schema: &Value,
         keyword: &'a str,
         value: &'a Value,
         budget: &mut Budget<'_>,
-    ) -> Result<Below<'a>, Stop> {
-        let wrong = |wanted: &str| {
-            Err(refused(format!("`{keyword}` is {wanted}, not {}", quote(&value.to_string()))))
+    ) -> Result<Subschemas<'a>, EvaluationError> {
+        let wrong_type = |expected: &str| {
+            Err(refused(format!(
+                "`{keyword}` must be {expected}, not {}",
+                quote(&value.to_string())
+            )))
         };
         match keyword {
             "$ref" => {
-                let Value::String(text) = value else { return wrong("a string") };
+                let Value::String(text) = value else { return wrong_type("a string") };
                 let target = self.resolve(text)?;
                 self.references.insert(text, target);
-                Ok(Below::in_place(vec![target]))
+                Ok(Subschemas::in_place(vec![target]))
             }
             "$dynamicRef" | "$recursiveRef" => {
                 Err(refused(format!("`{keyword}` is not supported; use `$ref`")))
             }
             "$id" if !std::ptr::eq(schema, self.root) => {
-                Err(refused("`$id` is supported at the top of a schema alone".into()))
+                Err(refused("`$id` is supported only at the root of a schema".into()))
             }
             "$schema" => {
-                let Value::String(text) = value else { return wrong("a string") };
+                let Value::String(text) = value else { return wrong_type("a string") };
                 let name = text
                     .trim_start_matches("https://")
                     .trim_start_matches("http://")
                     .trim_end_matches('#');
                 match DIALECTS.contains(&name) {
-                    true => Ok(Below::default()),
+                    true => Ok(Subschemas::default()),
                     false => Err(refused(format!(
-                        "the dialect {} is not supported; write schemas of 2020-12",
+                        "the dialect {} is not supported; use 2020-12",
                         quote(text)
                     ))),
                 }
             }
             "pattern" => {
-                let Value::String(text) = value else { return wrong("a string") };
+                let Value::String(text) = value else { return wrong_type("a string") };
                 self.add_pattern(text, budget)?;
-                Ok(Below::default())
+                Ok(Subschemas::default())
             }
             "patternProperties" => {
-                let Value::Object(members) = value else { return wrong("an object of schemas") };
+                let Value::Object(members) = value else {
+                    return wrong_type("an object of schemas");
+                };
                 for pattern in members.keys() {
                     self.add_pattern(pattern, budget)?;
                 }
-                Ok(Below::deeper(members.values().collect()))
+                Ok(Subschemas::deeper(members.values().collect()))
             }
             "properties" | "$defs" | "definitions" => match value {
-                Value::Object(members) => Ok(Below::deeper(members.values().collect())),
-                _ => wrong("an object of schemas"),
+                Value::Object(members) => Ok(Subschemas::deeper(members.values().collect())),
+                _ => wrong_type("an object of schemas"),
             },
             "dependentSchemas" => match value {
-                Value::Object(members) => Ok(Below::in_place(members.values().collect())),
-                _ => wrong("an object of schemas"),
+                Value::Object(members) => Ok(Subschemas::in_place(members.values().collect())),
+                _ => wrong_type("an object of schemas"),
             },
             "dependencies" => match value {
                 Value::Object(members)
                     if members.values().filter(|value| value.is_array()).all(is_names) =>
                 {
-                    Ok(Below::in_place(
+                    Ok(Subschemas::in_place(
                         members.values().filter(|value| !value.is_array()).collect(),
                     ))
                 }
-                _ => wrong("an object of schemas and lists of names"),
+                _ => wrong_type("an object of schemas and lists of names"),
             },
             "allOf" | "anyOf" | "oneOf" => match value {
                 Value::Array(schemas) if !schemas.is_empty() => {
-                    Ok(Below::in_place(schemas.iter().collect()))
+                    Ok(Subschemas::in_place(schemas.iter().collect()))
                 }
-                _ => wrong("a list of schemas"),
+                _ => wrong_type("a list of schemas"),
             },
-            "not" | "if" | "then" | "else" => Ok(Below::in_place(vec![value])),
+            "not" | "if" | "then" | "else" => Ok(Subschemas::in_place(vec![value])),
             "prefixItems" => match value {
-                Value::Array(schemas) => Ok(Below::deeper(schemas.iter().collect())),
-                _ => wrong("a list of schemas"),
+                Value::Array(schemas) => Ok(Subschemas::deeper(schemas.iter().collect())),
+                _ => wrong_type("a list of schemas"),
             },
             "items" => match value {
-                Value::Array(schemas) => Ok(Below::deeper(schemas.iter().collect())),
-                schema => Ok(Below::deeper(vec![schema])),
+                Value::Array(schemas) => Ok(Subschemas::deeper(schemas.iter().collect())),
+                schema => Ok(Subschemas::deeper(vec![schema])),
             },
             "additionalItems"
             | "contains"
             | "unevaluatedItems"
             | "additionalProperties"
             | "propertyNames"
-            | "unevaluatedProperties" => Ok(Below::deeper(vec![value])),
+            | "unevaluatedProperties" => Ok(Subschemas::deeper(vec![value])),
             "type" => match value {
-                Value::String(name) if is_type(name) => Ok(Below::default()),
+                Value::String(name) if is_type(name) => Ok(Subschemas::default()),
                 Value::Array(names)
                     if names.iter().all(|name| name.as_str().is_some_and(is_type)) =>
                 {
-                    Ok(Below::default())
+                    Ok(Subschemas::default())
                 }
-                _ => wrong("the name of a type, or a list of them"),
+                _ => wrong_type("the name of a type, or a list of them"),
             },
-            "enum" if !value.is_array() => wrong("a list of values"),
-            "required" if !is_names(value) => wrong("a list of names"),
+            "enum" if !value.is_array() => wrong_type("a list of values"),
+            "required" if !is_names(value) => wrong_type("a list of names"),
             "dependentRequired" => match value {
-                Value::Object(members) if members.values().all(is_names) => Ok(Below::default()),
-                _ => wrong("an object of lists of names"),
+                Value::Object(members) if members.values().all(is_names) => {
+                    Ok(Subschemas::default())
+                }
+                _ => wrong_type("an object of lists of names"),
             },
             "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum"
                 if !value.is_number() =>
             {
-                wrong("a number")
+                wrong_type("a number")
             }
             "multipleOf" if value.as_f64().is_none_or(|number| number <= 0.0) => {
-                wrong("a number above 0")
+                wrong_type("a number above 0")
             }
             "minLength" | "maxLength" | "minItems" | "maxItems" | "minContains" | "maxContains"
             | "minProperties" | "maxProperties"
                 if count(value).is_none() =>
             {
-                wrong("a count")
+                wrong_type("a count")
             }
-            "uniqueItems" if !value.is_boolean() => wrong("a boolean"),
-            _ => Ok(Below::default()),
+            "uniqueItems" if !value.is_boolean() => wrong_type("a boolean"),
+            _ => Ok(Subschemas::default()),
         }
     }
 
-    fn add_pattern(&mut self, text: &'a str, budget: &mut Budget<'_>) -> Result<(), Stop> {
+    fn add_pattern(
+        &mut self,
+        text: &'a str,
+        budget: &mut Budget<'_>,
+    ) -> Result<(), EvaluationError> {
         if self.patterns.contains_key(text) {
             return Ok(());
         }
         if self.patterns.len() == PATTERNS_MAX {
-            return Err(refused(format!("it has more than {PATTERNS_MAX} patterns")));
+            return Err(refused(format!("the schema has more than {PATTERNS_MAX} patterns")));
         }
         self.patterns.insert(text, Pattern::compile(text, budget)?);
         Ok(())
     }
 
-    /// What a reference leads to: a JSON pointer within the document, percent-encoded.
-    fn resolve(&self, text: &str) -> Result<&'a Value, Stop> {
+    /// Resolves a reference: a JSON pointer within the document, percent-encoded.
+    fn resolve(&self, text: &str) -> Result<&'a Value, EvaluationError> {
         let Some(pointer) =
             text.strip_prefix('#').filter(|pointer| pointer.is_empty() || pointer.starts_with('/'))
         else {
             return Err(refused(format!(
-                "the reference {} does not start with `#/`: a schema refers to itself alone",
+                "the reference {} does not start with `#/`: a schema can refer only to itself",
                 quote(text)
             )));
         };
         let found = decode(pointer).and_then(|pointer| self.root.pointer(&pointer));
-        found.ok_or_else(|| refused(format!("the reference {} leads nowhere", quote(text))))
+        found.ok_or_else(|| refused(format!("the reference {} does not resolve", quote(text))))
     }
 }
 
-/// The schemas below a keyword, and whether they apply to the same value.
+/// The subschemas of a keyword, and whether they apply to the same value.
 #[derive(Default)]
-struct Below<'a> {
+struct Subschemas<'a> {
     schemas: Vec<&'a Value>,
     in_place: bool,
 }
 
-impl<'a> Below<'a> {
-    fn in_place(schemas: Vec<&'a Value>) -> Below<'a> {
-        Below { schemas, in_place: true }
+impl<'a> Subschemas<'a> {
+    fn in_place(schemas: Vec<&'a Value>) -> Subschemas<'a> {
+        Subschemas { schemas, in_place: true }
     }
 
-    fn deeper(schemas: Vec<&'a Value>) -> Below<'a> {
-        Below { schemas, in_place: false }
+    fn deeper(schemas: Vec<&'a Value>) -> Subschemas<'a> {
+        Subschemas { schemas, in_place: false }
     }
 }
 
-/// A count, also where it is written as 1.0.
+/// Parses a count, which may be written as 1.0.
 pub(super) fn count(value: &Value) -> Option<u64> {
     #[expect(
         clippy::cast_possible_truncation,
@@ -264,8 +277,8 @@ fn is_names(value: &Value) -> bool {
     value.as_array().is_some_and(|names| names.iter().all(Value::is_string))
 }
 
-fn refused(message: String) -> Stop {
-    Stop::Refused(message)
+fn refused(message: String) -> EvaluationError {
+    EvaluationError::Refused(message)
 }
 
 /// A URI fragment without percent-encoding.
@@ -286,29 +299,29 @@ fn decode(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Whether a graph has a cycle: whether something is left when what nothing leads to is taken away,
-/// again and again.
+/// Checks whether a graph has a cycle: removes nodes without incoming edges, repeatedly, and checks
+/// whether any are left.
 fn has_cycle(edges: &[(*const Value, *const Value)]) -> bool {
-    let mut leading: HashMap<*const Value, usize> = HashMap::new();
+    let mut incoming: HashMap<*const Value, usize> = HashMap::new();
     let mut below: HashMap<*const Value, Vec<*const Value>> = HashMap::new();
     for (from, to) in edges {
-        leading.entry(*from).or_default();
-        *leading.entry(*to).or_default() += 1;
+        incoming.entry(*from).or_default();
+        *incoming.entry(*to).or_default() += 1;
         below.entry(*from).or_default().push(*to);
     }
-    let mut free: Vec<_> =
-        leading.iter().filter(|(_, count)| **count == 0).map(|(node, _)| *node).collect();
-    let mut taken = 0;
-    while let Some(node) = free.pop() {
-        taken += 1;
+    let mut ready: Vec<_> =
+        incoming.iter().filter(|(_, count)| **count == 0).map(|(node, _)| *node).collect();
+    let mut removed = 0;
+    while let Some(node) = ready.pop() {
+        removed += 1;
         for to in below.get(&node).into_iter().flatten() {
-            if let Some(count) = leading.get_mut(to) {
+            if let Some(count) = incoming.get_mut(to) {
                 *count -= 1;
                 if *count == 0 {
-                    free.push(*to);
+                    ready.push(*to);
                 }
             }
         }
     }
-    taken < leading.len()
+    removed < incoming.len()
 }

@@ -1,25 +1,25 @@
-//! Regular expressions of schemas: matched in time that grows with the text alone, and is known
-//! beforehand.
+//! Regular expressions of schemas, matched in time that is linear in the text and known in advance.
 
 use regex_automata::nfa::thompson;
 use regex_automata::nfa::thompson::pikevm::{Cache, PikeVM};
 use regex_automata::util::syntax;
 
-use super::{Budget, Stop, quote};
+use super::{Budget, EvaluationError, quote};
 
-/// Bytes of a pattern.
+/// The longest pattern, in bytes.
 const PATTERN_MAX: usize = 512;
-/// Bytes of a pattern's automaton.
+/// The largest automaton of a pattern, in bytes.
 const AUTOMATON_MAX: usize = 128 << 10;
-/// Nested groups of a pattern.
+/// The deepest nesting of groups in a pattern.
 const NEST_MAX: u32 = 50;
-/// Steps that compiling a pattern counts as.
+/// The steps charged for compiling a pattern.
 const COMPILE: u64 = 2_000;
-/// The same for one that names Unicode classes or sets flags: these expand to many ranges.
+/// The steps charged for compiling a pattern that uses Unicode classes or flags, which expand to
+/// many ranges.
 const COMPILE_SLOWLY: u64 = 50_000;
-/// States that a matching automaton visits in the time of a step.
+/// The states that an automaton visits in the time of one step.
 const STATES_IN_A_STEP: u64 = 8;
-/// Steps of one match, which nothing interrupts: a fraction of a second.
+/// The most steps of one match, which cannot be interrupted: a fraction of a second.
 const MATCH_MAX: u64 = 2_000_000;
 
 /// A compiled pattern.
@@ -29,9 +29,12 @@ pub(super) struct Pattern {
 }
 
 impl Pattern {
-    pub(super) fn compile(pattern: &str, budget: &mut Budget<'_>) -> Result<Pattern, Stop> {
+    pub(super) fn compile(
+        pattern: &str,
+        budget: &mut Budget<'_>,
+    ) -> Result<Pattern, EvaluationError> {
         if pattern.len() > PATTERN_MAX {
-            return Err(Stop::Refused(format!(
+            return Err(EvaluationError::Refused(format!(
                 "the pattern {} has more than {PATTERN_MAX} bytes",
                 quote(pattern)
             )));
@@ -48,7 +51,7 @@ impl Pattern {
             .build(&translate(pattern))
             .map_err(|error| {
                 let why = error.to_string().lines().last().unwrap_or_default().to_owned();
-                Stop::Refused(format!(
+                EvaluationError::Refused(format!(
                     "the pattern {} is not supported: {}",
                     quote(pattern),
                     quote(&why)
@@ -58,20 +61,24 @@ impl Pattern {
         Ok(Pattern { automaton, cache })
     }
 
-    /// Whether it matches anywhere in a text.
-    pub(super) fn matches(&self, text: &str, budget: &mut Budget<'_>) -> Result<bool, Stop> {
+    /// Checks whether the pattern matches anywhere in a text.
+    pub(super) fn matches(
+        &self,
+        text: &str,
+        budget: &mut Budget<'_>,
+    ) -> Result<bool, EvaluationError> {
         let states = self.automaton.get_nfa().states().len() as u64;
         let steps = states.saturating_mul(text.len() as u64 + 1) / STATES_IN_A_STEP + 1;
         if steps > MATCH_MAX {
-            return Err(Stop::OutOfSteps);
+            return Err(EvaluationError::OutOfSteps);
         }
         budget.charge(steps)?;
         Ok(self.automaton.is_match(&mut self.cache.borrow_mut(), text))
     }
 }
 
-/// A pattern of ECMA-262, which schemas are written in, as the engine reads it: `\d` and `\w` are
-/// ASCII, and within a class `[`, `&` and `~` are characters.
+/// Translates a pattern from ECMA-262, the syntax of schemas, to that of the engine: `\d` and `\w`
+/// are ASCII, and within a class `[`, `&` and `~` are literal characters.
 fn translate(pattern: &str) -> String {
     let mut out = String::with_capacity(pattern.len() + 16);
     let mut chars = pattern.chars().peekable();
@@ -137,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn look_around_and_huge_patterns_are_refused() {
+    fn lookaround_and_huge_patterns_are_refused() {
         for pattern in [
             "(?=a)",
             r"(a)\1",
@@ -148,14 +155,17 @@ mod tests {
         ] {
             let mut budget = Budget { steps: 1_000_000, ..Budget::quick() };
             let refused = Pattern::compile(pattern, &mut budget).map(drop);
-            assert!(matches!(refused, Err(Stop::Refused(_))), "{pattern}: {refused:?}");
+            assert!(matches!(refused, Err(EvaluationError::Refused(_))), "{pattern}: {refused:?}");
         }
     }
 
     #[test]
-    fn matching_is_charged_before_it_is_done() {
+    fn pattern_matching_is_charged_in_advance() {
         let mut budget = Budget::quick();
         let pattern = Pattern::compile("(a*)*b", &mut budget).unwrap();
-        assert_eq!(pattern.matches(&"a".repeat(100_000), &mut budget), Err(Stop::OutOfSteps));
+        assert_eq!(
+            pattern.matches(&"a".repeat(100_000), &mut budget),
+            Err(EvaluationError::OutOfSteps)
+        );
     }
 }

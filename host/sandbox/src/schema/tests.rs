@@ -1,4 +1,4 @@
-//! Schemas as their authors should not write them, and as another implementation judges them.
+//! Hostile schemas, and agreement with another implementation.
 
 use std::sync::atomic::AtomicBool;
 
@@ -9,18 +9,18 @@ use super::*;
 
 fn found(schema: &Value, instance: &Value) -> Vec<String> {
     let running = AtomicBool::new(false);
-    problems(schema, instance, &mut Budget::whole(&running)).unwrap()
+    problems(schema, instance, &mut Budget::full(&running)).unwrap()
 }
 
 fn refusal(schema: &Value) -> String {
     let running = AtomicBool::new(false);
-    match problems(schema, &json!({}), &mut Budget::whole(&running)) {
-        Err(Stop::Refused(why)) => why,
+    match problems(schema, &json!({}), &mut Budget::full(&running)) {
+        Err(EvaluationError::Refused(why)) => why,
         other => panic!("{schema}: {other:?}"),
     }
 }
 
-/// `depth` definitions, each of which applies the next one `times` times.
+/// Creates `depth` definitions, each of which applies the next one `times` times.
 fn doubling(depth: usize, times: usize) -> Value {
     let mut definitions = serde_json::Map::new();
     for at in 0..depth {
@@ -34,43 +34,46 @@ fn doubling(depth: usize, times: usize) -> Value {
 }
 
 #[test]
-fn references_that_double_spend_the_budget() {
+fn doubling_references_exhaust_the_budget() {
     let mut budget = Budget { steps: 100_000, depth: DEPTH_MAX, ..Budget::quick() };
-    assert_eq!(problems(&doubling(40, 2), &json!({}), &mut budget), Err(Stop::OutOfSteps));
+    assert_eq!(
+        problems(&doubling(40, 2), &json!({}), &mut budget),
+        Err(EvaluationError::OutOfSteps)
+    );
     assert_eq!(found(&doubling(8, 2), &json!({})), Vec::<String>::new());
 }
 
 #[test]
-fn a_chain_of_references_nests_too_deep_and_no_stack_overflows() {
+fn deep_reference_chains_are_refused_without_stack_overflow() {
     let running = AtomicBool::new(false);
     assert_eq!(
-        problems(&doubling(60_000, 1), &json!({}), &mut Budget::whole(&running)),
-        Err(Stop::TooDeep)
+        problems(&doubling(60_000, 1), &json!({}), &mut Budget::full(&running)),
+        Err(EvaluationError::TooDeep)
     );
     assert_eq!(found(&doubling(100, 1), &json!({})), Vec::<String>::new());
 }
 
 #[test]
-fn an_evaluation_ends_when_it_is_cancelled() {
+fn evaluation_stops_when_cancelled() {
     let cancelled = AtomicBool::new(true);
     assert_eq!(
-        problems(&doubling(40, 2), &json!({}), &mut Budget::whole(&cancelled)),
-        Err(Stop::Cancelled)
+        problems(&doubling(40, 2), &json!({}), &mut Budget::full(&cancelled)),
+        Err(EvaluationError::Cancelled)
     );
 }
 
 #[test]
-fn a_schema_that_applies_itself_to_the_same_value_is_refused() {
+fn schemas_that_apply_themselves_to_one_value_are_refused() {
     for schema in [
         json!({ "$ref": "#" }),
         json!({ "$ref": "#/$defs/a", "$defs": { "a": { "allOf": [{ "$ref": "#/$defs/b" }] }, "b": { "not": { "$ref": "#/$defs/a" } } } }),
     ] {
-        assert!(refusal(&schema).contains("without end"), "{schema}");
+        assert!(refusal(&schema).contains("endlessly"), "{schema}");
     }
 }
 
 #[test]
-fn a_schema_that_refers_to_itself_further_down_is_accepted() {
+fn recursive_schemas_are_accepted() {
     let tree = json!({
         "type": "object",
         "required": ["name"],
@@ -85,7 +88,7 @@ fn a_schema_that_refers_to_itself_further_down_is_accepted() {
 }
 
 #[test]
-fn references_leave_the_schema_neither_by_address_nor_by_anchor() {
+fn references_outside_the_schema_are_refused() {
     for reference in [
         "http://127.0.0.1:9/schema.json",
         "file:///etc/passwd",
@@ -130,13 +133,13 @@ fn keywords_of_the_wrong_type_are_refused() {
     let many = problems(
         &json!({ "patternProperties": patterns }),
         &json!({}),
-        &mut Budget::whole(&running),
+        &mut Budget::full(&running),
     );
-    assert!(matches!(many, Err(Stop::Refused(why)) if why.contains("32 patterns")));
+    assert!(matches!(many, Err(EvaluationError::Refused(why)) if why.contains("32 patterns")));
 }
 
 #[test]
-fn problems_are_named_with_their_place_and_are_few_and_short() {
+fn problems_have_locations_and_are_few_and_short() {
     let schema = json!({
         "type": "object",
         "required": ["text"],
@@ -157,7 +160,7 @@ fn problems_are_named_with_their_place_and_are_few_and_short() {
 }
 
 #[test]
-fn unique_items_take_no_quadratic_time() {
+fn unique_items_is_not_quadratic() {
     let items: Vec<Value> = (0..200_000).map(|n| json!([n])).collect();
     assert_eq!(found(&json!({ "uniqueItems": true }), &json!(items)), Vec::<String>::new());
     assert_eq!(
@@ -170,7 +173,7 @@ fn unique_items_take_no_quadratic_time() {
     );
 }
 
-/// Values from few parts, so that instances often fit.
+/// Values of few parts, so that instances often match.
 fn value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(json!(null)),
@@ -268,7 +271,7 @@ fn schema() -> impl Strategy<Value = Value> {
             named().prop_map(|named| json!({ "dependentSchemas": named })),
             (prop::sample::select(vec!["^a", "b", "1$"]), inner.clone())
                 .prop_map(|(p, schema)| json!({ "patternProperties": { p: schema } })),
-            // Several keywords together, of which the last one of a name stays.
+            // Several keywords together; the last one of each name wins.
             prop::collection::vec(inner.clone(), 2..4).prop_map(|all| {
                 let members = all.iter().filter_map(Value::as_object).flatten();
                 members.map(|(name, value)| (name.clone(), value.clone())).collect::<Value>()
@@ -288,7 +291,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(2_000) })]
 
     #[test]
-    fn schemas_are_judged_as_another_implementation_does(schema in schema(), instances in prop::collection::vec(value(), 8)) {
+    fn results_agree_with_another_schema_implementation(schema in schema(), instances in prop::collection::vec(value(), 8)) {
         let other = jsonschema::validator_for(&schema).unwrap();
         for instance in instances {
             let found = found(&schema, &instance);

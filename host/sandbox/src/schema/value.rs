@@ -1,13 +1,13 @@
-//! JSON values as schemas compare them: numbers by what they are worth, objects without an order.
+//! Compares JSON values as schemas do: numbers by value, objects without order.
 
 use std::cmp::Ordering;
 use std::hash::{BuildHasher as _, DefaultHasher, Hash as _, Hasher as _, RandomState};
 
 use serde_json::{Number, Value};
 
-use super::{Budget, Stop};
+use super::{Budget, EvaluationError};
 
-/// A number; whole ones exactly.
+/// A number; integers are exact.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Num {
     Whole(i128),
@@ -16,7 +16,7 @@ pub(super) enum Num {
 
 impl Num {
     pub(super) fn of(number: &Number) -> Num {
-        /// Whole floats below it convert exactly.
+        /// Whole floats below this convert exactly.
         const EXACT: f64 = 1e36;
         if let Some(whole) = number.as_i128() {
             return Num::Whole(whole);
@@ -55,7 +55,7 @@ impl Num {
         }
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "compared with a number that is no more exact")]
+    #[expect(clippy::cast_precision_loss, reason = "compared with a number of the same precision")]
     fn float(self) -> f64 {
         match self {
             Num::Whole(whole) => whole as f64,
@@ -64,8 +64,12 @@ impl Num {
     }
 }
 
-/// Whether two values are the same.
-pub(super) fn equal(one: &Value, other: &Value, budget: &mut Budget<'_>) -> Result<bool, Stop> {
+/// Checks whether two values are equal.
+pub(super) fn equal(
+    one: &Value,
+    other: &Value,
+    budget: &mut Budget<'_>,
+) -> Result<bool, EvaluationError> {
     budget.descend()?;
     let same = match (one, other) {
         (Value::Number(one), Value::Number(other)) => Num::of(one) == Num::of(other),
@@ -95,9 +99,12 @@ pub(super) fn equal(one: &Value, other: &Value, budget: &mut Budget<'_>) -> Resu
     Ok(same)
 }
 
-/// Whether no two items are the same. Compares those whose keyed hashes agree alone, so that it
-/// takes no quadratic time.
-pub(super) fn all_differ(items: &[Value], budget: &mut Budget<'_>) -> Result<bool, Stop> {
+/// Checks whether all items differ. Compares only items whose keyed hashes are equal, so that it is
+/// not quadratic.
+pub(super) fn all_differ(
+    items: &[Value],
+    budget: &mut Budget<'_>,
+) -> Result<bool, EvaluationError> {
     let keys = RandomState::new();
     let mut hashes = Vec::with_capacity(items.len());
     for item in items {
@@ -120,7 +127,7 @@ fn hash(
     keys: &RandomState,
     hasher: &mut DefaultHasher,
     budget: &mut Budget<'_>,
-) -> Result<(), Stop> {
+) -> Result<(), EvaluationError> {
     budget.descend()?;
     match value {
         Value::Null => 0_u8.hash(hasher),
@@ -140,7 +147,7 @@ fn hash(
             }
         }
         Value::Object(members) => {
-            // Without an order: the hashes of the members are added up.
+            // Independent of order: adds up the hashes of the members.
             let mut sum = 0_u64;
             for (name, value) in members {
                 let mut member = keys.build_hasher();

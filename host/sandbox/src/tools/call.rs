@@ -12,7 +12,7 @@ use wasmtime::component::InstancePre;
 use super::listing::{self, Offer};
 use super::offload::HostWork;
 use crate::limits::HostMemory;
-use crate::schema::{Budget, Stop, problems};
+use crate::schema::{Budget, EvaluationError, problems};
 use skillhost_policy::limits::Limit;
 
 mod bindings {
@@ -100,8 +100,8 @@ pub(crate) async fn list<T: Send + 'static>(
                 (listing::check_tools(&tools, budget), serde_json::to_value(&tools))
             };
             let (verdict, value) = match checked(&mut Budget::quick()) {
-                (Err(stop), _) if stop.is_for_want_of_budget() => {
-                    host.run(move |cancelled| checked(&mut Budget::whole(cancelled))).await?
+                (Err(stop), _) if stop.exceeds_budget() => {
+                    host.run(move |cancelled| checked(&mut Budget::full(cancelled))).await?
                 }
                 checked => checked,
             };
@@ -201,13 +201,13 @@ async fn evaluate(
     host: &HostWork,
     schema: Value,
     value: Value,
-) -> wasmtime::Result<(Value, Result<Vec<String>, Stop>)> {
+) -> wasmtime::Result<(Value, Result<Vec<String>, EvaluationError>)> {
     match problems(&schema, &value, &mut Budget::quick()) {
-        Err(stop) if stop.is_for_want_of_budget() => {}
+        Err(stop) if stop.exceeds_budget() => {}
         verdict => return Ok((value, verdict)),
     }
     let evaluate = move |cancelled: &_| {
-        let verdict = problems(&schema, &value, &mut Budget::whole(cancelled));
+        let verdict = problems(&schema, &value, &mut Budget::full(cancelled));
         (value, verdict)
     };
     host.run(evaluate).await

@@ -9,7 +9,7 @@ use wasm_encoder::{ComponentSection as _, CustomSection};
 use wasmparser::{Parser, Payload};
 
 use super::offload::cancellable;
-use crate::schema::{Budget, Schema, Stop, TEXT_MAX};
+use crate::schema::{Budget, EvaluationError, Schema, TEXT_MAX};
 
 /// The custom section in which a component lists its tools, so that it need not run: a JSON array
 /// of [`Tool`].
@@ -55,7 +55,7 @@ pub enum ToolListing {
 /// # Errors
 /// The bytes are not a component, or its section is not a valid listing within the limits.
 pub async fn listing(component: Vec<u8>) -> Result<ToolListing, String> {
-    let read = cancellable(move |cancelled| read(&component, &mut Budget::whole(cancelled)));
+    let read = cancellable(move |cancelled| read(&component, &mut Budget::full(cancelled)));
     read.await.unwrap_or_else(|error| Err(format!("the host failed: {error}")))
 }
 
@@ -215,7 +215,7 @@ pub(crate) fn check_offers(offers: &[Offer]) -> Result<(), String> {
 }
 
 /// Checks a listing, including its schemas.
-pub(crate) fn check_tools(tools: &[Tool], budget: &mut Budget<'_>) -> Result<(), Stop> {
+pub(crate) fn check_tools(tools: &[Tool], budget: &mut Budget<'_>) -> Result<(), EvaluationError> {
     let text = |schema: &Value| schema.to_string().len();
     let sizes =
         |tool: &Tool| [text(&tool.input_schema), tool.output_schema.as_ref().map_or(0, text)];
@@ -226,14 +226,14 @@ pub(crate) fn check_tools(tools: &[Tool], budget: &mut Budget<'_>) -> Result<(),
         description: tool.description.len(),
         schemas: *schemas,
     }))
-    .map_err(Stop::Refused)?;
+    .map_err(EvaluationError::Refused)?;
     for tool in tools {
         for (what, schema) in
             [("input", Some(&tool.input_schema)), ("output", tool.output_schema.as_ref())]
         {
             let Some(schema) = schema else { continue };
             Schema::accept(schema, budget).map_err(|stop| match stop {
-                Stop::Refused(why) => Stop::Refused(format!(
+                EvaluationError::Refused(why) => EvaluationError::Refused(format!(
                     "the {what} schema of `{}` is not accepted: {why}",
                     tool.name
                 )),

@@ -27,7 +27,7 @@ impl Runner {
                 format!("/tmp/.claude/skills/{name}"),
                 HostDir::shared(skill.content.clone()),
             );
-            extra.mounts.push(mount.hiding(programs.denied_paths()));
+            extra.mounts.push(mount.without_paths(programs.denied_paths()));
         }
         if program.component.built_in().is_some() || !capabilities.spawn.is_empty() {
             for built_in in

@@ -13,7 +13,7 @@ use skillhost_policy::capabilities::{Capabilities, HostFolder, Mount};
 use skillhost_policy::pattern::PathGlob;
 use skillhost_policy::protected;
 use skillhost_policy::{Origin, Policy};
-use skillhost_sandbox::files::Guarded;
+use skillhost_sandbox::files::GuardedPaths;
 use skillhost_skill::Skill;
 use skillhost_skill::private;
 use skillhost_skill::runtime::Programs;
@@ -118,7 +118,7 @@ impl Runner {
 
     /// Returns the paths that are hidden from guests, and those that are read-only, for one skill
     /// on this host.
-    pub(super) fn guarded(&self, skill: &Skill, programs: &Programs) -> Guarded {
+    pub(super) fn guarded(&self, skill: &Skill, programs: &Programs) -> GuardedPaths {
         let options = &self.options;
         let own = options
             .guarded

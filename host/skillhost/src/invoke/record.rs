@@ -13,12 +13,14 @@ use skillhost_ledger::receipt::{HOST, ReceiptGrant, canonical};
 use skillhost_policy::capabilities::{Capabilities, Mount};
 use skillhost_policy::outcome::Output;
 use skillhost_policy::{Grant, Retention, Secrets};
-use skillhost_sandbox::recording::folder::{Draft, FolderError, Kept};
+use skillhost_sandbox::recording::folder::{Draft, RecordingError, StoredRecording};
+use skillhost_sandbox::recording::network::RecordedNetwork;
 use skillhost_sandbox::recording::scene::Scene;
 use skillhost_sandbox::recording::seal::{self, Seal};
-use skillhost_sandbox::recording::tape::Tape;
 use skillhost_sandbox::recording::vault::Key;
-use skillhost_sandbox::recording::{self, EntryKind, Exchange, Header, Recording, Runtime, Sealed};
+use skillhost_sandbox::recording::{
+    self, EntryKind, Exchange, Header, Recording, Runtime, SealedSecrets,
+};
 use skillhost_sandbox::{ENGINE, Io, Mode, Outside, Stdin, fingerprint};
 use skillhost_skill::Skill;
 use skillhost_skill::runtime::digests::Digests;
@@ -31,13 +33,13 @@ pub enum RecordingStatus {
     /// Nothing ran that could be replayed.
     Nothing,
     /// The run has ended, and the recording could not be written.
-    Failed(FolderError),
+    Failed(RecordingError),
 }
 
 /// The recording, the folders and the streams of a replay.
 pub struct ReplayRequest<'a> {
     /// The recording, with its secrets.
-    pub kept: &'a Kept,
+    pub kept: &'a StoredRecording,
     /// The restored folders.
     pub scene: &'a Scene,
     /// The layer between the run and the outside world.
@@ -62,9 +64,9 @@ impl Runner {
     ) -> Result<(Invocation, RecordingStatus), RunError> {
         let LoadedRequest { loaded, policy: given, target, args, io } = call;
         let stdin = if let Stdin::Bytes(bytes) = &io.stdin { bytes.clone() } else { Vec::new() };
-        let tape = Arc::new(Tape::recording());
+        let network = Arc::new(RecordedNetwork::new_recording());
         let contents = Arc::new(draft.contents());
-        let outside = Outside { tape: Some(tape.clone()), contents: Some(contents.clone()) };
+        let outside = Outside { network: Some(network.clone()), contents: Some(contents.clone()) };
         let ask = ReceiptContext::of(given, &io.stdin)?.with(outside);
         let policy = ask.policy.clone();
         let granted_folders =
@@ -81,20 +83,20 @@ impl Runner {
         let mut invoked = self.invoke_asked(loaded, target, &args, io, Some(ask)).await?;
         let uses = invoked.finished.outcome.uses.take();
         invoked.finished.outcome.uses = uses.clone().filter(|_| asked_uses);
-        let (Some(evidence), Some(keep)) = (invoked.finished.evidence.take(), contents.keep())
+        let (Some(evidence), Some(blobs)) = (invoked.finished.evidence.take(), contents.blobs())
         else {
             return Ok((invoked, RecordingStatus::Nothing));
         };
         let secrets = &given.secrets;
-        let taken = tape.taken();
+        let taken = network.take_exchanges();
         let hidden = values(secrets, &loaded.capabilities, &taken);
         let stored: BTreeSet<String> =
             hidden.iter().filter(|one| one.is_stored).map(|one| one.name.clone()).collect();
         let hidden = hidden.into_iter().map(|one| (one.name, one.value));
         let mut seal = Seal::new(format!("{:032x}", rand::random::<u128>()), hidden);
         if !stored.is_empty() {
-            match Key::find_or_make(&self.options.state) {
-                Ok(key) => seal = seal.storing(key, stored),
+            match Key::find_or_create(&self.options.state) {
+                Ok(key) => seal = seal.with_stored(key, stored),
                 Err(source) => return Ok((invoked, RecordingStatus::Failed(draft.failed(source)))),
             }
         }
@@ -120,7 +122,7 @@ impl Runner {
             capabilities: ReceiptGrant::of(&loaded.capabilities, &policy).capabilities,
             policy,
             environment: loaded.capabilities.env.clone(),
-            stdin: recording::Digested::of(&stdin),
+            stdin: recording::ContentDigest::of(&stdin),
             folders: evidence.folders,
             exchanges: Vec::new(),
             status: invoked.finished.outcome.status.clone(),
@@ -128,18 +130,18 @@ impl Runner {
             // A command line may contain a secret too.
             uses: uses
                 .and_then(|uses| serde_json::from_value(seal.seal(canonical::value(&uses))).ok()),
-            sealed: Sealed {
+            sealed: SealedSecrets {
                 salt: seal.salt().to_owned(),
-                headers: secrets.hidden_headers(),
-                ..Sealed::default()
+                headers: secrets.headers(),
+                ..SealedSecrets::default()
             },
             blobs: BTreeMap::new(),
             digest: None,
         };
         hide(&mut recording, secrets, &seal);
-        let kept = keep.bytes(&stdin).and_then(|_| {
+        let kept = blobs.store_bytes(&stdin).and_then(|_| {
             for (mut exchange, body) in taken {
-                keep.bytes(&body)?;
+                blobs.store_bytes(&body)?;
                 mask(&mut exchange, &recording.sealed, &seal);
                 recording.exchanges.push(exchange);
             }
@@ -147,11 +149,11 @@ impl Runner {
         });
         for entry in recording.folders.iter_mut().flat_map(|folder| &mut folder.entries) {
             if let EntryKind::File { digest, kept, .. } = &mut entry.kind {
-                *kept |= keep.has(digest);
+                *kept |= blobs.contains(digest);
             }
         }
         let written = match kept {
-            Ok(()) => draft.finish(recording, keep, &seal),
+            Ok(()) => draft.finish(recording, blobs, &seal),
             Err(source) => Err(draft.failed(source)),
         };
         Ok((invoked, written.map_or_else(RecordingStatus::Failed, |()| RecordingStatus::Written)))
@@ -163,7 +165,7 @@ impl Runner {
     /// # Errors
     /// As [`Runner::invoke_with_receipt`]; or the recording cannot be interpreted.
     pub async fn replay(&self, replay: ReplayRequest<'_>) -> Result<Invocation, RunError> {
-        let ReplayRequest { kept: Kept { recording, .. }, scene, outside, fuel, io } = replay;
+        let ReplayRequest { kept: StoredRecording { recording, .. }, scene, outside, fuel, io } = replay;
         let mut capabilities =
             recorded_capabilities(recording, scene).map_err(RunError::Recording)?;
         capabilities.limits.fuel = fuel.or(capabilities.limits.fuel);
@@ -402,7 +404,7 @@ fn hide(recording: &mut Recording, secrets: &Secrets, seal: &Seal) {
 
 /// Replaces a request's secret fields with digests, and a response's with placeholders, even short
 /// ones.
-fn mask(exchange: &mut Exchange, sealed: &Sealed, seal: &Seal) {
+fn mask(exchange: &mut Exchange, sealed: &SealedSecrets, seal: &Seal) {
     let Exchange { request, response, .. } = exchange;
     for field in request
         .headers
@@ -417,7 +419,8 @@ fn mask(exchange: &mut Exchange, sealed: &Sealed, seal: &Seal) {
     let fields =
         response.head.iter_mut().flat_map(|head| head.headers.iter_mut().chain(&mut head.trailers));
     for field in fields.filter(|field| sealed.headers.contains(&field.name)) {
-        if let Some(placeholder) = field.value.as_ref().and_then(|Output(value)| seal.whole(value))
+        if let Some(placeholder) =
+            field.value.as_ref().and_then(|Output(value)| seal.placeholder_for(value))
         {
             field.value = Some(Output(placeholder.into_bytes()));
         }

@@ -173,7 +173,7 @@ pub(super) fn program(
 fn denial(path: &str) -> Denial {
     Denial {
         what: format!("run {path}"),
-        rule: format!("a level denies {path}"),
+        rule: format!("a permission level blocks {path}"),
         fix: Some("skillhost permissions".into()),
         kind: DenialKind::Run,
     }

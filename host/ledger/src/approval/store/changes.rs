@@ -7,7 +7,7 @@ use std::path::Path;
 use rusqlite::{Connection, Row, params};
 
 use crate::approval::StagedChange;
-use skillhost_sandbox::files::{After, Before, Staged};
+use skillhost_sandbox::files::{NewEntry, OldEntry, StagedChange};
 
 pub(super) const SELECT: &str = "SELECT folder, guest, path, before, after, mode, bytes FROM change
     WHERE pending = ?1 AND EXISTS (SELECT 1 FROM pending WHERE id = ?1 AND time >= ?2) ORDER BY number";
@@ -25,13 +25,13 @@ pub(super) fn write(
         db.prepare("INSERT INTO change VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")?;
     for (number, StagedChange { folder, staged }) in (0i64..).zip(changes) {
         let before = staged.before.as_ref().map(|before| match before {
-            Before::Folder => FOLDER,
-            Before::File(digest) => digest.as_str(),
+            OldEntry::Folder => FOLDER,
+            OldEntry::File(digest) => digest.as_str(),
         });
         let (after, mode, bytes) = match &staged.after {
             None => (None, 0, &[][..]),
-            Some(After::Folder) => (Some(FOLDER), 0, &[][..]),
-            Some(After::File { bytes, mode }) => (Some(FILE), *mode, bytes.as_slice()),
+            Some(NewEntry::Folder) => (Some(FOLDER), 0, &[][..]),
+            Some(NewEntry::File { bytes, mode }) => (Some(FILE), *mode, bytes.as_slice()),
         };
         let folder = folder.as_os_str().as_bytes();
         insert.execute(params![
@@ -52,13 +52,13 @@ pub(super) fn write(
 pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<StagedChange> {
     let (before, after): (Option<String>, Option<String>) = (row.get(3)?, row.get(4)?);
     let before =
-        before.map(|text| if text == FOLDER { Before::Folder } else { Before::File(text) });
+        before.map(|text| if text == FOLDER { OldEntry::Folder } else { OldEntry::File(text) });
     let after = match after.as_deref() {
         None => None,
-        Some(FOLDER) => Some(After::Folder),
-        Some(_) => Some(After::File { bytes: row.get(6)?, mode: row.get(5)? }),
+        Some(FOLDER) => Some(NewEntry::Folder),
+        Some(_) => Some(NewEntry::File { bytes: row.get(6)?, mode: row.get(5)? }),
     };
     let folder: Vec<u8> = row.get(0)?;
-    let staged = Staged { guest: row.get(1)?, path: row.get(2)?, before, after };
+    let staged = StagedChange { guest: row.get(1)?, path: row.get(2)?, before, after };
     Ok(StagedChange { folder: Path::new(OsStr::from_bytes(&folder)).to_owned(), staged })
 }

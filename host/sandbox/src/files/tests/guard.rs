@@ -1,5 +1,4 @@
-//! What is known by device and inode: the host's own folders, those that skills run from, and
-//! mounts.
+//! Protection by device and inode: the host's own folders, skill folders, and mounts.
 #![expect(clippy::disallowed_methods, reason = "tests set up and move real folders")]
 
 use std::path::Path;
@@ -15,12 +14,12 @@ fn own(w: &Path) {
 }
 
 #[test]
-fn what_is_the_hosts_own_is_out_of_reach_under_any_name() {
+fn host_folders_are_unreachable_under_any_name() {
     for mode in [MountMode::Write, MountMode::Overlay] {
         let guest =
             Grant { mode, hidden: &["a/state", "a/policy.yaml"], ..Grant::default() }.guest(own);
-        // No rule names these places: the folder and its parent have other names than when the
-        // guest was started.
+        // No rule names these paths: the folder and its parent were renamed after the guest
+        // started.
         std::fs::rename(guest.host("a/state"), guest.host("a/cache")).unwrap();
         std::fs::rename(guest.host("a"), guest.host("moved")).unwrap();
         for path in ["moved/cache/audit.jsonl", "moved/cache", "moved/policy.yaml"] {
@@ -37,7 +36,7 @@ fn what_is_the_hosts_own_is_out_of_reach_under_any_name() {
         assert!(guest.list("/workspace/moved/cache").is_err());
         assert!(
             guest.rename("/workspace/moved", "/workspace/again").is_err(),
-            "with what is in it"
+            "a folder that contains a guarded one"
         );
         guest.write("/workspace/moved/other", "y").unwrap();
         assert_eq!(std::fs::read_to_string(guest.host("moved/cache/audit.jsonl")).unwrap(), "x");
@@ -50,15 +49,15 @@ fn what_is_the_hosts_own_is_out_of_reach_under_any_name() {
 }
 
 #[test]
-fn folders_that_skills_run_from_are_read_and_not_written() {
+fn skill_folders_are_readable_but_not_writable() {
     for mode in [MountMode::Write, MountMode::Overlay] {
-        let guest = Grant { mode, fixed: &["x/skills"], ..Grant::default() }
+        let guest = Grant { mode, read_only: &["x/skills"], ..Grant::default() }
             .guest(|w| fill(w, "x/skills/one/main.py", "print(1)"));
         let path = "/workspace/x/skills/one/main.py";
         assert_eq!(guest.read(path).unwrap(), "print(1)");
         assert_eq!(guest.list("/workspace/x/skills").unwrap(), ["one"]);
-        for want in [WRITE, UPDATE, Want { truncate: true, ..READ }] {
-            assert_eq!(guest.open(path, want).unwrap_err(), Errno::ACCESS);
+        for options in [WRITE, UPDATE, OpenOptions { truncate: true, ..READ }] {
+            assert_eq!(guest.open(path, options).unwrap_err(), Errno::ACCESS);
         }
         assert_eq!(guest.unlink(path).unwrap_err(), Errno::ACCESS);
         assert_eq!(guest.write("/workspace/x/skills/one/new.py", "y").unwrap_err(), Errno::ACCESS);
@@ -71,7 +70,7 @@ fn folders_that_skills_run_from_are_read_and_not_written() {
         }
         guest.write("/workspace/x/other", "y").unwrap();
         assert!(
-            guest.denials().iter().any(|denial| denial.contains("no guest writes what runs")),
+            guest.denials().iter().any(|denial| denial.contains("guests cannot write to it")),
             "{:?}",
             guest.denials()
         );
@@ -79,17 +78,17 @@ fn folders_that_skills_run_from_are_read_and_not_written() {
 }
 
 #[test]
-fn a_mount_below_a_guarded_folder_is_guarded() {
+fn mounts_below_guarded_folders_are_guarded() {
     let guest = Grant { hidden: &["../../"], ..Grant::default() }.guest(own);
     assert!(guest.vfs.preopens().unwrap().iter().all(|(_, name)| name != "/workspace"));
-    let guest = Grant { fixed: &[".."], ..Grant::default() }.guest(own);
+    let guest = Grant { read_only: &[".."], ..Grant::default() }.guest(own);
     assert_eq!(guest.read("/workspace/b/plain").unwrap(), "x");
     assert_eq!(guest.write("/workspace/b/plain", "y").unwrap_err(), Errno::ACCESS);
     assert_eq!(guest.write("/workspace/new", "y").unwrap_err(), Errno::ACCESS);
 }
 
 #[test]
-fn denials_hold_in_any_case_where_the_file_system_folds_it() {
+fn denials_ignore_case_on_case_insensitive_file_systems() {
     let denials = || Grant {
         deny_read: &["/workspace/secrets/**"],
         deny_write: &["/workspace/*.Lock"],

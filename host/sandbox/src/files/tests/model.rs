@@ -1,5 +1,5 @@
-//! Random operations on an overlay and on a plain folder come to the same results; applied, to the
-//! same folder.
+//! Random operations have the same results in an overlay as in a plain folder, and applying the
+//! overlay produces the same folder.
 #![expect(clippy::disallowed_methods, reason = "the model is a real folder")]
 
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ enum Op {
     List(String),
 }
 
-/// Few names, so that operations meet.
+/// Few names, so that operations collide.
 fn path() -> impl Strategy<Value = String> {
     prop::collection::vec(prop::sample::select(vec!["a", "b", "c"]), 1..4)
         .prop_map(|names| names.join("/"))
@@ -44,12 +44,12 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// What an operation came to: what was read or listed, or the error's number.
+/// The result of an operation: the content or listing, or an error number.
 type Outcome = Result<Vec<String>, i32>;
 
 fn on_guest(guest: &Guest, op: &Op) -> Outcome {
     let at = |p: &String| format!("/workspace/{p}");
-    let done = match op {
+    let result = match op {
         Op::Write(p, n) => guest.write(&at(p), &n.to_string()).map(|()| vec![]),
         Op::Append(p, n) => guest.append(&at(p), &n.to_string()).map(|()| vec![]),
         Op::Mkdir(p) => guest.mkdir(&at(p)).map(|()| vec![]),
@@ -59,12 +59,12 @@ fn on_guest(guest: &Guest, op: &Op) -> Outcome {
         Op::Read(p) => guest.read(&at(p)).map(|text| vec![text]),
         Op::List(p) => guest.list(&at(p)),
     };
-    done.map_err(|e| e.raw_os_error())
+    result.map_err(|e| e.raw_os_error())
 }
 
 fn on_folder(root: &Path, op: &Op) -> Outcome {
     let at = |p: &String| root.join(p);
-    let done = match op {
+    let result = match op {
         Op::Write(p, n) => std::fs::write(at(p), n.to_string()).map(|()| vec![]),
         Op::Append(p, n) => std::fs::OpenOptions::new()
             .append(true)
@@ -84,10 +84,10 @@ fn on_folder(root: &Path, op: &Op) -> Outcome {
             names
         }),
     };
-    done.map_err(|e| e.raw_os_error().unwrap())
+    result.map_err(|e| e.raw_os_error().unwrap())
 }
 
-/// Each path below a folder; the text of a file, nothing of a folder.
+/// Returns each path below a folder, with the text of files.
 fn tree(root: &Path) -> BTreeMap<String, Option<String>> {
     let mut found = BTreeMap::new();
     let mut todo = vec![String::new()];
@@ -106,8 +106,8 @@ fn tree(root: &Path) -> BTreeMap<String, Option<String>> {
     found
 }
 
-/// What the guest sees, likewise.
-fn seen(guest: &Guest) -> BTreeMap<String, Option<String>> {
+/// Returns the same for the guest's view.
+fn guest_tree(guest: &Guest) -> BTreeMap<String, Option<String>> {
     let mut found = BTreeMap::new();
     let mut todo = vec![String::new()];
     while let Some(folder) = todo.pop() {
@@ -125,7 +125,7 @@ fn seen(guest: &Guest) -> BTreeMap<String, Option<String>> {
     found
 }
 
-/// The changes from one tree to another, worked out the plain way.
+/// Computes the changes from one tree to another the simple way.
 fn difference(
     old: &BTreeMap<String, Option<String>>,
     new: &BTreeMap<String, Option<String>>,
@@ -157,28 +157,25 @@ fn check(before: &[Op], ops: &[Op], mode: MountMode) -> Result<(), TestCaseError
             && in_overlay
             && model.path().join(from).is_dir()
         {
-            prop_assert!(
-                on_guest(&guest, op).is_err(),
-                "{op:?}: folders are left to the guest to copy"
-            );
+            prop_assert!(on_guest(&guest, op).is_err(), "{op:?}: guests must copy folders");
             continue;
         }
         let (ours, theirs) = (on_guest(&guest, op), on_folder(model.path(), op));
-        // Of two things wrong with a rename either may be told.
+        // If a rename is wrong in two ways, either error may be reported.
         let both_fail = matches!(op, Op::Rename(..)) && ours.is_err() && theirs.is_err();
         prop_assert!(both_fail || ours == theirs, "{op:?}: {ours:?}, not {theirs:?}");
     }
-    let wanted = tree(model.path());
-    prop_assert_eq!(&seen(&guest), &wanted);
+    let expected = tree(model.path());
+    prop_assert_eq!(&guest_tree(&guest), &expected);
     if mode == MountMode::Overlay {
-        prop_assert_eq!(&tree(&guest.host("")), &original, "the folder stays as it was");
+        prop_assert_eq!(&tree(&guest.host("")), &original, "the folder is unchanged");
         let changes: BTreeMap<_, _> =
             guest.vfs.changes().into_iter().map(|c| (c.path, c.kind)).collect();
-        prop_assert_eq!(changes, difference(&original, &wanted));
+        prop_assert_eq!(changes, difference(&original, &expected));
         guest.vfs.apply().unwrap();
         prop_assert_eq!(guest.vfs.changes(), vec![]);
     }
-    prop_assert_eq!(&tree(&guest.host("")), &wanted);
+    prop_assert_eq!(&tree(&guest.host("")), &expected);
     Ok(())
 }
 
@@ -186,7 +183,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn an_overlay_behaves_like_a_folder_and_applies_to_the_same(
+    fn overlays_behave_and_apply_like_a_plain_folder(
         before in prop::collection::vec(op(), 0..25),
         ops in prop::collection::vec(op(), 0..40),
     ) {
@@ -194,7 +191,7 @@ proptest! {
     }
 
     #[test]
-    fn a_mount_behaves_like_a_folder(
+    fn mounts_behave_like_a_plain_folder(
         before in prop::collection::vec(op(), 0..25),
         ops in prop::collection::vec(op(), 0..40),
     ) {

@@ -1,4 +1,4 @@
-//! What the operations do, where they are allowed.
+//! The operations, if they are allowed.
 #![expect(clippy::disallowed_methods, reason = "tests set up and read real folders")]
 
 use std::os::unix::fs::symlink;
@@ -8,7 +8,7 @@ use super::*;
 use skillhost_policy::limits::Limits;
 
 #[test]
-fn listings_are_sorted_and_leave_out_names_that_are_not_utf8() {
+fn listings_are_sorted_and_omit_non_utf8_names() {
     let guest = Grant::default().guest(|w| {
         for name in ["b", "a", "é", "A", "a10", "a2"] {
             fill(w, name, "");
@@ -20,7 +20,7 @@ fn listings_are_sorted_and_leave_out_names_that_are_not_utf8() {
 }
 
 #[test]
-fn slashes_at_the_end_want_a_folder() {
+fn trailing_slashes_require_a_folder() {
     let guest = Grant::default().guest(|w| fill(w, "d/f", "x"));
     assert_eq!(guest.stat("/workspace/d/").unwrap().kind, rustix::fs::FileType::Directory);
     assert_eq!(guest.stat("/workspace/d/f/").unwrap_err(), Errno::NOTDIR);
@@ -31,14 +31,14 @@ fn slashes_at_the_end_want_a_folder() {
 }
 
 #[test]
-fn times_are_set_for_real_and_read_back() {
+fn times_can_be_set_and_read_back() {
     let guest = Grant::default().guest(|w| fill(w, "d/f", "x"));
     let (base, _) = guest.at("/workspace");
     guest.vfs.set_times_at(&base, "d/f", true, NewTime::At(5, 6), NewTime::At(7, 8)).unwrap();
     let stat = guest.stat("/workspace/d/f").unwrap();
     assert_eq!((stat.accessed, stat.modified), ((5, 6), (7, 8)));
     let file = guest.open("/workspace/d/f", READ).unwrap();
-    guest.vfs.set_times(&file, NewTime::Keep, NewTime::At(9, 0)).unwrap();
+    guest.vfs.set_times(&file, NewTime::BlobStore, NewTime::At(9, 0)).unwrap();
     let stat = guest.stat("/workspace/d/f").unwrap();
     assert_eq!((stat.accessed, stat.modified), ((5, 6), (9, 0)));
     guest.vfs.set_times_at(&base, "d", true, NewTime::At(1, 0), NewTime::At(1, 0)).unwrap();
@@ -48,7 +48,7 @@ fn times_are_set_for_real_and_read_back() {
 }
 
 #[test]
-fn identity_is_the_guest_path_in_every_run() {
+fn identity_depends_only_on_the_guest_path() {
     let hashes = || {
         let guest = Grant::default().guest(|w| {
             fill(w, "f", "x");
@@ -77,17 +77,18 @@ fn metadata_hash_reuses_last_lookup() {
     {
         guest.vfs.stat_at(&base, path, follow).unwrap();
         assert_eq!(number(path, follow), Ok(of));
-        // It was said of the same name in the same way alone.
+        // Another lookup in between must not change the answer.
         guest.vfs.stat_at(&base, path, !follow).unwrap();
         assert_eq!(number(path, follow), Ok(of));
     }
     let listing = guest.vfs.read_dir(&guest.open("/workspace/d", FOLDER).unwrap());
     let (folder, mut listing) = (guest.open("/workspace/d", FOLDER).unwrap(), listing.unwrap());
-    assert_eq!(guest.vfs.show_next(&mut listing).unwrap().0, "f");
+    assert_eq!(guest.vfs.next_entry(&mut listing).unwrap().0, "f");
     assert_eq!(guest.vfs.metadata_hash_at(&folder, "f", false), Ok(of_file));
     assert_eq!(guest.vfs.metadata_hash_at(&base, "f", false), Err(Errno::NOENT));
 
-    // Once: what the host has taken away meanwhile is still what was shown, and then gone.
+    // The lookup is used once: a file that the host removes in between is still found, and then
+    // missing.
     guest.vfs.stat_at(&base, "d/f", false).unwrap();
     std::fs::remove_file(guest.host("d/f")).unwrap();
     assert_eq!(number("d/f", false), Ok(of_file));
@@ -101,7 +102,7 @@ fn metadata_hash_reuses_last_lookup() {
 }
 
 #[test]
-fn folders_are_renamed_where_one_rule_holds_for_all_that_is_in_them() {
+fn folders_under_uniform_rules_can_be_renamed() {
     let guest = Grant::default().guest(|w| fill(w, "d/f", "x"));
     guest.rename("/workspace/d", "/workspace/e").unwrap();
     assert_eq!(guest.read("/workspace/e/f").unwrap(), "x");
@@ -109,7 +110,7 @@ fn folders_are_renamed_where_one_rule_holds_for_all_that_is_in_them() {
 }
 
 #[test]
-fn accounts_are_kept_of_each_path_but_not_of_the_scratch_folder() {
+fn accounts_cover_each_path_outside_scratch() {
     let guest = Grant::default().guest(|w| {
         fill(w, "in", "12345");
         fill(w, "gone", "x");
@@ -147,7 +148,7 @@ fn accounts_are_kept_of_each_path_but_not_of_the_scratch_folder() {
     assert_eq!(
         guest.vfs.usage(),
         FileUsage { bytes_read: 10, bytes_written: 5, files_created: 2, disk: 3 },
-        "less what was removed"
+        "without the bytes of removed files"
     );
 }
 

@@ -1,4 +1,4 @@
-//! Writes kept aside: what the guest sees, what the folder keeps, what is reported and applied.
+//! Overlays: what the guest sees, what the folder keeps, what is reported and applied.
 #![expect(clippy::disallowed_methods, reason = "tests set up and read real folders")]
 
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -11,7 +11,7 @@ use skillhost_policy::capabilities::MountMode;
 use skillhost_policy::limits::Limits;
 use skillhost_policy::outcome::ChangeKind::{Added, Changed, Removed};
 
-/// A workspace with `a`, `d/b`, `d/c` and `d/e/f`, each holding its own path.
+/// Creates a workspace with `a`, `d/b`, `d/c` and `d/e/f`, each of which contains its own path.
 fn overlay() -> Guest {
     with(|_| {})
 }
@@ -35,7 +35,7 @@ fn host(guest: &Guest, rel: &str) -> Option<String> {
 }
 
 #[test]
-fn the_folder_stays_as_it_was() {
+fn overlays_leave_the_folder_unchanged() {
     let guest = overlay();
     guest.append("/workspace/a", "+").unwrap();
     guest.write("/workspace/d/b", "new").unwrap();
@@ -77,7 +77,7 @@ fn listings_merge_both_folders() {
 }
 
 #[test]
-fn a_removed_file_can_be_made_and_removed_again() {
+fn removed_files_can_be_recreated() {
     let guest = overlay();
     for _ in 0..2 {
         guest.unlink("/workspace/d/c").unwrap();
@@ -91,7 +91,7 @@ fn a_removed_file_can_be_made_and_removed_again() {
 }
 
 #[test]
-fn a_folder_made_again_shows_nothing_of_the_old_one() {
+fn recreated_folders_hide_the_old_content() {
     let guest = overlay();
     assert_eq!(guest.rmdir("/workspace/d/e").unwrap_err(), Errno::NOTEMPTY);
     guest.unlink("/workspace/d/e/f").unwrap();
@@ -106,7 +106,7 @@ fn a_folder_made_again_shows_nothing_of_the_old_one() {
 }
 
 #[test]
-fn a_file_and_a_folder_take_each_others_place() {
+fn files_and_folders_can_replace_each_other() {
     let guest = overlay();
     guest.unlink("/workspace/a").unwrap();
     guest.mkdir("/workspace/a").unwrap();
@@ -124,7 +124,7 @@ fn a_file_and_a_folder_take_each_others_place() {
 }
 
 #[test]
-fn folders_are_not_renamed_so_that_guests_copy_them() {
+fn overlay_folders_cannot_be_renamed() {
     let guest = overlay();
     guest.mkdir("/workspace/new").unwrap();
     assert_eq!(guest.rename("/workspace/d", "/workspace/d2").unwrap_err(), Errno::XDEV);
@@ -132,7 +132,7 @@ fn folders_are_not_renamed_so_that_guests_copy_them() {
 }
 
 #[test]
-fn a_file_is_renamed_over_another() {
+fn files_can_be_renamed_over_others() {
     let guest = overlay();
     guest.rename("/workspace/a", "/workspace/d/b").unwrap();
     assert_eq!(guest.read("/workspace/d/b").unwrap(), "a\n");
@@ -143,7 +143,7 @@ fn a_file_is_renamed_over_another() {
 }
 
 #[test]
-fn writing_the_same_bytes_again_is_no_change() {
+fn rewriting_the_same_bytes_is_not_a_change() {
     let guest = overlay();
     guest.write("/workspace/a", "a\n").unwrap();
     let (base, _) = guest.at("/workspace");
@@ -156,7 +156,7 @@ fn writing_the_same_bytes_again_is_no_change() {
 }
 
 #[test]
-fn names_that_come_and_go_leave_no_trace_in_memory() {
+fn temporary_names_do_not_accumulate_in_memory() {
     let guest = overlay();
     for i in 0..50 {
         let path = format!("/workspace/t{i}");
@@ -168,11 +168,11 @@ fn names_that_come_and_go_leave_no_trace_in_memory() {
     }
     let tree = lock(&guest.vfs.tree);
     let overlay = tree.overlay(2);
-    assert_eq!((overlay.up.len(), overlay.gone.len(), overlay.seen.len()), (0, 0, 0));
+    assert_eq!((overlay.upper.len(), overlay.whiteouts.len(), overlay.stamps.len()), (0, 0, 0));
 }
 
 #[test]
-fn a_copy_keeps_the_times_of_the_file() {
+fn copy_up_keeps_file_times() {
     let guest = overlay();
     let before = guest.stat("/workspace/a").unwrap();
     let _open = guest.open("/workspace/a", UPDATE).unwrap();
@@ -180,7 +180,7 @@ fn a_copy_keeps_the_times_of_the_file() {
 }
 
 #[test]
-fn symlinks_are_followed_into_the_overlay_and_rules_hold_in_it() {
+fn symlinks_are_followed_into_the_overlay_under_its_rules() {
     let guest = with(|w| {
         symlink("d/e", w.join("dir")).unwrap();
         symlink("a", w.join("file")).unwrap();
@@ -202,7 +202,7 @@ fn symlinks_are_followed_into_the_overlay_and_rules_hold_in_it() {
 }
 
 #[test]
-fn a_file_with_another_name_is_copied_and_so_may_be_written() {
+fn hard_linked_files_can_be_written_in_an_overlay() {
     let guest = with(|w| std::fs::hard_link(w.join("../outside"), w.join("linked")).unwrap());
     guest.write("/workspace/linked", "mine").unwrap();
     guest.vfs.apply().unwrap();
@@ -211,7 +211,7 @@ fn a_file_with_another_name_is_copied_and_so_may_be_written() {
 }
 
 #[test]
-fn a_folder_with_an_entry_that_the_guest_cannot_name_is_not_empty() {
+fn folders_with_non_utf8_names_are_not_empty() {
     let guest = with(|w| {
         std::fs::create_dir(w.join("odd")).unwrap();
         let name: &std::ffi::OsStr = std::os::unix::ffi::OsStrExt::from_bytes(b"\xff");
@@ -222,7 +222,7 @@ fn a_folder_with_an_entry_that_the_guest_cannot_name_is_not_empty() {
 }
 
 #[test]
-fn what_the_rules_deny_is_denied_in_an_overlay_too() {
+fn overlays_enforce_denials() {
     let grant = Grant {
         mode: MountMode::Overlay,
         deny_write: &["/workspace/a"],
@@ -240,11 +240,11 @@ fn what_the_rules_deny_is_denied_in_an_overlay_too() {
     assert_eq!(changes(&guest), []);
 }
 
-/// More than any diff takes on a loaded machine.
+/// Longer than any diff takes on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 #[test]
-fn the_diff_shows_text_and_names_the_rest() {
+fn diffs_show_text_and_only_name_other_files() {
     let guest = with(|w| {
         std::fs::write(w.join("bin"), b"\0\x01").unwrap();
         std::fs::write(w.join("text"), "one\ntwo\nthree\n").unwrap();
@@ -285,17 +285,16 @@ Large files /dev/null and b/large differ (0 and 1048577 bytes)
 +x
 ";
     assert_eq!(guest.vfs.diff_within(PATIENCE), expected);
-    let hurried = guest.vfs.diff_within(Duration::ZERO);
+    let timed_out = guest.vfs.diff_within(Duration::ZERO);
     assert!(
-        hurried
-            .contains("Files a/text and b/text differ (not compared: the diff takes too long)\n"),
-        "{hurried}"
+        timed_out.contains("Files a/text and b/text differ (not compared: the diff timed out)\n"),
+        "{timed_out}"
     );
-    assert!(hurried.contains("b/new differ") && !hurried.contains("+2"), "{hurried}");
+    assert!(timed_out.contains("b/new differ") && !timed_out.contains("+2"), "{timed_out}");
 }
 
 #[test]
-fn a_diff_is_cut_at_its_bound() {
+fn diffs_are_truncated_at_the_limit() {
     let guest = Grant { mode: MountMode::Overlay, limits: Limits::default(), ..Grant::default() }
         .guest(|_| {});
     for i in 0..8 {
@@ -304,14 +303,14 @@ fn a_diff_is_cut_at_its_bound() {
     let diff = guest.vfs.diff_within(PATIENCE);
     assert!(diff.len() < (4 << 20) + 100);
     assert!(
-        diff.ends_with("\n[cut here]\n[4 more changes are left out]\n"),
+        diff.ends_with("\n[truncated]\n[4 more changes omitted]\n"),
         "{}",
         &diff[diff.len() - 100..]
     );
 }
 
 #[test]
-fn applying_makes_the_folder_what_the_guest_saw_and_keeps_modes() {
+fn apply_writes_the_guests_view_and_keeps_modes() {
     let guest = with(|w| {
         std::fs::set_permissions(w.join("a"), std::fs::Permissions::from_mode(0o751)).unwrap()
     });
@@ -340,7 +339,7 @@ fn applying_makes_the_folder_what_the_guest_saw_and_keeps_modes() {
 }
 
 #[test]
-fn nothing_is_applied_where_the_folder_changed_meanwhile() {
+fn apply_refuses_if_the_folder_changed() {
     type Meddle = fn(&Guest);
     let cases: [(&str, Meddle); 7] = [
         ("a", |g| std::fs::write(g.host("a"), "theirs").unwrap()),
@@ -370,7 +369,7 @@ fn nothing_is_applied_where_the_folder_changed_meanwhile() {
         guest.write("/workspace/d/b", "mine").unwrap();
         meddle(&guest);
         let ApplyError::Changed(paths) = guest.vfs.apply().unwrap_err() else { panic!("case {i}") };
-        // A folder that is there already is no conflict; what is in it is.
+        // A folder that exists already does not conflict; its contents may.
         let path = if path == "m/" { "m/x" } else { path };
         assert_eq!(paths, [path], "case {i}");
         assert_eq!(host(&guest, "d/b").as_deref(), Some("d/b\n"), "case {i}");
@@ -378,7 +377,7 @@ fn nothing_is_applied_where_the_folder_changed_meanwhile() {
 }
 
 #[test]
-fn changes_of_the_folder_elsewhere_are_no_conflict() {
+fn changes_to_other_files_do_not_conflict() {
     let guest = overlay();
     guest.append("/workspace/a", "mine").unwrap();
     guest.read("/workspace/d/b").unwrap();
@@ -390,7 +389,7 @@ fn changes_of_the_folder_elsewhere_are_no_conflict() {
 }
 
 #[test]
-fn a_folder_replaced_by_a_link_meanwhile_is_not_followed() {
+fn apply_does_not_follow_a_folder_replaced_by_a_symlink() {
     let guest = overlay();
     guest.write("/workspace/d/b", "mine").unwrap();
     std::fs::rename(guest.host("d"), guest.host("moved")).unwrap();

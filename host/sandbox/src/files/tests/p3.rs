@@ -1,4 +1,4 @@
-//! Streams of WASI 0.3 in a real store, with the host at the guest's end.
+//! Streams of WASI 0.3 in a real store, with the host in the guest's role.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -25,7 +25,7 @@ struct State {
 
 type Slot<T> = Arc<Mutex<Vec<T>>>;
 
-/// Keeps all that comes.
+/// Collects all items.
 struct Collect<T>(Slot<T>);
 
 impl<D, T: Lift + Send + 'static> StreamConsumer<D> for Collect<T> {
@@ -64,11 +64,11 @@ impl<D, T: Lift + Send + 'static> FutureConsumer<D> for Collect<T> {
 
 type Ended = Result<(), ErrorCode>;
 
-/// Runs `act` on the descriptor of `path`, and waits for the future that it returns.
+/// Calls `act` with the descriptor of `path`, and waits for the future that it returns.
 async fn run(
     guest: &Guest,
     path: &str,
-    want: Want,
+    options: OpenOptions,
     act: impl FnOnce(
         &mut Access<'_, State, Files>,
         Resource<Descriptor>,
@@ -79,7 +79,7 @@ async fn run(
     let engine = Engine::new(&config).unwrap();
     let mut store =
         Store::new(&engine, State { vfs: guest.vfs.clone(), table: ResourceTable::new() });
-    let handle = guest.open(path, want).unwrap();
+    let handle = guest.open(path, options).unwrap();
     let ended = Slot::<Ended>::default();
     let run = store.run_concurrent(async |accessor| {
         let accessor = accessor
@@ -98,7 +98,7 @@ async fn run(
     ended.remove(0)
 }
 
-/// The same access once more, since the bindings take it by value.
+/// Reborrows the access, which the bindings take by value.
 fn again<'a>(access: &'a mut Access<'_, State, Files>) -> Access<'a, State, Files> {
     use wasmtime::AsContextMut;
     Access::new(access.as_context_mut(), |state| FsView {
@@ -108,7 +108,7 @@ fn again<'a>(access: &'a mut Access<'_, State, Files>) -> Access<'a, State, File
 }
 
 async fn write(guest: &Guest, path: &str, bytes: Vec<u8>, offset: Option<u64>) -> Ended {
-    run(guest, path, Want { truncate: false, ..WRITE }, |access, fd| {
+    run(guest, path, OpenOptions { truncate: false, ..WRITE }, |access, fd| {
         let data = StreamReader::new(&mut *access, bytes)?;
         match offset {
             Some(offset) => Files::write_via_stream(again(access), fd, data, offset),
@@ -119,7 +119,7 @@ async fn write(guest: &Guest, path: &str, bytes: Vec<u8>, offset: Option<u64>) -
 }
 
 #[tokio::test]
-async fn what_is_written_through_streams_is_in_the_file() {
+async fn stream_writes_reach_the_file() {
     let guest = Grant::default().guest(|_| {});
     write(&guest, "/workspace/f", b"hello".to_vec(), Some(0)).await.unwrap();
     write(&guest, "/workspace/f", b" world".to_vec(), None).await.unwrap();
@@ -128,7 +128,7 @@ async fn what_is_written_through_streams_is_in_the_file() {
 }
 
 #[tokio::test]
-async fn a_file_is_read_through_a_stream_to_its_end() {
+async fn streams_read_a_file_to_its_end() {
     let guest = Grant::default().guest(|_| {});
     let text = "0123456789".repeat(50_000);
     guest.write("/workspace/f", &text).unwrap();
@@ -143,7 +143,7 @@ async fn a_file_is_read_through_a_stream_to_its_end() {
 }
 
 #[tokio::test]
-async fn a_stream_over_the_quota_ends_with_insufficient_space_after_what_fitted() {
+async fn streams_over_the_quota_end_with_insufficient_space() {
     let guest = Grant { limits: Limits { disk: 10, ..Limits::default() }, ..Grant::default() }
         .guest(|_| {});
     let ended = write(&guest, "/workspace/f", vec![b'x'; 100], Some(0)).await;
@@ -153,7 +153,7 @@ async fn a_stream_over_the_quota_ends_with_insufficient_space_after_what_fitted(
 }
 
 #[tokio::test]
-async fn a_stream_at_a_handle_that_does_not_allow_it_ends_with_an_error() {
+async fn streams_on_unsuitable_handles_end_with_an_error() {
     let guest = Grant::default().guest(|_| {});
     guest.write("/workspace/f", "x").unwrap();
     let ended = run(&guest, "/workspace/f", READ, |access, fd| {
@@ -169,7 +169,7 @@ async fn a_stream_at_a_handle_that_does_not_allow_it_ends_with_an_error() {
 }
 
 #[tokio::test]
-async fn a_large_folder_is_listed_whole_and_sorted() {
+async fn large_folders_are_listed_completely_and_sorted() {
     let guest = Grant::default().guest(|_| {});
     let names: BTreeMap<String, ()> = (0..700).map(|i| (format!("f{i}"), ())).collect();
     for name in names.keys() {
@@ -186,7 +186,7 @@ async fn a_large_folder_is_listed_whole_and_sorted() {
 }
 
 #[tokio::test]
-async fn devices_are_read_and_written_through_streams() {
+async fn devices_work_through_streams() {
     let guest =
         Grant { limits: Limits { disk: 0, ..Limits::default() }, ..Grant::default() }.guest(|_| {});
     write(&guest, "/dev/null", vec![b'x'; 1 << 20], Some(0)).await.unwrap();

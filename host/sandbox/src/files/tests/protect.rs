@@ -1,4 +1,4 @@
-//! Files that make programs of the host run code later.
+//! Files that make host programs run code later.
 #![expect(clippy::disallowed_methods, reason = "tests set up and read real folders")]
 
 use std::os::unix::fs::symlink;
@@ -8,7 +8,7 @@ use super::support::*;
 use super::*;
 use skillhost_policy::capabilities::MountMode;
 
-/// A project with a repository, an editor's settings and a prepared tree.
+/// Creates a project with a repository, editor settings and a folder prepared for an attack.
 fn project(w: &Path) {
     fill(w, ".git/config", "[core]\n");
     fill(w, ".git/HEAD", "ref: refs/heads/main\n");
@@ -24,7 +24,7 @@ fn project(w: &Path) {
 }
 
 #[test]
-fn an_overlay_and_its_folder_make_no_repository_together() {
+fn overlays_cannot_complete_a_repository_in_the_folder() {
     for (theirs, ours) in [
         ("config", ["HEAD", "objects/x"]),
         ("hooks/post-commit", ["HEAD", "objects/x"]),
@@ -34,7 +34,7 @@ fn an_overlay_and_its_folder_make_no_repository_together() {
             .guest(|w| std::fs::create_dir(w.join("bare")).unwrap());
         guest.mkdir("/workspace/bare/objects").unwrap();
         ours.iter().for_each(|name| guest.write(&format!("/workspace/bare/{name}"), "x").unwrap());
-        // Another run writes meanwhile what it may as well.
+        // Meanwhile, another run writes a file that it is allowed to write.
         fill(&guest.host("bare"), theirs, "x");
         assert!(guest.vfs.apply().is_err(), "{theirs}");
         assert!(
@@ -42,7 +42,7 @@ fn an_overlay_and_its_folder_make_no_repository_together() {
             "{theirs}: nothing was written"
         );
     }
-    // A repository that was there before goes on as one.
+    // A repository that existed before remains one.
     let there = |w: &Path| {
         ["HEAD", "config", "objects/x"]
             .iter()
@@ -54,7 +54,7 @@ fn an_overlay_and_its_folder_make_no_repository_together() {
 }
 
 #[test]
-fn a_root_is_no_part_of_a_repository_that_git_runs() {
+fn workspaces_cannot_narrow_to_executable_parts_of_git() {
     let dir = tempfile::tempdir().unwrap();
     fill(dir.path(), "bare.git/HEAD", "ref: refs/heads/main\n");
     fill(dir.path(), "bare.git/hooks/inner/x", "");
@@ -69,10 +69,13 @@ fn a_root_is_no_part_of_a_repository_that_git_runs() {
         ("link", false),
         ("missing", false),
     ] {
-        assert_eq!(is_narrower(dir.path(), below), expected, "{below}");
+        assert_eq!(may_narrow_to(dir.path(), below), expected, "{below}");
     }
-    assert!(!is_narrower(&dir.path().join("bare.git"), "hooks"), "the workspace is the repository");
-    assert!(!is_narrower(Path::new("/"), "proc"), "another mount");
+    assert!(
+        !may_narrow_to(&dir.path().join("bare.git"), "hooks"),
+        "the workspace is the repository"
+    );
+    assert!(!may_narrow_to(Path::new("/"), "proc"), "another mount");
 }
 
 const PROTECTED: [&str; 12] = [
@@ -91,7 +94,7 @@ const PROTECTED: [&str; 12] = [
 ];
 
 #[test]
-fn protected_files_are_read_and_never_written() {
+fn protected_files_are_readable_but_not_writable() {
     for mode in [MountMode::Write, MountMode::Overlay] {
         let guest = Grant { mode, ..Grant::default() }.guest(|w| {
             project(w);
@@ -101,14 +104,14 @@ fn protected_files_are_read_and_never_written() {
         assert_eq!(guest.read("/workspace/.git/config").unwrap(), "[core]\n");
         for path in PROTECTED {
             let path = format!("/workspace/{path}");
-            for want in [WRITE, UPDATE, CREATE_NEW, Want { truncate: true, ..READ }] {
-                let error = guest.open(&path, want).unwrap_err();
+            for options in [WRITE, UPDATE, CREATE_NEW, OpenOptions { truncate: true, ..READ }] {
+                let error = guest.open(&path, options).unwrap_err();
                 assert!(
                     matches!(error, Errno::ACCESS | Errno::NOENT | Errno::EXIST),
                     "{path}: {error}"
                 );
             }
-            // A link's own name is not protected: a file may take its place.
+            // A symlink's own name is not protected: a file may replace it.
             assert!(
                 path.ends_with("/link") || guest.rename("/workspace/plain/a/b.txt", &path).is_err(),
                 "{path}"
@@ -136,7 +139,7 @@ fn protected_files_are_read_and_never_written() {
             0
         );
         let denials = guest.denials();
-        let rule = "it configures version control: only an entry of the operator's that names it grants writing it";
+        let rule = "it configures version control; only an operator entry that names it can grant writing to it";
         assert!(
             denials.contains(&format!(
                 "write /workspace/.git/config: {rule} [--allow 'Write(.git/config)']"
@@ -147,7 +150,7 @@ fn protected_files_are_read_and_never_written() {
 }
 
 #[test]
-fn only_a_literal_entry_names_a_protected_file() {
+fn only_literal_entries_grant_protected_files() {
     let writes = |entries: &[&str], path: &str| {
         let guest = Grant { write: entries, ..Grant::default() }.guest(project);
         guest.write(&format!("/workspace/{path}"), "x").is_ok()
@@ -167,16 +170,16 @@ fn only_a_literal_entry_names_a_protected_file() {
     assert!(!writes(&["/workspace/.git/config", "/workspace/**"], ".git/config2"));
     assert!(
         writes(&["/workspace/.vscode"], ".vscode/settings.json"),
-        "a folder with all that is in it"
+        "an entry for a folder includes its contents"
     );
     assert!(
         !writes(&["/workspace/nested"], "nested/inner/.envrc"),
-        "a folder that is not protected itself names nothing in it"
+        "an entry for an unprotected folder does not name its contents"
     );
 }
 
 #[test]
-fn a_client_root_inside_a_protected_folder_is_protected() {
+fn client_roots_inside_protected_folders_are_protected() {
     let guest =
         Grant { rules_at: ".git/modules", ..Grant::default() }.guest(|w| fill(w, "sub/config", ""));
     assert_eq!(guest.write("/workspace/sub/config", "x").unwrap_err(), Errno::ACCESS);
@@ -184,7 +187,7 @@ fn a_client_root_inside_a_protected_folder_is_protected() {
 }
 
 #[test]
-fn a_folder_is_not_moved_to_or_from_protected_places() {
+fn folders_cannot_move_to_or_from_protected_paths() {
     let guest = Grant::default().guest(project);
     for (from, to) in [
         ("prepared", ".git2/../.claude"),
@@ -198,7 +201,7 @@ fn a_folder_is_not_moved_to_or_from_protected_places() {
             guest.rename(&format!("/workspace/{from}"), &format!("/workspace/{to}")).unwrap_err();
         assert!(matches!(error, Errno::ACCESS | Errno::NOENT), "{from} -> {to}: {error}");
     }
-    // A tree that only its place would make one.
+    // A folder that becomes protected only at its new path.
     fill(&guest.host(""), "x/github/agents/a.md", "");
     guest.rename("/workspace/x/github", "/workspace/x/.github").unwrap_err();
     assert_eq!(guest.rename("/workspace/plain", "/workspace/other"), Ok(()));
@@ -209,8 +212,8 @@ fn a_folder_is_not_moved_to_or_from_protected_places() {
 }
 
 #[test]
-fn a_bare_repository_gets_no_commands_in_any_order() {
-    // Each list ends with the step that would complete a repository with a config.
+fn bare_repositories_cannot_gain_commands_in_any_order() {
+    // Each list ends with the step that would complete a repository with commands.
     for steps in [
         &["+HEAD", "/objects", "/refs", "+config"][..],
         &["+HEAD", "/objects", "/refs", "/hooks"],
@@ -242,7 +245,7 @@ fn a_bare_repository_gets_no_commands_in_any_order() {
             guest.denials()
         );
     }
-    // The same names mean nothing elsewhere.
+    // Elsewhere, the same names have no meaning.
     let guest = Grant::default().guest(|w| fill(w, "src/main.rs", ""));
     guest.mkdir("/workspace/src/hooks").unwrap();
     guest.write("/workspace/src/hooks/use.ts", "x").unwrap();
@@ -260,7 +263,7 @@ fn a_bare_repository_gets_no_commands_in_any_order() {
 }
 
 #[test]
-fn build_files_are_written_and_marked_in_the_diff() {
+fn build_files_are_marked_in_the_diff() {
     let guest = Grant { mode: MountMode::Overlay, ..Grant::default() }
         .guest(|w| fill(w, "Makefile", "all:\n"));
     guest.write("/workspace/Makefile", "all: x\n").unwrap();

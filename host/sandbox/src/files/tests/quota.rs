@@ -1,4 +1,4 @@
-//! Each limit obeyed, violated, and given back.
+//! Each limit obeyed, violated and refunded.
 
 use super::support::*;
 use super::*;
@@ -15,7 +15,7 @@ fn disk(bytes: u64) -> Guest {
 }
 
 #[test]
-fn bytes_up_to_the_quota_are_written_and_none_beyond() {
+fn writes_stop_at_the_quota() {
     let guest = disk(10);
     let file = guest.file("/workspace/f", WRITE).unwrap();
     assert_eq!(file.write_at(b"12345678", None), Ok(8));
@@ -28,7 +28,7 @@ fn bytes_up_to_the_quota_are_written_and_none_beyond() {
 }
 
 #[test]
-fn the_quota_is_shared_by_the_workspace_and_the_scratch_folder() {
+fn workspace_and_scratch_share_the_quota() {
     let guest = disk(10);
     guest.write("/tmp/t", "12345").unwrap();
     guest.write("/workspace/f", "12345").unwrap();
@@ -37,7 +37,7 @@ fn the_quota_is_shared_by_the_workspace_and_the_scratch_folder() {
 }
 
 #[test]
-fn gaps_count_like_bytes() {
+fn gaps_count_towards_the_quota() {
     let guest = disk(100);
     let file = guest.file("/workspace/f", WRITE).unwrap();
     assert_eq!(file.write_at(b"x", Some(99)), Ok(1));
@@ -50,7 +50,7 @@ fn gaps_count_like_bytes() {
 }
 
 #[test]
-fn a_write_across_a_gap_places_what_fits_behind_it() {
+fn writes_after_a_gap_write_what_fits() {
     let guest = disk(10);
     let file = guest.file("/workspace/f", WRITE).unwrap();
     assert_eq!(file.room(Some(8)), 2);
@@ -59,7 +59,7 @@ fn a_write_across_a_gap_places_what_fits_behind_it() {
 }
 
 #[test]
-fn cutting_a_file_gives_its_bytes_back() {
+fn truncating_a_file_refunds_its_bytes() {
     let guest = disk(10);
     let file = guest.file("/workspace/f", WRITE).unwrap();
     file.set_size(10).unwrap();
@@ -67,12 +67,12 @@ fn cutting_a_file_gives_its_bytes_back() {
     file.set_size(4).unwrap();
     assert_eq!(guest.vfs.usage().disk, 4);
     guest.write("/workspace/f", "").unwrap();
-    assert_eq!(guest.vfs.usage().disk, 0, "by the open flag too");
-    assert_eq!(file.write_at(b"1234567890", None), Ok(10), "the other handle knows the new size");
+    assert_eq!(guest.vfs.usage().disk, 0, "the open flag refunds too");
+    assert_eq!(file.write_at(b"1234567890", None), Ok(10), "the other handle sees the new size");
 }
 
 #[test]
-fn removing_a_file_gives_its_bytes_and_its_name_back() {
+fn removing_a_file_refunds_bytes_and_count() {
     let guest = limited(10, 1, 100);
     guest.write("/workspace/f", "1234567890").unwrap();
     assert_eq!(guest.open("/workspace/g", WRITE).unwrap_err(), Errno::NOSPC);
@@ -83,11 +83,11 @@ fn removing_a_file_gives_its_bytes_and_its_name_back() {
 }
 
 #[test]
-fn a_removed_file_takes_its_bytes_until_the_last_handle_closes() {
-    for want in [UPDATE, READ] {
+fn removed_files_count_until_the_last_handle_closes() {
+    for options in [UPDATE, READ] {
         let guest = limited(10, 1, 100);
         guest.write("/workspace/f", "1234567890").unwrap();
-        let handle = guest.open("/workspace/f", want).unwrap();
+        let handle = guest.open("/workspace/f", options).unwrap();
         let second = handle.clone();
         guest.unlink("/workspace/f").unwrap();
         assert_eq!(guest.vfs.usage().disk, 10);
@@ -101,7 +101,7 @@ fn a_removed_file_takes_its_bytes_until_the_last_handle_closes() {
 }
 
 #[test]
-fn renaming_over_a_file_gives_its_bytes_back() {
+fn renaming_over_a_file_refunds_its_bytes() {
     let guest = limited(10, 2, 100);
     guest.write("/workspace/f", "12345").unwrap();
     guest.write("/workspace/g", "12345").unwrap();
@@ -113,7 +113,7 @@ fn renaming_over_a_file_gives_its_bytes_back() {
 }
 
 #[test]
-fn removing_what_was_there_before_earns_no_credit() {
+fn removing_existing_files_earns_no_credit() {
     let guest =
         Grant { limits: Limits { disk: 10, files: 1, ..Limits::default() }, ..Grant::default() }
             .guest(|w| {
@@ -149,14 +149,14 @@ fn folders_count_as_files() {
     assert_eq!(
         guest.open("/workspace/none/f", WRITE).unwrap_err(),
         Errno::NOENT,
-        "what fails takes nothing"
+        "failures are not charged"
     );
     guest.write("/workspace/f", "").unwrap();
 }
 
 #[test]
-fn handles_are_counted_until_they_are_closed() {
-    // Each call of the harness takes four preopens for a moment.
+fn handles_count_until_they_are_closed() {
+    // Each call of the test harness opens four preopens briefly.
     let guest = limited(10, 100, 9);
     guest.write("/workspace/f", "x").unwrap();
     let mut held: Vec<_> = (0..5).map(|_| guest.open("/workspace/f", READ).unwrap()).collect();
@@ -173,7 +173,7 @@ fn handles_are_counted_until_they_are_closed() {
 }
 
 #[test]
-fn copies_for_an_overlay_count() {
+fn overlay_copies_count_towards_the_quota() {
     let limits = Limits { disk: 10, ..Limits::default() };
     let guest = Grant { mode: MountMode::Overlay, limits, ..Grant::default() }.guest(|w| {
         for (name, size) in [("small", 8), ("large", 11)] {
@@ -189,7 +189,7 @@ fn copies_for_an_overlay_count() {
     assert_eq!(guest.open("/workspace/large", UPDATE).unwrap_err(), Errno::NOSPC);
     assert_eq!(guest.vfs.usage().disk, 0);
     guest.open("/workspace/large", WRITE).unwrap();
-    assert_eq!(guest.vfs.usage().disk, 0, "a file that is cut at once is not copied");
+    assert_eq!(guest.vfs.usage().disk, 0, "a file that is truncated at once is not copied");
     guest.append("/workspace/small", "12").unwrap();
     assert_eq!(guest.vfs.usage().disk, 10);
     guest.unlink("/workspace/small").unwrap();
@@ -200,15 +200,19 @@ fn copies_for_an_overlay_count() {
 }
 
 #[test]
-fn programs_that_write_at_once_stay_within_the_quota_together() {
+fn concurrent_writers_stay_within_the_quota() {
     let guest = disk(10_000);
     let total: usize = std::thread::scope(|scope| {
         let write = |i: usize| {
             let guest = &guest;
             scope.spawn(move || {
-                // Two files, four writers each, appending: no byte is lost or counted twice.
+                // Two files with four writers each, all appending: no byte is lost or counted
+                // twice.
                 let file = guest
-                    .file(&format!("/workspace/f{}", i % 2), Want { truncate: false, ..WRITE })
+                    .file(
+                        &format!("/workspace/f{}", i % 2),
+                        OpenOptions { truncate: false, ..WRITE },
+                    )
                     .unwrap();
                 let mut written = 0;
                 while let Ok(count) = file.write_at(&[b'x'; 77], None) {

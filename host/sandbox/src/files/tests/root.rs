@@ -1,5 +1,5 @@
-//! `/`: what is in it, that nothing can be made there, and that the rules of a mount hold on the
-//! way through it; the devices.
+//! `/`: its content, that nothing can be created in it, and that the rules of a mount hold for
+//! paths through it. Also the devices.
 
 use rustix::fs::FileType;
 
@@ -17,7 +17,7 @@ fn names(guest: &Guest, path: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_root_lists_the_mounts_and_the_devices() {
+fn root_lists_mounts_and_devices() {
     let guest = Grant::default().guest(|w| fill(w, "a", "x"));
     assert_eq!(names(&guest, "/"), ["dev", "skill", "tmp", "usr", "workspace"]);
     assert_eq!(
@@ -30,7 +30,7 @@ fn the_root_lists_the_mounts_and_the_devices() {
 }
 
 #[test]
-fn a_mount_in_which_nothing_is_allowed_is_not_in_the_root_either() {
+fn mounts_without_access_are_hidden_in_the_root() {
     let guest = Grant { read: &[], write: &[], ..Grant::default() }.guest(|w| fill(w, "a", "x"));
     assert_eq!(names(&guest, "/"), ["dev", "skill", "tmp", "usr"]);
     let root = guest.root();
@@ -41,7 +41,7 @@ fn a_mount_in_which_nothing_is_allowed_is_not_in_the_root_either() {
 }
 
 #[test]
-fn the_rules_of_a_mount_hold_on_the_way_through_the_root() {
+fn mount_rules_hold_for_paths_through_the_root() {
     let deny_read: &[&str] = &["/workspace/secret/**", "/workspace/secret"];
     let guest = Grant { deny_read, write: &["/workspace/out/**"], ..Grant::default() }.guest(|w| {
         fill(w, "a", "x");
@@ -67,12 +67,13 @@ fn the_rules_of_a_mount_hold_on_the_way_through_the_root() {
         ".",
     ] {
         let through = format!("workspace/{path}");
-        for want in [READ, WRITE, UPDATE, CREATE_NEW, FOLDER] {
-            let error = |base: &Handle, path: &str| guest.vfs.open_at(base, path, want).err();
+        for options in [READ, WRITE, UPDATE, CREATE_NEW, FOLDER] {
+            let error = |base: &Handle, path: &str| guest.vfs.open_at(base, path, options).err();
             let (direct, rooted) = (error(&workspace, path), error(&root, &through));
-            // What the first call made, the second finds.
-            let made = path == "out/new" && want.exclusive;
-            assert_eq!(rooted, if made { Some(Errno::EXIST) } else { direct }, "{path} {want:?}");
+            // The second call finds the file that the first one created.
+            let exists = path == "out/new" && options.exclusive;
+            let expected = if exists { Some(Errno::EXIST) } else { direct };
+            assert_eq!(rooted, expected, "{path} {options:?}");
         }
         let kind =
             |base: &Handle, path: &str| guest.vfs.stat_at(base, path, true).map(|found| found.kind);
@@ -100,7 +101,7 @@ fn the_rules_of_a_mount_hold_on_the_way_through_the_root() {
 }
 
 #[test]
-fn nothing_is_made_moved_or_removed_in_the_root() {
+fn root_refuses_changes() {
     let guest = Grant::default().guest(|_| {});
     let before = names(&guest, "/");
     let root = guest.root();
@@ -124,18 +125,18 @@ fn nothing_is_made_moved_or_removed_in_the_root() {
     let denied = guest.vfs.denials();
     let denial = denied.iter().find(|denial| denial.what == "write /x").unwrap();
     assert!(denial.fix.as_ref().unwrap().contains("--workspace"), "{denied:?}");
-    // Nobody's account.
+    // `/` is not accounted for.
     assert!(guest.vfs.touched().is_empty(), "{:?}", guest.vfs.touched());
 }
 
 #[test]
-fn devices_take_everything_and_cost_nothing() {
+fn devices_accept_all_writes_at_no_cost() {
     let guest =
         Grant { limits: Limits { disk: 0, files: 0, ..Limits::default() }, ..Grant::default() }
             .guest(|_| {});
     for path in ["/dev/null", "/dev/zero", "/dev/urandom"] {
-        for want in [UPDATE, WRITE, Want { truncate: false, ..WRITE }] {
-            let file = guest.file(path, want).unwrap();
+        for options in [UPDATE, WRITE, OpenOptions { truncate: false, ..WRITE }] {
+            let file = guest.file(path, options).unwrap();
             assert_eq!(file.write_at(&[1; 5_000], Some(1 << 40)), Ok(5_000), "{path}");
             assert_eq!(file.write_at(&[1; 5_000], None), Ok(5_000), "{path}");
             assert_eq!(
@@ -167,7 +168,7 @@ fn devices_take_everything_and_cost_nothing() {
 }
 
 #[test]
-fn what_devices_give() {
+fn devices_return_their_content() {
     let guest = Grant::default().guest(|_| {});
     let read = |path: &str, count: usize| {
         let mut buffer = vec![1; count];
@@ -177,14 +178,14 @@ fn what_devices_give() {
     };
     assert_eq!(read("/dev/null", 9), Ok(vec![]));
     assert_eq!(read("/dev/zero", 9), Ok(vec![0; 9]));
-    // The chance of these tests is all sevens, and 1,000 of them.
+    // The random source of these tests returns sevens, at most 1,000 at once.
     assert_eq!(read("/dev/urandom", 9), Ok(vec![7; 9]));
     assert_eq!(read("/dev/random", 1_001), Err(Errno::IO));
     assert_eq!(guest.file("/dev/null", WRITE).unwrap().read_at(&mut [0; 1], 0), Err(Errno::BADF));
 }
 
 #[test]
-fn a_handle_to_a_device_counts_as_one() {
+fn device_handles_count() {
     let guest = Grant { limits: Limits { handles: 2, ..Limits::default() }, ..Grant::default() }
         .guest(|_| {});
     let root = guest.vfs.folder(3, "").unwrap();
@@ -193,7 +194,7 @@ fn a_handle_to_a_device_counts_as_one() {
 }
 
 #[test]
-fn the_host_looks_into_guest_paths_with_the_guests_eyes() {
+fn host_reads_of_guest_paths_obey_the_rules() {
     let guest = Grant { deny_read: &["/workspace/secret"], ..Grant::default() }.guest(|w| {
         fill(w, "a", "0123456789");
         fill(w, "secret", "x");

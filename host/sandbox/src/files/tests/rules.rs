@@ -13,7 +13,7 @@ fn plain(contents: impl FnOnce(&Path)) -> Guest {
 }
 
 #[test]
-fn a_guest_sees_the_skill_the_scratch_folder_and_its_workspace() {
+fn guests_see_skill_scratch_and_workspace() {
     let guest = plain(|w| fill(w, "a.txt", "hello"));
     let names: Vec<_> = guest.vfs.preopens().unwrap().into_iter().map(|(_, name)| name).collect();
     assert_eq!(names, ["/skill", "/tmp", "/workspace", "/"]);
@@ -26,13 +26,13 @@ fn a_guest_sees_the_skill_the_scratch_folder_and_its_workspace() {
 }
 
 #[test]
-fn a_mount_in_which_nothing_is_allowed_is_not_there() {
+fn mounts_without_access_are_hidden() {
     let guest = Grant { read: &[], write: &[], ..Grant::default() }.guest(|_| {});
     assert!(guest.vfs.preopens().unwrap().iter().all(|(_, name)| name != "/workspace"));
 }
 
 #[test]
-fn no_path_leads_above_a_mount() {
+fn paths_cannot_climb_above_a_mount() {
     let guest = plain(|w| fill(w, "d/f", "x"));
     for path in ["../outside", "d/../../outside", "d/../../workspace/d/f", "..", "../..", "d/../.."]
     {
@@ -45,7 +45,7 @@ fn no_path_leads_above_a_mount() {
 }
 
 #[test]
-fn a_folder_below_a_mount_leads_up_to_the_mount_and_no_further() {
+fn parent_paths_stop_at_the_mount() {
     let guest = plain(|w| fill(w, "d/f", "x"));
     let folder = guest.open("/workspace/d", FOLDER).unwrap();
     assert!(guest.vfs.open_at(&folder, "../d/f", READ).is_ok());
@@ -63,7 +63,7 @@ fn absolute_paths_are_refused() {
 }
 
 #[test]
-fn nul_bytes_long_paths_and_deep_paths_are_refused() {
+fn nul_bytes_and_long_or_deep_paths_are_refused() {
     let guest = plain(|_| {});
     let (base, _) = guest.at("/workspace");
     let error = |path: &str| guest.vfs.open_at(&base, path, WRITE).unwrap_err();
@@ -74,7 +74,7 @@ fn nul_bytes_long_paths_and_deep_paths_are_refused() {
 }
 
 #[test]
-fn symlinks_lead_anywhere_inside_and_nowhere_outside() {
+fn symlinks_resolve_inside_the_mount_only() {
     let guest = plain(|w| {
         fill(w, "d/f", "inside");
         symlink("d/f", w.join("in")).unwrap();
@@ -106,7 +106,7 @@ fn symlinks_lead_anywhere_inside_and_nowhere_outside() {
 }
 
 #[test]
-fn a_link_is_read_only_where_it_stays_inside() {
+fn symlink_targets_outside_the_mount_are_not_revealed() {
     let guest = plain(|w| {
         symlink("d/f", w.join("in")).unwrap();
         symlink("/etc", w.join("abs")).unwrap();
@@ -124,7 +124,7 @@ fn a_link_is_read_only_where_it_stays_inside() {
 }
 
 #[test]
-fn a_symlink_is_removed_but_never_moved() {
+fn symlinks_can_be_removed_but_not_moved() {
     let guest = plain(|w| {
         fill(w, "target", "x");
         symlink("target", w.join("link")).unwrap();
@@ -135,11 +135,11 @@ fn a_symlink_is_removed_but_never_moved() {
 }
 
 #[test]
-fn a_file_with_another_name_is_read_but_not_written() {
+fn hard_linked_files_are_readable_but_not_writable() {
     let guest = plain(|w| std::fs::hard_link(w.join("../outside"), w.join("linked")).unwrap());
     assert_eq!(guest.read("/workspace/linked").unwrap(), "secret");
-    for want in [WRITE, UPDATE, Want { truncate: true, ..READ }] {
-        assert_eq!(guest.open("/workspace/linked", want).unwrap_err(), Errno::PERM);
+    for options in [WRITE, UPDATE, OpenOptions { truncate: true, ..READ }] {
+        assert_eq!(guest.open("/workspace/linked", options).unwrap_err(), Errno::PERM);
     }
     let (base, _) = guest.at("/workspace");
     assert_eq!(
@@ -148,7 +148,7 @@ fn a_file_with_another_name_is_read_but_not_written() {
     );
     assert_eq!(
         guest.denials(),
-        ["write /workspace/linked: the file has several names (hard links)"]
+        ["write /workspace/linked: the file has more than one name (hard links)"]
     );
     assert_eq!(std::fs::read_to_string(guest.dir().join("outside")).unwrap(), "secret");
     guest.unlink("/workspace/linked").unwrap();
@@ -156,13 +156,13 @@ fn a_file_with_another_name_is_read_but_not_written() {
 }
 
 #[test]
-fn devices_fifos_and_sockets_are_not_opened() {
+fn devices_fifos_and_sockets_cannot_be_opened() {
     let guest = plain(|w| {
         let mode = rustix::fs::Mode::from_raw_mode(0o600);
         rustix::fs::mknodat(rustix::fs::CWD, w.join("fifo"), rustix::fs::FileType::Fifo, mode, 0)
             .unwrap();
         std::os::unix::net::UnixListener::bind(w.join("socket")).unwrap();
-        // Making a device takes a privilege that tests may not have.
+        // Creating a device takes a privilege that tests may lack.
         let null = rustix::fs::makedev(1, 3);
         if rustix::fs::mknodat(
             rustix::fs::CWD,
@@ -192,7 +192,7 @@ fn devices_fifos_and_sockets_are_not_opened() {
 }
 
 #[test]
-fn a_glob_shows_the_files_that_match_and_no_others() {
+fn globs_show_only_matching_files() {
     let guest = Grant { read: &["/workspace/*.csv"], write: &[], ..Grant::default() }.guest(|w| {
         for file in ["a.csv", "b.csv", "c.txt", "d/e.csv"] {
             fill(w, file, file);
@@ -210,7 +210,7 @@ fn a_glob_shows_the_files_that_match_and_no_others() {
     assert_eq!(guest.write("/workspace/a.csv", "x").unwrap_err(), Errno::ACCESS);
     assert_eq!(guest.write("/workspace/new.csv", "x").unwrap_err(), Errno::ACCESS);
     assert_eq!(std::fs::read_to_string(guest.host("a.csv")).unwrap(), "a.csv");
-    let rule = "no entry of allowed-tools or the policy covers it";
+    let rule = "not granted: the policy has no entry for this path";
     let denials = guest.denials();
     assert!(
         denials.contains(&format!("read /workspace/c.txt: {rule} [--allow 'Read(c.txt)']")),
@@ -223,14 +223,14 @@ fn a_glob_shows_the_files_that_match_and_no_others() {
 }
 
 #[test]
-fn looking_for_what_does_not_exist_is_no_denial() {
+fn lookups_of_missing_paths_are_not_denials() {
     let guest = Grant { read: &["/workspace/*.csv"], write: &[], ..Grant::default() }.guest(|_| {});
     assert_eq!(guest.read("/workspace/pyvenv.cfg").unwrap_err(), Errno::NOENT);
     assert_eq!(guest.denials(), [""; 0]);
 }
 
 #[test]
-fn a_folder_on_the_way_is_listed_with_only_what_is_allowed_in_it() {
+fn traversable_folders_list_only_allowed_entries() {
     let guest =
         Grant { read: &["/workspace/a/b/**"], write: &["/workspace/a/out/**"], ..Grant::default() }
             .guest(|w| {
@@ -251,7 +251,7 @@ fn a_folder_on_the_way_is_listed_with_only_what_is_allowed_in_it() {
 }
 
 #[test]
-fn what_is_denied_is_not_there_nor_is_anything_below_it() {
+fn denied_paths_and_their_contents_are_hidden() {
     let guest =
         Grant { deny_read: &["/workspace/secret", "/workspace/**/*.key"], ..Grant::default() }
             .guest(|w| {
@@ -281,7 +281,7 @@ fn what_is_denied_is_not_there_nor_is_anything_below_it() {
     assert_eq!(
         guest.rename("/workspace/d", "/workspace/e").unwrap_err(),
         Errno::XDEV,
-        "its entries would slip under other rules"
+        "its entries would come under other rules"
     );
     assert!(
         guest
@@ -300,7 +300,7 @@ fn what_is_denied_is_not_there_nor_is_anything_below_it() {
 }
 
 #[test]
-fn rules_of_a_narrower_mount_name_paths_of_the_wider_one() {
+fn rules_of_narrowed_mounts_use_the_original_paths() {
     let narrower = |deny_read, deny_write| Grant {
         read: &["/workspace/**"],
         write: &["/workspace/a/b/out/**", "/workspace/other/**"],
@@ -327,7 +327,7 @@ fn rules_of_a_narrower_mount_name_paths_of_the_wider_one() {
         );
     }
     let denials = guest.denials();
-    let rule = "no entry of allowed-tools or the policy covers it";
+    let rule = "not granted: the policy has no entry for this path";
     assert!(
         denials
             .contains(&format!("write /workspace/other/f: {rule} [--allow 'Write(a/b/other/f)']")),
@@ -339,7 +339,7 @@ fn rules_of_a_narrower_mount_name_paths_of_the_wider_one() {
         ),
         "{denials:?}"
     );
-    // A rule about a folder above the mount holds for all that is in it.
+    // A rule for a folder above the mount applies to everything in it.
     for above in [&["/workspace/?"], &["/workspace/a"], &["/workspace/a/[b]"]] {
         let guest = narrower(above, &[]).guest(contents);
         assert!(
@@ -350,12 +350,12 @@ fn rules_of_a_narrower_mount_name_paths_of_the_wider_one() {
 }
 
 #[test]
-fn what_may_not_be_written_may_still_be_read() {
+fn write_denied_files_remain_readable() {
     let guest =
         Grant { deny_write: &["/workspace/ro"], ..Grant::default() }.guest(|w| fill(w, "ro", "x"));
     assert_eq!(guest.read("/workspace/ro").unwrap(), "x");
-    for want in [WRITE, UPDATE, Want { truncate: true, ..READ }] {
-        assert_eq!(guest.open("/workspace/ro", want).unwrap_err(), Errno::ACCESS);
+    for options in [WRITE, UPDATE, OpenOptions { truncate: true, ..READ }] {
+        assert_eq!(guest.open("/workspace/ro", options).unwrap_err(), Errno::ACCESS);
     }
     assert_eq!(guest.unlink("/workspace/ro").unwrap_err(), Errno::ACCESS);
     guest.write("/workspace/other", "y").unwrap();
@@ -365,7 +365,7 @@ fn what_may_not_be_written_may_still_be_read() {
 }
 
 #[test]
-fn nothing_changes_in_a_read_only_mount() {
+fn read_only_mounts_refuse_changes() {
     let guest = Grant { mode: MountMode::Read, ..Grant::default() }.guest(|w| fill(w, "d/f", "x"));
     for root in ["/workspace/d", "/skill"] {
         let file = if root == "/skill" { "/skill/SKILL.md" } else { "/workspace/d/f" };
@@ -404,16 +404,16 @@ fn nothing_changes_in_a_read_only_mount() {
 }
 
 #[test]
-fn an_overlay_without_a_folder_for_its_writes_is_read_only() {
+fn overlays_without_an_upper_folder_are_read_only() {
     let dir = tempfile::tempdir().unwrap();
     let host = dir.path().canonicalize().unwrap();
     let mount = skillhost_policy::capabilities::Mount::new("/workspace", host, MountMode::Overlay);
-    let open = OpenMount::open(&mount, &Guarded::default()).unwrap();
+    let open = OpenMount::open(&mount, &GuardedPaths::default()).unwrap();
     assert!(matches!(open.layer, Layer::ReadOnly));
 }
 
 #[test]
-fn a_folder_that_is_not_the_granted_one_is_not_mounted() {
+fn folders_swapped_after_the_grant_are_refused() {
     use skillhost_policy::capabilities::{HostFolder, Mount};
     let dir = tempfile::tempdir().unwrap();
     let host = dir.path().canonicalize().unwrap();
@@ -422,23 +422,23 @@ fn a_folder_that_is_not_the_granted_one_is_not_mounted() {
         let resolved = Some(HostFolder { spelling: host.clone(), device: found.st_dev, inode });
         OpenMount::open(
             &Mount { resolved, ..Mount::new("/workspace", &host, MountMode::Write) },
-            &Guarded::default(),
+            &GuardedPaths::default(),
         )
     };
     open(found.st_ino).unwrap();
     let refused = open(found.st_ino + 1).unwrap_err();
-    assert!(refused.rule.contains("is not the folder any more that was granted"), "{refused:?}");
+    assert!(refused.rule.contains("is no longer the folder that was granted"), "{refused:?}");
 }
 
 #[test]
-fn what_is_read_at_a_handle_needs_a_handle_for_reading() {
+fn reading_requires_a_readable_handle() {
     let guest = plain(|w| fill(w, "f", "x"));
     let file = guest.file("/workspace/f", WRITE).unwrap();
     assert_eq!(file.read_at(&mut [0; 4], 0).unwrap_err(), Errno::BADF);
 }
 
 #[test]
-fn denials_are_listed_once_and_at_most_a_hundred() {
+fn denials_are_distinct_and_at_most_a_hundred() {
     let guest = Grant { mode: MountMode::Read, ..Grant::default() }.guest(|_| {});
     for i in 0..300 {
         for _ in 0..2 {
@@ -449,7 +449,7 @@ fn denials_are_listed_once_and_at_most_a_hundred() {
 }
 
 #[test]
-fn a_denial_offers_no_flag_that_would_mean_something_else() {
+fn denials_omit_flags_for_paths_with_special_characters() {
     let guest = Grant { read: &["/workspace/*.csv"], write: &[], ..Grant::default() }.guest(|_| {});
     for name in ["a*b", "it's", "x)y", "new\nline"] {
         assert_eq!(guest.write(&format!("/workspace/{name}"), "x").unwrap_err(), Errno::ACCESS);

@@ -1,4 +1,4 @@
-//! A folder and a guest in it, for tests of the file layer.
+//! A folder with a guest in it, for tests of the file layer.
 #![expect(clippy::disallowed_methods, reason = "tests set up and read real folders")]
 
 use std::os::fd::OwnedFd;
@@ -18,25 +18,25 @@ pub(super) struct Guest {
     dir: tempfile::TempDir,
 }
 
-/// What a guest is granted, and how.
+/// The grant of a guest.
 pub(super) struct Grant<'a> {
     pub(super) mode: MountMode,
     pub(super) read: &'a [&'a str],
     pub(super) write: &'a [&'a str],
     pub(super) deny_read: &'a [&'a str],
     pub(super) deny_write: &'a [&'a str],
-    /// Where the workspace lies below the folder that the rules mean.
+    /// Where the workspace lies below the folder that the rules refer to.
     pub(super) rules_at: &'a str,
-    /// Paths of the workspace that are the host's own.
+    /// Paths in the workspace that belong to the host.
     pub(super) hidden: &'a [&'a str],
-    /// Those that skills run from.
-    pub(super) fixed: &'a [&'a str],
+    /// Paths in the workspace that skills run from.
+    pub(super) read_only: &'a [&'a str],
     pub(super) limits: Limits,
     pub(super) times: Option<Times>,
 }
 
 impl Default for Grant<'_> {
-    /// All of the workspace, in place.
+    /// Grants the whole workspace, with writes in place.
     fn default() -> Self {
         let all = &["/workspace/**"];
         Grant {
@@ -47,7 +47,7 @@ impl Default for Grant<'_> {
             deny_write: &[],
             rules_at: "",
             hidden: &[],
-            fixed: &[],
+            read_only: &[],
             limits: Limits::default(),
             times: None,
         }
@@ -55,7 +55,7 @@ impl Default for Grant<'_> {
 }
 
 impl Grant<'_> {
-    /// What `contents` puts into the workspace, and a guest over it.
+    /// Fills the workspace with `contents`, and creates a guest for it.
     pub(super) fn guest(self, contents: impl FnOnce(&Path)) -> Guest {
         let dir = folder_in_memory();
         for folder in ["workspace", "skill", "tmp", "upper"] {
@@ -75,35 +75,36 @@ impl Grant<'_> {
             read: Scope { all_of: vec![globs(self.read)], none_of: globs(self.deny_read) },
             write: Scope { all_of: vec![globs(self.write)], none_of: globs(self.deny_write) },
         };
-        let workspace =
-            OpenMount::open(&mount, &Guarded::default()).unwrap().over(folder(&real.join("upper")));
+        let workspace = OpenMount::open(&mount, &GuardedPaths::default())
+            .unwrap()
+            .with_upper(folder(&real.join("upper")));
         let mut mounts = vec![
             OpenMount::skill(folder(&real.join("skill"))),
             OpenMount::scratch(folder(&real.join("tmp"))),
             workspace,
         ];
         let place = |path: &&str| real.join("workspace").join(path);
-        let guarded = Guarded {
+        let guarded = GuardedPaths {
             hidden: self.hidden.iter().map(&place).collect(),
-            read_only: self.fixed.iter().map(place).collect(),
-            ..Guarded::default()
+            read_only: self.read_only.iter().map(place).collect(),
+            ..GuardedPaths::default()
         };
-        let chance = Chance::new(|buffer| {
+        let random = RandomSource::new(|buffer| {
             buffer.fill(7);
             if buffer.len() > 1_000 { Err(Errno::IO) } else { Ok(()) }
         });
         let skeleton = Skeleton::of(mounts.iter().map(OpenMount::guest), ["python3"].into_iter());
-        mounts.push(OpenMount::root(skeleton.open(&real.join("root")).unwrap(), chance));
+        mounts.push(OpenMount::root(skeleton.open(&real.join("root")).unwrap(), random));
         Guest { vfs: Vfs::new(mounts, rules, &self.limits, &guarded, self.times, None), dir }
     }
 }
 
-/// A temporary folder, in memory where the system has one there: tests make thousands of files.
+/// Creates a temporary folder, in memory if possible: tests create thousands of files.
 pub(super) fn folder_in_memory() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
 
-/// Puts a file into a folder.
+/// Writes a file into a folder.
 pub(super) fn fill(at: &Path, rel: &str, text: &str) {
     let path = at.join(rel);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -114,7 +115,7 @@ fn folder(path: &Path) -> OwnedFd {
     rustix::fs::open(path, beneath::FOLDER, Mode::empty()).unwrap()
 }
 
-pub(super) const READ: Want = Want {
+pub(super) const READ: OpenOptions = OpenOptions {
     follow: true,
     create: false,
     directory: false,
@@ -123,13 +124,14 @@ pub(super) const READ: Want = Want {
     read: true,
     write: false,
 };
-pub(super) const WRITE: Want =
-    Want { create: true, truncate: true, write: true, read: false, ..READ };
-pub(super) const UPDATE: Want = Want { write: true, ..READ };
-pub(super) const CREATE_NEW: Want = Want { create: true, exclusive: true, write: true, ..READ };
-pub(super) const FOLDER: Want = Want { directory: true, ..READ };
+pub(super) const WRITE: OpenOptions =
+    OpenOptions { create: true, truncate: true, write: true, read: false, ..READ };
+pub(super) const UPDATE: OpenOptions = OpenOptions { write: true, ..READ };
+pub(super) const CREATE_NEW: OpenOptions =
+    OpenOptions { create: true, exclusive: true, write: true, ..READ };
+pub(super) const FOLDER: OpenOptions = OpenOptions { directory: true, ..READ };
 
-/// Operations by absolute guest path, as a libc would make them.
+/// Operations by absolute guest path, as a libc performs them.
 impl Guest {
     pub(super) fn host(&self, rel: &str) -> PathBuf {
         self.dir.path().join("workspace").join(rel)
@@ -139,7 +141,7 @@ impl Guest {
         self.dir.path()
     }
 
-    /// The preopen of a guest path, and the rest.
+    /// Splits a guest path into its preopen and the rest.
     pub(super) fn at<'p>(&self, path: &'p str) -> (Handle, &'p str) {
         for (handle, guest) in self.vfs.preopens().unwrap() {
             let prefix = guest.trim_end_matches('/');
@@ -158,13 +160,13 @@ impl Guest {
         self.vfs.preopens().unwrap().into_iter().find(|(_, guest)| guest == "/").unwrap().0
     }
 
-    pub(super) fn open(&self, path: &str, want: Want) -> Result<Handle, Errno> {
+    pub(super) fn open(&self, path: &str, options: OpenOptions) -> Result<Handle, Errno> {
         let (base, rest) = self.at(path);
-        self.vfs.open_at(&base, rest, want)
+        self.vfs.open_at(&base, rest, options)
     }
 
-    pub(super) fn file(&self, path: &str, want: Want) -> Result<Arc<OpenFile>, Errno> {
-        self.open(path, want)?.file().cloned()
+    pub(super) fn file(&self, path: &str, options: OpenOptions) -> Result<Arc<OpenFile>, Errno> {
+        self.open(path, options)?.file().cloned()
     }
 
     pub(super) fn read(&self, path: &str) -> Result<String, Errno> {
@@ -184,11 +186,11 @@ impl Guest {
     }
 
     pub(super) fn append(&self, path: &str, text: &str) -> Result<(), Errno> {
-        self.write_with(path, Want { truncate: false, ..WRITE }, text)
+        self.write_with(path, OpenOptions { truncate: false, ..WRITE }, text)
     }
 
-    fn write_with(&self, path: &str, want: Want, text: &str) -> Result<(), Errno> {
-        let file = self.file(path, want)?;
+    fn write_with(&self, path: &str, options: OpenOptions, text: &str) -> Result<(), Errno> {
+        let file = self.file(path, options)?;
         let mut bytes = text.as_bytes();
         while !bytes.is_empty() {
             let n = file.write_at(bytes, None)?;
@@ -227,7 +229,7 @@ impl Guest {
         self.vfs.rename(&a, from, &b, to)
     }
 
-    /// The denials, as one line each.
+    /// Returns the denials, one line each.
     pub(super) fn denials(&self) -> Vec<String> {
         let line = |d: Denial| {
             format!(

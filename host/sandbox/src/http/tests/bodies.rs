@@ -1,4 +1,4 @@
-//! Sizes, each obeyed to the last byte and violated by one.
+//! Size limits, each obeyed to the last byte and exceeded by one.
 
 use futures::stream;
 use http::HeaderValue;
@@ -8,7 +8,7 @@ use http_body_util::StreamBody;
 use super::servers::Server;
 use super::*;
 
-/// A body without a length, in pieces.
+/// Creates a chunked body without a length.
 fn chunks(total: usize) -> Body {
     let pieces = (0..total)
         .step_by(100)
@@ -17,7 +17,7 @@ fn chunks(total: usize) -> Body {
 }
 
 #[tokio::test]
-async fn a_request_body_up_to_its_limit_is_sent_with_and_without_a_length() {
+async fn request_bodies_up_to_the_limit_are_sent() {
     let server = Server::web().await;
     let mut capabilities = loopback(server.port);
     capabilities.limits.http_request_body = 1000;
@@ -32,7 +32,7 @@ async fn a_request_body_up_to_its_limit_is_sent_with_and_without_a_length() {
 }
 
 #[tokio::test]
-async fn a_request_body_over_its_limit_is_refused_or_cut_off() {
+async fn request_bodies_over_the_limit_are_refused_or_cut_off() {
     let server = Server::web().await;
     let mut capabilities = loopback(server.port);
     capabilities.limits.http_request_body = 1000;
@@ -50,7 +50,7 @@ async fn a_request_body_over_its_limit_is_refused_or_cut_off() {
 }
 
 #[tokio::test]
-async fn a_response_body_up_to_its_limit_arrives_with_and_without_a_length() {
+async fn response_bodies_up_to_the_limit_arrive() {
     let server = Server::web().await;
     let mut capabilities = loopback(server.port);
     capabilities.limits.http_response_body = 2500;
@@ -58,7 +58,7 @@ async fn a_response_body_up_to_its_limit_arrives_with_and_without_a_length() {
     for path in ["/bytes?2500", "/chunks?2500"] {
         assert_eq!(get(&sender, &server.url(path)).await, Ok((200, "x".repeat(2500))));
     }
-    // The length in the answer to HEAD is of a body that does not come.
+    // The length in a response to HEAD describes a body that is not sent.
     assert_eq!(
         exchange(&sender, request("HEAD", &server.url("/bytes?99999"), full(""))).await,
         Ok((200, String::new()))
@@ -67,7 +67,7 @@ async fn a_response_body_up_to_its_limit_arrives_with_and_without_a_length() {
 }
 
 #[tokio::test]
-async fn a_response_body_over_its_limit_is_cut_off() {
+async fn response_bodies_over_the_limit_are_cut_off() {
     let server = Server::web().await;
     let mut capabilities = loopback(server.port);
     capabilities.limits.http_response_body = 2500;
@@ -79,14 +79,14 @@ async fn a_response_body_over_its_limit_is_cut_off() {
         assert_eq!(
             made.received == 0,
             path == "/bytes?2501",
-            "a length that is too large is not waited for"
+            "a declared length over the limit fails at once"
         );
         assert!(made.error.unwrap().contains("http-response-body"));
     }
 }
 
 #[tokio::test]
-async fn a_length_is_kept_to_the_byte() {
+async fn content_length_must_match_the_body() {
     let server = Server::web().await;
     let sender = sender(&loopback(server.port));
     for (said, is, right) in [("300", 300, true), ("299", 300, false), ("301", 300, false)] {
@@ -99,7 +99,7 @@ async fn a_length_is_kept_to_the_byte() {
             }
         }
     }
-    // A length of 0 means that nothing is sent, whatever the body holds.
+    // With a length of 0, nothing is sent, whatever the body contains.
     let mut nothing = request("POST", &server.url("/echo"), chunks(1));
     nothing.headers_mut().insert("content-length", HeaderValue::from_static("0"));
     assert_eq!(exchange(&sender, nothing).await, Ok((200, String::new())));
@@ -109,7 +109,7 @@ async fn a_length_is_kept_to_the_byte() {
 }
 
 #[tokio::test]
-async fn a_body_that_fails_at_its_source_fails_the_request() {
+async fn failing_request_bodies_fail_the_request() {
     let server = Server::web().await;
     let sender = sender(&loopback(server.port));
     let broken = StreamBody::new(stream::iter([
@@ -124,7 +124,7 @@ async fn a_body_that_fails_at_its_source_fails_the_request() {
 }
 
 #[tokio::test]
-async fn a_head_has_a_size_either_way() {
+async fn heads_are_limited_in_both_directions() {
     let server = Server::web().await;
     let sender = sender(&loopback(server.port));
     let with = |size: usize| {
@@ -145,7 +145,7 @@ async fn a_head_has_a_size_either_way() {
 }
 
 #[tokio::test]
-async fn what_is_no_http_is_an_error() {
+async fn non_http_responses_are_errors() {
     let closing = Server::answering("").await;
     assert_eq!(
         get(&sender(&loopback(closing.port)), &closing.url("/")).await,
@@ -163,7 +163,7 @@ async fn what_is_no_http_is_an_error() {
 }
 
 #[tokio::test]
-async fn a_response_of_two_lengths_is_no_answer() {
+async fn responses_with_two_lengths_are_invalid() {
     for fields in
         ["content-length: 3\r\ncontent-length: 5", "content-length: 3, 5", "content-length: -1"]
     {
@@ -179,7 +179,7 @@ async fn a_response_of_two_lengths_is_no_answer() {
 }
 
 #[tokio::test]
-async fn an_answer_that_comes_before_the_upload_is_done_is_heard() {
+async fn responses_before_the_end_of_the_upload_are_delivered() {
     let server = Server::answering("HTTP/1.1 413 Too Large\r\ncontent-length: 2\r\n\r\nno").await;
     let sender = sender(&loopback(server.port));
     let endless = StreamBody::new(stream::pending()).boxed_unsync();
@@ -191,11 +191,11 @@ async fn an_answer_that_comes_before_the_upload_is_done_is_heard() {
 }
 
 #[tokio::test]
-async fn trailers_are_handed_over_without_what_frames_a_message() {
+async fn trailers_are_passed_without_framing_headers() {
     let answer = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nhost: evil\r\ncontent-length: 9\r\nx-sum: 1\r\n\r\n";
     let server = Server::answering(answer).await;
     let response = sender(&loopback(server.port))
-        .send(request("GET", &server.url("/"), full("")), Waits::default())
+        .send(request("GET", &server.url("/"), full("")), Timeouts::default())
         .await
         .unwrap();
     let all = response.into_body().collect().await.unwrap();

@@ -1,4 +1,4 @@
-//! What guests are told, by the hooks that both versions of `wasi:http` call.
+//! What guests see, through the hooks that both versions of `wasi:http` call.
 
 use http::{HeaderName, Uri};
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody, WasiHttpHooks as _};
@@ -24,7 +24,7 @@ async fn ask(sender: &Arc<Sender>, method: &str, uri: &str, body: &str) -> Resul
 }
 
 #[tokio::test]
-async fn guests_get_answers_and_codes() {
+async fn guests_receive_responses_and_error_codes() {
     let server = Server::web().await;
     let mut capabilities = loopback(server.port);
     capabilities.limits.http_request_body = 10;
@@ -51,7 +51,7 @@ async fn guests_get_answers_and_codes() {
 }
 
 #[tokio::test]
-async fn a_denial_tells_the_guest_which_rule_and_what_would_allow_it() {
+async fn denials_carry_the_rule_and_the_fix() {
     let server = Server::web().await;
     let mut capabilities = loopback(server.port);
     let https = HostPattern { plain: false, ..entry("https.test", None, false) };
@@ -67,33 +67,33 @@ async fn a_denial_tells_the_guest_which_rule_and_what_would_allow_it() {
         (
             "GET",
             "https://other.test/".to_owned(),
-            "denied: no `WebFetch` entry, of those asked for and granted, is for the host `other.test`; \
+            "denied: network access to other.test is not granted; \
              to allow it: --allow 'WebFetch(domain:other.test)'"
                 .to_owned(),
         ),
         (
             "GET",
             "https://x.test:8443/".to_owned(),
-            "denied: the `WebFetch` entry for `x.test` is not for port 8443; to allow it: --allow 'WebFetch(domain:x.test:8443)'".to_owned(),
+            "denied: network access to x.test is not granted for port 8443; to allow it: --allow 'WebFetch(domain:x.test:8443)'".to_owned(),
         ),
         (
             "GET",
             "http://https.test/".to_owned(),
-            "denied: the `WebFetch` entry for `https.test` is for https, and this is http; to allow it: --allow 'WebFetch(http://https.test)'"
+            "denied: network access to https.test is granted for https only; to allow it: --allow 'WebFetch(http://https.test)'"
                 .to_owned(),
         ),
-        ("GET", "https://never.test/".to_owned(), "denied: an entry of `deny` matches it".to_owned()),
+        ("GET", "https://never.test/".to_owned(), "denied: network access to never.test is blocked by an entry of `deny`".to_owned()),
         (
             "DELETE",
             server.url("/"),
-            "denied: `methods` does not hold DELETE; to allow it: `methods: [DELETE]` in the policy".to_owned(),
+            "denied: `methods` does not include DELETE; to allow it: `methods: [DELETE]` in the policy".to_owned(),
         ),
-        ("TRACE", server.url("/"), "denied: TRACE is never sent".to_owned()),
+        ("TRACE", server.url("/"), "denied: the method TRACE is not supported".to_owned()),
         ("GET", format!("ftp://127.0.0.1:{port}/"), "denied: the scheme `ftp` is neither https nor http".to_owned()),
         (
             "GET",
             "http://x.test/".to_owned(),
-            "denied: the host has an address that is private or special, which is never asked unless an operator's entry names it".to_owned(),
+            "denied: the host has a private or special-purpose address; only an operator entry can allow a private one".to_owned(),
         ),
     ] {
         match ask(&sender, method, &url, "").await {
@@ -105,7 +105,7 @@ async fn a_denial_tells_the_guest_which_rule_and_what_would_allow_it() {
 }
 
 #[test]
-fn guests_cannot_set_what_frames_a_message() {
+fn guests_cannot_set_framing_headers() {
     let mut hooks = Hooks(sender(&Capabilities::default()));
     let filter = hooks.forbidden_header_filter();
     for name in [

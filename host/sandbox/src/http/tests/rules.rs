@@ -1,4 +1,4 @@
-//! Who may be asked, and how.
+//! Which requests are allowed.
 
 use std::sync::Mutex;
 
@@ -15,7 +15,7 @@ fn denial(result: Result<impl std::fmt::Debug, SendError>) -> Denial {
 }
 
 #[tokio::test]
-async fn a_granted_host_is_asked_and_recorded_without_the_query() {
+async fn requests_to_granted_hosts_are_recorded_without_query() {
     let server = Server::web().await;
     let sender = sender(&loopback(server.port));
     let answer =
@@ -29,16 +29,14 @@ async fn a_granted_host_is_asked_and_recorded_without_the_query() {
 }
 
 #[tokio::test]
-async fn without_a_grant_nothing_is_asked() {
+async fn nothing_is_sent_without_a_grant() {
     let server = Server::web().await;
     let sender = sender(&Capabilities { methods: vec!["GET".into()], ..Capabilities::default() });
     assert_eq!(
         denial(get(&sender, &server.url("/head?secret")).await),
         Denial {
             what: server.url(""),
-            rule:
-                "no `WebFetch` entry, of those asked for and granted, is for the host `127.0.0.1`"
-                    .into(),
+            rule: "network access to 127.0.0.1 is not granted".into(),
             fix: Some(format!("--allow 'WebFetch(http://127.0.0.1:{})'", server.port)),
             kind: skillhost_policy::outcome::DenialKind::Host("127.0.0.1".into()),
         }
@@ -49,7 +47,7 @@ async fn without_a_grant_nothing_is_asked() {
 }
 
 #[tokio::test]
-async fn another_host_port_scheme_or_side_is_denied() {
+async fn other_hosts_ports_schemes_or_sides_are_denied() {
     let server = Server::web().await;
     let other = Server::web().await;
     let https_only = HostPattern { plain: false, ..entry("127.0.0.1", Some(server.port), true) };
@@ -72,7 +70,7 @@ async fn another_host_port_scheme_or_side_is_denied() {
 }
 
 #[tokio::test]
-async fn a_wildcard_holds_what_is_below_it_and_not_itself() {
+async fn wildcards_match_subdomains_only() {
     let server = Server::web().await;
     let names: [(&str, &[&str]); 3] =
         [("a.test", &["127.0.0.1"]), ("x.a.test", &["127.0.0.1"]), ("xa.test", &["127.0.0.1"])];
@@ -88,7 +86,7 @@ async fn a_wildcard_holds_what_is_below_it_and_not_itself() {
 }
 
 #[tokio::test]
-async fn only_granted_methods_are_sent_and_tunnels_never() {
+async fn only_granted_methods_are_sent_and_never_connect() {
     let server = Server::web().await;
     let mut capabilities = loopback(server.port);
     capabilities.methods.extend(["CONNECT".into(), "TRACE".into()]);
@@ -110,7 +108,7 @@ async fn only_granted_methods_are_sent_and_tunnels_never() {
 }
 
 #[tokio::test]
-async fn user_information_and_odd_addresses_are_denied_and_not_recorded() {
+async fn user_info_and_odd_addresses_are_denied_and_unrecorded() {
     let server = Server::web().await;
     let everywhere = HostPattern { host: HostName::Any, port: None, plain: true, private: true };
     let sender = sender(&granted(vec![everywhere]));
@@ -130,7 +128,7 @@ async fn user_information_and_odd_addresses_are_denied_and_not_recorded() {
 }
 
 #[tokio::test]
-async fn a_name_that_leads_to_a_private_address_is_prohibited() {
+async fn names_that_resolve_to_private_addresses_are_denied() {
     let server = Server::web().await;
     let names: [(&str, &[&str]); 5] = [
         ("one.test", &["127.0.0.1"]),
@@ -153,7 +151,7 @@ async fn a_name_that_leads_to_a_private_address_is_prohibited() {
 }
 
 #[tokio::test]
-async fn a_private_address_needs_both_sides_and_a_special_one_is_never_asked() {
+async fn private_addresses_need_both_sides_special_ones_never_work() {
     let server = Server::web().await;
     let (open, closed) =
         (entry("127.0.0.1", Some(server.port), true), entry("127.0.0.1", Some(server.port), false));
@@ -173,7 +171,7 @@ async fn a_private_address_needs_both_sides_and_a_special_one_is_never_asked() {
 }
 
 #[tokio::test]
-async fn localhost_is_resolved_and_is_private() {
+async fn localhost_resolves_and_is_private() {
     let server = Server::web().await;
     let url = format!("http://LocalHost:{}/bytes?1", server.port);
     let open = sender(&granted(vec![entry("localhost", Some(server.port), true)]));
@@ -187,7 +185,7 @@ async fn localhost_is_resolved_and_is_private() {
 }
 
 #[tokio::test]
-async fn of_several_addresses_the_permitted_ones_are_tried_until_one_answers() {
+async fn permitted_addresses_are_tried_until_one_answers() {
     let server = Server::web().await;
     let names: [(&str, &[&str]); 1] =
         [("x.test", &["255.255.255.255", "224.0.0.1", "::1", "127.0.0.2", "127.0.0.1"])];
@@ -201,7 +199,7 @@ async fn of_several_addresses_the_permitted_ones_are_tried_until_one_answers() {
 }
 
 #[tokio::test]
-async fn an_unknown_name_and_a_closed_port_are_errors_of_their_own() {
+async fn unknown_names_and_closed_ports_have_distinct_errors() {
     let closed = Server::web().await.port;
     let names: [(&str, &[&str]); 2] = [("empty.test", &[]), ("closed.test", &["127.0.0.1"])];
     let sender = sender_with_names(&granted(vec![entry("*.test", Some(closed), true)]), &names);
@@ -218,7 +216,7 @@ async fn an_unknown_name_and_a_closed_port_are_errors_of_their_own() {
 }
 
 #[tokio::test]
-async fn a_redirect_is_handed_over_and_its_target_checked_as_any_other() {
+async fn redirects_are_returned_and_their_targets_checked() {
     let (server, inner) = (Server::web().await, Server::web().await);
     let patterns =
         vec![entry("127.0.0.1", Some(server.port), true), entry("*.test", Some(inner.port), false)];
@@ -228,7 +226,7 @@ async fn a_redirect_is_handed_over_and_its_target_checked_as_any_other() {
         format!("http://inner.test:{}/bytes?1", inner.port),
     ] {
         let first = sender
-            .send(request("GET", &server.url(&format!("/to?{hop}")), full("")), Waits::default())
+            .send(request("GET", &server.url(&format!("/to?{hop}")), full("")), Timeouts::default())
             .await
             .unwrap();
         assert_eq!(
@@ -241,7 +239,7 @@ async fn a_redirect_is_handed_over_and_its_target_checked_as_any_other() {
 }
 
 #[tokio::test]
-async fn fields_that_frame_the_message_or_name_the_receiver_never_leave() {
+async fn framing_and_routing_headers_are_never_sent() {
     let seen = Arc::new(Mutex::new(String::new()));
     let keep = seen.clone();
     let server = Server::tcp(move |mut stream| {
@@ -273,7 +271,7 @@ async fn fields_that_frame_the_message_or_name_the_receiver_never_leave() {
             .headers_mut()
             .append(HeaderName::from_static(name), HeaderValue::from_static(value));
     }
-    let response = sender.send(smuggling, Waits::default()).await.unwrap();
+    let response = sender.send(smuggling, Timeouts::default()).await.unwrap();
     let mut lines: Vec<String> =
         seen.lock().unwrap().trim_end().split("\r\n").map(str::to_owned).collect();
     lines[1..].sort();
@@ -292,7 +290,7 @@ async fn fields_that_frame_the_message_or_name_the_receiver_never_leave() {
 }
 
 #[test]
-fn line_breaks_cannot_be_put_into_a_head() {
+fn line_breaks_cannot_be_injected_into_headers() {
     assert!(
         HeaderValue::from_bytes(b"a\r\nx: y").is_err() && HeaderValue::from_bytes(b"a\nb").is_err()
     );
@@ -303,7 +301,7 @@ fn line_breaks_cannot_be_put_into_a_head() {
 }
 
 #[tokio::test]
-async fn what_is_kept_of_a_refusal_is_short() {
+async fn recorded_refusals_are_short() {
     let sender = sender(&granted(Vec::new()));
     let long = "x".repeat(60_000);
     for (method, url) in [
@@ -321,7 +319,7 @@ async fn what_is_kept_of_a_refusal_is_short() {
 }
 
 #[tokio::test]
-async fn refusals_are_kept_once_each_and_at_most_a_hundred() {
+async fn refusals_are_distinct_and_at_most_a_hundred() {
     let sender = sender(&granted(Vec::new()));
     for i in 0..300 {
         denial(get(&sender, "https://same.test/").await);
@@ -334,7 +332,7 @@ async fn refusals_are_kept_once_each_and_at_most_a_hundred() {
 }
 
 #[tokio::test]
-async fn so_many_requests_are_sent_and_no_more() {
+async fn requests_stop_at_the_limit() {
     let server = Server::web().await;
     let mut capabilities = loopback(server.port);
     capabilities.limits.http_requests = 2;

@@ -1,4 +1,4 @@
-//! Servers on 127.0.0.1, ended with the test.
+//! Servers on 127.0.0.1 that end with the test.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Talks to each connection as `talk` says.
+    /// Serves each connection with `talk`.
     pub(super) async fn tcp<F, Fut>(talk: F) -> Server
     where
         F: Fn(TcpStream) -> Fut + Send + 'static,
@@ -47,7 +47,7 @@ impl Server {
         Server { port, connections, task }
     }
 
-    /// Reads a request's head and body-less rest, answers with these bytes, and closes.
+    /// Reads a request without a body, answers with these bytes, and closes the connection.
     pub(super) async fn answering(response: impl Into<Vec<u8>>) -> Server {
         let response = Arc::new(response.into());
         Server::tcp(move |mut stream| {
@@ -56,19 +56,19 @@ impl Server {
                 read_head(&mut stream).await;
                 let _ = stream.write_all(&response).await;
                 let _ = stream.shutdown().await;
-                // What is still sent is read, so that closing is no reset.
+                // Reads the rest, so that closing does not reset the connection.
                 let _ = tokio::io::copy(&mut stream, &mut tokio::io::sink()).await;
             }
         })
         .await
     }
 
-    /// The web site below, over HTTP/1.1.
+    /// Serves the site below over HTTP/1.1.
     pub(super) async fn web() -> Server {
         Server::tcp(|stream| site(stream, false)).await
     }
 
-    /// The web site below over TLS, by HTTP/2 where it was agreed on.
+    /// Serves the site below over TLS, with HTTP/2 if it is negotiated.
     pub(super) async fn secure(acceptor: TlsAcceptor) -> Server {
         Server::tcp(move |stream| {
             let acceptor = acceptor.clone();
@@ -85,7 +85,7 @@ impl Server {
         format!("http://127.0.0.1:{}{path}", self.port)
     }
 
-    /// Connections that were made so far.
+    /// Returns the number of connections so far.
     pub(super) fn connections(&self) -> usize {
         self.connections.load(Ordering::SeqCst)
     }

@@ -1,4 +1,4 @@
-//! Times and turns, each obeyed and violated.
+//! Time limits and concurrency, each obeyed and exceeded.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -22,7 +22,7 @@ fn limited(port: u16, limit: Limit, ms: u64) -> Arc<Sender> {
     sender(&capabilities)
 }
 
-/// Accepts, and says nothing. Reports each connection's end.
+/// Accepts connections and sends nothing. Reports the end of each.
 async fn silent() -> (Server, mpsc::UnboundedReceiver<()>) {
     let (ended, ends) = mpsc::unbounded_channel();
     let server = Server::tcp(move |mut stream| {
@@ -37,27 +37,27 @@ async fn silent() -> (Server, mpsc::UnboundedReceiver<()>) {
 }
 
 #[tokio::test]
-async fn a_server_within_every_time_is_heard() {
+async fn servers_within_all_time_limits_succeed() {
     let server = Server::web().await;
     let mut capabilities = loopback(server.port);
     for limit in [Limit::HttpConnect, Limit::HttpTls, Limit::HttpFirstByte, Limit::HttpTotal] {
         capabilities.limits.set(limit, 5_000);
     }
     let sender = sender(&capabilities);
-    let waits = Waits {
+    let timeouts = Timeouts {
         connect: Some(GENEROUS),
         first_byte: Some(GENEROUS),
         between_bytes: Some(GENEROUS),
     };
     let response =
-        sender.send(request("GET", &server.url("/slow?100"), full("")), waits).await.unwrap();
+        sender.send(request("GET", &server.url("/slow?100"), full("")), timeouts).await.unwrap();
     assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "slow");
     assert_eq!(sender.hit(), None);
 }
 
 #[tokio::test]
-async fn connecting_has_a_time() {
-    // A listener whose queue is full leaves the next connection unanswered.
+async fn connecting_times_out() {
+    // A listener with a full queue leaves the next connection unanswered.
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let listener = socket.listen(1).unwrap();
@@ -70,16 +70,16 @@ async fn connecting_has_a_time() {
     let sender = limited(address.port(), Limit::HttpConnect, 200);
     assert_eq!(hit(timeout(GENEROUS, get(&sender, &url)).await.unwrap()), Limit::HttpConnect);
     let sender = super::sender(&loopback(address.port()));
-    let own = Waits { connect: Some(Duration::from_millis(100)), ..Waits::default() };
+    let own = Timeouts { connect: Some(Duration::from_millis(100)), ..Timeouts::default() };
     let result = timeout(GENEROUS, sender.send(request("GET", &url, full("")), own)).await.unwrap();
     assert_eq!(
         (result.unwrap_err(), sender.hit()),
-        (SendError::OwnTimeout(Limit::HttpConnect), None)
+        (SendError::GuestTimeout(Limit::HttpConnect), None)
     );
 }
 
 #[tokio::test]
-async fn a_handshake_has_a_time() {
+async fn tls_handshakes_time_out() {
     let (server, mut ends) = silent().await;
     let sender = limited(server.port, Limit::HttpTls, 200);
     assert_eq!(
@@ -92,7 +92,7 @@ async fn a_handshake_has_a_time() {
 }
 
 #[tokio::test]
-async fn the_first_byte_has_a_time_that_starts_when_the_request_is_sent() {
+async fn first_byte_timeout_starts_when_the_request_is_sent() {
     let (server, mut ends) = silent().await;
     let sender = limited(server.port, Limit::HttpFirstByte, 200);
     assert_eq!(
@@ -100,14 +100,14 @@ async fn the_first_byte_has_a_time_that_starts_when_the_request_is_sent() {
         Limit::HttpFirstByte
     );
     timeout(GENEROUS, ends.recv()).await.unwrap();
-    let own = Waits { first_byte: Some(Duration::from_millis(100)), ..Waits::default() };
+    let own = Timeouts { first_byte: Some(Duration::from_millis(100)), ..Timeouts::default() };
     let sender = super::sender(&loopback(server.port));
     let result = timeout(GENEROUS, sender.send(request("GET", &server.url("/"), full("")), own))
         .await
         .unwrap();
     assert_eq!(
         (result.unwrap_err(), sender.hit()),
-        (SendError::OwnTimeout(Limit::HttpFirstByte), None)
+        (SendError::GuestTimeout(Limit::HttpFirstByte), None)
     );
 
     let web = Server::web().await;
@@ -121,7 +121,7 @@ async fn the_first_byte_has_a_time_that_starts_when_the_request_is_sent() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_whole_has_a_time_that_a_dribbling_server_cannot_stretch() {
+async fn total_timeout_stops_a_slow_server() {
     let server = Server::web().await;
     let sender = limited(server.port, Limit::HttpTotal, 300);
     assert_eq!(
@@ -133,7 +133,7 @@ async fn the_whole_has_a_time_that_a_dribbling_server_cannot_stretch() {
 }
 
 #[tokio::test]
-async fn the_whole_has_a_time_that_an_endless_upload_cannot_stretch() {
+async fn total_timeout_stops_an_endless_upload() {
     let server = Server::web().await;
     let sender = limited(server.port, Limit::HttpTotal, 300);
     let upload =
@@ -142,7 +142,7 @@ async fn the_whole_has_a_time_that_an_endless_upload_cannot_stretch() {
 }
 
 #[tokio::test]
-async fn a_response_that_the_guest_leaves_unread_ends_with_the_time() {
+async fn unread_responses_end_at_the_time_limit() {
     let (ended, mut ends) = mpsc::unbounded_channel();
     let server = Server::tcp(move |mut stream| {
         let ended = ended.clone();
@@ -161,14 +161,14 @@ async fn a_response_that_the_guest_leaves_unread_ends_with_the_time() {
     .await;
     let sender = limited(server.port, Limit::HttpTotal, 300);
     let response =
-        sender.send(request("GET", &server.url("/"), full("")), Waits::default()).await.unwrap();
+        sender.send(request("GET", &server.url("/"), full("")), Timeouts::default()).await.unwrap();
     timeout(GENEROUS, ends.recv()).await.unwrap();
     assert_eq!(sender.hit(), Some(Limit::HttpTotal));
     assert_eq!(hit(response.into_body().collect().await), Limit::HttpTotal);
 }
 
 #[tokio::test]
-async fn the_guests_time_between_bytes_is_kept() {
+async fn guest_between_bytes_timeout_is_enforced() {
     let server = Server::tcp(|mut stream| async move {
         read_head(&mut stream).await;
         tokio::io::AsyncWriteExt::write_all(
@@ -181,7 +181,7 @@ async fn the_guests_time_between_bytes_is_kept() {
     })
     .await;
     let sender = super::sender(&loopback(server.port));
-    let own = Waits { between_bytes: Some(Duration::from_millis(150)), ..Waits::default() };
+    let own = Timeouts { between_bytes: Some(Duration::from_millis(150)), ..Timeouts::default() };
     let response = sender.send(request("GET", &server.url("/"), full("")), own).await.unwrap();
     assert_eq!(
         timeout(GENEROUS, response.into_body().collect()).await.unwrap().unwrap_err(),
@@ -195,7 +195,7 @@ async fn the_guests_time_between_bytes_is_kept() {
 }
 
 #[tokio::test]
-async fn a_connection_ends_with_what_waits_for_it() {
+async fn dropping_the_waiter_closes_the_connection() {
     let (server, mut ends) = silent().await;
     let sender = super::sender(&loopback(server.port));
     assert!(timeout(Duration::from_millis(200), get(&sender, &server.url("/"))).await.is_err());
@@ -204,7 +204,7 @@ async fn a_connection_ends_with_what_waits_for_it() {
 }
 
 #[tokio::test]
-async fn so_many_requests_are_under_way_at_once_and_the_others_wait_their_turn() {
+async fn concurrent_requests_wait_for_a_slot() {
     let now = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
     let count = now.clone();
     let server = Server::tcp(move |mut stream| {
@@ -224,9 +224,10 @@ async fn so_many_requests_are_under_way_at_once_and_the_others_wait_their_turn()
     })
     .await;
     let sender = limited(server.port, Limit::HttpConcurrent, 2);
-    // Heads first, bodies later: a small answer that is not read yet holds no turn.
+    // Heads first, bodies later: a small response that is still unread holds no slot.
     let heads = future::join_all(
-        (0..8).map(|_| sender.send(request("GET", &server.url("/"), full("")), Waits::default())),
+        (0..8)
+            .map(|_| sender.send(request("GET", &server.url("/"), full("")), Timeouts::default())),
     )
     .await;
     for head in heads {
@@ -236,7 +237,7 @@ async fn so_many_requests_are_under_way_at_once_and_the_others_wait_their_turn()
 }
 
 #[tokio::test]
-async fn a_request_whose_turn_never_comes_is_refused() {
+async fn requests_that_wait_too_long_for_a_slot_are_refused() {
     let (server, _ends) = silent().await;
     let mut capabilities = loopback(server.port);
     capabilities.limits.http_concurrent = 1;
@@ -248,7 +249,7 @@ async fn a_request_whose_turn_never_comes_is_refused() {
         let mut shorter = capabilities.clone();
         shorter.limits.http_total_ms = 100;
         let other =
-            Sender { limits: shorter.limits, turns: sender.turns.clone(), ..clone_of(&sender) };
+            Sender { limits: shorter.limits, slots: sender.slots.clone(), ..clone_of(&sender) };
         get(&other, &url).await
     });
     assert_eq!((hit(first), hit(second)), (Limit::HttpTotal, Limit::HttpConcurrent));
@@ -266,7 +267,7 @@ fn clone_of(sender: &Sender) -> Sender {
         tls: sender.tls.clone(),
         resolver: sender.resolver.clone(),
         lookups: super::super::lookup::Lookups::new(),
-        turns: sender.turns.clone(),
-        ledger: Arc::default(),
+        slots: sender.slots.clone(),
+        log: Arc::default(),
     }
 }

@@ -1,4 +1,4 @@
-//! HTTPS: whom it trusts, and HTTP/2.
+//! HTTPS: trusted authorities, and HTTP/2.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tokio_rustls::TlsAcceptor;
 use super::servers::Server;
 use super::*;
 
-/// A new authority, and an acceptor with its certificate for a name.
+/// Creates an authority, and an acceptor with its certificate for a name.
 fn authority(name: &str, protocols: &[&str]) -> (CertificateDer<'static>, TlsAcceptor) {
     let mut params = CertificateParams::new(Vec::new()).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -36,8 +36,8 @@ fn authority(name: &str, protocols: &[&str]) -> (CertificateDer<'static>, TlsAcc
     (root, TlsAcceptor::from(Arc::new(config)))
 }
 
-/// A server for `name`, and a sender that trusts its authority (or not) and takes `secure.test` for
-/// loopback.
+/// Creates a server for `name`, and a sender that resolves `secure.test` to loopback and trusts the
+/// server's authority or not.
 async fn secure(
     name: &str,
     trusted: bool,
@@ -62,7 +62,7 @@ fn url(server: &Server, path: &str) -> String {
 }
 
 #[tokio::test]
-async fn http2_is_spoken_where_the_server_offers_it_and_http1_elsewhere() {
+async fn http2_is_used_if_the_server_offers_it() {
     for (protocols, version) in
         [(&["h2", "http/1.1"][..], "HTTP/2.0"), (&["http/1.1"], "HTTP/1.1"), (&[], "HTTP/1.1")]
     {
@@ -82,7 +82,7 @@ async fn http2_is_spoken_where_the_server_offers_it_and_http1_elsewhere() {
 }
 
 #[tokio::test]
-async fn a_certificate_is_for_the_name_that_was_asked_and_from_someone_trusted() {
+async fn certificates_must_match_the_name_and_a_trusted_root() {
     let (server, sender) = secure("127.0.0.1", true, &[], |_| ()).await;
     assert!(get(&sender, &format!("https://127.0.0.1:{}/bytes?1", server.port)).await.is_ok());
     assert!(matches!(get(&sender, &url(&server, "/")).await, Err(SendError::Certificate(_))));
@@ -105,12 +105,12 @@ async fn a_certificate_is_for_the_name_that_was_asked_and_from_someone_trusted()
 }
 
 #[test]
-fn an_extra_root_that_is_no_certificate_is_an_error() {
+fn invalid_extra_roots_are_errors() {
     assert!(Tls::new(Roots { extra: vec![CertificateDer::from(b"no".to_vec())] }).is_err());
 }
 
 #[tokio::test]
-async fn bodies_over_http2_have_the_same_limits() {
+async fn http2_bodies_have_the_same_limits() {
     let limits = |l: &mut Limits| {
         l.http_request_body = 200_000;
         l.http_response_body = 200_000;
@@ -137,16 +137,16 @@ async fn bodies_over_http2_have_the_same_limits() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn times_over_http2_are_the_same() {
+async fn http2_has_the_same_timeouts() {
     let (server, sender) = secure("secure.test", true, &["h2"], |l| l.http_total_ms = 400).await;
     assert_eq!(hit(get(&sender, &url(&server, "/drip")).await), Limit::HttpTotal);
     let (server, sender) =
         secure("secure.test", true, &["h2"], |l| l.http_first_byte_ms = 200).await;
     assert_eq!(hit(get(&sender, &url(&server, "/slow?9999")).await), Limit::HttpFirstByte);
-    // A turn is given back when the connection has ended, not later.
+    // A slot is released when the connection ends, not later.
     let (server, sender) = secure("secure.test", true, &["h2"], |l| l.http_concurrent = 1).await;
     let dropped = sender
-        .send(request("GET", &url(&server, "/drip"), full("")), Waits::default())
+        .send(request("GET", &url(&server, "/drip"), full("")), Timeouts::default())
         .await
         .unwrap();
     drop(dropped);
@@ -160,7 +160,7 @@ async fn times_over_http2_are_the_same() {
 }
 
 #[tokio::test]
-async fn an_upload_that_the_server_does_not_take_ends_with_what_waits_for_it() {
+async fn stalled_uploads_end_when_the_waiter_is_dropped() {
     for protocol in ["http/1.1", "h2"] {
         let (root, acceptor) = authority("127.0.0.1", &[protocol]);
         let server = Server::tcp(move |stream| {
@@ -190,9 +190,9 @@ async fn an_upload_that_the_server_does_not_take_ends_with_what_waits_for_it() {
                 .is_err()
         );
         assert!(sender.usage().0 > 0);
-        // Its turn is given back at once, and not when its time is over.
+        // Its slot is released at once, not when its time is over.
         drop(
-            tokio::time::timeout(Duration::from_secs(5), sender.turns.acquire())
+            tokio::time::timeout(Duration::from_secs(5), sender.slots.acquire())
                 .await
                 .expect(protocol),
         );

@@ -1,41 +1,41 @@
-//! What is wrong with an instance, in words of bounded length.
+//! Describes problems of an instance, in texts of bounded length.
 
 use serde_json::{Map, Value};
 
 use super::super::quote;
 
-/// Characters of a problem's place.
-const PLACE_MAX: usize = 200;
+/// The longest location of a problem, in characters.
+const LOCATION_MAX: usize = 200;
 
-/// Where in an instance a value is.
-pub(super) enum Place<'a> {
+/// The location of a value in an instance.
+pub(super) enum Location<'a> {
     Root,
-    Member(&'a Place<'a>, &'a str),
-    Item(&'a Place<'a>, usize),
+    Member(&'a Location<'a>, &'a str),
+    Item(&'a Location<'a>, usize),
 }
 
-impl Place<'_> {
-    /// As a JSON pointer; of a long one the end.
+impl Location<'_> {
+    /// Formats the location as a JSON pointer; a long one is cut at the front.
     pub(super) fn pointer(&self) -> String {
         let mut parts = Vec::new();
         let mut length = 0;
-        let mut place = self;
+        let mut location = self;
         loop {
-            let part = match place {
-                Place::Root => break,
-                Place::Member(above, name) => {
-                    place = above;
+            let part = match location {
+                Location::Root => break,
+                Location::Member(above, name) => {
+                    location = above;
                     let name: String =
-                        name.chars().take(PLACE_MAX).flat_map(char::escape_debug).collect();
+                        name.chars().take(LOCATION_MAX).flat_map(char::escape_debug).collect();
                     name.replace('~', "~0").replace('/', "~1")
                 }
-                Place::Item(above, at) => {
-                    place = above;
+                Location::Item(above, at) => {
+                    location = above;
                     at.to_string()
                 }
             };
             length += part.len() + 1;
-            if length > PLACE_MAX {
+            if length > LOCATION_MAX {
                 parts.push("...".to_owned());
                 break;
             }
@@ -45,9 +45,9 @@ impl Place<'_> {
     }
 }
 
-/// That a field is not allowed, and which one was probably meant.
-pub(super) fn unknown(name: &str, siblings: &Map<String, Value>) -> String {
-    /// Names that are compared, and bytes of the name that is.
+/// Describes a field that is not allowed, and suggests a similar one.
+pub(super) fn unknown_field(name: &str, siblings: &Map<String, Value>) -> String {
+    /// The most names that are compared, and the longest name in bytes.
     const COMPARED: usize = 100;
     let known = siblings.get("properties").and_then(Value::as_object);
     let known = known
@@ -66,8 +66,8 @@ pub(super) fn unknown(name: &str, siblings: &Map<String, Value>) -> String {
     }
 }
 
-/// A value, as it is told: whole where it is short, else its kind.
-pub(super) fn show(value: &Value) -> String {
+/// Describes a value: short ones in full, others by kind.
+pub(super) fn describe(value: &Value) -> String {
     match value {
         Value::String(text) => format!("the text {}", quote(text)),
         Value::Array(items) => format!("a list of {} items", items.len()),
@@ -76,10 +76,10 @@ pub(super) fn show(value: &Value) -> String {
     }
 }
 
-/// The first of some values.
-pub(super) fn listed(values: &Value) -> String {
+/// Lists the first of some values.
+pub(super) fn list_values(values: &Value) -> String {
     const LISTED: usize = 10;
     let values = values.as_array().map(Vec::as_slice).unwrap_or_default();
     let more = if values.len() > LISTED { ", ..." } else { "" };
-    values.iter().take(LISTED).map(show).collect::<Vec<_>>().join(", ") + more
+    values.iter().take(LISTED).map(describe).collect::<Vec<_>>().join(", ") + more
 }

@@ -1,5 +1,5 @@
-//! Which paths of the granted folders guests saw and wrote: evidence for the smallest grant.
-//! Nothing is kept unless that was asked for.
+//! Records which paths of the granted folders guests looked up and wrote: evidence for the smallest
+//! grant. Records nothing unless asked to.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, OnceLock};
@@ -10,34 +10,34 @@ use super::mount::Rules;
 use super::{Vfs, beneath, lock};
 use skillhost_policy::outcome::uses::PathUse;
 
-/// Paths that are kept.
+/// The most paths recorded.
 const PATHS_MAX: usize = 10_000;
 
-/// The notes of an invocation; empty where none are taken.
+/// The recorded paths of an invocation; empty if recording is off.
 #[derive(Debug, Default)]
-pub(super) struct Seen(OnceLock<Mutex<Notes>>);
+pub(super) struct PathUses(OnceLock<Mutex<UsedPaths>>);
 
 #[derive(Debug, Default)]
-struct Notes {
+struct UsedPaths {
     paths: BTreeMap<String, PathUse>,
     omitted: u64,
 }
 
 impl Vfs {
-    /// Takes notes from here on.
-    pub fn note_uses(&self) {
-        self.seen.0.get_or_init(Mutex::default);
+    /// Starts recording.
+    pub fn record_uses(&self) {
+        self.uses.0.get_or_init(Mutex::default);
     }
 
-    /// The paths that were used, and how many more there were; `None` where no notes were taken.
+    /// Returns the paths that were used, and how many did not fit; `None` if recording is off.
     pub fn uses(&self) -> Option<(BTreeMap<String, PathUse>, u64)> {
-        let notes = lock(self.seen.0.get()?);
+        let notes = lock(self.uses.0.get()?);
         Some((notes.paths.clone(), notes.omitted))
     }
 
-    /// Something was looked at and is there. A mounted folder itself says nothing: every program
-    /// looks at the one that it starts in.
-    pub(super) fn note_seen(&self, m: usize, rel: &str, stat: &Stat) {
+    /// Records that an entry was looked up and exists. A mount's own folder proves nothing: every
+    /// program looks at its working directory.
+    pub(super) fn note_lookup(&self, m: usize, rel: &str, stat: &Stat) {
         if rel.is_empty() {
             return;
         }
@@ -47,9 +47,9 @@ impl Vfs {
         });
     }
 
-    /// A folder was listed, and these entries shown.
+    /// Records that a folder was listed with these entries.
     pub(super) fn note_listed(&self, m: usize, rel: &str, entries: &[(String, FileType)]) {
-        if self.seen.0.get().is_none() {
+        if self.uses.0.get().is_none() {
             return;
         }
         self.note(m, rel, || PathUse { folder: true, listed: true, ..PathUse::default() });
@@ -59,23 +59,23 @@ impl Vfs {
         }
     }
 
-    /// A change of a path was let through.
+    /// Records that a change was allowed.
     pub(super) fn note_written(&self, m: usize, rel: &str) {
         self.note(m, rel, || PathUse { written: true, ..PathUse::default() });
     }
 
-    /// A folder was made.
-    pub(super) fn note_folder_made(&self, m: usize, rel: &str) {
+    /// Records that a folder was created.
+    pub(super) fn note_created_folder(&self, m: usize, rel: &str) {
         self.note(m, rel, || PathUse { folder: true, written: true, ..PathUse::default() });
     }
 
-    /// A folder was renamed, for which its whole mount has to be writable.
-    pub(super) fn note_moved(&self, m: usize) {
+    /// Records that a folder was renamed, which requires that its whole mount is writable.
+    pub(super) fn note_renamed_folder(&self, m: usize) {
         self.note(m, "", || PathUse { folder: true, whole: true, ..PathUse::default() });
     }
 
-    fn note(&self, m: usize, rel: &str, what: impl FnOnce() -> PathUse) {
-        let Some(notes) = self.seen.0.get() else { return };
+    fn note(&self, m: usize, rel: &str, path_use: impl FnOnce() -> PathUse) {
+        let Some(notes) = self.uses.0.get() else { return };
         if !matches!(self.mounts[m].rules, Rules::Granted(_) | Rules::State(_)) {
             return;
         }
@@ -86,6 +86,6 @@ impl Vfs {
             return;
         }
         let entry = notes.paths.entry(path).or_default();
-        *entry = entry.merge(what());
+        *entry = entry.merge(path_use());
     }
 }

@@ -1,30 +1,29 @@
-//! Commands that are never here, and why: so that nobody looks for a permission that would change
-//! nothing.
+//! Commands that are never available, and why: no permission would change that.
 
-/// Why a command that scripts call is never here; `None` where it might be.
-pub(super) fn never(command: &str) -> Option<&'static str> {
+/// Returns why a command is never available, or `None` if it might be.
+pub(super) fn reason(command: &str) -> Option<&'static str> {
     let name = command.rsplit('/').next().unwrap_or(command);
-    NEVER.iter().find(|(names, _)| names.contains(&name)).map(|(_, reason)| *reason)
+    UNAVAILABLE.iter().find(|(names, _)| names.contains(&name)).map(|(_, reason)| *reason)
 }
 
-const NATIVE: &str = "it is a native program, and nothing native runs here";
+const NATIVE: &str = "native programs cannot run in the sandbox";
 
-/// By what a script could do instead.
-const NEVER: &[(&[&str], &str)] = &[
+/// Grouped by the reason.
+const UNAVAILABLE: &[(&[&str], &str)] = &[
     (
         &["node", "nodejs", "npm", "npx", "yarn", "pnpm", "bun", "deno", "tsx", "ts-node"],
-        "there is no JavaScript runtime here",
+        "the sandbox has no JavaScript runtime",
     ),
     (
         &[
             "perl", "ruby", "php", "java", "javac", "go", "cargo", "rustc", "Rscript", "lua",
             "swift", "dotnet",
         ],
-        "there is no runtime for its language here",
+        "the sandbox has no runtime for its language",
     ),
     (
         &["gcc", "g++", "cc", "c++", "clang", "make", "cmake", "ld"],
-        "there is no compiler here; what is compiled would be native, and not run",
+        "the sandbox has no compiler, and cannot run native code",
     ),
     (
         &[
@@ -59,37 +58,40 @@ const NEVER: &[(&[&str], &str)] = &[
     ),
     (
         &["chromium", "google-chrome", "chrome", "firefox", "playwright", "chromedriver"],
-        "there is no browser here",
+        "the sandbox has no browser",
     ),
     (
         &["docker", "podman", "kubectl", "helm", "minikube"],
-        "there are no containers here, and no way to their hosts",
+        "the sandbox has no containers, and no access to container hosts",
     ),
     (
         &["gh", "glab", "aws", "gcloud", "az", "terraform", "vercel", "heroku"],
-        "it is a native client of a service; its HTTP interface can be asked where `WebFetch` allows",
+        "it is the native client of a service; use the service's HTTP API, which a `WebFetch` entry can grant",
     ),
-    (&["psql", "mysql", "redis-cli", "mongosh"], "there are no sockets here"),
+    (&["psql", "mysql", "redis-cli", "mongosh"], "the sandbox has no sockets"),
     (
         &["ssh", "scp", "sftp", "rsync", "nc", "telnet", "ping", "dig", "nslookup"],
-        "there are no sockets here",
+        "the sandbox has no sockets",
     ),
     (
         &["osascript", "open", "pbcopy", "pbpaste", "say", "defaults", "security", "launchctl"],
-        "it belongs to macOS, and the desktop is out of reach",
+        "it belongs to macOS, and the sandbox has no access to the desktop",
     ),
-    (&["xdg-open", "notify-send", "xclip", "xsel", "wl-copy"], "the desktop is out of reach"),
-    (&["tmux", "screen", "script", "expect"], "there are no terminals to make here"),
-    (&["sudo", "su", "doas"], "there is one user here, who gains nothing by being another"),
+    (
+        &["xdg-open", "notify-send", "xclip", "xsel", "wl-copy"],
+        "the sandbox has no access to the desktop",
+    ),
+    (&["tmux", "screen", "script", "expect"], "the sandbox cannot create terminals"),
+    (&["sudo", "su", "doas"], "the sandbox has a single user, without privileges"),
     (
         &["systemctl", "service", "crontab", "at", "mount", "umount", "kill", "killall", "pkill"],
-        "the host's processes and services are out of reach",
+        "the sandbox has no access to the host's processes and services",
     ),
     (
         &["apt", "apt-get", "dnf", "yum", "apk", "brew", "conda", "mamba"],
         "nothing can be installed into the sandbox",
     ),
-    (&["claude", "codex", "gemini", "aider"], "agents are not started from here"),
+    (&["claude", "codex", "gemini", "aider"], "agents cannot be started from the sandbox"),
 ];
 
 #[cfg(test)]
@@ -97,8 +99,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_name_has_two_reasons() {
-        let mut all: Vec<_> = NEVER.iter().flat_map(|(names, _)| names.iter()).collect();
+    fn each_name_has_one_reason() {
+        let mut all: Vec<_> = UNAVAILABLE.iter().flat_map(|(names, _)| names.iter()).collect();
         let count = all.len();
         all.sort();
         all.dedup();
@@ -106,8 +108,8 @@ mod tests {
     }
 
     #[test]
-    fn a_path_means_its_name() {
-        assert!(never("/usr/bin/ffmpeg").is_some());
-        assert_eq!(never("python3"), None);
+    fn paths_are_matched_by_file_name() {
+        assert!(reason("/usr/bin/ffmpeg").is_some());
+        assert_eq!(reason("python3"), None);
     }
 }

@@ -1,43 +1,44 @@
 //! Commands that run another command: `env`, `nohup`, `nice`, `time`, `timeout`, `uv run`, `pip`.
-//! They are no programs here: what they would do is done to the command line, before anything is
-//! looked up or checked. So `env python3 x.py` is `python3 x.py` to the capabilities, which neither
-//! gains nor loses anything by it.
+//! They are not programs here: their effect is applied to the command line before anything is
+//! looked up or checked. To the capabilities, `env python3 x.py` is exactly `python3 x.py`.
 
 use std::time::Duration;
 
 use skillhost_policy::program_name::installed_name;
 
-/// A command line, and what the commands before it asked for.
+/// A command line, and the effects of its wrapper commands.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Line {
+pub(super) struct CommandLine {
     pub(super) argv: Vec<String>,
-    /// The commands that were taken away from before it.
-    pub(super) before: Vec<String>,
+    /// The wrapper commands that were removed from the front.
+    pub(super) wrappers: Vec<String>,
     pub(super) env: Vec<(String, String)>,
     pub(super) cwd: Option<String>,
     pub(super) timeout: Option<Timeout>,
 }
 
-/// The end that `timeout` sets.
+/// The deadline that `timeout` sets.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Timeout {
     pub(super) after: Duration,
-    /// What the program then ends with: 124, as `timeout` says it, or 137 where it was to be killed
-    /// at once.
+    /// The exit code after the deadline: 124, as `timeout` returns it, or 137 if the signal is
+    /// KILL.
     pub(super) code: u8,
 }
 
-/// How many may stand before a command. Each takes a word at least, so this only keeps mistakes
-/// short.
-const NESTED: usize = 16;
+/// The most wrapper commands before a command. Each takes at least one word, so this only keeps
+/// mistakes short.
+const NESTED_MAX: usize = 16;
 
-/// Takes away the commands that run the one behind them, where `is_program` knows no program of
-/// that name.
+/// Removes the wrapper commands for which `is_program` finds no program of that name.
 ///
 /// # Errors
-/// A sentence: such a command is not written as it has to be.
-pub(super) fn unwrap(mut line: Line, is_program: impl Fn(&str) -> bool) -> Result<Line, String> {
-    for _ in 0..NESTED {
+/// A wrapper command is used incorrectly; the text says how.
+pub(super) fn unwrap_command(
+    mut line: CommandLine,
+    is_program: impl Fn(&str) -> bool,
+) -> Result<CommandLine, String> {
+    for _ in 0..NESTED_MAX {
         let Some(name) = line.argv.first().and_then(|command| installed_name(command)) else {
             return Ok(line);
         };
@@ -56,21 +57,21 @@ pub(super) fn unwrap(mut line: Line, is_program: impl Fn(&str) -> bool) -> Resul
         }
         let name = name.to_owned();
         line.argv.remove(0);
-        line.before.push(name.clone());
+        line.wrappers.push(name.clone());
         wrapper(&mut line)?;
         if line.argv.is_empty() && name == "env" && is_program("printenv") {
             line.argv.push("printenv".into());
         }
         if line.argv.is_empty() {
-            return Err(format!("`{name}` without a command to run does nothing here"));
+            return Err(format!("`{name}` needs a command to run"));
         }
     }
-    Err(format!("more than {NESTED} commands that only run another"))
+    Err(format!("more than {NESTED_MAX} nested wrapper commands"))
 }
 
-type Shimmed = Result<(), String>;
+type Rewrite = Result<(), String>;
 
-fn env(line: &mut Line) -> Shimmed {
+fn env(line: &mut CommandLine) -> Rewrite {
     while let Some(word) = line.argv.first().cloned() {
         match word.as_str() {
             "--" => {
@@ -79,15 +80,17 @@ fn env(line: &mut Line) -> Shimmed {
             }
             "-i" | "-" | "--ignore-environment" => line.env.clear(),
             "-u" | "--unset" => {
-                let name = value(line, &word)?;
+                let name = take_value(line, &word)?;
                 line.env.retain(|(known, _)| *known != name);
             }
-            "-C" | "--chdir" => line.cwd = Some(value(line, &word)?),
+            "-C" | "--chdir" => line.cwd = Some(take_value(line, &word)?),
             "-S" | "--split-string" => {
-                let words = value(line, &word)?;
+                let words = take_value(line, &word)?;
                 line.argv.splice(1..1, words.split_whitespace().map(str::to_owned));
             }
-            _ if word.starts_with('-') => return Err(format!("`env {word}` is not known here")),
+            _ if word.starts_with('-') => {
+                return Err(format!("`env` does not support the option `{word}`"));
+            }
             _ => break,
         }
         line.argv.remove(0);
@@ -101,39 +104,39 @@ fn env(line: &mut Line) -> Shimmed {
     Ok(())
 }
 
-fn nohup(line: &mut Line) -> Shimmed {
-    skip(line, &[], &["--"])
+fn nohup(line: &mut CommandLine) -> Rewrite {
+    skip_options(line, &[], &["--"])
 }
 
-fn nice(line: &mut Line) -> Shimmed {
+fn nice(line: &mut CommandLine) -> Rewrite {
     if line.argv.first().is_some_and(|word| {
         word.starts_with("-n") && word.len() > 2 || word.starts_with("--adjustment=")
     }) {
         line.argv.remove(0);
     }
-    skip(line, &["-n", "--adjustment"], &["--"])
+    skip_options(line, &["-n", "--adjustment"], &["--"])
 }
 
-/// Nobody is told the time: the outcome has it.
-fn time(line: &mut Line) -> Shimmed {
-    skip(line, &["-f", "-o"], &["-p", "-v", "-a", "--"])
+/// `time` prints nothing; the outcome records the wall time.
+fn time(line: &mut CommandLine) -> Rewrite {
+    skip_options(line, &["-f", "-o"], &["-p", "-v", "-a", "--"])
 }
 
-fn timeout(line: &mut Line) -> Shimmed {
+fn timeout(line: &mut CommandLine) -> Rewrite {
     let mut code = 124;
     if let ["-s" | "--signal", "KILL" | "SIGKILL" | "9", ..] = words(line)[..] {
         code = 137;
     }
-    skip(
+    skip_options(
         line,
         &["-s", "--signal", "-k", "--kill-after"],
         &["--preserve-status", "--foreground", "-v", "--verbose", "--"],
     )?;
-    let text = line.argv.first().cloned().ok_or("`timeout` without a time")?;
+    let text = line.argv.first().cloned().ok_or("`timeout` needs a duration")?;
     let after = duration(&text)
-        .ok_or_else(|| format!("`timeout {text}`: not a time like 5, 0.5s, 2m, 1h"))?;
+        .ok_or_else(|| format!("`timeout`: invalid duration `{text}`; try 5, 0.5s, 2m or 1h"))?;
     line.argv.remove(0);
-    // `timeout 0` sets none.
+    // `timeout 0` sets no deadline.
     if !after.is_zero() {
         let sooner = line.timeout.filter(|set| set.after <= after);
         line.timeout = Some(sooner.unwrap_or(Timeout { after, code }));
@@ -141,7 +144,7 @@ fn timeout(line: &mut Line) -> Shimmed {
     Ok(())
 }
 
-fn uv(line: &mut Line) -> Shimmed {
+fn uv(line: &mut CommandLine) -> Rewrite {
     match line.argv.first().map(String::as_str) {
         Some("run") => {}
         Some("pip") => {
@@ -150,7 +153,7 @@ fn uv(line: &mut Line) -> Shimmed {
         }
         other => {
             return Err(format!(
-                "of `uv` there is `uv run` and `uv pip` here, not `uv {}`",
+                "only `uv run` and `uv pip` are available, not `uv {}`",
                 other.unwrap_or_default()
             ));
         }
@@ -175,13 +178,13 @@ fn uv(line: &mut Line) -> Shimmed {
                 break;
             }
             "-m" | "--module" => {
-                // Python reads the rest as it is.
+                // Python parses the remaining arguments itself.
                 line.argv[0] = "-m".into();
                 line.argv.insert(0, "python3".into());
                 return Ok(());
             }
             "-s" | "--script" => script = true,
-            _ if with_value.contains(&word.as_str()) => drop(value(line, &word)?),
+            _ if with_value.contains(&word.as_str()) => drop(take_value(line, &word)?),
             "-" => break,
             _ if word.starts_with('-') => {}
             _ => break,
@@ -195,21 +198,21 @@ fn uv(line: &mut Line) -> Shimmed {
     Ok(())
 }
 
-fn pip(line: &mut Line) -> Shimmed {
+fn pip(line: &mut CommandLine) -> Rewrite {
     line.argv.splice(0..0, ["python3", "-m", "pip"].map(str::to_owned));
     Ok(())
 }
 
-/// Takes the options away: `with_value` those that take the next word, `alone` those that do not.
-fn skip(line: &mut Line, with_value: &[&str], alone: &[&str]) -> Shimmed {
+/// Removes options: those in `with_value` take the next word, those in `alone` do not.
+fn skip_options(line: &mut CommandLine, with_value: &[&str], alone: &[&str]) -> Rewrite {
     while let Some(word) = line.argv.first().cloned() {
         if with_value.contains(&word.as_str()) {
-            value(line, &word)?;
+            take_value(line, &word)?;
         } else if with_value
             .iter()
             .any(|option| option.starts_with("--") && word.starts_with(&format!("{option}=")))
         {
-            // Its value is in the same word.
+            // The value is part of the same word.
         } else if !alone.contains(&word.as_str()) {
             break;
         }
@@ -218,20 +221,20 @@ fn skip(line: &mut Line, with_value: &[&str], alone: &[&str]) -> Shimmed {
     Ok(())
 }
 
-/// The word behind an option; the option stays first.
-fn value(line: &mut Line, option: &str) -> Result<String, String> {
+/// Removes and returns the word after an option; the option stays first.
+fn take_value(line: &mut CommandLine, option: &str) -> Result<String, String> {
     if line.argv.len() < 2 {
-        Err(format!("`{option}` without a value"))
+        Err(format!("the option `{option}` needs a value"))
     } else {
         Ok(line.argv.remove(1))
     }
 }
 
-fn words(line: &Line) -> Vec<&str> {
+fn words(line: &CommandLine) -> Vec<&str> {
     line.argv.iter().map(String::as_str).collect()
 }
 
-/// Seconds, or with a unit; a fraction is allowed.
+/// Parses seconds, or a number with a unit; fractions are allowed.
 fn duration(text: &str) -> Option<Duration> {
     let (number, unit) = match text.strip_suffix(['s', 'm', 'h', 'd']) {
         Some(number) => (number, text.as_bytes().last().copied()),
@@ -250,11 +253,11 @@ fn duration(text: &str) -> Option<Duration> {
 mod tests {
     use super::*;
 
-    fn line(text: &str) -> Line {
+    fn line(text: &str) -> CommandLine {
         let argv = text.split(' ').map(str::to_owned).collect();
-        Line {
+        CommandLine {
             argv,
-            before: Vec::new(),
+            wrappers: Vec::new(),
             env: vec![("A".into(), "1".into())],
             cwd: None,
             timeout: None,
@@ -262,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_behind_others_is_what_runs() {
+    fn wrapped_commands_resolve_to_the_command_that_runs() {
         for (given, runs) in [
             ("python3 x.py", "python3 x.py"),
             ("env python3 x.py", "python3 x.py"),
@@ -285,20 +288,26 @@ mod tests {
             ("pip3 install requests", "python3 -m pip install requests"),
             ("env timeout 5 nohup env env python3", "python3"),
         ] {
-            let unwrapped =
-                unwrap(line(given), |_| false).unwrap_or_else(|error| panic!("{given}: {error}"));
+            let unwrapped = unwrap_command(line(given), |_| false)
+                .unwrap_or_else(|error| panic!("{given}: {error}"));
             assert_eq!(unwrapped.argv.join(" "), runs, "{given}");
         }
     }
 
     #[test]
-    fn what_they_ask_for_is_kept() {
-        let made = unwrap(line("env -u A B=2 -C"), |_| false).unwrap();
-        assert_eq!((made.argv.join(" "), made.env), ("-C".into(), vec![("B".into(), "2".into())]));
-        let made = unwrap(line("env -C /tmp A=2 python3"), |_| false).unwrap();
-        assert_eq!((made.cwd.as_deref(), made.env), (Some("/tmp"), vec![("A".into(), "2".into())]));
-        assert_eq!(unwrap(line("env -i python3"), |_| false).unwrap().env, []);
-        let timeout = |text: &str| unwrap(line(text), |_| false).unwrap().timeout;
+    fn wrappers_set_environment_folder_and_timeout() {
+        let unwrapped = unwrap_command(line("env -u A B=2 -C"), |_| false).unwrap();
+        assert_eq!(
+            (unwrapped.argv.join(" "), unwrapped.env),
+            ("-C".into(), vec![("B".into(), "2".into())])
+        );
+        let unwrapped = unwrap_command(line("env -C /tmp A=2 python3"), |_| false).unwrap();
+        assert_eq!(
+            (unwrapped.cwd.as_deref(), unwrapped.env),
+            (Some("/tmp"), vec![("A".into(), "2".into())])
+        );
+        assert_eq!(unwrap_command(line("env -i python3"), |_| false).unwrap().env, []);
+        let timeout = |text: &str| unwrap_command(line(text), |_| false).unwrap().timeout;
         assert_eq!(
             timeout("timeout 1.5 a"),
             Some(Timeout { after: Duration::from_millis(1_500), code: 124 })
@@ -307,29 +316,32 @@ mod tests {
             timeout("timeout -s KILL 2m a"),
             Some(Timeout { after: Duration::from_secs(120), code: 137 })
         );
-        // The sooner of two, wherever it stands.
+        // The earlier of two deadlines, in either order.
         assert_eq!(timeout("timeout 1 timeout 9 a").unwrap().after, Duration::from_secs(1));
         assert_eq!(timeout("timeout 9 timeout 1 a").unwrap().after, Duration::from_secs(1));
         assert_eq!(timeout("timeout 0 a"), None);
     }
 
     #[test]
-    fn a_program_of_that_name_comes_first() {
-        assert_eq!(unwrap(line("env python3"), |name| name == "env").unwrap(), line("env python3"));
+    fn existing_programs_take_precedence_over_wrappers() {
+        assert_eq!(
+            unwrap_command(line("env python3"), |name| name == "env").unwrap(),
+            line("env python3")
+        );
     }
 
     #[test]
-    fn env_alone_shows_the_environment_where_something_can() {
-        let made = unwrap(line("env -i A=1"), |name| name == "printenv").unwrap();
+    fn bare_env_prints_the_environment_if_a_program_can() {
+        let unwrapped = unwrap_command(line("env -i A=1"), |name| name == "printenv").unwrap();
         assert_eq!(
-            (made.argv, made.env),
+            (unwrapped.argv, unwrapped.env),
             (vec!["printenv".into()], vec![("A".into(), "1".into())])
         );
-        assert!(unwrap(line("env"), |_| false).is_err());
+        assert!(unwrap_command(line("env"), |_| false).is_err());
     }
 
     #[test]
-    fn what_is_not_understood_does_not_run() {
+    fn unparseable_commands_do_not_run() {
         for given in [
             "env",
             "env A=1",
@@ -340,8 +352,10 @@ mod tests {
             "nohup",
             "uv sync",
         ] {
-            assert!(unwrap(line(given), |_| false).is_err(), "{given}");
+            assert!(unwrap_command(line(given), |_| false).is_err(), "{given}");
         }
-        assert!(unwrap(line(&format!("{}python3", "env ".repeat(1_000))), |_| false).is_err());
+        assert!(
+            unwrap_command(line(&format!("{}python3", "env ".repeat(1_000))), |_| false).is_err()
+        );
     }
 }

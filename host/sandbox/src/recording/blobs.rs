@@ -1,5 +1,5 @@
-//! Taking in the files of a run as they are read for the first time: what they held before the run
-//! could change them.
+//! Stores the files of a run when they are first read: their content before the run could change
+//! it.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -16,82 +16,78 @@ use skillhost_skill::runtime::hex;
 /// Device and inode.
 pub type Key = (u64, u64);
 
-/// What of files an invocation keeps, or has in place of their content.
+/// What happens to file contents in a recorded or replayed run.
 #[derive(Debug)]
 pub enum Contents {
-    /// What is read goes into a recording.
-    Kept(Keep),
-    /// Files of a recording that were not read, and so are empty space of their size: their
-    /// digests.
-    StandIns(Mutex<HashMap<Key, String>>),
+    /// Stores what is read in a recording.
+    Record(BlobStore),
+    /// Refuses files that the recorded run did not read. They are empty space of the original size;
+    /// this maps them to the original digests.
+    Replay(Mutex<HashMap<Key, String>>),
 }
 
-/// Where the files of a run are kept, by their digest.
+/// Stores the files of a run, by digest.
 #[derive(Debug)]
-pub struct Keep {
+pub struct BlobStore {
     blobs: PathBuf,
-    state: Mutex<State>,
+    state: Mutex<StoreState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    taken: HashSet<Key>,
-    /// The digests of what is there.
-    kept: HashSet<String>,
+struct StoreState {
+    seen: HashSet<Key>,
+    /// The digests of the stored files.
+    stored: HashSet<String>,
     failed: Option<io::Error>,
 }
 
 impl Contents {
-    /// A file is about to be read, or changed in a part.
+    /// Notes that a file is about to be read or partly changed.
     ///
     /// # Errors
-    /// Its content is not here.
+    /// Its content was not recorded.
     pub fn touch(&self, file: BorrowedFd<'_>, key: Key) -> io::Result<()> {
         match self {
-            Contents::Kept(keep) => {
-                keep.once(file, key);
+            Contents::Record(blobs) => {
+                blobs.store_once(file, key);
                 Ok(())
             }
-            Contents::StandIns(stand_ins) => match lock(stand_ins).contains_key(&key) {
-                true => Err(io::Error::other("the recorded run did not read it")),
+            Contents::Replay(digests) => match lock(digests).contains_key(&key) {
+                true => Err(io::Error::other("the recorded run did not read this file")),
                 false => Ok(()),
             },
         }
     }
 
-    /// A file is cut, or a name of it is gone: what comes after is not what was there.
+    /// Notes that a file was truncated or removed, so that a placeholder no longer applies.
     pub fn forget(&self, key: Key) {
-        if let Contents::StandIns(stand_ins) = self {
-            lock(stand_ins).remove(&key);
+        if let Contents::Replay(digests) = self {
+            lock(digests).remove(&key);
         }
     }
 
-    /// The digest of what a file stands in for.
-    pub fn stands_for(&self, key: Key) -> Option<String> {
-        if let Contents::StandIns(stand_ins) = self {
-            lock(stand_ins).get(&key).cloned()
-        } else {
-            None
-        }
+    /// Returns the digest of the recorded file that a placeholder replaces.
+    pub fn recorded_digest(&self, key: Key) -> Option<String> {
+        if let Contents::Replay(digests) = self { lock(digests).get(&key).cloned() } else { None }
     }
 
-    /// Where files are kept.
-    pub fn keep(&self) -> Option<&Keep> {
-        if let Contents::Kept(keep) = self { Some(keep) } else { None }
+    /// Returns the store of a run that is recorded.
+    pub fn blobs(&self) -> Option<&BlobStore> {
+        if let Contents::Record(blobs) = self { Some(blobs) } else { None }
     }
 }
 
-impl Keep {
-    /// Keeps files in a folder that is there.
-    pub fn new(blobs: &Path) -> Keep {
-        Keep { blobs: blobs.to_owned(), state: Mutex::default() }
+impl BlobStore {
+    /// Stores files in an existing folder.
+    pub fn new(blobs: &Path) -> BlobStore {
+        BlobStore { blobs: blobs.to_owned(), state: Mutex::default() }
     }
 
-    /// Keeps a file now, and gives its digest.
+    /// Stores a file, and returns its digest.
     ///
     /// # Errors
-    /// It cannot be read, or its copy not be written.
-    pub fn file(&self, file: BorrowedFd<'_>) -> io::Result<String> {
+    /// The file cannot be read, or the copy cannot be written.
+    pub fn store_file(&self, file: BorrowedFd<'_>) -> io::Result<String> {
         let file = File::from(file.as_fd().try_clone_to_owned()?);
         let mut hash = Sha256::new();
         let mut copy = tempfile::NamedTempFile::new_in(&self.blobs)?;
@@ -111,17 +107,17 @@ impl Keep {
         let name = hex(&hash.finalize());
         copy.persist(self.blobs.join(&name)).map_err(|error| error.error)?;
         let digest = format!("sha256:{name}");
-        self.state().kept.insert(digest.clone());
+        self.state().stored.insert(digest.clone());
         Ok(digest)
     }
 
-    /// Keeps bytes.
+    /// Stores bytes, and returns their digest.
     ///
     /// # Errors
     /// They cannot be written.
-    pub fn bytes(&self, bytes: &[u8]) -> io::Result<String> {
+    pub fn store_bytes(&self, bytes: &[u8]) -> io::Result<String> {
         let digest = skillhost_skill::runtime::digest(bytes);
-        if self.state().kept.insert(digest.clone()) {
+        if self.state().stored.insert(digest.clone()) {
             let mut copy = tempfile::NamedTempFile::new_in(&self.blobs)?;
             copy.write_all(bytes)?;
             copy.persist(self.blobs.join(digest.trim_start_matches("sha256:")))
@@ -130,12 +126,12 @@ impl Keep {
         Ok(digest)
     }
 
-    /// Whether bytes of that digest are kept.
-    pub fn has(&self, digest: &str) -> bool {
-        self.state().kept.contains(digest)
+    /// Checks whether content with this digest is stored.
+    pub fn contains(&self, digest: &str) -> bool {
+        self.state().stored.contains(digest)
     }
 
-    /// What is kept, read again.
+    /// Reads stored content.
     ///
     /// # Errors
     /// It cannot be read.
@@ -150,39 +146,39 @@ impl Keep {
         Ok(bytes)
     }
 
-    /// What was kept.
-    pub fn all(&self) -> Vec<String> {
-        self.state().kept.iter().cloned().collect()
+    /// Returns the digests of all stored content.
+    pub fn digests(&self) -> Vec<String> {
+        self.state().stored.iter().cloned().collect()
     }
 
-    /// Removes what is kept under a digest.
+    /// Removes stored content.
     ///
     /// # Errors
     /// It cannot be removed.
     pub fn remove(&self, digest: &str) -> io::Result<()> {
-        self.state().kept.remove(digest);
+        self.state().stored.remove(digest);
         std::fs::remove_file(self.blobs.join(digest.trim_start_matches("sha256:")))
     }
 
-    /// The first file that could not be kept, if there was one.
+    /// Returns the error of the first file that could not be stored, if there was one.
     ///
     /// # Errors
-    /// That.
+    /// That error.
     pub fn check(&self) -> io::Result<()> {
         self.state().failed.take().map_or(Ok(()), Err)
     }
 
-    /// Keeps a file the first time that it is read.
-    fn once(&self, file: BorrowedFd<'_>, key: Key) {
-        if self.state().taken.insert(key)
-            && let Err(error) = self.file(file)
+    /// Stores a file when it is first read.
+    fn store_once(&self, file: BorrowedFd<'_>, key: Key) {
+        if self.state().seen.insert(key)
+            && let Err(error) = self.store_file(file)
         {
-            // The guest goes on: its result is not lost for the want of a recording.
+            // The guest continues: a failed recording must not cost it its result.
             self.state().failed.get_or_insert(error);
         }
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    fn state(&self) -> std::sync::MutexGuard<'_, StoreState> {
         lock(&self.state)
     }
 }
