@@ -264,7 +264,7 @@ fn a_listing_outside_of_the_interfaces_rules_is_refused() {
 fn list(component: &[u8]) -> Result<usize, String> {
     let arena = Arena::with(component, Resolver::System);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let tools = runtime.block_on(arena.host.tools(&Component::new(component.to_vec())));
+    let tools = runtime.block_on(arena.host.component_tools(&Component::new(component.to_vec())));
     tools.map(|tools| tools.len()).map_err(|status| skillhost_sandbox::say(&status))
 }
 

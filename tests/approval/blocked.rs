@@ -241,7 +241,7 @@ fn an_allowing_level_applies_to_the_exact_program() {
     let digest = place.skill().digest().unwrap();
     place
         .approvals()
-        .set_level("report", &SkillPart::Skill, Some(Level::Enabled), None, "ada")
+        .set_level("report", &SkillPart::Skill, Some(PermissionLevel::Enabled), None, "ada")
         .unwrap();
     place
         .approvals()

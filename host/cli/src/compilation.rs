@@ -1,14 +1,14 @@
 //! Says at the terminal that a runtime is being compiled. The first run with a runtime waits
 //! seconds for that, and would otherwise seem to hang.
 
-use skillhost::invoke::{Host, HostOptions};
+use skillhost::invoke::{Runner, RunnerOptions};
 use skillhost_sandbox::{Compilation, CompilationStage, Mode};
 
 use crate::output;
 
 /// A host that announces compilations on stderr, if that is a terminal and the output is not JSON.
-pub(crate) fn announced(options: HostOptions, json: bool) -> Host {
-    let host = Host::new(options);
+pub(crate) fn announced(options: RunnerOptions, json: bool) -> Runner {
+    let host = Runner::new(options);
     if !json {
         host.watch_compilations(announce);
     }

@@ -4,12 +4,12 @@
 use std::path::{Path, PathBuf};
 
 use etcetera::base_strategy::{BaseStrategy as _, Xdg};
-use skillhost::invoke::HostOptions;
+use skillhost::invoke::RunnerOptions;
 use skillhost_catalog::Catalog;
 use skillhost_ledger::approval::Approvals;
 use skillhost_ledger::usage;
 use skillhost_policy::Policy;
-use skillhost_sandbox::files::Guarded;
+use skillhost_sandbox::files::GuardedPaths;
 use skillhost_sandbox::http::{Resolver, Roots, Tls};
 use skillhost_sandbox::{Allocation, Options};
 use skillhost_skill::ownership;
@@ -43,7 +43,7 @@ impl Context {
     /// The skills that can be named.
     pub(crate) fn catalog(&self, skills: &Skills) -> Result<Catalog, CliError> {
         let catalog = Catalog::open(skills.sources(self), Some(&self.places.cache))?;
-        let enabled = self.places.approvals().enabled(&self.policy)?;
+        let enabled = self.places.approvals().enabled_filter(&self.policy)?;
         catalog.set_enabled(move |entry| enabled(&entry.name, entry.network));
         Ok(catalog)
     }
@@ -52,7 +52,7 @@ impl Context {
         &self,
         args: &HostArgs,
         skills: &Skills,
-    ) -> Result<HostOptions, CliError> {
+    ) -> Result<RunnerOptions, CliError> {
         let mut options = self.places.host_options(args)?;
         // Looking for the folders takes time, and a policy that grants no folder needs none.
         if self.policy.may_grant_folders() {
@@ -122,8 +122,8 @@ impl Places {
     }
 
     /// Statistics of how agents use skills.
-    pub(crate) fn usage(&self) -> usage::Store {
-        usage::Store::at(&self.state.join("usage.db"))
+    pub(crate) fn usage(&self) -> usage::UsageStore {
+        usage::UsageStore::at(&self.state.join("usage.db"))
     }
 
     /// The state that skills keep between runs.
@@ -132,12 +132,12 @@ impl Places {
     }
 
     /// Options for a host.
-    pub(crate) fn host_options(&self, args: &HostArgs) -> Result<HostOptions, CliError> {
+    pub(crate) fn host_options(&self, args: &HostArgs) -> Result<RunnerOptions, CliError> {
         let compiler =
             std::env::current_exe().map_err(|error| CliError::io("find this executable", error))?;
         let tls = Tls::new(Roots::default())
             .map_err(|error| CliError::io("load the certificate authorities", error))?;
-        Ok(HostOptions {
+        Ok(RunnerOptions {
             programs: runtime_folders(args.runtimes.programs.as_deref(), &compiler)?,
             sandbox: Options {
                 compiler,
@@ -147,7 +147,7 @@ impl Places {
                 resolver: Resolver::System,
             },
             scratch: self.scratch.clone(),
-            guarded: Guarded {
+            guarded: GuardedPaths {
                 home: Some(self.home.clone()),
                 own: vec![
                     self.config.clone(),
@@ -155,7 +155,7 @@ impl Places {
                     self.data.clone(),
                     self.cache.clone(),
                 ],
-                ..Guarded::default()
+                ..GuardedPaths::default()
             },
             state: self.skill_state(),
             audit: args.audit.clone().unwrap_or_else(|| self.audit()),

@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::process::ExitCode;
 
 use serde::Serialize;
-use skillhost::invoke::InvokeError;
+use skillhost::invoke::RunError;
 use skillhost_catalog::CatalogError;
 use skillhost_ledger::approval::ApprovalError;
 use skillhost_ledger::audit::AuditError;
@@ -14,7 +14,7 @@ use skillhost_policy::diagnostic::Diagnostic;
 use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::Status;
 use skillhost_policy::refusal::Refusal;
-use skillhost_sandbox::recording::folder::FolderError;
+use skillhost_sandbox::recording::folder::RecordingError;
 use skillhost_skill::SkillError;
 use skillhost_skill::runtime::built_in::ProgramError;
 
@@ -63,16 +63,14 @@ impl CliError {
     }
 }
 
-impl From<InvokeError> for CliError {
-    fn from(error: InvokeError) -> CliError {
+impl From<RunError> for CliError {
+    fn from(error: RunError) -> CliError {
         let details = serde_json::to_value(&error).ok().map(Box::new);
         let error = match error {
-            InvokeError::Skill(error) => CliError::from(*error),
-            InvokeError::Choice(choice) => CliError::usage(choice.message),
-            InvokeError::Stdin | InvokeError::Recording(_) => {
-                CliError::new(Exit::Io, error.to_string())
-            }
-            InvokeError::Audit(error) => {
+            RunError::Skill(error) => CliError::from(*error),
+            RunError::Target(choice) => CliError::usage(choice.message),
+            RunError::Stdin | RunError::Recording(_) => CliError::new(Exit::Io, error.to_string()),
+            RunError::Audit(error) => {
                 CliError::new(Exit::Io, format!("{error}; a run that cannot be recorded fails"))
                     .fix("name another file: `--audit FILE`")
             }
@@ -99,15 +97,15 @@ impl From<ApprovalError> for CliError {
     }
 }
 
-impl From<FolderError> for CliError {
-    fn from(error: FolderError) -> CliError {
+impl From<RecordingError> for CliError {
+    fn from(error: RecordingError) -> CliError {
         let message = error.to_string();
         match error {
-            FolderError::Io { .. } => CliError::new(Exit::Io, message),
-            FolderError::Taken { .. } => {
+            RecordingError::Io { .. } => CliError::new(Exit::Io, message),
+            RecordingError::NotEmpty { .. } => {
                 CliError::usage(message).fix("name a new folder, or an empty one")
             }
-            FolderError::Invalid { .. } => CliError::invalid(message)
+            RecordingError::Invalid { .. } => CliError::invalid(message)
                 .fix("record the run again: `skillhost run SKILL --record DIR`"),
         }
     }

@@ -6,13 +6,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::Value;
-use skillhost::invoke::{Call, Host, InvokeError, Invoked, Recorded};
+use skillhost::invoke::{Invocation, LoadedRequest, RecordingStatus, RunError, Runner};
 use skillhost_policy::Policy;
 use skillhost_sandbox as sandbox;
 use skillhost_sandbox::recording::Exchange;
-use skillhost_sandbox::recording::folder::{Draft, FolderError, Kept};
+use skillhost_sandbox::recording::folder::{Draft, RecordingError, StoredRecording};
+use skillhost_sandbox::recording::network::{BODIES_MAX, Miss, RecordedNetwork};
 use skillhost_sandbox::recording::seal::Seal;
-use skillhost_sandbox::recording::tape::{BODIES_MAX, Miss, Tape};
 
 use crate::context::Places;
 use crate::error::{CliError, Exit};
@@ -21,12 +21,12 @@ use crate::output;
 /// What is between a run and the outside.
 pub(crate) enum Outside {
     Record(Draft),
-    Recorded(Arc<Tape>),
+    Recorded(Arc<RecordedNetwork>),
 }
 
 /// What is known about the recording when the run is over.
 pub(crate) enum After {
-    Record(Recorded),
+    Record(RecordingStatus),
     Recorded(Vec<Miss>),
 }
 
@@ -52,26 +52,30 @@ impl Outside {
         secrets: &[String],
         places: &Places,
     ) -> Result<Outside, CliError> {
-        let (recording, seal) = secrets::open(Kept::read(folder)?, secrets, &places.skill_state())?;
-        let tape = Tape::answering(exchanges(&recording, &seal)?, &recording.recording.sealed);
-        Ok(Outside::Recorded(Arc::new(tape)))
+        let (recording, seal) =
+            secrets::open(StoredRecording::read(folder)?, secrets, &places.skill_state())?;
+        let network = RecordedNetwork::new_answering(
+            exchanges(&recording, &seal)?,
+            &recording.recording.sealed,
+        );
+        Ok(Outside::Recorded(Arc::new(network)))
     }
 
     /// Runs a call with it.
     pub(crate) async fn invoke(
         self,
-        host: &Host,
-        call: Call<'_>,
-    ) -> Result<(Invoked, After), InvokeError> {
+        host: &Runner,
+        call: LoadedRequest<'_>,
+    ) -> Result<(Invocation, After), RunError> {
         match self {
             Outside::Record(draft) => {
                 let (invoked, recorded) = host.record(call, draft).await?;
                 Ok((invoked, After::Record(recorded)))
             }
-            Outside::Recorded(tape) => {
-                let outside = sandbox::Outside { tape: Some(tape.clone()), contents: None };
+            Outside::Recorded(network) => {
+                let outside = sandbox::Outside { network: Some(network.clone()), contents: None };
                 let invoked = host.invoke_outside(call, outside).await?;
-                Ok((invoked, After::Recorded(tape.misses())))
+                Ok((invoked, After::Recorded(network.misses())))
             }
         }
     }
@@ -81,11 +85,11 @@ impl After {
     /// Reports it. Returns the run's exit code unless the recording failed.
     pub(crate) fn report(self, exit: Exit) -> Result<Exit, CliError> {
         match self {
-            After::Record(Recorded::Written) => {}
-            After::Record(Recorded::Nothing) => {
+            After::Record(RecordingStatus::Written) => {}
+            After::Record(RecordingStatus::Nothing) => {
                 output::warning("nothing was recorded, because nothing ran", None)
             }
-            After::Record(Recorded::Failed(error)) => return Err(error.into()),
+            After::Record(RecordingStatus::Failed(error)) => return Err(error.into()),
             After::Recorded(misses) => misses.iter().for_each(report_miss),
         }
         Ok(exit)
@@ -108,9 +112,9 @@ pub(crate) fn report_miss(miss: &Miss) {
 
 /// The exchanges of a recording, with their bodies.
 pub(crate) fn exchanges(
-    recording: &Kept,
+    recording: &StoredRecording,
     seal: &Seal,
-) -> Result<Vec<(Exchange, Vec<u8>)>, FolderError> {
+) -> Result<Vec<(Exchange, Vec<u8>)>, RecordingError> {
     let mut left = BODIES_MAX;
     let mut exchanges = Vec::new();
     for exchange in &recording.recording.exchanges {

@@ -4,10 +4,10 @@ pub(crate) mod idle;
 pub(crate) mod log;
 pub(crate) mod traces;
 
-use skillhost::invoke::Host;
+use skillhost::invoke::Runner;
 use skillhost::service::{Capacity, Service};
 use skillhost_catalog::{Catalog, Watch};
-use skillhost_ledger::usage::Usage;
+use skillhost_ledger::usage::UsageRecorder;
 use skillhost_server::{Mcp, Options};
 
 use crate::args::HostArgs;
@@ -60,8 +60,12 @@ impl ServerArgs {
             .chain(host.programs.iter().map(|folder| (folder.clone(), "the programs".to_owned())))
             .collect();
         let catalog = context.catalog(&self.skills)?;
-        let service = Service::new(Host::new(host), Capacity::default());
-        let usage = if context.policy.usage { Usage::new(places.usage()) } else { Usage::off() };
+        let service = Service::new(Runner::new(host), Capacity::default());
+        let usage = if context.policy.usage {
+            UsageRecorder::new(places.usage())
+        } else {
+            UsageRecorder::disabled()
+        };
         let mcp = Mcp::new(Options {
             catalog: catalog.clone(),
             service: service.clone(),

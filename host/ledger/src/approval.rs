@@ -37,7 +37,7 @@ pub use input::{RunInput, StdinInput};
 pub use part::SkillPart;
 pub use permissions::PermissionSet;
 pub use skillhost_policy::approval::PermissionLevel;
-pub use staged::StagedChange;
+pub use staged::PendingChange;
 pub use store::{Approval, ApprovalError, LevelSetting, PendingId, PendingRequest, QueueLimit};
 
 /// The most bytes of staged files that one run may leave for the operator.
@@ -322,9 +322,9 @@ impl Approvals {
         };
         let changes = overlays.staged(MAX_STAGED).map_err(failed)?.into_iter();
         let absolute = |folder: PathBuf| folder.canonicalize().map_err(failed);
-        let changes: Vec<StagedChange> = changes
+        let changes: Vec<PendingChange> = changes
             .filter_map(|staged| Some((folder(&staged)?, staged)))
-            .map(|(folder, staged)| Ok(StagedChange { folder: absolute(folder)?, staged }))
+            .map(|(folder, staged)| Ok(PendingChange { folder: absolute(folder)?, staged }))
             .collect::<Result<_, ApprovalError>>()?;
         let count = changes.len();
         let folders: BTreeSet<String> =

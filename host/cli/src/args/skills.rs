@@ -3,7 +3,7 @@
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use skillhost_catalog::{Catalog, Entry, Source, SourceKind};
+use skillhost_catalog::{Catalog, CatalogEntry, Source, SourceKind};
 use skillhost_policy::Policy;
 use skillhost_skill::SkillFolder;
 
@@ -25,7 +25,7 @@ pub(crate) enum SkillRef {
     /// A folder, which the operator named.
     Path(PathBuf),
     /// A skill of the catalog.
-    Entry(Entry),
+    CatalogEntry(CatalogEntry),
 }
 
 impl SkillRef {
@@ -33,7 +33,7 @@ impl SkillRef {
     pub(crate) fn folder(&self) -> &Path {
         match self {
             SkillRef::Path(path) => path,
-            SkillRef::Entry(entry) => &entry.folder,
+            SkillRef::CatalogEntry(entry) => &entry.folder,
         }
     }
 
@@ -41,7 +41,7 @@ impl SkillRef {
     pub(crate) fn skill_folder(&self) -> SkillFolder<'_> {
         match self {
             SkillRef::Path(path) => path.into(),
-            SkillRef::Entry(entry) => entry.into(),
+            SkillRef::CatalogEntry(entry) => entry.into(),
         }
     }
 
@@ -107,12 +107,12 @@ impl Skills {
         }
         let entry = find(&argument.to_string_lossy(), &context.catalog(self)?)?;
         output::note(&format!("{} is {}", entry.name, entry.folder.display()));
-        Ok(SkillRef::Entry(entry))
+        Ok(SkillRef::CatalogEntry(entry))
     }
 }
 
 /// Finds the skill of a name in a catalog.
-pub(crate) fn find(name: &str, catalog: &Catalog) -> Result<Entry, CliError> {
+pub(crate) fn find(name: &str, catalog: &Catalog) -> Result<CatalogEntry, CliError> {
     if let Some(entry) = catalog.get(name) {
         return Ok(entry);
     }

@@ -58,6 +58,6 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
         (_, Term::Session) => "approved for this session",
         (_, Term::Always) => "approved until revoked",
     };
-    output::text(&format!("{done}: {}", label(&request.skill, &request.what)))?;
+    output::text(&format!("{done}: {}", label(&request.skill, &request.part)))?;
     Ok(Exit::Ok)
 }

@@ -8,7 +8,9 @@ use clap::{Subcommand, ValueEnum};
 use comfy_table::{ContentArrangement, Table, presets};
 use jiff::Timestamp;
 use serde::Deserialize;
-use skillhost_ledger::audit::{Filter, Head, Log, LogEntry, Store, Verified, log_entry};
+use skillhost_ledger::audit::{
+    ChainHead, Log, LogEntry, LogStore, RecordFilter, Verification, log_entry,
+};
 use skillhost_policy::Retention;
 use skillhost_policy::diagnostic::printable;
 use skillhost_policy::limits::Limit;
@@ -62,13 +64,13 @@ enum Action {
         /// Require this record, as `audit head` printed it. Only this detects that the newest
         /// records were removed
         #[arg(long, value_name = "NUMBER:DIGEST", value_parser = head)]
-        head: Option<Head>,
+        head: Option<ChainHead>,
         /// Print one JSON object
         #[arg(long)]
         json: bool,
     },
     /// Print the number and digest of the newest record, to keep in another place
-    Head,
+    ChainHead,
     /// Print records as they are in the log, oldest first
     Export {
         #[command(flatten)]
@@ -133,20 +135,22 @@ pub(crate) fn main(args: Args) -> Result<Exit, CliError> {
         None => Places::find()?.audit(),
     };
     match args.action {
-        Action::List { which, limit, json } => {
-            list(&Store::open(&path)?, &which.filter(Some(limit).filter(|limit| *limit > 0)), json)
-        }
-        Action::Show { number } => match Store::open(&path)?.record(number)? {
+        Action::List { which, limit, json } => list(
+            &LogStore::open(&path)?,
+            &which.filter(Some(limit).filter(|limit| *limit > 0)),
+            json,
+        ),
+        Action::Show { number } => match LogStore::open(&path)?.record(number)? {
             Some(line) => output::json(&parsed::<serde_json::Value>(&line)?).map(|()| Exit::Ok),
             None => Err(CliError::usage(format!("the audit log has no record {number}"))
                 .fix("skillhost audit list")),
         },
-        Action::Verify { head, json } => verify(&Store::open(&path)?, head.as_ref(), json),
-        Action::Head => {
-            let Head { sequence, digest } = Store::open(&path)?.head()?;
+        Action::Verify { head, json } => verify(&LogStore::open(&path)?, head.as_ref(), json),
+        Action::ChainHead => {
+            let ChainHead { sequence, digest } = LogStore::open(&path)?.head()?;
             output::text(&format!("{sequence}:{digest}")).map(|()| Exit::Ok)
         }
-        Action::Export { which, form } => export(&Store::open(&path)?, which.filter(None), form),
+        Action::Export { which, form } => export(&LogStore::open(&path)?, which.filter(None), form),
         Action::Prune { older_than, keep_size, file, json } => {
             let typed = Retention { age: older_than, bytes: keep_size };
             let retention =
@@ -156,7 +160,7 @@ pub(crate) fn main(args: Args) -> Result<Exit, CliError> {
                     .fix("--older-than 90d, or `audit: { keep: 90d }` in the policy file"));
             }
             let log = Log::open(&path)?;
-            let removal = Store::open(&path)?.retain(&log, retention)?;
+            let removal = LogStore::open(&path)?.retain(&log, retention)?;
             match &removal {
                 _ if json => output::json(&removal)?,
                 Some(removal) => {
@@ -171,24 +175,33 @@ pub(crate) fn main(args: Args) -> Result<Exit, CliError> {
 }
 
 impl Which {
-    fn filter(self, limit: Option<u64>) -> Filter {
+    fn filter(self, limit: Option<u64>) -> RecordFilter {
         let Which { skill, status, since, until, host, program } = self;
         let host = host.map(|host| host.to_ascii_lowercase());
-        Filter { skill, status, program, host, since, until, limit, ..Filter::default() }
+        RecordFilter {
+            skill,
+            status,
+            program,
+            host,
+            since,
+            until,
+            limit,
+            ..RecordFilter::default()
+        }
     }
 }
 
 const COLUMNS: [&str; 7] = ["number", "time", "skill", "program", "status", "denials", "wall ms"];
 
 /// A record as a row of the list.
-fn cells(store: &Store, line: &[u8]) -> Result<[String; 7], CliError> {
+fn cells(store: &LogStore, line: &[u8]) -> Result<[String; 7], CliError> {
     let entry: LogEntry = parsed(line)?;
     let is_running = entry.status.kind == "started" && store.is_running(&entry)?;
     let LogEntry { sequence, time, skill, program, status, usage, denials, pruned, .. } = entry;
     // Seconds are enough here; the record has the rest.
     let time = time.split_once('.').map_or(time.clone(), |(second, _)| format!("{second}Z"));
     let program = program
-        .map(|log_entry::Program { name, script, tool }| {
+        .map(|log_entry::EntryProgram { name, script, tool }| {
             script.map(|script| script.path).or(tool).unwrap_or(name)
         })
         .unwrap_or_default();
@@ -211,7 +224,7 @@ fn cells(store: &Store, line: &[u8]) -> Result<[String; 7], CliError> {
     ])
 }
 
-fn list(store: &Store, filter: &Filter, json: bool) -> Result<Exit, CliError> {
+fn list(store: &LogStore, filter: &RecordFilter, json: bool) -> Result<Exit, CliError> {
     if json {
         let mut out = Batch::default();
         store.query(filter, |line| out.line(line))?;
@@ -232,9 +245,10 @@ fn list(store: &Store, filter: &Filter, json: bool) -> Result<Exit, CliError> {
     Ok(Exit::Ok)
 }
 
-fn export(store: &Store, filter: Filter, form: Form) -> Result<Exit, CliError> {
+fn export(store: &LogStore, filter: RecordFilter, form: Form) -> Result<Exit, CliError> {
     // A table has a row for each run; the log also has a line for the start of each.
-    let filter = Filter { oldest_first: true, all_starts: matches!(form, Form::Jsonl), ..filter };
+    let filter =
+        RecordFilter { oldest_first: true, all_starts: matches!(form, Form::Jsonl), ..filter };
     let mut out = Batch::default();
     if let Form::Csv = form {
         out.line(COLUMNS.join(",").as_bytes())?;
@@ -256,7 +270,7 @@ fn quoted(cell: &str) -> String {
     }
 }
 
-fn verify(store: &Store, known: Option<&Head>, json: bool) -> Result<Exit, CliError> {
+fn verify(store: &LogStore, known: Option<&ChainHead>, json: bool) -> Result<Exit, CliError> {
     let verified = store.verify(known)?;
     if json {
         output::json(&verified)?;
@@ -266,7 +280,7 @@ fn verify(store: &Store, known: Option<&Head>, json: bool) -> Result<Exit, CliEr
     Ok(if verified.faults.is_empty() { Exit::Ok } else { Exit::Findings })
 }
 
-fn verification(verified: &Verified) -> String {
+fn verification(verified: &Verification) -> String {
     let mut text = String::new();
     for fault in &verified.faults {
         text += &format!("{}\n", printable(&fault.message));
@@ -286,7 +300,7 @@ fn verification(verified: &Verified) -> String {
         text += &format!("{bytes} that are not a complete record, moved to audit.jsonl.torn\n");
     }
     let records = output::count(verified.records, "record");
-    let Head { sequence, digest } = &verified.head;
+    let ChainHead { sequence, digest } = &verified.head;
     text + &if verified.faults.is_empty() {
         format!("OK: {records}, chain intact; head {sequence}:{digest}")
     } else {
@@ -323,14 +337,14 @@ fn parsed<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Result<T, CliError> {
 }
 
 /// Parses `17:sha256:...`, as `audit head` prints it.
-fn head(text: &str) -> Result<Head, String> {
+fn head(text: &str) -> Result<ChainHead, String> {
     let parts =
         text.split_once(':').and_then(|(sequence, digest)| Some((sequence.parse().ok()?, digest)));
     match parts {
         Some((sequence, digest))
             if digest.len() == "sha256:".len() + 64 && digest.starts_with("sha256:") =>
         {
-            Ok(Head { sequence, digest: digest.to_owned() })
+            Ok(ChainHead { sequence, digest: digest.to_owned() })
         }
         _ => Err("expected NUMBER:sha256:DIGEST, as `skillhost audit head` prints it".into()),
     }

@@ -69,7 +69,7 @@ pub(crate) struct Args {
     permissions: Permissions,
 }
 
-/// What `--json` prints.
+/// Output of `--json`.
 #[derive(Debug, Serialize)]
 struct Report {
     skill: String,

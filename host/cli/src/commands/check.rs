@@ -54,7 +54,7 @@ pub(crate) struct Args {
     skills: Skills,
 }
 
-/// What `--json` prints.
+/// Output of `--json`.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct CheckReport {
     /// In the order of the arguments; those of a folder by path.
@@ -82,7 +82,7 @@ struct Report {
 
 pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     let context = Context::with_permissions(&args.permissions)?;
-    let host = Host::new(context.places.host_options(&HostArgs::default())?);
+    let host = Runner::new(context.places.host_options(&HostArgs::default())?);
     let named = args
         .named
         .iter()
@@ -137,7 +137,7 @@ fn skills(named: &SkillRef) -> Vec<Found> {
 }
 
 /// Checks the skills on all processors, and returns the reports in the order of the skills.
-fn reports(skills: &[Found], host: &Host, policy: &Policy) -> Vec<Report> {
+fn reports(skills: &[Found], host: &Runner, policy: &Policy) -> Vec<Report> {
     let next = AtomicUsize::new(0);
     let take = || {
         let numbers = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));

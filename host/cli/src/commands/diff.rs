@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use skillhost_ledger::receipt::compare::{Difference, Part, by_part};
+use skillhost_ledger::receipt::compare::{Difference, RunPart, differences_by_part};
 use skillhost_sandbox::recording::Header;
-use skillhost_sandbox::recording::folder::Kept;
+use skillhost_sandbox::recording::folder::StoredRecording;
 
 use crate::commands::verify;
 use crate::error::{CliError, Exit};
@@ -38,7 +38,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// What `--json` prints.
+/// Output of `--json`.
 #[derive(Serialize)]
 struct Report {
     same: bool,
@@ -49,7 +49,7 @@ struct Report {
 
 #[derive(Debug, Clone, Serialize)]
 struct Entry {
-    part: Part,
+    part: RunPart,
     field: String,
     a: Option<Value>,
     b: Option<Value>,
@@ -65,10 +65,10 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
             run.as_object_mut().and_then(|fields| fields.remove(EXCHANGES));
         }
     }
-    let differences = by_part(&a, &b);
+    let differences = differences_by_part(&a, &b);
     let exit = if differences.is_empty() { Exit::Ok } else { Exit::Findings };
     if args.json {
-        let entry = |(part, difference): &(Part, Difference)| Entry {
+        let entry = |(part, difference): &(RunPart, Difference)| Entry {
             part: *part,
             field: difference.field.clone(),
             a: difference.receipt.clone(),
@@ -86,7 +86,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     Ok(exit)
 }
 
-fn text(differences: &[(Part, Difference)]) -> String {
+fn text(differences: &[(RunPart, Difference)]) -> String {
     let Some((first, _)) = differences.first() else { return "no difference".into() };
     let mut text = format!("first difference: {}\n", label(*first));
     let mut last = None;
@@ -102,16 +102,16 @@ fn text(differences: &[(Part, Difference)]) -> String {
     text
 }
 
-fn label(part: Part) -> &'static str {
+fn label(part: RunPart) -> &'static str {
     match part {
-        Part::Skill => "skill",
-        Part::Runtime => "runtime",
-        Part::Input => "input",
-        Part::Capability => "capabilities",
-        Part::Start => "seed or start time",
-        Part::HostCall => "host calls",
-        Part::Output => "output",
-        Part::Cost => "cost",
+        RunPart::Skill => "skill",
+        RunPart::Runtime => "runtime",
+        RunPart::Input => "input",
+        RunPart::Capability => "capabilities",
+        RunPart::Start => "seed or start time",
+        RunPart::HostCall => "host calls",
+        RunPart::Output => "output",
+        RunPart::Cost => "cost",
     }
 }
 
@@ -123,7 +123,7 @@ fn read(path: &Path) -> Result<Value, CliError> {
     if !path.is_dir() {
         return Ok(verify::read(path)?.receipt);
     }
-    let mut recording = Kept::read(path)?.recording;
+    let mut recording = StoredRecording::read(path)?.recording;
     let salt = std::mem::take(&mut recording.sealed.salt);
     for exchange in &mut recording.exchanges {
         exchange.took = 0;

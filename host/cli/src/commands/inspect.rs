@@ -64,7 +64,8 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
 fn component(path: &Path) -> Result<(String, Component), CliError> {
     if path.is_dir() {
         let skill = Skill::load(path, &Default::default())?;
-        let (file, component) = invoke::component(&skill).map_err(|status| not_run(&status, ""))?;
+        let (file, component) =
+            invoke::declared_component(&skill).map_err(|status| not_run(&status, ""))?;
         return Ok((path.join(file).display().to_string(), component));
     }
     let file = path.display().to_string();
@@ -78,9 +79,9 @@ fn component(path: &Path) -> Result<(String, Component), CliError> {
 
 /// Asks a component for its tools, in a sandbox that grants nothing.
 pub(crate) fn tools(component: &Component) -> Result<Vec<Tool>, CliError> {
-    let host = Host::new(Places::find()?.host_options(&HostArgs::default())?);
+    let host = Runner::new(Places::find()?.host_options(&HostArgs::default())?);
     event_loop::one_thread()?
-        .block_on(host.tools(component))
+        .block_on(host.component_tools(component))
         .map_err(|status| not_run(&status, "the component does not list its tools: "))
 }
 

@@ -49,7 +49,7 @@ enum Action {
 /// The environment variable that may contain the signing key.
 const VARIABLE: &str = "SKILLHOST_SIGNING_KEY";
 
-/// What `show --json` prints.
+/// Output of `show --json`.
 #[derive(Serialize)]
 struct Report {
     key: Option<Key>,

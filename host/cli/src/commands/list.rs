@@ -34,7 +34,7 @@ pub(crate) struct Args {
     policy: PolicyFile,
 }
 
-/// What `--json` prints.
+/// Output of `--json`.
 #[derive(Serialize, schemars::JsonSchema)]
 pub(crate) struct ListReport<'a> {
     /// Skills that can be run, in the order in which they are found.
@@ -56,7 +56,7 @@ pub(crate) struct One<'a> {
 
 pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     let catalog = Context::with_file(&args.policy)?.catalog(&args.skills)?;
-    let (entries, shadowed, broken) = (catalog.entries(), catalog.shadowed(), catalog.broken());
+    let (entries, shadowed, broken) = (catalog.entries(), catalog.shadowed(), catalog.problems());
     if args.json {
         let skills =
             entries.iter().map(|entry| One { entry, enabled: catalog.is_enabled(entry) }).collect();

@@ -67,7 +67,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     // A thread may be blocked in a read of stdin.
     event_loop.shutdown_timeout(ENDING);
     server.mcp.close();
-    server.service.host().settle();
+    server.service.runner().settle();
     traces.into_iter().for_each(Traces::end);
     served
 }

@@ -1,6 +1,6 @@
 //! `skillhost pending`: list runs and changes awaiting approval.
 
-use skillhost_ledger::approval::Pending;
+use skillhost_ledger::approval::PendingRequest;
 
 use crate::context::Places;
 use crate::error::{CliError, Exit};
@@ -34,7 +34,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     Ok(Exit::Ok)
 }
 
-fn request(request: &Pending) -> String {
+fn request(request: &PendingRequest) -> String {
     // The rest of it only tells terminals with the same number apart.
     let session = request.session.split(' ').take(2).collect::<Vec<_>>().join(" ");
     let head = format!(

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use clap::Subcommand;
 use serde::Serialize;
-use skillhost_ledger::approval::{Approval, LevelSet, PermissionLevel, Term, What};
+use skillhost_ledger::approval::{Approval, LevelSetting, PermissionLevel, SkillPart, Term};
 use skillhost_skill::Skill;
 
 use crate::args::permissions::PolicyFile;
@@ -75,11 +75,11 @@ struct Set {
 #[derive(Debug, Clone, Copy)]
 struct NewLevel(Option<PermissionLevel>);
 
-/// What `--json` prints.
+/// Output of `--json`.
 #[derive(Serialize, schemars::JsonSchema)]
 pub(crate) struct PermissionsReport {
     /// The levels that are set.
-    levels: Vec<LevelSet>,
+    levels: Vec<LevelSetting>,
     /// The answers to single requests.
     approvals: Vec<Approval>,
 }
@@ -110,16 +110,16 @@ fn set(args: &Set) -> Result<(), CliError> {
     let places = Places::find()?;
     operator::require(&places)?;
     let part = match (&args.program, &args.tool) {
-        (Some(program), _) => What::Program(program.clone()),
-        (_, Some(tool)) => What::Tool(tool.clone()),
-        _ if args.command => What::Command,
-        _ => What::Skill,
+        (Some(program), _) => SkillPart::Program(program.clone()),
+        (_, Some(tool)) => SkillPart::Tool(tool.clone()),
+        _ if args.command => SkillPart::Command,
+        _ => SkillPart::Skill,
     };
     let NewLevel(level) = args.level;
     let digest =
         if level == Some(PermissionLevel::AutoApproved) { Some(digest(args)?) } else { None };
     let (skill, digest) = (key(&args.skill), digest.as_deref());
-    places.approvals().set(&skill, &part, level, digest, &operator::name())?;
+    places.approvals().set_level(&skill, &part, level, digest, &operator::name())?;
     Ok(())
 }
 
@@ -151,19 +151,19 @@ fn level(text: &str) -> Result<NewLevel, String> {
 }
 
 fn text(report: &PermissionsReport) -> String {
-    let level = |set: &LevelSet| {
-        let LevelSet { skill, what, level, who, time, .. } = set;
-        output::lines(&format!("{}: {} (by {who}, {time})", label(skill, what), level.name()), 0)
+    let level = |set: &LevelSetting| {
+        let LevelSetting { skill, part, level, who, time, .. } = set;
+        output::lines(&format!("{}: {} (by {who}, {time})", label(skill, part), level.name()), 0)
     };
     let approval = |approval: &Approval| {
-        let Approval { skill, what, term, who, time, over, digest, .. } = approval;
+        let Approval { skill, part, term, who, time, ended, digest, .. } = approval;
         let term = match term {
             Term::Once => "for one run",
             Term::Session => "for a session",
             Term::Always => "until revoked",
         };
-        let ended = over.as_ref().map_or_else(String::new, |over| format!(", ended {over}"));
-        let head = format!("{}: approved {term} (by {who}, {time}{ended})", label(skill, what));
+        let ended = ended.as_ref().map_or_else(String::new, |time| format!(", ended {time}"));
+        let head = format!("{}: approved {term} (by {who}, {time}{ended})", label(skill, part));
         output::lines(&format!("{head}\n  for {digest}"), 0)
     };
     let lines: Vec<String> =
@@ -176,12 +176,12 @@ fn text(report: &PermissionsReport) -> String {
 }
 
 /// A skill and the part of it that a level or an approval is for.
-pub(crate) fn label(skill: &str, part: &What) -> String {
+pub(crate) fn label(skill: &str, part: &SkillPart) -> String {
     let label = match part {
-        What::Skill => skill.to_owned(),
-        What::Program(name) => format!("{skill} ({name})"),
-        What::Tool(name) => format!("{skill} (tool {name})"),
-        What::Command => format!("{skill} (shell commands)"),
+        SkillPart::Skill => skill.to_owned(),
+        SkillPart::Program(name) => format!("{skill} ({name})"),
+        SkillPart::Tool(name) => format!("{skill} (tool {name})"),
+        SkillPart::Command => format!("{skill} (shell commands)"),
     };
     output::lines(&label, 0)
 }

@@ -39,7 +39,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
         return Ok(Exit::Ok);
     }
     report(&catalog);
-    if let Some(left) = prompt.left_out() {
+    if let Some(left) = prompt.omissions() {
         output::warning(
             &format!("{left} to keep to {} tokens", args.budget),
             Some("--budget TOKENS"),

@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use skillhost::invoke::{Host, Replay, capabilities, masked};
-use skillhost_ledger::receipt::compare::{About, Difference, differences};
+use skillhost::invoke::{ReplayRequest, Runner, mask_receipt, recorded_capabilities};
+use skillhost_ledger::receipt::compare::{Difference, DifferenceKind, differences};
 use skillhost_ledger::receipt::{HOST, canonical};
 use skillhost_policy::Policy;
 use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::{Outcome, Status};
-use skillhost_sandbox::recording::folder::Kept;
+use skillhost_sandbox::recording::folder::StoredRecording;
+use skillhost_sandbox::recording::network::{Miss, RecordedNetwork};
 use skillhost_sandbox::recording::scene::Scene;
-use skillhost_sandbox::recording::tape::{Miss, Tape};
 use skillhost_sandbox::recording::{Recording, Runtime};
 use skillhost_sandbox::{ENGINE, Io, Mode, Outside, Stdin, fingerprint};
 
@@ -90,7 +90,7 @@ enum Verdict {
     Interrupted,
 }
 
-/// What `--json` prints.
+/// Output of `--json`.
 #[derive(Serialize)]
 struct Report {
     verdict: Verdict,
@@ -128,24 +128,25 @@ pub(crate) fn main(args: Args) -> Result<Exit, CliError> {
         args.memory,
     ))?;
     let keys = context.places.skill_state();
-    let (kept, seal) = secrets::open(Kept::read(&args.recording)?, &args.secret_env, &keys)?;
+    let (kept, seal) =
+        secrets::open(StoredRecording::read(&args.recording)?, &args.secret_env, &keys)?;
     let host = compilation::announced(context.places.host_options(&args.host)?, args.json);
     if let Some(report) = compare_runtime(&kept.recording, &host)? {
         return report.print(args.json);
     }
     let report = event_loop::with(|event_loop, interrupt| {
-        let (scene, contents) = Scene::make(&kept, &seal, &context.places.scratch)?;
+        let (scene, contents) = Scene::create(&kept, &seal, &context.places.scratch)?;
         if let Some(report) = refuse(&kept.recording, &scene, &host, &context.policy)? {
             return Ok(report);
         }
         let sealed = &kept.recording.sealed;
-        let tape = Arc::new(Tape::replaying(exchanges(&kept, &seal)?, sealed));
+        let network = Arc::new(RecordedNetwork::new_replay(exchanges(&kept, &seal)?, sealed));
         let stdin = &kept.recording.stdin;
         let stdin = Stdin::Bytes(kept.bytes(&stdin.digest, stdin.bytes, &seal)?);
-        let replay = Replay {
+        let replay = ReplayRequest {
             kept: &kept,
             scene: &scene,
-            outside: Outside { tape: Some(tape.clone()), contents: Some(Arc::new(contents)) },
+            outside: Outside { network: Some(network.clone()), contents: Some(Arc::new(contents)) },
             fuel: args.fuel,
             io: Io { stdin, interrupt: Some(interrupt), ..Io::default() },
         };
@@ -154,7 +155,7 @@ pub(crate) fn main(args: Args) -> Result<Exit, CliError> {
             .map_err(|error| CliError::invalid(error.to_string()))?;
         host.settle();
         let here = invoked.receipt.as_ref().map(canonical::value);
-        Ok(judge(&args, &kept.recording, here, invoked.finished.outcome, &tape))
+        Ok(judge(&args, &kept.recording, here, invoked.finished.outcome, &network))
     })?;
     report.print(args.json)
 }
@@ -165,13 +166,13 @@ fn judge(
     recording: &Recording,
     here: Option<Value>,
     outcome: Outcome,
-    tape: &Tape,
+    network: &RecordedNetwork,
 ) -> Report {
     let then = recording.receipt.as_ref();
-    let progress = Progress::of(&outcome, then, tape);
+    let progress = Progress::of(&outcome, then, network);
     let status = outcome.status.clone();
     let base = Report {
-        unrecorded: tape.misses(),
+        unrecorded: network.misses(),
         outcome: Some(outcome),
         ..Report::new(Verdict::Same, "the replay produced the same result")
     };
@@ -208,24 +209,28 @@ fn compare(
     let Some(mut here) = here else {
         return (Verdict::NotRepeatable, "the replay has no result", Vec::new());
     };
-    masked(&mut here, &recording.sealed.secrets.keys().cloned().collect());
+    mask_receipt(&mut here, &recording.sealed.secrets.keys().cloned().collect());
     let differences = differences(then, &here);
-    let (verdict, message) = match differences.first().map(Difference::about) {
+    let (verdict, message) = match differences.first().map(Difference::kind) {
         None => (Verdict::Same, "the replay produced the same result"),
-        Some(About::Skill) => (Verdict::OtherSkill, "the skill differs from the recorded one"),
-        Some(About::Conditions) => {
+        Some(DifferenceKind::Skill) => {
+            (Verdict::OtherSkill, "the skill differs from the recorded one")
+        }
+        Some(DifferenceKind::Conditions) => {
             (Verdict::NotRepeatable, "the inputs differ from the recorded ones")
         }
-        Some(About::Result) => (Verdict::OtherResult, "the result differs from the recorded one"),
+        Some(DifferenceKind::Result) => {
+            (Verdict::OtherResult, "the result differs from the recorded one")
+        }
     };
     (verdict, message, differences)
 }
 
 impl Progress {
-    fn of(outcome: &Outcome, receipt: Option<&Value>, tape: &Tape) -> Progress {
+    fn of(outcome: &Outcome, receipt: Option<&Value>, network: &RecordedNetwork) -> Progress {
         let cost = |field: &str| receipt.and_then(|r| r["result"]["cost"][field].as_u64());
         let stdout = receipt.and_then(|r| r["result"]["stdout"]["bytes"].as_u64());
-        let (recorded, sent) = tape.progress();
+        let (recorded, sent) = network.progress();
         let usage = &outcome.usage;
         Progress {
             fuel: (usage.fuel.unwrap_or(0), cost("fuel")),
@@ -251,7 +256,7 @@ impl Progress {
 }
 
 /// Refuses a recording that was made with another host, engine or runtime.
-fn compare_runtime(recording: &Recording, host: &Host) -> Result<Option<Report>, CliError> {
+fn compare_runtime(recording: &Recording, host: &Runner) -> Result<Option<Report>, CliError> {
     let programs = host.built_ins().list()?.into_iter();
     // Runtimes that the run could not start make no difference.
     let programs = programs
@@ -280,7 +285,7 @@ const GENEROUS: u64 = 8;
 fn refuse(
     recording: &Recording,
     scene: &Scene,
-    host: &Host,
+    host: &Runner,
     policy: &Policy,
 ) -> Result<Option<Report>, CliError> {
     let loaded = host.load(&scene.skill, policy)?;
@@ -293,7 +298,7 @@ fn refuse(
             return Ok(Some(Report { differences, ..report }));
         }
     }
-    let wanted = capabilities(recording, scene).map_err(CliError::invalid)?.limits;
+    let wanted = recorded_capabilities(recording, scene).map_err(CliError::invalid)?.limits;
     let here = &loaded.grant.capabilities.limits;
     let is_set = |limit| {
         policy.layers.iter().flat_map(|layer| &layer.limits).any(|rule| rule.limit == limit)

@@ -11,7 +11,9 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use serde_json::Value;
-use skillhost::invoke::{Call, Choice, InvokeError, Invoked, Loaded, Target};
+use skillhost::invoke::{
+    Invocation, LoadedRequest, LoadedSkill, RunError, Target, UnresolvedTarget,
+};
 use skillhost_compat::learn::Proposal;
 use skillhost_policy::outcome::Outcome;
 use skillhost_sandbox::{Io, Sink, Stdin};
@@ -129,7 +131,7 @@ fn execute(plan: &Plan) -> Result<Exit, CliError> {
         .load_for_run(plan.skill.skill_folder(), &plan.context.policy)
         .map_err(|error| plan.failed(error))?;
     let denied = approval::before_run(plan, &loaded)?;
-    let loaded = loaded.without(denied);
+    let loaded = loaded.without_files(denied);
     if plan.receipt.as_ref().is_some_and(|receipt| receipt.sign) {
         // Without a key, nothing runs.
         key::signing(places)?;
@@ -142,7 +144,7 @@ fn execute(plan: &Plan) -> Result<Exit, CliError> {
     let stdin = plan.is_buffered().then(receipt::stdin).transpose()?;
     raise_descriptor_limit();
     let (invoked, after) = event_loop::with(|event_loop, interrupt| {
-        let call = Call {
+        let call = LoadedRequest {
             loaded: &loaded,
             policy: &plan.context.policy,
             target: &plan.target,
@@ -158,7 +160,7 @@ fn execute(plan: &Plan) -> Result<Exit, CliError> {
                     }
                     None if plan.is_buffered() => (host.invoke_with_receipt(call).await?, None),
                     None => {
-                        let Call { target, args, io, .. } = call;
+                        let LoadedRequest { target, args, io, .. } = call;
                         (host.invoke_loaded(&loaded, target, &args, io).await?, None)
                     }
                 })
@@ -209,7 +211,7 @@ fn owned(stream: BorrowedFd<'_>) -> Result<OwnedFd, CliError> {
         .map_err(|error| CliError::io("use the standard streams; one is closed", error))
 }
 
-/// What `--json` prints.
+/// Output of `--json`.
 #[derive(Serialize)]
 struct Report<'a> {
     #[serde(flatten)]
@@ -226,8 +228,8 @@ struct Report<'a> {
 /// Prints the results of a run, writes its receipt and applies its changes.
 fn finish(
     plan: &Plan,
-    loaded: &Loaded,
-    invoked: Invoked,
+    loaded: &LoadedSkill,
+    invoked: Invocation,
     learned: Option<&Proposal>,
     after: Option<&After>,
 ) -> Result<Exit, CliError> {
@@ -289,9 +291,9 @@ fn finish(
 }
 
 impl Plan {
-    fn failed(&self, error: InvokeError) -> CliError {
+    fn failed(&self, error: RunError) -> CliError {
         match error {
-            InvokeError::Choice(ref choice) => {
+            RunError::Target(ref choice) => {
                 let fix = self.choices(choice);
                 CliError { fix, ..CliError::from(error) }
             }
@@ -300,7 +302,7 @@ impl Plan {
     }
 
     /// What there is to choose from, as command lines.
-    fn choices(&self, choice: &Choice) -> Option<String> {
+    fn choices(&self, choice: &UnresolvedTarget) -> Option<String> {
         let skill = self.skill.folder().display();
         let line = |script: &SkillScript| match &script.run {
             Ok(_) => format!("skillhost run {skill} {}", script.path),

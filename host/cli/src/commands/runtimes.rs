@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use clap::Subcommand;
 use serde::Serialize;
-use skillhost::invoke::Host;
+use skillhost::invoke::Runner;
 use skillhost_policy::limits::show_size;
 use skillhost_sandbox::{self as sandbox, Mode};
 use skillhost_skill::runtime::built_in::{BUILD_COMMAND, BuiltIn, EXPECTED_PROGRAMS, ProgramError};
@@ -47,7 +47,7 @@ enum Action {
     Compile,
 }
 
-/// What `--json` prints.
+/// Output of `--json`.
 #[derive(Debug, Serialize)]
 struct Report {
     programs: Vec<Installed>,
@@ -82,7 +82,7 @@ struct Missing {
 pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     let runtimes = RuntimesArg { programs: args.programs.clone() };
     let options = Places::find()?.host_options(&HostArgs { runtimes, ..HostArgs::default() })?;
-    let host = Host::new(options);
+    let host = Runner::new(options);
     let found = host.built_ins().list()?;
     match args.action {
         Some(Action::Compile) => compile(found, &host),
@@ -108,7 +108,7 @@ fn list(found: Vec<BuiltIn>, json: bool) -> Result<Exit, CliError> {
     Ok(if has_problem { Exit::Findings } else { Exit::Ok })
 }
 
-fn compile(found: Vec<BuiltIn>, host: &Host) -> Result<Exit, CliError> {
+fn compile(found: Vec<BuiltIn>, host: &Runner) -> Result<Exit, CliError> {
     if found.is_empty() {
         return Err(
             CliError::invalid("no runtimes found").fix(format!("build them: {BUILD_COMMAND}"))

@@ -24,31 +24,31 @@ pub(crate) struct Args {
 enum Kind {
     /// policy.yaml
     Policy,
-    /// What `run --json` prints
+    /// Output of `run --json`
     Outcome,
     /// A line of the audit log
     Audit,
-    /// What `check --json` prints
+    /// Output of `check --json`
     Check,
-    /// What `run --receipt` writes
+    /// Output of `run --receipt`
     Receipt,
-    /// What `run --learn --json` prints as `learned`
+    /// Output of `run --learn --json`: the key `learned`
     Learned,
     /// `recording.json`, which `run --record` writes
     Recording,
-    /// What `list --json` prints
+    /// Output of `list --json`
     List,
-    /// What `search --json` prints
+    /// Output of `search --json`
     Search,
-    /// What `show --json` prints
+    /// Output of `show --json`
     Show,
-    /// What `prompt --json` prints
+    /// Output of `prompt --json`
     Prompt,
-    /// What `pending --json` prints
-    Pending,
-    /// What `permissions --json` prints
+    /// Output of `pending --json`
+    PendingRequest,
+    /// Output of `permissions --json`
     Permissions,
-    /// What `stats --json` prints
+    /// Output of `stats --json`
     Stats,
 }
 
@@ -68,8 +68,8 @@ pub(crate) fn main(args: Args) -> Result<Exit, CliError> {
         }
         Kind::Show => output::json(&schemars::schema_for!(crate::commands::show::ShowReport<'_>))?,
         Kind::Prompt => output::json(&schemars::schema_for!(skillhost_catalog::Prompt))?,
-        Kind::Pending => {
-            output::json(&schemars::schema_for!(Vec<skillhost_ledger::approval::Pending>))?
+        Kind::PendingRequest => {
+            output::json(&schemars::schema_for!(Vec<skillhost_ledger::approval::PendingRequest>))?
         }
         Kind::Permissions => {
             output::json(&schemars::schema_for!(crate::commands::permissions::PermissionsReport))?

@@ -50,7 +50,7 @@ pub(crate) struct Args {
     policy: PolicyFile,
 }
 
-/// What `--json` prints.
+/// Output of `--json`.
 #[derive(Serialize, schemars::JsonSchema)]
 pub(crate) struct SearchReport<'a> {
     /// The skills that match, the best first.

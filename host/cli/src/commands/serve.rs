@@ -92,7 +92,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     // Runs that have not ended are interrupted and recorded.
     event_loop.shutdown_timeout(ENDING);
     server.mcp.close();
-    server.service.host().settle();
+    server.service.runner().settle();
     traces.into_iter().for_each(Traces::end);
     Ok(Exit::Ok)
 }

@@ -39,7 +39,7 @@ pub(crate) struct Args {
     policy: PolicyFile,
 }
 
-/// What `--json` prints.
+/// Output of `--json`.
 #[derive(Serialize, schemars::JsonSchema)]
 pub(crate) struct ShowReport<'a> {
     #[serde(flatten)]

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use skillhost_ledger::state::{Kept, States};
+use skillhost_ledger::state::{StateInfo, StateStore};
 use skillhost_policy::diagnostic::printable;
 use skillhost_policy::limits::show_size;
 
@@ -61,7 +61,7 @@ struct Owner {
 }
 
 pub(crate) fn main(args: Args) -> Result<Exit, CliError> {
-    let states = States::new(Places::find()?.skill_state());
+    let states = StateStore::new(Places::find()?.skill_state());
     let all = states.list().map_err(|error| CliError::io("read the state of skills", error))?;
     match args.action {
         Action::List { json: true } => output::json(&all)?,
@@ -94,9 +94,9 @@ pub(crate) fn main(args: Args) -> Result<Exit, CliError> {
 }
 
 impl Owner {
-    fn find<'s>(&self, states: &'s [Kept]) -> Result<&'s Kept, CliError> {
+    fn find<'s>(&self, states: &'s [StateInfo]) -> Result<&'s StateInfo, CliError> {
         let Owner { skill } = self;
-        let found: Vec<&Kept> = states
+        let found: Vec<&StateInfo> = states
             .iter()
             .filter(|state| state.key == *skill || state.owner.skill == *skill)
             .collect();
@@ -116,7 +116,7 @@ impl Owner {
     }
 }
 
-fn export(states: &States, state: &Kept, folder: &Path) -> Result<(), CliError> {
+fn export(states: &StateStore, state: &StateInfo, folder: &Path) -> Result<(), CliError> {
     let exported = states.export(state, folder).map_err(|error| {
         let folder = folder.display();
         CliError::io(format_args!("export {} to {folder}", state.key), error)
@@ -125,7 +125,7 @@ fn export(states: &States, state: &Kept, folder: &Path) -> Result<(), CliError> 
 }
 
 /// Refuses if a run was using the state.
-fn is_done(result: Result<bool, CliError>, state: &Kept) -> Result<(), CliError> {
+fn is_done(result: Result<bool, CliError>, state: &StateInfo) -> Result<(), CliError> {
     if result? {
         return Ok(());
     }
@@ -133,16 +133,16 @@ fn is_done(result: Result<bool, CliError>, state: &Kept) -> Result<(), CliError>
         .fix("try again when the run has ended"))
 }
 
-fn extent(state: &Kept) -> String {
+fn extent(state: &StateInfo) -> String {
     let entries = if state.files == 1 { "entry" } else { "entries" };
     format!("{} in {} {entries}", show_size(state.bytes), state.files)
 }
 
-fn table(states: &[Kept]) -> String {
+fn table(states: &[StateInfo]) -> String {
     if states.is_empty() {
         return "no skill has state".into();
     }
-    let rows = states.iter().map(|Kept { key, owner, bytes, files }| {
+    let rows = states.iter().map(|StateInfo { key, owner, bytes, files }| {
         let missing = if owner.folder.exists() { "" } else { " (missing)" };
         let folder = printable(&owner.folder.display().to_string());
         [

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::Serialize;
 use skillhost_ledger::audit;
-use skillhost_ledger::usage::{self, Figures, SkillStats, Stats, Suggestions, Wiped};
+use skillhost_ledger::usage::{self, Figures, SkillStats, Stats, Suggestions, WipeCounts};
 use skillhost_policy::diagnostic::printable;
 use skillhost_policy::{Policy, Preload};
 
@@ -54,7 +54,7 @@ pub(crate) struct Args {
     policy: PolicyFile,
 }
 
-/// What `--suggest-default --json` prints.
+/// Output of `--suggest-default --json`.
 #[derive(Serialize)]
 struct SuggestionReport<'a> {
     #[serde(flatten)]
@@ -90,11 +90,11 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
         return Ok(Exit::Ok);
     }
     let path = args.audit.clone().unwrap_or_else(|| places.audit());
-    let log = audit::Store::is_there(&path).then(|| audit::Store::open(&path)).transpose();
+    let log = audit::LogStore::exists(&path).then(|| audit::LogStore::open(&path)).transpose();
     let log = log.map_err(usage::UsageError::from)?;
     let all_days = || {
         Timestamp::now()
-            .checked_sub(Duration::from_secs(usage::DAYS * 24 * 60 * 60))
+            .checked_sub(Duration::from_secs(usage::RETENTION_DAYS * 24 * 60 * 60))
             .unwrap_or(Timestamp::MIN)
     };
     let since = args.since.unwrap_or_else(all_days);
@@ -115,7 +115,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     Ok(Exit::Ok)
 }
 
-fn wiped_text(Wiped { sessions, skills }: &Wiped) -> String {
+fn wiped_text(WipeCounts { sessions, skills }: &WipeCounts) -> String {
     match sessions {
         0 => "nothing to delete".into(),
         sessions => format!(

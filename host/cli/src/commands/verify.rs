@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use skillhost::invoke::{Call, InvokeError, Loaded, Target};
-use skillhost_ledger::receipt::compare::{About, Difference, differences};
+use skillhost::invoke::{LoadedRequest, LoadedSkill, RunError, Target};
+use skillhost_ledger::receipt::compare::{Difference, DifferenceKind, differences};
 use skillhost_ledger::receipt::envelope::{Document, SignatureError};
 use skillhost_ledger::receipt::{self, canonical};
 use skillhost_policy::capabilities::MountMode;
@@ -72,7 +72,7 @@ pub(crate) struct Args {
     skills: Skills,
 }
 
-/// What `--json` prints.
+/// Output of `--json`.
 #[derive(Serialize)]
 struct Report {
     verdict: &'static str,
@@ -163,8 +163,8 @@ impl Refusal {
     fn of_signature(error: &SignatureError) -> Refusal {
         let fix = match error {
             SignatureError::Unsigned => "compare it without a signature: --unsigned",
-            SignatureError::Wrong(_) => "get the original receipt from whoever made it",
-            SignatureError::Stranger(_) => {
+            SignatureError::Mismatch(_) => "get the original receipt from whoever made it",
+            SignatureError::Untrusted(_) => {
                 "trust the signer's public key: `skillhost key trust FILE`, or --key FILE"
             }
         };
@@ -206,7 +206,7 @@ fn signer(args: &Args, document: &Document, places: &Places) -> Result<Signer, C
 /// differs from what the repetition produces.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Recorded {
+struct RecordingStatus {
     runtime: RecordedRuntime,
     program: RecordedProgram,
     grant: RecordedGrant,
@@ -296,7 +296,7 @@ struct RecordedStdin {
     bytes: u64,
 }
 
-impl Recorded {
+impl RecordingStatus {
     fn target(&self) -> Target {
         let RecordedProgram { tool, script } = &self.program;
         match (&self.input.command, tool, script) {
@@ -331,7 +331,7 @@ impl Recorded {
 /// Repeats the run, and says why it is not confirmed.
 fn repeat(args: &Args, receipt: &Value) -> Result<Option<Refusal>, CliError> {
     let context = Context::with_permissions(&args.permissions)?;
-    let recorded = Recorded::deserialize(receipt).map_err(|error| {
+    let recorded = RecordingStatus::deserialize(receipt).map_err(|error| {
         CliError::invalid(format!("{} is not a receipt: {error}", args.receipt.display()))
     })?;
     let mut options = context.places.host_options(&args.host)?;
@@ -358,7 +358,7 @@ fn repeat(args: &Args, receipt: &Value) -> Result<Option<Refusal>, CliError> {
     let policy = permissions.policy(&context.places)?;
     // Loaded again under that policy: what is compared with the receipt is what runs.
     let loaded = host.load_for_run(skill, &policy).map_err(|error| match error {
-        InvokeError::Skill(error) => CliError::from(*error),
+        RunError::Skill(error) => CliError::from(*error),
         error => CliError::new(Exit::Io, error.to_string()),
     })?;
     if let Some(refusal) =
@@ -368,7 +368,7 @@ fn repeat(args: &Args, receipt: &Value) -> Result<Option<Refusal>, CliError> {
     }
     let stdin = if recorded.input.stdin.bytes == 0 { Stdin::Empty } else { stdin()? };
     let invoked = event_loop::with(|event_loop, interrupt| {
-        let call = Call {
+        let call = LoadedRequest {
             loaded: &loaded,
             policy: &policy,
             target: &recorded.target(),
@@ -394,7 +394,7 @@ fn repeat(args: &Args, receipt: &Value) -> Result<Option<Refusal>, CliError> {
 }
 
 /// Refuses to run a skill that differs from the receipt's.
-fn compare_skill(receipt: &Value, loaded: &Loaded) -> Option<Refusal> {
+fn compare_skill(receipt: &Value, loaded: &LoadedSkill) -> Option<Refusal> {
     let differences = differences(
         &json!({ "skill": receipt["skill"] }),
         &json!({ "skill": canonical::value(loaded.id()) }),
@@ -407,8 +407,8 @@ fn compare_skill(receipt: &Value, loaded: &Loaded) -> Option<Refusal> {
 }
 
 /// Refuses to run under a grant that differs from the receipt's.
-fn compare_grant(receipt: &Value, loaded: &Loaded, policy: &Policy) -> Option<Refusal> {
-    let here = canonical::value(&receipt::granted(
+fn compare_grant(receipt: &Value, loaded: &LoadedSkill, policy: &Policy) -> Option<Refusal> {
+    let here = canonical::value(&receipt::ReceiptGrant::of(
         &loaded.grant.capabilities,
         &receipt::policy_digest(policy),
     ));
@@ -423,12 +423,14 @@ fn compare_grant(receipt: &Value, loaded: &Loaded, policy: &Policy) -> Option<Re
 
 fn compare_result(receipt: &Value, here: &Value, is_deterministic: bool) -> Option<Refusal> {
     let differences = differences(receipt, here);
-    let (exit, message) = match differences.first()?.about() {
-        About::Skill => {
+    let (exit, message) = match differences.first()?.kind() {
+        DifferenceKind::Skill => {
             (Exit::OtherSkill, "the skill differs from the one recorded in the receipt")
         }
-        About::Conditions => (Exit::NotRepeatable, "the inputs differ from those in the receipt"),
-        About::Result => {
+        DifferenceKind::Conditions => {
+            (Exit::NotRepeatable, "the inputs differ from those in the receipt")
+        }
+        DifferenceKind::Result => {
             (Exit::OtherResult, "the result differs from the one recorded in the receipt")
         }
     };
@@ -443,7 +445,7 @@ type Workspace = (Option<(PathBuf, MountMode)>, Option<TempFolder>);
 /// The workspace for the repetition: a copy if the run may write to it.
 fn workspace(
     args: &Args,
-    recorded: &Recorded,
+    recorded: &RecordingStatus,
     places: &Places,
 ) -> Result<Result<Workspace, Refusal>, CliError> {
     let Some(mode) = recorded.workspace() else { return Ok(Ok((None, None))) };

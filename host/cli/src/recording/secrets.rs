@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use skillhost_policy::diagnostic::printable;
-use skillhost_sandbox::recording::folder::Kept;
+use skillhost_sandbox::recording::folder::StoredRecording;
 use skillhost_sandbox::recording::seal::{Seal, SecretError};
 use skillhost_sandbox::recording::vault::Key;
 
@@ -15,10 +15,10 @@ use crate::terminal;
 /// Opens a recording with its secrets. Values that are stored under this host's key, in the folder
 /// `keys`, are taken from there; the operator is asked for the others.
 pub(crate) fn open(
-    recording: Kept,
+    recording: StoredRecording,
     variables: &[String],
     keys: &Path,
-) -> Result<(Kept, Seal), CliError> {
+) -> Result<(StoredRecording, Seal), CliError> {
     let needed = &recording.recording.sealed.secrets;
     if let Some(other) = variables.iter().find(|name| !needed.contains_key(*name)) {
         let names: Vec<String> = needed.keys().map(|name| printable(name)).collect();
@@ -39,12 +39,12 @@ pub(crate) fn open(
         };
         values.insert(name.clone(), value);
     }
-    let seal = Seal::opened(&recording.recording.sealed, &values).map_err(|error| {
+    let seal = Seal::open(&recording.recording.sealed, &values).map_err(|error| {
         let (SecretError::Missing(name) | SecretError::Wrong(name)) = &error;
         CliError::new(Exit::NotRepeatable, error.to_string())
             .fix(format!("use the value that {} had in the recorded run", printable(name)))
     })?;
-    Ok((recording.unsealed(&seal)?, seal))
+    Ok((recording.unseal(&seal)?, seal))
 }
 
 fn value(name: &str, from_variable: bool) -> Result<Vec<u8>, CliError> {

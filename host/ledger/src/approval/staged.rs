@@ -16,7 +16,7 @@ use skillhost_skill::runtime;
 
 /// A staged write, and the host folder that it belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StagedChange {
+pub struct PendingChange {
     /// The host folder.
     pub folder: PathBuf,
     /// The write.
@@ -27,14 +27,14 @@ pub struct StagedChange {
 ///
 /// The run's rules were applied to these very paths. So no link is followed, since a link may lead
 /// elsewhere by now.
-pub(super) fn apply(changes: &[StagedChange]) -> io::Result<()> {
+pub(super) fn apply(changes: &[PendingChange]) -> io::Result<()> {
     let mut folders: BTreeMap<&Path, OwnedFd> = BTreeMap::new();
-    for StagedChange { folder, .. } in changes {
+    for PendingChange { folder, .. } in changes {
         if !folders.contains_key(folder.as_path()) {
             folders.insert(folder, open_root(folder)?);
         }
     }
-    for StagedChange { folder, staged } in changes {
+    for PendingChange { folder, staged } in changes {
         if found(&folders[folder.as_path()], &staged.path)? != staged.before {
             let path = folder.join(&staged.path);
             return Err(io::Error::other(format!(
@@ -55,7 +55,7 @@ pub(super) fn apply(changes: &[StagedChange]) -> io::Result<()> {
         staged.after.is_none()
             || is_folder(&staged.before) != matches!(staged.after, Some(NewEntry::Folder))
     };
-    for StagedChange { folder, staged } in
+    for PendingChange { folder, staged } in
         changes.iter().rev().filter(|change| goes(&change.staged))
     {
         let root = &folders[folder.as_path()];
@@ -65,7 +65,7 @@ pub(super) fn apply(changes: &[StagedChange]) -> io::Result<()> {
             None => {}
         }
     }
-    for StagedChange { folder, staged } in changes {
+    for PendingChange { folder, staged } in changes {
         let root = &folders[folder.as_path()];
         match &staged.after {
             Some(NewEntry::Folder) if found(root, &staged.path)? != Some(OldEntry::Folder) => {
@@ -181,9 +181,9 @@ fn put(root: &OwnedFd, path: &str, bytes: &[u8], mode: u32) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn change(folder: &Path, path: &str, before: Option<OldEntry>) -> StagedChange {
+    fn change(folder: &Path, path: &str, before: Option<OldEntry>) -> PendingChange {
         let after = Some(NewEntry::File { bytes: b"new".to_vec(), mode: 0o644 });
-        StagedChange {
+        PendingChange {
             folder: folder.to_owned(),
             staged: StagedChange { guest: "/workspace".into(), path: path.into(), before, after },
         }

@@ -132,7 +132,7 @@ impl Runner {
                 .and_then(|uses| serde_json::from_value(seal.seal(canonical::value(&uses))).ok()),
             sealed: SealedSecrets {
                 salt: seal.salt().to_owned(),
-                headers: secrets.headers(),
+                headers: secrets.hidden_headers(),
                 ..SealedSecrets::default()
             },
             blobs: BTreeMap::new(),
@@ -165,7 +165,8 @@ impl Runner {
     /// # Errors
     /// As [`Runner::invoke_with_receipt`]; or the recording cannot be interpreted.
     pub async fn replay(&self, replay: ReplayRequest<'_>) -> Result<Invocation, RunError> {
-        let ReplayRequest { kept: StoredRecording { recording, .. }, scene, outside, fuel, io } = replay;
+        let ReplayRequest { kept: StoredRecording { recording, .. }, scene, outside, fuel, io } =
+            replay;
         let mut capabilities =
             recorded_capabilities(recording, scene).map_err(RunError::Recording)?;
         capabilities.limits.fuel = fuel.or(capabilities.limits.fuel);

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use skillhost::invoke::{Invoked, Loaded};
+use skillhost::invoke::{Invocation, LoadedSkill};
 use skillhost_ledger::approval::{
-    ApprovalError, Approvals, Ask, Decision, GivenStdin, Input, PendingId, PermissionLevel, Term,
+    ApprovalError, ApprovalRequest, Approvals, PendingId, PermissionLevel, Refusal, RunDecision,
+    RunInput, StdinInput, Term,
 };
 use skillhost_policy::outcome::{Denial, DenialKind};
 
@@ -19,7 +20,7 @@ use crate::{operator, output, terminal};
 ///
 /// A folder that the operator named runs, unless the policy or a permission level says otherwise.
 /// Somebody else may have put a skill of the catalog there, so it needs approval as from any client.
-pub(super) fn before_run(plan: &Plan, loaded: &Loaded) -> Result<BTreeSet<String>, CliError> {
+pub(super) fn before_run(plan: &Plan, loaded: &LoadedSkill) -> Result<BTreeSet<String>, CliError> {
     let (policy, target) = (&plan.context.policy, &plan.target);
     let name = plan.skill_name();
     let approvals = plan.context.places.approvals();
@@ -32,36 +33,35 @@ pub(super) fn before_run(plan: &Plan, loaded: &Loaded) -> Result<BTreeSet<String
     }
     // A skill without a digest does not run; the invocation says why and is recorded.
     let Some(digest) = loaded.id().digest.as_deref() else { return Ok(BTreeSet::new()) };
-    let (what, session) = (loaded.part(target), session());
+    let (part, session) = (loaded.part_of(target), session());
     let (skill, capabilities) = (&*loaded.skill, &loaded.grant.capabilities);
-    let stdin = if has_empty_stdin() { GivenStdin::default() } else { GivenStdin::Unread };
-    let input = Input { stdin, ..target.input(&plan.args) };
-    let trusted = approvals.trusts(skill, digest, &session)?;
-    let ask = Ask {
+    let stdin = if has_empty_stdin() { StdinInput::default() } else { StdinInput::Unread };
+    let input = RunInput { stdin, ..target.input(&plan.args) };
+    let trusted = approvals.is_trusted(skill, digest, &session)?;
+    let ask = ApprovalRequest {
         skill,
         digest,
-        what: &what,
+        part: &part,
         capabilities,
         trusted,
-        own: None,
+        session_folder: None,
         session: &session,
         input,
     };
     let refused = |rule: &str, error: CliError| {
-        let rule = rule.lines().next().unwrap_or_default().to_owned();
+        let rule = rule.to_owned();
         let denial = Denial { what: format!("run {name}"), rule, fix: None, kind: DenialKind::Run };
-        match plan.host.refuse(loaded, target, &plan.args, denial) {
+        match plan.host.record_refusal(loaded, target, &plan.args, denial) {
             Ok(()) => error,
             Err(error) => CliError::new(Exit::Io, error.to_string()),
         }
     };
     let (id, question) = match approvals.decide(policy, &ask)? {
-        Decision::Allowed(denied) => return Ok(denied),
-        Decision::Refused(why) => {
-            let (why, fix) = why.split_once('\n').unwrap_or((&why, ""));
-            return Err(refused(why, CliError::new(Exit::Denied, why).fix(fix)));
+        RunDecision::Allowed(denied) => return Ok(denied),
+        RunDecision::Refused(Refusal { why, fix }) => {
+            return Err(refused(&why, CliError::new(Exit::Denied, why.clone()).fix(fix)));
         }
-        Decision::Ask(id, question) => (id, question),
+        RunDecision::NeedsApproval(id, question) => (id, question),
     };
     output::note(&question.operator);
     if !terminal::is_interactive() {
@@ -74,14 +74,14 @@ pub(super) fn before_run(plan: &Plan, loaded: &Loaded) -> Result<BTreeSet<String
     };
     // Approval for one run is for this very process: nothing is left that another could use.
     let decision = match term {
-        Term::Once => approvals.approve_this(policy, &ask, id, &operator::name())?,
+        Term::Once => approvals.approve_current(policy, &ask, id, &operator::name())?,
         term => {
             approvals.approve(id, term, &operator::name())?;
             approvals.decide(policy, &ask)?
         }
     };
     match decision {
-        Decision::Allowed(denied) => Ok(denied),
+        RunDecision::Allowed(denied) => Ok(denied),
         _ => {
             let message = format!("{name} is no longer allowed to run");
             Err(refused("it is no longer allowed", CliError::new(Exit::Denied, message)))
@@ -93,8 +93,8 @@ pub(super) fn before_run(plan: &Plan, loaded: &Loaded) -> Result<BTreeSet<String
 /// terminal says so. Without a terminal they stay pending.
 pub(super) fn before_apply(
     plan: &Plan,
-    loaded: &Loaded,
-    invoked: &Invoked,
+    loaded: &LoadedSkill,
+    invoked: &Invocation,
 ) -> Result<(), CliError> {
     let overlays = &invoked.finished.overlays;
     output::foreign(&overlays.diff())?;
@@ -103,22 +103,26 @@ pub(super) fn before_apply(
         .digest
         .as_deref()
         .ok_or_else(|| CliError::new(Exit::Io, "the skill's files cannot be digested"))?;
-    let (what, session) = (loaded.part(&plan.target), session());
+    let (part, session) = (loaded.part_of(&plan.target), session());
     let approvals = plan.context.places.approvals();
     let (skill, capabilities) = (&*invoked.skill, &invoked.grant.capabilities);
-    let ask = Ask {
+    let ask = ApprovalRequest {
         skill,
         digest,
-        what: &what,
+        part: &part,
         capabilities,
         trusted: true,
-        own: None,
+        session_folder: None,
         session: &session,
-        input: Input::default(),
+        input: RunInput::default(),
     };
     let pending = match approvals.stage(&ask, overlays) {
         // Changes that are too large to keep are applied now or never.
-        Err(ApprovalError::TooLarge | ApprovalError::Full(_)) if terminal::is_interactive() => None,
+        Err(ApprovalError::TooLarge | ApprovalError::QueueFull(_))
+            if terminal::is_interactive() =>
+        {
+            None
+        }
         staged => Some(staged?),
     };
     if let Some(id) = pending.filter(|_| !terminal::is_interactive()) {
@@ -151,7 +155,7 @@ pub(super) fn before_apply(
 /// Whether a permission level is set for a folder that was named by its path, or for skills of its
 /// name.
 fn has_level(approvals: &Approvals, name: &str, folder: &Path) -> Result<bool, CliError> {
-    if approvals.has_no_level() {
+    if approvals.has_no_levels() {
         return Ok(false);
     }
     let real = folder.canonicalize().unwrap_or_else(|_| folder.to_owned()).display().to_string();

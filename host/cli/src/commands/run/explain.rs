@@ -2,7 +2,7 @@
 
 use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
-use skillhost::invoke::NoProgram;
+use skillhost::invoke::TargetError;
 use skillhost_policy::diagnostic::printable;
 use skillhost_policy::limits::{Limit, Limits, show_size};
 use skillhost_policy::{self as policy, Grant};
@@ -13,7 +13,7 @@ use super::plan::Plan;
 use crate::error::{CliError, Exit};
 use crate::output;
 
-/// What `--explain --json` prints.
+/// Output of `--explain --json`.
 #[derive(Serialize)]
 struct Explanation {
     #[serde(flatten)]
@@ -72,13 +72,13 @@ struct ProgramReport {
 }
 
 impl ProgramReport {
-    fn of(program: Result<Program, NoProgram>, limits: &Limits) -> ProgramReport {
+    fn of(program: Result<Program, TargetError>, limits: &Limits) -> ProgramReport {
         let program = match program {
             Ok(program) => program,
-            Err(NoProgram::Choice(choice)) => {
+            Err(TargetError::Unresolved(choice)) => {
                 return ProgramReport { note: Some(choice.message), ..ProgramReport::default() };
             }
-            Err(NoProgram::Status(status)) => {
+            Err(TargetError::Status(status)) => {
                 let note = Some(sandbox::say(&status));
                 return ProgramReport { note, ..ProgramReport::default() };
             }

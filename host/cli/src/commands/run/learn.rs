@@ -15,7 +15,7 @@ use crate::output;
 pub(super) fn learned(
     permissions: &Permissions,
     context: &Context,
-    invoked: &Invoked,
+    invoked: &Invocation,
 ) -> Result<Proposal, CliError> {
     let file = permissions.policy_text(&context.places)?;
     let path =

@@ -3,7 +3,7 @@
 use std::io::Read as _;
 use std::path::PathBuf;
 
-use skillhost::invoke::{Host, Target};
+use skillhost::invoke::{Runner, Target};
 use skillhost_policy::capabilities::MountMode;
 use skillhost_policy::diagnostic::{Diagnostic, Severity, Span};
 use skillhost_policy::limits::show_size;
@@ -18,7 +18,7 @@ use crate::{compilation, recording};
 /// One run and what is done with its results.
 pub(super) struct Plan {
     pub(super) context: Context,
-    pub(super) host: Host,
+    pub(super) host: Runner,
     pub(super) skill: SkillRef,
     pub(super) target: Target,
     pub(super) args: Vec<String>,

@@ -42,9 +42,9 @@ pub(super) fn write(
         return Ok(());
     };
     let text = if file.sign {
-        envelope::signed(receipt, &key::signing(places)?)
+        envelope::encode_signed(receipt, &key::signing(places)?)
     } else {
-        envelope::plain(receipt)
+        envelope::encode(receipt)
     };
     let folder = file.path.parent().filter(|folder| !folder.as_os_str().is_empty());
     // As readable as the user's other new files.

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, Row, params};
 
-use crate::approval::StagedChange;
+use crate::approval::PendingChange;
 use skillhost_sandbox::files::{NewEntry, OldEntry, StagedChange};
 
 pub(super) const SELECT: &str = "SELECT folder, guest, path, before, after, mode, bytes FROM change
@@ -19,11 +19,11 @@ const FILE: &str = "file";
 pub(super) fn write(
     db: &Connection,
     pending: i64,
-    changes: &[StagedChange],
+    changes: &[PendingChange],
 ) -> rusqlite::Result<()> {
     let mut insert =
         db.prepare("INSERT INTO change VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")?;
-    for (number, StagedChange { folder, staged }) in (0i64..).zip(changes) {
+    for (number, PendingChange { folder, staged }) in (0i64..).zip(changes) {
         let before = staged.before.as_ref().map(|before| match before {
             OldEntry::Folder => FOLDER,
             OldEntry::File(digest) => digest.as_str(),
@@ -49,7 +49,7 @@ pub(super) fn write(
     Ok(())
 }
 
-pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<StagedChange> {
+pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<PendingChange> {
     let (before, after): (Option<String>, Option<String>) = (row.get(3)?, row.get(4)?);
     let before =
         before.map(|text| if text == FOLDER { OldEntry::Folder } else { OldEntry::File(text) });
@@ -60,5 +60,5 @@ pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<StagedChange> {
     };
     let folder: Vec<u8> = row.get(0)?;
     let staged = StagedChange { guest: row.get(1)?, path: row.get(2)?, before, after };
-    Ok(StagedChange { folder: Path::new(OsStr::from_bytes(&folder)).to_owned(), staged })
+    Ok(PendingChange { folder: Path::new(OsStr::from_bytes(&folder)).to_owned(), staged })
 }

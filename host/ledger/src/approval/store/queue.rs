@@ -7,7 +7,7 @@ use super::{
     ApprovalError, PendingId, PendingRequest, QueueLimit, Store, changes, from_json, json, name,
     now, part, permissions,
 };
-use crate::approval::{StagedChange, Term};
+use crate::approval::{PendingChange, Term};
 
 /// The most pending requests. Further ones are refused until some are answered or expire.
 pub(super) const MOST: i64 = 500;
@@ -48,7 +48,7 @@ impl Store {
     pub(crate) fn note(
         &self,
         asked: PendingRequest,
-        changes: &[StagedChange],
+        changes: &[PendingChange],
     ) -> Result<PendingId, ApprovalError> {
         let noted = self.database.write(|db| {
             forget(db)?;
@@ -89,7 +89,7 @@ impl Store {
     }
 
     /// Returns the staged writes of a request; empty if it asks for a run, or is not pending.
-    pub(crate) fn changes(&self, id: PendingId) -> Result<Vec<StagedChange>, ApprovalError> {
+    pub(crate) fn changes(&self, id: PendingId) -> Result<Vec<PendingChange>, ApprovalError> {
         Ok(self.database.all(changes::SELECT, rusqlite::params![id.0, since()], changes::read)?)
     }
 
