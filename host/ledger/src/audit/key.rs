@@ -160,6 +160,6 @@ mod tests {
         assert_eq!(files.len(), 1, "{files:?}");
         assert_eq!(files[0].metadata().unwrap().permissions().mode() & 0o777, 0o600);
         std::fs::write(beside(&log, "key"), "short\n").unwrap();
-        assert!(LogKey::of_log(&log).unwrap_err().to_string().contains("is no key"));
+        assert!(LogKey::of_log(&log).unwrap_err().to_string().contains("is not the key"));
     }
 }
