@@ -157,3 +157,38 @@ fn validate(component: &[u8]) -> Result<()> {
     Validator::new_with_features(WasmFeatures::all()).validate_all(component)?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modules_of_the_shell_are_ordered_and_lose_their_names() {
+        let component = wat::parse_str(
+            "(component
+                (core module (func $first) (func $second (result i32) i32.const 1))
+                (core module (func $other)))",
+        )
+        .unwrap();
+        let expected = wat::parse_str(
+            "(component
+                (core module (type (func)) (type (func (result i32)))
+                    (func (type 1) i32.const 1) (func (type 0)))
+                (core module (func)))",
+        )
+        .unwrap();
+        let image = shell(&component, "second\n").unwrap();
+        assert_eq!(image.names, "second\nfirst\n");
+        assert_eq!(image.component, expected);
+    }
+
+    #[test]
+    fn what_is_not_a_component_is_an_error() {
+        let optimizer = Optimizer { program: "false".as_ref(), exchange: "/nowhere".as_ref() };
+        for bytes in [&b""[..], b"\0asm", b"\0asm\x01\0\0\0", b"\0asm\x0d\0\x01\0\xff"] {
+            assert!(python(bytes, "", &optimizer).is_err(), "{bytes:?}");
+        }
+        assert!(shell(b"\0asm\x01\0\0\0", "").is_err());
+        assert!(shell(b"\0asm\x0d\0\x01\0\xff", "").is_err());
+    }
+}
