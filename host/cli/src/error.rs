@@ -81,7 +81,7 @@ impl From<RunError> for CliError {
 
 impl From<SkillError> for CliError {
     fn from(error: SkillError) -> CliError {
-        CliError::invalid(format!("the skill {} failed to load", error.root.display()))
+        CliError::invalid(format!("cannot load skill {}", error.root.display()))
             .details(&error)
             .findings(error.diagnostics, error.text)
     }
