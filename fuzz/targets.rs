@@ -141,7 +141,7 @@ pub fn compat(text: &str) {
 /// A component's listing of its tools from any bytes, as a component and as the section of one; as
 /// a schema and a value that it judges too.
 pub fn listing(bytes: &[u8]) {
-    skillhost_sandbox::exercise(bytes);
+    skillhost_sandbox::fuzz_listing(bytes);
 }
 
 /// A receipt from any bytes: nobody is taken for its signer, and it differs from nothing but

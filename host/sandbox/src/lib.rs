@@ -50,4 +50,6 @@ pub use run::{
     run_alone,
 };
 pub use streams::{Sink, Stdin, terminal};
-pub use tools::{Tool, ToolListing, exercise, is_tool_name, listing, with_listing};
+#[cfg(feature = "fuzz")]
+pub use tools::fuzz_listing;
+pub use tools::{Tool, ToolListing, is_tool_name, listing, with_listing};

@@ -11,4 +11,6 @@ mod offload;
 
 pub(crate) use offload::HostWork;
 
-pub use listing::{Tool, ToolListing, exercise, is_tool_name, listing, with_listing};
+#[cfg(feature = "fuzz")]
+pub use listing::fuzz_listing;
+pub use listing::{Tool, ToolListing, is_tool_name, listing, with_listing};

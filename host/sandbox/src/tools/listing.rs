@@ -73,8 +73,13 @@ pub fn with_listing(component: &[u8], tools: &[Tool]) -> Result<Vec<u8>, String>
     Ok(out)
 }
 
-/// Reads listings and schemas from arbitrary bytes, for the fuzzer.
-pub fn exercise(bytes: &[u8]) {
+/// Checks the invariants of tool listings and schemas on arbitrary bytes: the body of a fuzz
+/// target, not part of the public API.
+///
+/// # Panics
+/// An invariant does not hold.
+#[cfg(feature = "fuzz")]
+pub fn fuzz_listing(bytes: &[u8]) {
     let mut budget = Budget::quick();
     for component in [bytes.to_vec(), section_of(bytes)] {
         if let Ok(ToolListing::Known(tools)) = read(&component, &mut budget) {
@@ -88,7 +93,7 @@ pub fn exercise(bytes: &[u8]) {
         }
     }
     if let Ok(value) = serde_json::from_slice::<[Value; 2]>(bytes) {
-        // A schema, and a value to check.
+        // A schema and a value to validate.
         let quick = crate::schema::problems(&value[0], &value[1], &mut Budget::quick());
         assert!(
             quick.is_err()
@@ -97,7 +102,8 @@ pub fn exercise(bytes: &[u8]) {
     }
 }
 
-/// Returns an empty component with a section of this content.
+/// An empty component whose tool section has that content.
+#[cfg(any(test, feature = "fuzz"))]
 fn section_of(content: &[u8]) -> Vec<u8> {
     let mut out = b"\0asm\x0d\0\x01\0".to_vec();
     CustomSection { name: SECTION.into(), data: content.into() }.append_to_component(&mut out);
