@@ -229,8 +229,7 @@ impl<'a> Roles<'a> {
         let (Some((bundle, items)), None) = (bundles.next(), bundles.next()) else {
             return Err(Error::new("not exactly one instance fills a shim's table"));
         };
-        let trampolines: HashMap<_, _> =
-            items.iter().map(|item| (item.name, item.clone())).collect();
+        let trampolines: HashMap<_, _> = items.iter().map(|item| (item.name, *item)).collect();
         let table = trampolines.get(SHIM_TABLE).map_or(0, |table| table.index);
         let Origin::Export { instance: shim, .. } = wiring.origin(ExternalKind::Table, table)?
         else {
