@@ -322,14 +322,14 @@ fn tampering_21_an_input_file() {
 
 #[test]
 fn tampering_22_the_exit_code() {
-    tampered(RESULT, "result.status.code: 1, here 0", |receipt| {
+    tampered(RESULT, "result.status.code (receipt: 1, here: 0)", |receipt| {
         receipt["result"]["status"]["code"] = 1.into()
     });
 }
 
 #[test]
 fn tampering_23_the_output_with_the_first_bytes_that_differ() {
-    tampered(RESULT, "from byte 2 on: inXput", |receipt| {
+    tampered(RESULT, "receipt  inXput", |receipt| {
         let head = receipt["result"]["stdout"]["head"].as_str().unwrap().replace("input", "inXput");
         receipt["result"]["stdout"] =
             json!({ "bytes": head.len(), "digest": digest(head.as_bytes()), "head": head });

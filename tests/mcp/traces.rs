@@ -441,7 +441,7 @@ fn a_refusing_collector_is_reported_each_time() {
     assert!(
         lines.len() == 2
             && lines[0].contains("401 Unauthorized")
-            && lines[1].contains("reach their collector again"),
+            && lines[1].contains("the collector responds again"),
         "{log}"
     );
 }

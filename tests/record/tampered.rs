@@ -235,13 +235,13 @@ fn a_changed_network_exchange_is_found() {
     told(82, "/other", |told| {
         told["exchanges"][1]["request"]["url"] = "http://127.0.0.1:1/other".into()
     });
-    told(82, "asked the network for what", |told| {
+    told(82, "requests that the recorded run did not send", |told| {
         drop(told["exchanges"].as_array_mut().unwrap().pop())
     });
-    told(82, "asked the network for what", |told| {
+    told(82, "requests that the recorded run did not send", |told| {
         told["exchanges"].as_array_mut().unwrap().swap(0, 1)
     });
-    told(82, "asked the network for what", |told| {
+    told(82, "requests that the recorded run did not send", |told| {
         told["exchanges"][0]["request"]["body"]["bytes"] = 1.into()
     });
     told(82, "result.", |told| told["exchanges"][0]["response"] = json!({ "error": "unanswered" }));

@@ -22,7 +22,7 @@ use crate::error::{CliError, Exit};
 use crate::event_loop;
 use crate::output::{self, compatibility};
 
-/// Check skills: find problems, show what would be granted and which scripts are supported
+/// Check skills: find problems, show what would be granted and which scripts run
 ///
 /// Reports every violation of the Agent Skills specification with its place, its rule and a fix;
 /// what allowed-tools requests and the policy would grant; and which needs of the scripts the
