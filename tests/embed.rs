@@ -17,7 +17,7 @@ use skillhost_sandbox::recording::folder::{Draft, StoredRecording};
 use skillhost_sandbox::recording::network::RecordedNetwork;
 use skillhost_sandbox::recording::scene::Scene;
 use skillhost_sandbox::recording::seal::Seal;
-use skillhost_sandbox::{Io, Outside};
+use skillhost_sandbox::{Io, RecordingIo};
 
 use crate::arena::shell_host;
 use crate::cli::repository;
@@ -224,7 +224,7 @@ async fn hooks_see_recorded_runs_and_replays() {
         let (scene, contents) = Scene::create(&kept, &seal, &scratch).unwrap();
         let network = RecordedNetwork::new_replay(Vec::new(), &kept.recording.sealed);
         let outside =
-            Outside { network: Some(Arc::new(network)), contents: Some(Arc::new(contents)) };
+            RecordingIo { network: Some(Arc::new(network)), contents: Some(Arc::new(contents)) };
         let replayed = host
             .replay(ReplayRequest {
                 kept: &kept,

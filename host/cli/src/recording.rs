@@ -73,7 +73,8 @@ impl Outside {
                 Ok((invoked, After::Record(recorded)))
             }
             Outside::Recorded(network) => {
-                let outside = sandbox::Outside { network: Some(network.clone()), contents: None };
+                let outside =
+                    sandbox::RecordingIo { network: Some(network.clone()), contents: None };
                 let invoked = host.invoke_outside(call, outside).await?;
                 Ok((invoked, After::Recorded(network.misses())))
             }

@@ -11,7 +11,7 @@
 //! |---|---|
 //! | `run` | one run from start to end, its store, its mounts; everything that a guest can import |
 //! | `python` | the interfaces of the built-in Python |
-//! | `shell` | the denied commands, which the built-in shell is told |
+//! | `shell` | the denied commands, which are passed to the built-in shell |
 //! | `process` | programs that start programs |
 //! | `tools` | typed tools: listings and calls |
 //! | [`http`] | the one HTTP sender |
@@ -46,7 +46,7 @@ pub use engine::{
     say, stack, world,
 };
 pub use run::{
-    Evidence, ExtraMounts, Finished, Io, Options, Outside, Overlays, RunSpec, Sandbox, run,
+    Evidence, ExtraMounts, FinishedRun, Io, Options, Overlays, RecordingIo, RunSpec, Sandbox, run,
     run_alone,
 };
 pub use streams::{Sink, Stdin, terminal};

@@ -39,10 +39,10 @@ use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::{Outcome, Output, ResourceUsage, Status, StreamDigests};
 use skillhost_skill::runtime::Program;
 
-pub use finished::{Evidence, Finished};
+pub use finished::{Evidence, FinishedRun};
 pub use mounts::{ExtraMounts, Overlays};
 pub use sandbox::{Options, Sandbox};
-pub use spec::{Io, Outside, RunSpec};
+pub use spec::{Io, RecordingIo, RunSpec};
 
 /// Runs a program without the files of a skill.
 pub async fn run_alone(
@@ -51,7 +51,7 @@ pub async fn run_alone(
     scratch: &Path,
     capabilities: Arc<Capabilities>,
     io: Io,
-) -> Finished {
+) -> FinishedRun {
     let spec = RunSpec {
         program,
         programs: None,
@@ -61,7 +61,7 @@ pub async fn run_alone(
         guarded: &GuardedPaths::default(),
         scratch,
         evidence: false,
-        outside: Outside::default(),
+        recording: RecordingIo::default(),
         io,
     };
     run(sandbox, spec).await
@@ -69,11 +69,12 @@ pub async fn run_alone(
 
 /// Runs a program under capabilities until it ends, or a limit ends it.
 #[deny(unused_variables, reason = "a capability that nobody enforces must not compile")]
-pub async fn run(sandbox: &Sandbox, spec: RunSpec<'_>) -> Finished {
+pub async fn run(sandbox: &Sandbox, spec: RunSpec<'_>) -> FinishedRun {
     let started = Instant::now();
-    let RunSpec { program, programs, capabilities, io, evidence, outside, .. } = spec;
+    let RunSpec { program, programs, capabilities, io, evidence, recording, .. } = spec;
     let mode = Mode::of(&capabilities);
-    // Each enforcer is handed its own slice by value.
+    // Each enforcer is handed its own slice by value. A new field is an unused variable until it
+    // is.
     let Capabilities {
         mounts,
         packages,
@@ -97,7 +98,7 @@ pub async fn run(sandbox: &Sandbox, spec: RunSpec<'_>) -> Finished {
     let sources = FileSources {
         randomness: RandomSource::new(randomness::device(&meter, determinism)),
         times: clock.as_ref().map(file_times),
-        contents: outside.contents.clone(),
+        contents: recording.contents.clone(),
     };
     let folders = Folders {
         skill: spec.skill,
@@ -110,21 +111,21 @@ pub async fn run(sandbox: &Sandbox, spec: RunSpec<'_>) -> Finished {
         debug_span!("mounts").in_scope(|| mounts::open(files, &meter.limits, folders, sources));
     let mounts = match mounts {
         Ok(mounts) => mounts,
-        Err(denial) => return Finished::refused(Status::Denied(denial), started),
+        Err(denial) => return FinishedRun::refused(Status::Denied(denial), started),
     };
     let snapshot = || evidence.then(|| mounts.files.snapshot(sandbox.cache())).transpose();
     let before = match snapshot() {
         Ok(before) => before,
-        Err(error) => return Finished::refused(no_receipt(&error), started),
+        Err(error) => return FinishedRun::refused(no_receipt(&error), started),
     };
-    let recorded = match (&before, outside.contents.as_ref().and_then(|contents| contents.blobs()))
-    {
-        (Some(before), Some(keep)) => mounts.files.survey(before, keep),
-        _ => Ok(Vec::new()),
-    };
+    let recorded =
+        match (&before, recording.contents.as_ref().and_then(|contents| contents.blobs())) {
+            (Some(before), Some(keep)) => mounts.files.survey(before, keep),
+            _ => Ok(Vec::new()),
+        };
     let recorded = match recorded {
         Ok(recorded) => recorded,
-        Err(error) => return Finished::refused(no_receipt(&error), started),
+        Err(error) => return FinishedRun::refused(no_receipt(&error), started),
     };
 
     let mut interrupted = std::pin::pin!(async {
@@ -140,14 +141,14 @@ pub async fn run(sandbox: &Sandbox, spec: RunSpec<'_>) -> Finished {
     };
     let prepared = match prepared {
         Ok(prepared) => prepared,
-        // How long compiling takes is the machine's.
+        // How long compiling takes depends on the machine.
         Err(Status::LimitHit(hit)) if determinism.is_some() => {
-            return Finished::refused(Status::Aborted { reason: hit.explain() }, started);
+            return FinishedRun::refused(Status::Aborted { reason: hit.explain() }, started);
         }
-        Err(status) => return Finished::refused(status, started),
+        Err(status) => return FinishedRun::refused(status, started),
     };
     if let Some(status) = prepared.lacks(&program.entry) {
-        return Finished::refused(status, started);
+        return FinishedRun::refused(status, started);
     }
 
     let deterministic = determinism
@@ -163,7 +164,7 @@ pub async fn run(sandbox: &Sandbox, spec: RunSpec<'_>) -> Finished {
         Some(_) => Input::deterministic(io.stdin, &meter),
         None => Input::new(io.stdin),
     };
-    let reach = match (&deterministic, outside.network) {
+    let reach = match (&deterministic, recording.network) {
         (None, _) => RunNetwork::Live,
         (Some(_), None) => RunNetwork::Off,
         (Some(deterministic), Some(network)) => RunNetwork::Recorded(NetworkGate {
@@ -214,8 +215,8 @@ pub async fn run(sandbox: &Sandbox, spec: RunSpec<'_>) -> Finished {
     // Also if this function is dropped.
     let end_orphans = EndOnDrop(&invocation.processes);
 
-    // The deadline stands outside the store's event loop: inside, a spinning guest would keep it
-    // from being looked at.
+    // The deadline is outside of the store's event loop: inside, a spinning guest would keep it
+    // from being polled.
     let deadline = tokio::time::sleep(meter.limits.timeout());
     let end = if let (Some(deterministic), Some(outlets)) = (&deterministic, outlets) {
         let (running, program) = (invocation.clone(), program.clone());
@@ -229,14 +230,14 @@ pub async fn run(sandbox: &Sandbox, spec: RunSpec<'_>) -> Finished {
             () = &mut interrupted => RunEnd::Interrupted,
             limit = meter.stopped() => RunEnd::Limit(limit),
             ended = invocation.execute(program, &prepared, first) => RunEnd::Program(ended),
-            // Last: a program that ends without ever waiting sets no timer. One that spins is put
-            // off at each epoch, and then this is looked at.
+            // Polled last: a program that ends without waiting sets no timer. A spinning program
+            // yields at each epoch, and then this is polled.
             () = deadline => RunEnd::Limit(meter.stop(Limit::Timeout).0),
         }
     };
     drop(end_orphans);
-    // What the program started and left has been told to end, and does at its next epoch: nothing
-    // of a run goes on after it.
+    // Programs that are still running were told to end, and end at their next epoch: nothing of a
+    // run continues after it.
     invocation.processes.end().await;
 
     let (processes, processes_omitted) = invocation.processes.snapshot();
@@ -275,7 +276,7 @@ pub async fn run(sandbox: &Sandbox, spec: RunSpec<'_>) -> Finished {
     });
     let evidence =
         before.zip(after).map(|(before, after)| Evidence { before, after, folders: recorded });
-    Finished { outcome, overlays: Overlays::of(mounts), evidence }
+    FinishedRun { outcome, overlays: Overlays::of(mounts), evidence }
 }
 
 fn no_receipt(error: &SnapshotError) -> Status {
@@ -285,7 +286,7 @@ fn no_receipt(error: &SnapshotError) -> Status {
     }
 }
 
-/// Ends what is left running of a run that is over.
+/// Ends the programs that are still running when a run is over.
 struct EndOnDrop<'a>(&'a Processes);
 
 impl Drop for EndOnDrop<'_> {
@@ -307,7 +308,7 @@ fn working_folder(mounts: &[Mount]) -> &'static str {
     if mounts.iter().any(|mount| mount.guest == "/workspace") { "/workspace" } else { "/skill" }
 }
 
-/// Returns what every guest finds in its environment, under the operator's own variables.
+/// Returns the environment of every guest. The operator's variables override the host's.
 fn environment(
     operators: &BTreeMap<String, String>,
     packages: &[Mount],

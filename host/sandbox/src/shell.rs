@@ -1,13 +1,14 @@
-//! What belongs to the built-in shell alone: it is told which of its own commands are denied. They
-//! start no program that the host could check. May use no other room.
+//! What belongs to the built-in shell alone: the names of its denied commands. The shell's own
+//! commands start no program that the host could check, so the shell refuses them. May use no other
+//! room.
 
 use skillhost_policy::capabilities::Scope;
 use skillhost_policy::pattern::CommandPattern;
 use skillhost_policy::program_name::{all_names, canonical_name};
 use skillhost_skill::runtime::Program;
 
-/// The variable that holds the names, separated by spaces. The host sets it for each start of the
-/// shell, which hides it from scripts.
+/// The variable with the names, separated by spaces. The host sets it at each start of the shell,
+/// which hides it from scripts.
 pub(crate) const DENIED_COMMANDS: &str = "SKILLHOST_DENIED_COMMANDS";
 
 /// Returns the names of the denied commands if the program is the shell.

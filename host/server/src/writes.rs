@@ -11,7 +11,7 @@ use super::runs::{self, RunResults};
 use super::{Shared, result};
 use skillhost::invoke::Invocation;
 use skillhost_policy::outcome::Status;
-use skillhost_sandbox::Finished;
+use skillhost_sandbox::FinishedRun;
 
 /// The diff of staged writes.
 pub(super) struct Diff {
@@ -24,7 +24,7 @@ pub(super) struct Diff {
 impl Shared {
     /// Returns the diff of staged writes. A long diff is kept as a resource.
     pub(super) fn diff(&self, invoked: &Invocation, hidden: &HostPaths) -> Option<Diff> {
-        let Finished { outcome, overlays, .. } = &invoked.finished;
+        let FinishedRun { outcome, overlays, .. } = &invoked.finished;
         if outcome.changes.is_empty() {
             return None;
         }
@@ -48,7 +48,7 @@ impl Shared {
         invoked: &Invocation,
         diff: Option<&Diff>,
     ) -> Option<String> {
-        let Finished { outcome, overlays, .. } = &invoked.finished;
+        let FinishedRun { outcome, overlays, .. } = &invoked.finished;
         diff.filter(|_| self.policy.stages_writes(&call.entry.name))?;
         let digest = call.loaded.id().digest.as_deref()?;
         if outcome.status != (Status::Exited { code: 0 }) {

@@ -15,7 +15,7 @@ use skillhost_policy::outcome::{Denial, Outcome};
 use skillhost_policy::{Overrides, Policy};
 use skillhost_sandbox::files::{ApplyError, GuardedPaths};
 use skillhost_sandbox::http::{Resolver, Roots, Tls};
-use skillhost_sandbox::{Allocation, Finished, Io, Options, Overlays, Stdin};
+use skillhost_sandbox::{Allocation, FinishedRun, Io, Options, Overlays, Stdin};
 use skillhost_skill::SkillFolder;
 use skillhost_skill::private;
 use skillhost_skill::runtime::custom::{Runtime, Runtimes};
@@ -131,7 +131,7 @@ impl Host {
             args: request.args,
             io,
         };
-        let Finished { outcome, overlays, .. } = self.service.invoke(request).await?.finished;
+        let FinishedRun { outcome, overlays, .. } = self.service.invoke(request).await?.finished;
         Ok(Run { outcome, overlays })
     }
 

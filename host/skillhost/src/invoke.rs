@@ -29,7 +29,7 @@ use skillhost_policy::limits::Limits;
 use skillhost_policy::outcome::{Outcome, ResourceUsage, Status};
 use skillhost_policy::{Grant, Policy, Retention, grant};
 use skillhost_sandbox::files::{GuardedPaths, HostDir, OpenMount};
-use skillhost_sandbox::{self as sandbox, Finished, Io, Mode, Sandbox};
+use skillhost_sandbox::{self as sandbox, FinishedRun, Io, Mode, Sandbox};
 use skillhost_skill::runtime::built_in::BuiltIns;
 use skillhost_skill::runtime::copies::SkillCopy;
 use skillhost_skill::runtime::digests::Digests;
@@ -108,7 +108,7 @@ pub struct Invocation {
     /// What the skill asked for, and what was granted and refused.
     pub grant: Arc<Grant>,
     /// The outcome, and the staged writes.
-    pub finished: Finished,
+    pub finished: FinishedRun,
     /// The receipt, if one was requested and the run produced a result.
     pub receipt: Option<Receipt>,
 }
@@ -364,7 +364,7 @@ impl Runner {
                 });
                 (finished, receipt)
             }
-            Err(TargetError::Status(status)) => (Finished::not_run(not_run(status)), None),
+            Err(TargetError::Status(status)) => (FinishedRun::not_run(not_run(status)), None),
             Err(TargetError::Unresolved(choice)) => {
                 pending.close(&not_run(invalid(choice.message.clone(), None)))?;
                 return Err(RunError::Target(choice));
@@ -399,14 +399,14 @@ impl Runner {
         capabilities: &Arc<Capabilities>,
         mut io: Io,
         ask: Option<&receipt::ReceiptContext>,
-    ) -> Finished {
+    ) -> FinishedRun {
         let mut extra = match self.extra_mounts(skill, program, programs, capabilities) {
             Ok(extra) => extra,
-            Err(status) => return Finished::not_run(not_run(status)),
+            Err(status) => return FinishedRun::not_run(not_run(status)),
         };
         let state = match self.state(skill, &capabilities.limits, &mut io, ask).await {
             Ok(state) => state,
-            Err(status) => return Finished::not_run(not_run(status)),
+            Err(status) => return FinishedRun::not_run(not_run(status)),
         };
         extra.mounts.extend(state.mount());
         let spec = sandbox::RunSpec {
@@ -421,7 +421,7 @@ impl Runner {
             guarded: &self.guarded(skill, programs),
             scratch: &self.options.scratch,
             evidence: ask.is_some(),
-            outside: ask.map(|ask| ask.outside.clone()).unwrap_or_default(),
+            recording: ask.map(|ask| ask.outside.clone()).unwrap_or_default(),
             io,
         };
         let finished = sandbox::run(&self.sandbox, spec).await;

@@ -15,7 +15,7 @@ use skillhost_sandbox::recording::folder::StoredRecording;
 use skillhost_sandbox::recording::network::{Miss, RecordedNetwork};
 use skillhost_sandbox::recording::scene::Scene;
 use skillhost_sandbox::recording::{Recording, Runtime};
-use skillhost_sandbox::{ENGINE, Io, Mode, Outside, Stdin, fingerprint};
+use skillhost_sandbox::{ENGINE, Io, Mode, RecordingIo, Stdin, fingerprint};
 
 use crate::args::HostArgs;
 use crate::args::permissions::{Permissions, parse_limit};
@@ -146,7 +146,10 @@ pub(crate) fn main(args: Args) -> Result<Exit, CliError> {
         let replay = ReplayRequest {
             kept: &kept,
             scene: &scene,
-            outside: Outside { network: Some(network.clone()), contents: Some(Arc::new(contents)) },
+            outside: RecordingIo {
+                network: Some(network.clone()),
+                contents: Some(Arc::new(contents)),
+            },
             fuel: args.fuel,
             io: Io { stdin, interrupt: Some(interrupt), ..Io::default() },
         };

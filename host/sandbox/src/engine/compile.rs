@@ -177,7 +177,7 @@ fn compiler_main(args: &[String]) -> u8 {
     match compile_streams(mode, have_images) {
         Ok(()) => 0,
         Err(error) => {
-            // The parent reads this pipe. If that fails, nobody else can be told.
+            // The parent reads this pipe; there is nobody else to report to.
             let _ = writeln!(io::stderr(), "{error:#}");
             EXIT_INVALID
         }

@@ -27,7 +27,7 @@ pub(crate) struct Loader {
     watch: CompilationWatch,
 }
 
-/// What tells engines apart: the mode, the stack that guests are given, in bytes, and which guests.
+/// Identifies an engine: by its mode, the stack of its guests in bytes, and which guests.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct EngineKey {
     pub(crate) mode: Mode,
@@ -115,7 +115,7 @@ impl Loader {
             component.bytes().map_err(|error| failed("the component cannot be read", error))?;
         check_kind(&bytes)?;
         let _watched = self.watch.start(component, mode);
-        // Another host that finds the entry half made, or broken before, removes it: then it is
+        // Another host may have found the entry incomplete or broken, and removed it: then it is
         // made again.
         for _ in 0..3 {
             let compile = async |to| {

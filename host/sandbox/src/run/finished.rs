@@ -10,7 +10,7 @@ use crate::recording::Folder;
 use skillhost_policy::outcome::{LimitHit, Outcome, ResourceUsage, Status};
 
 /// A run's outcome, and the writes that it kept aside.
-pub struct Finished {
+pub struct FinishedRun {
     /// What happened.
     pub outcome: Outcome,
     /// The overlays, for a diff or to be applied. They are removed with this value.
@@ -30,20 +30,20 @@ pub struct Evidence {
     pub folders: Vec<Folder>,
 }
 
-impl Finished {
+impl FinishedRun {
     /// The outcome of something that never ran.
-    pub fn not_run(outcome: Outcome) -> Finished {
-        Finished { outcome, overlays: Overlays::default(), evidence: None }
+    pub fn not_run(outcome: Outcome) -> FinishedRun {
+        FinishedRun { outcome, overlays: Overlays::default(), evidence: None }
     }
 
-    pub(super) fn refused(status: Status, started: Instant) -> Finished {
+    pub(super) fn refused(status: Status, started: Instant) -> FinishedRun {
         let usage = ResourceUsage {
             wall_ms: started.elapsed().as_secs_f64() * 1e3,
             ..ResourceUsage::default()
         };
         let limits_hit =
             if let Status::LimitHit(hit) = &status { vec![hit.clone()] } else { Vec::new() };
-        Finished::not_run(Outcome { status, usage, limits_hit, ..Outcome::default() })
+        FinishedRun::not_run(Outcome { status, usage, limits_hit, ..Outcome::default() })
     }
 }
 

@@ -32,7 +32,7 @@ pub struct RunSpec<'a> {
     /// Whether the files are digested before and after, for a receipt.
     pub evidence: bool,
     /// What records a deterministic run, or replays it.
-    pub outside: Outside,
+    pub recording: RecordingIo,
     /// Its streams.
     pub io: Io,
 }
@@ -52,9 +52,9 @@ pub struct Io {
     pub uses: bool,
 }
 
-/// What stands between a deterministic run and the outside.
+/// Records a deterministic run, or replays it.
 #[derive(Debug, Clone, Default)]
-pub struct Outside {
+pub struct RecordingIo {
     /// Records the network, or replays it.
     pub network: Option<Arc<RecordedNetwork>>,
     /// Records the files that are read, or replays them.

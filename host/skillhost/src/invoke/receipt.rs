@@ -6,7 +6,7 @@ use super::state::SkillState;
 use super::{Invocation, LoadedSkill, RunError, Runner, Target};
 use skillhost_ledger::receipt::{ContentDigest, Receipt, ReceiptParts, policy_digest};
 use skillhost_policy::Policy;
-use skillhost_sandbox::{Finished, Io, Outside, Stdin};
+use skillhost_sandbox::{FinishedRun, Io, RecordingIo, Stdin};
 use skillhost_skill::runtime::{Program, Programs};
 
 /// One run of a loaded skill. The files that were digested and approved are the files that run.
@@ -27,7 +27,7 @@ pub struct LoadedRequest<'a> {
 pub(super) struct ReceiptContext {
     pub(super) policy: String,
     pub(super) stdin: ContentDigest,
-    pub(super) outside: Outside,
+    pub(super) outside: RecordingIo,
     /// The recorded state in a replay; otherwise the state on this host is used.
     pub(super) state: Option<SkillState>,
 }
@@ -43,7 +43,7 @@ impl Runner {
         &self,
         call: LoadedRequest<'_>,
     ) -> Result<Invocation, RunError> {
-        self.invoke_outside(call, Outside::default()).await
+        self.invoke_outside(call, RecordingIo::default()).await
     }
 
     /// Like [`Runner::invoke_with_receipt`], with a layer between a deterministic run and the
@@ -54,7 +54,7 @@ impl Runner {
     pub async fn invoke_outside(
         &self,
         call: LoadedRequest<'_>,
-        outside: Outside,
+        outside: RecordingIo,
     ) -> Result<Invocation, RunError> {
         let ask = ReceiptContext::of(call.policy, &call.io.stdin)?.with(outside);
         self.invoke_asked(call.loaded, call.target, &call.args, call.io, Some(ask)).await
@@ -67,7 +67,7 @@ impl ReceiptContext {
     }
 
     /// Sets the layer between the run and the outside world.
-    pub(super) fn with(self, outside: Outside) -> ReceiptContext {
+    pub(super) fn with(self, outside: RecordingIo) -> ReceiptContext {
         ReceiptContext { outside, ..self }
     }
 
@@ -78,7 +78,7 @@ impl ReceiptContext {
             Stdin::Bytes(bytes) => ContentDigest::of(bytes),
             Stdin::Descriptor(_) => return Err(RunError::Stdin),
         };
-        Ok(ReceiptContext { policy, stdin, outside: Outside::default(), state: None })
+        Ok(ReceiptContext { policy, stdin, outside: RecordingIo::default(), state: None })
     }
 
     pub(super) fn receipt(
@@ -88,7 +88,7 @@ impl ReceiptContext {
         programs: &Programs,
         target: &Target,
         arguments: &[String],
-        finished: &Finished,
+        finished: &FinishedRun,
     ) -> Option<Receipt> {
         let capabilities = &loaded.capabilities;
         let reaches = program.component.built_in().is_some() || !capabilities.spawn.is_empty();

@@ -21,7 +21,7 @@ use skillhost_sandbox::recording::vault::Key;
 use skillhost_sandbox::recording::{
     self, EntryKind, Exchange, Header, Recording, Runtime, SealedSecrets,
 };
-use skillhost_sandbox::{ENGINE, Io, Mode, Outside, Stdin, fingerprint};
+use skillhost_sandbox::{ENGINE, Io, Mode, RecordingIo, Stdin, fingerprint};
 use skillhost_skill::Skill;
 use skillhost_skill::runtime::digests::Digests;
 
@@ -43,7 +43,7 @@ pub struct ReplayRequest<'a> {
     /// The restored folders.
     pub scene: &'a Scene,
     /// The layer between the run and the outside world.
-    pub outside: Outside,
+    pub outside: RecordingIo,
     /// Replaces the recorded limit on fuel.
     pub fuel: Option<u64>,
     /// The streams; stdin is the recorded one.
@@ -66,7 +66,8 @@ impl Runner {
         let stdin = if let Stdin::Bytes(bytes) = &io.stdin { bytes.clone() } else { Vec::new() };
         let network = Arc::new(RecordedNetwork::new_recording());
         let contents = Arc::new(draft.contents());
-        let outside = Outside { network: Some(network.clone()), contents: Some(contents.clone()) };
+        let outside =
+            RecordingIo { network: Some(network.clone()), contents: Some(contents.clone()) };
         let ask = ReceiptContext::of(given, &io.stdin)?.with(outside);
         let policy = ask.policy.clone();
         let granted_folders =
