@@ -70,6 +70,7 @@ pub(crate) fn run(progress: &Progress) -> Result<(), Error> {
         },
     )?;
     let skillhost = built?;
+    progress.step("compile the runtimes", |step| host::compile_runtimes(&skillhost, step))?;
     let demo = Demo { folder: root.join("target/demo"), skillhost, root };
     progress.step("describe this workspace's dependencies", |step| {
         inputs::metadata(&demo.root, &demo.folder, step)

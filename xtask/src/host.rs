@@ -63,6 +63,12 @@ pub(crate) fn build(root: &Path, step: &Step) -> Result<PathBuf, Error> {
     executable(&step.run(&mut cargo)?, "skillhost")
 }
 
+/// Compiles the runtimes into the user's cache, which takes seconds, so that the first run need
+/// not.
+pub(crate) fn compile_runtimes(skillhost: &Path, step: &Step) -> Result<(), Error> {
+    step.run(Command::new(skillhost).args(["runtimes", "compile"])).map(drop).map_err(Error::from)
+}
+
 /// Of what cargo reports, the executable of a target.
 pub(crate) fn executable(messages: &[u8], target: &str) -> Result<PathBuf, Error> {
     let text = String::from_utf8_lossy(messages);

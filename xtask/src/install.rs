@@ -39,6 +39,8 @@ pub(crate) fn run(prefix: Option<PathBuf>, progress: &Progress) -> Result<(), Er
         // The program last: one that is there finds the rest.
         program(&built, &prefix)
     })?;
+    let installed = prefix.join("bin/skillhost");
+    progress.step("compile the runtimes", |step| host::compile_runtimes(&installed, step))?;
     let bin = prefix.join("bin");
     say(format!(
         "{} is installed, with its runtimes and skills in {}",

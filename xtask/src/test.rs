@@ -64,7 +64,7 @@ fn steps(
     side_by_side(
         || {
             progress.step("build the host and its tests, with lints", |step| {
-                step.run(runner.command(root).arg("--no-run")).map(drop).map_err(Error::from)
+                step.run(&mut runner.build(root)).map(drop).map_err(Error::from)
             })
         },
         || {
@@ -94,7 +94,23 @@ impl Runner {
         if version.is_ok_and(|o| o.status.success()) { Runner::Nextest } else { Runner::Cargo }
     }
 
-    /// The command that runs all tests but those of documentation, which nextest cannot run.
+    /// Builds all tests but those of documentation, which nextest cannot run.
+    fn build(self, root: &Path) -> Command {
+        let mut cargo = self.command(root);
+        cargo.arg("--no-run");
+        cargo
+    }
+
+    /// Runs these tests, and goes on after a failure, so that one run shows all of them.
+    fn run(self, root: &Path) -> Command {
+        let mut cargo = self.command(root);
+        cargo.arg("--no-fail-fast");
+        if self == Runner::Nextest {
+            cargo.args(["--status-level=fail", "--final-status-level=slow"]);
+        }
+        cargo
+    }
+
     fn command(self, root: &Path) -> Command {
         let mut cargo = workspace::cargo(root);
         host::linted(&mut cargo);
@@ -134,7 +150,7 @@ fn test_host(
         passed.packages().into_iter().partition(|p| passed.must_run(&Check::Package(p.clone())));
     if !run.is_empty() {
         progress.loud_step("unit and integration tests", |step| {
-            let mut tests = runner.command(root);
+            let mut tests = runner.run(root);
             runner.leave_out(&mut tests, &left_out);
             step.run_loud(&mut tests)
         })?;
