@@ -107,7 +107,7 @@ impl NetworkGate {
             return Err(SendError::Protocol("the run was aborted".to_owned()));
         };
         let recorded = recording::Exchange {
-            request: request,
+            request,
             response: fetched.answer.clone(),
             took: fetched.took,
         };
