@@ -107,18 +107,18 @@ fn the_shells_git_says_what_git_says() {
 }
 
 #[test]
-fn what_git_does_not_do_here_is_said() {
+fn unsupported_git_commands_fail_with_a_reason() {
     let Some(place) = Place::new() else { return };
     for (line, words) in [
         ("git commit -m x", "'git commit' writes to the repository, but git can only read here"),
-        ("git add a", "'git add' would write"),
-        ("git branch new", "would make a branch"),
-        ("git branch -d feature", "would write"),
-        ("git tag v2", "would make a tag"),
-        ("git config user.name x", "would write"),
+        ("git add a", "'git add' writes"),
+        ("git branch new", "creates a branch"),
+        ("git branch -d feature", "'git branch' writes"),
+        ("git tag v2", "creates a tag"),
+        ("git config user.name x", "'git config' writes"),
         ("git fetch", "'git fetch' uses the network"),
         ("git clone https://example.org/x", "'git clone' uses the network"),
-        ("git remote add x y", "git only reads"),
+        ("git remote add x y", "git can only read"),
         ("git blame README.md", "'git blame' is not supported by this git"),
         ("git log --graph", "this git does not support the option '--graph'"),
         ("git diff --word-diff", "this git does not support the option '--word-diff'"),

@@ -143,7 +143,7 @@ fn tasks_are_due_in_order_and_done_once() {
     assert!(
         place
             .fails("tasks", "create", json!({ "title": "x", "due": "2026-02-30" }))
-            .contains("is no day")
+            .contains("is not a valid day")
     );
 }
 

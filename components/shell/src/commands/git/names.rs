@@ -159,14 +159,17 @@ impl Repository {
                     | "--copy" | "--set-upstream-to" | "--unset-upstream",
                     _,
                 ) => {
-                    return Err("fatal: 'git branch' would write to the repository, and git only reads here".into());
+                    return Err(
+                        "fatal: 'git branch' writes to the repository, but git can only read here"
+                            .into(),
+                    );
                 }
                 _ => return Err(arguments.unknown()),
             }
         }
         let patterns = arguments.operands();
         if !patterns.is_empty() && !list {
-            return Err("fatal: 'git branch' would make a branch, and git only reads here".into());
+            return Err("fatal: 'git branch' creates a branch, but git can only read here".into());
         }
         let head = self.head().await;
         let both = below.len() > 1;
@@ -253,7 +256,10 @@ impl Repository {
                 }
                 "--unset" | "--add" | "--replace-all" | "set" | "unset" | "--unset-all" | "-e"
                 | "--edit" => {
-                    return Err("fatal: 'git config' would write to the repository, and git only reads here".into());
+                    return Err(
+                        "fatal: 'git config' writes to the repository, but git can only read here"
+                            .into(),
+                    );
                 }
                 option if option.starts_with('-') => {
                     return Err(format!("fatal: this git does not support the option '{option}'"));
@@ -298,7 +304,7 @@ impl Repository {
                 })
             }
             [_, _] => {
-                Err("fatal: 'git config' would write to the repository, and git only reads here"
+                Err("fatal: 'git config' writes to the repository, but git can only read here"
                     .into())
             }
             _ => Err("usage: git config [--get] <name>".into()),
@@ -340,7 +346,7 @@ impl Repository {
                 None => Err(format!("error: No such remote '{name}'")),
             },
             [verb, ..] => Err(format!(
-                "fatal: 'git remote {verb}' is not there: git only reads the repository here"
+                "fatal: 'git remote {verb}' is not supported: git can only read the repository here"
             )),
         }
     }
@@ -359,8 +365,7 @@ impl Repository {
         }
         let [name] = words[..] else {
             return Err(
-                "fatal: 'git symbolic-ref' with a target would write, and git only reads here"
-                    .into(),
+                "fatal: 'git symbolic-ref' with a target writes, but git can only read here".into(),
             );
         };
         let text = super::repository::text_of(&*self.fs, &self.common.join(name)).await;

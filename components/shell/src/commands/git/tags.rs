@@ -23,7 +23,7 @@ impl Repository {
                     _,
                 ) => {
                     return Err(
-                        "fatal: 'git tag' would write to the repository, and git only reads here"
+                        "fatal: 'git tag' writes to the repository, but git can only read here"
                             .into(),
                     );
                 }
@@ -32,7 +32,7 @@ impl Repository {
         }
         let patterns = arguments.operands();
         if !patterns.is_empty() && !list {
-            return Err("fatal: 'git tag' would make a tag, and git only reads here".into());
+            return Err("fatal: 'git tag' creates a tag, but git can only read here".into());
         }
         let mut tags = Vec::new();
         for (name, id) in self.references("refs/tags/").await {
