@@ -106,11 +106,8 @@ impl NetworkGate {
         let Ok(Some(fetched)) = receiver.recv() else {
             return Err(SendError::Protocol("the run was aborted".to_owned()));
         };
-        let recorded = recording::Exchange {
-            request,
-            response: fetched.answer.clone(),
-            took: fetched.took,
-        };
+        let recorded =
+            recording::Exchange { request, response: fetched.answer.clone(), took: fetched.took };
         if let Err(why) = self.network.record(recorded, fetched.body.clone()) {
             self.meter.abort(why);
         }
