@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 use bashkit::{BashBuilder, CommandContext, CommandStatus, Error, Result};
 
-use crate::program::Own;
+use crate::program::OwnStreams;
 
 /// Adds the commands to the interpreter.
 pub(crate) fn add(builder: BashBuilder, own: &OwnStreams) -> BashBuilder {

@@ -4,10 +4,10 @@ use super::arguments::Arguments;
 use super::ignore::glob;
 use super::objects::Kind;
 use super::repository::{Config, Repository};
-use super::{Done, relative};
+use super::{CommandResult, relative};
 
 impl Repository {
-    pub(super) async fn rev_parse(&mut self, args: &[String]) -> Result<Done, String> {
+    pub(super) async fn rev_parse(&mut self, args: &[String]) -> Result<CommandResult, String> {
         let (mut out, mut quiet, mut verify, mut short, mut named, mut full) =
             (String::new(), false, false, None, false, false);
         for arg in args {
@@ -135,7 +135,7 @@ impl Repository {
         Ok(if full { name } else { short_name(&name).to_owned() })
     }
 
-    pub(super) async fn branch(&mut self, args: &[String]) -> Result<Done, String> {
+    pub(super) async fn branch(&mut self, args: &[String]) -> Result<CommandResult, String> {
         let (mut below, mut verbose, mut format, mut list) =
             (vec!["refs/heads/"], false, None, false);
         let mut arguments = Arguments::new(args, &["--format", "--sort"]);
@@ -242,7 +242,7 @@ impl Repository {
         Ok(out.into())
     }
 
-    pub(super) fn config(&self, args: &[String]) -> Result<Done, String> {
+    pub(super) fn config(&self, args: &[String]) -> Result<CommandResult, String> {
         let mut words = Vec::new();
         let (mut list, mut all, mut default) = (false, false, None);
         for arg in args {
@@ -294,7 +294,7 @@ impl Repository {
                 }
                 values.extend(default.as_deref().filter(|_| values.is_empty()));
                 let code = i32::from(values.is_empty());
-                Ok(Done {
+                Ok(CommandResult {
                     out: values
                         .iter()
                         .map(|value| format!("{value}\n"))
@@ -311,7 +311,7 @@ impl Repository {
         }
     }
 
-    pub(super) fn remote(&self, args: &[String]) -> Result<Done, String> {
+    pub(super) fn remote(&self, args: &[String]) -> Result<CommandResult, String> {
         let urls = |name: &str| {
             let key = format!("remote.{name}.url");
             self.config.0.iter().find(|(known, _)| *known == key).map(|(_, url)| url.clone())
@@ -351,7 +351,7 @@ impl Repository {
         }
     }
 
-    pub(super) async fn symbolic_ref(&self, args: &[String]) -> Result<Done, String> {
+    pub(super) async fn symbolic_ref(&self, args: &[String]) -> Result<CommandResult, String> {
         let (mut short, mut words) = (false, Vec::new());
         for arg in args {
             match arg.as_str() {
@@ -378,7 +378,7 @@ impl Repository {
         Ok(format!("{}\n", if short { short_name(&target) } else { &target }).into())
     }
 
-    pub(super) async fn show_ref(&mut self, args: &[String]) -> Result<Done, String> {
+    pub(super) async fn show_ref(&mut self, args: &[String]) -> Result<CommandResult, String> {
         let (mut below, mut verify, mut quiet) = ("refs/", false, false);
         let mut arguments = Arguments::new(args, &[]);
         while let Some((option, _)) = arguments.option()? {
@@ -404,10 +404,10 @@ impl Repository {
         }
         let lines: String =
             found.iter().filter(|_| !quiet).map(|(name, id)| format!("{id} {name}\n")).collect();
-        Ok(Done { out: lines.into_bytes(), code: i32::from(found.is_empty()) })
+        Ok(CommandResult { out: lines.into_bytes(), code: i32::from(found.is_empty()) })
     }
 
-    pub(super) async fn merge_base(&mut self, args: &[String]) -> Result<Done, String> {
+    pub(super) async fn merge_base(&mut self, args: &[String]) -> Result<CommandResult, String> {
         let (ancestor, words) = match args {
             [option, rest @ ..] if option == "--is-ancestor" => (true, rest),
             all => (false, all),
@@ -421,13 +421,13 @@ impl Repository {
             self.peeled(other, Some(Kind::Commit)).await?,
         );
         if ancestor {
-            return Ok(Done {
+            return Ok(CommandResult {
                 out: Vec::new(),
                 code: i32::from(!self.ancestors(&[other]).await?.contains(&one)),
             });
         }
         let base = self.base(one, other).await?;
-        Ok(Done {
+        Ok(CommandResult {
             out: base.map(|id| format!("{id}\n")).unwrap_or_default().into_bytes(),
             code: i32::from(base.is_none()),
         })

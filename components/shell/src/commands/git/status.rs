@@ -7,7 +7,7 @@ use super::index::{self, IndexEntry};
 use super::objects::Id;
 use super::repository::{Repository, text_of};
 use super::trees::{Changed, compare, detect_renames, quote_path};
-use super::{Done, relative};
+use super::{CommandResult, relative};
 
 /// The output format of `status`.
 enum StatusFormat {
@@ -21,7 +21,7 @@ enum StatusFormat {
 }
 
 impl Repository {
-    pub(super) async fn status(&mut self, args: &[String]) -> Result<Done, String> {
+    pub(super) async fn status(&mut self, args: &[String]) -> Result<CommandResult, String> {
         let (mut style, mut untracked, mut branch, mut zeros) =
             (StatusFormat::Long, "normal".to_owned(), false, false);
         let mut arguments = Arguments::new(args, &[]);
@@ -107,7 +107,7 @@ impl Repository {
         all: &Status,
         style: &StatusFormat,
         born: bool,
-    ) -> Result<Done, String> {
+    ) -> Result<CommandResult, String> {
         let StatusFormat::Short { here, branch, zeros } = *style else {
             return Ok(String::new().into());
         };
@@ -166,7 +166,7 @@ impl Repository {
         all: &Status,
         born: bool,
         no_untracked: bool,
-    ) -> Result<Done, String> {
+    ) -> Result<CommandResult, String> {
         let mut out = match self.head().await {
             Some(branch) => format!("On branch {}\n", branch.trim_start_matches("refs/heads/")),
             None => match self.detached().await? {
@@ -336,7 +336,7 @@ impl Repository {
         Ok(if path.ends_with('/') && !here.ends_with('/') { format!("{here}/") } else { here })
     }
 
-    pub(super) async fn ls_files(&mut self, args: &[String]) -> Result<Done, String> {
+    pub(super) async fn ls_files(&mut self, args: &[String]) -> Result<CommandResult, String> {
         let (
             mut cached,
             mut others,

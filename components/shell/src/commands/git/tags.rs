@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::Done;
+use super::CommandResult;
 use super::arguments::Arguments;
 use super::commit::{Form, Person};
 use super::ignore::glob;
@@ -10,7 +10,7 @@ use super::objects::{Id, Kind};
 use super::repository::Repository;
 
 impl Repository {
-    pub(super) async fn tag(&mut self, args: &[String]) -> Result<Done, String> {
+    pub(super) async fn tag(&mut self, args: &[String]) -> Result<CommandResult, String> {
         let (mut list, mut sort) = (args.is_empty(), "refname".to_owned());
         let mut arguments = Arguments::new(args, &["--sort"]);
         while let Some((option, value)) = arguments.option()? {
@@ -69,7 +69,7 @@ impl Repository {
         Ok(tags.iter().map(|(name, _)| format!("{name}\n")).collect::<String>().into())
     }
 
-    pub(super) async fn describe(&mut self, args: &[String]) -> Result<Done, String> {
+    pub(super) async fn describe(&mut self, args: &[String]) -> Result<CommandResult, String> {
         let (mut any, mut always, mut least, mut long, mut exact) =
             (false, false, None, false, false);
         let mut arguments = Arguments::new(args, &["--abbrev"]);
