@@ -102,7 +102,7 @@ fn the_same_programs_come_to_something_else_each_time_where_runs_are_not_determi
     let differing = [
         "chance.sh",
         "clocks.py",
-        "component chance",
+        "component randomness",
         "component files",
         "datetimes.py",
         "mktemp.sh",

@@ -138,8 +138,8 @@ fn links_cause_no_loops_and_do_not_leave_a_project() {
     assert_eq!(
         told,
         [
-            "`deep/up` is a symlink that leads out of the folder",
-            "`out` is a symlink that leads out of the folder"
+            "`deep/up` is a symlink that points outside the folder",
+            "`out` is a symlink that points outside the folder"
         ]
     );
 

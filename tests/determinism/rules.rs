@@ -193,7 +193,7 @@ fn the_network_is_off() {
             .deterministic(0)
             .go();
         assert!(
-            outcome.denials.iter().any(|denial| denial.rule.contains("the network is off")),
+            outcome.denials.iter().any(|denial| denial.rule.contains("have no network access")),
             "{outcome:?}"
         );
         assert_eq!(outcome.usage.http_sent, 0);

@@ -123,7 +123,7 @@ fn a_long_file_is_cut_and_readable_by_lines() {
     assert!(wrong["isError"] == true && said(&wrong).contains("FIRST-LAST"), "{wrong}");
     let image = agent.call("read_skill_file", json!({ "name": "scribe", "path": "logo.png" }));
     assert!(
-        said(&image).contains("no text") && image["content"][1]["uri"] == "skill://scribe/logo.png",
+        said(&image).contains("is not text") && image["content"][1]["uri"] == "skill://scribe/logo.png",
         "{image}"
     );
 }
@@ -147,7 +147,7 @@ fn guest_errors_are_answers_not_protocol_errors() {
     for (tool, arguments, expected) in [
         ("activate_skill", json!({ "name": "calculater" }), "did you mean `calculator`?"),
         ("activate_skill", json!({}), "missing field `name`"),
-        ("run_skill", json!({ "name": "spin", "args": 7 }), "the arguments are wrong"),
+        ("run_skill", json!({ "name": "spin", "args": 7 }), "invalid arguments"),
         (
             "read_skill_file",
             json!({ "name": "scribe", "path": "../writer/SKILL.md" }),

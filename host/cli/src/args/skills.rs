@@ -25,7 +25,7 @@ pub(crate) enum SkillRef {
     /// A folder, which the operator named.
     Path(PathBuf),
     /// A skill of the catalog.
-    CatalogEntry(CatalogEntry),
+    Entry(CatalogEntry),
 }
 
 impl SkillRef {
@@ -33,7 +33,7 @@ impl SkillRef {
     pub(crate) fn folder(&self) -> &Path {
         match self {
             SkillRef::Path(path) => path,
-            SkillRef::CatalogEntry(entry) => &entry.folder,
+            SkillRef::Entry(entry) => &entry.folder,
         }
     }
 
@@ -41,7 +41,7 @@ impl SkillRef {
     pub(crate) fn skill_folder(&self) -> SkillFolder<'_> {
         match self {
             SkillRef::Path(path) => path.into(),
-            SkillRef::CatalogEntry(entry) => entry.into(),
+            SkillRef::Entry(entry) => entry.into(),
         }
     }
 
@@ -107,7 +107,7 @@ impl Skills {
         }
         let entry = find(&argument.to_string_lossy(), &context.catalog(self)?)?;
         output::note(&format!("{} is {}", entry.name, entry.folder.display()));
-        Ok(SkillRef::CatalogEntry(entry))
+        Ok(SkillRef::Entry(entry))
     }
 }
 

@@ -70,7 +70,7 @@ enum Action {
         json: bool,
     },
     /// Print the number and digest of the newest record, to keep in another place
-    ChainHead,
+    Head,
     /// Print records as they are in the log, oldest first
     Export {
         #[command(flatten)]
@@ -146,7 +146,7 @@ pub(crate) fn main(args: Args) -> Result<Exit, CliError> {
                 .fix("skillhost audit list")),
         },
         Action::Verify { head, json } => verify(&LogStore::open(&path)?, head.as_ref(), json),
-        Action::ChainHead => {
+        Action::Head => {
             let ChainHead { sequence, digest } = LogStore::open(&path)?.head()?;
             output::text(&format!("{sequence}:{digest}")).map(|()| Exit::Ok)
         }

@@ -45,7 +45,7 @@ enum Kind {
     /// Output of `prompt --json`
     Prompt,
     /// Output of `pending --json`
-    PendingRequest,
+    Pending,
     /// Output of `permissions --json`
     Permissions,
     /// Output of `stats --json`
@@ -68,7 +68,7 @@ pub(crate) fn main(args: Args) -> Result<Exit, CliError> {
         }
         Kind::Show => output::json(&schemars::schema_for!(crate::commands::show::ShowReport<'_>))?,
         Kind::Prompt => output::json(&schemars::schema_for!(skillhost_catalog::Prompt))?,
-        Kind::PendingRequest => {
+        Kind::Pending => {
             output::json(&schemars::schema_for!(Vec<skillhost_ledger::approval::PendingRequest>))?
         }
         Kind::Permissions => {
