@@ -1,4 +1,4 @@
-//! The stack in linear memory: deep enough for the recursion that src/limits.rs allows.
+//! Sets the size of the stack in linear memory, for the recursion that src/limits.rs allows.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -65,7 +65,7 @@ async fn check_granted() -> Result<()> {
     if fs::exists(FOLDER).await? {
         return Ok(());
     }
-    let message = "this skill keeps nothing here until the policy grants it a size, such as `limits: { state: 16MiB }` in its section";
+    let message = "this skill has no storage for its state; the policy grants it with `limits: { state: 16MiB }` in the skill's section";
     Err(Error::new(ErrorKind::Unsupported, message))
 }
 

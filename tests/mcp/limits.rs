@@ -123,7 +123,8 @@ fn a_long_file_is_cut_and_readable_by_lines() {
     assert!(wrong["isError"] == true && said(&wrong).contains("FIRST-LAST"), "{wrong}");
     let image = agent.call("read_skill_file", json!({ "name": "scribe", "path": "logo.png" }));
     assert!(
-        said(&image).contains("is not text") && image["content"][1]["uri"] == "skill://scribe/logo.png",
+        said(&image).contains("is not text")
+            && image["content"][1]["uri"] == "skill://scribe/logo.png",
         "{image}"
     );
 }

@@ -1,4 +1,6 @@
-"""What componentize-py wraps: everything is made ready here, once, when the component is built; `Run.run` is called in each instance."""
+"""The application that componentize-py wraps. Everything is prepared here, once, when the component is built; each instance calls
+`Run.run`.
+"""
 
 from _skillhost import boot, main
 

@@ -1,9 +1,9 @@
-"""What importing each package costs in the sandbox, beside native CPython with the same packages.
+"""Measures the time to import each package in the sandbox, compared with native CPython and the same packages.
 
     python3 components/python/tests/import_cost.py --skillhost PATH --native python3.14 [--runs 15] [NAME...]
 
-Each import is timed inside a fresh interpreter, native and sandboxed in turn, and the median is printed; both find compiled files. It is a
-measurement and no test: it fails on nothing.
+Each import is timed inside a fresh interpreter, native and sandboxed alternately, and the median is printed. Both find compiled files.
+This is a measurement, not a test: it never fails.
 """
 
 import argparse

@@ -1,21 +1,21 @@
-"""Runs each script of `cases/` as `python3` does, in the sandbox, and compares what it prints and how it ends.
+"""Runs each script of `cases/` in the sandbox, and compares its output and exit code with the expected ones.
 
     python3 components/python/tests/run.py --skillhost PATH [--programs target/components] [NAME...]
     python3 components/python/tests/run.py --native python3.14 [NAME...]
 
-A case is NAME.py with its wishes in comments at its head, and NAME.expected:
+A case is NAME.py, with its settings in comments at its head, and NAME.expected:
 
     # argv: a 'b c'         arguments, split as a shell does
-    # stdin: "text\\n"       a JSON string; without it standard input is at its end
-    # run: -m NAME          what stands in place of the script's name on the command line: options, `-c CODE`, `-m MODULE`, `-`
-    # env: A=1              a variable
-    # server: yes           there is a web server at $SERVER, and nobody listens at $CLOSED
-    # needs: NAME           a program or package, without which the case is left out
-    # stderr: yes           standard error is compared too
-    # differs: yes          two runs print different things, and neither is compared with anything else
-    # sandbox: why          native CPython does otherwise; what is expected was written by hand
+    # stdin: "text\\n"       a JSON string; by default standard input is empty
+    # run: -m NAME          replaces the script's name on the command line: options, `-c CODE`, `-m MODULE`, `-`
+    # env: A=1              an environment variable
+    # server: yes           a web server runs at $SERVER, and nothing listens at $CLOSED
+    # needs: NAME           a program or package that the case requires; without it the case is skipped
+    # stderr: yes           standard error is compared, too
+    # differs: yes          the output differs between runs and is not compared
+    # sandbox: why          native CPython behaves differently; the expectation is written by hand
 
-`BLESS=1` writes what is expected: from native CPython, or for the cases marked `sandbox` from skillhost.
+`BLESS=1` writes the expectations: from native CPython, or from skillhost for cases marked `sandbox`.
 """
 
 import argparse
@@ -156,7 +156,7 @@ def check(case, wishes, host, folder, server):
 
 
 def run(case, wishes, host, folder, server):
-    """What a case is compared by, and its standard error."""
+    """Returns the text by which a case is compared, and its standard error."""
     workspace = folder / "workspace"
     shutil.rmtree(workspace, ignore_errors=True)
     shutil.copytree(CASES, workspace, ignore=shutil.ignore_patterns("*.expected", "__pycache__"))
@@ -177,7 +177,7 @@ def run(case, wishes, host, folder, server):
 
 
 def text(output):
-    """As text that any editor shows and no checkout changes."""
+    """Converts bytes to text that editors display and checkouts do not change."""
     return "".join(c if c == "\n" or c.isprintable() else f"\\x{ord(c):02x}" for c in output.decode("utf-8", "backslashreplace"))
 
 

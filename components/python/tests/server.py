@@ -1,4 +1,4 @@
-"""A web server on loopback for the cases that need one, with each of the ways in which a server can be difficult."""
+"""A web server on the loopback interface for the cases that need one, with all the ways in which servers misbehave."""
 
 import gzip
 import http.server
@@ -89,7 +89,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """Runs as long as the program does. `url` is its own, `closed` one where nobody listens."""
+    """Runs as long as the program. `url` is its own address; nothing listens at `closed`."""
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)

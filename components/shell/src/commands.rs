@@ -4,6 +4,7 @@ mod diff;
 mod git;
 mod gzip;
 mod ls;
+pub(crate) mod options;
 mod realpath;
 mod sqlite;
 mod unzip;

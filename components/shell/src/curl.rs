@@ -16,7 +16,7 @@ use send_wrapper::SendWrapper;
 use url::Url;
 
 use self::body::Body;
-use self::exchange::{Exchange, Sent};
+use self::exchange::{Exchange, HttpResponse};
 use self::failure::Failure;
 use self::options::{Options, Output};
 use self::report::Report;
@@ -43,18 +43,18 @@ impl Command for Curl {
 async fn run(context: CommandContext<'_>) -> Result<CommandStatus> {
     let options = match options::parse(context.args) {
         Ok(options) => options,
-        Err(failure) => return report_failure(&context, &Options::default(), &failure).await,
+        Err(failure) => return print_failure(&context, &Options::default(), &failure).await,
     };
     if let Some(text) = options.text {
         context.stdout.write_all(text.as_bytes()).await?;
         return Ok(CommandStatus::success());
     }
     if options.urls.is_empty() {
-        return report_failure(&context, &options, &Failure::new(2, "no URL specified")).await;
+        return print_failure(&context, &options, &Failure::new(2, "no URL specified")).await;
     }
     let body = match body::gather(&context, &options).await {
         Ok(body) => body,
-        Err(failure) => return report_failure(&context, &options, &failure).await,
+        Err(failure) => return print_failure(&context, &options, &failure).await,
     };
     let mut code = 0;
     for (index, url) in options.urls.iter().enumerate() {
@@ -69,13 +69,13 @@ async fn run(context: CommandContext<'_>) -> Result<CommandStatus> {
             context.stderr.write_all(&err).await?;
         }
         if let Some(failure) = failure {
-            code = report_failure(&context, &options, &failure).await?.exit_code;
+            code = print_failure(&context, &options, &failure).await?.exit_code;
         }
     }
     Ok(CommandStatus::with_code(code))
 }
 
-async fn report_failure(
+async fn print_failure(
     context: &CommandContext<'_>,
     options: &Options,
     failure: &Failure,
@@ -220,7 +220,7 @@ async fn receive(
     options: &Options,
     output: Option<&Output>,
     url: &Url,
-    sent: &mut Sent,
+    sent: &mut HttpResponse,
     mut append: bool,
     report: &mut Report,
 ) -> Result<std::result::Result<(), Failure>> {

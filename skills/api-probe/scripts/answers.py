@@ -1,4 +1,4 @@
-"""What an answer has that was not expected."""
+"""Compares responses with the expected ones."""
 
 import fnmatch
 
@@ -6,7 +6,7 @@ from jsonschema.validators import validator_for
 
 from endpoints import CLASSES
 
-# More faults of one document say no more.
+# The maximum number of schema errors to report per document.
 MOST = 3
 
 
@@ -39,4 +39,4 @@ def shape(schema, response):
     for fault in faults[:MOST]:
         yield f"{fault.json_path}: {fault.message}"
     if len(faults) > MOST:
-        yield f"{len(faults) - MOST} more faults of the JSON"
+        yield f"{len(faults) - MOST} more schema errors"

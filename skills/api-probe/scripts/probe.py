@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Probes the endpoints of a list and says which are not as expected."""
+"""Probes the endpoints of a list and reports which are not as expected."""
 
 import argparse
 import fnmatch
@@ -21,12 +21,12 @@ def main() -> int:
     args = parse_args()
     try:
         listed = endpoints.load(args.list)
-    except endpoints.Wrong as error:
+    except endpoints.InvalidList as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     chosen = [endpoint for endpoint in listed if fnmatch.fnmatchcase(endpoint.name, args.only)]
     if not chosen:
-        print(f"error: no endpoint is called {args.only!r}; there are: {', '.join(e.name for e in listed)}", file=sys.stderr)
+        print(f"error: no endpoint matches {args.only!r}; the endpoints are: {', '.join(e.name for e in listed)}", file=sys.stderr)
         return 2
 
     with requests.Session() as session:
@@ -43,9 +43,9 @@ def main() -> int:
 
 def parse_args():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("list", help="the endpoints, as YAML or JSON")
+    parser.add_argument("list", help="the list of endpoints, in YAML or JSON")
     parser.add_argument("--only", default="*", metavar="PATTERN", help="names of the endpoints to probe, such as 'user*'")
-    parser.add_argument("--json", action="store_true", help="print JSON, with durations")
+    parser.add_argument("--json", action="store_true", help="print JSON, including durations")
     return parser.parse_args()
 
 

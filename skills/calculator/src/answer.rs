@@ -1,4 +1,4 @@
-//! What a calculation gives.
+//! The result of a calculation.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -22,7 +22,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// An exact result that is no number.
+    /// Returns an exact result that is not a number.
     pub fn exact(result: impl Into<String>) -> Self {
         Self { result: result.into(), exact: true, number: None, unit: None, weekday: None }
     }

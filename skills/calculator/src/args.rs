@@ -2,23 +2,23 @@
 
 use lexopt::prelude::*;
 
-/// What `--help` prints.
+/// The text of `--help`.
 pub const HELP: &str = "\
 Calculates an expression: arithmetic, units, dates.
 
 Usage: calculator [-p PLACES] EXPRESSION...
 
   -p, --precision PLACES  decimal places of the result
-  -h, --help              print this
+  -h, --help              print this help
 
 Examples: calculator '0.1 + 0.2'    calculator '5 km in miles'    calculator 2024-02-29 + 1 year
 ";
 
-/// The expression and the precision, from what follows the program's name. None if help was asked
-/// for.
+/// Parses the arguments after the program's name into expression and precision. `None` for
+/// `--help`.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Returns the problem with the arguments.
 pub fn parse(
     args: impl IntoIterator<Item = String>,
 ) -> Result<Option<(String, Option<u32>)>, String> {
@@ -32,7 +32,8 @@ fn parse_all(
     let mut precision = None;
     let mut words: Vec<String> = Vec::new();
     loop {
-        // From its first word on, all is the expression: in `5 -3`, the `-3` is no option.
+        // After the first word everything belongs to the expression: in `5 -3`, `-3` is not an
+        // option.
         if !words.is_empty() {
             for word in parser.raw_args()? {
                 words.push(word.string()?);

@@ -1,4 +1,4 @@
-//! Dates: adding to them, what lies between them, their weekday. By the Gregorian calendar, in UTC.
+//! Dates: addition, differences and weekdays, in the Gregorian calendar and UTC.
 
 use jiff::civil::{Date, DateTime, Weekday};
 use jiff::fmt::strtime::BrokenDownTime;
@@ -6,11 +6,11 @@ use jiff::{Span, Timestamp, Unit, tz::TimeZone};
 
 use crate::answer::Answer;
 
-/// Answers an expression about dates; None if it is about something else. `now` is in seconds since
+/// Evaluates an expression about dates. `None` if it is not about dates. `now` is in seconds since
 /// 1970.
 ///
 /// # Errors
-/// What is wrong with the expression, or a date outside of the years -9999 to 9999.
+/// Returns the problem with the expression, or that a date is outside the years -9999 to 9999.
 pub fn answer(expression: &str, now: i64) -> Option<Result<Answer, String>> {
     let text = expression.trim().to_lowercase();
     let mut parser = Parser { rest: &text, now };
@@ -66,7 +66,7 @@ struct Parser<'t> {
 }
 
 impl Parser<'_> {
-    /// `days between`: the unit.
+    /// Parses `days between`, and returns the unit.
     fn between(&mut self) -> Option<Unit> {
         let mut ahead = Parser { rest: self.rest, now: self.now };
         let unit = ahead.unit()?;
@@ -85,7 +85,7 @@ impl Parser<'_> {
         self.end(difference(from, to, unit)?)
     }
 
-    /// What follows a first date: nothing, things to add, or another date.
+    /// Parses the rest after a first date: nothing, a sum, or a second date.
     fn arithmetic(&mut self, first: Moment) -> Result<Answer, String> {
         let (from, to) = if self.words("to") || self.words("until") {
             (first, self.expect_moment()?)
@@ -111,7 +111,7 @@ impl Parser<'_> {
         self.end(difference(from, to, unit)?)
     }
 
-    /// `+ 1 year 2 months - 3 days`.
+    /// Parses `+ 1 year 2 months - 3 days`.
     fn chain(&mut self, mut moment: Moment) -> Result<Moment, String> {
         loop {
             let add = if self.symbol('+') || self.words("plus") {
@@ -124,7 +124,7 @@ impl Parser<'_> {
             let (span, has_time) = self.span()?;
             let sum = if add { moment.at.checked_add(span) } else { moment.at.checked_sub(span) };
             moment.at =
-                sum.map_err(|_| "the result lies outside of the years -9999 to 9999".to_owned())?;
+                sum.map_err(|_| "the result is outside the years -9999 to 9999".to_owned())?;
             moment.has_time |= has_time;
         }
     }
@@ -142,9 +142,9 @@ impl Parser<'_> {
                     Err(self.expected("a whole number and a unit of time, as in `3 days`"))
                 };
             }
-            let too_large = |_| "that is too long a time".to_owned();
+            let too_large = |_| "the duration is too long".to_owned();
             let count: i64 =
-                self.rest[..digits].parse().map_err(|_| "that is too long a time".to_owned())?;
+                self.rest[..digits].parse().map_err(|_| "the duration is too long".to_owned())?;
             self.rest = self.rest[digits..].trim_start();
             let unit = self.unit().ok_or_else(|| self.expected("a unit of time"))?;
             span = match unit {
@@ -185,8 +185,8 @@ impl Parser<'_> {
         self.moment().unwrap_or_else(|| Err(self.expected("a date, as in 2024-02-29")))
     }
 
-    /// A date with or without a time, or a word for one. None if there is none; an error if there
-    /// is none such, as 2023-02-29.
+    /// Parses a date with or without time, or a word for a date. `None` if there is no date. An
+    /// error for dates that do not exist, such as 2023-02-29.
     fn moment(&mut self) -> Option<Result<Moment, String>> {
         let now = Timestamp::from_second(self.now)
             .map(|at| at.to_zoned(TimeZone::UTC).datetime())
@@ -225,12 +225,12 @@ impl Parser<'_> {
             self.rest = zoned.trim_start();
         }
         let at: DateTime = at.parse().map_err(|_| {
-            format!("there is no date {date}{}", time.map(|t| format!(" {t}")).unwrap_or_default())
+            format!("{date}{} does not exist", time.map(|t| format!(" {t}")).unwrap_or_default())
         })?;
         Ok(Moment { at, has_time: time.is_some() })
     }
 
-    /// `29 February 2024`, `Feb 29, 2024`.
+    /// Parses `29 February 2024` or `Feb 29, 2024`.
     fn spelled_out(&mut self) -> Option<Date> {
         for format in ["%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%b %d %Y", "%B %d %Y"] {
             if let Ok((parsed, used)) = BrokenDownTime::parse_prefix(format, self.rest)
@@ -243,7 +243,7 @@ impl Parser<'_> {
         None
     }
 
-    /// Takes these words, if they come next and end there.
+    /// Consumes these words if they come next and end there.
     fn words(&mut self, words: &str) -> bool {
         match self.rest.strip_prefix(words) {
             Some(after) if !after.starts_with(|c: char| c.is_alphanumeric() || c == '_') => {
@@ -358,7 +358,7 @@ fn weekday(day: Weekday) -> &'static str {
     }
 }
 
-/// Four digits, two, two: all else that has minus signs is a subtraction.
+/// Four, two and two digits. Anything else with minus signs is a subtraction.
 fn is_iso_date(text: &str) -> bool {
     let bytes = text.as_bytes();
     bytes.len() >= 10
@@ -381,12 +381,12 @@ mod tests {
         match answer(expression, NOW) {
             Some(Ok(answer)) => answer.result,
             Some(Err(error)) => format!("error: {error}"),
-            None => "no date".to_owned(),
+            None => "not a date".to_owned(),
         }
     }
 
     #[test]
-    fn time_is_added_by_the_calendar() {
+    fn addition_follows_the_calendar() {
         assert_eq!(of("2024-02-29 + 1 year"), "2025-02-28");
         assert_eq!(of("2024-01-31 + 1 month"), "2024-02-29");
         assert_eq!(of("2024-01-01 + 1 year 2 months - 3 days"), "2025-02-26");
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_are_in_days_unless_asked_otherwise() {
+    fn differences_are_in_days_by_default() {
         assert_eq!(of("2025-03-01 - 2024-02-29"), "366 days");
         assert_eq!(of("days between 2024-01-01 and 2024-12-25"), "359 days");
         assert_eq!(of("2024-12-25 to 2024-01-01"), "-359 days");
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn weekdays_and_weeks() {
+    fn weekdays_and_weeks_are_computed() {
         assert_eq!(of("weekday of 2024-02-29"), "Thursday");
         assert_eq!(of("weekday of 2024-02-29 + 1 day"), "Friday");
         assert_eq!(of("week of 2024-12-30"), "1");
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn the_clock_is_given() {
+    fn clock_is_a_parameter() {
         assert_eq!(of("today"), "2026-03-01");
         assert_eq!(of("now + 1 hour"), "2026-03-01 10:30:00");
         assert_eq!(of("weekday of tomorrow"), "Monday");
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_is_left_alone() {
+    fn other_expressions_are_ignored() {
         for expression in [
             "2024 - 02 - 29",
             "5 km to miles",
@@ -443,13 +443,13 @@ mod tests {
             "nowhere",
             "may",
         ] {
-            assert_eq!(of(expression), "no date", "{expression}");
+            assert_eq!(of(expression), "not a date", "{expression}");
         }
     }
 
     #[test]
     fn mistakes_are_explained() {
-        assert_eq!(of("2023-02-29 + 1 day"), "error: there is no date 2023-02-29");
+        assert_eq!(of("2023-02-29 + 1 day"), "error: 2023-02-29 does not exist");
         assert_eq!(of("2024-01-01 + 3"), "error: expected a unit of time at the end");
         assert_eq!(of("2024-01-01 + 1.5 days"), "error: expected a unit of time at \".5 days\"");
         assert_eq!(of("2024-01-01 * 2"), "error: expected the end, `+`, `-` or `to` at \"* 2\"");
@@ -459,14 +459,14 @@ mod tests {
         );
         assert_eq!(
             of("2024-01-01 + 9000 years"),
-            "error: the result lies outside of the years -9999 to 9999"
+            "error: the result is outside the years -9999 to 9999"
         );
-        assert_eq!(of("2024-01-01 + 99999999999999999999 days"), "error: that is too long a time");
+        assert_eq!(of("2024-01-01 + 99999999999999999999 days"), "error: the duration is too long");
     }
 
     proptest! {
         #[test]
-        fn what_lies_between_two_dates_leads_from_one_to_the_other(a in 0i64..200_000, days in -50_000i64..50_000) {
+        fn difference_added_to_a_date_gives_the_other(a in 0i64..200_000, days in -50_000i64..50_000) {
             let start = jiff::civil::date(1800, 1, 1).checked_add(Span::new().days(a)).unwrap();
             let end = start.checked_add(Span::new().days(days)).unwrap();
             let sign = if days < 0 { '-' } else { '+' };

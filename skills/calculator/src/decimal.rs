@@ -1,16 +1,16 @@
-//! A fraction as a decimal, rounded half away from zero. fend's own rounding drops zeros: to two
-//! places, 3.1068 would be 3.2.
+//! Converts a fraction to a decimal, rounded half away from zero. fend's own rounding drops zeros:
+//! with two places, 3.1068 would become 3.2.
 
 use num_bigint::{BigInt, BigUint};
 
-/// Significant digits of a rounded number where no number of places is asked for.
+/// Significant digits of a rounded number if no precision is requested.
 const DIGITS: u32 = 10;
-/// No more places than this are ever printed.
+/// The maximum number of places.
 const MOST_PLACES: u32 = 100;
 
-/// `numerator/denominator` as a decimal with so many places, or with ten significant digits after
-/// the point and no trailing zeros; and whether that is all of it. None if the text is no fraction,
-/// as hexadecimal numbers are none.
+/// Converts `numerator/denominator` to a decimal with the given number of places. Without `places`,
+/// keeps ten significant digits after the point and drops trailing zeros. Also returns whether the
+/// decimal is exact. `None` if the text is not a fraction, as for hexadecimal numbers.
 pub fn from_fraction(text: &str, places: Option<u32>) -> Option<(String, bool)> {
     let (numerator, denominator) = text.split_once('/').unwrap_or((text, "1"));
     let numerator: BigInt = numerator.parse().ok()?;
@@ -30,7 +30,7 @@ pub fn from_fraction(text: &str, places: Option<u32>) -> Option<(String, bool)> 
     Some((format!("{minus}{whole}{point}{fraction}"), exact))
 }
 
-/// How many zeros follow the decimal point before the first other digit.
+/// Returns the number of zeros between the decimal point and the first other digit.
 fn leading_zeros(numerator: &BigUint, denominator: &BigUint) -> u32 {
     let mut scaled = numerator * 10u8;
     let mut zeros = 0;

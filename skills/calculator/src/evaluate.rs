@@ -1,4 +1,4 @@
-//! Expressions, units and conversions, by fend: exact rational numbers, rounded only where they are
+//! Expressions, units and conversions, evaluated by fend: exact rational numbers, rounded only when
 //! printed.
 
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -8,26 +8,26 @@ use fend_core::{Context, FendResult, Interrupt, SpanKind};
 use crate::answer::Answer;
 use crate::decimal;
 
-/// Longer expressions are refused, in bytes, and in tokens: fend recurses by them, and a guest's
-/// stack is 1 MiB.
+/// Limits of an expression in bytes and tokens. fend recurses over tokens, and a guest's stack has
+/// 1 MiB.
 const MAX_LENGTH: usize = 4000;
 const MAX_TOKENS: usize = 150;
-/// So are more deeply nested ones: each parenthesis takes many calls.
+/// The limit of nested parentheses, each of which needs many calls.
 const MAX_NESTING: usize = 20;
-/// How often fend may ask whether to go on. What people calculate takes some thousands; a number
-/// too large to print takes all.
+/// How often fend may ask whether to continue. Usual calculations take some thousand steps; a
+/// number too large to print takes all of them.
 const MAX_STEPS: u32 = 50_000;
-/// Decimal places that functions such as `sin` and `ln` are good for.
+/// The reliable decimal places of functions such as `sin` and `ln`.
 const INEXACT_PLACES: u32 = 15;
-/// Decimal places of exact results.
+/// The maximum decimal places of exact results.
 const EXACT_PLACES: u32 = 100;
 
-/// Evaluates an expression. `precision` is the number of decimal places, ten by default.
+/// Evaluates an expression. `precision` is the number of decimal places.
 ///
 /// # Errors
-/// What is wrong with the expression, or that it is too much work.
+/// Returns the problem with the expression, or that it takes too much work.
 pub fn evaluate(expression: &str, precision: Option<u32>) -> Result<Answer, String> {
-    let (expression, precision) = match places_asked_for(expression) {
+    let (expression, precision) = match requested_places(expression) {
         Some((rest, places)) => (rest, precision.or(Some(places))),
         None => (expression, precision),
     };
@@ -36,7 +36,7 @@ pub fn evaluate(expression: &str, precision: Option<u32>) -> Result<Answer, Stri
     let Some(number) = &answer.number else { return Ok(answer) };
     let limit = if answer.exact { EXACT_PLACES } else { INEXACT_PLACES };
     if precision.is_some_and(|places| places > limit) {
-        return Err(format!("more than {limit} decimal places are not to be had here"));
+        return Err(format!("at most {limit} decimal places are supported"));
     }
     if answer.exact && !number.contains('.') && precision.is_none() {
         return Ok(answer);
@@ -63,8 +63,8 @@ pub fn evaluate(expression: &str, precision: Option<u32>) -> Result<Answer, Stri
     })
 }
 
-/// `... to 3 dp`, fend's way to ask for decimal places, at the end of an expression.
-fn places_asked_for(expression: &str) -> Option<(&str, u32)> {
+/// Splits off `... to 3 dp`, fend's syntax for decimal places.
+fn requested_places(expression: &str) -> Option<(&str, u32)> {
     let rest = expression.trim_end();
     let rest = rest.strip_suffix("dp").or_else(|| rest.strip_suffix("decimal places"))?.trim_end();
     let (rest, places) = rest.rsplit_once(' ')?;
@@ -74,7 +74,7 @@ fn places_asked_for(expression: &str) -> Option<(&str, u32)> {
 
 fn check(expression: &str) -> Result<(), String> {
     if expression.trim().is_empty() {
-        return Err("there is nothing to calculate".to_owned());
+        return Err("the expression is empty".to_owned());
     }
     if expression.len() > MAX_LENGTH {
         return Err(format!("the expression is longer than {MAX_LENGTH} bytes"));
@@ -87,7 +87,7 @@ fn check(expression: &str) -> Result<(), String> {
             _ => {}
         }
         if depth > MAX_NESTING {
-            return Err(format!("parentheses are nested more than {MAX_NESTING} deep"));
+            return Err(format!("parentheses are nested deeper than {MAX_NESTING} levels"));
         }
     }
     if tokens(expression) > MAX_TOKENS {
@@ -112,7 +112,8 @@ fn tokens(expression: &str) -> usize {
     count
 }
 
-/// fend takes commas for nothing wherever they stand in a number: `max(1,2)` would be `max(12)`.
+/// Refuses commas that do not separate thousands. fend ignores all commas in numbers: `max(1,2)`
+/// would be `max(12)`.
 fn check_commas(expression: &str) -> Result<(), String> {
     let mut parts = expression.split(',').peekable();
     while let (Some(before), Some(after)) = (parts.next(), parts.peek()) {
@@ -133,11 +134,10 @@ fn run(expression: &str) -> Result<FendResult, String> {
     fend_core::evaluate_with_interrupt(expression, &mut Context::new(), &steps).map_err(|error| {
         match error.as_str() {
             "interrupted" => {
-                "this is too much work: the result, or a number on the way to it, is too large"
-                    .to_owned()
+                "too much work: the result or an intermediate number is too large".to_owned()
             }
             "exchange rates are not available" => {
-                "currencies are not supported: there are no exchange rates here".to_owned()
+                "currencies are not supported: no exchange rates are available".to_owned()
             }
             _ => error,
         }
@@ -173,7 +173,7 @@ fn describe(found: &FendResult) -> Result<Answer, String> {
         _ if result.starts_with(|c: char| c.is_ascii_digit() || c == '-') => {
             Ok(Answer { exact, ..Answer::exact(result) })
         }
-        _ => Err(format!("{result} is no value; is an argument missing?")),
+        _ => Err(format!("{result} is not a value; is an argument missing?")),
     }
 }
 
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn decimals_are_exact_where_people_expect_them() {
+    fn decimal_arithmetic_is_exact() {
         let answer = evaluate("0.1 + 0.2", None).unwrap();
         assert_eq!((answer.result.as_str(), answer.exact), ("0.3", true));
         assert_eq!(of("1.1 * 1.1"), "1.21");
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn units_convert_and_carry_through() {
+    fn units_are_converted_and_combined() {
         let answer = evaluate("5 km in miles", None).unwrap();
         let expected = Answer {
             exact: false,
@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(evaluate("2^0.5", Some(12)).unwrap().result, "1.414213562373");
         assert_eq!(
             evaluate("1/7 to 20 dp", None).unwrap_err(),
-            "more than 15 decimal places are not to be had here"
+            "at most 15 decimal places are supported"
         );
         assert_eq!(of("3.1068 to 2 dp"), "3.11");
         assert_eq!(evaluate("3/2", Some(2)).unwrap().result, "1.50");
@@ -250,28 +250,28 @@ mod tests {
         );
         assert_eq!(
             error("5 USD to EUR"),
-            "currencies are not supported: there are no exchange rates here"
+            "currencies are not supported: no exchange rates are available"
         );
-        assert_eq!(error("  "), "there is nothing to calculate");
+        assert_eq!(error("  "), "the expression is empty");
         assert!(error("max(1,2)").starts_with("a comma may only separate thousands"));
-        assert!(error("x: x + 1").contains("is no value"));
+        assert!(error("x: x + 1").contains("is not a value"));
         assert!(error("frobnicate 5").contains("unknown identifier"));
     }
 
     #[test]
-    fn work_is_bounded() {
+    fn work_is_limited() {
         for expression in
             ["9^9^9", "10^10^10", "2^(2^40)", "1000000!", "1e9999999999", "pi to float"]
         {
             let error = evaluate(expression, None).unwrap_err();
             assert!(
-                error.starts_with("this is too much work") || error.contains("too large"),
+                error.starts_with("too much work") || error.contains("too large"),
                 "{expression}: {error}"
             );
         }
         let nested = |depth: usize| format!("{}1{}", "(".repeat(depth), ")".repeat(depth));
         assert_eq!(of(&nested(20)), "1");
-        assert!(evaluate(&nested(21), None).unwrap_err().contains("more than 20 deep"));
+        assert!(evaluate(&nested(21), None).unwrap_err().contains("deeper than 20 levels"));
         assert!(evaluate(&"(".repeat(5000), None).unwrap_err().contains("longer than 4000 bytes"));
         for (repeated, last) in [
             ("-", "5"),
@@ -290,7 +290,7 @@ mod tests {
                 "{repeated}"
             );
             let within = 148 / tokens(repeated);
-            // Whatever it says: it comes back.
+            // Any result is accepted, as long as the evaluation ends.
             let _ = evaluate(&(repeated.repeat(within) + last), None);
         }
     }

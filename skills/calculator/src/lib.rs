@@ -1,4 +1,4 @@
-//! Calculates: expressions with units, and dates.
+//! Calculates expressions with units and dates.
 
 pub mod answer;
 pub mod args;
@@ -12,11 +12,11 @@ use answer::Answer;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Calculates an expression: dates where it is about them, else numbers with units. `now` is in
-/// seconds since 1970.
+/// Evaluates an expression about dates, or else about numbers with units. `now` is in seconds since
+/// 1970.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Returns the problem with the expression.
 pub fn answer_to(expression: &str, precision: Option<u32>, now: i64) -> Result<Answer, String> {
     dates::answer(expression, now).unwrap_or_else(|| evaluate::evaluate(expression, precision))
 }
@@ -27,12 +27,12 @@ struct CalculateInput {
     /// The expression, such as `0.1 + 0.2`, `sqrt(2) * 3`, `5 km in miles`, `72 F to C`,
     /// `2024-02-29 + 1 year`, `days between 2024-01-01 and today`, `weekday of 2024-02-29`.
     expression: String,
-    /// Decimal places of the result; about ten digits without.
+    /// Decimal places of the result; about ten digits by default.
     precision: Option<u32>,
 }
 
-/// Calculates an expression exactly: arithmetic, functions, unit conversions, and dates. Use it for
-/// any calculation whose result has to be right.
+/// Calculates an expression exactly: arithmetic, functions, unit conversions and dates. Use it for
+/// every calculation whose result must be exact.
 #[skillhost_guest::tool]
 async fn calculate(input: CalculateInput) -> Result<Answer, String> {
     answer_to(&input.expression, input.precision, now())

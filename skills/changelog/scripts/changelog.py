@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Turns a log of conventional commits into a section of a changelog. `changelog.sh` is its front."""
+"""Converts a log of conventional commits to a section of a changelog. Called by `changelog.sh`."""
 
 import argparse
 import subprocess
@@ -18,7 +18,7 @@ def main() -> int:
     found = commits.without_reverted(commits.parse(log))
     for commit in found:
         if commit.kind is None:
-            print(f"warning: {commit.id[:8] or 'a commit'}: no conventional commit: {commit.subject}", file=sys.stderr)
+            print(f"warning: {commit.id[:8] or 'a commit'}: not a conventional commit: {commit.subject}", file=sys.stderr)
 
     if args.next:
         if args.after is None:
@@ -49,7 +49,7 @@ def main() -> int:
 def parse_args():
     parser = argparse.ArgumentParser(description=__doc__)
     source = parser.add_mutually_exclusive_group(required=True)
-    source.add_argument("--log", help="what `git log` printed; - is standard input")
+    source.add_argument("--log", help="the output of `git log`; - is standard input")
     source.add_argument("--fragments", type=Path)
     wanted = parser.add_mutually_exclusive_group(required=True)
     wanted.add_argument("--version")
@@ -62,7 +62,7 @@ def parse_args():
     args = parser.parse_args()
     for version in filter(None, (args.version, args.after)):
         if commits.VERSION.fullmatch(version) is None:
-            parser.error(f"{version!r} is no version such as 1.5.0")
+            parser.error(f"{version!r} is not a version such as 1.5.0")
     return args
 
 

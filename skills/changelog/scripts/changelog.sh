@@ -8,16 +8,16 @@ usage() {
   cat <<'HELP'
 usage: changelog.sh [--log FILE | --fragments DIR] (--version VERSION | --next) [options]
 
-  --log FILE         what `git log` printed; - is standard input
-  --fragments DIR    a folder of files ISSUE.KIND.md
-                     (neither: the log of this repository since its last tag)
-  --version VERSION  the version to write about
-  --after VERSION    the version before it; for --next
-  --next             print the next version, and nothing else
-  --date DATE        of the release (today)
-  --repo URL         where links lead, such as https://github.com/OWNER/NAME
-  --output FILE      put the section into this file instead of printing it
-  --all              list internal changes too
+  --log FILE         output of `git log`; - is standard input
+  --fragments DIR    folder of files ISSUE.KIND.md
+                     (without both: the log of this repository since its last tag)
+  --version VERSION  the new version
+  --after VERSION    the previous version, for --next
+  --next             only print the next version
+  --date DATE        date of the release (default: today)
+  --repo URL         target of links, such as https://github.com/OWNER/NAME
+  --output FILE      insert the section into this file instead of printing it
+  --all              also list internal changes
 HELP
 }
 
@@ -37,14 +37,14 @@ while (($#)); do
       ;;
     --next | --all) pass+=("$1") ;;
     -h | --help) usage; exit 0 ;;
-    *) die "unknown option $1 (--help shows all)" ;;
+    *) die "unknown option $1 (see --help)" ;;
   esac
   shift
 done
-[[ -z ${option[log]:-} || -z ${option[fragments]:-} ]] || die "--log and --fragments exclude each other"
-[[ ${option[date]} =~ ^[0-9]{4}-[0-9]{2}-[0-9]{2}$ ]] || die "--date is a date such as 2024-10-10, not '${option[date]}'"
+[[ -z ${option[log]:-} || -z ${option[fragments]:-} ]] || die "--log and --fragments cannot be combined"
+[[ ${option[date]} =~ ^[0-9]{4}-[0-9]{2}-[0-9]{2}$ ]] || die "--date must be a date such as 2024-10-10, not '${option[date]}'"
 if [[ ${pass[*]:-} != *--next* ]]; then
-  [[ -n ${option[version]:-} ]] || die "--version or --next is needed"
+  [[ -n ${option[version]:-} ]] || die "--version or --next is required"
 fi
 
 if [[ -n ${option[fragments]:-} ]]; then
@@ -52,7 +52,7 @@ if [[ -n ${option[fragments]:-} ]]; then
 elif [[ -n ${option[log]:-} ]]; then
   source=(--log "${option[log]}")
 else
-  command -v git > /dev/null || die "git is not here: export the log with \`git log > log.txt\` and give --log"
+  command -v git > /dev/null || die "git is not available: export the log with \`git log > log.txt\` and use --log"
   last=$(git describe --tags --abbrev=0 2> /dev/null || true)
   git log ${last:+"$last..HEAD"} > "${TMPDIR:-/tmp}/changelog-$$.txt"
   trap 'rm -f "${TMPDIR:-/tmp}/changelog-$$.txt"' EXIT

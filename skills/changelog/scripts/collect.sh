@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Prints the fragments of a folder as `git log` prints commits, so that one reader serves both.
+# Prints the fragments of a folder in the format of `git log`, so that the same code reads both.
 #
 #   collect.sh DIR        files named ISSUE.KIND.md or ISSUE.KIND-SCOPE.md, in the order of their issues
 set -euo pipefail
 
 dir=${1:?usage: collect.sh DIR}
-[[ -d $dir ]] || { echo "collect.sh: $dir is no folder" >&2; exit 2; }
+[[ -d $dir ]] || { echo "collect.sh: $dir is not a folder" >&2; exit 2; }
 
 find "$dir" -maxdepth 1 -type f -name '*.*.md' ! -name 'README.md' -print | sort -t / -k1,1 -V | while IFS= read -r file; do
   name=$(basename "$file" .md)

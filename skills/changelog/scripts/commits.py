@@ -1,4 +1,4 @@
-"""Commits out of the text that `git log` prints, and what they mean for the next version."""
+"""Parses the output of `git log`, and determines the next version."""
 
 import re
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ BREAKING = re.compile(r"^BREAKING[ -]CHANGE:\s*(.+?)(?=\n\n|\n[A-Z][\w-]+:\s|\Z)
 REFERENCE = re.compile(r"(?:^|[\s(])(?:[\w.-]+/[\w.-]+)?#(\d+)\b")
 REVERTS = re.compile(r"This reverts commit ([0-9a-f]{7,40})")
 VERSION = re.compile(r"v?(\d+)\.(\d+)\.(\d+)(?:[-+][0-9A-Za-z.+-]+)?")
-# The kinds that users of a project notice.
+# The kinds of commits that affect users of the project.
 NOTICED = {"feat", "fix", "perf", "security", "deprecate", "revert"}
 INTERNAL = {"docs", "refactor", "test", "tests", "build", "ci", "chore", "style"}
 
@@ -18,17 +18,17 @@ class Commit:
     id: str
     subject: str
     body: str = ""
-    # None where the subject is no conventional commit's.
+    # None if the subject is not that of a conventional commit.
     kind: str = None
     scope: str = ""
-    # What breaks, in words; the subject where nothing more is said.
+    # The description of the breaking change; the subject by default.
     breaking: str = ""
     references: list = field(default_factory=list)
     merge: bool = False
 
 
 def parse(log) -> list:
-    """The newest first, as git prints them."""
+    """Returns the commits in the order of the log, the newest first."""
     found = []
     for block in re.split(r"(?m)^commit (?=\S+(?: \(.*\))?$)", log)[1:]:
         head, _, message = block.partition("\n\n")
@@ -52,14 +52,14 @@ def read(id, subject, body, merge=False) -> Commit:
         commit.breaking = " ".join(footer[1].split())
     elif match and match["breaking"]:
         commit.breaking = commit.subject
-    # In the order of the text, none twice.
+    # In the order of the text, without duplicates.
     commit.references = list(dict.fromkeys(REFERENCE.findall(commit.subject + "\n" + body)))
     commit.subject = re.sub(r"\s*\(#\d+\)$", "", commit.subject)
     return commit
 
 
 def without_reverted(found) -> list:
-    """Without commits that others of the log take back, and without those others."""
+    """Drops commits that are reverted in the same log, and their reverts."""
     gone = set()
     for commit in found:
         reverts = REVERTS.search(commit.body)
@@ -70,7 +70,7 @@ def without_reverted(found) -> list:
 
 
 def next_version(after, found):
-    """None where no commit asks for a release."""
+    """Returns the next version, or None if no commit requires a release."""
     major, minor, patch = (int(number) for number in VERSION.fullmatch(after).groups())
     if any(commit.breaking for commit in found):
         return f"{major + 1}.0.0" if major else f"0.{minor + 1}.0"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks a changelog: versions from new to old, real dates, no empty section, no version twice, links that are whole.
+# Checks a changelog: order of versions, valid dates, no empty sections, no duplicate versions, complete links.
 set -euo pipefail
 
 file=${1:-CHANGELOG.md}
@@ -22,9 +22,9 @@ while IFS=: read -r number line; do
     fault "$number" "not a date: $date"
   fi
   if [[ $version == "$previous" ]]; then
-    fault "$number" "version $version is there twice"
+    fault "$number" "duplicate version $version"
   elif [[ -n $previous && $(printf '%s\n%s\n' "$version" "$previous" | sort -V | tail -n 1) == "$version" ]]; then
-    fault "$number" "version $version stands below $previous"
+    fault "$number" "version $version is below $previous"
   fi
   previous=$version
 done < <(grep -n '^## ' "$file")
@@ -39,7 +39,7 @@ done < <(awk '
 ' "$file")
 
 while IFS=: read -r number _; do
-  fault "$number" "a link without an end"
+  fault "$number" "an incomplete link"
 done < <(grep -nE '\]\([^)]*$' "$file" || true)
 
 if ((faults)); then

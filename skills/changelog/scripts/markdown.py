@@ -1,4 +1,4 @@
-"""Commits as a section of a changelog, and the section in its place in the file."""
+"""Formats commits as a section of a changelog, and inserts the section into the file."""
 
 import re
 
@@ -10,12 +10,12 @@ All notable changes of this project. The format is that of [Keep a Changelog](ht
 [Semantic Versioning](https://semver.org/).
 """
 SECTIONS = {"feat": "Added", "fix": "Fixed", "perf": "Faster", "security": "Security", "deprecate": "Deprecated", "revert": "Reverted"}
-# From what users must know to what they may skip.
+# The most important section first.
 ORDER = ["Breaking changes", "Security", "Added", "Deprecated", "Fixed", "Faster", "Reverted", "Other", "Internal"]
 
 
 def section(version, date, commits, repo=None, all=False):
-    """None where there is nothing to say."""
+    """Returns the section, or None if it has no entries."""
     entries = {}
     for commit in commits:
         if commit.breaking:
@@ -29,14 +29,14 @@ def section(version, date, commits, repo=None, all=False):
         return None
     lines = [f"## [{version}] - {date}" if date != "unreleased" else f"## [{version}]"]
     for title in sorted(entries, key=ORDER.index):
-        # By scope, those without one first; within a scope as they were committed, the newest first.
+        # Sorted by scope, those without scope first; within a scope the newest first.
         listed = sorted(entries[title], key=lambda item: item[0].casefold())
         lines += ["", f"### {title}", "", *(text for _, text in listed)]
     return "\n".join(lines) + "\n"
 
 
 def entry(commit, text, repo):
-    # Not the names of files and functions.
+    # Names of files and functions keep their first letter.
     if text.split()[0].isalpha():
         text = text[:1].upper() + text[1:]
     text = text if text.endswith((".", "!", "?")) else text + "."
@@ -63,7 +63,7 @@ def has(text, version) -> bool:
 
 
 def insert(text, version, new) -> str:
-    """The file with the section in it: in the place of the one about the same version, else above the newest version."""
+    """Returns the file with the section, which replaces one of the same version or precedes the newest version."""
     if not text.strip():
         return f"{HEADER}\n{new}"
     here = heading(version).search(text)

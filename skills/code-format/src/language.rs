@@ -1,4 +1,4 @@
-//! The languages, and the formatter of each.
+//! The languages and their formatters.
 
 use std::path::Path;
 
@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::rust;
 
-/// Columns of a line.
+/// Maximum columns of a line.
 const WIDTH: u32 = 100;
 
-/// What can be formatted.
+/// A language that can be formatted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-#[allow(missing_docs, reason = "the names say it")]
+#[allow(missing_docs, reason = "the names are descriptive")]
 pub enum Language {
     Json,
     Toml,
@@ -23,7 +23,7 @@ pub enum Language {
 }
 
 impl Language {
-    /// By a path's extension.
+    /// Returns the language for the extension of a path.
     pub fn of(path: &str) -> Option<Language> {
         let name = path.rsplit('/').next()?;
         Some(match name.rsplit_once('.')?.1.to_ascii_lowercase().as_str() {
@@ -36,10 +36,10 @@ impl Language {
         })
     }
 
-    /// The text, formatted. What is formatted already stays as it is.
+    /// Formats a text. A formatted text does not change.
     ///
     /// # Errors
-    /// It does not parse, or cannot be formatted without loss.
+    /// Returns an error if the text does not parse or cannot be formatted without loss.
     pub fn format(self, text: &str) -> Result<String, String> {
         let formatted = match self {
             Language::Json => {
@@ -52,7 +52,7 @@ impl Language {
             }
             .map_err(|error| error.to_string()),
             Language::Toml => {
-                // The name of a file that has no order of its own.
+                // The name of a file without a specific key order.
                 let config = dprint_plugin_toml::configuration::ConfigurationBuilder::new()
                     .line_width(WIDTH)
                     .build();
@@ -111,7 +111,7 @@ mod tests {
     ];
 
     #[test]
-    fn each_language_is_formatted_and_then_stays() {
+    fn each_language_is_formatted_idempotently() {
         for (language, text, formatted) in CASES {
             assert_eq!(language.format(text).as_deref(), Ok(formatted), "{language:?}");
             assert_eq!(language.format(formatted).as_deref(), Ok(formatted), "{language:?}, again");
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_parse_is_told_and_not_touched() {
+    fn invalid_text_is_an_error() {
         for (language, text) in [
             (Language::Json, "{\"a\":"),
             (Language::Toml, "a = "),
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_language_is_told_by_the_extension() {
+    fn extension_determines_the_language() {
         assert_eq!(
             (Language::of("a/b.YML"), Language::of("src/lib.rs")),
             (Some(Language::Yaml), Some(Language::Rust))
@@ -159,7 +159,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn json_means_the_same_and_is_formatted_once(value in json()) {
+        fn formatted_json_has_the_same_value(value in json()) {
             let once = Language::Json.format(&value.to_string()).unwrap();
             prop_assert_eq!(serde_json::from_str::<serde_json::Value>(&once).unwrap(), value);
             prop_assert_eq!(Language::Json.format(&once).unwrap(), once);

@@ -1,4 +1,4 @@
-//! Formats source code and data files, by the formatters that others use.
+//! Formats source code and data files with established formatters.
 
 pub mod language;
 pub mod rust;
@@ -15,38 +15,38 @@ struct FormatInput {
     text: Option<String>,
     /// The file to format. Give either this or `text`.
     path: Option<String>,
-    /// What it is written in; told by the path's extension without.
+    /// The language. By default, the extension of the path determines it.
     language: Option<Language>,
-    /// Write the file where formatting changes it, rather than return the text.
+    /// Write the file if formatting changes it, instead of returning the text.
     #[serde(default)]
     write: bool,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Formatted {
-    /// What it is written in.
+struct FormatOutput {
+    /// The language of the text.
     language: Language,
-    /// Whether formatting changes anything.
+    /// Whether formatting changed the text.
     changed: bool,
-    /// The formatted text, where it was not written to the file.
+    /// The formatted text, unless it was written to the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
 }
 
-/// Formats JSON, TOML, YAML, SQL or Rust. What does not parse is not touched, and told with its
-/// place.
+/// Formats JSON, TOML, YAML, SQL or Rust. If a text does not parse, it is not changed, and the
+/// error has the position.
 #[skillhost_guest::tool]
-async fn format(input: FormatInput) -> Result<Formatted, String> {
+async fn format(input: FormatInput) -> Result<FormatOutput, String> {
     let (before, language) = source(input.text, input.path.as_deref(), input.language).await?;
     let after = language.format(&before)?;
     let changed = after != before;
     match (input.write, input.path) {
-        (false, _) => Ok(Formatted { language, changed, text: Some(after) }),
+        (false, _) => Ok(FormatOutput { language, changed, text: Some(after) }),
         (true, Some(path)) => {
             if changed {
                 fs::write(&path, &after).await.map_err(|error| error.to_string())?;
             }
-            Ok(Formatted { language, changed, text: None })
+            Ok(FormatOutput { language, changed, text: None })
         }
         (true, None) => Err("`write` needs `path`".into()),
     }
@@ -55,29 +55,29 @@ async fn format(input: FormatInput) -> Result<Formatted, String> {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct CheckInput {
-    /// The files to look at.
+    /// The files to check.
     paths: Vec<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Checked {
-    files: Vec<FileChecked>,
+struct CheckOutput {
+    files: Vec<FileStatus>,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct FileChecked {
+struct FileStatus {
     path: String,
-    /// Whether it is formatted already; without it, it cannot be told.
+    /// Whether the file is formatted. Missing if that is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     formatted: Option<bool>,
-    /// Why it cannot be told.
+    /// The reason why it is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
 
-/// Tells which files are not formatted. Nothing is changed.
+/// Reports which files are not formatted. Changes nothing.
 #[skillhost_guest::tool]
-async fn check(input: CheckInput) -> Result<Checked, String> {
+async fn check(input: CheckInput) -> Result<CheckOutput, String> {
     let mut files = Vec::new();
     for path in input.paths {
         let formatted = async {
@@ -88,9 +88,9 @@ async fn check(input: CheckInput) -> Result<Checked, String> {
             Ok(formatted) => (Some(formatted), None),
             Err::<_, String>(error) => (None, Some(error)),
         };
-        files.push(FileChecked { path, formatted, error });
+        files.push(FileStatus { path, formatted, error });
     }
-    Ok(Checked { files })
+    Ok(CheckOutput { files })
 }
 
 skillhost_guest::tools!(format, check);
@@ -100,7 +100,7 @@ async fn source(
     path: Option<&str>,
     language: Option<Language>,
 ) -> Result<(String, Language), String> {
-    let known = || "name its `language`: json, toml, yaml, sql or rust".to_owned();
+    let known = || "set `language` to json, toml, yaml, sql or rust".to_owned();
     match (text, path) {
         (Some(text), None) => Ok((text, language.ok_or_else(known)?)),
         (None, Some(path)) => {

@@ -1,21 +1,21 @@
-//! Rust. Its syntax tree holds no comments but documentation, so that a file with others is refused
-//! rather than robbed of them.
+//! Formats Rust. The syntax tree has no comments except documentation, so a file with other
+//! comments is refused instead of losing them.
 
-/// The text, formatted.
+/// Formats a text.
 ///
 /// # Errors
-/// It does not parse, or has comments that would be lost.
+/// Returns an error if the text does not parse or has comments that would be lost.
 pub fn format(text: &str) -> Result<String, String> {
     if let Some(line) = comment(text) {
         return Err(format!(
-            "line {line} has a comment that is no documentation, which would be lost here: use rustfmt"
+            "line {line} has a comment other than documentation, which would be lost: use rustfmt"
         ));
     }
     let file = syn::parse_file(text).map_err(|error| error.to_string())?;
     Ok(prettyplease::unparse(&file))
 }
 
-/// The line of the first comment that is no documentation.
+/// Returns the line of the first comment that is not documentation.
 fn comment(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let starts = |at: usize, what: &str| text.as_bytes()[at..].starts_with(what.as_bytes());
@@ -50,7 +50,7 @@ fn comment(text: &str) -> Option<usize> {
     None
 }
 
-/// Behind a block comment, which may hold others.
+/// Returns the end of a block comment, which may contain others.
 fn block_end(bytes: &[u8], start: usize) -> usize {
     let (mut at, mut depth) = (start, 0);
     while at < bytes.len() {
@@ -80,7 +80,7 @@ fn string_end(bytes: &[u8], start: usize) -> usize {
     at + 1
 }
 
-/// Behind a raw string that starts at this `r`, if one does.
+/// Returns the end of a raw string that starts at this `r`, if one does.
 fn raw_end(text: &str, start: usize) -> Option<usize> {
     let rest = &text[start + 1..];
     let hashes = rest.len() - rest.trim_start_matches('#').len();
@@ -90,7 +90,7 @@ fn raw_end(text: &str, start: usize) -> Option<usize> {
     Some(start + 1 + hashes + 1 + length)
 }
 
-/// Behind a character, or the quote of a lifetime.
+/// Returns the end of a character literal, or of the quote of a lifetime.
 fn char_end(text: &str, start: usize) -> usize {
     let rest = &text[start + 1..];
     let mut chars = rest.chars();
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn comments_are_told_from_what_looks_like_one() {
+    fn comments_are_distinguished_from_literals() {
         for (text, line) in [
             ("fn a() {} // one", Some(1)),
             ("\n/* two */ fn a() {}", Some(2)),

@@ -1,4 +1,4 @@
-"""Bar charts as inline SVG. Colours are the page's, by class; each chart has a title and a description for screen readers."""
+"""Draws bar charts as inline SVG. The page sets the colours by class; each chart has a title and a description for screen readers."""
 
 from html import escape
 
@@ -10,7 +10,7 @@ TOP, BASE, BOX, HEIGHT = 14, 130, 138, 168
 
 
 def histogram(name, title, about, data, marks=None) -> str:
-    """Vertical bars; with marks (lower quartile, median, upper quartile) a box below them."""
+    """Draws vertical bars; with marks (lower quartile, median, upper quartile), also a box below them."""
     edges, counts = data["edges"], data["counts"]
     most = max(counts)
     slot = WIDTH / len(counts)
@@ -43,7 +43,7 @@ def box(marks, edges):
 
 
 def ticks(edges, slot, y):
-    """Labels below the axis, at even distances and as many as have room."""
+    """Draws evenly spaced labels below the axis, as many as fit."""
     texts = [report.figure(edge) for edge in edges]
     every = max(1, -int(-(max(map(wide, texts)) + 14) // slot))
     free = 0
@@ -55,17 +55,17 @@ def ticks(edges, slot, y):
 
 
 def wide(text) -> float:
-    """About what a text of digits takes in the charts' font."""
+    """Returns the approximate width of a text of digits in the font of the charts."""
     return 6.8 * len(text)
 
 
 def clamped(x, text) -> float:
-    """The middle of a text that stays within the picture."""
+    """Returns the centre of a text that stays inside the picture."""
     return min(max(x, wide(text) / 2), WIDTH - wide(text) / 2)
 
 
 def bars(name, title, about, rows, total) -> str:
-    """Horizontal bars, each with its label above it and its share at the end."""
+    """Draws horizontal bars, each with its label above it and its share at the end."""
     most = max(count for _, count in rows)
     pitch, shapes = 30, []
     for place, (label, count) in enumerate(rows):

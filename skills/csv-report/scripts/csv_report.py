@@ -43,12 +43,12 @@ def main(argv=None) -> int:
 def parse_args(argv):
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("file", help="the CSV file; - reads standard input")
-    parser.add_argument("-o", "--output", type=Path, help="the report [FILE.report.html]")
+    parser.add_argument("-o", "--output", type=Path, help="path of the report [FILE.report.html]")
     parser.add_argument("--title", help="heading of the report [the file's name]")
-    parser.add_argument("--top", type=positive, default=10, help="frequent values shown for a column [10]")
-    parser.add_argument("--bins", type=positive, default=24, help="most bars of a histogram [24]")
-    parser.add_argument("--delimiter", help="what separates the fields [guessed]")
-    parser.add_argument("--encoding", default="utf-8-sig", help="[utf-8]")
+    parser.add_argument("--top", type=positive, default=10, help="number of frequent values per column [10]")
+    parser.add_argument("--bins", type=positive, default=24, help="maximum number of bars per histogram [24]")
+    parser.add_argument("--delimiter", help="the field delimiter [detected]")
+    parser.add_argument("--encoding", default="utf-8-sig", help="the character encoding [utf-8]")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     return parser.parse_args(argv)
 
@@ -61,7 +61,7 @@ def positive(text):
 
 
 def summary(profile) -> str:
-    """A few lines for whoever ran it."""
+    """Returns the summary to print."""
     lines = [f"{profile['name']}: {profile['rows']:,} rows, {len(profile['columns'])} columns"]
     width = max((len(column["name"]) for column in profile["columns"]), default=0)
     for column in profile["columns"]:

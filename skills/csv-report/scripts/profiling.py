@@ -1,4 +1,4 @@
-"""What is in a table: types, statistics, distributions, and what looks wrong."""
+"""Profiles a table: types, statistics, distributions and findings."""
 
 import math
 import re
@@ -8,16 +8,16 @@ from datetime import datetime, timedelta
 
 MISSING = {"", "na", "n/a", "nan", "null", "none"}
 BOOLEANS = {"true": True, "false": False, "yes": True, "no": False}
-# The share of a column's values that says what type it has.
+# The minimum share of a column's values that determines its type.
 MAJORITY = 0.95
 # Shares of the sorted values, for the table of quantiles.
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-# Of findings, the worst first.
+# Levels of findings, the worst first.
 LEVELS = ("serious", "warning", "note")
-# Beyond so many interquartile ranges from the middle half a value is an outlier.
+# The number of interquartile ranges beyond the middle half that makes a value an outlier.
 FENCE = 3
 
-# Without leading zeros: those are codes, such as postcodes.
+# No leading zeros: such values are codes, for example postcodes.
 INTEGER = re.compile(r"[+-]?(0|[1-9]\d*)")
 NUMBER = re.compile(r"[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 DATE = re.compile(r"\d{4}([-/])\d\d\1\d\d")
@@ -53,7 +53,7 @@ def column(name, raw, top, bins) -> dict:
         "invalid": len(present) - len(parsed),
         "distinct": len(counts),
     }
-    # By count, then by value, so that the order is the same for the same data.
+    # Sorted by count, then by value, so that the order is reproducible.
     frequent = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:top]
     result["top"] = [{"value": value, "count": count} for value, count in frequent]
     if kind in ("integer", "number"):
@@ -69,12 +69,12 @@ def column(name, raw, top, bins) -> dict:
 
 
 def typed(present):
-    """The type of a column, and those of its values that have it."""
+    """Returns the type of a column and its values of that type."""
     if not present:
         return "empty", []
     enough = MAJORITY * len(present)
     for kind, parse in PARSERS:
-        # Most columns of text are seen to be so within a few values.
+        # Most text columns are recognised after a few values.
         if sum(parse(value) is not None for value in present[:20]) < 10 and len(present) >= 20:
             continue
         parsed = [result for result in map(parse, present) if result is not None]
@@ -104,7 +104,7 @@ def parse_time(text):
 
 def read_time(text):
     try:
-        # The clock on the wall: a column is charted in its own zone.
+        # Local time: a column is charted in its own time zone.
         return datetime.fromisoformat(text).replace(tzinfo=None)
     except ValueError:
         return None
@@ -125,7 +125,7 @@ def numbers(values, bins, whole) -> dict:
     low, high = quantiles[1], quantiles[3]
     reach = FENCE * (high - low)
     inside = [value for value in values if low - reach <= value <= high + reach] if reach else values
-    # A few far values would leave one bar of all the others.
+    # A few extreme values would squeeze all others into one bar.
     squeezed = values[-1] - values[0] > 3 * (inside[-1] - inside[0])
     return {
         "min": values[0],
@@ -142,7 +142,7 @@ def numbers(values, bins, whole) -> dict:
 
 
 def quantile(ordered, share):
-    """Between the two neighbours of the place, in proportion."""
+    """Interpolates between the two neighbouring values."""
     place = share * (len(ordered) - 1)
     below = math.floor(place)
     above = min(below + 1, len(ordered) - 1)
@@ -150,7 +150,7 @@ def quantile(ordered, share):
 
 
 def histogram(ordered, bins, whole=False) -> dict:
-    """Counts between edges that are round numbers. The last interval holds its upper edge."""
+    """Returns counts for intervals with round bounds. The last interval includes its upper bound."""
     low, high = ordered[0], ordered[-1]
     step = round_step((high - low) / bins)
     if whole:
@@ -164,7 +164,7 @@ def histogram(ordered, bins, whole=False) -> dict:
 
 
 def round_step(width) -> float:
-    """The next of 1, 2, 2.5, 5, 10, ... of any power of ten."""
+    """Returns the next round number: 1, 2, 2.5 or 5 times a power of ten."""
     if width <= 0:
         return 1
     power = 10.0 ** math.floor(math.log10(width))
@@ -189,7 +189,7 @@ def moments(values, bins) -> dict:
 
 
 def calendar_edges(first, last, bins) -> list:
-    """Borders at the calendar's own: the shortest unit that needs no more than so many bars."""
+    """Returns interval bounds in the smallest calendar unit that needs no more than this number of bars."""
     midnight = first.replace(hour=0, minute=0, second=0, microsecond=0)
     for minutes in (1, 5, 15, 60, 180, 360, 720, 1440, 7 * 1440):
         step = timedelta(minutes=minutes)
@@ -217,7 +217,7 @@ def show_time(value) -> str:
 
 
 def tidy(number):
-    """Without the digits that only floating point put there."""
+    """Rounds away the errors of floating-point arithmetic."""
     if isinstance(number, int):
         return number
     number = float(f"{number:.10g}")
@@ -225,7 +225,7 @@ def tidy(number):
 
 
 def findings(profile, ragged):
-    """What somebody should look at."""
+    """Yields the findings that deserve attention."""
     rows = profile["rows"]
     if rows == 0:
         yield finding("serious", None, "the file has a header and no rows")

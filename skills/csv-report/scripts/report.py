@@ -1,4 +1,4 @@
-"""The HTML report of a profile: one file, without scripts, for light and dark screens and for paper."""
+"""Renders a profile as an HTML report: one file without scripts, for light and dark screens and for printing."""
 
 from html import escape
 
@@ -147,7 +147,7 @@ def overview(profile) -> str:
 
 
 def in_short(column) -> str:
-    """The column in a phrase."""
+    """Describes the column in a phrase."""
     kind = column["type"]
     if kind in ("integer", "number"):
         return f"{figure(column['min'])} to {figure(column['max'])}, median {figure(column['quantiles']['p50'])}"
@@ -171,7 +171,7 @@ def characters(column) -> str:
 
 
 def scattered(column) -> bool:
-    """Nearly all values are different: none of them is frequent."""
+    """Whether nearly all values are different, so that none is frequent."""
     return column["distinct"] > column["count"] / 2 and column["distinct"] > 10
 
 
@@ -226,7 +226,7 @@ def figures(column, rows) -> str:
 
 
 def table_of_values(column) -> str:
-    """The charts' figures in words, for those who cannot see them and for copying."""
+    """Lists the figures of a chart as text, for screen readers and for copying."""
     if "histogram" in column:
         edges, counts = column["histogram"]["edges"], column["histogram"]["counts"]
         rows = [(f"{figure(low)} to {figure(high)}", count) for low, high, count in zip(edges, edges[1:], counts) if count]
@@ -244,7 +244,7 @@ def table_of_values(column) -> str:
 
 
 def figure(value) -> str:
-    """A number for reading: digits in groups, and no more of them than say something."""
+    """Formats a number for reading: with digit groups and a reasonable precision."""
     if isinstance(value, str):
         return value
     if isinstance(value, int):
@@ -258,7 +258,7 @@ def figure(value) -> str:
 
 
 def share(part, whole) -> str:
-    """A percentage in which nothing is not rounded to 0 and not everything to 100."""
+    """Formats a percentage. Rounds neither to 0 nor to 100 unless exact."""
     if not whole or part == 0:
         return "0%"
     percent = 100 * part / whole

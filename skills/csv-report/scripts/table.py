@@ -1,4 +1,4 @@
-"""A CSV file as columns of text."""
+"""Reads a CSV file into columns of text."""
 
 import csv
 import io
@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 DELIMITERS = ",;\t|"
-# How much of the file tells the delimiter.
+# The part of the file that is used to detect the delimiter.
 SAMPLE = 64 * 1024
 
 
 class NotATable(Exception):
-    """The file is not CSV, in a way that can be told."""
+    """The file is not valid CSV; the message says why."""
 
 
 @dataclass
@@ -21,9 +21,9 @@ class Table:
     size: int
     delimiter: str
     header: list
-    # One list of fields for each name of the header, all of the same length.
+    # One list of fields per column, all of the same length.
     columns: list
-    # Numbers of the lines that had too few or too many fields.
+    # Numbers of the lines with too few or too many fields.
     ragged: list = field(default_factory=list)
     duplicates: int = 0
 
@@ -69,7 +69,7 @@ def fill(table, rows) -> Table:
 
 
 def guess_delimiter(sample) -> str:
-    """The one that splits the first lines into the same number of fields, and into most of them."""
+    """Returns the delimiter that splits the first lines into the same, largest number of fields."""
     lines = [line for line in sample.splitlines()[:20] if line.strip()]
     if len(sample) == SAMPLE and len(lines) > 1:
         lines.pop()
@@ -84,7 +84,7 @@ def guess_delimiter(sample) -> str:
 
 
 def names(header) -> list:
-    """The header's names: none empty, none twice."""
+    """Returns the names of the header, none empty and without duplicates."""
     taken = {}
     result = []
     for number, name in enumerate(header, 1):

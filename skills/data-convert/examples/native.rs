@@ -1,5 +1,5 @@
-//! The same conversion as a native program, to compare the component with:
-//! `native [OPTIONS] FILE...`, output on stdout.
+//! The same conversion as a native program, for comparison with the component: `native [OPTIONS]
+//! FILE...`, output on stdout.
 #![allow(
     clippy::disallowed_methods,
     clippy::print_stderr,
@@ -50,7 +50,7 @@ fn convert() -> Result<(), String> {
     finish(conversion.finish(&mut sink))
 }
 
-/// Nothing here ever waits.
+/// Returns the result of a future that is ready at once.
 fn finish<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => value,

@@ -4,47 +4,47 @@ use lexopt::prelude::*;
 
 use crate::format::Format;
 
-/// What `--help` prints.
+/// The text of `--help`.
 pub const HELP: &str = "\
 Converts between JSON, YAML, TOML and CSV, through a jq filter.
 
 Usage: data-convert [OPTIONS] [FILE]...
 
-  FILE                 input files; standard input without any, or as `-`
-  -f, --filter FILTER  a jq filter that each document runs through [default: .]
-      --from FORMAT    format of the input [default: by file name, then by content]
-      --to FORMAT      format of the output [default: by the name of -o, else json]
+  FILE                 input files; `-` or no file means standard input
+  -f, --filter FILTER  jq filter, applied to each document [default: .]
+      --from FORMAT    input format [default: from the file name, then the content]
+      --to FORMAT      output format [default: from the name of -o, else json]
   -r, --raw-output     write strings without quotes (json, jsonl)
-  -c, --compact        write json on one line
+  -c, --compact        write JSON on one line
   -o, --output FILE    write to a file instead of standard output
-  -h, --help           print this
+  -h, --help           print this help
 
 Formats: json, jsonl, yaml, toml, csv, tsv
 ";
 
-/// A command line, taken apart.
+/// A parsed command line.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Args {
     /// The jq filter.
     pub filter: String,
-    /// The inputs' format, if it was given.
+    /// The format of the inputs, if set.
     pub from: Option<Format>,
-    /// The output's format: given, or by the name of the output.
+    /// The format of the output: as set, or that of the output's file name.
     pub to: Format,
-    /// Strings without quotes.
+    /// Whether to write strings without quotes.
     pub raw: bool,
-    /// JSON on one line.
+    /// Whether to write JSON on one line.
     pub compact: bool,
-    /// The file to write to.
+    /// The file to write.
     pub output: Option<String>,
     /// The files to read; `-` is standard input.
     pub inputs: Vec<String>,
 }
 
-/// Takes apart what follows the program's name. None if help was asked for.
+/// Parses the arguments after the program's name. `None` for `--help`.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Returns the problem with the arguments.
 pub fn parse(args: impl IntoIterator<Item = String>) -> Result<Option<Args>, String> {
     parse_all(args).map_err(|error| format!("{error}; see --help"))
 }
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn standard_input_to_json_is_the_default() {
+    fn default_is_standard_input_to_json() {
         let found = args("").unwrap().unwrap();
         assert_eq!(
             (found.inputs, found.to, found.filter),
@@ -110,9 +110,9 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named() {
+    fn invalid_arguments_are_reported() {
         assert_eq!(args("--form json").unwrap_err(), "invalid option '--form'; see --help");
-        assert!(args("--to xml").unwrap_err().starts_with("there is no format \"xml\""));
+        assert!(args("--to xml").unwrap_err().starts_with("unknown format \"xml\""));
         assert!(args("-f").unwrap_err().starts_with("missing argument for option '-f'"));
         assert_eq!(args("--help").unwrap(), None);
     }

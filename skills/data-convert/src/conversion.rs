@@ -1,5 +1,5 @@
-//! One conversion: inputs are read whole (JSON Lines in pieces), each value runs through the
-//! filter, and output leaves in pieces.
+//! A conversion. Inputs are read as a whole (JSON Lines in pieces), the filter runs on each value,
+//! and the output is written in pieces.
 
 use bytes::Bytes;
 use jaq_json::Val;
@@ -8,41 +8,41 @@ use crate::filter::Program;
 use crate::format::Format;
 use crate::{json, json_out, rows, tables, yaml, yaml_out};
 
-/// Output is handed on when this much has come together.
+/// Bytes of output that are collected before they are written.
 const PIECE: usize = 64 * 1024;
 
-/// What to make of the inputs.
+/// The options of a conversion.
 pub struct Options<'a> {
     /// The jq filter.
     pub filter: &'a str,
-    /// The format to write.
+    /// The output format.
     pub to: Format,
-    /// Strings of JSON output are written without quotes.
+    /// Whether to write strings in JSON output without quotes.
     pub raw: bool,
-    /// JSON output goes on one line.
+    /// Whether to write JSON output on one line.
     pub compact: bool,
-    /// The time, in seconds since 1970.
+    /// The current time, in seconds since 1970.
     pub now: f64,
 }
 
-/// A conversion that is under way.
+/// A conversion in progress.
 pub struct Conversion {
     program: Program,
     to: Format,
     raw: bool,
     compact: bool,
     out: Vec<u8>,
-    /// For formats whose output begins with something about all of it.
+    /// Results for formats whose output depends on all of them.
     collected: Vec<Val>,
     results: usize,
     lines_read: usize,
 }
 
 impl Conversion {
-    /// Begins.
+    /// Starts a conversion.
     ///
     /// # Errors
-    /// What is wrong with the filter.
+    /// Returns the problem with the filter.
     pub fn new(options: &Options<'_>) -> Result<Self, String> {
         let program = Program::compile(options.filter, options.now)?;
         let (to, raw, compact) = (options.to, options.raw, options.compact);
@@ -58,12 +58,12 @@ impl Conversion {
         })
     }
 
-    /// Takes in one input; of JSON Lines, a piece of one that ends with a line. `sink` gets output,
-    /// piece by piece.
+    /// Converts one input, or for JSON Lines a piece of an input that ends with a line end. Writes
+    /// output to `sink` in pieces.
     ///
     /// # Errors
-    /// What is wrong with the input (with line and column), what the filter says, or what the sink
-    /// said.
+    /// Returns the problem with the input (with line and column), an error of the filter, or an
+    /// error of the sink.
     pub async fn read(
         &mut self,
         input: Bytes,
@@ -86,7 +86,8 @@ impl Conversion {
             Format::Csv => keep(rows::read(&input, b',')?)?,
             Format::Tsv => keep(rows::read(&input, b'\t')?)?,
         }
-        // Values hold on to what they need of the input: after this, it goes with the last of them.
+        // Values keep alive the parts of the input that they need: from here on, it is freed with
+        // the last of them.
         drop(input);
         for value in values {
             self.value(value, sink).await?;
@@ -94,10 +95,10 @@ impl Conversion {
         Ok(())
     }
 
-    /// Ends: the formats that are written in one go are written now.
+    /// Finishes the conversion: writes the output of formats that need all results.
     ///
     /// # Errors
-    /// What the format has no form for, or what the sink said.
+    /// Returns the value that the format cannot represent, or an error of the sink.
     pub async fn finish(
         mut self,
         sink: &mut impl AsyncFnMut(Vec<u8>) -> Result<(), String>,
@@ -109,7 +110,7 @@ impl Conversion {
                 [one] => self.out = tables::write(one)?.into_bytes(),
                 all => {
                     return Err(format!(
-                        "TOML holds one document, and there are {} results; collect them, as in `{{items: [.[]]}}`",
+                        "TOML output is one document, but there are {} results; collect them, as in `{{items: [.[]]}}`",
                         all.len()
                     ));
                 }
@@ -124,7 +125,7 @@ impl Conversion {
         value: Val,
         sink: &mut impl AsyncFnMut(Vec<u8>) -> Result<(), String>,
     ) -> Result<(), String> {
-        // The iterator borrows the program, and writing wants the rest of `self`.
+        // The iterator borrows the program, while writing needs the other fields of `self`.
         let Self { program, to, raw, compact, out, collected, results, .. } = self;
         for result in program.results(value) {
             let result = result?;
@@ -176,7 +177,7 @@ fn json_line(
     Ok(())
 }
 
-/// Rows may come one by one, or as arrays of objects or of rows.
+/// Rows may be separate results, or arrays of objects or of rows.
 fn flat(results: Vec<Val>) -> Vec<Val> {
     let is_rows = |v: &Val| matches!(v, Val::Arr(items) if items.iter().all(|i| matches!(i, Val::Obj(_) | Val::Arr(_))));
     let mut all = Vec::new();

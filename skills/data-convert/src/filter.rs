@@ -1,5 +1,5 @@
-//! jq filters, by jaq. What would leave the guest is not there: `env` and `$ENV` are empty, modules
-//! cannot be loaded, `now` is the time that the caller gives.
+//! jq filters, implemented by jaq. Nothing reaches outside of the guest: `env` and `$ENV` are
+//! empty, modules cannot be loaded, and `now` is passed by the caller.
 
 use jaq_core::load::{self, Arena, File, Loader};
 use jaq_core::native::{bome, run, v};
@@ -33,13 +33,13 @@ impl<'a> HasLut<'a, Kind> for &'a Environment {
 }
 
 impl Program {
-    /// Compiles a filter. `now` is what its `now` gives, in seconds since 1970.
+    /// Compiles a filter. `now` is the result of its `now`, in seconds since 1970.
     ///
     /// # Errors
-    /// What is wrong with the filter, with line and column.
+    /// Returns the problem with the filter, with line and column.
     pub fn compile(filter: &str, now: f64) -> Result<Self, String> {
         let defs = jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs());
-        // jaq's own `now` and `env` ask the operating system, which a guest does not have.
+        // jaq's own `now` and `env` use the operating system, which a guest does not have.
         let standard = jaq_core::funs()
             .chain(jaq_std::funs())
             .chain(jaq_json::funs())
@@ -59,7 +59,7 @@ impl Program {
         Ok(Self { start: compiled.id, environment: Environment { lut: compiled.lut, now } })
     }
 
-    /// The results for one value, lazily. `halt` ends them.
+    /// Returns the results for one value lazily. `halt` ends them.
     pub fn results(&self, value: Val) -> impl Iterator<Item = Result<Val, String>> + '_ {
         let context = Ctx::<Kind>::new(&self.environment, Vars::new([Val::obj(Map::default())]));
         let mut results = self.start.run((context, value));
@@ -70,7 +70,7 @@ impl Program {
                 Ok(code) => Some(Err(format!("the filter halted with exit code {code}"))),
                 Err(exception) => Some(Err(exception
                     .get_err()
-                    .map_or_else(|_| "the filter broke off".to_owned(), |e| e.to_string()))),
+                    .map_or_else(|_| "the filter was interrupted".to_owned(), |e| e.to_string()))),
             },
         })
     }
@@ -83,7 +83,7 @@ fn load_faults<'s>(errors: load::Errors<&'s str, ()>) -> Faults<'s> {
     for (_, error) in errors {
         match error {
             load::Error::Io(files) => faults.extend(
-                files.into_iter().map(|(at, _)| (at, "modules cannot be loaded here".to_owned())),
+                files.into_iter().map(|(at, _)| (at, "modules are not supported".to_owned())),
             ),
             load::Error::Lex(all) => faults.extend(
                 all.into_iter()
@@ -101,15 +101,15 @@ fn load_faults<'s>(errors: load::Errors<&'s str, ()>) -> Faults<'s> {
 fn compile_faults<'s>(errors: compile::Errors<&'s str, ()>) -> Faults<'s> {
     let all = errors.into_iter().flat_map(|(_, undefined)| undefined);
     all.map(|(name, what)| match what {
-        compile::Undefined::Filter(arity) => (name, format!("there is no filter {name}/{arity}")),
-        what => (name, format!("there is no {} {name}", what.as_str())),
+        compile::Undefined::Filter(arity) => (name, format!("unknown filter {name}/{arity}")),
+        what => (name, format!("unknown {} {name}", what.as_str())),
     })
     .collect()
 }
 
 fn explain(filter: &str, faults: Faults<'_>) -> String {
     let messages = faults.into_iter().map(|(at, why)| {
-        // Faults at the end of the filter point to no place within it.
+        // An error at the end of the filter has no position in it.
         let offset = (at.as_ptr() as usize).wrapping_sub(filter.as_ptr() as usize);
         let (line, column) = line_column(filter.as_bytes(), offset);
         format!("filter {line}:{column}: {why}")
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn the_language_is_jqs() {
+    fn language_is_that_of_jq() {
         assert_eq!(
             apply(".a[] | select(.n > 1) | .s", r#"{"a":[{"n":1,"s":"x"},{"n":2,"s":"y"}]}"#)
                 .unwrap(),
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn time_is_given_and_the_environment_is_empty() {
+    fn time_is_a_parameter_and_env_is_empty() {
         assert_eq!(
             apply("now, (now|todate), env, $ENV, (0|localtime|mktime)", "0").unwrap(),
             r#"1709210096.5 "2024-02-29T12:34:56.5Z" {} {} 0"#
@@ -169,23 +169,18 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_the_place_in_the_filter() {
-        assert_eq!(
-            apply(".a |\n  foo(1)", "0").unwrap_err(),
-            "filter 2:3: there is no filter foo/1"
-        );
+    fn errors_have_their_position_in_the_filter() {
+        assert_eq!(apply(".a |\n  foo(1)", "0").unwrap_err(), "filter 2:3: unknown filter foo/1");
         assert_eq!(apply(".a | (", "0").unwrap_err(), "filter 1:7: expected closing parenthesis");
-        assert_eq!(apply(".a | $x", "0").unwrap_err(), "filter 1:6: there is no variable $x");
+        assert_eq!(apply(".a | $x", "0").unwrap_err(), "filter 1:6: unknown variable $x");
         assert_eq!(apply(". |", "0").unwrap_err(), "filter 1:4: expected term");
         assert!(
-            apply("import \"x\" as x; .", "0")
-                .unwrap_err()
-                .contains("modules cannot be loaded here")
+            apply("import \"x\" as x; .", "0").unwrap_err().contains("modules are not supported")
         );
     }
 
     #[test]
-    fn errors_of_a_filter_that_runs_are_reported() {
+    fn runtime_errors_of_a_filter_are_reported() {
         assert_eq!(apply(".a", "[1]").unwrap_err(), "cannot index [1] with \"a\"");
         assert_eq!(apply("error(\"no\")", "1").unwrap_err(), "\"no\"");
         assert_eq!(apply("1, halt, 2", "0").unwrap(), "1");

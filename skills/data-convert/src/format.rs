@@ -1,4 +1,4 @@
-//! The formats, and how one is told from another.
+//! The formats and their detection.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -7,33 +7,33 @@ use serde::Deserialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
-    /// JSON; several values may follow one another.
+    /// JSON; may have several values.
     Json,
     /// JSON Lines: one value per line.
     Jsonl,
-    /// YAML 1.2; several documents may follow one another.
+    /// YAML 1.2; may have several documents.
     Yaml,
     /// TOML 1.1.
     Toml,
-    /// Comma-separated values, the first row naming the columns.
+    /// Comma-separated values, with column names in the first row.
     Csv,
-    /// Tab-separated values, the first row naming the columns.
+    /// Tab-separated values, with column names in the first row.
     Tsv,
 }
 
 impl Format {
-    /// By its name, as on a command line.
+    /// Returns the format with this name.
     ///
     /// # Errors
-    /// Lists the names there are.
+    /// Returns a list of the valid names.
     pub fn from_name(name: &str) -> Result<Self, String> {
         let path = format!("x.{}", name.to_ascii_lowercase());
         Self::from_path(&path).ok_or_else(|| {
-            format!("there is no format {name:?}: it is one of json, jsonl, yaml, toml, csv, tsv")
+            format!("unknown format {name:?}: use json, jsonl, yaml, toml, csv or tsv")
         })
     }
 
-    /// By a file name's extension, if that tells.
+    /// Returns the format for the extension of a file name, if it is known.
     pub fn from_path(path: &str) -> Option<Self> {
         let (_, extension) = path.rsplit_once('.')?;
         Some(match extension.to_ascii_lowercase().as_str() {
@@ -47,7 +47,7 @@ impl Format {
         })
     }
 
-    /// By what a text looks like. Where several fit, the one that is more usual.
+    /// Guesses the format of a text. If several are possible, returns the most common one.
     pub fn from_content(content: &[u8]) -> Self {
         let start = &content[..content.len().min(4096)];
         let text = String::from_utf8_lossy(start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start));
@@ -62,7 +62,8 @@ impl Format {
         if line.starts_with(['{', '[']) {
             return Self::Json;
         }
-        // Quoted fields may hold anything; a key's colon ends the line or has a blank after it.
+        // Quoted fields may contain anything. A key's colon ends the line or is followed by a
+        // space.
         let yaml = line.starts_with("---")
             || line.starts_with("- ")
             || line.starts_with('%')
@@ -77,7 +78,8 @@ impl Format {
     }
 }
 
-/// `[table]` and `[[tables]]`, which JSON arrays of numbers, strings and literals are not.
+/// Recognises `[table]` and `[[tables]]`. JSON arrays of numbers, strings and literals do not
+/// match.
 fn is_toml_header(line: &str) -> bool {
     let inner = line.split('#').next().unwrap_or_default().trim_end();
     let Some(inner) = inner.strip_prefix('[').and_then(|l| l.strip_suffix(']')) else {
@@ -102,16 +104,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn extensions_come_first() {
+    fn extension_takes_precedence() {
         assert_eq!(Format::from_path("a/b.YML"), Some(Format::Yaml));
         assert_eq!(Format::from_path("rows.ndjson"), Some(Format::Jsonl));
         assert_eq!(Format::from_path("README"), None);
         assert_eq!(Format::from_name("TOML"), Ok(Format::Toml));
-        assert!(Format::from_name("xml").unwrap_err().contains("one of json, jsonl, yaml"));
+        assert!(Format::from_name("xml").unwrap_err().contains("use json, jsonl, yaml"));
     }
 
     #[test]
-    fn content_tells_where_no_extension_does() {
+    fn content_decides_without_an_extension() {
         let cases = [
             ("{\"a\": 1}", Format::Json),
             ("\u{feff}\n [1, 2]", Format::Json),

@@ -1,5 +1,5 @@
-//! JSON in: straight into jaq's values. Strings without escapes share the input's bytes, so that a
-//! large file fits into a guest.
+//! Reads JSON directly into jaq's values. Strings without escapes share the bytes of the input, so
+//! that large files fit into a guest's memory.
 
 use bytes::Bytes;
 use hifijson::token::{Expect, Lex as _};
@@ -9,14 +9,14 @@ use std::borrow::Cow;
 
 use crate::position::line_column;
 
-/// How deeply arrays and objects may be nested, in every format: a guest's stack is 1 MiB.
+/// The maximum nesting of arrays and objects, in every format. A guest's stack has 1 MiB.
 pub const MAX_DEPTH: usize = 512;
 
-/// Calls `each` with every value of a text that holds any number of them, one after the other.
-/// Where the text continues another, `lines_before` are added to the lines of errors.
+/// Calls `each` with every value of a text that contains any number of values. If the text
+/// continues another one, `lines_before` is added to the lines in errors.
 ///
 /// # Errors
-/// What is wrong with the text, with line and column; or what `each` returned.
+/// Returns the problem with the text, with line and column, or an error of `each`.
 pub fn read(
     text: &Bytes,
     lines_before: usize,
@@ -49,7 +49,7 @@ impl std::fmt::Display for Fault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Syntax(error) => write!(f, "invalid JSON: {error}"),
-            Self::Depth => write!(f, "invalid JSON: nested more than {MAX_DEPTH} deep"),
+            Self::Depth => write!(f, "invalid JSON: nested deeper than {MAX_DEPTH} levels"),
         }
     }
 }
@@ -103,7 +103,7 @@ fn string(lexer: &mut SliceLexer<'_>, text: &Bytes) -> Result<Val, Fault> {
 
 fn number(lexer: &mut SliceLexer<'_>) -> Result<Val, Fault> {
     let (digits, _) = lexer.num_string().validated().map_err(|e: num::Error| e)?;
-    // Else `01` would be two values, as values may follow one another.
+    // Otherwise `01` would be read as two values.
     if lexer.peek_next().is_some_and(|b| b.is_ascii_alphanumeric() || b == b'.') {
         return Err(Expect::CommaOrEnd.into());
     }
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn several_values_may_follow_one_another() {
+    fn text_may_have_several_values() {
         assert_eq!(
             all("1 {\"a\": [true, null]}\n\"x\\u00e9\"").unwrap(),
             ["1", r#"{"a":[true,null]}"#, r#""xé""#]
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_line_and_column() {
+    fn errors_have_line_and_column() {
         assert_eq!(
             all("{\n  \"é\": 1\n  \"b\": 2\n}").unwrap_err(),
             "3:3: invalid JSON: comma or end of sequence expected"
@@ -153,10 +153,10 @@ mod tests {
     }
 
     #[test]
-    fn nesting_is_bounded() {
+    fn nesting_is_limited() {
         let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         assert!(all(&nested(MAX_DEPTH)).is_ok());
-        assert!(all(&nested(MAX_DEPTH + 2)).unwrap_err().contains("nested more than 512 deep"));
+        assert!(all(&nested(MAX_DEPTH + 2)).unwrap_err().contains("nested deeper than 512 levels"));
     }
 
     #[test]

@@ -1,13 +1,14 @@
-//! JSON out: valid JSON whatever a filter made, or an error that says what has no place in it.
+//! Writes valid JSON, or returns an error for a value that JSON cannot represent.
 
 use jaq_json::Val;
 
 use crate::number;
 
-/// Appends a value, indented from `level` on, or on one line if `level` is none.
+/// Appends a value. With a `level`, indents it from that level on; without, writes it on one line.
 ///
 /// # Errors
-/// Objects with keys that are no strings and byte strings, both of which filters can make.
+/// Returns an error for byte strings and for objects whose keys are not strings. Filters can
+/// produce both.
 pub fn write(out: &mut Vec<u8>, value: &Val, level: Option<usize>) -> Result<(), String> {
     match value {
         Val::Null => out.extend(b"null"),
@@ -15,7 +16,7 @@ pub fn write(out: &mut Vec<u8>, value: &Val, level: Option<usize>) -> Result<(),
         Val::Num(n) => out.extend(number::to_text(n).as_bytes()),
         Val::TStr(text) => string(out, text),
         Val::BStr(_) => {
-            return Err("a byte string has no JSON form; decode it to text first".to_owned());
+            return Err("JSON cannot represent a byte string; decode it to text first".to_owned());
         }
         Val::Arr(items) if items.is_empty() => out.extend(b"[]"),
         Val::Obj(map) if map.is_empty() => out.extend(b"{}"),
@@ -45,18 +46,20 @@ pub fn write(out: &mut Vec<u8>, value: &Val, level: Option<usize>) -> Result<(),
     Ok(())
 }
 
-/// The text of a key.
+/// Returns the text of a key.
 ///
 /// # Errors
-/// If it is none: jaq's objects may have other keys, JSON's may not.
+/// Returns an error if the key is not a string, which jaq allows and JSON does not.
 pub fn key_text(key: &Val) -> Result<&[u8], String> {
     match key {
         Val::TStr(text) => Ok(text),
-        other => Err(format!("the key {other} is no string, as JSON wants it; try `tostring`")),
+        other => {
+            Err(format!("the key {other} is not a string, which JSON requires; try `tostring`"))
+        }
     }
 }
 
-/// Appends a JSON string. Bytes that are not UTF-8, which slicing can make, become U+FFFD.
+/// Appends a JSON string. Bytes that are not UTF-8, which slicing can produce, become U+FFFD.
 pub fn string(out: &mut Vec<u8>, text: &[u8]) {
     let text = String::from_utf8_lossy(text);
     out.push(b'"');

@@ -1,4 +1,4 @@
-//! Converts between JSON, YAML, TOML and CSV, through jq filters.
+//! Converts between JSON, YAML, TOML and CSV, and applies jq filters.
 
 pub mod args;
 pub mod conversion;
@@ -31,17 +31,17 @@ struct ConvertInput {
     input: Option<String>,
     /// The file to convert. Give either this or `input`.
     path: Option<String>,
-    /// The format of the input; by the path's extension, then by its content, without.
+    /// The input format. By default, the extension of the path or the content determines it.
     from: Option<Format>,
-    /// The format of the output; JSON without.
+    /// The output format; JSON by default.
     to: Option<Format>,
-    /// A jq filter, such as `.items[] | {name, price}`; all as it is without.
+    /// A jq filter, such as `.items[] | {name, price}`; `.` by default.
     filter: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct ConvertOutput {
-    /// The converted text; several results follow one another as the format has it.
+    /// The converted text. Several results are written one after another, as the format requires.
     output: String,
 }
 
@@ -86,7 +86,7 @@ async fn main(args: Vec<String>) -> Result<(), String> {
         skillhost_guest::print!("{}", args::HELP);
         return Ok(());
     };
-    // Made when there is something to write: the input may be the same file.
+    // Created at the first output, because the input may be the same file.
     let mut file = None;
     let mut sink = async |piece: Vec<u8>| match &args.output {
         None => stdout().write_all(piece).await.map_err(|e| e.to_string()),
@@ -115,7 +115,7 @@ async fn main(args: Vec<String>) -> Result<(), String> {
         })?;
     }
     conversion.finish(&mut sink).await?;
-    // An empty result is one, too.
+    // An empty result is written, too.
     if args.output.is_some() {
         sink(Vec::new()).await?;
     }
@@ -169,7 +169,7 @@ async fn read(
         let from = from.unwrap_or_else(|| Format::from_content(&text));
         return conversion.read(text.into(), from, sink).await;
     }
-    // Record by record: however long the file, only a piece of it is in memory.
+    // Processed record by record: only a piece of the file is in memory.
     let mut rest = Vec::new();
     while let Some(chunk) = source.chunk().await? {
         rest.extend(chunk);

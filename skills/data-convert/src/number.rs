@@ -1,8 +1,8 @@
-//! Numbers keep the digits that they were written with, until a filter calculates with them.
+//! Numbers keep the digits with which they were written, until a filter calculates with them.
 
 use jaq_json::{Num, Val};
 
-/// A number from its JSON text. Integers are exact whatever their size; decimals keep their text.
+/// Converts a number from its JSON text. Integers of any size are exact; decimals keep their text.
 pub fn from_text(text: &str) -> Val {
     if let Some(integer) = Num::from_str_radix(text, 10) {
         return if text.starts_with("-0") {
@@ -19,7 +19,7 @@ pub fn from_text(text: &str) -> Val {
     Val::Num(Num::Dec(text.to_owned().into()))
 }
 
-/// Whether a text is a number as JSON writes them (RFC 8259, section 6).
+/// Whether a text is a number of JSON (RFC 8259, section 6).
 pub fn is_json_number(text: &str) -> bool {
     let unsigned = text.strip_prefix('-').unwrap_or(text);
     let digits = |s: &str| s.bytes().take_while(u8::is_ascii_digit).count();
@@ -44,8 +44,8 @@ pub fn is_json_number(text: &str) -> bool {
     }
 }
 
-/// A number as JSON text. JSON has no NaN and no infinity: they become `null` and the largest
-/// number, as in jq.
+/// Converts a number to JSON text. JSON has no NaN and no infinity: they become `null` and the
+/// largest number, as in jq.
 pub fn to_text(number: &Num) -> String {
     match number {
         Num::Float(f) if f.is_nan() => "null".to_owned(),
@@ -55,9 +55,9 @@ pub fn to_text(number: &Num) -> String {
     }
 }
 
-/// Whether a decimal survives being held as a 64-bit float, which takes a sixth of the memory of
-/// its text: at most 15 significant digits always do, as long as they are written the way floats
-/// are (no exponent, no trailing zero).
+/// Whether a decimal prints unchanged after conversion to a 64-bit float, which takes a sixth of
+/// the memory of its text. That holds for up to 15 significant digits in the notation of floats (no
+/// exponent, no trailing zero).
 fn prints_as_written(text: &str) -> bool {
     let unsigned = text.strip_prefix('-').unwrap_or(text);
     let Some((whole, fraction)) = unsigned.split_once('.') else { return false };
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_written_as_they_were_read() {
+    fn numbers_keep_their_text() {
         for text in [
             "0",
             "-0",
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn computed_floats_look_like_json() {
+    fn computed_floats_are_valid_json() {
         assert_eq!(to_text(&Num::Float(2.0)), "2");
         assert_eq!(to_text(&Num::Float(1e300)), "1e300");
         assert_eq!(to_text(&Num::Float(f64::NAN)), "null");
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_like_a_number_is_none() {
+    fn lookalikes_are_not_numbers() {
         for text in ["", "-", "007", "+1", "1.", ".5", "1e", "0x10", "1_000", "NaN", " 1", "1 "] {
             assert!(!is_json_number(text), "{text:?}");
         }

@@ -1,6 +1,6 @@
-//! Where in a text something is wrong.
+//! Positions in a text.
 
-/// The 1-based line and column, in characters, of a byte offset.
+/// Returns the line and column of a byte offset, from 1 on. Columns count characters.
 pub fn line_column(text: &[u8], offset: usize) -> (usize, usize) {
     let before = &text[..offset.min(text.len())];
     let line_start = before.iter().rposition(|b| *b == b'\n').map_or(0, |i| i + 1);

@@ -1,4 +1,5 @@
-//! CSV and TSV in and out. The first row names the columns; each further row is an object.
+//! Reads and writes CSV and TSV. The first row has the column names; every further row is an
+//! object.
 
 use bytes::Bytes;
 use csv::{ReaderBuilder, Terminator, WriterBuilder};
@@ -6,12 +7,12 @@ use jaq_json::{Map, Val};
 
 use crate::{json_out, number};
 
-/// Reads rows as one array of objects. A field that is a JSON number becomes a number (`007` and
-/// `+1` are none), all else a string.
+/// Reads rows as an array of objects. A field that is a JSON number becomes a number (`007` and
+/// `+1` are not); other fields become strings.
 ///
 /// # Errors
-/// Rows that are longer or shorter than the first, two columns of one name, text that is not UTF-8;
-/// with the line.
+/// Returns an error, with the line, for rows that are longer or shorter than the first, for
+/// duplicate column names, and for text that is not UTF-8.
 pub fn read(text: &[u8], delimiter: u8) -> Result<Val, String> {
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     let mut reader = ReaderBuilder::new().delimiter(delimiter).from_reader(text);
@@ -55,11 +56,11 @@ fn explain(error: &csv::Error) -> String {
     }
 }
 
-/// Writes objects, with a first row that names every key there is in the order of appearance; or
-/// arrays, as they are. Null is an empty field, an array or object within a field is JSON.
+/// Writes objects, preceded by a row of all keys in order of appearance; or arrays, unchanged. Null
+/// becomes an empty field; nested arrays and objects become JSON.
 ///
 /// # Errors
-/// Values that are neither objects nor arrays, or a mix of both.
+/// Returns an error for values that are neither objects nor arrays, and for a mix of both.
 pub fn write(rows: &[Val], delimiter: u8) -> Result<Vec<u8>, String> {
     let mut columns = Map::default();
     for row in rows {
@@ -72,8 +73,8 @@ pub fn write(rows: &[Val], delimiter: u8) -> Result<Vec<u8>, String> {
             }
         }
     }
-    // Readers refuse rows of different length unless told otherwise; arrays are the caller's to
-    // shape.
+    // Flexible: by default, the writer refuses rows of different lengths, but arrays are the
+    // caller's responsibility.
     let mut writer = WriterBuilder::new()
         .delimiter(delimiter)
         .terminator(Terminator::Any(b'\n'))
@@ -94,9 +95,9 @@ pub fn write(rows: &[Val], delimiter: u8) -> Result<Vec<u8>, String> {
             other => {
                 let text: String = other.to_string().chars().take(60).collect();
                 return Err(format!(
-                    "row {} is no {}: {text}",
+                    "row {} is not an {}: {text}",
                     i + 1,
-                    if objects { "object, as others are" } else { "object or array" }
+                    if objects { "object like the others" } else { "object or array" }
                 ));
             }
         };
@@ -130,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_become_rows_with_every_key_named() {
+    fn objects_become_rows_under_all_keys() {
         let rows = |json: &'static str| {
             let mut all = Vec::new();
             crate::json::read(&Bytes::from_static(json.as_bytes()), 0, |v| {
@@ -145,12 +146,15 @@ mod tests {
             "a,b,c\n1,\"x,y\",\n,,\"[1,{\"\"d\"\":2}]\"\n"
         );
         assert_eq!(rows(r#"[1,"a",true] [2]"#).unwrap(), "1,a,true\n2\n");
-        assert_eq!(rows(r#"{"a":1} [2]"#).unwrap_err(), "row 2 is no object, as others are: [2]");
-        assert_eq!(rows("5").unwrap_err(), "row 1 is no object or array: 5");
+        assert_eq!(
+            rows(r#"{"a":1} [2]"#).unwrap_err(),
+            "row 2 is not an object like the others: [2]"
+        );
+        assert_eq!(rows("5").unwrap_err(), "row 1 is not an object or array: 5");
     }
 
     #[test]
-    fn errors_name_the_line() {
+    fn errors_have_their_line() {
         assert_eq!(
             read(b"a,b\n1,2\n3\n", b',').unwrap_err(),
             "3:1: invalid CSV: this row has 1 fields, the first has 2"
@@ -164,7 +168,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_survives_a_field(fields in prop::collection::vec("\\PC{0,8}|[\",\n\r\t ]{0,4}", 2..5)) {
+        fn fields_keep_any_text(fields in prop::collection::vec("\\PC{0,8}|[\",\n\r\t ]{0,4}", 2..5)) {
             let row: Map = fields.iter().enumerate().map(|(i, f)| (Val::utf8_str(format!("k{i}").into_bytes()), field(f))).collect();
             let before = Val::Arr(vec![Val::obj(row)].into());
             let Val::Arr(rows) = &before else { unreachable!() };

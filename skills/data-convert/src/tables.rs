@@ -1,5 +1,5 @@
-//! TOML in and out. TOML's own limits hold: no null, 64-bit numbers, one document, a table at the
-//! top.
+//! Reads and writes TOML, with its restrictions: no null, 64-bit numbers, one document, a table at
+//! the top.
 
 use jaq_json::{Map, Num, Val};
 use toml::de::{DeArray, DeTable, DeValue};
@@ -12,7 +12,7 @@ use crate::position::line_column;
 /// Reads a document. Dates and times become strings.
 ///
 /// # Errors
-/// What is wrong with it, with line and column.
+/// Returns the problem with the document, with line and column.
 pub fn read(text: &str) -> Result<Val, String> {
     let table = DeTable::parse(text).map_err(|error| {
         let (line, column) =
@@ -25,16 +25,16 @@ pub fn read(text: &str) -> Result<Val, String> {
 /// Writes a document.
 ///
 /// # Errors
-/// Names the value that TOML has no form for, by its path.
+/// Returns the path of a value that TOML cannot represent.
 pub fn write(value: &Val) -> Result<String, String> {
     let Val::Obj(map) = value else {
         return Err(format!(
-            "TOML holds a table at the top, not {}; wrap it, as in `{{items: .}}`",
+            "TOML requires a table at the top, not {}; wrap the value, as in `{{items: .}}`",
             kind(value)
         ));
     };
     let table = to_table(map, "")?;
-    toml::to_string(&table).map_err(|error| format!("TOML cannot hold this: {error}"))
+    toml::to_string(&table).map_err(|error| format!("TOML cannot represent this value: {error}"))
 }
 
 fn from_table(table: &DeTable<'_>) -> Val {
@@ -88,7 +88,7 @@ fn to_value(value: &Val, path: &str) -> Result<Value, String> {
     Ok(match value {
         Val::Null => {
             return Err(format!(
-                "{path} is null, which TOML has no form for; drop it, as in `del(..|nulls)`"
+                "{path} is null, which TOML cannot represent; remove it, as in `del(..|nulls)`"
             ));
         }
         Val::Bool(bool) => Value::Boolean(*bool),
@@ -96,19 +96,22 @@ fn to_value(value: &Val, path: &str) -> Result<Value, String> {
             let text = number::to_text(n);
             Value::Integer(
                 text.parse()
-                    .map_err(|_| format!("{path} is {text}: integers of TOML have 64 bits"))?,
+                    .map_err(|_| format!("{path} is {text}, but TOML integers have 64 bits"))?,
             )
         }
         Val::Num(Num::Float(f)) => Value::Float(*f),
         Val::Num(n) => {
             let text = number::to_text(n);
             Value::Float(
-                text.parse()
-                    .map_err(|_| format!("{path} is no number that TOML can hold: {text}"))?,
+                text.parse().map_err(|_| {
+                    format!("{path} is a number that TOML cannot represent: {text}")
+                })?,
             )
         }
         Val::TStr(text) => Value::String(String::from_utf8_lossy(text).into_owned()),
-        Val::BStr(_) => return Err(format!("{path} is a byte string, which TOML has no form for")),
+        Val::BStr(_) => {
+            return Err(format!("{path} is a byte string, which TOML cannot represent"));
+        }
         Val::Arr(items) => {
             let items =
                 items.iter().enumerate().map(|(i, item)| to_value(item, &format!("{path}[{i}]")));
@@ -150,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_line_and_column_or_path() {
+    fn errors_have_line_and_column_or_path() {
         assert_eq!(read("a = 1\nb = \n").unwrap_err().split(": ").next().unwrap(), "2:5");
         assert!(
             read("a = 1\na = 2\n").unwrap_err().starts_with("2:1: invalid TOML: duplicate key")
@@ -167,8 +170,8 @@ mod tests {
         assert!(error(r#"{"a": [1, {"b": null}]}"#).starts_with(".a[1].b is null"));
         assert!(
             error(r#"{"a": 9223372036854775808}"#)
-                .starts_with(".a is 9223372036854775808: integers of TOML")
+                .starts_with(".a is 9223372036854775808, but TOML integers")
         );
-        assert!(error("[1]").starts_with("TOML holds a table at the top, not an array"));
+        assert!(error("[1]").starts_with("TOML requires a table at the top, not an array"));
     }
 }

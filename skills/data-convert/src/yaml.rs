@@ -1,6 +1,6 @@
-//! YAML in: by the YAML 1.2 core schema, from parser events straight into jaq's values, so that
-//! numbers keep their digits. Aliases share their value, so that a small file cannot grow large in
-//! memory; merge keys (`<<`) are applied.
+//! Reads YAML by the core schema of YAML 1.2, from parser events directly into jaq's values, so
+//! that numbers keep their digits. Aliases share their value, so that a small file cannot become
+//! large in memory. Merge keys (`<<`) are applied.
 
 use granit_parser::{Event, Marker, Parser, ScalarStyle, Span, StrInput, Tag};
 use jaq_json::{Map, Num, Val};
@@ -11,7 +11,7 @@ use crate::number;
 /// Calls `each` with every document.
 ///
 /// # Errors
-/// What is wrong with the text, with line and column; or what `each` returned.
+/// Returns the problem with the text, with line and column, or an error of `each`.
 pub fn read(text: &str, mut each: impl FnMut(Val) -> Result<(), String>) -> Result<(), String> {
     let mut reader = Reader { parser: Parser::new_from_str(text), anchored: Vec::new() };
     loop {
@@ -27,7 +27,7 @@ type Node<'t> = (Event<'t>, Span);
 
 struct Reader<'t> {
     parser: Parser<'t, StrInput<'t>>,
-    /// The values that have an anchor, by its number.
+    /// Anchored values, by the number of the anchor.
     anchored: Vec<(usize, Val)>,
 }
 
@@ -45,7 +45,7 @@ impl<'t> Reader<'t> {
 
     fn node(&mut self, (event, span): Node<'t>, depth: usize) -> Result<Val, String> {
         if depth > MAX_DEPTH {
-            return Err(at(span.start, &format!("nested more than {MAX_DEPTH} deep")));
+            return Err(at(span.start, &format!("nested deeper than {MAX_DEPTH} levels")));
         }
         let (value, anchor) = match event {
             Event::Scalar(text, style, anchor, tag) => {
@@ -96,7 +96,7 @@ impl<'t> Reader<'t> {
             if is_merge {
                 merged.push((place, value));
             } else if map.insert(key.clone(), value).is_some() {
-                return Err(at(place, &format!("the key {key} is there twice")));
+                return Err(at(place, &format!("duplicate key {key}")));
             }
         }
         for (place, value) in merged {
@@ -105,13 +105,12 @@ impl<'t> Reader<'t> {
         Ok(Val::obj(map))
     }
 
-    /// JSON's keys are strings: other scalars become their text.
+    /// JSON keys are strings: other scalars are converted to their text.
     fn key(&mut self, (event, span): Node<'t>) -> Result<Val, String> {
         if let Event::Scalar(text, _, 0, _) = event {
             return Ok(Val::utf8_str(text.into_owned().into_bytes()));
         }
-        let no_counterpart =
-            || at(span.start, "a key that is a sequence or a mapping has no counterpart in JSON");
+        let no_counterpart = || at(span.start, "JSON keys cannot be sequences or mappings");
         if matches!(event, Event::SequenceStart(..) | Event::MappingStart(..)) {
             return Err(no_counterpart());
         }
@@ -123,8 +122,8 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// Keys of the mapping itself win over merged ones, earlier merged ones over later. None if there
-/// is something else to merge.
+/// Merges another mapping. Keys of the mapping itself take precedence, then earlier merged keys.
+/// `None` if the value is not a mapping.
 fn merge(map: &mut Map, from: &Val) -> Option<()> {
     match from {
         Val::Obj(other) => {
@@ -153,9 +152,9 @@ fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Val, Stri
                 | ("null", Some(Val::Null)) => true,
                 _ => false,
             };
-            value.filter(|_| fits).ok_or_else(|| format!("{text:?} is no {kind}, as its tag says"))
+            value.filter(|_| fits).ok_or_else(|| format!("{text:?} does not match its tag, {kind}"))
         }
-        // Tags of an application's own mean nothing here: the value stays.
+        // Application tags are ignored: the value stays.
         _ if style == ScalarStyle::Plain && tag.is_none_or(|t| t.suffix() != "!") => {
             Ok(plain(text).unwrap_or_else(string))
         }
@@ -163,8 +162,8 @@ fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Val, Stri
     }
 }
 
-/// What a plain scalar means in the core schema (YAML 1.2.2, section 10.3.2), unless it is a
-/// string.
+/// Returns the value of a plain scalar in the core schema (YAML 1.2.2, section 10.3.2), or `None`
+/// if it is a string.
 fn plain(text: &str) -> Option<Val> {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Some(Val::Null),
@@ -248,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_follow_one_another() {
+    fn text_may_have_several_documents() {
         assert_eq!(all("a: 1\n---\n- 2\n---\n").unwrap(), [r#"{"a":1}"#, "[2]", "null"]);
         assert_eq!(all("# nothing\n").unwrap(), [""; 0]);
     }
@@ -278,27 +277,29 @@ mod tests {
             r#"{"5":"a","true":"b","~":"c","1.0":"d"}"#
         );
         assert!(
-            all("{[1]: a}").unwrap_err().starts_with("1:2: invalid YAML: a key that is a sequence")
+            all("{[1]: a}")
+                .unwrap_err()
+                .starts_with("1:2: invalid YAML: JSON keys cannot be sequences")
         );
     }
 
     #[test]
-    fn errors_name_line_and_column() {
+    fn errors_have_line_and_column() {
         assert_eq!(
             all("a: 1\nb: 2\na: 3\n").unwrap_err(),
-            "3:1: invalid YAML: the key \"a\" is there twice"
+            "3:1: invalid YAML: duplicate key \"a\""
         );
         assert!(all("a: [1, 2\nb: 3\n").unwrap_err().starts_with("2:"));
         assert!(all("a: *missing").unwrap_err().starts_with("1:4: invalid YAML"));
         assert_eq!(
             all("!!int x").unwrap_err(),
-            "1:7: invalid YAML: \"x\" is no int, as its tag says"
+            "1:7: invalid YAML: \"x\" does not match its tag, int"
         );
         assert!(all("&a [*a]").is_err());
     }
 
     #[test]
-    fn an_alias_bomb_stays_small() {
+    fn alias_bomb_stays_small() {
         let mut text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
         for i in 1..30 {
             let p = i - 1;
@@ -314,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn nesting_is_bounded() {
+    fn nesting_is_limited() {
         assert!(all(&"[".repeat(600)).unwrap_err().contains("invalid YAML"));
     }
 }

@@ -1,16 +1,14 @@
-//! YAML out, in block style. What might be read as anything but a string is quoted, for YAML 1.1
-//! readers too.
+//! Writes YAML in block style. Strings that YAML 1.1 or 1.2 readers could misread are quoted.
 
 use jaq_json::{Num, Val};
 
 use crate::json_out::{key_text, string};
 use crate::number;
 
-/// Appends a value as the node that begins at the current column; what it needs further lines for
-/// is indented by `level`.
+/// Appends a value as the node at the current column. Further lines are indented by `level`.
 ///
 /// # Errors
-/// As for JSON: keys that are no strings, and byte strings.
+/// Returns an error for byte strings and for keys that are not strings, as for JSON.
 pub fn write(out: &mut Vec<u8>, value: &Val, level: usize) -> Result<(), String> {
     match value {
         Val::Arr(items) if !items.is_empty() => {
@@ -81,8 +79,8 @@ fn text(out: &mut Vec<u8>, bytes: &[u8]) {
     }
 }
 
-/// The lines of a text that a literal block can hold as they are: several, none with blanks at its
-/// ends that could be lost.
+/// Returns the lines of a text that fits into a literal block: several lines, none of which begins
+/// or ends with white space.
 fn block_lines(bytes: &[u8]) -> Option<Vec<&str>> {
     let text = std::str::from_utf8(bytes).ok()?;
     let body = text.strip_suffix('\n').unwrap_or(text);
@@ -100,9 +98,9 @@ fn block_lines(bytes: &[u8]) -> Option<Vec<&str>> {
     holds.then_some(lines)
 }
 
-/// Whether a text may stand without quotes. Narrower than the grammar on purpose: it begins with a
-/// letter, `_` or `/`, ends with no blank or colon, and is no word that a YAML 1.1 or 1.2 reader
-/// takes for something else.
+/// Whether a text may be written without quotes. Deliberately stricter than the grammar: it begins
+/// with a letter, `_` or `/`, does not end with a space or colon, and is not a word with a special
+/// meaning in YAML 1.1 or 1.2.
 fn is_plain(text: &str) -> bool {
     const WORDS: [&str; 10] = ["null", "true", "false", "yes", "no", "on", "off", "y", "n", "nan"];
     text.starts_with(|c: char| c.is_alphabetic() || matches!(c, '_' | '/'))
@@ -135,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn mappings_and_sequences_are_blocks() {
+    fn mappings_and_sequences_use_block_style() {
         let json = r#"{"name": "x", "list": [1, [2, 3], {"a": 1, "b": []}], "map": {"k": {"l": null}}, "e": {}}"#;
         assert_eq!(
             yaml(json),
@@ -144,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_be_read_as_something_else_is_quoted() {
+    fn ambiguous_strings_are_quoted() {
         let json = r#"["true", "no", "1.0", "", " a", "a: b", "a #b", "- a", "2024-01-01", "http://x/y", "it's", "~", "NULL", "0x1"]"#;
         assert_eq!(
             yaml(json).replace('\n', " "),
@@ -153,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn several_lines_become_a_literal_block() {
+    fn multiline_text_becomes_a_literal_block() {
         assert_eq!(
             yaml(r#"{"a": "x\n  y\n\nz\n", "b": "x\ny"}"#),
             "a: |\n  x\n    y\n\n  z\nb: |-\n  x\n  y"
@@ -186,7 +184,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn json_to_yaml_and_back_is_the_same(value in any_value()) {
+        fn json_survives_a_round_trip_through_yaml(value in any_value()) {
             let before = from_json(&value.to_string());
             let mut text = Vec::new();
             write(&mut text, &before, 0).unwrap();
@@ -197,12 +195,11 @@ mod tests {
         }
 
         #[test]
-        fn another_yaml_reader_understands_it(value in any_value()) {
+        fn another_yaml_reader_agrees(value in any_value()) {
             let mut text = Vec::new();
             write(&mut text, &from_json(&value.to_string()), 0).unwrap();
             let text = String::from_utf8(text).unwrap();
-            // `<<` as a key means something else to a reader that keeps it plain; it is quoted
-            // here, which this reader ignores.
+            // The other reader gives the key `<<` its special meaning although it is quoted.
             prop_assume!(!text.contains("<<"));
             let read: serde_json::Value = serde_saphyr::from_str(&text).map_err(|e| TestCaseError::fail(format!("{e}\n{text}")))?;
             prop_assert_eq!(read, value, "{}", text);

@@ -1,5 +1,5 @@
 //! Each folder of tests/cases is a conversion: `args` is the command line, `input.*` the input,
-//! `expected` what is written, or the error. BLESS=1 writes `expected` anew.
+//! `expected` the output or the error. BLESS=1 rewrites `expected`.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "a native test reads its cases")]
 
 use std::fs;
@@ -13,7 +13,7 @@ use data_convert::conversion::{Conversion, Options};
 use data_convert::format::Format;
 
 #[test]
-fn every_case_converts_as_expected() {
+fn all_cases_convert_as_expected() {
     let mut failed = Vec::new();
     for entry in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases")).unwrap() {
         let folder = entry.unwrap().path();
@@ -29,7 +29,7 @@ fn every_case_converts_as_expected() {
 }
 
 #[test]
-fn json_lines_are_numbered_across_pieces() {
+fn line_numbers_continue_across_pieces() {
     let args = args::parse([]).unwrap().unwrap();
     let error = convert(
         &args,
@@ -40,7 +40,7 @@ fn json_lines_are_numbered_across_pieces() {
 }
 
 #[test]
-fn a_large_document_leaves_in_pieces() {
+fn large_output_is_written_in_pieces() {
     let args = args::parse(["--to".into(), "jsonl".into()]).unwrap().unwrap();
     let large = format!("[{}1]", "123456789,".repeat(100_000));
     let mut pieces = 0;
@@ -89,7 +89,7 @@ fn options(args: &Args) -> Options<'_> {
     Options { filter: &args.filter, to: args.to, raw: args.raw, compact: args.compact, now: 0.0 }
 }
 
-/// Nothing here ever waits.
+/// Returns the result of a future that is ready at once.
 fn finish<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => value,

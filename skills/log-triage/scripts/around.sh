@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Shows the lines of a log that hold a text, with those around them.
+# Prints the lines of a log that contain a text, with context.
 #
 #   around.sh [-c LINES] [-m MATCHES] FILE TEXT
 set -euo pipefail
@@ -23,7 +23,7 @@ file=$1 text=$2
 
 found=$(grep -c -F -i -e "$text" "$file" || true)
 if ((found == 0)); then
-  echo "no line of $file holds '$text'"
+  echo "no line of $file contains '$text'"
   exit 1
 fi
 
@@ -32,7 +32,7 @@ while IFS=: read -r line _; do
   number=$((number + 1))
   echo "--- $file:$line ($number of $found)"
   first=$((line > context ? line - context : 1))
-  # The line itself is marked; long lines are cut, since one may hold a whole request.
+  # The line itself is marked. Long lines are truncated, because one may contain a whole request.
   sed -n "${first},$((line + context))p" "$file" | cut -c 1-400 |
     awk -v at=$((line - first + 1)) '{ print (NR == at ? "> " : "  ") $0 }'
 done < <(grep -n -F -i -m "$matches" -e "$text" "$file")

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Summarises log files: what fails, when, where, and what is slow.
+# Summarises log files: errors, when and where they happen, and slow requests.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -10,10 +10,10 @@ usage() {
   cat <<'HELP'
 usage: triage.sh [options] FILE... (- is standard input)
 
-  -s, --since TIME   from this time on, such as 2024-10-10T13:00
-  -u, --until TIME   up to this time, without it
-  -S, --slow MS      requests that took as long are slow (1000)
-  -n, --top N        entries of each list (10)
+  -s, --since TIME   only lines from this time on, such as 2024-10-10T13:00
+  -u, --until TIME   only lines before this time
+  -S, --slow MS      duration from which requests are slow (default: 1000)
+  -n, --top N        maximum entries per list (default: 10)
   -j, --json         print JSON
 HELP
 }
@@ -36,17 +36,17 @@ while (($#)); do
     -j | --json) json=true ;;
     -h | --help) usage; exit 0 ;;
     -) files+=(-) ;;
-    -*) fail "unknown option $1 (--help shows all)" ;;
+    -*) fail "unknown option $1 (see --help)" ;;
     *) files+=("$1") ;;
   esac
   shift
 done
 ((${#files[@]})) || { usage >&2; exit 2; }
-[[ $slow =~ ^[0-9]+$ ]] || fail "--slow is a number of milliseconds, not '$slow'"
-[[ $top =~ ^[1-9][0-9]*$ ]] || fail "--top is a number from 1, not '$top'"
+[[ $slow =~ ^[0-9]+$ ]] || fail "--slow must be a number of milliseconds, not '$slow'"
+[[ $top =~ ^[1-9][0-9]*$ ]] || fail "--top must be a number above 0, not '$top'"
 for time in "$since" "$until"; do
   [[ -z $time || $time =~ ^[0-9]{4}-[0-9]{2}-[0-9]{2}([T\ ][0-9]{2}(:[0-9]{2}){0,2})?$ ]] ||
-    fail "'$time' is no time; write 2024-10-10 or 2024-10-10T13:00"
+    fail "'$time' is not a time; write 2024-10-10 or 2024-10-10T13:00"
 done
 for file in "${files[@]}"; do
   [[ $file == - || -r $file ]] || fail "cannot read $file"

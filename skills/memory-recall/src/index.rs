@@ -1,39 +1,37 @@
-//! Full-text search: BM25 over words in a plain form, with words that start alike counting for
-//! less.
+//! Full-text search: BM25 over stemmed words. Words with the same beginning count less.
 
 use std::collections::HashMap;
 
-/// BM25's own constants, as they are commonly set: how fast more of a word counts less, and how
-/// much long texts are held back.
+/// The usual constants of BM25: saturation of frequent words, and normalisation by length.
 const K1: f64 = 1.2;
 const B: f64 = 0.75;
 
-/// What a word counts that only starts as one of the query.
+/// The weight of a word that only begins like a word of the query.
 const PREFIX: f64 = 0.4;
-/// Letters that the start must have.
+/// The minimum length of such a beginning.
 const PREFIX_MIN: usize = 3;
 
 /// Characters of a part of a file, and of an excerpt.
 const PART: usize = 2_000;
 const EXCERPT: usize = 400;
 
-/// Words that say nothing of what a text is about.
+/// Stop words.
 const STOP: [&str; 40] = [
     "a", "about", "an", "and", "are", "as", "at", "be", "by", "did", "do", "does", "for", "from",
     "had", "has", "have", "how", "i", "in", "is", "it", "its", "of", "on", "or", "that", "the",
     "their", "this", "to", "was", "we", "were", "what", "when", "where", "which", "who", "with",
 ];
 
-/// Texts, by the words in them.
+/// An index of texts by their words.
 #[derive(Debug)]
 pub struct Index {
-    /// For each word, the texts that have it and how often.
+    /// For each word, the texts that contain it and the number of occurrences.
     words: HashMap<String, Vec<(usize, u32)>>,
     lengths: Vec<usize>,
 }
 
 impl Index {
-    /// The index of some texts.
+    /// Builds the index of some texts.
     pub fn of<'t>(texts: impl Iterator<Item = &'t str>) -> Index {
         let mut index = Index { words: HashMap::new(), lengths: Vec::new() };
         for (at, text) in texts.enumerate() {
@@ -50,14 +48,14 @@ impl Index {
         index
     }
 
-    /// The texts that fit best, with how well they do; of two that fit alike, the later one first.
+    /// Returns the best matches and their scores. Of equal scores, later texts come first.
     pub fn search(&self, query: &str, limit: usize) -> Vec<(usize, f64)> {
         let mut wanted = words(query);
         wanted.sort();
         wanted.dedup();
         let about: Vec<&String> =
             wanted.iter().filter(|word| !STOP.contains(&word.as_str())).collect();
-        // A query of nothing but such words means them.
+        // A query of stop words only searches for them.
         let about = if about.is_empty() { wanted.iter().collect() } else { about };
         let mut scores: HashMap<usize, f64> = HashMap::new();
         for word in about {
@@ -99,14 +97,14 @@ impl Index {
     }
 }
 
-/// The words of a text, in lower case and without the ends that English puts to them.
+/// Returns the stemmed words of a text, in lower case.
 pub fn words(text: &str) -> Vec<String> {
     let split = text.split(|c: char| !c.is_alphanumeric() && c != '_');
     split.filter(|word| !word.is_empty()).map(|word| stem(&word.to_lowercase())).collect()
 }
 
-/// A word without a plural's and a verb's end. What is left need not be a word: it is the same for
-/// the forms of one.
+/// Removes plural and verb endings. The result is the same for all forms of a word, but need not be
+/// a word itself.
 fn stem(word: &str) -> String {
     if !word.is_ascii() || word.len() < 4 {
         return word.to_owned();
@@ -127,14 +125,14 @@ fn stem(word: &str) -> String {
         .filter(|rest| rest.len() >= 3)
         .unwrap_or(one);
     let root = match verb.as_bytes() {
-        // "planned" and "planning" are of "plan".
+        // "planned" and "planning" have the stem "plan".
         [.., a, b] if verb != one && a == b && !b"aeiouls".contains(b) => &verb[..verb.len() - 1],
         _ => verb,
     };
     root.strip_suffix('e').filter(|rest| rest.len() >= 3).unwrap_or(root).to_owned()
 }
 
-/// A long text in parts, cut where paragraphs end.
+/// Splits a long text at paragraphs.
 pub fn parts(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut rest = text;
@@ -152,7 +150,7 @@ pub fn parts(text: &str) -> Vec<&str> {
     parts
 }
 
-/// The part of a text with most words of a query.
+/// Returns the part of a text that contains most words of a query.
 pub fn excerpt(text: &str, query: &str) -> String {
     if text.len() <= EXCERPT {
         return text.to_owned();
@@ -191,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_question_is_about_comes_first() {
+    fn best_match_comes_first() {
         for (query, at) in [
             ("which port does the staging database have", 1),
             ("planning a deployment", 2),
@@ -208,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_of_a_word_are_one() {
+    fn word_forms_have_one_stem() {
         for (a, b) in [
             ("planned", "planning"),
             ("plans", "plan"),
@@ -225,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn long_texts_are_cut_at_paragraphs_and_excerpts_at_sentences() {
+    fn texts_split_at_paragraphs_and_excerpts_at_sentences() {
         let text = format!(
             "{}\n\n{}",
             "first words. ".repeat(150),
@@ -238,7 +236,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_and_query_is_searched(texts in prop::collection::vec("\\PC{0,80}", 0..6), query in "\\PC{0,40}") {
+        fn search_accepts_any_text_and_query(texts in prop::collection::vec("\\PC{0,80}", 0..6), query in "\\PC{0,40}") {
             let index = Index::of(texts.iter().map(String::as_str));
             let found = index.search(&query, 3);
             prop_assert!(found.len() <= 3 && found.iter().all(|(at, score)| *at < texts.len() && *score > 0.0));
@@ -247,7 +245,7 @@ mod tests {
                 excerpt(text, &query);
                 let joined: String = parts(text).concat();
                 prop_assert!(joined.len() <= text.len());
-                // A word that a text has finds it.
+                // Any word of a text finds that text.
                 if let Some(word) = words(text).iter().find(|word| !STOP.contains(&word.as_str())) {
                     prop_assert!(!index.search(word, 3).is_empty() || stem(word) != *word);
                 }

@@ -1,4 +1,4 @@
-//! Remembers texts from run to run, and recalls those that a question is about.
+//! Remembers texts between runs, and recalls those that match a question.
 
 pub mod index;
 pub mod memory;
@@ -12,16 +12,16 @@ use std::time::UNIX_EPOCH;
 
 const FILE: &str = "memory.json";
 
-/// Files that one recall reads, and bytes of each.
+/// Limits of one recall: the number of files, and the bytes of each.
 const FILES_MAX: usize = 2_000;
 const BYTES_MAX: u64 = 1 << 20;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RememberInput {
-    /// What to remember, in sentences that stand by themselves.
+    /// The text to remember, in sentences that make sense without context.
     text: String,
-    /// Where it comes from, such as a file, an address or a person.
+    /// The source, such as a file, an address or a person.
     source: Option<String>,
 }
 
@@ -39,42 +39,42 @@ async fn remember(input: RememberInput) -> Result<Entry, String> {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RecallInput {
-    /// What it is about, in a few words.
+    /// The subject, in a few words.
     query: String,
-    /// At most as many; 5 without.
+    /// Maximum number of results; 5 by default.
     limit: Option<usize>,
-    /// Search the saved notes in this file or folder too (Markdown, text and JSON), such as
+    /// Also search the notes in this file or folder (Markdown, text and JSON), such as
     /// `/workspace/notes`.
     path: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Recalled {
-    /// The best first.
-    found: Vec<Found>,
-    /// How many texts were searched.
+struct RecallOutput {
+    /// The results, the best first.
+    found: Vec<SearchResult>,
+    /// The number of texts that were searched.
     searched: usize,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Found {
-    /// The number, of what was remembered; without one it is a file's.
+struct SearchResult {
+    /// The number of a remembered text. Missing for files.
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<u64>,
-    /// Where it comes from.
+    /// The source of the text.
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<String>,
-    /// The part of the text that the query is about.
+    /// The part of the text that matches the query.
     text: String,
-    /// How well it fits, to compare with the others.
+    /// The score, for comparison with the other results.
     score: f64,
 }
 
-/// Recalls what was remembered about something, by full-text search: the best first. Use it before
-/// you say that you do not know.
+/// Recalls remembered texts about a subject by full-text search, the best first. Use it before you
+/// say that you do not know something.
 #[skillhost_guest::tool]
-async fn recall(input: RecallInput) -> Result<Recalled, String> {
-    // A host that keeps nothing may still have files to search.
+async fn recall(input: RecallInput) -> Result<RecallOutput, String> {
+    // Without storage for state there may still be files to search.
     let memory = match (load().await, &input.path) {
         (Ok(memory), _) => memory,
         (Err(_), Some(_)) => Memory::default(),
@@ -98,24 +98,24 @@ async fn recall(input: RecallInput) -> Result<Recalled, String> {
     let found =
         index.search(&input.query, input.limit.unwrap_or(5)).into_iter().map(|(at, score)| {
             let (id, source, text) = &texts[at];
-            Found {
+            SearchResult {
                 id: *id,
                 source: source.clone(),
                 text: index::excerpt(text, &input.query),
                 score: (score * 1000.0).round() / 1000.0,
             }
         });
-    Ok(Recalled { found: found.collect(), searched: texts.len() })
+    Ok(RecallOutput { found: found.collect(), searched: texts.len() })
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ForgetInput {
-    /// The number, as `remember` and `recall` tell it.
+    /// The number, from `remember` or `recall`.
     id: u64,
 }
 
-/// Forgets one thing for good, and returns it.
+/// Forgets a text permanently, and returns it.
 #[skillhost_guest::tool]
 async fn forget(input: ForgetInput) -> Result<Entry, String> {
     let mut memory = load().await?;
@@ -134,7 +134,7 @@ async fn store(memory: &Memory) -> Result<(), String> {
     state::store(FILE, memory).await.map_err(|error| error.to_string())
 }
 
-/// The texts of a file, or of all files of a kind below a folder, by name.
+/// Reads a file, or all files of the supported types below a folder, with their names.
 async fn saved(path: &str) -> Result<Vec<(String, String)>, String> {
     let mut todo = vec![path.trim_end_matches('/').to_owned()];
     let mut texts = Vec::new();
@@ -148,9 +148,7 @@ async fn saved(path: &str) -> Result<Vec<(String, String)>, String> {
             && [".md", ".txt", ".json", ".jsonl"].iter().any(|end| path.ends_with(end))
         {
             if texts.len() == FILES_MAX {
-                return Err(format!(
-                    "there are more than {FILES_MAX} files: name a smaller folder"
-                ));
+                return Err(format!("there are more than {FILES_MAX} files: use a smaller folder"));
             }
             let bytes = fs::read(&path).await.map_err(|error| error.to_string())?;
             texts.push((path, String::from_utf8_lossy(&bytes).into_owned()));

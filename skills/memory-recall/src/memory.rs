@@ -1,39 +1,38 @@
-//! What is remembered, as it is kept.
+//! The remembered texts, in the form in which they are stored.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Bytes of one text: what is longer is better kept as a file.
+/// The maximum bytes of one text. Longer texts belong in files.
 const TEXT_MAX: usize = 16 << 10;
 
-/// All that is remembered.
+/// All remembered texts.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Memory {
-    /// The number that was given last. None is given twice.
+    /// The last number assigned. Numbers are not reused.
     last: u64,
     entries: Vec<Entry>,
 }
 
-/// One text.
+/// A remembered text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Entry {
     /// Its number.
     pub id: u64,
     /// The text.
     pub text: String,
-    /// Where it comes from.
+    /// The source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// When it was remembered, in seconds since 1970.
+    /// The time when it was remembered, in seconds since 1970.
     pub time: u64,
 }
 
 impl Memory {
-    /// Remembers a text. One that is known already keeps its number, and has the new source and
-    /// time.
+    /// Remembers a text. A known text keeps its number, and gets the new source and time.
     ///
     /// # Errors
-    /// It is empty or too long.
+    /// Returns an error if the text is empty or too long.
     pub fn remember(
         &mut self,
         text: String,
@@ -42,7 +41,7 @@ impl Memory {
     ) -> Result<Entry, String> {
         let text = text.trim().to_owned();
         if text.is_empty() {
-            return Err("there is nothing to remember: the text is empty".into());
+            return Err("the text is empty".into());
         }
         if text.len() > TEXT_MAX {
             return Err(format!(
@@ -61,18 +60,18 @@ impl Memory {
         Ok(entry)
     }
 
-    /// Forgets one.
+    /// Forgets a text.
     ///
     /// # Errors
-    /// There is no such text.
+    /// Returns an error if there is no text with this number.
     pub fn forget(&mut self, id: u64) -> Result<Entry, String> {
         let at = self.entries.iter().position(|entry| entry.id == id);
-        Ok(self.entries.remove(at.ok_or_else(|| {
-            format!("nothing is remembered under {id}; `recall` tells the numbers")
-        })?))
+        Ok(self.entries.remove(
+            at.ok_or_else(|| format!("there is no memory {id}; `recall` lists the numbers"))?,
+        ))
     }
 
-    /// All of them, the oldest first.
+    /// Returns all texts, the oldest first.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
@@ -83,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_known_is_not_kept_twice() {
+    fn known_text_is_not_stored_twice() {
         let mut memory = Memory::default();
         memory.remember(" Anna likes tea. ".into(), Some("chat".into()), 1).unwrap();
         let again = memory.remember("Anna likes tea.".into(), None, 2).unwrap();
@@ -92,7 +91,7 @@ mod tests {
             (1, Some("chat"), 2, 1)
         );
         memory.forget(1).unwrap();
-        assert!(memory.forget(1).unwrap_err().contains("under 1"));
+        assert!(memory.forget(1).unwrap_err().contains("no memory 1"));
         assert_eq!(memory.remember("x".into(), None, 3).unwrap().id, 2, "no number twice");
         assert!(
             memory.remember(" ".into(), None, 3).is_err()

@@ -1,15 +1,15 @@
-//! All notes, as they are kept.
+//! All notes, in the form in which they are stored.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Characters of a title that is taken from a text, and of an excerpt.
+/// Characters of a title derived from a text, and of an excerpt.
 const SHORT: usize = 80;
 
 /// All notes.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Book {
-    /// The number that was given last. None is given twice.
+    /// The last number assigned. Numbers are not reused.
     last: u64,
     notes: Vec<Note>,
 }
@@ -23,11 +23,11 @@ pub struct Note {
     pub title: String,
     /// Its text.
     pub text: String,
-    /// In lower case, sorted.
+    /// Tags, in lower case and sorted.
     pub tags: Vec<String>,
-    /// When it was saved, in UTC.
+    /// The time when it was saved, in UTC.
     pub created: String,
-    /// When it was changed last, in UTC.
+    /// The time of the last change, in UTC.
     pub updated: String,
 }
 
@@ -40,25 +40,25 @@ pub struct Summary {
     pub title: String,
     /// Its tags.
     pub tags: Vec<String>,
-    /// When it was changed last, in UTC.
+    /// The time of the last change, in UTC.
     pub updated: String,
 }
 
-/// A note that was searched for.
+/// A search result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Found {
+pub struct SearchResult {
     /// The note.
     #[serde(flatten)]
     pub note: Summary,
-    /// The line of its text with most of the words.
+    /// The line of the text that contains most of the words.
     pub excerpt: String,
 }
 
 impl Book {
-    /// Saves a new note. `now`: seconds since 1970.
+    /// Saves a new note. `now` is in seconds since 1970.
     ///
     /// # Errors
-    /// The text is empty.
+    /// Returns an error if the text is empty.
     pub fn save(
         &mut self,
         title: Option<String>,
@@ -87,17 +87,17 @@ impl Book {
             title,
             text,
             tags: tidy(tags),
-            created: shown(now),
-            updated: shown(now),
+            created: timestamp(now),
+            updated: timestamp(now),
         };
         self.notes.push(note.clone());
         Ok(note)
     }
 
-    /// Changes what is given.
+    /// Changes the given fields.
     ///
     /// # Errors
-    /// There is no such note, or nothing to change.
+    /// Returns an error if there is no such note, or nothing to change.
     pub fn update(
         &mut self,
         id: u64,
@@ -107,34 +107,35 @@ impl Book {
         now: i64,
     ) -> Result<Note, String> {
         if title.is_none() && text.is_none() && tags.is_none() {
-            return Err("nothing to change: give `title`, `text` or `tags`".into());
+            return Err("nothing to change: set `title`, `text` or `tags`".into());
         }
         let note = self.notes.iter_mut().find(|note| note.id == id).ok_or_else(|| missing(id))?;
         note.title = title.unwrap_or_else(|| note.title.clone());
         note.text = text.unwrap_or_else(|| note.text.clone());
         note.tags = tags.map_or_else(|| note.tags.clone(), tidy);
-        note.updated = shown(now);
+        note.updated = timestamp(now);
         Ok(note.clone())
     }
 
-    /// One note.
+    /// Returns a note.
     ///
     /// # Errors
-    /// There is no such note.
+    /// Returns an error if there is no such note.
     pub fn get(&self, id: u64) -> Result<&Note, String> {
         self.notes.iter().find(|note| note.id == id).ok_or_else(|| missing(id))
     }
 
-    /// Removes one.
+    /// Deletes a note and returns it.
     ///
     /// # Errors
-    /// There is no such note.
+    /// Returns an error if there is no such note.
     pub fn delete(&mut self, id: u64) -> Result<Note, String> {
         let at = self.notes.iter().position(|note| note.id == id).ok_or_else(|| missing(id))?;
         Ok(self.notes.remove(at))
     }
 
-    /// Those with a tag, changed last first; and how many more there are.
+    /// Lists notes, optionally those with a tag, the last changed first. Also returns how many were
+    /// left out.
     pub fn list(&self, tag: Option<&str>, limit: usize) -> (Vec<Summary>, usize) {
         let tag = tag.map(str::to_lowercase);
         let has = |note: &&Note| tag.as_ref().is_none_or(|tag| note.tags.contains(tag));
@@ -144,8 +145,8 @@ impl Book {
         (all.into_iter().take(limit).collect(), more)
     }
 
-    /// Those that hold every word, changed last first.
-    pub fn search(&self, query: &str, limit: usize) -> Vec<Found> {
+    /// Finds the notes that contain every word, the last changed first.
+    pub fn search(&self, query: &str, limit: usize) -> Vec<SearchResult> {
         let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
         let found = |note: &&Note| {
             let all =
@@ -156,7 +157,7 @@ impl Book {
             .into_iter()
             .filter(found)
             .take(limit)
-            .map(|note| Found { note: summary(note), excerpt: excerpt(note, &words) })
+            .map(|note| SearchResult { note: summary(note), excerpt: excerpt(note, &words) })
             .collect()
     }
 
@@ -176,7 +177,7 @@ fn summary(note: &Note) -> Summary {
     }
 }
 
-/// The line with most of the words; the first of them.
+/// Returns the first line that contains most of the words.
 fn excerpt(note: &Note, words: &[String]) -> String {
     let count = |line: &&str| {
         let line = line.to_lowercase();
@@ -205,10 +206,10 @@ fn tidy(tags: Vec<String>) -> Vec<String> {
 }
 
 fn missing(id: u64) -> String {
-    format!("there is no note {id}; `list` and `search` tell the numbers")
+    format!("there is no note {id}; `list` and `search` show the numbers")
 }
 
-fn shown(now: i64) -> String {
+fn timestamp(now: i64) -> String {
     jiff::Timestamp::from_second(now).map_or_else(|_| now.to_string(), |time| time.to_string())
 }
 
@@ -231,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_note_has_a_title_and_tidy_tags() {
+    fn title_is_derived_and_tags_are_normalised() {
         let book = book();
         let note = book.get(1).unwrap();
         assert_eq!(
@@ -242,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn search_needs_all_words_in_any_case() {
+    fn search_requires_all_words_in_any_case() {
         let book = book();
         let ids = |query: &str| {
             book.search(query, 10).iter().map(|found| found.note.id).collect::<Vec<_>>()
@@ -255,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_is_by_time_and_says_what_it_leaves_out() {
+    fn list_is_sorted_by_time_and_counts_the_rest() {
         let mut book = book();
         assert_eq!((book.list(None, 1).0[0].id, book.list(None, 1).1), (2, 1));
         book.update(1, None, Some("bread".into()), None, 3_000).unwrap();
@@ -264,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_never_given_twice() {
+    fn numbers_are_not_reused() {
         let mut book = book();
         book.delete(2).unwrap();
         assert_eq!(book.save(None, "x".into(), vec![], 0).unwrap().id, 3);

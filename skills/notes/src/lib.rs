@@ -1,10 +1,10 @@
-//! Keeps notes from run to run.
+//! Keeps notes between runs.
 
 pub mod book;
 
 use std::time::UNIX_EPOCH;
 
-use book::{Book, Found, Note, Summary};
+use book::{Book, Note, SearchResult, Summary};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use skillhost_guest::state;
@@ -16,14 +16,14 @@ const FILE: &str = "notes.json";
 struct SaveInput {
     /// The text of the note.
     text: String,
-    /// Its title; the first line of the text without.
+    /// The title; by default the first line of the text.
     title: Option<String>,
-    /// Words to find it by, such as `project-x`.
+    /// Words for finding the note, such as `project-x`.
     #[serde(default)]
     tags: Vec<String>,
 }
 
-/// Saves a new note. Use it when something is to be remembered beyond this session.
+/// Saves a new note. Use it for anything to be remembered beyond this session.
 #[skillhost_guest::tool]
 async fn save(input: SaveInput) -> Result<Note, String> {
     change(|book| book.save(input.title, input.text, input.tags, now())).await
@@ -32,13 +32,13 @@ async fn save(input: SaveInput) -> Result<Note, String> {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct UpdateInput {
-    /// The note's number.
+    /// The number of the note.
     id: u64,
-    /// The new text; as it was without.
+    /// The new text; unchanged by default.
     text: Option<String>,
-    /// The new title; as it was without.
+    /// The new title; unchanged by default.
     title: Option<String>,
-    /// The new tags in place of the old ones; as they were without.
+    /// The new tags, which replace the old ones; unchanged by default.
     tags: Option<Vec<String>>,
 }
 
@@ -51,17 +51,17 @@ async fn update(input: UpdateInput) -> Result<Note, String> {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct IdInput {
-    /// The note's number, as `list` and `search` tell it.
+    /// The number of the note, as shown by `list` and `search`.
     id: u64,
 }
 
-/// Reads one note whole.
+/// Reads a whole note.
 #[skillhost_guest::tool]
 async fn read(input: IdInput) -> Result<Note, String> {
     Ok(load().await?.get(input.id)?.clone())
 }
 
-/// Removes a note for good, and returns it.
+/// Deletes a note permanently, and returns it.
 #[skillhost_guest::tool]
 async fn delete(input: IdInput) -> Result<Note, String> {
     change(|book| book.delete(input.id)).await
@@ -70,41 +70,41 @@ async fn delete(input: IdInput) -> Result<Note, String> {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ListInput {
-    /// Notes with this tag alone.
+    /// List only notes with this tag.
     tag: Option<String>,
-    /// At most as many; 50 without.
+    /// Maximum number of notes; 50 by default.
     limit: Option<usize>,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Listed {
+struct NoteList {
     notes: Vec<Summary>,
-    /// How many more there are.
+    /// The number of notes that were left out.
     more: usize,
 }
 
-/// Lists notes, those changed last first, without their text.
+/// Lists notes without their text, the last changed first.
 #[skillhost_guest::tool]
-async fn list(input: ListInput) -> Result<Listed, String> {
+async fn list(input: ListInput) -> Result<NoteList, String> {
     let (notes, more) = load().await?.list(input.tag.as_deref(), input.limit.unwrap_or(50));
-    Ok(Listed { notes, more })
+    Ok(NoteList { notes, more })
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SearchInput {
-    /// Words that all must be in the title, the text or the tags, in any order and case.
+    /// Words that must all occur in the title, the text or the tags, in any order and case.
     query: String,
-    /// At most as many; 20 without.
+    /// Maximum number of notes; 20 by default.
     limit: Option<usize>,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct SearchOutput {
-    notes: Vec<Found>,
+    notes: Vec<SearchResult>,
 }
 
-/// Finds notes that hold all of some words, each with the place where they stand.
+/// Finds notes that contain all the words, each with the matching line.
 #[skillhost_guest::tool]
 async fn search(input: SearchInput) -> Result<SearchOutput, String> {
     Ok(SearchOutput { notes: load().await?.search(&input.query, input.limit.unwrap_or(20)) })

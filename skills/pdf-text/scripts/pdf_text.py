@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Reads text, metadata and outline out of PDF files."""
+"""Extracts text, metadata and outline from PDF files."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ except ImportError:
     print("error: the package pypdf is missing: pip install -r requirements.txt", file=sys.stderr)
     sys.exit(2)
 
-# How much is shown before and after what was found.
+# Characters of context before and after a match.
 CONTEXT = 60
 POINTS_PER_MM = 72 / 25.4
-# Typesetters' joined letters, which nobody searches for.
+# Ligatures, which users do not type in a search.
 LIGATURES = str.maketrans({"\ufb00": "ff", "\ufb01": "fi", "\ufb02": "fl", "\ufb03": "ffi", "\ufb04": "ffl", "\ufb05": "st", "\ufb06": "st"})
 
 
-class Wrong(Exception):
-    """The file or an option, in a sentence."""
+class UsageError(Exception):
+    """The file or an option is not valid."""
 
 
 def main(argv=None) -> int:
-    # pypdf warns of every small fault of a file; what matters ends in an exception.
+    # pypdf warns of every small defect of a file; serious ones raise an exception.
     logging.getLogger("pypdf").setLevel(logging.ERROR)
     args = parse_args(argv)
     try:
         reader = open_pdf(args.file, args.password)
         return args.verb(reader, args)
-    except (Wrong, OSError) as error:
+    except (UsageError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
     except PyPdfError as error:
-        print(f"error: {args.file}: damaged, or no PDF: {error}", file=sys.stderr)
+        print(f"error: {args.file}: damaged or not a PDF: {error}", file=sys.stderr)
     return 2
 
 
@@ -46,19 +46,19 @@ def parse_args(argv):
     verbs = parser.add_subparsers(required=True, metavar="VERB")
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("file", help="the PDF file")
-    common.add_argument("--password", help="of an encrypted file")
+    common.add_argument("--password", help="password of an encrypted file")
     common.add_argument("--json", action="store_true", help="print JSON")
     ranged = argparse.ArgumentParser(add_help=False)
-    ranged.add_argument("--pages", default="1-", help="such as 1-3,7 [all]")
+    ranged.add_argument("--pages", default="1-", help="pages, such as 1-3,7 [all]")
 
-    info = verbs.add_parser("info", parents=[common], help="pages, metadata, outline")
+    info = verbs.add_parser("info", parents=[common], help="show pages, metadata and outline")
     info.set_defaults(verb=show_info)
-    text = verbs.add_parser("text", parents=[common, ranged], help="the text, page by page")
+    text = verbs.add_parser("text", parents=[common, ranged], help="extract the text, page by page")
     text.add_argument("--layout", action="store_true", help="keep columns and tables in place")
     text.set_defaults(verb=show_text)
-    find = verbs.add_parser("find", parents=[common, ranged], help="where a text is")
-    find.add_argument("text", help="what to find")
-    find.add_argument("--regex", action="store_true", help="the text is a regular expression")
+    find = verbs.add_parser("find", parents=[common, ranged], help="find a text")
+    find.add_argument("text", help="the text to find")
+    find.add_argument("--regex", action="store_true", help="treat the text as a regular expression")
     find.set_defaults(verb=show_found)
     return parser.parse_args(argv)
 
@@ -66,7 +66,7 @@ def parse_args(argv):
 def open_pdf(path, password) -> PdfReader:
     reader = PdfReader(path)
     if reader.is_encrypted and not reader.decrypt(password or ""):
-        raise Wrong(f"{path}: encrypted; --password opens it" if password is None else f"{path}: the password is wrong")
+        raise UsageError(f"{path}: encrypted; --password opens it" if password is None else f"{path}: the password is wrong")
     return reader
 
 
@@ -97,7 +97,7 @@ def show_info(reader, args) -> int:
 
 
 def outline_of(reader, entries, depth=0):
-    """Each entry as depth, title and page; a nested list holds the children of the entry before it."""
+    """Yields each entry as depth, title and page. A nested list has the children of the entry before it."""
     for entry in entries:
         if isinstance(entry, list):
             yield from outline_of(reader, entry, depth + 1)
@@ -121,7 +121,7 @@ def show_found(reader, args) -> int:
     try:
         pattern = re.compile(args.text if args.regex else loose(args.text), re.IGNORECASE)
     except re.error as error:
-        raise Wrong(f"not a regular expression: {error}") from error
+        raise UsageError(f"not a regular expression: {error}") from error
     found = []
     for number in page_numbers(args.pages, len(reader.pages)):
         text = " ".join(text_of(reader, number).split())
@@ -149,18 +149,18 @@ def text_of(reader, number, layout=False) -> str:
 
 
 def page_numbers(ranges, last) -> list[int]:
-    """The numbers that a text such as `1-3,7` names, in its order."""
+    """Returns the page numbers of a text such as `1-3,7`, in its order."""
     numbers = []
     for part in ranges.split(","):
         match = re.fullmatch(r"\s*(\d*)\s*(-?)\s*(\d*)\s*", part)
         if not match or not (match[1] or match[3]):
-            raise Wrong(f"--pages: {part.strip()!r} is neither a page nor a range such as 2-5")
+            raise UsageError(f"--pages: {part.strip()!r} is neither a page nor a range such as 2-5")
         start = int(match[1] or 1)
         end = int(match[3] or last) if match[2] else start
         if not 1 <= start <= end:
-            raise Wrong(f"--pages: {part.strip()} names no page")
+            raise UsageError(f"--pages: {part.strip()} names no page")
         if start > last or (match[3] and end > last):
-            raise Wrong(f"--pages: {part.strip()}: the file has {last} page{'' if last == 1 else 's'}")
+            raise UsageError(f"--pages: {part.strip()}: the file has {last} page{'' if last == 1 else 's'}")
         numbers += range(start, end + 1)
     return numbers
 

@@ -1,4 +1,4 @@
-//! Keeps tasks with due dates from run to run.
+//! Keeps tasks with due dates between runs.
 
 pub mod tasks;
 
@@ -7,27 +7,28 @@ use std::time::UNIX_EPOCH;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use skillhost_guest::state;
-use tasks::{Filter, Shown, Tasks};
+use tasks::{Filter, TaskView, Tasks};
 
 const FILE: &str = "tasks.json";
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct CreateInput {
-    /// What is to be done, in one line.
+    /// The task, in one line.
     title: String,
-    /// The last day to do it on, such as `2026-03-31`; `today`, `tomorrow` or `+3d`, `+2w`.
+    /// The due date, such as `2026-03-31`, `today`, `tomorrow`, `+3d` or `+2w`.
     due: Option<String>,
-    /// More about it.
+    /// More details.
     details: Option<String>,
-    /// Words to find it by.
+    /// Words for finding the task.
     #[serde(default)]
     tags: Vec<String>,
 }
 
-/// Creates a task. Use it when the user has something to do later, or asks to be reminded of it.
+/// Creates a task. Use it when the user has something to do later, or asks to be reminded of
+/// something.
 #[skillhost_guest::tool]
-async fn create(input: CreateInput) -> Result<Shown, String> {
+async fn create(input: CreateInput) -> Result<TaskView, String> {
     let today = today();
     change(|tasks| {
         tasks.create(input.title, input.due.as_deref(), input.details, input.tags, today)
@@ -38,24 +39,24 @@ async fn create(input: CreateInput) -> Result<Shown, String> {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ListInput {
-    /// Which: `open` ones without.
+    /// Which tasks to list; open ones by default.
     status: Option<Filter>,
-    /// Due on this day or before it, written as for `create`.
+    /// List only tasks that are due on this day or before, in the format of `create`.
     due_before: Option<String>,
-    /// With this tag alone.
+    /// List only tasks with this tag.
     tag: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Listed {
-    /// Today, in UTC.
+struct TaskList {
+    /// Today's date, in UTC.
     today: String,
-    tasks: Vec<Shown>,
+    tasks: Vec<TaskView>,
 }
 
-/// Lists tasks, what is due first on top. Each says whether it is overdue.
+/// Lists tasks, sorted by due date. Each says whether it is overdue.
 #[skillhost_guest::tool]
-async fn list(input: ListInput) -> Result<Listed, String> {
+async fn list(input: ListInput) -> Result<TaskList, String> {
     let today = today();
     let tasks = load().await?.list(
         input.status.unwrap_or(Filter::Open),
@@ -63,33 +64,33 @@ async fn list(input: ListInput) -> Result<Listed, String> {
         input.tag.as_deref(),
         today,
     )?;
-    Ok(Listed { today: today.to_string(), tasks })
+    Ok(TaskList { today: today.to_string(), tasks })
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SearchInput {
-    /// Words that all must be in the title, the details or the tags, in any order and case.
+    /// Words that must all occur in the title, the details or the tags, in any order and case.
     query: String,
 }
 
-/// Finds tasks, done ones too, that hold all of some words.
+/// Finds tasks that contain all the words, including completed ones.
 #[skillhost_guest::tool]
-async fn search(input: SearchInput) -> Result<Listed, String> {
+async fn search(input: SearchInput) -> Result<TaskList, String> {
     let today = today();
-    Ok(Listed { today: today.to_string(), tasks: load().await?.search(&input.query, today) })
+    Ok(TaskList { today: today.to_string(), tasks: load().await?.search(&input.query, today) })
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct IdInput {
-    /// The task's number, as `list` and `search` tell it.
+    /// The number of the task, as shown by `list` and `search`.
     id: u64,
 }
 
 /// Marks a task as done.
 #[skillhost_guest::tool]
-async fn complete(input: IdInput) -> Result<Shown, String> {
+async fn complete(input: IdInput) -> Result<TaskView, String> {
     let today = today();
     change(|tasks| tasks.complete(input.id, today)).await
 }
@@ -97,33 +98,33 @@ async fn complete(input: IdInput) -> Result<Shown, String> {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct UpdateInput {
-    /// The task's number.
+    /// The number of the task.
     id: u64,
-    /// The new title; as it was without.
+    /// The new title; unchanged by default.
     title: Option<String>,
-    /// The new due date, written as for `create`, or `none`; as it was without.
+    /// The new due date, in the format of `create`, or `none`; unchanged by default.
     due: Option<String>,
-    /// The new details; as they were without.
+    /// The new details; unchanged by default.
     details: Option<String>,
-    /// The new tags in place of the old ones; as they were without.
+    /// The new tags, which replace the old ones; unchanged by default.
     tags: Option<Vec<String>>,
-    /// `true` opens a task again that was done.
+    /// `true` reopens a completed task.
     #[serde(default)]
     reopen: bool,
 }
 
-/// Changes parts of a task, such as its due date.
+/// Changes fields of a task, such as its due date.
 #[skillhost_guest::tool]
-async fn update(input: UpdateInput) -> Result<Shown, String> {
+async fn update(input: UpdateInput) -> Result<TaskView, String> {
     let UpdateInput { id, title, due, details, tags, reopen } = input;
     let today = today();
     change(|tasks| tasks.update(id, tasks::Change { title, due, details, tags, reopen }, today))
         .await
 }
 
-/// Removes a task for good, and returns it. A task that is done is better completed than removed.
+/// Deletes a task permanently, and returns it. Use `complete` for tasks that are done.
 #[skillhost_guest::tool]
-async fn delete(input: IdInput) -> Result<Shown, String> {
+async fn delete(input: IdInput) -> Result<TaskView, String> {
     let today = today();
     change(|tasks| tasks.delete(input.id, today)).await
 }

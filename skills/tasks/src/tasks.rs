@@ -1,4 +1,4 @@
-//! All tasks, as they are kept.
+//! All tasks, in the form in which they are stored.
 
 use jiff::ToSpan as _;
 use jiff::civil::Date;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// All tasks.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Tasks {
-    /// The number that was given last. None is given twice.
+    /// The last number assigned. Numbers are not reused.
     last: u64,
     tasks: Vec<Task>,
 }
@@ -18,35 +18,35 @@ pub struct Tasks {
 pub struct Task {
     /// Its number.
     pub id: u64,
-    /// What is to be done.
+    /// The title.
     pub title: String,
-    /// More about it.
+    /// The details.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub details: String,
-    /// In lower case, sorted.
+    /// Tags, in lower case and sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// The last day to do it on.
+    /// The due date.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<String>,
     /// The day on which it was created, in UTC.
     pub created: String,
-    /// The day on which it was done.
+    /// The day on which it was completed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completed: Option<String>,
 }
 
-/// A task as it stands today.
+/// A task with its status today.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Shown {
+pub struct TaskView {
     /// The task.
     #[serde(flatten)]
     pub task: Task,
-    /// It is open, and its day is over.
+    /// Whether the task is open and its due date has passed.
     pub overdue: bool,
 }
 
-/// Which tasks.
+/// Which tasks to list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs, reason = "the names say it")]
@@ -57,7 +57,7 @@ pub enum Filter {
     All,
 }
 
-/// What is to change of a task.
+/// The changes to a task.
 #[derive(Debug, Default)]
 #[allow(missing_docs, reason = "as in the task")]
 pub struct Change {
@@ -72,7 +72,7 @@ impl Tasks {
     /// Creates a task.
     ///
     /// # Errors
-    /// The title is empty, or the due date none.
+    /// Returns an error if the title is empty or the due date is not valid.
     pub fn create(
         &mut self,
         title: String,
@@ -80,7 +80,7 @@ impl Tasks {
         details: Option<String>,
         tags: Vec<String>,
         today: Date,
-    ) -> Result<Shown, String> {
+    ) -> Result<TaskView, String> {
         let title = one_line(&title)?;
         let due = due.map(|due| day(due, today)).transpose()?.map(|due| due.to_string());
         self.last += 1;
@@ -95,24 +95,25 @@ impl Tasks {
             completed: None,
         };
         self.tasks.push(task.clone());
-        Ok(shown(&task, today))
+        Ok(view(&task, today))
     }
 
-    /// Marks one as done; one that is done already stays as it is.
+    /// Marks a task as done. A completed task does not change.
     ///
     /// # Errors
-    /// There is no such task.
-    pub fn complete(&mut self, id: u64, today: Date) -> Result<Shown, String> {
+    /// Returns an error if there is no such task.
+    pub fn complete(&mut self, id: u64, today: Date) -> Result<TaskView, String> {
         let task = self.get(id)?;
         task.completed.get_or_insert_with(|| today.to_string());
-        Ok(shown(task, today))
+        Ok(view(task, today))
     }
 
-    /// Changes what is given.
+    /// Changes the given fields.
     ///
     /// # Errors
-    /// There is no such task, nothing to change, an empty title or a due date that is none.
-    pub fn update(&mut self, id: u64, change: Change, today: Date) -> Result<Shown, String> {
+    /// Returns an error if there is no such task, nothing to change, an empty title or an invalid
+    /// due date.
+    pub fn update(&mut self, id: u64, change: Change, today: Date) -> Result<TaskView, String> {
         let Change { title, due, details, tags, reopen } = change;
         if title.is_none() && due.is_none() && details.is_none() && tags.is_none() && !reopen {
             return Err(
@@ -131,32 +132,32 @@ impl Tasks {
         task.details = details.unwrap_or_else(|| task.details.clone());
         task.tags = tags.map_or_else(|| task.tags.clone(), tidy);
         task.completed = task.completed.take().filter(|_| !reopen);
-        Ok(shown(task, today))
+        Ok(view(task, today))
     }
 
-    /// Removes one.
+    /// Deletes a task and returns it.
     ///
     /// # Errors
-    /// There is no such task.
-    pub fn delete(&mut self, id: u64, today: Date) -> Result<Shown, String> {
+    /// Returns an error if there is no such task.
+    pub fn delete(&mut self, id: u64, today: Date) -> Result<TaskView, String> {
         let at = self.tasks.iter().position(|task| task.id == id).ok_or_else(|| missing(id))?;
-        Ok(shown(&self.tasks.remove(at), today))
+        Ok(view(&self.tasks.remove(at), today))
     }
 
-    /// Those that are asked for: what is due first on top, those without a date last.
+    /// Lists the selected tasks, sorted by due date. Those without a date come last.
     ///
     /// # Errors
-    /// The date is none.
+    /// Returns an error if the date is not valid.
     pub fn list(
         &self,
         filter: Filter,
         due_before: Option<&str>,
         tag: Option<&str>,
         today: Date,
-    ) -> Result<Vec<Shown>, String> {
+    ) -> Result<Vec<TaskView>, String> {
         let before = due_before.map(|due| day(due, today)).transpose()?.map(|due| due.to_string());
         let tag = tag.map(str::to_lowercase);
-        let wanted = |one: &Shown| {
+        let wanted = |one: &TaskView| {
             let status = match filter {
                 Filter::Open => one.task.completed.is_none(),
                 Filter::Done => one.task.completed.is_some(),
@@ -168,22 +169,22 @@ impl Tasks {
                 .is_none_or(|before| one.task.due.as_ref().is_some_and(|due| due <= before));
             status && due && tag.as_ref().is_none_or(|tag| one.task.tags.contains(tag))
         };
-        let mut found: Vec<Shown> =
-            self.tasks.iter().map(|task| shown(task, today)).filter(wanted).collect();
+        let mut found: Vec<TaskView> =
+            self.tasks.iter().map(|task| view(task, today)).filter(wanted).collect();
         found.sort_by_key(|one| (one.task.due.is_none(), one.task.due.clone(), one.task.id));
         Ok(found)
     }
 
-    /// Those that hold every word, the open ones first.
-    pub fn search(&self, query: &str, today: Date) -> Vec<Shown> {
+    /// Finds the tasks that contain every word, open ones first.
+    pub fn search(&self, query: &str, today: Date) -> Vec<TaskView> {
         let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
         let holds = |task: &&Task| {
             let all =
                 format!("{}\n{}\n{}", task.title, task.details, task.tags.join(" ")).to_lowercase();
             !words.is_empty() && words.iter().all(|word| all.contains(word.as_str()))
         };
-        let mut found: Vec<Shown> =
-            self.tasks.iter().filter(holds).map(|task| shown(task, today)).collect();
+        let mut found: Vec<TaskView> =
+            self.tasks.iter().filter(holds).map(|task| view(task, today)).collect();
         found.sort_by_key(|one| {
             (
                 one.task.completed.is_some(),
@@ -200,10 +201,11 @@ impl Tasks {
     }
 }
 
-/// A day: `2026-03-31`, `today`, `tomorrow`, `+3d`, `+2w`.
+/// Parses a day: `2026-03-31`, `today`, `tomorrow`, `+3d` or `+2w`.
 fn day(text: &str, today: Date) -> Result<Date, String> {
     let text = text.trim();
-    let wrong = || format!("`{text}` is no day like 2026-03-31, today, tomorrow, +3d or +2w");
+    let wrong =
+        || format!("`{text}` is not a valid day: use 2026-03-31, today, tomorrow, +3d or +2w");
     let ahead = |days: i64| {
         (0..=36_525)
             .contains(&days)
@@ -233,11 +235,11 @@ fn day(text: &str, today: Date) -> Result<Date, String> {
     }
 }
 
-fn shown(task: &Task, today: Date) -> Shown {
-    // Both are written so that texts sort as days do.
+fn view(task: &Task, today: Date) -> TaskView {
+    // Both are formatted so that they sort chronologically as text.
     let overdue =
         task.completed.is_none() && task.due.as_ref().is_some_and(|due| *due < today.to_string());
-    Shown { task: task.clone(), overdue }
+    TaskView { task: task.clone(), overdue }
 }
 
 fn one_line(title: &str) -> Result<String, String> {
@@ -257,7 +259,7 @@ fn tidy(tags: Vec<String>) -> Vec<String> {
 }
 
 fn missing(id: u64) -> String {
-    format!("there is no task {id}; `list` and `search` tell the numbers")
+    format!("there is no task {id}; `list` and `search` show the numbers")
 }
 
 #[cfg(test)]
@@ -276,12 +278,12 @@ mod tests {
         tasks
     }
 
-    fn ids(found: &[Shown]) -> Vec<u64> {
+    fn ids(found: &[TaskView]) -> Vec<u64> {
         found.iter().map(|one| one.task.id).collect()
     }
 
     #[test]
-    fn days_are_read_in_each_form() {
+    fn days_are_parsed_in_all_formats() {
         for (text, day_) in [
             ("2026-03-01", (2026, 3, 1)),
             ("today", (2026, 2, 27)),
@@ -303,12 +305,12 @@ mod tests {
             "+1m",
             "+1é",
         ] {
-            assert!(day(text, TODAY).unwrap_err().contains("is no day"), "{text}");
+            assert!(day(text, TODAY).unwrap_err().contains("is not a valid day"), "{text}");
         }
     }
 
     #[test]
-    fn what_is_due_first_is_on_top() {
+    fn tasks_are_sorted_by_due_date() {
         let mut tasks = tasks();
         let list =
             |tasks: &Tasks, filter, before| ids(&tasks.list(filter, before, None, TODAY).unwrap());
@@ -325,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_is_changed_reopened_and_removed() {
+    fn task_is_changed_reopened_and_deleted() {
         let mut tasks = tasks();
         tasks.complete(3, TODAY).unwrap();
         let change = Change { due: Some("none".into()), reopen: true, ..Change::default() };

@@ -2,32 +2,32 @@
 
 use lexopt::prelude::*;
 
-/// What `--help` prints.
+/// The text of `--help`.
 pub const HELP: &str = "\
 Fetches a web page and prints it as readable text.
 
 Usage: web-fetch [OPTIONS] URL
 
-      --max-chars N  print at most so many characters of text [default: 20000]
-      --links        print the links too
-  -h, --help         print this
+      --max-chars N  maximum number of characters to print [default: 20000]
+      --links        also print the links
+  -h, --help         print this help
 ";
 
-/// A command line, taken apart.
+/// A parsed command line.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Args {
-    /// The page.
+    /// The address of the page.
     pub url: String,
-    /// How much of the text.
+    /// The maximum number of characters.
     pub max_chars: Option<usize>,
     /// Whether to print the links.
     pub links: bool,
 }
 
-/// Takes apart what follows the program's name. None if help was asked for.
+/// Parses the arguments after the program's name. `None` for `--help`.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Returns the problem with the arguments.
 pub fn parse(args: impl IntoIterator<Item = String>) -> Result<Option<Args>, String> {
     parse_all(args).map_err(|error| format!("{error}; see --help"))
 }
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_url_is_wanted() {
+    fn url_is_required() {
         let args = |line: &str| parse(line.split_whitespace().map(str::to_owned));
         let expected = Args { url: "https://x.example/".into(), max_chars: Some(10), links: true };
         assert_eq!(args("https://x.example/ --links --max-chars=10").unwrap(), Some(expected));

@@ -1,19 +1,19 @@
-//! What a body is, and its characters.
+//! The type and the character encoding of a body.
 
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 
-/// What can be done with a body.
+/// How a body is handled.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A page to make readable.
+    /// A page to convert to readable text.
     Html,
-    /// Text to hand on as it is.
+    /// Text to return unchanged.
     Text,
-    /// Neither.
+    /// Neither: not supported.
     Binary,
 }
 
-/// By the content type; without one, by what the body looks like.
+/// Determines the type from the content type, or from the body if there is none.
 pub fn kind(content_type: Option<&str>, body: &[u8]) -> Kind {
     let Some(content_type) = content_type else {
         let start = body.trim_ascii_start();
@@ -46,8 +46,8 @@ pub fn kind(content_type: Option<&str>, body: &[u8]) -> Kind {
     }
 }
 
-/// The body's text: by its byte order mark, its content type, its `meta` element, as UTF-8 where it
-/// is that, else as Windows-1252, as browsers do.
+/// Decodes a body, like browsers do: by its byte order mark, its content type or its `meta`
+/// element, else as UTF-8 if it is valid, else as Windows-1252.
 pub fn decode(content_type: Option<&str>, body: &[u8]) -> String {
     let declared = content_type
         .and_then(|t| charset(t.as_bytes()))
@@ -57,7 +57,7 @@ pub fn decode(content_type: Option<&str>, body: &[u8]) -> String {
     declared.unwrap_or(fallback).decode(body).0.into_owned()
 }
 
-/// What follows the first `charset=`, in a content type or in a page's beginning.
+/// Returns the encoding after the first `charset=` in a content type or at the beginning of a page.
 fn charset(text: &[u8]) -> Option<&'static Encoding> {
     let name = b"charset=";
     let at = text.windows(name.len()).position(|w| w.eq_ignore_ascii_case(name))?;
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_content_type_says_what_to_do() {
+    fn content_type_determines_the_kind() {
         assert_eq!(kind(Some("text/HTML; charset=x"), b""), Kind::Html);
         assert_eq!(kind(Some("application/ld+json"), b""), Kind::Text);
         assert_eq!(kind(Some("image/png"), b""), Kind::Binary);
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn characters_are_decoded_as_declared() {
+    fn declared_encoding_is_used() {
         assert_eq!(decode(Some("text/html; charset=ISO-8859-1"), b"caf\xe9"), "café");
         assert_eq!(decode(Some("text/html; charset=\"shift_jis\""), b"\x93\xfa\x96\x7b"), "日本");
         assert_eq!(

@@ -1,5 +1,4 @@
-//! Fetches web pages as readable text. Every request, that of a redirect too, is checked by the
-//! host.
+//! Fetches web pages as readable text. The host checks every request, including those of redirects.
 
 pub mod args;
 pub mod content;
@@ -16,18 +15,18 @@ use skillhost_guest::{print, println};
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct FetchInput {
-    /// The page's address; `https` is meant where no scheme is given.
+    /// The address of the page. The scheme is `https` by default.
     url: String,
-    /// The most characters of text to give; 20000 without.
+    /// Maximum number of characters of text; 20000 by default.
     max_chars: Option<usize>,
-    /// Whether to list the links in the page, too.
+    /// Whether to list the links of the page as well.
     #[serde(default)]
     links: bool,
 }
 
-/// Fetches a web page and gives its readable text, title and, if asked, links. JSON and plain text
-/// come as they are. Use it to read documentation, articles and API responses from the hosts that
-/// the policy allows.
+/// Fetches a web page and returns its readable text, its title and, on request, its links. JSON and
+/// plain text are returned unchanged. Use it to read documentation, articles and API responses from
+/// the hosts that the policy allows.
 #[skillhost_guest::tool]
 async fn fetch(input: FetchInput) -> Result<Report, String> {
     let mut report = get(&input.url, input.max_chars).await?;
@@ -51,7 +50,7 @@ async fn main(args: Vec<String>) -> Result<(), String> {
     }
     println!("URL: {}\nStatus: {}\n\n{}", report.url, report.status, report.text);
     if report.truncated {
-        println!("\n[there is more: see --max-chars]");
+        println!("\n[truncated: see --max-chars]");
     }
     if args.links && !report.links.is_empty() {
         println!("\nLinks:");
@@ -60,7 +59,7 @@ async fn main(args: Vec<String>) -> Result<(), String> {
         }
     }
     if report.status >= 400 {
-        Err(format!("{} answers with status {}", report.url, report.status))
+        Err(format!("{} responded with status {}", report.url, report.status))
     } else {
         Ok(())
     }
@@ -102,5 +101,5 @@ async fn get(url: &str, max_chars: Option<usize>) -> Result<Report, String> {
             max_chars,
         );
     }
-    Err(format!("redirected more than {MAX_REDIRECTS} times, at last to {url}"))
+    Err(format!("more than {MAX_REDIRECTS} redirects, the last one to {url}"))
 }

@@ -1,4 +1,4 @@
-//! An HTML page as text that reads well, in the manner of Markdown, and the links in it.
+//! Converts an HTML page to readable text in the style of Markdown, and collects its links.
 
 use std::collections::HashSet;
 
@@ -12,28 +12,28 @@ use url::Url;
 
 use crate::text::Text;
 
-/// What is in a page.
+/// The content of a page.
 #[derive(Debug, Default)]
 pub struct Page {
     /// The `title`, if there is one.
     pub title: Option<String>,
-    /// The text, with headings, lists and tables as in Markdown.
+    /// The text, with headings, lists and tables in the style of Markdown.
     pub text: String,
-    /// The links, in order, each address once.
+    /// The links in their order, each address once.
     pub links: Vec<Link>,
 }
 
-/// A link in a page.
+/// A link of a page.
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Link {
-    /// What it is called.
+    /// The text of the link.
     pub text: String,
-    /// Its absolute address.
+    /// The absolute address.
     pub url: String,
 }
 
-/// Reads a page that came from `address`. What is not for reading (scripts, styles, navigation,
-/// hidden parts) is left out; where the page says what its main part is, so is everything else.
+/// Reads a page from `address`. Leaves out everything that is not meant for reading (scripts,
+/// styles, navigation, hidden parts). If the page marks its main part, reads only that.
 pub fn read(html: &str, address: &Url) -> Page {
     let document = Html::parse_document(html);
     let root = document.tree.root();
@@ -60,7 +60,7 @@ pub fn read(html: &str, address: &Url) -> Page {
         seen: HashSet::new(),
     };
     let mut hidden = None;
-    // Not recursive: a page may be nested as deeply as it likes.
+    // Not recursive, because pages may be nested arbitrarily deep.
     for edge in main.traverse() {
         match edge {
             Edge::Open(node) if hidden.is_none() => match node.value() {
@@ -84,7 +84,7 @@ pub fn read(html: &str, address: &Url) -> Page {
 struct Reader {
     base: Url,
     out: Text,
-    /// Where the text of the open links begins.
+    /// The start of the text of each open link.
     anchors: Vec<usize>,
     links: Vec<Link>,
     seen: HashSet<String>,
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn headings_paragraphs_and_inline_elements() {
+    fn headings_paragraphs_and_inline_elements_are_read() {
         let page = of(
             "<title> A \n page </title><h1>One</h1><p>Some <b>bold</b>\n text<br>next</p><h2>Two</h2>tail<div>block</div>",
         );
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_have_a_line_under_their_first_row() {
+    fn tables_have_a_header_row() {
         let page = of(
             "<table><thead><tr><th>Name<th>Age</thead><tr><td>Ann<td>41</td></tr><tr><td><p>Bob</p><p>Jr</p><td>a|b</table>end",
         );
@@ -232,13 +232,13 @@ mod tests {
     }
 
     #[test]
-    fn code_keeps_its_lines_and_quotes_are_marked() {
+    fn code_keeps_line_ends_and_quotes_are_marked() {
         let page = of("<p>x<pre>fn a() {\n    b\n}</pre><blockquote><p>q</p><p>r</p></blockquote>");
         assert_eq!(page.text, "x\n\n```\nfn a() {\n    b\n}\n```\n\n> q\n\n> r");
     }
 
     #[test]
-    fn what_is_not_for_reading_is_left_out() {
+    fn hidden_parts_are_left_out() {
         let page = of(
             "<nav>menu</nav><script>x()</script><style>a{}</style><p hidden>h</p><p aria-hidden=true>h</p><p>seen<svg><text>t</text></svg>",
         );
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_absolute_and_there_once() {
+    fn links_are_absolute_and_unique() {
         let page = of(r##"<base href="/base/"><a href="a?x=1">A
             <b>b</b></a><a href="a?x=1">again</a><a href="#top">top</a><a href="javascript:x()">js</a><a href="//other.example/">o</a><a href="mailto:x@y">m</a>"##);
         let links: Vec<_> = page.links.iter().map(|l| (l.text.as_str(), l.url.as_str())).collect();
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn deep_nesting_is_no_danger() {
+    fn deep_nesting_does_not_overflow() {
         let page = of(&format!("{}x{}", "<div>".repeat(2_000), "</div>".repeat(2_000)));
         assert_eq!(page.text, "x");
         assert!(of(&format!("{}x", "<ul><li>".repeat(3_000))).text.ends_with('x'));

@@ -1,4 +1,4 @@
-//! What was fetched, and which address comes next.
+//! The result of a fetch, and the address of a redirect.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -7,75 +7,76 @@ use url::Url;
 use crate::content::{self, Kind};
 use crate::page::{self, Link};
 
-/// How many redirects are followed.
+/// The maximum number of redirects.
 pub const MAX_REDIRECTS: usize = 5;
-/// How much of a body is read, in bytes.
+/// The maximum number of bytes to read of a body.
 pub const MAX_BODY: usize = 5 * 1024 * 1024;
-/// How much text is given where nobody asks for more, in characters.
+/// The default number of characters of text.
 const DEFAULT_CHARS: usize = 20_000;
 
-/// A page that was fetched.
+/// A fetched page.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Report {
-    /// Its address, after redirects.
+    /// The address, after redirects.
     pub url: String,
     /// The HTTP status.
     pub status: u16,
-    /// The content type, as the server says.
+    /// The content type sent by the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content_type: Option<String>,
     /// The page's title.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// The readable text; of what is no page (JSON, plain text), all as it is.
+    /// The readable text. Other content (JSON, plain text) is unchanged.
     pub text: String,
-    /// Whether there was more than fits.
+    /// Whether the text was truncated.
     pub truncated: bool,
-    /// The links in the page.
+    /// The links of the page.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<Link>,
 }
 
-/// An address as people write it: `https` is meant where no scheme is given.
+/// Parses an address. The scheme is `https` by default.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Returns the problem with the address.
 pub fn address(text: &str) -> Result<Url, String> {
     let text = text.trim();
     let full = if text.contains("://") { text.to_owned() } else { format!("https://{text}") };
-    let url = Url::parse(&full).map_err(|error| format!("{text:?} is no address: {error}"))?;
+    let url =
+        Url::parse(&full).map_err(|error| format!("{text:?} is not a valid address: {error}"))?;
     match url.scheme() {
         "http" | "https" => Ok(url),
-        other => Err(format!("only http and https addresses can be fetched, not {other}")),
+        other => Err(format!("only http and https addresses are supported, not {other}")),
     }
 }
 
-/// Where a response sends its reader on to, if it does.
+/// Returns the address that a response redirects to, if it does.
 ///
 /// # Errors
-/// A redirect to something that is no web address, or to nowhere.
+/// Returns an error if the redirect has no address, or not one of the web.
 pub fn next(from: &Url, status: u16, location: Option<&str>) -> Result<Option<Url>, String> {
     if !matches!(status, 301 | 302 | 303 | 307 | 308) {
         return Ok(None);
     }
     let location = location.ok_or_else(|| {
-        format!("{from} answers with status {status} but names no address to go on to")
+        format!("{from} responded with status {status}, but without an address to redirect to")
     })?;
     let to = from.join(location).map_err(|error| {
-        format!("{from} redirects to {location:?}, which is no address: {error}")
+        format!("{from} redirects to {location:?}, which is not a valid address: {error}")
     })?;
     match to.scheme() {
         "http" | "https" => Ok(Some(to)),
         other => Err(format!(
-            "{from} redirects to an address of the scheme {other}, which cannot be fetched"
+            "{from} redirects to an address with the scheme {other}, which is not supported"
         )),
     }
 }
 
-/// Makes a response readable. `cut` says that the body goes on.
+/// Converts a response to readable text. `cut` means that the body was truncated.
 ///
 /// # Errors
-/// A body that is no text.
+/// Returns an error if the body is not text.
 pub fn report(
     url: &Url,
     status: u16,
@@ -94,7 +95,7 @@ pub fn report(
         Kind::Binary => {
             let what = content_type.unwrap_or("binary data");
             return Err(format!(
-                "{url} is {what}, not text; this reads pages, JSON and plain text only"
+                "{url} is {what}, not text: only pages, JSON and plain text are supported"
             ));
         }
     };
@@ -121,17 +122,17 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_of_the_web() {
+    fn only_web_addresses_are_accepted() {
         assert_eq!(url("example.com/a b").as_str(), "https://example.com/a%20b");
         assert_eq!(
             address("ftp://x/").unwrap_err(),
-            "only http and https addresses can be fetched, not ftp"
+            "only http and https addresses are supported, not ftp"
         );
         assert!(address("http://").is_err());
     }
 
     #[test]
-    fn redirects_lead_on() {
+    fn redirects_are_followed() {
         let from = url("https://a.example/x/y");
         assert_eq!(next(&from, 200, Some("/z")), Ok(None));
         assert_eq!(
@@ -142,12 +143,12 @@ mod tests {
             next(&from, 301, Some("//b.example/")).unwrap().unwrap().as_str(),
             "https://b.example/"
         );
-        assert!(next(&from, 308, None).unwrap_err().contains("names no address"));
+        assert!(next(&from, 308, None).unwrap_err().contains("without an address"));
         assert!(next(&from, 301, Some("file:///etc/passwd")).unwrap_err().contains("scheme file"));
     }
 
     #[test]
-    fn a_real_page_reads_well() {
+    fn sample_page_is_converted() {
         let body = include_bytes!("../tests/page.html");
         let found = report(
             &url("https://docs.example.org/guide/"),
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_as_it_is_and_cut_between_characters() {
+    fn text_is_unchanged_and_cut_between_characters() {
         let found = report(
             &url("x.example"),
             200,
@@ -180,7 +181,7 @@ mod tests {
             report(&url("x.example"), 200, Some("image/png"), b"\x89PNG", false, None).unwrap_err();
         assert_eq!(
             error,
-            "https://x.example/ is image/png, not text; this reads pages, JSON and plain text only"
+            "https://x.example/ is image/png, not text: only pages, JSON and plain text are supported"
         );
     }
 }

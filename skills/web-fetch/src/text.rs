@@ -1,28 +1,27 @@
-//! Text in the making: blanks are collapsed, blocks are parted, and lines within lists and quotes
-//! are indented.
+//! Builds text: collapses white space, separates blocks, and indents lines in lists and quotations.
 
-/// No list is indented further: pages may nest as they like.
+/// The maximum indentation of lists: pages may be nested arbitrarily deep.
 const MOST_INDENT: usize = 10;
 
-/// Text in the making.
+/// A text builder.
 #[derive(Default)]
 pub struct Text {
     out: String,
-    /// Line breaks due before the next text.
+    /// Line breaks to write before the next text.
     breaks: usize,
-    /// A blank due before the next text.
+    /// Whether to write a space before the next text.
     blank: bool,
-    /// The open lists; the next number of those that are numbered.
+    /// The open lists, with the next number of numbered ones.
     lists: Vec<Option<u32>>,
     quotes: usize,
     code: usize,
-    /// Cells of the row so far, for each open table, and whether its first row is done.
+    /// For each open table: the cells of the current row, and whether the first row is complete.
     tables: Vec<(usize, bool)>,
     cells: usize,
 }
 
 impl Text {
-    /// Adds text, collapsing its blanks; within code, as it is.
+    /// Adds text and collapses white space, except within code.
     pub fn text(&mut self, text: &str) {
         if self.code > 0 {
             self.due();
@@ -43,7 +42,7 @@ impl Text {
         }
     }
 
-    /// Adds what marks the following text: `## `.
+    /// Adds a mark before the next text, such as `## `.
     pub fn mark(&mut self, mark: &str) {
         if self.cells == 0 {
             self.due();
@@ -52,8 +51,7 @@ impl Text {
         self.blank = false;
     }
 
-    /// What follows begins a line of its own, after so many line breaks. Within a cell there is but
-    /// one line.
+    /// Starts a new line after so many line breaks. A cell has only one line.
     pub fn block(&mut self, breaks: usize) {
         if self.cells > 0 {
             self.blank = true;
@@ -65,24 +63,24 @@ impl Text {
         }
     }
 
-    /// Begins a list that counts from a number, or has bullets.
+    /// Begins a list, numbered from `first` or with bullets.
     pub fn open_list(&mut self, first: Option<u32>) {
         self.block(if self.lists.is_empty() { 2 } else { 1 });
         self.lists.push(first);
     }
 
-    /// Ends it.
+    /// Ends a list.
     pub fn close_list(&mut self) {
         self.lists.pop();
         self.breaks_after(if self.lists.is_empty() { 2 } else { 1 });
     }
 
-    /// Begins an item.
+    /// Begins an item of a list.
     pub fn item(&mut self) {
         if self.cells > 0 {
             return self.block(1);
         }
-        // An item follows a line break, even an item that has no text.
+        // An item starts on a new line, even if it has no text.
         self.breaks =
             if self.breaks >= 2 && self.lists.len() < 2 && !self.in_list_already() { 2 } else { 1 };
         let mark = match self.lists.last_mut() {
@@ -104,7 +102,7 @@ impl Text {
         self.quotes += 1;
     }
 
-    /// Ends it.
+    /// Ends a quotation.
     pub fn close_quote(&mut self) {
         self.quotes = self.quotes.saturating_sub(1);
         self.breaks_after(2);
@@ -120,7 +118,7 @@ impl Text {
         self.code += 1;
     }
 
-    /// Ends it.
+    /// Ends code.
     pub fn close_code(&mut self) {
         self.code = self.code.saturating_sub(1);
         if self.cells == 0 && self.code == 0 {
@@ -132,20 +130,20 @@ impl Text {
         self.breaks_after(2);
     }
 
-    /// A line across.
+    /// Adds a horizontal rule.
     pub fn rule(&mut self) {
         self.block(2);
         self.mark("---");
         self.breaks_after(2);
     }
 
-    /// Begins a table; within another's cell, its cells are just text.
+    /// Begins a table. Inside the cell of another table, its cells are plain text.
     pub fn open_table(&mut self) {
         self.block(2);
         self.tables.push((0, false));
     }
 
-    /// Ends it.
+    /// Ends a table.
     pub fn close_table(&mut self) {
         self.tables.pop();
         self.breaks_after(2);
@@ -159,7 +157,7 @@ impl Text {
         }
     }
 
-    /// Ends it.
+    /// Ends a row.
     pub fn close_row(&mut self) {
         if self.cells > 0 || self.tables.len() != 1 {
             return;
@@ -187,7 +185,7 @@ impl Text {
         self.blank = false;
     }
 
-    /// Ends it.
+    /// Ends a cell.
     pub fn close_cell(&mut self) {
         self.cells = self.cells.saturating_sub(1);
         if self.cells == 0 && self.tables.len() == 1 {
@@ -201,22 +199,22 @@ impl Text {
         }
     }
 
-    /// How much there is.
+    /// Returns the length of the text.
     pub fn len(&self) -> usize {
         self.out.len()
     }
 
-    /// Whether there is nothing.
+    /// Returns whether the text is empty.
     pub fn is_empty(&self) -> bool {
         self.out.is_empty()
     }
 
-    /// What has come since there was so much.
+    /// Returns the text after this length.
     pub fn since(&self, length: usize) -> &str {
         self.out.get(length..).unwrap_or_default()
     }
 
-    /// All of it.
+    /// Returns the whole text.
     pub fn finish(self) -> String {
         self.out.trim_end().to_owned()
     }
@@ -230,8 +228,8 @@ impl Text {
         }
     }
 
-    /// Whether the line has nothing yet but an item's mark: a paragraph in an item begins beside
-    /// it.
+    /// Whether the line has only the mark of an item: a paragraph of the item continues on that
+    /// line.
     fn at_mark(&self) -> bool {
         let line = self.out.rsplit('\n').next().unwrap_or_default().trim_start_matches([' ', '>']);
         let numbered = line
@@ -248,7 +246,7 @@ impl Text {
                 .is_some_and(|(n, _)| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
     }
 
-    /// Writes the breaks, the indentation or the blank that are due.
+    /// Writes pending line breaks, indentation and spaces.
     fn due(&mut self) {
         let breaks = std::mem::take(&mut self.breaks);
         let blank = std::mem::take(&mut self.blank);

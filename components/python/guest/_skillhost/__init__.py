@@ -1,1 +1,1 @@
-"""The runtime's own code: what turns CPython in a component into the command `python3`."""
+"""The runtime's own code: it turns CPython in a component into the command `python3`."""

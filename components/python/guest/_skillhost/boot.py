@@ -1,4 +1,4 @@
-"""Makes the interpreter ready for the memory image: modules imported, the gaps of WASI filled, the paths of a run warmed."""
+"""Prepares the interpreter for the memory image: imports modules, adds what WASI lacks, and warms up the code paths of a run."""
 
 import array
 import atexit
@@ -18,7 +18,7 @@ from . import stdlib
 
 stdlib.install()
 
-# What the scripts of real skills import, and what those modules import late.
+# The modules that scripts of real skills import, and those that these import late.
 USUAL = """__future__ abc argparse array ast asyncio atexit base64 binascii bisect calendar cmath codecs collections
 collections.abc concurrent.futures concurrent.futures.process concurrent.futures.thread configparser contextlib
 contextvars copy csv dataclasses datetime decimal difflib email email.message email.mime.multipart email.mime.text
@@ -53,12 +53,12 @@ C()
 def prepare():
     from . import sockets
 
-    # Before whatever looks for `ssl` and for a socket's class.
+    # Before the modules that look for `ssl` or for a socket's class.
     sockets.install()
     stand_in("ssl", "tls")
     for name in USUAL:
         importlib.import_module(name)
-    # Not before: each of them imports what it mends.
+    # Imported late: each of them imports the module that it patches.
     from . import clients, compiled, errors, hashes, loop, missing, pools, programs, system, threads
 
     stdlib.adopt()
@@ -75,14 +75,14 @@ def prepare():
 
 
 def stand_in(name, ours):
-    """Makes a module of this package the one of that name."""
+    """Registers a module of this package under the name of a standard module."""
     spec = importlib.util.spec_from_file_location(name, f"{os.path.dirname(__file__)}/{ours}.py")
     sys.modules[name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(sys.modules[name])
 
 
-class Asked:
-    """The answers of `wasi:cli/environment` in a start that is only for warmth."""
+class WarmupEnvironment:
+    """The answers of `wasi:cli/environment` during warm-up."""
 
     @staticmethod
     def get_environment():
@@ -97,8 +97,8 @@ class Asked:
         return "/skill"
 
 
-class Had:
-    """The answers of `compiled` in such a start: every other time it has the code."""
+class WarmupCode:
+    """The answers of `compiled` during warm-up: it has the code every other time."""
 
     def __init__(self):
         self.asked = 0
@@ -113,11 +113,11 @@ def functions():
 
 
 def fresh_code(functions):
-    """Gives functions code that has learnt nothing yet."""
+    """Gives functions new code objects, which have no specialised instructions yet."""
     made = {}
     for function in functions:
         code = function.__code__
-        # By what it is and not by what it equals.
+        # Compared by identity, not by equality.
         if id(code) not in made:
             made[id(code)] = code, renewed(code)
         function.__code__ = made[id(code)][1]
@@ -129,25 +129,26 @@ def renewed(code):
 
 
 def has_run(code):
-    """Whether the interpreter has learnt something of it since it was made: the first thing is that it has been entered."""
-    # Each instruction is two bytes; what follows it of its caches is zero in `co_code`.
+    """Whether the interpreter has specialised the code since it was created. The first change is made when it is entered."""
+    # Each instruction has two bytes; `co_code` has zeros in place of its caches.
     return any(plain and plain != learnt for plain, learnt in zip(code.co_code[::2], code._co_code_adaptive[::2]))
 
 
 def lie_together(functions):
-    """Gives functions code that lies in one piece of memory. What a run learns of its own start it writes into the code, and a page that holds
-    a lot of that costs no more than one that holds little."""
+    """Gives functions code objects that lie in one piece of memory. A run writes what it learns of its own start into the code, and a page
+    with many such writes costs no more than a page with one.
+    """
     filling = fill_gaps()
     fresh_code(functions)
     del filling
 
 
 def fill_gaps():
-    """Takes what is free between that which is allocated, so that what is allocated next comes behind all of it. Returns what fills it."""
+    """Fills the gaps between allocated memory, so that further allocations come after all of it. Returns the objects that fill the gaps."""
     end = id(bytes(ROOM))
     filling = [None] * (1 << 16)
     filled = 0
-    # malloc's chunks are multiples of 16 bytes, of which 4 are its own; 17 are what a bytes object has beside its content.
+    # malloc's chunks are multiples of 16 bytes, 4 of which are its own. A bytes object needs 17 more than its content.
     for chunk in (*(1 << power for power in range(20, 10, -1)), *range(1024, 16, -16)):
         while id(piece := bytes(chunk - 4 - 17)) < end:
             filling[filled] = piece
@@ -156,19 +157,19 @@ def fill_gaps():
 
 
 def start_often(main):
-    """Starts programs again and again, until the interpreter has learnt what it can of its own code: what it learns it writes into it."""
+    """Starts programs repeatedly, until the interpreter has specialised its own code as far as it can: it stores the result in that code."""
     from concurrent.futures import process, thread
 
     from . import compiled, fresh, system
 
     saved = list(sys.path), list(sys.argv), list(sys.orig_argv), sys.modules.get("__main__")
-    asked, fresh.environment = fresh.environment, Asked
-    had, compiled.host = compiled.host, Had()
+    asked, fresh.environment = fresh.environment, WarmupEnvironment
+    had, compiled.host = compiled.host, WarmupCode()
     for _ in range(20):
         main.run()
-        # None of them knows a start after an end.
+        # No start may know of an earlier end.
         system.ENDING = thread._shutdown = process._global_shutdown = False
-    # Setting it too would make the interpreter forget what it has learnt of the class.
+    # Setting it as well would make the interpreter discard what it knows of the class.
     assert not weakref.finalize._shutdown, "a start has left a finalizer"
     fresh.environment, compiled.host = asked, had
     sys.path[:], sys.argv[:], sys.orig_argv[:], sys.modules["__main__"] = saved
@@ -183,30 +184,30 @@ def warm(main):
         main.guarded(lambda: main.command(["-c", source]))
     sys.path[:], sys.argv[:], sys.orig_argv[:], sys.modules["__main__"] = saved
     system.make_streams()
-    # Last, since what is looked up last stays in the interpreter's caches.
+    # Last, because the latest lookups stay in the interpreter's caches.
     start_often(main)
 
 
-# What fills the gaps, and the frames that wait for `settle`, which would leave new ones. componentize-py allocates after it, and what it
-# allocates is touched by starts: so that lies side by side.
+# The objects that fill the gaps, and the frames that wait for `settle`, which would leave new gaps. componentize-py allocates afterwards,
+# and starts write to what it allocates: it should be contiguous.
 KEPT = []
-# What a program allocates before the memory has to grow, in bytes.
+# Bytes that a program can allocate before the memory has to grow.
 ROOM = 2 << 20
 
 
 def settle():
-    """The last thing that happens in the image."""
+    """The last step of the image."""
     import logging
     import multiprocessing.util
 
     from . import compiled, fresh, main
 
     main.OURS.update(sys.modules.keys() - {"__main__"})
-    # Called by `main`, where they have something to do.
+    # `main` calls them if they have something to do.
     atexit.unregister(logging.shutdown)
     atexit.unregister(multiprocessing.util._exit_function)
     main.HANDLERS[:] = logging._handlerList
-    # The host's handles are finalised by it too: not among what runs at exit, which may still use them, but after all of that.
+    # It also finalises the host's handles. Run it after the exit functions, which may still use them.
     atexit.unregister(weakref.finalize._exitfunc)
     weakref.finalize._registered_with_atexit = True
     fresh_code([function for function in functions() if has_run(function.__code__)])
@@ -220,16 +221,16 @@ def settle():
     fresh.forget()
     os.environ._data.clear()
     sys.path_importer_cache.clear()
-    # A collection of CPython 3.14.0 looks at much that is old, each time that this many objects are new. With its 2,000 a report on 137,000 rows
-    # takes twice as long as without any collection; with 30,000 it takes as long.
+    # In CPython 3.14.0, each collection visits many old objects; it runs when this many objects are new. With the default of 2,000, a
+    # report on 137,000 rows takes twice as long as without the collector; with 30,000 it takes no longer.
     gc.set_threshold(30_000)
-    # What is imported from is mostly read-only, and each attempt to write there would be recorded as a denial.
+    # Most folders to import from are read-only, and each attempt to write would be recorded as a denial.
     sys.dont_write_bytecode = True
     gc.collect()
     gc.collect()
     list_lasting()
     gc.freeze()
-    # Once more: it also takes back what is kept for the next object of a type.
+    # Again: it also frees the free lists of types.
     gc.collect()
     KEPT.extend([fill_gaps(), sys._getframe()])
     bytes(ROOM)
@@ -237,17 +238,18 @@ def settle():
 
 
 LOAD_CONST_MORTAL = _specialized_opmap["LOAD_CONST_MORTAL"]
-# What tells the build where the list is: these words stand one after the other in no other place, not even in this module's code.
+# A mark by which the build finds the list: these words occur in sequence nowhere else, not even in this module's code.
 MARK = range(0x5EED0001, 0x5EED0009)
-# The objects of the image: the mark, how many there are, and for each its address and its type's; then how many instructions load one that
-# was mortal, and the address of each. Made in time, so that it leaves no gap.
+# The objects of the image: the mark, the count, and the addresses of each object and of its type; then the number of instructions that load
+# an object that was mortal, and their addresses. Allocated early, so that it leaves no gap.
 LASTING = array.array("I", bytes(4 * (1 << 19)))
 
 
 def list_lasting():
-    """Lists the objects that live now. The build makes them immortal: then nobody counts references to them, and what is not counted is
-    not written. A program that only reads them shares their pages with all others."""
-    # A bit for each address that malloc can give out.
+    """Lists all live objects. The build makes them immortal: their references are not counted, so their memory is not written. A program
+    that only reads them shares their pages with all others.
+    """
+    # One bit for each address that malloc can return.
     seen = bytearray(64 << 20 >> 7)
     todo = gc.get_objects()
     skip = {id(seen), id(todo), id(LASTING)}
@@ -267,7 +269,7 @@ def list_lasting():
             at += 2
         todo = gc.get_referents(*batch)
         for item in batch:
-            # The collector has no interest in what code objects hold.
+            # The collector ignores the contents of code objects.
             if type(item) is types.CodeType:
                 codes.append(item)
                 todo += (item.co_consts, item.co_names, item.co_filename, item.co_name, item.co_qualname)
@@ -283,7 +285,7 @@ def list_lasting():
 
 
 def loads_of_mortals(code):
-    """The addresses of instructions that have learnt that what they load is mortal, and count references to it unasked."""
+    """Returns the addresses of instructions that are specialised for loading a mortal object, whose references they count without a check."""
     learnt, plain = code._co_code_adaptive, code.co_code
     at = 0
     while at < len(plain):

@@ -1,7 +1,7 @@
-"""What HTTP clients above `sockets` are told in words of their own: whether a request never came to a connection.
+"""Gives HTTP clients above `sockets` their own exceptions for requests that never reached a connection.
 
-Natively they learn that from `connect`. Here the host connects when it has the whole request, and says what came of it where the answer
-is read. So the class of the exception is put right there, of `urllib.request` at once and of packages when they are imported.
+Natively, `connect` raises these. Here the host connects when it has the whole request, and reports errors when the response is read.
+This module corrects the class of the exception there: at once for `urllib.request`, and for packages when they are imported.
 """
 
 import asyncio
@@ -60,7 +60,7 @@ def urllib3(module):
 
 
 def httpcore_exceptions(kind, work):
-    """Runs `work`; what goes wrong is httpcore's `kind` of error, or that of connecting."""
+    """Runs `work` and converts its errors to httpcore's `kind` of error, or to that for connecting."""
     import httpcore
 
     try:
@@ -85,7 +85,7 @@ def connect(host, port, timeout):
 
 
 class Stream:
-    """`httpcore.NetworkStream`."""
+    """Implements `httpcore.NetworkStream`."""
 
     def __init__(self, connection):
         self._connection = connection
@@ -110,7 +110,7 @@ class Stream:
 
 
 class Backend:
-    """`httpcore.NetworkBackend`."""
+    """Implements `httpcore.NetworkBackend`."""
 
     def connect_tcp(self, host, port, timeout=None, local_address=None, socket_options=None):
         return Stream(connect(host, port, timeout))
@@ -123,7 +123,7 @@ class Backend:
 
 
 class AsyncStream(Stream):
-    """`httpcore.AsyncNetworkStream`. While it waits for an answer, other tasks of the loop go on."""
+    """Implements `httpcore.AsyncNetworkStream`. While it waits for a response, other tasks of the loop continue."""
 
     async def read(self, max_bytes, timeout=None):
         connection = self._connection
@@ -156,7 +156,7 @@ def late():
 
 
 class AsyncBackend(Backend):
-    """`httpcore.AsyncNetworkBackend`."""
+    """Implements `httpcore.AsyncNetworkBackend`."""
 
     async def connect_tcp(self, host, port, timeout=None, local_address=None, socket_options=None):
         return AsyncStream(connect(host, port, timeout))
@@ -180,7 +180,7 @@ HOOKS = {"urllib3.connection": urllib3, "httpcore._backends.sync": httpcore_sync
 
 
 class Hooks:
-    """A finder that lets a few modules be found as ever, and then mends them."""
+    """A finder that patches a few modules after the usual finders have found them."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):

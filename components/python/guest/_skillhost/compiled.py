@@ -1,9 +1,9 @@
-"""The code of a skill's files, which the host has compiled once: natively, imported files have theirs in `__pycache__`."""
+"""The code of a skill's files, compiled once by the host. Natively, imported files have theirs in `__pycache__`."""
 
 import marshal
 from importlib.machinery import SourceFileLoader
 
-# Here, at the build: the module that componentize-py made is in the image, and in no folder afterwards.
+# Imported at build time: afterwards the module that componentize-py generated exists only in the image.
 from wit_world.imports import compiled as host
 
 from . import stdlib
@@ -12,7 +12,7 @@ read_and_compile = SourceFileLoader.get_code
 
 
 def of(path):
-    """A file's code by its absolute path; none where it is to be read and compiled."""
+    """Returns the code of a file by its absolute path, or None if the file has to be read and compiled."""
     try:
         code = host.get(path)
     except UnicodeEncodeError:
@@ -21,7 +21,7 @@ def of(path):
 
 
 def script(path):
-    """The same of a script, with the names in its folder, to which its path leads over no link."""
+    """Returns the code of a script and the names in its folder, if its path contains no link."""
     try:
         script = host.begin(path)
     except UnicodeEncodeError:
@@ -31,7 +31,7 @@ def script(path):
 
 @stdlib.unseen
 def get_code(self, fullname):
-    # Another class may read or compile in its own way.
+    # A subclass may read or compile in its own way.
     code = of(self.get_filename(fullname)) if type(self) is SourceFileLoader else None
     return read_and_compile(self, fullname) if code is None else code
 

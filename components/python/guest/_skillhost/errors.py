@@ -1,16 +1,17 @@
-"""Error numbers as on Linux. WASI counts them in another order, and scripts know 2 for ENOENT, by name and by number.
+"""Linux's error numbers. WASI numbers errors differently, while scripts expect 2 for ENOENT, by name and by number.
 
-An OSError is made inside the interpreter, with WASI's number, and its class is looked up in a table by that number. Here the table is
-given classes of our own, which put the number right as they are made: what goes well costs nothing.
+The interpreter creates an OSError with WASI's number and looks up its class by that number. Here that table contains classes of this
+module, which correct the number when an exception is created. Code without errors is not slowed down.
 
-An `OSError(2, "x")` of a script comes the same way, with Linux's number. The text tells them apart: the interpreter's is libc's for the number.
+An `OSError(2, "x")` of a script takes the same path, with Linux's number. The text distinguishes the two: the interpreter uses libc's
+text for the number.
 """
 
 import errno
 import gc
 import os
 
-# Numbers of Linux on every 64-bit machine that matters here: include/uapi/asm-generic/errno-base.h and errno.h.
+# Linux's numbers on all relevant 64-bit machines: include/uapi/asm-generic/errno-base.h and errno.h.
 LINUX = {
     "EPERM": 1, "ENOENT": 2, "ESRCH": 3, "EINTR": 4, "EIO": 5, "ENXIO": 6, "E2BIG": 7, "ENOEXEC": 8, "EBADF": 9, "ECHILD": 10,
     "EAGAIN": 11, "EWOULDBLOCK": 11, "ENOMEM": 12, "EACCES": 13, "EFAULT": 14, "EBUSY": 16, "EEXIST": 17, "EXDEV": 18, "ENODEV": 19,
@@ -26,7 +27,7 @@ LINUX = {
 
 
 class Number(int):
-    """A number as Linux counts: equal to the plain one, and yet a key of its own in the interpreter's table, where WASI's 2 is EACCES."""
+    """One of Linux's numbers. It equals the plain number, but is a separate key in the interpreter's table, where WASI's 2 means EACCES."""
 
     __slots__ = ()
 
@@ -34,19 +35,19 @@ class Number(int):
         return int.__hash__(self) + (1 << 20)
 
 
-# WASI's number -> Linux's, and back.
+# Maps WASI's numbers to Linux's, and the reverse.
 TO_LINUX = {}
 TO_WASI = {}
-# WASI's number -> what libc says of it.
+# Maps WASI's numbers to libc's texts.
 TEXTS = {}
-# Linux's number -> the class of an error that a script makes with it.
+# Maps Linux's numbers to the class of an error that a script creates.
 CLASSES = {}
 EMPTY = (("",), (b"",))
 WASI_EISDIR = errno.EISDIR
 
 
 def corrected(base):
-    """A subclass that passes for `base` in every message and in pickles, and whose number is Linux's."""
+    """Returns a subclass that looks like `base` in messages and pickles, and that has Linux's number."""
 
     def __init__(self, *args):
         if len(args) > 1 and type(args[0]) is int:
@@ -59,14 +60,14 @@ def corrected(base):
                 args = (TO_LINUX.get(number, number), *args[1:])
             else:
                 self.__class__ = CLASSES.get(number, CLASSES[None])
-        # Not the base's, which refuses an error that has another class by now.
+        # The base's method refuses an error whose class has changed.
         OSError.__init__(self, *args)
 
     def __reduce__(self):
         _, *rest = base.__reduce__(self)
         return base, *rest
 
-    # Without slots of its own the layout is the base's, and one class can be put in another's place.
+    # Without slots of its own, the class has the layout of the base and can replace its class.
     ours = {"__slots__": (), "__init__": __init__, "__reduce__": __reduce__}
     return type(base.__name__, (base,), {**ours, "__module__": "builtins", "__qualname__": base.__qualname__, "__doc__": base.__doc__})
 
@@ -83,18 +84,18 @@ def install():
         TO_LINUX[wasi] = numbers[linux]
         TO_WASI[linux] = wasi
         TEXTS[wasi] = os.strerror(wasi)
-        # EAGAIN and EWOULDBLOCK are one number, met twice.
+        # EAGAIN and EWOULDBLOCK are the same number, so it occurs twice.
         known = table.get(wasi, OSError)
         table[wasi] = table[numbers[linux]] = CLASSES[linux] = classes.get(known, known)
         setattr(errno, name, numbers[linux])
-    # "Capabilities insufficient": what a path outside of every mount comes to. Linux has no such error.
+    # "Capabilities insufficient": the error for paths outside of all mounts. Linux has no such error.
     TO_LINUX[errno.ENOTCAPABLE] = numbers[LINUX["EACCES"]]
     TEXTS[errno.ENOTCAPABLE] = os.strerror(errno.ENOTCAPABLE)
     table[errno.ENOTCAPABLE] = classes[PermissionError]
 
-    # A sandbox's folders are read-only because writing was not allowed, and scripts know that by this class.
+    # A folder is read-only here because writing was not granted, which scripts expect as this class.
     table[wasi_erofs] = table[errno.EROFS] = classes[PermissionError]
-    # Those that no WASI error has.
+    # Numbers without a WASI error.
     for linux in CLASSES.keys() - {None}:
         table.setdefault(linux, classes[OSError])
 

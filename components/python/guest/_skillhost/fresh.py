@@ -1,4 +1,4 @@
-"""What must not be the same in every run: the environment, chance, clocks. All of it was taken when the component was built."""
+"""Values that must differ between runs: the environment, randomness and clocks. They were captured when the component was built."""
 
 import _random
 import logging
@@ -14,12 +14,12 @@ from wit_world.imports import environment
 
 from . import system
 
-# Taken once: a start that looks into fewer modules touches less memory.
-CHANCE, LOGGING = random._inst, vars(logging)
+# Looked up once: a start that uses fewer modules touches less memory.
+RANDOM, LOGGING = random._inst, vars(logging)
 
 
 def forget():
-    """At the build: what a program finds out by chance has not been found out yet."""
+    """At build time: resets values that a program determines by chance."""
     uuid._node = None
     tempfile._name_sequence = tempfile.tempdir = None
 
@@ -29,13 +29,13 @@ def start():
     variables = {name.encode(): value.encode() for name, value in environment.get_environment()}
     os.environ._data.clear()
     os.environ._data.update(variables)
-    # As `random.seed()`: what that does beside it is done in the image.
-    _random.Random.seed(CHANCE)
+    # Like `random.seed()`, whose other effects are already in the image.
+    _random.Random.seed(RANDOM)
     LOGGING["_startTime"] = time.time_ns()
     sys.argv[:] = sys.orig_argv[:] = environment.get_arguments()
     if directory := environment.initial_cwd():
         try:
             posix.chdir(directory)
         except OSError:
-            # A folder that is not granted. Whatever needs it says so when it is used.
+            # The folder is not granted. Code that needs it gets an error when it uses it.
             pass

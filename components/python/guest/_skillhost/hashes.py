@@ -1,11 +1,11 @@
-"""Of hashlib, what comes from OpenSSL alone elsewhere."""
+"""The functions of hashlib that otherwise come only from OpenSSL."""
 
 import hashlib
 import hmac
 
 
 def pbkdf2_hmac(hash_name, password, salt, iterations, dklen=None):
-    """RFC 8018, 5.2."""
+    """Implements RFC 8018, section 5.2."""
     if iterations < 1:
         raise ValueError("iteration value must be greater than 0.")
     keyed = hmac.new(password, None, hash_name)

@@ -1,5 +1,6 @@
-"""`python3 -m pip`, `venv` and `ensurepip`: nothing can be installed in a sandbox, and a script that makes sure of its packages goes on
-where they are there."""
+"""`python3 -m pip`, `venv` and `ensurepip`. A sandbox cannot install anything, but a script that ensures its packages can continue if they
+are available.
+"""
 
 import importlib.metadata
 import os
@@ -11,13 +12,13 @@ from . import missing
 USAGE = """usage: python3 -m pip install | list | freeze | show | check ...
 This is the pip of a sandbox: it installs nothing, and reports whether packages are available."""
 
-# Options of `pip install` that are followed by a value.
+# Options of `pip install` that take a value.
 WITH_VALUE = set(
     """-c --constraint -e --editable -t --target -i --index-url --extra-index-url -f --find-links --platform --python-version
     --implementation --abi --root --prefix --src --upgrade-strategy --config-settings -C --global-option --no-binary --only-binary
     --progress-bar --report --proxy --retries --timeout --trusted-host --cert --client-cert --cache-dir --log --python""".split()
 )
-# Where a distribution's name is not the name of its module.
+# Distributions whose name differs from that of their module.
 MODULES = {
     "pillow": "PIL", "opencv-python": "cv2", "opencv-python-headless": "cv2", "scikit-learn": "sklearn", "psycopg2-binary": "psycopg2",
 }  # fmt: skip
@@ -87,7 +88,7 @@ def install(arguments):
 
 
 def requirements(path):
-    """The lines of a requirements file that ask for something, those of the files that it names included."""
+    """Returns the requirements of a file, including those of the files that it references."""
     with open(path, encoding="utf-8") as file:
         lines = file.read().replace("\\\n", " ").splitlines()
     found = []
@@ -104,7 +105,7 @@ def requirements(path):
 
 
 def judge(requirement):
-    """(why it cannot be had, the distribution that is there)"""
+    """Returns (why a requirement cannot be met, the available distribution)."""
     match = re.fullmatch(r"\s*([A-Za-z0-9][\w.-]*)\s*(?:\[[^]]*\])?\s*([^;@]*?)\s*(?:;\s*(.*))?", requirement)
     if match is None or os.sep in requirement or requirement in (".", ".."):
         return f"{requirement} cannot be installed: a sandbox cannot install packages; modules of a skill are imported from its folder", None
@@ -125,13 +126,13 @@ def applies(marker):
     try:
         from packaging.markers import Marker
     except ImportError:
-        # Without the package that understands it, it is taken to apply.
+        # Without the package that evaluates markers, they are assumed to apply.
         return True
     return Marker(marker).evaluate()
 
 
 def fits(version, asked):
-    """PEP 440, by `packaging` where it is there; else by the numbers alone."""
+    """Checks a version by PEP 440, with `packaging` if it is available, otherwise by its numbers only."""
     try:
         from packaging.specifiers import SpecifierSet
     except ImportError:
@@ -207,5 +208,5 @@ def ensurepip(arguments):
     return 0
 
 
-# What `python3 -m NAME` runs.
+# The programs of `python3 -m NAME`.
 PROGRAMS = {"pip": pip, "venv": venv, "virtualenv": venv, "ensurepip": ensurepip}

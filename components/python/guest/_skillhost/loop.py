@@ -1,4 +1,4 @@
-"""asyncio's event loop: Unix's own, over what can be waited for here: time, pipes, programs, and answers to HTTP requests."""
+"""asyncio's event loop: that for Unix, on top of everything that can be awaited here: time, pipes, programs and responses to HTTP requests."""
 
 import asyncio
 import asyncio.runners
@@ -8,16 +8,16 @@ import time
 
 from . import programs, sockets, streams, threads, waits, web
 
-# Of several kinds of things to wait for, none can wait for another's: they take turns.
+# No wait covers all kinds of events, so the kinds take turns.
 TURN = 0.005
 
 
 class Selector(programs.Selector):
     def __init__(self):
         super().__init__()
-        # Process number -> what is called with it and its exit code.
+        # Maps process numbers to the callbacks that receive the exit code.
         self.children = {}
-        # (resource of `wasi:http`, future)
+        # Pairs of a resource of `wasi:http` and a future.
         self.requests = []
 
     def select(self, timeout=None):
@@ -54,7 +54,7 @@ class Selector(programs.Selector):
             return []
         try:
             ready = web.wait([subject for subject, _ in self.requests], timeout)
-        except web.Late:
+        except web.Timeout:
             return None
         for index in ready:
             _, future = self.requests[index]
@@ -76,7 +76,7 @@ class Selector(programs.Selector):
 
 
 class Watcher:
-    """What the loop tells of the programs that it has started."""
+    """Implements the loop's interface for started programs."""
 
     def __init__(self, selector):
         self._selector = selector
@@ -102,13 +102,13 @@ class Loop(asyncio.unix_events._UnixSelectorEventLoop):
         self._watcher = Watcher(self._selector)
 
     def ready(self, subject):
-        """A future that is done when a resource of `wasi:http` is ready."""
+        """Returns a future that is done when a resource of `wasi:http` is ready."""
         future = self.create_future()
         self._selector.requests.append((subject, future))
         return future
 
     def _make_self_pipe(self):
-        # Nothing sleeps while another thread runs, so nothing needs to be woken.
+        # The loop never sleeps while another thread runs, so it never has to be woken.
         self._ssock = self._csock = None
 
     def _close_self_pipe(self):
@@ -126,7 +126,7 @@ class Loop(asyncio.unix_events._UnixSelectorEventLoop):
         return future
 
     def add_signal_handler(self, number, callback, *args):
-        # No signal ever comes, so that a handler for one may as well be there.
+        # Signals never arrive, so installing a handler is harmless.
         pass
 
     def remove_signal_handler(self, number):

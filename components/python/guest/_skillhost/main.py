@@ -1,4 +1,4 @@
-"""The command line of python3, and how a program ends."""
+"""The command line of python3, and the end of a program."""
 
 import atexit
 import builtins
@@ -18,7 +18,7 @@ import weakref
 from importlib.machinery import BuiltinImporter, SourceFileLoader
 from multiprocessing import util
 
-# Here, at the build: the module that componentize-py made is in the image, and in no folder afterwards.
+# Imported at build time: afterwards the module that componentize-py generated exists only in the image.
 from wit_world.imports import exit
 
 from . import compiled, fresh, installers, stdlib, system, waits
@@ -33,7 +33,7 @@ Options:
 Accepted and without effect: -b -B -d -E -i -I -O -OO -P -q -R -s -S -u -v -x -X arg
 """
 
-# What python3 has imported before it comes to a script: a script's neighbours of these names are never seen.
+# Modules that python3 imports before any script: files of the same names next to a script are never imported.
 IMPORTED_FIRST = frozenset(sys.stdlib_module_names).intersection(
     """__future__ _abc _codecs _collections_abc _io _sitebuiltins _stat abc builtins codecs encodings errno genericpath io marshal ntpath os
     posix posixpath site stat sys time zipimport""".split()
@@ -56,7 +56,7 @@ def run():
 
 
 def command(arguments):
-    """Runs what the command line asks for."""
+    """Runs the program that the command line selects."""
     sys.warnoptions[:] = [option for option in os.environ.get("PYTHONWARNINGS", "").split(",") if option]
     try:
         what, arguments = options(arguments)
@@ -79,7 +79,7 @@ def command(arguments):
         source, *rest = arguments
         sys.argv[:] = ["-c", *rest]
         sys.path[:] = ["", *library]
-        # The last line may lack its end, and some lines that are no statement yet are completed by it.
+        # The last line may lack a line end, and some incomplete statements are completed by one.
         execute(module, source + "\n", "<string>")
     elif what == "-m":
         name, *rest = arguments
@@ -99,7 +99,7 @@ def command(arguments):
         run_file(module, script, library)
 
 
-# The packages that the host brings.
+# The packages provided by the host.
 PACKAGES = "/usr/lib/python3.14/site-packages"
 
 
@@ -108,7 +108,9 @@ def folders(variable):
 
 
 def options(arguments):
-    """Splits a command line: what runs ('-c', '-m', '-', 'file', '-h', '-V'), and its arguments with the script or module first."""
+    """Splits a command line into the kind of program ('-c', '-m', '-', 'file', '-h', '-V') and its arguments, beginning with the script or
+    module.
+    """
     arguments = list(arguments)
     while arguments:
         argument = arguments[0]
@@ -148,7 +150,7 @@ def options(arguments):
 def run_file(module, script, library):
     path = os.path.abspath(script)
     folder = os.path.dirname(path)
-    # What `..` leads to is for the file system to say.
+    # Only the file system can resolve `..`.
     known = None if ".." in script else compiled.script(path)
     if known:
         code, beside = known
@@ -176,7 +178,7 @@ def run_file(module, script, library):
 
 
 def content(script):
-    """A script's bytes, and whether its name may be a link's."""
+    """Returns the contents of a script, and whether its name may be a link."""
     try:
         number, followed = posix.open(script, posix.O_RDONLY | posix.O_NOFOLLOW), False
     except OSError:
@@ -191,9 +193,9 @@ def content(script):
 
 
 def is_direct(path):
-    """Whether an absolute path leads over no link. Nearly all do not, and `realpath` takes its time to find that out."""
+    """Whether an absolute path contains no link. Nearly all do not, and `realpath` takes long to find out."""
     try:
-        # What lies in the root is mounted, and no link.
+        # Folders in the root are mounts, not links.
         while path.count("/") > 1:
             if stat.S_ISLNK(posix.lstat(path).st_mode):
                 return False
@@ -207,12 +209,12 @@ def neighbours(folder):
     try:
         stdlib.shadow(posix.listdir(folder), IMPORTED_FIRST)
     except OSError:
-        # The folder may be unreadable where the script in it is not.
+        # The folder may be unreadable even if the script is not.
         pass
 
 
 def execute(module, source, name):
-    """Runs source that is in no file."""
+    """Runs source that is not from a file."""
     code = compile(source, name, "exec", dont_inherit=True)
     text = source if isinstance(source, str) else source.decode("utf-8", "replace")
     linecache._register_code(code, text, name)
@@ -220,7 +222,7 @@ def execute(module, source, name):
 
 
 def end(program):
-    """Runs a program to its very end, and returns its exit code: threads, what it registered with atexit, its objects, its streams."""
+    """Runs a program to its end and returns its exit code: including threads, functions registered with atexit, objects and streams."""
     code = guarded(program)
     if isinstance(code, system.Exit):
         return code.args[0] & 0xFF
@@ -233,13 +235,13 @@ def end(program):
             if stream is not None and not stream.closed:
                 stream.flush()
         except OSError:
-            # As python3: the output could not be written, whatever the program thinks.
+            # As in python3: the output could not be written, whatever the program's exit code.
             code = code or 120
     return code
 
 
 def exits():
-    """What the program registered with atexit, then what the library does at exit, where there is something to do."""
+    """Runs the functions that the program registered with atexit, then those of the library, if they have something to do."""
     atexit._run_exitfuncs()
     if util._finalizer_registry or util._logger:
         util._exit_function()
@@ -248,20 +250,20 @@ def exits():
 
 
 def finalizers():
-    # That they have been run is noted in the class, which the interpreter then has to learn anew.
+    # The class records that they have run, and the interpreter would have to specialise for it again.
     if weakref.finalize._registry:
         weakref.finalize._exitfunc()
 
 
-# The log handlers of the image: none that holds anything back.
+# The log handlers of the image, none of which buffers anything.
 HANDLERS = []
-# The modules of the memory image, and how many of them stand together at most among the program's own, as those that it imported anew.
+# The modules of the image, and the maximum number of them in sequence between the program's own modules, for example after a reload.
 OURS, AMONG = set(), 8
 FILES = (io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom)
 
 
 def newest(modules):
-    """The names of the program's modules, the last first. Those of the image stand before them, and are not looked at: there are hundreds."""
+    """Returns the names of the program's modules, the last first. Those of the image precede them and are skipped: there are hundreds."""
     yield "__main__"
     met = 0
     for name in reversed(modules):
@@ -274,46 +276,46 @@ def newest(modules):
 
 
 def let_go():
-    """As the interpreter does at its end, for the modules of the program: open files are flushed, and `__del__` is called."""
+    """Does for the program's modules what the interpreter does at its end: flushes open files and calls `__del__`."""
     system.ENDING = True
     flush_stdout()
-    # Without those of the image.
+    # Without the objects of the image.
     objects = gc.get_objects()
     kinds = set(map(type, objects)) - PLAIN
     if not kinds:
         return
     if any(issubclass(kind, FILES) for kind in kinds):
-        # Among objects that go together, nothing says that a file goes before what it writes to.
+        # Within a group of related objects, nothing guarantees that a file is finalised before the object that it writes to.
         for file in [file for file in objects if issubclass(type(file), FILES)]:
             try:
                 file.flush()
             except (OSError, ValueError):
-                # Closed already, or its folder is full: as where nobody closed it.
+                # The file is closed, or the disk is full: ignored, as for files that nobody closed.
                 pass
     single = tuple(kind for kind in kinds if issubclass(kind, (type, weakref.ref)))
     if any(map(tells, kinds)) or single and any(tells(item) for item in objects if isinstance(item, single)):
-        # What is held here stays.
+        # Objects referenced here would stay alive.
         del objects, kinds
         clear()
 
 
-# Kinds of objects that go unnoticed, and are in every program: the others are looked at one by one.
+# Types that occur in every program and whose deletion has no effect; others are checked one by one.
 PLAIN = {dict, list, tuple, set, types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.CellType, types.ModuleType}
 PLAIN |= {types.FrameType, SourceFileLoader}
-# These are flushed when it comes to that; a class of the program's own may do more.
+# These are flushed when necessary; a subclass of the program may do more.
 SILENT = {io.FileIO, io.BufferedReader, *FILES}
 
 
 def tells(item):
-    """Whether somebody is told when an object of this class goes, or that for which this reference is."""
+    """Whether deleting an object of this class, or the target of this reference, has an effect."""
     if isinstance(item, weakref.ref):
-        # A built-in one keeps the caches of abstract classes.
+        # A built-in callback belongs to the caches of abstract classes.
         return not isinstance(item.__callback__, (types.NoneType, types.BuiltinFunctionType))
     return hasattr(item, "__del__") and item not in SILENT
 
 
 def clear():
-    """Lets the program's objects go, those in cycles too."""
+    """Deletes the program's objects, including those in cycles."""
     for name in ("last_exc", "last_type", "last_value", "last_traceback"):
         vars(sys).pop(name, None)
     packages = tuple([*folders("SKILLHOST_SITE_PACKAGES"), PACKAGES])
@@ -328,8 +330,9 @@ def clear():
 
 
 def is_own(module, packages):
-    """Whether a module is the program's, and not of a package. Those are left as they are: the classes that some of them make in the memory
-    of CPython 3.14.0 do not outlive their module well, and what they leave open is flushed all the same."""
+    """Whether a module belongs to the program rather than to a package. Packages are left alone: in CPython 3.14.0, some of their classes
+    do not survive the deletion of their module, and their open files are flushed anyway.
+    """
     if not isinstance(module, types.ModuleType):
         return False
     file = vars(module).get("__file__")
@@ -363,7 +366,7 @@ def flush_stdout():
     try:
         sys.stdout.flush()
     except Exception:
-        # Told at the end, in the exit code.
+        # Reported at the end, by the exit code.
         pass
 
 

@@ -1,4 +1,4 @@
-"""Imports that cannot work here say what the module is, and what to do instead."""
+"""For imports that cannot work here, explains what the module is and what to use instead."""
 
 import sys
 
@@ -38,13 +38,13 @@ WHY = {
 
 
 class Missing:
-    """The last of the finders: asked only when no other knows the name."""
+    """The last finder, asked only if no other one knows the name."""
 
     @staticmethod
     @unseen
     def find_spec(name, path=None, target=None):
         why = WHY.get(name)
-        # `importlib.util.find_spec` asks whether a module is there, and is to hear no.
+        # `importlib.util.find_spec` checks whether a module exists, and must get a negative answer.
         if why is not None and sys._getframe(2).f_code.co_name == "_find_and_load_unlocked":
             raise ModuleNotFoundError(f"No module named {name!r} ({why})", name=name)
         return None

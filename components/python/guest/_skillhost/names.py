@@ -1,4 +1,4 @@
-"""What `socket` says of names and addresses: nothing is looked up in a sandbox, and the numbers are those of Linux."""
+"""Names and addresses in `socket`. A sandbox does not resolve names, and the constants are those of Linux."""
 
 import socket as stdlib
 
@@ -6,7 +6,7 @@ PORTS = {"http": 80, "https": 443}
 
 
 def getaddrinfo(host, port, family=0, type=0, proto=0, flags=0):
-    """Its name is a host's address: names are resolved by the real host, when a request is sent."""
+    """Returns the name itself as the address: the host resolves it when a request is sent."""
     if isinstance(host, bytes):
         host = host.decode("idna")
     if isinstance(port, (str, bytes)):
@@ -21,7 +21,7 @@ def no_lookup(*args):
     raise stdlib.gaierror(stdlib.EAI_NONAME, "a sandbox does not resolve names: the host does, when a request is sent")
 
 
-# Numbers of Linux, where libc has none.
+# Linux's constants that libc lacks.
 NUMBERS = {
     "AF_UNIX": 1, "AF_INET": 2, "AF_INET6": 10, "SOCK_STREAM": 1, "SOCK_DGRAM": 2, "IPPROTO_TCP": 6, "IPPROTO_UDP": 17, "IPPROTO_IPV6": 41,
     "SOL_SOCKET": 1, "SO_REUSEADDR": 2, "SO_TYPE": 3, "SO_ERROR": 4, "SO_BROADCAST": 6, "SO_SNDBUF": 7, "SO_RCVBUF": 8, "SO_KEEPALIVE": 9,

@@ -1,6 +1,7 @@
-"""Pipes between programs as file descriptors, so that the standard library's own `subprocess` works over them.
+"""Pipes between programs as file descriptors, on which the standard library's own `subprocess` works.
 
-The numbers are of this table alone, above every one that libc gives out. `os.read`, `os.write`, `os.close` and their like look here first.
+The descriptors belong to a table of this module, above all those that libc assigns. `os.read`, `os.write`, `os.close` and similar
+functions look there first.
 """
 
 import builtins
@@ -15,7 +16,7 @@ from componentize_py_types import Err
 from wit_world.imports import process
 
 FIRST = 1 << 20
-# As much as a pipe holds.
+# The capacity of a pipe.
 PIECE = 1 << 16
 TABLE = {}
 
@@ -25,7 +26,7 @@ def failure(number):
 
 
 class End:
-    """One end of a pipe, or of none (`/dev/null`). Closed when the last descriptor of it is."""
+    """One end of a pipe, or of `/dev/null`. It is closed with its last descriptor."""
 
     handle = None
     references = 0
@@ -57,7 +58,7 @@ class Null(End):
 class ReadEnd(End):
     def __init__(self, handle):
         super().__init__(handle)
-        # What was taken out early, so that the writer could go on: see `waits`.
+        # Bytes that were read early so that the writer can continue: see `waits`.
         self.backlog = bytearray()
         self.ended = False
 
@@ -74,7 +75,7 @@ class ReadEnd(End):
         return b"" if self.ended else self.take(size)
 
     def take(self, size):
-        """From the pipe itself. Blocks while there is nothing."""
+        """Reads from the pipe itself. Blocks while it is empty."""
         try:
             data = self.handle.read(min(size, PIECE), None)
         except Err as refused:
@@ -93,7 +94,9 @@ class WriteEnd(End):
         return self.give(data)
 
     def give(self, data):
-        """Blocks while nothing fits. Bytes go as text: the bindings do not free a list of bytes that was handed over."""
+        """Writes to the pipe. Blocks while it is full. Bytes are passed as text, because the bindings do not free a list of bytes that was
+        passed to the host.
+        """
         try:
             return self.handle.write_latin1(str(memoryview(data).cast("B")[:PIECE], "latin-1"))
         except Err as refused:
@@ -102,7 +105,7 @@ class WriteEnd(End):
 
 
 def meaning(reason):
-    """The OSError that says what the process interface said."""
+    """Converts an error of the process interface to an OSError."""
     text = getattr(reason, "value", "")
     if isinstance(reason, process.Error_NotFound):
         return failure(errno.ENOENT)
@@ -118,7 +121,7 @@ def meaning(reason):
 
 
 def add(end):
-    """The lowest free number, as a system would give."""
+    """Assigns the lowest free descriptor, as a system does."""
     number = FIRST
     while number in TABLE:
         number += 1
@@ -128,7 +131,7 @@ def add(end):
 
 
 def new():
-    """A pipe: its read end and its write end."""
+    """Creates a pipe and returns its read and write ends."""
     try:
         reader, writer = process.pipe()
     except Err as refused:
@@ -157,7 +160,7 @@ def dup(number):
 
 
 class File(io.RawIOBase):
-    """What `FileIO` is to libc's descriptors."""
+    """Does for these descriptors what `FileIO` does for libc's."""
 
     def __init__(self, number, mode, closefd=True):
         self._number, self._closefd = number, closefd
@@ -207,7 +210,7 @@ def write(number, data):
 
 
 def open(file, mode="r", buffering=-1, encoding=None, errors=None, newline=None, closefd=True, opener=None):
-    """As `io.open`, of a descriptor that may be one of these."""
+    """Like `io.open`, also for descriptors of this module."""
     if not isinstance(file, int) or file < FIRST:
         return builtins.open(file, mode, buffering, encoding, errors, newline, closefd, opener)
     if file not in TABLE:
@@ -228,7 +231,7 @@ def open(file, mode="r", buffering=-1, encoding=None, errors=None, newline=None,
 
 
 def either(ours, theirs):
-    """`theirs`, save for the numbers of the table."""
+    """Returns a function that calls `ours` for descriptors of the table, and `theirs` for all others."""
 
     def function(fd, *args, **kwargs):
         if type(fd) is int and fd >= FIRST:
@@ -273,7 +276,7 @@ def install():
         system.replace(name, either(ours, getattr(os, name, missing)))
 
 
-# `subprocess` opens its pipes with `io.open`: it is given this in place of `io`.
+# `subprocess` opens its pipes with `io.open`: it gets this module in place of `io`.
 IO = types.ModuleType("io")
 vars(IO).update(vars(io))
 IO.open = open

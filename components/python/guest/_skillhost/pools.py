@@ -1,4 +1,4 @@
-"""Pools and processes that would be for speed alone: the work is done where it is handed in, and its results are as they would be."""
+"""Pools and processes, which elsewhere only serve speed. The work is done when it is submitted, with the same results."""
 
 import concurrent.futures
 import concurrent.futures.process
@@ -10,7 +10,7 @@ import types
 
 
 class Executor(concurrent.futures.Executor):
-    """`ThreadPoolExecutor` and `ProcessPoolExecutor`."""
+    """Implements `ThreadPoolExecutor` and `ProcessPoolExecutor`."""
 
     def __init__(self, max_workers=None, thread_name_prefix="", initializer=None, initargs=(), **_):
         if max_workers is not None and max_workers <= 0:
@@ -36,7 +36,7 @@ class Executor(concurrent.futures.Executor):
 
 
 class Result:
-    """`multiprocessing.pool.AsyncResult`."""
+    """Implements `multiprocessing.pool.AsyncResult`."""
 
     def __init__(self, work, callback=None, error_callback=None):
         self._value = self._error = None
@@ -64,7 +64,7 @@ class Result:
 
 
 class Pool:
-    """`multiprocessing.Pool` and `multiprocessing.pool.ThreadPool`."""
+    """Implements `multiprocessing.Pool` and `multiprocessing.pool.ThreadPool`."""
 
     def __init__(self, processes=None, initializer=None, initargs=(), maxtasksperchild=None, context=None):
         self._closed = False
@@ -123,7 +123,7 @@ class Pool:
 
 
 class Process(threading.Thread):
-    """`multiprocessing.Process`, as a thread of this very program: it sees the same variables, which a process would not."""
+    """Implements `multiprocessing.Process` as a thread of this program. Unlike a process, it shares its variables."""
 
     exitcode = None
 

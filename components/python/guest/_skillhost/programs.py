@@ -1,7 +1,7 @@
-"""Other programs: what `subprocess`, `os.system`, `os.waitpid` and their like stand on.
+"""Other programs: the basis of `subprocess`, `os.system`, `os.waitpid` and similar functions.
 
-The standard library's own `Popen` does the work. It is given pipes with numbers (see `pipes`), and here a way to start a program and to
-wait for it.
+The standard library's own `Popen` does the work. It uses the pipes of `pipes`, and the functions of this module to start a program and
+to wait for it.
 """
 
 import errno
@@ -18,11 +18,12 @@ from wit_world.imports import process
 
 from . import pipes, system, waits
 
-# Those that were started and not waited for: process number -> Program.
+# Programs that were started and not awaited, by process number.
 CHILDREN = {}
-# What lies behind `os.environ`, which would look each variable up by its name. It is this, too, where a script has put a dictionary in its place.
+# The data behind `os.environ`, which would look up each variable by name. It is used even if a script has replaced `os.environ` by a
+# dictionary.
 VARIABLES = os.environ._data
-# Signals that end no program that does not handle them.
+# Signals that do not end a program without a handler.
 HARMLESS = {getattr(signal, name) for name in ("SIGCHLD", "SIGCONT", "SIGURG", "SIGWINCH") if hasattr(signal, name)}
 
 
@@ -34,7 +35,7 @@ class Program:
         CHILDREN[self.number] = self
 
     def wait(self, timeout):
-        """Its status as `os.waitpid` gives it, once; none when the timeout is over."""
+        """Returns its status in the form of `os.waitpid`, once; None if the timeout passes first."""
         ended = waits.for_program(self.handle, timeout)
         if ended is None:
             return None
@@ -43,14 +44,14 @@ class Program:
             return ended.value << 8
         if isinstance(ended, process.Status_Killed):
             return int(self.signal)
-        # It trapped, or reached a limit: as where the system ends a program.
+        # It trapped or hit a limit: like a program that the system ends.
         return int(signal.SIGABRT if isinstance(ended, process.Status_Trapped) else signal.SIGKILL)
 
 
 class Reopened:
-    """A file of ours that a program's input comes from or its output goes to, open even when the script has closed its own.
+    """A file that is the input or output of a program, kept open even if the script closes its own.
 
-    While the script's is open, that one is used: two programs that write to one file write one after the other.
+    While the script's file is open, that one is used, so that two programs that write to one file write one after another.
     """
 
     def __init__(self, number, file, flags):
@@ -184,7 +185,7 @@ def spawn(args, env, cwd, stdin, stdout, stderr):
 
 
 def plain(*words):
-    """As text that has a meaning in every program: no halves of characters, which stand for bytes, and no NUL."""
+    """Returns a text that every program can interpret: without surrogates, which stand for bytes, and without NUL."""
     decoded = [word if type(word) is str else os.fsdecode(word) for word in words]
     text = "\0".join(decoded)
     text.encode()
@@ -244,7 +245,7 @@ def call_system(command):
 
 
 def execute(file, args, env=None):
-    """`os.exec*`: another program in place of this one, which waits for it."""
+    """Implements `os.exec*`: runs another program in place of this one, which waits for it."""
     if not args or not args[0]:
         raise ValueError("exec: the arguments, and the first of them, must not be empty")
     raise system.Exit(subprocess.Popen([os.fsdecode(word) for word in args], executable=file, env=env).wait() & 0xFF)
@@ -265,7 +266,7 @@ def spawnve(mode, file, args, env=None):
     child = subprocess.Popen([os.fsdecode(word) for word in args], executable=file, env=env)
     if mode == os.P_WAIT:
         return child.wait()
-    # Who has only the number waits for it with `os.waitpid`.
+    # A caller that has only the number waits with `os.waitpid`.
     child.returncode = 0
     return child.pid
 
@@ -292,17 +293,17 @@ def statuses():
 
 
 class Selector(selectors._BaseSelectorImpl):
-    """`selectors.DefaultSelector`: pipes are waited for; everything else is always ready, as files are."""
+    """Implements `selectors.DefaultSelector`. It waits for pipes; everything else is always ready, as files are."""
 
     def subjects(self):
-        """What is asked for, as (end, key): to be read, to be written, and always ready."""
+        """Returns the registered objects as (end, key) in three lists: to read, to write, and always ready."""
         readers, writers, others = [], [], []
         for key in self._fd_to_key.values():
             end = pipes.TABLE.get(key.fd)
             if isinstance(end, pipes.ReadEnd):
                 readers += [(end, key)] * bool(key.events & selectors.EVENT_READ)
             elif isinstance(end, pipes.WriteEnd):
-                # asyncio asks whether a write end can be read, to hear that nobody reads. It hears that when it writes.
+                # asyncio waits for a write end to become readable, to learn that the reader is gone. Here it learns that when it writes.
                 writers += [(end, key)] * bool(key.events & selectors.EVENT_WRITE)
             else:
                 others.append((end, key))
@@ -318,7 +319,7 @@ class Selector(selectors._BaseSelectorImpl):
 
 
 def select_select(rlist, wlist, xlist, timeout=None, *, select=select.select):
-    """With pipes among what is asked for: see `Selector`."""
+    """Implements `select.select` with pipes: see `Selector`."""
     numbers = [file if isinstance(file, int) else file.fileno() for file in [*rlist, *wlist]]
     if not any(number >= pipes.FIRST for number in numbers):
         return select(rlist, wlist, xlist, timeout)
@@ -338,7 +339,7 @@ def install():
     spawn_functions()
     os.kill = os.killpg = kill
     os.getpgid = os.getsid = lambda pid=0: pid if pid in CHILDREN else os.getpid()
-    # No program of a sandbox is of a group or session.
+    # Programs of a sandbox have no groups or sessions.
     os.setsid = os.setpgrp = lambda: None
     os.setpgid = lambda pid, group: None
     os.system = call_system

@@ -1,9 +1,9 @@
-"""A `socket` that speaks HTTP/1.1 and nothing else, so that every client above it works as it is.
+"""A `socket` that supports only HTTP/1.1, so that all clients above it work unchanged.
 
-The request that is written to it is read, and handed to the host (`web`); what the host answers is written out again as HTTP/1.1 for the
-client to read. A body of unknown length is written in chunks, so that each piece is handed on as it comes. Nothing is sent before the
-request is complete, or its body longer than a piece: only then is it known how long the client will wait for the answer. A client that then
-does nothing but wait has all of it done by one call of the host.
+It parses the request that a client writes and passes it to the host (`web`), then produces the host's response as HTTP/1.1 for the
+client to read. A body of unknown length is written in chunks, so that each piece is passed on as it arrives. Nothing is sent before the
+request is complete or its body longer than one piece: only then the client's timeout for the response is known. If the client then only
+waits, one call of the host does everything.
 """
 
 import errno
@@ -20,7 +20,7 @@ def refused(what):
 
 
 class socket:
-    """A stream socket. `connect` remembers where to; the rest is in this file's head."""
+    """A stream socket. `connect` only stores the address; see the module's documentation."""
 
     __module__ = "socket"
 
@@ -35,7 +35,7 @@ class socket:
         self._replay, self._connect_timeout = memoryview(b""), None
         self._files, self._closed = 0, False
 
-    # What is set and asked, and means nothing here.
+    # Settings and queries that have no meaning here.
 
     def settimeout(self, seconds):
         if seconds is not None and seconds < 0:
@@ -74,7 +74,7 @@ class socket:
     def shutdown(self, how):
         pass
 
-    # What a sandbox does not do.
+    # Operations that a sandbox does not have.
 
     def bind(self, address):
         if address[1]:
@@ -136,7 +136,7 @@ class socket:
         if self._request.complete():
             if self._answer is None:
                 raise OSError(errno.EPIPE, "the sandbox sends one request at a time")
-            # The client has its answer, and asks again.
+            # The client has its response and sends another request.
             self._drop()
             self._request, self._answer, self._ended = wire.Request(), None, False
         self._request.feed(data)
@@ -149,7 +149,7 @@ class socket:
             self._exchange = web.Exchange(*self._asked(), self._connect_timeout, first_byte_timeout)
 
     def _asked(self):
-        """Whom the request asks, and for what."""
+        """Returns the destination and the content of the request."""
         method, target, headers = self._request.head
         origin = self._origin()
         if method == "CONNECT":
@@ -165,7 +165,7 @@ class socket:
         body, self._request.body = self._request.body, bytearray()
         try:
             self._exchange.write(body, self.timeout)
-        except web.Late:
+        except web.Timeout:
             raise TimeoutError("timed out") from None
 
     def _finish_request(self):
@@ -177,21 +177,21 @@ class socket:
             self._exchange.end()
 
     def _can_ask(self):
-        """Whether all of the request is there, and nothing of it is sent."""
+        """Whether the request is complete and no part of it is sent."""
         return self._exchange is None and self._answer is None and self._request.complete() and not self._request.chunks
 
     def _ask(self):
-        """Sends the request, and waits for its answer."""
+        """Sends the request and waits for its response."""
         self._begin(lambda: web.send(*self._asked(), bytes(self._request.body), self._connect_timeout, self.timeout))
 
     def _answered(self):
-        """Whether the answer has begun."""
+        """Whether the response has begun."""
         self._begin(self._exchange.answer)
         return self._answer is not None
 
     def _begin(self, take):
-        """Begins with the answer, if it is there."""
-        # What has failed is not tried again.
+        """Begins to read the response, if it has arrived."""
+        # A failed request is not repeated.
         self._failed = True
         answer = self._answer = take()
         self._failed = False
@@ -203,7 +203,7 @@ class socket:
         self._replay = memoryview(wire.head(answer.status, answer.headers, self._chunked))
 
     def recv_now(self, size):
-        """What can be read without waiting, or none."""
+        """Returns what can be read without waiting, or None."""
         if self._answer is None and not self._answered():
             return None
         if not self._replay:
@@ -211,8 +211,8 @@ class socket:
                 return b""
             try:
                 piece = self._answer.read(web.PIECE if self._chunked else size)
-            except web.Cut:
-                # As natively: the connection ends, before the client has had what the head or the chunks promised.
+            except web.ConnectionCut:
+                # As natively: the connection ends before the client has received what the head or the chunks announced.
                 self._drop()
                 return b""
             if piece is None:
@@ -225,14 +225,14 @@ class socket:
         return piece
 
     def can_be_answered(self):
-        """Whether a request has been written, all of it."""
+        """Whether a complete request has been written."""
         return self._request.complete()
 
     def begin_reading(self):
-        """Sends what is left of the request. Returns whether the timeout is to be kept here.
+        """Sends the rest of the request. Returns whether the timeout has to be enforced here.
 
-        The wait for an answer is the host's, which tells connecting from answering, unless the request was begun before its timeout was
-        known.
+        The host waits for the response and distinguishes connecting from responding, unless the request was started before its timeout
+        was known.
         """
         begun = self._answer is not None or self._exchange is not None
         if self._answer is None:
@@ -240,7 +240,7 @@ class socket:
         return begun
 
     def subject(self):
-        """What to wait for before `recv_now` gives more."""
+        """Returns the resource to wait for before `recv_now` returns more."""
         return self._exchange.future if self._answer is None else self._answer.subject()
 
     def recv(self, size, flags=0):
@@ -255,7 +255,7 @@ class socket:
         while (piece := self.recv_now(size)) is None:
             try:
                 web.wait([self.subject()], None if until is None else max(0, until - time.monotonic()))
-            except web.Late:
+            except web.Timeout:
                 raise TimeoutError("timed out") from None
         return piece
 
@@ -289,7 +289,7 @@ class socket:
     def _release(self):
         if self._closed and not self._files:
             if self._request.complete() and self._exchange is None and self._answer is None and not self._failed:
-                # Nobody asks for the answer; the request is sent all the same.
+                # Nobody reads the response, but the request is sent anyway.
                 self._files = 1
                 try:
                     self.recv(1)
@@ -313,7 +313,7 @@ class socket:
     def __exit__(self, *_):
         self.close()
 
-    # What `ssl` adds to a socket.
+    # The attributes that `ssl` adds to a socket.
 
     def getpeercert(self, binary_form=False):
         if binary_form:
@@ -341,7 +341,7 @@ class socket:
 
 
 class File(io.RawIOBase):
-    """`makefile`."""
+    """Implements `makefile`."""
 
     def __init__(self, owner, mode):
         self._owner, self.mode = owner, mode

@@ -1,4 +1,4 @@
-"""Imports the standard library from the memory image, where it lies compiled, beside its sources for tracebacks."""
+"""Imports the standard library from the memory image, which has it in compiled form, next to its sources for tracebacks."""
 
 import marshal
 import sys
@@ -6,7 +6,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 
 
 def read(path):
-    """Into one buffer of the right size: growing ones would leave holes in the image."""
+    """Reads into one buffer of the right size, because growing buffers would leave gaps in the image."""
     with open(path, "rb", buffering=0) as file:
         size = file.seek(0, 2)
         file.seek(0)
@@ -24,13 +24,15 @@ SOURCE = read("/0/stdlib.source")
 
 
 def unseen(function):
-    """Leaves it out of the tracebacks of failed imports, as the interpreter does with importlib's own, which it knows by this name."""
+    """Leaves its frames out of tracebacks of failed imports, as the interpreter does for those of importlib, which it recognises by this
+    name.
+    """
     function.__code__ = function.__code__.replace(co_filename="<frozen importlib._bootstrap>")
     return function
 
 
 class Stdlib:
-    """Finder and loader at once, as importlib's own for frozen modules."""
+    """Finder and loader in one, like importlib's own for frozen modules."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):
@@ -74,12 +76,12 @@ class Stdlib:
         return INDEX[name][1]
 
 
-# Modules that a script's folder has too, and that are the script's, as `sys.path[0]` comes before the standard library.
+# Modules that also exist in the script's folder and take precedence, because `sys.path[0]` comes before the standard library.
 shadowed = set()
 
 
 def shadow(siblings, started_with):
-    """Gives way to a script's neighbours, save those that python3 has imported itself before it comes to any script."""
+    """Gives precedence to modules in the script's folder, except for those that python3 imports before any script."""
     for sibling in siblings:
         stem = sibling.removesuffix(".py")
         if stem in INDEX and stem not in started_with:
@@ -88,7 +90,7 @@ def shadow(siblings, started_with):
 
 
 def install():
-    """Puts the importer before the one for files, and hands it the modules that were imported from files until now."""
+    """Installs the importer before the one for files, and gives it the modules that were imported from files so far."""
     sys.meta_path.insert(sys.meta_path.index(PathFinder), Stdlib)
 
 

@@ -1,4 +1,4 @@
-"""asyncio's transports over `sockets`: what `asyncio.open_connection` stands on. While one waits for an answer, other tasks go on."""
+"""asyncio's transports over `sockets`, on which `asyncio.open_connection` is based. While one waits for a response, other tasks continue."""
 
 import asyncio
 
@@ -6,7 +6,7 @@ from . import web
 
 
 def opened(loop, connection, protocol):
-    """(transport, protocol), as `loop.create_connection` returns them."""
+    """Returns (transport, protocol), like `loop.create_connection`."""
     transport = Transport(loop, connection, protocol)
     protocol.connection_made(transport)
     return transport, protocol
@@ -78,7 +78,7 @@ class Transport(asyncio.Transport):
         return True
 
     def write_eof(self):
-        # The head says how long a request is.
+        # The head has the length of the request.
         pass
 
     def get_protocol(self):

@@ -1,4 +1,4 @@
-"""What a script may ask of the system, and WASI has no word for: who it is, where it runs, how a file's permissions look."""
+"""System information that scripts request and WASI lacks: the user, the machine, the permissions of files."""
 
 import copy
 import errno
@@ -16,17 +16,17 @@ import sys
 import time
 
 NODE = "sandbox"
-# The program is over, and its objects are let go.
+# Set when the program has ended and its objects are deleted.
 ENDING = False
 
 
 class Exit(BaseException):
-    """`os._exit`: ends the program at once, as far as an exception can: finally blocks on its way still run."""
+    """Implements `os._exit`: ends the program at once, as far as an exception can. `finally` blocks on its way still run."""
 
 
 def install():
     sys.executable = sys._base_executable = "/usr/bin/python3"
-    # Scripts branch on it, and stop where they know none of its names; what they do on Linux is what works here.
+    # Scripts branch on it and stop if they do not know the platform. Their code for Linux is what works here.
     sys.platform = "linux"
     users()
     variables()
@@ -34,20 +34,20 @@ def install():
     processes()
     clock()
     platform._uname_cache = platform.uname_result("Linux", NODE, "0.2", "skillhost", "wasm32")
-    # It would start `uname -p`, which on Linux knows no more.
+    # Otherwise it would start `uname -p`, which prints the same on Linux.
     vars(platform._uname_cache)["processor"] = ""
     platform._platform_cache.clear()
-    # It would look for the version in the interpreter's file, and there is none.
+    # Otherwise it would look for the version in the interpreter's file, which does not exist.
     platform.libc_ver = lambda executable=None, lib="", version="", chunksize=16384: ("wasi-libc", "")
     os.uname = lambda: os.uname_result(("Linux", NODE, "0.2", "skillhost", "wasm32"))
     socket.gethostname = lambda: NODE
     socket.getfqdn = lambda name="": name or NODE
-    # The interpreter reads no variables where it is made.
+    # The interpreter does not read environment variables when it is built.
     sys.flags = copy.replace(sys.flags, utf8_mode=1)
     os.get_terminal_size = no_terminal
     os.getloadavg = lambda: (0.0, 0.0, 0.0)
     sysconf = os.sysconf
-    # libc knows no bound for open files; the host has one, the limit `handles`.
+    # libc has no limit on open files; the host has one, the limit `handles`.
     os.sysconf = lambda name: 4096 if name in ("SC_OPEN_MAX", os.sysconf_names.get("SC_OPEN_MAX")) else sysconf(name)
     sys.is_finalizing = staticmethod(lambda: ENDING)
 
@@ -56,12 +56,12 @@ def users():
     os.getuid = os.geteuid = os.getgid = os.getegid = lambda: 1000
     os.getgroups = lambda: [1000]
     os.getlogin = lambda: "user"
-    # It would ask the table of users after the environment.
+    # Otherwise it would consult the table of users after the environment.
     getpass.getuser = lambda: next((os.environ[name] for name in ("LOGNAME", "USER", "LNAME", "USERNAME") if os.environ.get(name)), "user")
 
 
 def variables():
-    """Where a variable is not set, the library's way makes two errors and catches them."""
+    """For a variable that is not set, the library creates and catches two exceptions. This avoids that."""
     kind = type(os.environ)
 
     @functools.wraps(kind.get)
@@ -88,7 +88,7 @@ def quit_now(status):
 
 
 def kill(pid, number):
-    """Only to oneself, and to ask whether one lives."""
+    """Sends signals to this process only, and allows checking whether it exists."""
     if pid not in (0, os.getpid()):
         raise ProcessLookupError(errno.ESRCH, os.strerror(errno.ESRCH))
     if number:
@@ -96,7 +96,9 @@ def kill(pid, number):
 
 
 def files():
-    """WASI has no permission bits and no owners: a file is readable, and what is denied shows when it is opened. See `tools/image/src/modes.rs`."""
+    """Adds the checks that scripts expect of file functions. WASI has no permission bits and no owners: every file appears readable, and
+    a denial shows when the file is opened. See build/modes.py.
+    """
     replace("open", with_access(os.open))
     for name in "stat lstat open listdir scandir mkdir rmdir remove unlink chdir utime truncate".split():
         replace(name, with_path(getattr(os, name)))
@@ -118,7 +120,7 @@ def files():
 
 
 def replace(name, function):
-    """As a static method: what a class has among its attributes, under a name of its own, is not to become a method of it."""
+    """Replaces an attribute by a static method. A function among the attributes of a class must not become a method."""
     old, new = getattr(os, name, None), staticmethod(function)
     setattr(os, name, new)
     for able in (os.supports_dir_fd, os.supports_effective_ids, os.supports_fd, os.supports_follow_symlinks):
@@ -135,7 +137,7 @@ def chown(path, uid, gid, *, dir_fd=None, follow_symlinks=True):
 
 
 def check(path, *numbers):
-    """Whether it is there, and what comes with it are numbers."""
+    """Checks that the path exists and that the other arguments are numbers."""
     for number in numbers:
         operator.index(number)
     os.fstat(path) if isinstance(path, int) else os.stat(path)
@@ -146,7 +148,7 @@ def is_empty(path):
 
 
 def with_path(function):
-    """WASI's libc takes the empty path for the working folder. Everywhere else there is no such file."""
+    """Refuses empty paths. WASI's libc takes them for the working folder; elsewhere there is no such file."""
 
     @functools.wraps(function)
     def called(*args, **kwargs):
@@ -158,7 +160,7 @@ def with_path(function):
 
 
 def with_paths(function):
-    """The same of functions that take two."""
+    """Does the same for functions that take two paths."""
 
     @functools.wraps(function)
     def called(*args, **kwargs):
@@ -170,14 +172,14 @@ def with_paths(function):
 
 
 def found(access, exists):
-    """`os.path.exists`, for which no error is made and caught where nothing is there."""
+    """Implements `os.path.exists` without creating and catching an exception for missing files."""
 
     @functools.wraps(exists)
     def found(path):
         try:
             return access(path, os.F_OK)
         except TypeError:
-            # The number of an open file.
+            # The descriptor of an open file.
             return exists(path)
         except (OSError, ValueError):
             return False
@@ -186,7 +188,7 @@ def found(access, exists):
 
 
 def with_access(open_file):
-    """On Linux read-only is 0, and left out; WASI has a bit for it, and refuses flags with none."""
+    """Adds the flag for reading. On Linux it is 0 and may be omitted; WASI has a bit for it, and refuses flags without any."""
 
     @functools.wraps(open_file)
     def open(path, flags, mode=0o777, *, dir_fd=None):
@@ -205,7 +207,7 @@ STARTED = 0.0
 
 
 def clock():
-    """libc counts processor time from when the component was built; here it is counted from the start of the program."""
+    """Counts processor time from the start of the program. libc counts it from when the component was built."""
     time.process_time = time.thread_time = lambda: time.monotonic() - STARTED
     os.times = lambda: os.times_result((time.process_time(), 0.0, 0.0, 0.0, time.monotonic()))
     time.process_time_ns = time.thread_time_ns = lambda: int(time.process_time() * 1e9)
@@ -214,14 +216,16 @@ def clock():
 
 
 def open_streams():
-    """Those of the image, which no program has used; made anew where the environment asks for another encoding."""
+    """Uses the streams of the image, or creates new ones if the environment sets another encoding."""
     encoding, _, errors = os.environ.get("PYTHONIOENCODING", "").partition(":")
     if encoding or errors:
         make_streams(encoding or "utf-8", errors or "strict")
 
 
 def make_streams(encoding="utf-8", errors="surrogateescape"):
-    """Standard streams as python3's in UTF-8 mode, save that stdout is flushed at each line: a program may be stopped at any moment."""
+    """Creates standard streams like those of python3 in UTF-8 mode, except that stdout is flushed after each line: a program may be ended
+    at any moment.
+    """
     sys.stdin = sys.__stdin__ = io.TextIOWrapper(io.BufferedReader(raw(0, "rb", "<stdin>")), encoding, errors)
     for fd, name, errors in ((1, "stdout", errors), (2, "stderr", "backslashreplace")):
         stream = io.TextIOWrapper(io.BufferedWriter(raw(fd, "wb", f"<{name}>")), encoding, errors, line_buffering=True)

@@ -1,8 +1,8 @@
-"""Threads without threads: each runs when another has to wait for something, to its end, on the waiting one's stack.
+"""Threads without threads: each runs to its end while another one waits for something, on the stack of the waiting thread.
 
-A thread that was started lies ready until then. So a consumer may be started before its producer, and a spinner before the work it
-decorates. What cannot go on where it is, because only a thread below it on the stack could help, cannot be suspended either: the
-program is then told so at once, rather than left to hang.
+A started thread does not run before that. A consumer may therefore be started before its producer, and a spinner before the work that it
+decorates. If a thread could only be continued by a thread below it on the stack, it cannot be suspended: the program then gets an error
+at once, instead of hanging.
 """
 
 import queue
@@ -12,22 +12,22 @@ import time
 from _thread import allocate_lock
 
 READY = []
-# The threads under way, innermost last, without the main thread.
+# The running threads, the innermost last, without the main thread.
 RUNNING = []
-# When each of the sleeps under way ends, innermost last.
+# The end times of the current sleeps, the innermost last.
 SLEEPS = []
 
 wait_really = time.sleep
 
 
 class WouldHang(RuntimeError):
-    """In the main thread, where nothing is left that could end the wait."""
+    """Raised in the main thread if nothing is left that could end the wait."""
 
     __module__ = "threading"
 
 
 class Parked(BaseException):
-    """In any other thread: it unwinds, and counts as waiting for ever."""
+    """Raised in any other thread: it unwinds and counts as waiting forever."""
 
 
 def stuck(what):
@@ -44,7 +44,7 @@ def stuck(what):
 
 
 def run_one():
-    """Runs the thread that has been ready for longest. False if there is none."""
+    """Runs the thread that has been ready for longest. Returns False if there is none."""
     if not READY:
         return False
     run(READY.pop(0))
@@ -59,7 +59,7 @@ def run(thread):
     except Parked:
         return
     except SystemExit:
-        # Ends the thread alone.
+        # It ends only the thread.
         pass
     except BaseException:
         threading.excepthook(threading.ExceptHookArgs((*sys.exc_info(), thread)))
@@ -101,7 +101,7 @@ def join(self, timeout=None):
 
 
 def is_alive(self):
-    # Whoever asks in a loop waits for it.
+    # A thread that polls in a loop waits for it.
     if self in READY:
         READY.remove(self)
         run(self)
@@ -117,7 +117,7 @@ def get_ident():
 
 
 def wait(self, timeout=None):
-    """`Condition.wait`, on which queues, events, semaphores, barriers and futures stand."""
+    """Implements `Condition.wait`, on which queues, events, semaphores, barriers and futures are based."""
     if not self._is_owned():
         raise RuntimeError("cannot wait on un-acquired lock")
     waiter = allocate_lock()
@@ -144,14 +144,15 @@ def wait(self, timeout=None):
 
 
 def waiting_for(condition):
-    """What a condition belongs to, from the frame that waits on it."""
+    """Returns the object that a condition belongs to, from the frame that waits for it."""
     owner = sys._getframe(2).f_locals.get("self")
     return type(owner).__name__ if owner is not None and owner is not condition else "a condition"
 
 
 def put(self, item, block=True, timeout=None, *, put=queue.Queue.put):
-    """A full queue takes one more: its consumer could not be suspended again when it has emptied the queue. The bound keeps memory small,
-    and means nothing else."""
+    """A full queue accepts one more item, because its consumer cannot be suspended again after it has emptied the queue. The bound only
+    limits memory.
+    """
     if not block or timeout is not None:
         return put(self, item, block, timeout)
     bound, self.maxsize = self.maxsize, 0
@@ -162,7 +163,7 @@ def put(self, item, block=True, timeout=None, *, put=queue.Queue.put):
 
 
 def sleep(seconds):
-    """Others run meanwhile. One that is to end with the program goes no further than the sleep it runs in."""
+    """Other threads run during a sleep. A daemon thread ends in its sleep when the program ends."""
     if RUNNING and RUNNING[-1].daemon and SLEEPS and time.monotonic() + seconds > SLEEPS[-1]:
         raise stuck("a daemon thread's sleep")
     until = time.monotonic() + seconds
@@ -178,21 +179,21 @@ def sleep(seconds):
 
 
 def shutdown():
-    """At the end of the program: those that are not daemons run to their end."""
+    """At the end of the program, runs all threads that are not daemons to their end."""
     while READY and any(not thread.daemon for thread in READY):
         thread = next(thread for thread in READY if not thread.daemon)
         READY.remove(thread)
         run(thread)
     calls = threading._threading_atexits
     if calls == EXECUTORS and not threads._threads_queues.data and not processes._threads_wakeups.data:
-        # What those calls do where no executor has been used.
+        # What those calls do if no executor was used.
         threads._shutdown = processes._global_shutdown = True
         return
     for call in reversed(calls):
         call()
 
 
-# What the library itself has registered: that executors end.
+# The function that the library itself registers: it ends executors.
 EXECUTORS = []
 
 
@@ -203,7 +204,7 @@ def start_new_thread(function, args, kwargs={}):
 
 
 class Lock:
-    """`threading.Lock`. One that is held by a thread further down the stack will not be let go while this one waits."""
+    """Implements `threading.Lock`. A lock held by a thread further down the stack cannot be released while this one waits."""
 
     def __init__(self):
         self._held = False

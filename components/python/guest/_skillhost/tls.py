@@ -1,7 +1,7 @@
-"""Stands in for `ssl`, which needs OpenSSL. TLS is the host's: it makes the connection and always verifies the certificate.
+"""Replaces `ssl`, which needs OpenSSL. The host does TLS: it connects, and always verifies the certificate.
 
-A socket that is wrapped here only learns that its scheme is https. What a context says about verification is kept and not used:
-nothing that a script sets can make the host trust more than it does.
+Wrapping a socket only sets its scheme to https. Settings of a context for verification are stored but not used: a script cannot make the
+host trust more than it does.
 """
 
 import base64 as _base64
@@ -88,7 +88,7 @@ SSL_ERROR_SSL, SSL_ERROR_WANT_READ, SSL_ERROR_WANT_WRITE, SSL_ERROR_SYSCALL, SSL
 
 
 class SSLSocket(socket):
-    """For `isinstance` alone: a wrapped socket stays what it was."""
+    """Only for `isinstance`: wrapping does not change the class of a socket."""
 
 
 class SSLObject:

@@ -1,8 +1,8 @@
-"""Waiting for pipes and programs, and what is to be done meanwhile.
+"""Waiting for pipes and programs, and the work to do meanwhile.
 
-A file of this program cannot be handed to another: its bytes are carried over (`Pump`) whenever this program waits. A thread that was
-started and has not run yet may be what the wait is for, so that it runs first. A reader further down the stack, which waits and cannot go
-on before what runs on top of it has ended, is emptied into its backlog: else the program that fills it would stand still.
+A file of this program cannot be passed to another one: its bytes are copied (`Pump`) whenever this program waits. A started thread that
+has not run yet may be what the wait depends on, so it runs first. A reader further down the stack cannot continue before everything on
+top of it has ended; its pipe is emptied into a backlog, because otherwise the program that fills it would block.
 """
 
 import math
@@ -13,14 +13,14 @@ from wit_world.imports import process
 from . import pipes, threads
 
 PUMPS = []
-# The read ends that the waits further down the stack are for.
+# The read ends for which waits further down the stack are waiting.
 BELOW = []
 LONGEST = (1 << 32) - 1
 sleep_really = time.sleep
 
 
 class Pump:
-    """From a file to a program's standard input, or from its output to a file."""
+    """Copies a file to a program's standard input, or a program's output to a file."""
 
     def __init__(self, read_end=None, write_end=None, file=None):
         self.read_end, self.write_end, self.file = read_end, write_end, file
@@ -28,7 +28,7 @@ class Pump:
         PUMPS.append(self)
 
     def carry(self):
-        """One piece, when the pipe is ready for it."""
+        """Copies one piece, if the pipe is ready."""
         try:
             if self.read_end is not None:
                 piece = self.read_end.take(pipes.PIECE)
@@ -40,7 +40,7 @@ class Pump:
                     self.rest = self.rest[self.write_end.give(self.rest) :]
                     return None
         except OSError:
-            # The other side reads no more, or the file takes no more: the program finds its pipe closed, and copes or ends.
+            # The reader is gone, or the file is full: the program's pipe is closed, and the program handles that or ends.
             pass
         self.stop()
         return None
@@ -72,7 +72,7 @@ def for_writing(end):
 
 
 def ready(readers, writers, timeout):
-    """Waits until an end is ready, or the timeout (seconds, or none) is over. Returns those that are."""
+    """Waits until an end is ready or the timeout (in seconds, or None) passes. Returns the ready ends."""
     until = None if timeout is None else time.monotonic() + timeout
     while True:
         left = None if until is None else max(0, until - time.monotonic())
@@ -90,13 +90,13 @@ def ready(readers, writers, timeout):
 
 
 def turn(readers, writers, timeout):
-    """One wait, in which pumps and backlogs get what is theirs."""
+    """Waits once, and serves pumps and backlogs."""
     full = [end for end in readers if end.waiting()]
     if full:
         return full, []
     sources = [pump for pump in PUMPS if pump.read_end is not None]
     sinks = [pump for pump in PUMPS if pump.write_end is not None]
-    # A writer whose readers have yet to run waits for what they would read.
+    # A writer whose readers have not run yet depends on what they would read.
     starved = others(readers) if BELOW or (writers and threads.READY) else []
     wait_for = [*readers, *(pump.read_end for pump in sources), *starved]
     give_to = [*writers, *(pump.write_end for pump in sinks)]
@@ -117,7 +117,7 @@ def turn(readers, writers, timeout):
 
 
 def others(readers):
-    """Every open read end that somebody else may be waiting for."""
+    """Returns every open read end that something else may be waiting for."""
     pumped = [pump.read_end for pump in PUMPS]
     mine = [*readers, *pumped]
     ends = {id(end): end for end in [*BELOW, *pipes.TABLE.values()] if isinstance(end, pipes.ReadEnd)}
@@ -125,7 +125,7 @@ def others(readers):
 
 
 def sleep(seconds):
-    """`time.sleep`, for a program that has started others."""
+    """Implements `time.sleep` for a program that has started others."""
     until = time.monotonic() + seconds
     while PUMPS and (left := until - time.monotonic()) > 0:
         turn([], [], left)
@@ -133,7 +133,7 @@ def sleep(seconds):
 
 
 def for_program(child, timeout):
-    """A program's status, or none when the timeout is over."""
+    """Returns a program's status, or None if the timeout passes first."""
     until = None if timeout is None else time.monotonic() + timeout
     while threads.run_one():
         pass
@@ -141,7 +141,7 @@ def for_program(child, timeout):
         status = child.wait(0)
         left = None if until is None else until - time.monotonic()
         if status is None and (left is None or left > 0):
-            # Its end is not among what can be polled.
+            # The end of a program cannot be polled together with pipes.
             turn([], [], 0.02 if left is None else min(0.02, left))
             continue
         settle()
@@ -150,7 +150,7 @@ def for_program(child, timeout):
 
 
 def settle():
-    """What a program that has ended left in its pipes."""
+    """Reads what a program that has ended left in its pipes."""
     while any(pump.read_end is not None for pump in PUMPS):
         sources = [pump for pump in PUMPS if pump.read_end is not None]
         filled, _ = process.poll([pump.read_end.handle for pump in sources], [], 0)
@@ -161,7 +161,7 @@ def settle():
 
 
 def finish():
-    """At the end of this program: what it has promised to carry is carried."""
+    """At the end of this program, finishes all copying."""
     while PUMPS:
         turn([], [], None)
 

@@ -1,6 +1,6 @@
-"""HTTP requests, the one way out of a sandbox. The host checks each request, sends it, and verifies certificates.
+"""HTTP requests, the only way out of a sandbox. The host checks each request, sends it, and verifies certificates.
 
-A request that is there with all of its body is one call of the host (`send`). What is longer, or not to be waited for, goes over `wasi:http`.
+A complete request takes one call of the host (`send`). Longer requests, and those that must not block, go through `wasi:http`.
 """
 
 import errno
@@ -14,12 +14,12 @@ PIECE = 1 << 16
 METHODS = {name.upper(): getattr(types, f"Method_{name.capitalize()}") for name in "get head post put delete options patch".split()}
 
 
-class Late(Exception):
-    """A wait's timeout is over."""
+class Timeout(Exception):
+    """The timeout of a wait passed."""
 
 
-class Cut(Exception):
-    """The server went away in the middle of its response."""
+class ConnectionCut(Exception):
+    """The server closed the connection in the middle of its response."""
 
 
 def drop(handle):
@@ -31,10 +31,10 @@ def nanoseconds(seconds):
 
 
 def wait(subjects, timeout):
-    """Until one of the resources is ready; returns which are. Timeout in seconds, or none.
+    """Waits until one of the resources is ready, and returns the ready ones. The timeout is in seconds, or None.
 
     # Raises
-    Late
+    Timeout
     """
     pollables = [subject.subscribe() for subject in subjects]
     if timeout is not None:
@@ -45,12 +45,12 @@ def wait(subjects, timeout):
         for pollable in pollables:
             drop(pollable)
     if ready == [len(subjects)]:
-        raise Late
+        raise Timeout
     return [index for index in ready if index < len(subjects)]
 
 
 def send(origin, method, target, headers, body, connect_timeout, first_byte_timeout):
-    """Sends a request with its body, of at most a piece, and waits for the answer. `origin` is (is it https, host, port).
+    """Sends a request with a body of at most one piece, and waits for the response. `origin` is (is it https, host, port).
 
     # Raises
     OSError, ValueError
@@ -62,14 +62,14 @@ def send(origin, method, target, headers, body, connect_timeout, first_byte_time
     except Err as refused:
         reason = refused.value
     else:
-        return Answer(origin, answer.status, answer.headers, [] if answer.rest is None else [answer.rest], answer.body)
+        return Response(origin, answer.status, answer.headers, [] if answer.rest is None else [answer.rest], answer.body)
     if isinstance(reason, web.Failure_Malformed):
         raise uncarried(reason.value)
     raise meaning(reason.value, origin)
 
 
 class Exchange:
-    """A request that is written piece by piece. `origin` is (is it https, host, port)."""
+    """A request that is written in pieces. `origin` is (is it https, host, port)."""
 
     def __init__(self, origin, method, target, headers, connect_timeout, first_byte_timeout):
         self.origin = origin
@@ -89,18 +89,18 @@ class Exchange:
         self.stream = self.body.write()
 
     def room(self):
-        """How many bytes of the body can be written at once."""
+        """Returns the number of bytes of the body that can be written at once."""
         try:
             return self.stream.check_write()
         except Err:
-            # Nobody takes more: why, says the response.
+            # The body is not accepted any more: the response has the reason.
             return None
 
     def write(self, data, timeout):
-        """Writes all of it, unless the response is there before.
+        """Writes all of the bytes, unless the response arrives first.
 
         # Raises
-        Late, OSError
+        Timeout, OSError
         """
         view = memoryview(data)
         while view:
@@ -117,18 +117,18 @@ class Exchange:
                 wait([self.stream], timeout)
 
     def end(self):
-        """The request's body is complete."""
+        """Completes the body of the request."""
         drop(self.stream)
         self.stream = None
         body, self.body = self.body, None
         try:
             types.OutgoingBody.finish(body, None)
         except Err:
-            # A body that is too long or too short; or nobody wants it any more. The response says which.
+            # The body is too long or too short, or not wanted any more. The response has the reason.
             pass
 
     def answer(self):
-        """The answer when it is there, else none.
+        """Returns the response if it has arrived, otherwise None.
 
         # Raises
         OSError
@@ -144,7 +144,7 @@ class Exchange:
             with answered.headers() as fields:
                 headers = fields.entries()
             incoming = answered.consume()
-        return Answer(self.origin, status, headers, [incoming.stream(), incoming])
+        return Response(self.origin, status, headers, [incoming.stream(), incoming])
 
     def close(self):
         for name in ("stream", "body", "future"):
@@ -154,18 +154,20 @@ class Exchange:
                 drop(handle)
 
 
-class Answer:
-    """A response, whose body is read as it comes: first what came with the head, then from the first of the host's handles, if it has any."""
+class Response:
+    """A response, whose body is read as it arrives: first the part that came with the head, then from the first of the host's handles, if
+    there is one.
+    """
 
     def __init__(self, origin, status, headers, handles, begun=b""):
         self.origin, self.status, self.headers = origin, status, headers
         self.handles, self.begun = handles, begun
 
     def read(self, size):
-        """A piece of the body, of that size or as it came with the head; empty at its end; none when there is nothing yet.
+        """Reads a piece of the body, of the given size or as it came with the head. Empty at the end; None if nothing has arrived yet.
 
         # Raises
-        Cut, OSError
+        ConnectionCut, OSError
         """
         if self.begun:
             piece, self.begun = self.begun, b""
@@ -180,15 +182,15 @@ class Answer:
             return b""
         code = types.http_error_code(reason.value)
         if code is None or isinstance(code, types.ErrorCode_HttpProtocolError | types.ErrorCode_ConnectionTerminated):
-            raise Cut
+            raise ConnectionCut
         raise meaning(code, self.origin)
 
     def subject(self):
-        """What to wait for before `read` gives more."""
+        """Returns the resource to wait for before `read` returns more."""
         return self.handles[0]
 
     def close(self):
-        """Ends the connection. Nothing more is to be read."""
+        """Closes the connection. Nothing can be read afterwards."""
         handles, self.handles, self.begun = self.handles, [], b""
         for handle in handles:
             drop(handle)
@@ -219,20 +221,20 @@ def reset(text):
 
 
 def unconnected(error):
-    """Marks that it never came to a connection: libraries that tell this apart are told by `clients`."""
+    """Marks an error as raised before there was a connection. Through `clients`, libraries that distinguish this get their own exception."""
     error.unconnected = True
     return error
 
 
 def meaning(code, origin):
-    """The exception that a socket's user expects."""
+    """Returns the exception that users of a socket expect."""
     import ssl
 
     _, host, port = origin
     kind = type(code).__name__.removeprefix("ErrorCode_")
     value = getattr(code, "value", None)
     if kind == "InternalError" and str(value).startswith("denied: "):
-        # The host's own words: which rule, and what would allow it.
+        # The host's own message: the rule, and the line that would allow the request.
         return unconnected(PermissionError(errno.EACCES, f"the sandbox may not reach {authority(origin)}: {value.removeprefix('denied: ')}"))
     if kind in ("DnsError", "DnsTimeout", "DestinationNotFound"):
         return unconnected(socket.gaierror(socket.EAI_NONAME, f"Name or service not known: {host}"))

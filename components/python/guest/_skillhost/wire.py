@@ -1,15 +1,15 @@
-"""HTTP/1.1 as it is written: a client's request taken apart, and an answer's head put together."""
+"""HTTP/1.1 as text: parses a client's request and builds the head of a response."""
 
 import errno
 import functools
 import http
 
-# Of one connection, or the sender's own: a request that has them is refused.
+# Headers of one connection, or set by the sender itself: a request that contains them is refused.
 NOT_SENT = frozenset(
     """connection expect host http2-settings keep-alive proxy-authenticate proxy-authentication-info proxy-authorization proxy-connection
     te trailer transfer-encoding upgrade""".split()
 )
-# Names whose capitals are not those of their words. `wasi:http` knows names in small letters only.
+# Names whose capitalisation is not that of their words. `wasi:http` uses lower case only.
 NAMES = {
     name.lower(): name
     for name in """ETag WWW-Authenticate X-XSS-Protection X-UA-Compatible X-DNS-Prefetch-Control DNT TE NEL SourceMap
@@ -21,7 +21,7 @@ LONGEST_HEAD = 64 << 10
 
 
 class Chunks:
-    """Undoes `Transfer-Encoding: chunked`."""
+    """Decodes `Transfer-Encoding: chunked`."""
 
     def __init__(self):
         self.rest, self.left, self.state = bytearray(), 0, "size"
@@ -54,7 +54,7 @@ class Chunks:
 
 
 class Request:
-    """A request as its client writes it: taken apart as far as it has come."""
+    """A request as written by the client, parsed as far as it has arrived."""
 
     def __init__(self):
         self.written = bytearray()
@@ -105,7 +105,7 @@ def check_method(written):
 
 
 def head(status, headers, chunked):
-    """The head of an answer."""
+    """Returns the head of a response."""
     lines = [f"HTTP/1.1 {status} {REASONS.get(status, '')}".encode()] + [shown(name).encode() + b": " + value for name, value in headers]
     if chunked:
         lines.append(b"Transfer-Encoding: chunked")

@@ -1,4 +1,4 @@
-# The types whose objects are freed and hashed by direct calls (tools/image/src/calls.rs), and others in the same places.
+# The types whose objects are freed and hashed by direct calls (build/calls.py), and others in the same places.
 import weakref
 
 

@@ -9,8 +9,12 @@ use std::pin::Pin;
 use async_trait::async_trait;
 use bashkit::time::{SystemTime, UNIX_EPOCH};
 use bashkit::{Command, CommandContext, CommandStatus, Result};
+use lexopt::Arg::{Long, Short, Value};
+use lexopt::{Error, ValueExt as _};
 
-use super::{absolute, fail, ls, reason, standard_input};
+use super::{absolute, fail, ls, options, reason, standard_input};
+
+const TRY_HELP: &str = "diff: Try 'diff --help' for more information.\n";
 
 pub(super) struct Diff;
 
@@ -41,7 +45,10 @@ impl Command for Diff {
     async fn execute(&self, context: CommandContext<'_>) -> Result<CommandStatus> {
         let options = match parse(context.args) {
             Ok(options) => options,
-            Err(message) => return fail(&context, &format!("diff: {message}\n"), 2).await,
+            Err(error) => {
+                let message = options::message(&error);
+                return fail(&context, &format!("diff: {message}\n{TRY_HELP}"), 2).await;
+            }
         };
         let [old, new] = options.operands.as_slice() else {
             let message = match options.operands.as_slice() {
@@ -50,12 +57,7 @@ impl Command for Diff {
                 [_, _, third, ..] => format!("extra operand '{third}'"),
                 [_, _] => String::new(),
             };
-            return fail(
-                &context,
-                &format!("diff: {message}\ndiff: Try 'diff --help' for more information.\n"),
-                2,
-            )
-            .await;
+            return fail(&context, &format!("diff: {message}\n{TRY_HELP}"), 2).await;
         };
         let mut run = Run {
             context: &context,
@@ -71,80 +73,37 @@ impl Command for Diff {
     }
 }
 
-fn parse(args: &[String]) -> std::result::Result<Options, String> {
+fn parse(args: &[String]) -> std::result::Result<Options, Error> {
     let mut options = Options::default();
-    let mut words = args.iter();
-    while let Some(word) = words.next() {
-        let mut value = |text: &str| {
-            let (_, after) = text.split_once('=').unzip();
-            after
-                .map(str::to_owned)
-                .or_else(|| words.next().cloned())
-                .ok_or(format!("option '{text}' requires an argument"))
-        };
-        match word.as_str() {
-            "--" => {
-                options.operands.extend(words.by_ref().cloned());
-                break;
+    let mut parser = options::parser(args);
+    while let Some(arg) = parser.next()? {
+        match arg {
+            Short('u') => options.unified = options.unified.or(Some(3)),
+            Short('U') => options.unified = Some(count(&parser.value()?.string()?)?),
+            Long("unified") => {
+                options.unified = Some(match parser.optional_value() {
+                    Some(value) => count(&value.string()?)?,
+                    None => 3,
+                });
             }
-            "--unified" => options.unified = Some(3),
-            "--brief" => options.brief = true,
-            "--recursive" => options.recursive = true,
-            "--new-file" => options.new_file = true,
-            "--report-identical-files" => options.say_same = true,
-            "--text" => options.text = true,
-            "--ignore-case" => options.ignore_case = true,
-            "--ignore-all-space" => options.ignore_space = true,
-            "--ignore-space-change" => options.ignore_space_change = true,
-            "--ignore-trailing-space" => options.ignore_space_at_end = true,
-            "--ignore-blank-lines" => options.ignore_blank = true,
-            "--strip-trailing-cr" => options.strip_return = true,
-            "--normal" | "--minimal" | "--speed-large-files" | "--no-dereference" | "--color" => {}
-            long if long.starts_with("--unified=") => options.unified = Some(count(&value(long)?)?),
-            long if long.starts_with("--color=") => {}
-            long if is(long, "--label") => options.labels.push(value(long)?),
-            long if is(long, "--exclude") => options.exclude.push(value(long)?),
-            long if long.starts_with("--") => {
-                return Err(format!(
-                    "unrecognized option '{long}'\ndiff: Try 'diff --help' for more information."
-                ));
-            }
-            "-" => options.operands.push(word.clone()),
-            short if short.starts_with('-') => {
-                for (at, letter) in short[1..].char_indices() {
-                    let rest = &short[1 + at + letter.len_utf8()..];
-                    match letter {
-                        'u' => options.unified = options.unified.or(Some(3)),
-                        'q' => options.brief = true,
-                        'r' => options.recursive = true,
-                        'N' => options.new_file = true,
-                        's' => options.say_same = true,
-                        'a' => options.text = true,
-                        'i' => options.ignore_case = true,
-                        'w' => options.ignore_space = true,
-                        'b' => options.ignore_space_change = true,
-                        'Z' => options.ignore_space_at_end = true,
-                        'B' => options.ignore_blank = true,
-                        'd' | 'H' => {}
-                        'U' | 'L' | 'x' => {
-                            let given =
-                                if rest.is_empty() { value(short)? } else { rest.to_owned() };
-                            match letter {
-                                'U' => options.unified = Some(count(&given)?),
-                                'L' => options.labels.push(given),
-                                _ => options.exclude.push(given),
-                            }
-                            break;
-                        }
-                        other => {
-                            return Err(format!(
-                                "invalid option -- '{other}'\ndiff: Try 'diff --help' for more information."
-                            ));
-                        }
-                    }
-                }
-            }
-            operand => options.operands.push(operand.to_owned()),
+            Short('q') | Long("brief") => options.brief = true,
+            Short('r') | Long("recursive") => options.recursive = true,
+            Short('N') | Long("new-file") => options.new_file = true,
+            Short('s') | Long("report-identical-files") => options.say_same = true,
+            Short('a') | Long("text") => options.text = true,
+            Short('i') | Long("ignore-case") => options.ignore_case = true,
+            Short('w') | Long("ignore-all-space") => options.ignore_space = true,
+            Short('b') | Long("ignore-space-change") => options.ignore_space_change = true,
+            Short('Z') | Long("ignore-trailing-space") => options.ignore_space_at_end = true,
+            Short('B') | Long("ignore-blank-lines") => options.ignore_blank = true,
+            Long("strip-trailing-cr") => options.strip_return = true,
+            Short('L') | Long("label") => options.labels.push(parser.value()?.string()?),
+            Short('x') | Long("exclude") => options.exclude.push(parser.value()?.string()?),
+            Long("color") => drop(parser.optional_value()),
+            Short('d' | 'H')
+            | Long("normal" | "minimal" | "speed-large-files" | "no-dereference") => {}
+            Value(operand) => options.operands.push(operand.string()?),
+            other => return Err(options::with_value(other.unexpected(), &mut parser)),
         }
     }
     let switches =
@@ -153,12 +112,8 @@ fn parse(args: &[String]) -> std::result::Result<Options, String> {
     Ok(options)
 }
 
-fn is(word: &str, option: &str) -> bool {
-    word.strip_prefix(option).is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
-}
-
-fn count(text: &str) -> std::result::Result<usize, String> {
-    text.parse().map_err(|_| format!("invalid context length '{text}'"))
+fn count(text: &str) -> std::result::Result<usize, Error> {
+    text.parse().map_err(|_| format!("invalid context length '{text}'").into())
 }
 
 /// One operand: a file, a folder, or missing.

@@ -5,8 +5,10 @@ use std::path::Path;
 use async_trait::async_trait;
 use bashkit::time::{SystemTime, UNIX_EPOCH};
 use bashkit::{Command, CommandContext, CommandStatus, FileType, Metadata, Result};
+use lexopt::Arg::{Long, Short, Value};
+use lexopt::{Error, ValueExt as _};
 
-use super::{absolute, fail, reason};
+use super::{absolute, fail, options, reason};
 
 /// The age from which on files are listed with their year.
 const HALF_YEAR: u64 = 31_556_952 / 2;
@@ -51,10 +53,9 @@ impl Command for Ls {
     async fn execute(&self, context: CommandContext<'_>) -> Result<CommandStatus> {
         let (options, mut paths) = match parse(context.args) {
             Ok(parsed) => parsed,
-            Err(option) => {
-                let message = format!(
-                    "ls: invalid option -- '{option}'\nTry 'ls --help' for more information.\n"
-                );
+            Err(error) => {
+                let message = options::message(&error);
+                let message = format!("ls: {message}\nTry 'ls --help' for more information.\n");
                 return fail(&context, &message, 2).await;
             }
         };
@@ -142,11 +143,7 @@ impl Command for Ls {
     }
 }
 
-/// Parses the arguments.
-///
-/// # Errors
-/// Returns the letter or word that is not an option.
-fn parse(args: &[String]) -> std::result::Result<(Options, Vec<String>), String> {
+fn parse(args: &[String]) -> std::result::Result<(Options, Vec<String>), Error> {
     let mut options = Options {
         all: false,
         almost: false,
@@ -164,55 +161,45 @@ fn parse(args: &[String]) -> std::result::Result<(Options, Vec<String>), String>
         order: Order::Name,
     };
     let mut paths = Vec::new();
-    let mut words = args.iter();
-    while let Some(word) = words.next() {
-        match word.as_str() {
-            "--" => paths.extend(words.by_ref().cloned()),
-            "--all" => options.all = true,
-            "--almost-all" => options.almost = true,
-            "--directory" => options.folder_itself = true,
-            "--reverse" => options.reverse = true,
-            "--recursive" => options.recursive = true,
-            "--human-readable" => options.human = true,
-            "--group-directories-first" => options.folders_first = true,
-            "--classify" => options.mark = true,
-            "--sort=time" => options.order = Order::Time,
-            "--sort=size" => options.order = Order::Size,
-            "--sort=none" => options.order = Order::None,
-            "--sort=extension" => options.order = Order::Extension,
-            "--full-time" | "--numeric-uid-gid" => {
-                (options.long, options.numeric) = (true, word == "--numeric-uid-gid")
-            }
-            long if long.starts_with("--color")
-                || long.starts_with("--time-style")
-                || long == "--literal" => {}
-            long if long.starts_with("--") => return Err(long.trim_start_matches('-').into()),
-            short if short.len() > 1 && short.starts_with('-') => {
-                for letter in short[1..].chars() {
-                    match letter {
-                        'a' => options.all = true,
-                        'A' => options.almost = true,
-                        'l' => options.long = true,
-                        'd' => options.folder_itself = true,
-                        'F' => options.mark = true,
-                        'p' => options.mark_folders = true,
-                        'r' => options.reverse = true,
-                        'R' => options.recursive = true,
-                        'h' => options.human = true,
-                        'n' => (options.long, options.numeric) = (true, true),
-                        'g' => (options.long, options.owner) = (true, false),
-                        'o' => (options.long, options.group) = (true, false),
-                        'G' => options.group = false,
-                        't' => options.order = Order::Time,
-                        'S' => options.order = Order::Size,
-                        'X' => options.order = Order::Extension,
-                        'U' | 'f' => options.order = Order::None,
-                        '1' | 'C' | 'x' | 'm' | 'c' | 'u' | 'N' | 'q' | 'k' | 'L' | 'H' | 'v' => {}
-                        other => return Err(other.into()),
-                    }
+    let mut parser = options::parser(args);
+    while let Some(arg) = parser.next()? {
+        match arg {
+            Short('a') | Long("all") => options.all = true,
+            Short('A') | Long("almost-all") => options.almost = true,
+            Short('l') => options.long = true,
+            Short('d') | Long("directory") => options.folder_itself = true,
+            Short('F') => options.mark = true,
+            Long("classify") => (options.mark, _) = (true, parser.optional_value()),
+            Short('p') => options.mark_folders = true,
+            Short('r') | Long("reverse") => options.reverse = true,
+            Short('R') | Long("recursive") => options.recursive = true,
+            Short('h') | Long("human-readable") => options.human = true,
+            Short('n') | Long("numeric-uid-gid") => (options.long, options.numeric) = (true, true),
+            Long("full-time") => (options.long, options.numeric) = (true, false),
+            Short('g') => (options.long, options.owner) = (true, false),
+            Short('o') => (options.long, options.group) = (true, false),
+            Short('G') => options.group = false,
+            Long("group-directories-first") => options.folders_first = true,
+            Short('t') => options.order = Order::Time,
+            Short('S') => options.order = Order::Size,
+            Short('X') => options.order = Order::Extension,
+            Short('U' | 'f') => options.order = Order::None,
+            Long("sort") => {
+                options.order = match parser.value()?.string()?.as_str() {
+                    "name" => Order::Name,
+                    "time" => Order::Time,
+                    "size" => Order::Size,
+                    "extension" => Order::Extension,
+                    "none" => Order::None,
+                    other => return Err(Error::UnexpectedOption(format!("--sort={other}"))),
                 }
             }
-            path => paths.push(path.into()),
+            Long("color") => drop(parser.optional_value()),
+            Long("time-style") => drop(parser.value()?),
+            Short('1' | 'C' | 'x' | 'm' | 'c' | 'u' | 'N' | 'q' | 'k' | 'L' | 'H' | 'v')
+            | Long("literal") => {}
+            Value(path) => paths.push(path.string()?),
+            other => return Err(options::with_value(other.unexpected(), &mut parser)),
         }
     }
     Ok((options, paths))

@@ -4,13 +4,28 @@ use std::path::{Component, Path, PathBuf};
 
 use async_trait::async_trait;
 use bashkit::{Command, CommandContext, CommandStatus, Result};
+use lexopt::Arg::{Long, Short, Value};
+use lexopt::{Error, ValueExt as _};
 
-use super::{absolute, fail};
+use super::{absolute, fail, options};
 
 /// The number of links to follow before reporting a loop.
 const LINKS: usize = 40;
 
+const TRY_HELP: &str = "Try 'realpath --help' for more information.\n";
+
 pub(super) struct Realpath;
+
+struct Options {
+    missing: Missing,
+    as_written: bool,
+    quiet: bool,
+    /// The character after each path.
+    end: char,
+    from: Option<String>,
+    base: Option<String>,
+    paths: Vec<String>,
+}
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Missing {
@@ -25,42 +40,16 @@ enum Missing {
 #[async_trait]
 impl Command for Realpath {
     async fn execute(&self, context: CommandContext<'_>) -> Result<CommandStatus> {
-        let (mut missing, mut as_written, mut quiet, mut end) = (Missing::Last, false, false, '\n');
-        let (mut from, mut base, mut paths) = (None, None, Vec::new());
-        let mut words = context.args.iter();
-        while let Some(word) = words.next() {
-            match word.as_str() {
-                "--" => paths.extend(words.by_ref().cloned()),
-                "-m" | "--canonicalize-missing" => missing = Missing::Any,
-                "-e" | "--canonicalize-existing" => missing = Missing::None,
-                "-s" | "--no-symlinks" | "--strip" => as_written = true,
-                "-q" | "--quiet" => quiet = true,
-                "-z" | "--zero" => end = '\0',
-                "-L" | "-P" | "--logical" | "--physical" => {}
-                "--relative-to" => from = words.next().cloned(),
-                "--relative-base" => base = words.next().cloned(),
-                word if word.starts_with("--relative-to=") => {
-                    from = Some(word["--relative-to=".len()..].to_owned())
-                }
-                word if word.starts_with("--relative-base=") => {
-                    base = Some(word["--relative-base=".len()..].to_owned())
-                }
-                word if word.len() > 1 && word.starts_with('-') => {
-                    return fail(
-                        &context,
-                        &format!(
-                            "realpath: invalid option -- '{}'\n",
-                            word.trim_start_matches('-')
-                        ),
-                        1,
-                    )
-                    .await;
-                }
-                path => paths.push(path.to_owned()),
+        let options = match parse(context.args) {
+            Ok(options) => options,
+            Err(error) => {
+                let message = options::message(&error);
+                return fail(&context, &format!("realpath: {message}\n{TRY_HELP}"), 1).await;
             }
-        }
+        };
+        let Options { missing, as_written, quiet, end, from, base, paths } = options;
         if paths.is_empty() {
-            return fail(&context, "realpath: missing operand\n", 1).await;
+            return fail(&context, &format!("realpath: missing operand\n{TRY_HELP}"), 1).await;
         }
         let (mut text, mut code) = (String::new(), 0);
         for path in paths {
@@ -85,6 +74,34 @@ impl Command for Realpath {
         context.stdout.write_all(text.as_bytes()).await?;
         Ok(CommandStatus::with_code(code))
     }
+}
+
+fn parse(args: &[String]) -> std::result::Result<Options, Error> {
+    let mut options = Options {
+        missing: Missing::Last,
+        as_written: false,
+        quiet: false,
+        end: '\n',
+        from: None,
+        base: None,
+        paths: Vec::new(),
+    };
+    let mut parser = options::parser(args);
+    while let Some(arg) = parser.next()? {
+        match arg {
+            Short('m') | Long("canonicalize-missing") => options.missing = Missing::Any,
+            Short('e') | Long("canonicalize-existing") => options.missing = Missing::None,
+            Short('s') | Long("no-symlinks" | "strip") => options.as_written = true,
+            Short('q') | Long("quiet") => options.quiet = true,
+            Short('z') | Long("zero") => options.end = '\0',
+            Short('L' | 'P') | Long("logical" | "physical") => {}
+            Long("relative-to") => options.from = Some(parser.value()?.string()?),
+            Long("relative-base") => options.base = Some(parser.value()?.string()?),
+            Value(path) => options.paths.push(path.string()?),
+            other => return Err(options::with_value(other.unexpected(), &mut parser)),
+        }
+    }
+    Ok(options)
 }
 
 async fn resolve(

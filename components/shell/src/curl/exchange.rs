@@ -92,7 +92,7 @@ impl<'a> Exchange<'a> {
     ///
     /// # Errors
     /// Returns an error if there is no response.
-    pub(super) async fn send(&self, options: &Options) -> Result<Sent, Failure> {
+    pub(super) async fn send(&self, options: &Options) -> Result<HttpResponse, Failure> {
         let host = self.url.host_str().unwrap_or_default().to_owned();
         let port = self.url.port_or_known_default().unwrap_or(0);
         let request = self.request(options);
@@ -100,7 +100,7 @@ impl<'a> Exchange<'a> {
             request.map_err(|what| Failure::new(3, format!("URL rejected: {what}")))?;
         let response = poll_with(&mut upload, client::send(request))
             .await
-            .map_err(|code| Failure::of(code, &host, port))?;
+            .map_err(|code| Failure::from_http(code, &host, port))?;
         let status = response.get_status_code();
         let headers = response.get_headers().copy_all();
         let mut head = format!("HTTP/1.1 {status} {}\r\n", phrase(status));
@@ -113,14 +113,14 @@ impl<'a> Exchange<'a> {
         let end = async move {
             let ended = trailers.await;
             drop(received);
-            ended.map(drop).map_err(|code| match Failure::of(code, &host, port) {
+            ended.map(drop).map_err(|code| match Failure::from_http(code, &host, port) {
                 Failure { code: 52, .. } => {
                     Failure::new(18, "transfer closed with outstanding read data remaining")
                 }
                 other => other,
             })
         };
-        Ok(Sent { status, head, headers, reader, end: Some(Box::pin(end)), upload })
+        Ok(HttpResponse { status, head, headers, reader, end: Some(Box::pin(end)), upload })
     }
 
     fn request(&self, options: &Options) -> Result<(Request, Upload), &'static str> {
@@ -177,7 +177,7 @@ type Upload = Option<Pin<Box<dyn Future<Output = ()>>>>;
 type End = Pin<Box<dyn Future<Output = Result<(), Failure>>>>;
 
 /// A response whose body has not been read yet.
-pub(super) struct Sent {
+pub(super) struct HttpResponse {
     pub(super) status: u16,
     /// The head as curl shows it, including the empty line.
     pub(super) head: String,
@@ -187,7 +187,7 @@ pub(super) struct Sent {
     upload: Upload,
 }
 
-impl Sent {
+impl HttpResponse {
     pub(super) fn header(&self, name: &str) -> Option<String> {
         let (_, value) = self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name))?;
         Some(String::from_utf8_lossy(value).into_owned())

@@ -17,7 +17,7 @@ impl Failure {
     }
 
     /// Converts the host's error for a request to `host`.
-    pub(super) fn of(code: ErrorCode, host: &str, port: u16) -> Failure {
+    pub(super) fn from_http(code: ErrorCode, host: &str, port: u16) -> Failure {
         let connect = |why: &str| format!("Failed to connect to {host} port {port}: {why}");
         let (code, message) = match code {
             ErrorCode::HttpRequestDenied => {

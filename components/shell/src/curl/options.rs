@@ -1,13 +1,13 @@
 //! Parses curl's command line.
-//!
-//! curl's rules differ from those of option parsers: `--option=value` is not accepted, a long
-//! option may be shortened to a unique prefix, and each error has curl's own text. lexopt would
-//! save only the splitting of short options.
 
 use std::time::Duration;
 
+use lexopt::Arg::{Long, Short, Value};
+use lexopt::Parser;
+
 use super::VERSION;
 use super::failure::Failure;
+use crate::commands::options::parser;
 
 /// The destination of a body.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -184,51 +184,48 @@ const FLAGS: &[(char, &str)] = &[
 /// Returns curl's message for an invalid command line.
 pub(super) fn parse(args: &[String]) -> Result<Options, Failure> {
     let mut options = Options { max_redirects: 50, ..Options::default() };
-    let mut words = args.iter();
-    while let Some(word) = words.next() {
-        if let Some(long) = word.strip_prefix("--").filter(|long| !long.is_empty()) {
-            let (long, given) = match long.split_once('=') {
-                Some((name, value)) if WITH_VALUE.iter().any(|(_, known)| *known == name) => {
-                    (name, Some(value.to_owned()))
-                }
-                _ => (long, None),
-            };
-            if WITH_VALUE.iter().any(|(_, known)| *known == long) {
-                let value = given.or_else(|| words.next().cloned()).ok_or_else(|| lacks(word))?;
-                take(&mut options, long, value)?;
-            } else {
-                let known = long
-                    .strip_prefix("no-")
-                    .filter(|rest| FLAGS.iter().any(|(_, name)| name == rest));
-                match known {
-                    Some(_) if !FLAGS.iter().any(|(_, name)| *name == long) => {}
-                    _ => flag(&mut options, long, word)?,
+    let mut parser = parser(args);
+    while let Some(arg) = parser.next().map_err(|error| Failure::new(2, error.to_string()))? {
+        match arg {
+            Short(letter) => {
+                let shown = format!("-{letter}");
+                match WITH_VALUE.iter().find(|(known, _)| *known == letter) {
+                    Some((_, long)) => take(&mut options, long, value(&mut parser, &shown)?)?,
+                    None => {
+                        let known = FLAGS.iter().find(|(known, _)| *known == letter);
+                        flag(&mut options, known.map_or("", |(_, long)| *long), &shown)?;
+                    }
                 }
             }
-        } else if word.len() > 1 && word.starts_with('-') && word != "--" {
-            for (at, letter) in word.char_indices().skip(1) {
-                if let Some((_, long)) = WITH_VALUE.iter().find(|(known, _)| *known == letter) {
-                    let attached = &word[at + letter.len_utf8()..];
-                    let value = if attached.is_empty() {
-                        words.next().cloned().ok_or_else(|| lacks(&format!("-{letter}")))?
-                    } else {
-                        attached.to_owned()
-                    };
-                    take(&mut options, long, value)?;
-                    break;
+            Long(long) => {
+                let long = long.to_owned();
+                let mut shown = format!("--{long}");
+                if WITH_VALUE.iter().any(|(_, known)| *known == long) {
+                    take(&mut options, &long, value(&mut parser, &shown)?)?;
+                    continue;
                 }
-                let long = FLAGS.iter().find(|(known, _)| *known == letter).map(|(_, long)| *long);
-                flag(&mut options, long.unwrap_or(""), &format!("-{letter}"))?;
+                let is_flag = |name: &str| FLAGS.iter().any(|(_, known)| *known == name);
+                match parser.optional_value() {
+                    Some(value) => {
+                        shown += &format!("={}", value.to_string_lossy());
+                        flag(&mut options, "", &shown)?;
+                    }
+                    // What a `--no-` option turns off is off, or has no effect here.
+                    None if long.strip_prefix("no-").is_some_and(is_flag) && !is_flag(&long) => {}
+                    None => flag(&mut options, &long, &shown)?,
+                }
             }
-        } else if word != "--" {
-            options.urls.push(word.clone());
+            Value(url) => options.urls.push(url.to_string_lossy().into_owned()),
         }
     }
     Ok(options)
 }
 
-fn lacks(option: &str) -> Failure {
-    Failure::new(2, format!("option {option}: requires parameter"))
+fn value(parser: &mut Parser, option: &str) -> Result<String, Failure> {
+    let value = parser.value();
+    value
+        .map(|value| value.to_string_lossy().into_owned())
+        .map_err(|_| Failure::new(2, format!("option {option}: requires parameter")))
 }
 
 fn flag(options: &mut Options, long: &str, shown: &str) -> Result<(), Failure> {

@@ -1,6 +1,6 @@
 //! `-w`: information about a finished transfer.
 
-use super::exchange::{Exchange, Sent};
+use super::exchange::{Exchange, HttpResponse};
 use super::failure::Failure;
 use super::options::{Options, Output};
 
@@ -40,7 +40,7 @@ impl Report {
         }
     }
 
-    pub(super) fn take(&mut self, exchange: &Exchange<'_>, sent: &Sent) {
+    pub(super) fn take(&mut self, exchange: &Exchange<'_>, sent: &HttpResponse) {
         self.status = sent.status;
         self.url = exchange.url.to_string();
         self.method = exchange.method.clone();

@@ -1,4 +1,4 @@
-# Counts records into files of the folder dir: totals, errors, failing, minutes and slow.
+# Counts records, and writes the files totals, errors, failing, minutes and slow to the folder dir.
 
 function folded(text) {
   gsub(/[0-9a-fA-F][0-9a-fA-F][0-9a-fA-F][0-9a-fA-F][0-9a-fA-F][0-9a-fA-F][0-9a-fA-F][0-9a-fA-F]-[0-9a-fA-F]+-[0-9a-fA-F]+-[0-9a-fA-F]+-[0-9a-fA-F]+/, "UUID", text)

@@ -1,4 +1,4 @@
-# Lines of access logs and plain logs to records; lines of JSON go to the file dir/json, the number of the others to dir/ignored.
+# Converts lines of access logs and plain logs to records. Writes JSON lines to dir/json, and the number of other lines to dir/ignored.
 
 BEGIN {
   OFS = "\t"
@@ -26,7 +26,7 @@ BEGIN {
   path = part[2]
   sub(/\?.*/, "", path)
   duration = ""
-  # The last field, where it is a number of seconds behind the quoted ones.
+  # The last field, if it is a number of seconds after the quoted fields.
   if (match(rest, /" [0-9]+\.[0-9]+$/)) duration = sprintf("%.0f", substr(rest, RSTART + 2) * 1000)
   print time, "", status, duration, part[1] " " path, ""
   next

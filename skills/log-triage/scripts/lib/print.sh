@@ -1,6 +1,6 @@
-# Prints what was counted. Sourced by triage.sh; the counts are in $work.
+# Prints the results. Sourced by triage.sh; the counts are in $work.
 
-# Lists that nothing was counted for are empty; the others come with the highest count first, then in the order of the text.
+# Prints a list, sorted by count, then by text. Missing lists are empty.
 ranked() {
   local file=$work/$1
   [[ -f $file ]] || return 0
@@ -11,7 +11,7 @@ total() {
   awk -F '\t' -v key="$1" '$1 == key { print $2 }' "$work/totals"
 }
 
-# A bar of at most 30 signs for a value of a maximum.
+# Prints a bar of at most 30 characters.
 bar() {
   local long=$((($1 * 30 + $2 - 1) / $2))
   printf '%*s' "$long" '' | tr ' ' '#'
@@ -25,7 +25,7 @@ print_text() {
   local records errors
   records=$(total records) errors=$(total errors)
   printf '%d records from %s to %s\n' "$records" "$(total first)" "$(total last)"
-  printf '%d errors, %d warnings, %d lines of no kind\n' "$errors" "$(total warnings)" "$ignored"
+  printf '%d errors, %d warnings, %d other lines\n' "$errors" "$(total warnings)" "$ignored"
   if [[ -f $work/classes ]]; then
     awk -F '\t' '{ printf "%s%s %d", (NR > 1 ? ", " : "status: "), $1, $2 } END { print "" }' "$work/classes"
   fi
@@ -53,7 +53,7 @@ print_text() {
   print_minutes
 }
 
-# The busiest minutes and all bursts, in the order of time.
+# Prints the busiest minutes and all bursts, sorted by time.
 print_minutes() {
   local most minute lines bad burst
   most=$(sort -t $'\t' -k2,2nr "$work/minutes" | head -n 1 | cut -f 2)
@@ -66,7 +66,7 @@ print_minutes() {
   done
 }
 
-# A list as JSON: each line's fields under these names. Those that jq's filter names become numbers.
+# Prints a list as JSON, with these names of fields. Fields selected by the jq filter become numbers.
 list_json() {
   local file=$1 names=$2 numbers=$3
   ranked "$file" | jq -R -s --arg names "$names" --arg numbers "$numbers" '

@@ -1,10 +1,10 @@
-# Reads logs of each kind into records. Sourced by triage.sh.
+# Converts logs of all formats to records. Sourced by triage.sh.
 
 read_logs() {
   local lib=${BASH_SOURCE[0]%/*}
   : > "$work/json"
   : > "$work/ignored"
-  # Lines of text become records at once; those of JSON are put aside, since jq reads them better.
+  # Text lines become records at once; JSON lines are collected for jq.
   cat -- "$@" | tr -d '\r' | awk -v dir="$work" -f "$lib/lines.awk"
   if [[ -s $work/json ]]; then
     jq -R -r -f "$lib/records.jq" "$work/json" > "$work/from-json"

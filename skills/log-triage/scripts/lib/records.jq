@@ -1,8 +1,8 @@
-# A line of JSON to a record; a line that is no object with a time to the word "ignored".
+# Converts a JSON line to a record, or to the word "ignored" if it is not an object with a time.
 
 def first_of(names): . as $all | first((names[] | $all[.]? | select(. != null)), null);
 
-# Seconds or milliseconds since 1970, or a text whose first 19 characters say it.
+# The time: seconds or milliseconds since 1970, or the first 19 characters of a text.
 def moment:
   if type == "number" then (if . > 100000000000 then . / 1000 else . end | floor | todate | .[0:19])
   elif type == "string" then (.[0:19] | sub(" "; "T"))

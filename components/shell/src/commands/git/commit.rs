@@ -24,7 +24,7 @@ pub(super) struct Person {
 
 /// A format of dates.
 #[derive(Clone)]
-pub(super) enum Form {
+pub(super) enum DateFormat {
     Default,
     Relative,
     Iso,
@@ -97,7 +97,7 @@ impl Person {
         }
     }
 
-    pub(super) fn date(&self, form: &Form, now: i64) -> String {
+    pub(super) fn date(&self, form: &DateFormat, now: i64) -> String {
         let Some(offset) = FixedOffset::east_opt((self.zone / 100 * 60 + self.zone % 100) * 60)
         else {
             return String::new();
@@ -108,15 +108,17 @@ impl Person {
             return String::new();
         };
         match form {
-            Form::Default => when.format("%a %b %-d %H:%M:%S %Y %z").to_string(),
-            Form::Iso => when.format("%Y-%m-%d %H:%M:%S %z").to_string(),
-            Form::IsoStrict if self.zone == 0 => when.format("%Y-%m-%dT%H:%M:%SZ").to_string(),
-            Form::IsoStrict => when.format("%Y-%m-%dT%H:%M:%S%:z").to_string(),
-            Form::Short => when.format("%Y-%m-%d").to_string(),
-            Form::Unix => self.seconds.to_string(),
-            Form::Rfc => when.format("%a, %-d %b %Y %H:%M:%S %z").to_string(),
-            Form::Relative => relative(now - self.seconds),
-            Form::Custom(format) => {
+            DateFormat::Default => when.format("%a %b %-d %H:%M:%S %Y %z").to_string(),
+            DateFormat::Iso => when.format("%Y-%m-%d %H:%M:%S %z").to_string(),
+            DateFormat::IsoStrict if self.zone == 0 => {
+                when.format("%Y-%m-%dT%H:%M:%SZ").to_string()
+            }
+            DateFormat::IsoStrict => when.format("%Y-%m-%dT%H:%M:%S%:z").to_string(),
+            DateFormat::Short => when.format("%Y-%m-%d").to_string(),
+            DateFormat::Unix => self.seconds.to_string(),
+            DateFormat::Rfc => when.format("%a, %-d %b %Y %H:%M:%S %z").to_string(),
+            DateFormat::Relative => relative(now - self.seconds),
+            DateFormat::Custom(format) => {
                 let mut out = String::new();
                 // A format that chrono does not know must not fail the script.
                 if std::fmt::write(&mut out, format_args!("{}", when.format(format))).is_err() {
@@ -129,17 +131,17 @@ impl Person {
     }
 }
 
-impl Form {
-    pub(super) fn parse(text: &str) -> Option<Form> {
+impl DateFormat {
+    pub(super) fn parse(text: &str) -> Option<DateFormat> {
         Some(match text {
-            "default" => Form::Default,
-            "relative" => Form::Relative,
-            "iso" | "iso8601" => Form::Iso,
-            "iso-strict" | "iso8601-strict" => Form::IsoStrict,
-            "short" => Form::Short,
-            "unix" => Form::Unix,
-            "rfc" | "rfc2822" => Form::Rfc,
-            _ => Form::Custom(text.strip_prefix("format:")?.to_owned()),
+            "default" => DateFormat::Default,
+            "relative" => DateFormat::Relative,
+            "iso" | "iso8601" => DateFormat::Iso,
+            "iso-strict" | "iso8601-strict" => DateFormat::IsoStrict,
+            "short" => DateFormat::Short,
+            "unix" => DateFormat::Unix,
+            "rfc" | "rfc2822" => DateFormat::Rfc,
+            _ => DateFormat::Custom(text.strip_prefix("format:")?.to_owned()),
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use super::objects::Id;
 use super::repository::Repository;
-use super::trees::{Changed, Item, SUBMODULE, quote_path};
+use super::trees::{FileChange, Item, SUBMODULE, quote_path};
 use crate::commands::diff::print::unified;
 use crate::commands::diff::script::{Change, changes};
 
@@ -82,12 +82,13 @@ impl Show {
 impl Repository {
     pub(super) async fn show(
         &mut self,
-        changed: &[Changed],
+        changed: &[FileChange],
         show: &Show,
     ) -> Result<Vec<u8>, String> {
         let mut out = Vec::new();
-        let kinds = |one: &&Changed| show.filter.is_empty() || show.filter.contains(one.letter());
-        let changed: Vec<&Changed> = changed.iter().filter(kinds).collect();
+        let kinds =
+            |one: &&FileChange| show.filter.is_empty() || show.filter.contains(one.letter());
+        let changed: Vec<&FileChange> = changed.iter().filter(kinds).collect();
         if changed.is_empty() || show.none {
             return Ok(out);
         }
@@ -139,7 +140,7 @@ impl Repository {
         Ok(out)
     }
 
-    async fn patch(&mut self, one: &Changed, context: usize) -> Result<Vec<u8>, String> {
+    async fn patch(&mut self, one: &FileChange, context: usize) -> Result<Vec<u8>, String> {
         let (from, to) =
             (format!("a/{}", one.from.as_ref().unwrap_or(&one.path)), format!("b/{}", one.path));
         let mut out =
@@ -210,7 +211,7 @@ impl Repository {
         Ok(out)
     }
 
-    async fn count(&mut self, one: &Changed) -> Result<Count, String> {
+    async fn count(&mut self, one: &FileChange) -> Result<Count, String> {
         let (old, new) =
             (self.content(one.old, &one.path).await?, self.content(one.new, &one.path).await?);
         let name =

@@ -8,7 +8,7 @@ use bashkit::{FileSystem, Metadata};
 use super::ignore::Ignore;
 use super::objects::Id;
 use super::repository::Repository;
-use super::trees::{Changed, Files, Item, SUBMODULE};
+use super::trees::{FileChange, Files, Item, SUBMODULE};
 
 #[derive(Clone)]
 pub(super) struct IndexEntry {
@@ -33,7 +33,7 @@ impl Repository {
     }
 
     /// Returns the differences between the index and the work tree.
-    pub(super) async fn unstaged(&self, index: &[IndexEntry]) -> Result<Vec<Changed>, String> {
+    pub(super) async fn unstaged(&self, index: &[IndexEntry]) -> Result<Vec<FileChange>, String> {
         let work = self.work()?;
         let written =
             self.fs.stat(&self.folder.join("index")).await.map_or(0, |stat| moment(&stat).0);
@@ -58,7 +58,7 @@ impl Repository {
                 _ => None,
             };
             if old.map(|item| item.id) != new.map(|item| item.id) {
-                all.push(Changed { path: staged.path.clone(), old, new, from: None });
+                all.push(FileChange { path: staged.path.clone(), old, new, from: None });
             }
         }
         Ok(all)

@@ -3,11 +3,11 @@
 use std::collections::{HashMap, HashSet};
 
 use super::arguments::is_under;
-use super::commit::{Commit, Form};
+use super::commit::{Commit, DateFormat};
 use super::log_options::{LogOptions, Pretty};
 use super::objects::Id;
 use super::repository::Repository;
-use super::trees::{Changed, detect_renames};
+use super::trees::{FileChange, detect_renames};
 
 /// Full names of references, by the object that they point to.
 type Names = HashMap<Id, Vec<String>>;
@@ -18,7 +18,7 @@ impl Repository {
         &mut self,
         commit: &Commit,
         paths: &[String],
-    ) -> Result<Vec<Changed>, String> {
+    ) -> Result<Vec<FileChange>, String> {
         let before = match commit.parents.first() {
             Some(parent) => self.commit(*parent).await.ok().map(|commit| commit.tree),
             None => None,
@@ -227,12 +227,12 @@ impl Repository {
                     (2, person.email.split('@').next().unwrap_or_default().to_owned())
                 }
                 (_, "ad" | "cd") => (2, person.date(&options.date, options.now)),
-                (_, "ar" | "cr") => (2, person.date(&Form::Relative, options.now)),
-                (_, "at" | "ct") => (2, person.date(&Form::Unix, options.now)),
-                (_, "ai" | "ci") => (2, person.date(&Form::Iso, options.now)),
-                (_, "aI" | "cI") => (2, person.date(&Form::IsoStrict, options.now)),
-                (_, "as" | "cs") => (2, person.date(&Form::Short, options.now)),
-                (_, "aD" | "cD") => (2, person.date(&Form::Rfc, options.now)),
+                (_, "ar" | "cr") => (2, person.date(&DateFormat::Relative, options.now)),
+                (_, "at" | "ct") => (2, person.date(&DateFormat::Unix, options.now)),
+                (_, "ai" | "ci") => (2, person.date(&DateFormat::Iso, options.now)),
+                (_, "aI" | "cI") => (2, person.date(&DateFormat::IsoStrict, options.now)),
+                (_, "as" | "cs") => (2, person.date(&DateFormat::Short, options.now)),
+                (_, "aD" | "cD") => (2, person.date(&DateFormat::Rfc, options.now)),
                 ("s", _) => (1, commit.subject()),
                 ("f", _) => (1, slug(&commit.subject())),
                 ("b", _) => (1, commit.body()),

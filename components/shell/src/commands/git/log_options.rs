@@ -1,7 +1,7 @@
 //! The options of `log`, `show` and `rev-list`: which commits to print, and in which format.
 
 use super::arguments::Arguments;
-use super::commit::{Commit, Form};
+use super::commit::{Commit, DateFormat};
 use super::difference::Show;
 use super::objects::Id;
 use super::repository::Repository;
@@ -28,7 +28,7 @@ pub(super) struct LogOptions {
     /// The revisions as written.
     pub(super) words: Vec<String>,
     pub(super) pretty: Pretty,
-    pub(super) date: Form,
+    pub(super) date: DateFormat,
     pub(super) short: bool,
     pub(super) decorate: bool,
     pub(super) now: i64,
@@ -71,7 +71,7 @@ impl LogOptions {
             merges: false,
             words: Vec::new(),
             pretty: Pretty::Medium,
-            date: Form::Default,
+            date: DateFormat::Default,
             short: false,
             decorate: false,
             now,
@@ -129,8 +129,8 @@ impl LogOptions {
             ("--oneline", None) => (self.pretty, self.short) = (Pretty::Oneline, true),
             ("--format" | "--pretty", Some(text)) => self.pretty = Pretty::parse(text)?,
             ("--date", Some(text)) => {
-                self.date =
-                    Form::parse(text).ok_or_else(|| format!("fatal: unknown date format {text}"))?
+                self.date = DateFormat::parse(text)
+                    .ok_or_else(|| format!("fatal: unknown date format {text}"))?
             }
             ("--abbrev-commit", None) => self.short = true,
             ("--no-abbrev-commit", None) => self.short = false,

@@ -1,7 +1,7 @@
 //! Reads objects: loose ones, and those in packs.
 //!
-//! Not with gix: gix-odb and gix-pack read through std::fs and memory maps, which this target does
-//! not have; all reading here is asynchronous, through the interpreter's file system.
+//! Not with gix: gix-object, gix-pack and gix-index compile for this target, but add 240 KiB and 77
+//! crates to the component and replace only some 400 lines, because they do not read files here.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -86,7 +86,7 @@ struct Pack {
 /// The largest unpacked object, in bytes. The size stated in a pack is not trusted.
 const OBJECT_MAX: u64 = 1 << 30;
 
-type Found<'a> = Pin<Box<dyn Future<Output = Result<Arc<Object>, String>> + Send + 'a>>;
+type ObjectFuture<'a> = Pin<Box<dyn Future<Output = Result<Arc<Object>, String>> + Send + 'a>>;
 
 impl Objects {
     pub(super) async fn open(fs: Arc<dyn FileSystem>, folder: PathBuf) -> Result<Objects, String> {
@@ -165,7 +165,7 @@ impl Objects {
 
     /// Reads the object at an offset of a pack. Follows the chain of deltas down to its base, then
     /// applies them.
-    fn unpack(&mut self, pack: usize, offset: usize) -> Found<'_> {
+    fn unpack(&mut self, pack: usize, offset: usize) -> ObjectFuture<'_> {
         Box::pin(async move {
             let bytes = self.pack(pack).await?;
             let path = self.packs[pack].path.clone();

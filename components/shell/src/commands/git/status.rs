@@ -6,7 +6,7 @@ use super::arguments::{Arguments, is_under};
 use super::index::{self, IndexEntry};
 use super::objects::Id;
 use super::repository::{Repository, text_of};
-use super::trees::{Changed, compare, detect_renames, quote_path};
+use super::trees::{FileChange, compare, detect_renames, quote_path};
 use super::{CommandResult, relative};
 
 /// The output format of `status`.
@@ -59,20 +59,20 @@ impl Repository {
             Some(id) => Some(self.tree(id).await?),
             None => None,
         };
-        let wanted = |one: &Changed| is_under(&one.path, &paths);
+        let wanted = |one: &FileChange| is_under(&one.path, &paths);
         let conflicts: BTreeMap<&str, u16> =
             index.iter().filter(|one| one.stage > 0).fold(BTreeMap::new(), |mut all, one| {
                 *all.entry(one.path.as_str()).or_insert(0) |= 1 << (one.stage - 1);
                 all
             });
-        let staged: Vec<Changed> = compare(&self.files(tree).await?, &index::files(&index));
-        let staged: Vec<Changed> = detect_renames(
+        let staged: Vec<FileChange> = compare(&self.files(tree).await?, &index::files(&index));
+        let staged: Vec<FileChange> = detect_renames(
             staged
                 .into_iter()
                 .filter(|one| wanted(one) && !conflicts.contains_key(one.path.as_str()))
                 .collect(),
         );
-        let changed: Vec<Changed> =
+        let changed: Vec<FileChange> =
             self.unstaged(&index).await?.into_iter().filter(wanted).collect();
         let mut new = if untracked == "no" {
             Vec::new()
@@ -220,7 +220,7 @@ impl Repository {
             'T' => "typechange: ",
             _ => "modified:   ",
         };
-        let line = |one: &Changed| -> Result<String, String> {
+        let line = |one: &FileChange| -> Result<String, String> {
             let from = one
                 .from
                 .as_ref()
@@ -419,8 +419,8 @@ impl Repository {
 
 /// The information that `status` prints.
 struct Status {
-    staged: Vec<Changed>,
-    changed: Vec<Changed>,
+    staged: Vec<FileChange>,
+    changed: Vec<FileChange>,
     new: Vec<String>,
     /// The sides of each conflict: bits for base, ours and theirs.
     conflicts: Vec<(String, u16)>,

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use super::CommandResult;
 use super::arguments::Arguments;
-use super::commit::{Form, Person};
+use super::commit::{DateFormat, Person};
 use super::ignore::glob;
 use super::objects::{Id, Kind};
 use super::repository::Repository;
@@ -133,7 +133,7 @@ pub(super) fn tag_head(data: &[u8], now: i64) -> String {
         "tag {name}\nTagger: {} <{}>\nDate:   {}\n\n{}\n\n",
         tagger.name,
         tagger.email,
-        tagger.date(&Form::Default, now),
+        tagger.date(&DateFormat::Default, now),
         message.trim_end()
     )
 }

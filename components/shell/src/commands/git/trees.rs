@@ -24,7 +24,7 @@ pub(super) type Files = BTreeMap<String, Item>;
 
 /// A changed file. `old` is `None` for a new file, `new` for a deleted one.
 #[derive(Clone, Debug)]
-pub(super) struct Changed {
+pub(super) struct FileChange {
     pub(super) path: String,
     pub(super) old: Option<Item>,
     pub(super) new: Option<Item>,
@@ -35,7 +35,7 @@ pub(super) struct Changed {
 const FOLDER: u32 = 0o040_000;
 pub(super) const SUBMODULE: u32 = 0o160_000;
 
-impl Changed {
+impl FileChange {
     pub(super) fn letter(&self) -> char {
         match (&self.old, &self.new) {
             _ if self.from.is_some() => 'R',
@@ -76,7 +76,7 @@ impl Repository {
         &mut self,
         old: Option<Id>,
         new: Option<Id>,
-    ) -> Result<Vec<Changed>, String> {
+    ) -> Result<Vec<FileChange>, String> {
         let mut all = Vec::new();
         let mut folders = vec![(String::new(), old, new)];
         while let Some((folder, old, new)) = folders.pop() {
@@ -104,7 +104,7 @@ impl Repository {
                     folders.push((format!("{path}/"), tree(one), tree(other)));
                 }
                 if file(one).is_some() || file(other).is_some() {
-                    all.push(Changed { path, old: file(one), new: file(other), from: None });
+                    all.push(FileChange { path, old: file(one), new: file(other), from: None });
                 }
             }
         }
@@ -126,7 +126,7 @@ impl Repository {
 }
 
 /// Compares two lists of files.
-pub(super) fn compare(old: &Files, new: &Files) -> Vec<Changed> {
+pub(super) fn compare(old: &Files, new: &Files) -> Vec<FileChange> {
     let mut paths: Vec<&String> = old.keys().chain(new.keys()).collect();
     paths.sort();
     paths.dedup();
@@ -137,12 +137,12 @@ pub(super) fn compare(old: &Files, new: &Files) -> Vec<Changed> {
     };
     pairs
         .filter(|(_, old, new)| differ(old, new))
-        .map(|(path, old, new)| Changed { path: path.clone(), old, new, from: None })
+        .map(|(path, old, new)| FileChange { path: path.clone(), old, new, from: None })
         .collect()
 }
 
 /// Joins a deleted and a new file of equal content to a rename.
-pub(super) fn detect_renames(mut all: Vec<Changed>) -> Vec<Changed> {
+pub(super) fn detect_renames(mut all: Vec<FileChange>) -> Vec<FileChange> {
     let mut gone: Vec<usize> = (0..all.len()).filter(|at| all[*at].new.is_none()).collect();
     let mut used = Vec::new();
     for at in 0..all.len() {

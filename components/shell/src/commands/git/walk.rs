@@ -10,7 +10,7 @@ use super::repository::Repository;
 
 /// A commit in the queue. The latest one comes first, then insertion order.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Queued(i64, std::cmp::Reverse<usize>, Id);
+struct QueueEntry(i64, std::cmp::Reverse<usize>, Id);
 
 impl Repository {
     /// Returns the commits reachable from `include` and not from `exclude`, the latest first.
@@ -21,14 +21,14 @@ impl Repository {
         for id in &options.include {
             let id = self.peeled(*id, Some(Kind::Commit)).await?;
             if seen.insert(id) {
-                queue.push(Queued(
+                queue.push(QueueEntry(
                     self.commit(id).await?.committer.seconds,
                     std::cmp::Reverse(seen.len()),
                     id,
                 ));
             }
         }
-        while let Some(Queued(_, _, id)) = queue.pop() {
+        while let Some(QueueEntry(_, _, id)) = queue.pop() {
             if hidden.contains(&id) || all.len() >= options.most {
                 continue;
             }
@@ -39,7 +39,7 @@ impl Repository {
                 if seen.insert(parent)
                     && let Ok(next) = self.commit(parent).await
                 {
-                    queue.push(Queued(
+                    queue.push(QueueEntry(
                         next.committer.seconds,
                         std::cmp::Reverse(seen.len()),
                         parent,
