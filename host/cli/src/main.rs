@@ -28,8 +28,7 @@ fn main() -> ExitCode {
 }
 
 fn run(command: Command) -> ExitCode {
-    let leaves_files =
-        matches!(command, Command::Run(_) | Command::Verify(_) | Command::ReplayRequest(_));
+    let leaves_files = matches!(command, Command::Run(_) | Command::Verify(_) | Command::Replay(_));
     let exit = commands::run(command).unwrap_or_else(|error| {
         output::failure(&error);
         error.exit
