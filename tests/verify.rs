@@ -215,7 +215,7 @@ fn tampering_06_a_statement_about_other_outputs_than_the_receipt_s() {
     refused(
         &canonical::text(&enveloped(&canonical::text(&statement), &GENUINE.key)),
         65,
-        "another statement",
+        "the statement in its envelope does not match the receipt",
     );
 }
 

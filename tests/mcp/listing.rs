@@ -91,7 +91,9 @@ fn a_long_tool_result_is_a_resource() {
         "{}",
         long.to_string().len()
     );
-    let uri = said(&long).rsplit("the resource ").next().unwrap().trim_end_matches(']').to_owned();
+    let link =
+        long["content"].as_array().unwrap().iter().find(|part| part["type"] == "resource_link");
+    let uri = link.unwrap()["uri"].clone();
     let all = agent.ok("resources/read", json!({ "uri": uri }));
     assert!(all["contents"][0]["text"].as_str().unwrap().len() > 300 << 10);
 }
