@@ -273,10 +273,10 @@ fn what_exports_nothing_to_run_is_told_so() {
 
 #[test]
 fn what_is_no_component_is_not_run() {
-    assert_invalid(b"", "no WebAssembly");
-    assert_invalid(b"#!/bin/sh\necho out of the sandbox\n", "no WebAssembly");
-    assert_invalid(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0", "no WebAssembly");
-    assert_invalid(b"(component)", "no WebAssembly");
+    assert_invalid(b"", "not a WebAssembly file");
+    assert_invalid(b"#!/bin/sh\necho out of the sandbox\n", "not a WebAssembly file");
+    assert_invalid(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0", "not a WebAssembly file");
+    assert_invalid(b"(component)", "not a WebAssembly file");
     assert_invalid(b"\0asm", "version");
     assert_invalid(b"\0asm\x02\0\0\0", "version");
     let outcome = assert_invalid(&wat::parse_str("(module)").unwrap(), "core module");
@@ -284,7 +284,7 @@ fn what_is_no_component_is_not_run() {
     // Compiled code of somebody else's is not a component either.
     let mut elf = vec![0; 4096];
     elf[..20].copy_from_slice(b"\x7fELF\x02\x01\x01\xc8\0\0\0\0\0\0\0\0\x01\0>\0");
-    assert_invalid(&elf, "no WebAssembly");
+    assert_invalid(&elf, "not a WebAssembly file");
 }
 
 #[test]

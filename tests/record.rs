@@ -457,7 +457,7 @@ fn an_unwritable_recording_is_an_error() {
     let run = command.args(["-c", &line]).output().unwrap();
     assert_eq!((run.status.code(), text(&run.stdout).as_str()), (Some(74), "200000\n"), "{run:?}");
     assert!(
-        text(&run.stderr).contains("cannot be written")
+        text(&run.stderr).contains("cannot write the recording")
             && !full.path("rec").exists()
             && partial(&full).is_empty(),
         "{run:?}"

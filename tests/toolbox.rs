@@ -283,6 +283,6 @@ fn check_compares_the_section_with_what_the_component_offers() {
             User::new().skillhost(&["check", arena.path("skills/hostile").to_str().unwrap()]);
         let text = String::from_utf8_lossy(&check.stdout).into_owned();
         assert_eq!(check.status.code(), Some(exit), "{text}");
-        assert_eq!(text.contains("lists other tools than it offers"), exit == 1, "{text}");
+        assert_eq!(text.contains("does not match the tools that it lists"), exit == 1, "{text}");
     }
 }

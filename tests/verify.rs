@@ -178,26 +178,26 @@ fn tampering_01_a_payload_that_was_changed_after_it_was_signed() {
     receipt["result"]["status"]["code"] = 1.into();
     let mut envelope = enveloped(&canonical::text(&statement(&GENUINE.receipt)), &GENUINE.key);
     envelope["payload"] = BASE64.encode(canonical::text(&statement(&receipt))).into();
-    refused(&canonical::text(&envelope), SIGNATURE, "does not fit");
+    refused(&canonical::text(&envelope), SIGNATURE, "does not match the receipt");
 }
 
 #[test]
 fn tampering_02_a_signature_that_was_changed() {
     let mut envelope = parsed(&signed(&GENUINE.receipt, &GENUINE.key));
     envelope["signatures"][0]["sig"] = BASE64.encode([7; 64]).into();
-    refused(&canonical::text(&envelope), SIGNATURE, "does not fit");
+    refused(&canonical::text(&envelope), SIGNATURE, "does not match the receipt");
 }
 
 #[test]
 fn tampering_03_the_signature_of_a_stranger() {
-    refused(&signed(&GENUINE.receipt, &SigningKey::generate()), SIGNATURE, "not trusted here");
+    refused(&signed(&GENUINE.receipt, &SigningKey::generate()), SIGNATURE, "not a trusted key");
 }
 
 #[test]
 fn tampering_04_a_stranger_s_signature_under_a_trusted_name() {
     let mut envelope = parsed(&signed(&GENUINE.receipt, &SigningKey::generate()));
     envelope["signatures"][0]["keyid"] = GENUINE.key.public().id().into();
-    refused(&canonical::text(&envelope), SIGNATURE, "does not fit");
+    refused(&canonical::text(&envelope), SIGNATURE, "does not match the receipt");
 }
 
 #[test]
@@ -427,10 +427,10 @@ fn what_cannot_be_repeated_here_is_told_with_what_is_missing() {
 fn what_is_no_receipt_is_told_as_such() {
     for (document, named) in [
         ("", "not valid JSON"),
-        ("{}", "no `version`"),
-        ("{\"version\":2}", "its form is 2"),
+        ("{}", "`version` is missing"),
+        ("{\"version\":2}", "its version is 2"),
         ("{ \"version\": 1 }", "canonical"),
-        ("{\"payload\":\"\"}", "no DSSE envelope"),
+        ("{\"payload\":\"\"}", "not a DSSE envelope"),
     ] {
         refused(document.as_bytes(), 65, named);
     }

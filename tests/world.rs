@@ -77,7 +77,7 @@ fn a_world_is_read_from_the_binary() {
 
 #[test]
 fn what_is_no_component_is_told() {
-    assert!(read(b"hello").unwrap_err().contains("no WebAssembly"));
+    assert!(read(b"hello").unwrap_err().contains("not a WebAssembly file"));
     assert!(read(b"\0asm\x01\0\0\0").unwrap_err().contains("core module"));
     assert!(read(b"\0asm\x0d\0\x01\0garbage").is_err());
 }

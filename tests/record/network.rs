@@ -368,7 +368,7 @@ fn a_run_can_use_the_network_of_a_recording() {
     let missed = run(&["--recorded", "rec"], &["a?x=2"]);
     let said = text(&missed.stderr);
     assert!(text(&missed.stdout).contains("exit"), "{missed:?}");
-    assert!(said.contains("the nearest differs in url"), "{said}");
+    assert!(said.contains("the closest one differs in url"), "{said}");
     assert!(
         said.contains("-GET")
             && said.contains("/a?x=1\n")

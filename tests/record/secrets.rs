@@ -98,7 +98,10 @@ fn secrets_are_nowhere_and_a_replay_asks_for_them() {
     );
     let wrong = given("other", &flags);
     assert_eq!(wrong.status.code(), Some(83), "{wrong:?}");
-    assert!(text(&wrong.stderr).contains("the value of TOKEN is not the one"), "{wrong:?}");
+    assert!(
+        text(&wrong.stderr).contains("the value of TOKEN differs from the recorded one"),
+        "{wrong:?}"
+    );
     // There is no terminal to ask on.
     let missing = given(TOKEN, &flags[2..]);
     assert_eq!(missing.status.code(), Some(64), "{missing:?}");
@@ -301,7 +304,7 @@ fn secret_names_in_the_policy_are_checked() {
     for (wrong, named) in [
         ("env: [A-B]", "`A-B` is not the name of a variable"),
         ("headers: ['a b']", "`a b` is not the name of a header"),
-        ("values: []", "has no key `values`"),
+        ("values: []", "unknown key `values`"),
         (
             "env: [] }\nrecord: { plain: ['a b']",
             "`a b` is not the name of a variable or a header field",

@@ -167,7 +167,9 @@ fn a_changed_input_is_found() {
     refused(83, "input.stdin.digest", |folder| swap(folder, b"input\n", b"INPUT\n"));
     told(83, "arguments", |told| told["arguments"][0] = "other".into());
     told(83, "input.environment.NAME", |told| told["environment"]["NAME"] = "other".into());
-    told(65, "variables are not those", |told| told["environment"]["MORE"] = "x".into());
+    told(65, "variables do not match its capabilities", |told| {
+        told["environment"]["MORE"] = "x".into()
+    });
     told(83, "input.files", |told| {
         let folders = told["folders"].as_array_mut().unwrap();
         let workspace = folders.iter_mut().find(|folder| folder["guest"] == "/workspace").unwrap();
@@ -199,7 +201,7 @@ fn changed_capabilities_or_start_are_found() {
     capabilities(65, "was not deterministic", |c| {
         drop(c.as_object_mut().unwrap().remove("determinism"))
     });
-    capabilities(65, "cannot be understood", |c| c["more"] = true.into());
+    capabilities(65, "invalid capabilities in the recording", |c| c["more"] = true.into());
     capabilities(65, "no folder for /data", |c| {
         c["mounts"].as_array_mut().unwrap().push(json!({ "guest": "/data", "mode": "write" }))
     });
