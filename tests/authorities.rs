@@ -102,7 +102,7 @@ impl Place {
 }
 
 #[test]
-fn python_reaches_what_the_policys_authority_signed_and_nothing_without_it() {
+fn python_trusts_only_the_policys_authority() {
     let place = Place::new();
     assert_eq!(place.says("scripts/ask.py", "with.yaml").0, "secure GET /x\nsecure GET /x\n");
     assert_eq!(
@@ -116,7 +116,7 @@ fn python_reaches_what_the_policys_authority_signed_and_nothing_without_it() {
 }
 
 #[test]
-fn curl_reaches_what_the_policys_authority_signed_and_nothing_without_it() {
+fn curl_trusts_only_the_policys_authority() {
     let place = Place::new();
     assert_eq!(place.says("scripts/ask.sh", "with.yaml").0, "secure GET /y 0\n");
     let (stdout, stderr) = place.says("scripts/ask.sh", "without.yaml");
@@ -144,7 +144,7 @@ fn an_authority_is_explained_and_its_file_is_kept_from_guests() {
 }
 
 #[test]
-fn an_authority_that_cannot_be_read_stops_the_run_and_is_pointed_at() {
+fn an_unreadable_authority_stops_the_run_and_is_named() {
     let place = Place::new();
     std::fs::write(place.path("corp-ca.pem"), "").unwrap();
     let output = place.run("scripts/ask.sh", "with.yaml", &[]);

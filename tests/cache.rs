@@ -147,7 +147,7 @@ fn a_cache_that_was_moved_elsewhere_still_serves() {
 }
 
 #[test]
-fn hosts_that_compile_the_same_at_once_do_not_disturb_each_other() {
+fn hosts_compile_one_component_concurrently() {
     let place = Place { user: User::new(), root: tempfile::tempdir().unwrap() };
     let start = || {
         let mut command = place.user.command(env!("CARGO_BIN_EXE_skillhost"));

@@ -69,7 +69,7 @@ fn repeat() -> usize {
 }
 
 #[test]
-fn a_hundred_programs_come_to_the_same_whatever_is_different_around_them() {
+fn a_hundred_programs_give_one_result_in_any_environment() {
     let wanted = std::env::var("CASE").unwrap_or_default();
     let programs: Vec<Program> = programs::all();
     assert_eq!(programs.len(), 100);
@@ -98,7 +98,7 @@ fn a_hundred_programs_come_to_the_same_whatever_is_different_around_them() {
 
 /// What would be seen of a source of chance, or of time, that was forgotten.
 #[test]
-fn the_same_programs_come_to_something_else_each_time_where_runs_are_not_deterministic() {
+fn live_runs_of_the_same_programs_differ() {
     let differing = [
         "chance.sh",
         "clocks.py",

@@ -33,7 +33,7 @@ table! {
     "read-only" => files::what_is_read_only_stays_as_it_is,
     "state" => files::the_host_s_own_files_are_in_no_folder,
     "symlink" => files::symbolic_links_lead_nowhere_and_are_not_made,
-    "hardlink" => files::files_with_a_name_outside_are_not_written_and_links_are_not_made,
+    "hardlink" => files::hard_links_to_outside_are_not_written_or_created,
     "race" => files::a_link_that_takes_a_folder_s_place_is_not_followed,
     "environment" => ambient::the_host_s_environment_and_paths_are_not_seen,
     "programs" => ambient::the_host_s_programs_are_not_started,

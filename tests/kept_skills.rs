@@ -212,7 +212,7 @@ fn files_are_formatted_in_place_where_that_is_asked_for() {
 }
 
 #[test]
-fn all_skills_of_the_repository_are_as_the_specification_has_them() {
+fn all_skills_of_the_repository_meet_the_specification() {
     let place = Place::new();
     let output = place
         .0

@@ -118,7 +118,7 @@ fn check_knows_every_command_that_the_shell_has() {
 }
 
 #[test]
-fn what_the_shell_has_in_name_only_does_not_work_and_check_says_so() {
+fn check_names_shell_commands_that_do_not_work() {
     for (name, text) in IN_NAME_ONLY {
         let (_, status) = shell(text);
         assert!(
@@ -130,7 +130,7 @@ fn what_the_shell_has_in_name_only_does_not_work_and_check_says_so() {
 }
 
 #[test]
-fn the_subcommands_that_check_says_work_are_known_to_their_commands() {
+fn subcommands_listed_as_working_exist() {
     let (git, _) = compat::subcommands("git").unwrap();
     // Outside of a repository, one that reads says so.
     let ask: String =
@@ -150,7 +150,7 @@ fn the_subcommands_that_check_says_work_are_known_to_their_commands() {
 }
 
 #[test]
-fn every_program_that_check_says_is_one_is_installed_or_a_stand_in() {
+fn programs_known_to_check_are_installed_or_stand_ins() {
     for manifest in ["shell.json", "python.json"] {
         let text =
             std::fs::read(Path::new(&repository("target/components")).join(manifest)).unwrap();

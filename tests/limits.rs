@@ -468,7 +468,7 @@ fn processes() {
 }
 
 #[test]
-fn a_guest_that_copes_with_a_limit_ends_well_and_the_outcome_names_it() {
+fn a_handled_limit_is_named_in_a_successful_outcome() {
     let arena = Arena::new();
     let outcome = arena.run(&["memory"]).limit(Limit::Memory, 32 << 20).go();
     assert_eq!(outcome.status, Status::Exited { code: 0 });

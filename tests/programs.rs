@@ -206,7 +206,7 @@ fn a_stamp_of_another_file_vouches_for_nothing() {
 }
 
 #[test]
-fn a_skill_cannot_put_its_own_in_the_place_of_a_built_in_program() {
+fn a_skill_cannot_replace_a_built_in_program() {
     let place = Place::new();
     let own: &[u8] = guest("hello");
     let files = ["python3.wasm", "bash.wasm", "bin/python.wasm", "python3.9.wasm", "jq.wasm"]
@@ -335,7 +335,7 @@ fn what_a_command_line_starts() {
 }
 
 #[test]
-fn the_component_is_read_once_and_then_never_while_it_is_the_same() {
+fn an_unchanged_component_is_read_once() {
     let user = User::new();
     let (folder, cache) = (user.work().join("programs"), user.work().join("cache"));
     // As large as a real one: a custom section of zeros behind it (id 0, its length, the length of

@@ -32,7 +32,7 @@ for context in (None, ssl._create_unverified_context()):
 "#;
 
 #[test]
-fn scripts_reach_https_servers_that_the_host_trusts_and_no_others() {
+fn scripts_reach_only_https_servers_that_the_host_trusts() {
     let (root, trusted) = secure("secure");
     let (_, other) = secure("not read");
     let dir = tempfile::tempdir().unwrap();

@@ -166,7 +166,7 @@ fn code_in(cache: &Path) -> usize {
 }
 
 #[test]
-fn a_host_that_is_killed_while_it_compiles_leaves_the_next_one_working() {
+fn a_host_killed_while_compiling_leaves_a_usable_cache() {
     let machine = Machine::new();
     let cache = machine.arena.path("cache/skillhost/components");
     std::fs::remove_file(&cache).unwrap();

@@ -54,7 +54,7 @@ fn assert_scratch_is_empty(arena: &Arena) {
 }
 
 #[test]
-fn a_spinning_guest_does_not_keep_others_of_its_thread_from_running() {
+fn a_spinning_guest_does_not_block_others_on_its_thread() {
     let arena = Arena::new();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {

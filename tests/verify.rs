@@ -209,7 +209,7 @@ fn tampering_05_a_signature_that_was_taken_off() {
 }
 
 #[test]
-fn tampering_06_a_statement_about_other_outputs_than_the_receipt_s() {
+fn tampering_06_a_statement_about_other_outputs() {
     let mut statement = statement(&GENUINE.receipt);
     statement["subject"][0]["digest"]["sha256"] = "0".repeat(64).into();
     refused(

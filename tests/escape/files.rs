@@ -102,7 +102,7 @@ pub fn symbolic_links_lead_nowhere_and_are_not_made() {
 }
 
 #[test]
-pub fn files_with_a_name_outside_are_not_written_and_links_are_not_made() {
+pub fn hard_links_to_outside_are_not_written_or_created() {
     let arena = Arena::new();
     denied(&arena, arena.run(&["hardlink"]));
 }

@@ -154,7 +154,7 @@ pub fn one_request_stays_one_request() {
 }
 
 #[test]
-pub fn a_server_that_sends_control_characters_reaches_no_terminal_and_no_log() {
+pub fn control_characters_of_servers_reach_no_terminal_or_log() {
     let arena = Arena::new();
     let server = Server::start(|_, stream| {
         respond(stream, "200 \x1b[2J", "x-evil: \x1b]0;a title\x07\r\n", b"\x1b[2J")

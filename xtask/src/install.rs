@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_skill_comes_without_its_source_and_a_runtime_with_its_packages() {
+    fn skills_lack_their_source_and_runtimes_have_packages() {
         let dir = tempfile::tempdir().unwrap();
         let (from, share) = (dir.path().join("from"), dir.path().join("share"));
         for file in [

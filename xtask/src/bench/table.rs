@@ -320,7 +320,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_table_of_a_report_has_every_tier_and_says_why_one_is_missing() {
+    fn the_table_lists_every_tier_and_why_one_is_missing() {
         let text = full(&report());
         assert!(
             text.contains("| native process | 10 ms | 20 ms | 30 ms | 5.0 ms | 9.0 MiB | 1.0 |"),
@@ -356,7 +356,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_short_table_has_ratios_and_names_machine_command_and_what_is_missing() {
+    fn the_short_table_has_ratios_machine_command_and_gaps() {
         let text = short(&report());
         assert!(text.contains("| skillhost, cold | 3.0 ms (0.30) | 120 MiB |"), "{text}");
         assert!(text.contains("2 cores of a CPU, 8 GiB, Linux 6.1, load 0.1 before; 30 rounds in turns, Python 3.11.2."), "{text}");

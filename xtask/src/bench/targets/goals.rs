@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn every_figure_is_made_of_what_is_measured_and_all_that_is_measured_is_in_a_figure() {
+    fn figures_and_measurements_correspond() {
         let named: Vec<&str> =
             GOALS.iter().flat_map(|goal| [goal.here, goal.beside]).flat_map(parts).collect();
         let measured = cells::names();

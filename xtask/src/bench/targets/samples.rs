@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_once_is_missing_with_its_reason_and_so_is_what_is_made_of_it() {
+    fn a_failed_sample_and_its_figures_are_missing_with_a_reason() {
         let mut samples = samples();
         samples.fail("none", &Error::new("no such program"));
         samples.add("none", 100);

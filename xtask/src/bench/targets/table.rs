@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_has_a_row_for_each_goal_and_says_why_one_is_missing() {
+    fn the_table_has_a_row_for_each_goal_or_why_not() {
         let text = table(&report());
         for row in [
             "| Python hello, cold | 6.6 ms | 11 ms (`python3 hello.py`) | 0.600 | at most 0.4 times | no |",
