@@ -1,4 +1,4 @@
-//! A cold start, phase by phase, as the host's own spans tell of it: engine, load of compiled code,
+//! A cold start, phase by phase, as the host's own spans report it: engine, load of compiled code,
 //! instantiation, call, end.
 
 use std::time::Duration;

@@ -1,5 +1,4 @@
-//! Scripts that nobody wrote: put together by chance from what scripts do, they come to the same
-//! too.
+//! Generated scripts, composed at random from what scripts do, give the same result each time too.
 
 use std::fmt::Write as _;
 

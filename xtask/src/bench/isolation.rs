@@ -308,7 +308,7 @@ impl Cell<'_> {
     }
 }
 
-/// The order of a round: as if by chance, and the same in every run.
+/// The order of a round: pseudo-random, and the same in every run.
 pub(crate) fn order(round: usize, cells: usize) -> Vec<usize> {
     let place = |cell: &usize| {
         let mut hasher = DefaultHasher::new();
