@@ -1,5 +1,14 @@
-//! Builds the host: for people, optimised as one unit and linked so that a start costs little; for
-//! the demo and the tests, in the development profile, whose dependencies both share.
+//! Builds the host. [`build`] makes the program that is installed: optimised as one unit, a static
+//! position-independent executable, laid out for cheap starts. [`build_for_demo`] makes it in the
+//! development profile, whose dependencies the demo and the tests share.
+//!
+//! docs/contribute/start-up.md lists what each measure here buys, and when it can be deleted.
+
+#[cfg(target_arch = "x86_64")]
+mod calls;
+mod hardening;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod link;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,16 +17,21 @@ use skillhost_toolchain::{Error, Step};
 
 use crate::workspace;
 
-/// Over all crates at once: a start then touches less code. Of the program alone, since its
-/// libraries are compiled either way.
-const WHOLE: [&str; 4] = ["-C", "lto=fat", "-C", "codegen-units=1"];
+/// Optimises all crates as one unit, so that a start touches less code. Passed to the program's
+/// compilation only: its libraries are compiled either way.
+const WHOLE_PROGRAM: [&str; 4] = ["-C", "lto=fat", "-C", "codegen-units=1"];
 
-/// Nothing to load and nothing to relocate at a start.
-const STATIC: [&str; 4] = ["-C", "target-feature=+crt-static", "-C", "relocation-model=static"];
+/// One executable without libraries to load, at an address that the kernel chooses.
+const STATIC_PIE: [&str; 4] = ["-C", "target-feature=+crt-static", "-C", "relocation-model=pie"];
 
-/// Each segment begins on a boundary of a large page, in memory as in the file: where the kernel
-/// holds the file in pieces of that size, a start maps them as they are. Read by LLVM's linker,
-/// which is rustc's own here; GNU's warns of the second and does the first.
+/// A start relocates itself from a bitmap of addresses instead of 24 bytes for each of them, and
+/// makes what it relocated read-only.
+const HARDENED: [&str; 4] =
+    ["-C", "relro-level=full", "-C", "link-arg=-Wl,-z,pack-relative-relocs"];
+
+/// Each segment begins at a boundary of a large page, in memory as in the file: if the kernel caches
+/// the file in pieces of that size, it maps whole pieces. Both are options of LLVM's linker, which
+/// rustc brings along; GNU's ignores the second with a warning.
 const ALIGNED: [&str; 2] =
     ["-C", "link-arg=-Wl,-z,max-page-size=0x200000,-z,separate-loadable-segments"];
 
@@ -40,27 +54,23 @@ pub(crate) fn linted(cargo: &mut Command) -> &mut Command {
         .env("CLIPPY_ARGS", "-Dwarnings__CLIPPY_HACKERY__")
 }
 
-/// Builds the program for people, and returns it.
+/// Builds the program that is installed, checks its hardening, and returns its path.
 pub(crate) fn build(root: &Path, step: &Step) -> Result<PathBuf, Error> {
     let mut cargo = workspace::cargo(root);
-    cargo.args([
-        "rustc",
-        "--release",
-        "--locked",
-        "-p",
-        "skillhost-cli",
-        "--bin",
-        "skillhost",
-        "--message-format=json-render-diagnostics",
-        "--",
-    ]);
-    cargo.args(WHOLE).args(ALIGNED);
-    if has_static_libc() {
-        cargo.args(STATIC);
+    cargo.args(["rustc", "--release", "--locked", "-p", "skillhost-cli", "--bin", "skillhost"]);
+    cargo.args(["--message-format=json-render-diagnostics", "--"]);
+    cargo.args(WHOLE_PROGRAM).args(ALIGNED);
+    let is_static = has_static_libc();
+    if is_static {
+        cargo.args(STATIC_PIE).args(HARDENED);
     }
     #[cfg(target_arch = "x86_64")]
-    cargo.arg("-C").arg(format!("linker={}", crate::link::linker(root)?.display()));
-    executable(&step.run(&mut cargo)?, "skillhost")
+    cargo.arg("-C").arg(format!("linker={}", link::linker(root)?.display()));
+    let program = executable(&step.run(&mut cargo)?, "skillhost")?;
+    if is_static {
+        hardening::check(&program)?;
+    }
+    Ok(program)
 }
 
 /// Compiles the runtimes into the user's cache, which takes seconds, so that the first run need
@@ -69,7 +79,7 @@ pub(crate) fn compile_runtimes(skillhost: &Path, step: &Step) -> Result<(), Erro
     step.run(Command::new(skillhost).args(["runtimes", "compile"])).map(drop).map_err(Error::from)
 }
 
-/// Of what cargo reports, the executable of a target.
+/// Finds the executable of a target in what cargo reports.
 pub(crate) fn executable(messages: &[u8], target: &str) -> Result<PathBuf, Error> {
     let text = String::from_utf8_lossy(messages);
     let mut messages =
@@ -82,12 +92,14 @@ pub(crate) fn executable(messages: &[u8], target: &str) -> Result<PathBuf, Error
     found.ok_or_else(|| Error::new(format!("cargo reports no program {target}")))
 }
 
-/// Whether the C compiler, which links for rustc, has glibc as an archive. Some systems' packages
-/// leave it out.
+/// Checks whether the C compiler, which links for rustc, has glibc as an archive for static
+/// position-independent executables. Some systems' packages leave it out.
 fn has_static_libc() -> bool {
     if !cfg!(all(target_os = "linux", target_env = "gnu")) {
         return false;
     }
-    let said = Command::new("cc").arg("-print-file-name=libc.a").output();
-    said.is_ok_and(|said| Path::new(String::from_utf8_lossy(&said.stdout).trim()).is_absolute())
+    ["libc.a", "rcrt1.o"].iter().all(|file| {
+        let output = Command::new("cc").arg(format!("-print-file-name={file}")).output();
+        output.is_ok_and(|o| Path::new(String::from_utf8_lossy(&o.stdout).trim()).is_absolute())
+    })
 }

@@ -10,8 +10,6 @@
 )]
 
 mod bench;
-#[cfg(target_arch = "x86_64")]
-mod calls;
 mod clients;
 mod components;
 mod conformance;
@@ -21,8 +19,6 @@ mod determinism;
 mod fuzz;
 mod host;
 mod install;
-#[cfg(target_arch = "x86_64")]
-mod link;
 mod needs;
 mod passed;
 mod python;
@@ -132,8 +128,8 @@ enum Conformance {
 
 fn main() -> ExitCode {
     #[cfg(target_arch = "x86_64")]
-    if link::is_asked() {
-        return link::main();
+    if host::link::is_asked() {
+        return host::link::main();
     }
     let args = Args::parse();
     let progress = Progress::new(args.verbose);

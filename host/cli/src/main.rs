@@ -18,9 +18,10 @@ use std::process::ExitCode;
 
 use commands::Command;
 use error::Exit;
+use skillhost_sandbox::startup::heap::Heap;
 
 #[global_allocator]
-static HEAP: skillhost_sandbox::heap::Heap = skillhost_sandbox::heap::Heap::new();
+static HEAP: Heap = Heap::new();
 
 fn main() -> ExitCode {
     skillhost::compile_if_asked();

@@ -1,6 +1,5 @@
 //! What `mcp` and `serve` have in common: the server, its log and its traces.
 
-pub(crate) mod idle;
 pub(crate) mod log;
 pub(crate) mod traces;
 

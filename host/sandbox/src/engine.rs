@@ -2,10 +2,9 @@
 //! compiled code, and the memory and stacks that guests run in.
 //!
 //! Start at `loader`. Owns the settings of each [`Mode`] (`config`), the compiler (`compile`, `confine`, `compilation`), compiled
-//! code on disk (`cache`, `read_ahead`), memory images and stacks (`memory`, `stacks`,
-//! `address_space`), and the allocator of the host's process (`heap`). `world` reads what a
+//! code on disk (`cache`), memory images and stacks (`memory`, `stacks`, `address_space`). `world` reads what a
 //! component imports and exports, and `program_end` what an error of the engine means. Must not
-//! know what a store holds, or any interface of the host. May use `limits`.
+//! know what a store holds, or any interface of the host. May use `limits` and `startup`.
 
 mod address_space;
 mod cache;
@@ -14,11 +13,9 @@ pub(crate) mod compile;
 pub(crate) mod config;
 mod confine;
 mod fingerprint;
-pub mod heap;
 mod loader;
 mod memory;
 mod program_end;
-mod read_ahead;
 mod stacks;
 mod status;
 pub mod world;

@@ -22,6 +22,7 @@
 //! | `limits` | the meter of a run, and its fuel |
 //! | [`recording`] | what reached a run from outside, kept for a replay |
 //! | `schema` | JSON Schema, evaluated in counted steps |
+//! | [`startup`] | fast starts and small processes of the host |
 
 mod determinism;
 mod engine;
@@ -34,6 +35,7 @@ pub mod recording;
 mod run;
 mod schema;
 mod shell;
+pub mod startup;
 mod streams;
 mod tools;
 
@@ -42,7 +44,7 @@ mod rooms_test;
 
 pub use engine::compile::compile_if_asked;
 pub use engine::{
-    Allocation, Compilation, CompilationStage, ENGINE, EPOCH, Mode, check_kind, fingerprint, heap,
+    Allocation, Compilation, CompilationStage, ENGINE, EPOCH, Mode, check_kind, fingerprint,
     say, stack, world,
 };
 pub use run::{

@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use skillhost_sandbox::startup;
+
 use crate::args::permissions::Permissions;
 use crate::context::Context;
 use crate::error::{CliError, Exit};
 use crate::event_loop;
 use crate::server::traces::Traces;
-use crate::server::{ServerArgs, idle, log};
+use crate::server::{ServerArgs, log};
 
 /// Serve skills to an agent over the Model Context Protocol
 ///
@@ -47,7 +49,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
         let interrupt = event_loop::interrupt()?;
         let _watch = server.watch();
         let (input, output) = rmcp::transport::io::stdio_pipes();
-        idle::release_code();
+        startup::release_code();
         let served = tokio::select! {
             served = server.mcp.serve(input, output) => match served {
                 Ok(()) => Ok(Exit::Ok),

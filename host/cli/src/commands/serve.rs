@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use rand::RngExt as _;
 use skillhost_policy::{Approver, Policy};
+use skillhost_sandbox::startup;
 use skillhost_server::http::{HttpOptions, serve};
 
 use crate::args::permissions::Permissions;
 use crate::context::Context;
 use crate::error::{CliError, Exit};
 use crate::server::traces::Traces;
-use crate::server::{ServerArgs, idle, log};
+use crate::server::{ServerArgs, log};
 use crate::{event_loop, output};
 
 /// Serve skills to agents over the Model Context Protocol, by streamable HTTP
@@ -85,7 +86,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
         if let Some(token) = token.filter(|_| args.token_file.is_none()) {
             output::text(&format!("token: {token}"))?;
         }
-        idle::release_code();
+        startup::release_code();
         serve(server.mcp.clone(), listener, options, interrupt).await;
         Ok::<_, CliError>(())
     })?;

@@ -15,8 +15,7 @@ use wasmtime::Engine;
 use wasmtime::component::Component;
 
 use super::config::Mode;
-use super::heap;
-use super::read_ahead::make_resident;
+use crate::startup::{heap, make_resident};
 use skillhost_skill::runtime;
 use skillhost_skill::runtime::cache_quota;
 use skillhost_skill::runtime::stamp::{self, Stamp, TempFileGuard, file_digest};

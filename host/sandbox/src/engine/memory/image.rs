@@ -10,7 +10,7 @@ use std::os::unix::fs::FileExt as _;
 use std::sync::OnceLock;
 
 use crate::engine::address_space::FileBytes;
-use crate::engine::heap::LARGE_PAGE;
+use crate::startup::heap::LARGE_PAGE;
 
 mod split;
 

@@ -5,7 +5,7 @@ use std::io;
 use super::image::Image;
 use super::pagemap;
 use crate::engine::address_space::AddressRange;
-use crate::engine::heap::LARGE_PAGE;
+use crate::startup::heap::LARGE_PAGE;
 
 /// Bytes of written pages that are restored by copying; later ones are dropped, and fault again.
 const KEPT_WRITTEN: usize = 4 << 20;

@@ -20,8 +20,7 @@ use skillhost_toolchain::Error;
 const BREAKPOINT: u8 = 0xcc;
 
 /// Runs it to its end, which must be a good one, with `command`'s arguments and environment; what
-/// it prints is lost. The program has its symbols, and lies where it was linked to. It starts no
-/// other program.
+/// it prints is lost. The program has its symbols, and starts no other program.
 pub(crate) fn called(program: &Path, command: &Command) -> Result<Vec<String>, Error> {
     let bytes = fs::read(program).map_err(Error::context(program.display()))?;
     let functions = Functions::of(&bytes).map_err(Error::context(program.display()))?;
@@ -61,6 +60,8 @@ fn trace(
     go()?;
     let (mut called, mut met) = (Vec::new(), BTreeSet::new());
     let mut memory = None;
+    // How far from its address in the file the kernel has loaded the program.
+    let mut moved = 0;
     loop {
         // Of this thread: others of this program may wait for children of theirs.
         match waitpid(None, Some(WaitPidFlag::__WALL | WaitPidFlag::__WNOTHREAD))? {
@@ -68,7 +69,9 @@ fn trace(
                 if event == nix::libc::PTRACE_EVENT_EXEC {
                     let file =
                         File::options().read(true).write(true).open(format!("/proc/{pid}/mem"))?;
-                    file.write_all_at(&functions.with_breakpoints(), functions.start)?;
+                    moved = entry_point(pid)?.wrapping_sub(functions.entry);
+                    let start = functions.start.wrapping_add(moved);
+                    file.write_all_at(&functions.with_breakpoints(), start)?;
                     memory = Some(file);
                 }
                 ptrace::cont(thread, None)?;
@@ -76,11 +79,12 @@ fn trace(
             WaitStatus::Stopped(thread, Signal::SIGTRAP) => {
                 let mut registers = ptrace::getregs(thread)?;
                 let at = registers.rip - 1;
-                if let (Some(names), Some(memory)) = (functions.names.get(&at), &memory) {
+                let known = functions.names.get(&at.wrapping_sub(moved));
+                if let (Some(names), Some(memory)) = (known, &memory) {
                     // A thread that met it at the same time comes here when it is gone already.
                     if met.insert(at) {
                         called.extend(names.iter().cloned());
-                        memory.write_all_at(&[functions.byte(at)], at)?;
+                        memory.write_all_at(&[functions.byte(at.wrapping_sub(moved))], at)?;
                     }
                     registers.rip = at;
                     ptrace::setregs(thread, registers)?;
@@ -104,8 +108,21 @@ fn trace(
     Ok(called)
 }
 
-/// The code of a program, and where in it which functions begin.
+/// The address at which a process begins, from its auxiliary vector (proc(5)). The vector is of
+/// pairs of a type and a value.
+fn entry_point(pid: Pid) -> std::io::Result<u64> {
+    let vector = fs::read(format!("/proc/{pid}/auxv"))?;
+    let words: Vec<u64> = vector
+        .chunks_exact(8)
+        .map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default()))
+        .collect();
+    let entry = words.chunks_exact(2).find(|pair| pair[0] == nix::libc::AT_ENTRY);
+    entry.map(|pair| pair[1]).ok_or_else(|| std::io::Error::other("it has no entry point"))
+}
+
+/// The code of a program, and where in it which functions begin. Addresses are those of the file.
 struct Functions {
+    entry: u64,
     start: u64,
     code: Vec<u8>,
     names: BTreeMap<u64, Vec<String>>,
@@ -128,7 +145,7 @@ impl Functions {
                 .or_default()
                 .push(symbol.name().map_err(std::io::Error::other)?.to_owned());
         }
-        Ok(Functions { start, code, names })
+        Ok(Functions { entry: file.entry(), start, code, names })
     }
 
     fn with_breakpoints(&self) -> Vec<u8> {
@@ -153,21 +170,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_called_is_told_in_order_and_what_is_not_is_not() {
+    fn called_functions_are_listed_in_order() {
+        for link in ["-no-pie", "-static-pie"] {
+            lists_called_functions(link);
+        }
+    }
+
+    fn lists_called_functions(link: &str) {
         let folder = tempfile::tempdir().unwrap();
         let (source, program) = (folder.path().join("a.c"), folder.path().join("a"));
-        let text = "int never(void) { return 1; }\nint second(int n) { return n; }\nint first(int n) { return second(n) + second(n); }\n
-            int main(int argc, char **argv) { return argc == 2 ? first(0) : 7; }\n";
+        let text = "int never(void) { return 1; }
+            int second(int n) { return n; }
+            int first(int n) { return second(n) + second(n); }
+            int main(int argc, char **argv) { return argc == 2 ? first(0) : 7; }";
         fs::write(&source, text).unwrap();
-        assert!(
-            Command::new("cc")
-                .args(["-O0", "-no-pie", "-o"])
-                .arg(&program)
-                .arg(&source)
-                .status()
-                .unwrap()
-                .success()
-        );
+        let mut cc = Command::new("cc");
+        cc.args(["-O0", "-fPIE", link, "-o"]).arg(&program).arg(&source);
+        assert!(cc.status().unwrap().success());
         let own = ["main", "first", "second", "never"];
         let of = |args: &[&str]| {
             let mut command = Command::new(&program);
@@ -181,7 +200,7 @@ mod tests {
             }
             found => found.unwrap(),
         };
-        assert_eq!(found, ["main", "first", "second"]);
+        assert_eq!(found, ["main", "first", "second"], "{link}");
         let error = of(&[]).unwrap_err().to_string();
         assert!(error.contains("ended with 7"), "{error}");
     }

@@ -12,7 +12,8 @@ use std::process::{Command, ExitCode, Stdio};
 
 use skillhost_toolchain::Error;
 
-use crate::{calls, workspace};
+use super::calls;
+use crate::workspace;
 
 /// What this program is called by where rustc runs it as its linker.
 const NAME: &str = "link-in-order";

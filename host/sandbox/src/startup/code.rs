@@ -1,6 +1,6 @@
-//! Gives memory back before a server waits for its first client. Kernels that map executables in
-//! pages of 2 MiB count a whole page for each function that the start has touched. The server
-//! releases them all; the kernel maps those that serving needs again when they run.
+//! Releases the program's own pages before a server waits for its first client. Kernels that map
+//! executables in pages of 2 MiB count a whole page for each function that the start has called.
+//! The kernel maps the pages that serving needs again when their functions run.
 
 use std::ptr::addr_of;
 
@@ -16,8 +16,9 @@ unsafe extern "C" {
     static etext: u8;
 }
 
-/// Releases the pages of the program that the start has touched.
-pub(crate) fn release_code() {
+/// Releases the pages of the program that the start has touched. A server calls it once, before it
+/// waits for its first client.
+pub fn release_code() {
     const PAGE: usize = 4 << 10;
     let (start, end) = (addr_of!(__executable_start), addr_of!(etext));
     // Whole pages only: the last one may also have data.
