@@ -162,7 +162,7 @@ fn streams_and_the_skill_version_are_recorded() {
 #[test]
 fn the_stdin_digest_covers_what_the_guest_read() {
     use skillhost_sandbox::Stdin;
-    let arena = crate::arena::Arena::new();
+    let arena = crate::hostile_host::Arena::new();
     let log = arena.path("audit.jsonl");
     let (read, write) = std::io::pipe().unwrap();
     std::io::Write::write_all(&mut &write, b"typed by a person").unwrap();
@@ -192,7 +192,7 @@ fn invalid_tool_names_are_not_recorded() {
 
 #[test]
 fn attempts_are_recorded_without_the_guests_text() {
-    let arena = crate::arena::Arena::new();
+    let arena = crate::hostile_host::Arena::new();
     let (mut denials, mut about) = (0, std::collections::BTreeSet::new());
     let url = "http://127.0.0.1:9/a-secret-path";
     for attempt in [

@@ -18,7 +18,7 @@ use skillhost_policy::outcome::{Outcome, Status};
 use skillhost_policy::{Overrides, Policy};
 use skillhost_sandbox::{Io, Stdin};
 
-use crate::arena::{PATIENCE, shell_host};
+use crate::hostile_host::{PATIENCE, shell_host};
 use crate::support::repository;
 
 /// Of those that ran, this many of a hundred must agree.

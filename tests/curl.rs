@@ -12,7 +12,7 @@ use skillhost_policy::outcome::Status;
 use skillhost_policy::{Overrides, Policy};
 use skillhost_sandbox::Io;
 
-use crate::arena::shell_host;
+use crate::hostile_host::shell_host;
 use crate::servers::{Server, respond};
 use crate::tls::secure;
 

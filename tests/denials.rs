@@ -9,7 +9,7 @@ use skillhost_policy::outcome::{Outcome, Status};
 use skillhost_policy::{Overrides, Policy};
 use skillhost_sandbox::{Io, Stdin};
 
-use crate::arena::{Arena, shell_host};
+use crate::hostile_host::{Arena, shell_host};
 use crate::cli::{User, guest, script_skill, skill_of, text};
 
 /// The exit code of a run that is denied.

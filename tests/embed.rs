@@ -19,7 +19,7 @@ use skillhost_sandbox::recording::scene::Scene;
 use skillhost_sandbox::recording::seal::Seal;
 use skillhost_sandbox::{Io, RecordingIo};
 
-use crate::arena::shell_host;
+use crate::hostile_host::shell_host;
 use crate::cli::repository;
 
 fn components() -> PathBuf {

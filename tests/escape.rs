@@ -15,7 +15,7 @@ use serde_json::Value;
 use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::{Outcome, Status};
 
-use crate::arena::{Arena, Run};
+use crate::hostile_host::{Arena, Run};
 
 /// The test of each verb, by name. `docs/design/security.md` names the same.
 macro_rules! table {

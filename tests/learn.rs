@@ -19,7 +19,7 @@ use skillhost_policy::{self as policy, Overrides, Policy, grant};
 use skillhost_sandbox::{Io, Stdin};
 use skillhost_skill::{Skill, SkillFolder, SourceKind};
 
-use crate::arena::{PATIENCE, shell_host};
+use crate::hostile_host::{PATIENCE, shell_host};
 use crate::cli::{User, repository, text};
 use crate::servers::Server;
 

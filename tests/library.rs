@@ -8,17 +8,17 @@
 )]
 
 #[allow(dead_code, reason = "shared by two test programs; each uses its part")]
-mod arena;
+mod hostile_host;
 mod bash;
 mod compat;
 mod components;
-mod copies;
+mod skill_copies;
 mod curl;
 mod escape;
 mod fuzz;
 #[allow(dead_code, reason = "shared by two test programs; each uses its part")]
-mod handmade;
-mod known;
+mod handwritten_components;
+mod compat_tables;
 mod limits;
 mod policy;
 mod process;

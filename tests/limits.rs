@@ -8,7 +8,7 @@ use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::{Outcome, Status};
 use skillhost_sandbox::Stdin;
 
-use crate::arena::{Arena, PATIENCE, Run};
+use crate::hostile_host::{Arena, PATIENCE, Run};
 use crate::servers::Server;
 
 /// Where each limit's pair is. The ones of tables and instances take components made by hand: they

@@ -8,7 +8,7 @@
 
 mod approval;
 #[allow(dead_code, reason = "shared by two test programs; each uses its part")]
-mod arena;
+mod hostile_host;
 mod audit;
 mod authorities;
 mod cache;
@@ -20,11 +20,11 @@ mod docs;
 mod embed;
 mod git;
 #[allow(dead_code, reason = "shared by two test programs; each uses its part")]
-mod handmade;
-mod kept_skills;
+mod handwritten_components;
+mod stateful_skills;
 mod learn;
 mod mcp;
-mod private;
+mod private_folders;
 mod programs;
 mod python;
 mod readme;
@@ -39,11 +39,11 @@ mod state;
 mod support;
 #[allow(dead_code, reason = "shared by two test programs; each uses its part")]
 mod tls;
-mod together;
-mod toolbox;
+mod concurrent_runs;
+mod hostile_tools;
 mod usage;
 mod verify;
-mod world;
+mod component_imports;
 
 /// The program that compiles components when it is asked to.
 const COMPILER: &str = env!("CARGO_BIN_EXE_skillhost");

@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use skillhost_sandbox::{Tool, with_listing};
 
-use crate::arena::PATIENCE;
+use crate::hostile_host::PATIENCE;
 use crate::cli::{User, repository};
 
 /// Protocol revisions: with a handshake, and without.

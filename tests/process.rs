@@ -7,7 +7,7 @@ use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::{Outcome, ProcessEnd, Status};
 use skillhost_sandbox::{Io, Stdin};
 
-use crate::arena::Arena;
+use crate::hostile_host::Arena;
 
 /// What became of each program that was started, in order.
 fn ends(outcome: &Outcome) -> Vec<ProcessEnd> {
@@ -393,7 +393,7 @@ fn old_guest(body: &str) -> Vec<u8> {
 #[test]
 fn a_guest_of_wasi_0_2_starts_programs_and_waits() {
     let arena = Arena::new();
-    std::fs::write(arena.path("skills/hostile/other.wasm"), crate::arena::hostile()).unwrap();
+    std::fs::write(arena.path("skills/hostile/other.wasm"), crate::hostile_host::hostile()).unwrap();
     // Spawns with no environment of its own and inherited streams, waits, and looks at the status:
     // some, exited, 7.
     arena.put(&old_guest(

@@ -15,7 +15,7 @@ use skillhost_policy::outcome::Status;
 use skillhost_policy::{Overrides, Policy};
 use skillhost_sandbox::Io;
 
-use crate::arena::{Arena, PATIENCE};
+use crate::hostile_host::{Arena, PATIENCE};
 
 const IDLE: ServiceLoad = ServiceLoad { running: 0, waiting: 0, memory: 0 };
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::arena::{Arena, PATIENCE};
+use crate::hostile_host::{Arena, PATIENCE};
 
 /// The arena's skill, run by the binary, with folders of its own for everything.
 struct Machine {
@@ -187,12 +187,12 @@ fn a_compiler_does_not_outlive_its_host() {
         let machine = Machine::new();
         let cache = machine.arena.path("cache/skillhost/components");
         std::fs::remove_file(&cache).unwrap();
-        machine.arena.put(&crate::handmade::long_function(200_000));
+        machine.arena.put(&crate::handwritten_components::long_function(200_000));
         let policy = machine.arena.path("policy.yaml");
         std::fs::write(&policy, format!("limits: {{ compile: {limit} }}\n")).unwrap();
         let mut child = machine.start(&["--policy", policy.to_str().unwrap()], &[]);
         let compilers =
-            || crate::handmade::compilers_with(&["fast", "whole", &limit.replace('s', "000")]);
+            || crate::handwritten_components::compilers_with(&["fast", "whole", &limit.replace('s', "000")]);
         while compilers() == 0 {
             assert!(child.try_wait().unwrap().is_none(), "it did not compile");
             std::thread::sleep(Duration::from_millis(2));
@@ -217,7 +217,7 @@ fn a_compiler_does_not_outlive_its_host() {
 fn a_compiler_is_confined_while_it_compiles() {
     let machine = Machine::new();
     std::fs::remove_file(machine.arena.path("cache/skillhost/components")).unwrap();
-    machine.arena.put(&crate::handmade::long_function(200_000));
+    machine.arena.put(&crate::handwritten_components::long_function(200_000));
     let policy = machine.arena.path("policy.yaml");
     std::fs::write(&policy, "limits: { compile: 79s }\n").unwrap();
     let mut host = machine.start(&["--policy", policy.to_str().unwrap()], &[]);

@@ -13,7 +13,7 @@ use skillhost_policy::outcome::{Outcome, Status};
 use skillhost_policy::{Overrides, Policy};
 use skillhost_sandbox::Io;
 
-use crate::arena::{PATIENCE, shell_host};
+use crate::hostile_host::{PATIENCE, shell_host};
 use crate::cli::{User, text};
 
 struct Place {

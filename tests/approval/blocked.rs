@@ -7,7 +7,7 @@ use skillhost_ledger::approval::{PermissionLevel, RunDecision, SkillPart};
 use skillhost_policy::Policy;
 
 use super::{Place, Run, allowed, harmless};
-use crate::arena::shell_host;
+use crate::hostile_host::shell_host;
 use crate::cli::{guest, skill_of};
 use crate::mcp;
 

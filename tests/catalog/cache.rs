@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use skillhost_catalog::{Query, SourceKind};
 
 use super::{Place, names, write};
-use crate::arena::PATIENCE;
+use crate::hostile_host::PATIENCE;
 
 fn description(place: &Place, name: &str) -> String {
     place.open("all").get(name).unwrap().description.to_string()

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use super::Came;
 use super::programs::{self, Program, Runs, files};
-use crate::arena::hostile;
+use crate::hostile_host::hostile;
 use crate::cli::repository;
 
 /// The conditions of one turn.

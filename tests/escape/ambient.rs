@@ -3,7 +3,7 @@
 use skillhost_policy::outcome::Status;
 
 use super::{denied, report};
-use crate::arena::Arena;
+use crate::hostile_host::Arena;
 
 #[test]
 pub fn the_host_s_environment_and_paths_are_not_seen() {

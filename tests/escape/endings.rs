@@ -3,7 +3,7 @@
 use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::Status;
 
-use crate::arena::{Arena, SECRET};
+use crate::hostile_host::{Arena, SECRET};
 
 #[test]
 pub fn a_trap_is_an_outcome() {

@@ -10,7 +10,7 @@ use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::Status;
 
 use super::{denied, report};
-use crate::arena::{Arena, SECRET};
+use crate::hostile_host::{Arena, SECRET};
 
 #[test]
 pub fn dots_lead_nowhere() {

@@ -8,7 +8,7 @@ use skillhost_policy::outcome::Status;
 use skillhost_sandbox::http::Resolver;
 
 use super::{denied, report};
-use crate::arena::{Arena, hostile};
+use crate::hostile_host::{Arena, hostile};
 use crate::servers::{Server, respond};
 
 #[test]

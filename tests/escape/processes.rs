@@ -4,7 +4,7 @@ use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::ProcessEnd;
 
 use super::{denied, report, stopped};
-use crate::arena::Arena;
+use crate::hostile_host::Arena;
 
 #[test]
 pub fn pipes_are_not_hoarded() {

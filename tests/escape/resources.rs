@@ -7,7 +7,7 @@ use skillhost_policy::outcome::{Outcome, Status};
 use skillhost_sandbox::Stdin;
 
 use super::{denied, report, stopped};
-use crate::arena::{Arena, Run};
+use crate::hostile_host::{Arena, Run};
 use crate::servers::Server;
 
 #[test]

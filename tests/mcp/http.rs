@@ -16,7 +16,7 @@ use skillhost_server::{Mcp, Options};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::{NEW, OLD, Place, becomes, request, said};
-use crate::arena::{Arena, PATIENCE};
+use crate::hostile_host::{Arena, PATIENCE};
 
 /// A server on a port of its own.
 pub struct Server {

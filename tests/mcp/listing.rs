@@ -4,7 +4,7 @@ use serde_json::json;
 use skillhost_sandbox::{Tool, with_listing};
 
 use super::{Agent, OLD, Place, TRUSTED, said};
-use crate::toolbox::toolbox;
+use crate::hostile_tools::toolbox;
 
 const MANIFEST: &str = "---\nname: box\ndescription: The box of the tests. Use to test box.\nmetadata:\n  component: box.wasm\n---\n\n# box\n";
 

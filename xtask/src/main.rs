@@ -11,6 +11,7 @@
 
 mod bench;
 mod clients;
+mod check_cache;
 mod components;
 mod conformance;
 mod demo;
@@ -20,7 +21,6 @@ mod fuzz;
 mod host;
 mod install;
 mod needs;
-mod passed;
 mod python;
 mod shell;
 mod sources;

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use skillhost_toolchain::{Error, Progress, TARGET, WasmToolchain};
 
-use crate::passed::{Check, Passed};
+use crate::check_cache::{Check, PassedChecks};
 use crate::steps::{list_slowest, side_by_side};
 use crate::{
     clients, components, dependencies, host, needs, python, say, shell, toolchain, workspace,
@@ -28,7 +28,7 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options, progress: &Progress) -> Result<(), Error> {
     let start = Instant::now();
     let root = workspace::root();
-    let mut passed = Passed::load(&root, options.all || std::env::var_os("CI").is_some())?;
+    let mut passed = PassedChecks::load(&root, options.all || std::env::var_os("CI").is_some())?;
     let result = steps(&root, options, &mut passed, progress);
     summarize(progress, &passed, start, result.is_ok());
     result
@@ -37,7 +37,7 @@ pub(crate) fn run(options: &Options, progress: &Progress) -> Result<(), Error> {
 fn steps(
     root: &Path,
     options: &Options,
-    passed: &mut Passed,
+    passed: &mut PassedChecks,
     progress: &Progress,
 ) -> Result<(), Error> {
     needs::check()?;
@@ -143,7 +143,7 @@ impl Runner {
 fn test_host(
     root: &Path,
     runner: Runner,
-    passed: &mut Passed,
+    passed: &mut PassedChecks,
     progress: &Progress,
 ) -> Result<(), Error> {
     let (run, left_out): (Vec<_>, Vec<_>) =
@@ -174,7 +174,7 @@ fn test_host(
 fn test_guests(
     root: &Path,
     guests: &[PathBuf],
-    passed: &mut Passed,
+    passed: &mut PassedChecks,
     progress: &Progress,
 ) -> Result<(), Error> {
     for dir in guests.iter().filter(|dir| !dir.ends_with("shell")) {
@@ -236,7 +236,7 @@ fn guest(root: &Path, dir: &Path) -> Command {
 }
 
 /// Prints what was left out, the slowest steps, and the result.
-fn summarize(progress: &Progress, passed: &Passed, start: Instant, ok: bool) {
+fn summarize(progress: &Progress, passed: &PassedChecks, start: Instant, ok: bool) {
     if !passed.left_out().is_empty() {
         say("\nleft out, since nothing that they depend on has changed (--all runs them):");
         for check in passed.left_out() {

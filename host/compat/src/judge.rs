@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::commands::{self, Availability};
+use super::known_commands::{self, Availability};
 use super::need::{Lines, Need, NeedEffect, NeedKind, NeedStatus, Place};
 use super::references::{self, Resolved};
 use super::{Reach, Role, packages};
@@ -317,7 +317,7 @@ impl<'a> Judge<'a> {
         }
         let effect = self.effect(reach);
         let unavailable = |what: &str| format!("`{name}` is not available: it {what}");
-        let (status, effect, message, fix) = match commands::availability(name) {
+        let (status, effect, message, fix) = match known_commands::availability(name) {
             Availability::BuiltIn => match self.subcommand(name, argv) {
                 Some((sub, why)) => {
                     let name = format!("{name} {sub}");
@@ -369,7 +369,7 @@ impl<'a> Judge<'a> {
 
     /// Returns the subcommand if it does not work in the sandbox, and why.
     fn subcommand(&self, name: &str, argv: &[Option<String>]) -> Option<(String, &'static str)> {
-        let (working, why) = commands::subcommands(name)?;
+        let (working, why) = known_commands::subcommands(name)?;
         let mut words = argv[1..].iter();
         while let Some(Some(word)) = words.next() {
             match word.as_str() {

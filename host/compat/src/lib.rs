@@ -5,35 +5,35 @@
 //! nothing, and no finding prevents a skill from running, because the analysis cannot see names that
 //! are computed at run time. It must not know the engine.
 //!
-//! Start reading at [`check`]. `units` finds the scripts, and the shell blocks of SKILL.md. `python`,
-//! `imports` and `calls` read Python, and `words` reads shell scripts. `judge` compares their
-//! findings with the runtimes (`stdlib`, `packages`, `known`, `commands`), the files of the skill,
+//! Start reading at [`check`]. `units` finds the scripts, and the shell blocks of SKILL.md. `python_tokens`,
+//! `python_imports` and `python_commands` read Python, and `shell_words` reads shell scripts. `judge` compares their
+//! findings with the runtimes (`stdlib`, `packages`, `known_packages`, `known_commands`), the files of the skill,
 //! and its capabilities (`network` for hosts). `summary` counts over many skills. [`learn`] converts
 //! what runs used to lines of a policy.
 
-mod blocks;
-mod calls;
-mod commands;
+mod shell_blocks;
+mod python_commands;
+mod known_commands;
 mod dependencies;
-mod imports;
+mod python_imports;
 mod judge;
-mod known;
+mod known_packages;
 pub mod learn;
-mod modules;
+mod python_script;
 mod need;
 mod network;
 mod packages;
-mod python;
+mod python_tokens;
 mod references;
-mod shell;
+mod shell_script;
 mod stdlib;
 mod summary;
 mod units;
-mod words;
+mod shell_words;
 
 #[doc(hidden)]
-pub use commands::subcommands;
-pub use commands::{Availability, availability, built_in_commands};
+pub use known_commands::subcommands;
+pub use known_commands::{Availability, availability, built_in_commands};
 pub use need::{Need, NeedEffect, NeedKind, NeedStatus, Place};
 #[doc(hidden)]
 pub use stdlib::standard_modules;

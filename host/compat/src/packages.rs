@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use cap_std::fs::Dir;
 use serde::Deserialize;
 
-use super::known::{self, Known};
+use super::known_packages::{self, Known};
 use super::stdlib::{self, Standard};
 use skillhost_policy::capabilities::Mount;
 
@@ -65,7 +65,7 @@ pub(super) fn module(name: &str) -> Lookup {
         }
         match prefix.rsplit_once('.') {
             Some((parent, _)) => prefix = parent,
-            None => return known::find(name).map_or(Lookup::Unknown, Lookup::Known),
+            None => return known_packages::find(name).map_or(Lookup::Unknown, Lookup::Known),
         }
     }
 }
@@ -75,7 +75,7 @@ pub(super) fn distribution(name: &str) -> Lookup {
     let name = normalized(name);
     match PACKAGES.by_name.get(&name) {
         Some(at) => Lookup::InSet(&PACKAGES.packages[*at]),
-        None => known::distribution(&name).map_or(Lookup::Unknown, Lookup::Known),
+        None => known_packages::distribution(&name).map_or(Lookup::Unknown, Lookup::Known),
     }
 }
 

@@ -6,8 +6,8 @@ use std::collections::{HashMap, HashSet};
 use super::judge::{Facts, Judge, Judged, Use};
 use super::need::{Need, NeedEffect, NeedKind, NeedStatus};
 use super::{
-    Caller, Compatibility, Reach, Role, ScriptReport, SupportLevel, blocks, dependencies, modules,
-    references, shell,
+    Caller, Compatibility, Reach, Role, ScriptReport, SupportLevel, shell_blocks, dependencies, python_script,
+    references, shell_script,
 };
 use skillhost_policy::capabilities::Capabilities;
 use skillhost_policy::limits::show_size;
@@ -31,7 +31,7 @@ pub fn check(skill: &Skill, capabilities: &Capabilities) -> Compatibility {
         .filter_map(|file| unit(&facts, skill, file))
         .collect();
     units.extend(
-        blocks::find(&skill.source, skill.body_offset)
+        shell_blocks::find(&skill.source, skill.body_offset)
             .iter()
             .filter_map(|found| block(&facts, skill, found)),
     );
@@ -81,11 +81,11 @@ fn unit(facts: &Facts<'_>, skill: &Skill, file: &SkillFile) -> Option<Unit> {
     }
     let program = match run {
         Ok(by) if by.command == "python3" => {
-            modules::judge(&mut judge, &text, 0..text.len(), 0);
+            python_script::judge(&mut judge, &text, 0..text.len(), 0);
             by.command
         }
         Ok(by) => {
-            shell::judge(&mut judge, &text, 0..text.len(), Reach::Always, Caller::Shell, 0);
+            shell_script::judge(&mut judge, &text, 0..text.len(), Reach::Always, Caller::Shell, 0);
             by.command
         }
         Err(language) => {
@@ -120,10 +120,10 @@ fn is_for_running(skill: &Skill, path: &str, bytes: &[u8]) -> bool {
         || skill.source.contains(name)
 }
 
-fn block(facts: &Facts<'_>, skill: &Skill, found: &blocks::Block) -> Option<Unit> {
+fn block(facts: &Facts<'_>, skill: &Skill, found: &shell_blocks::Block) -> Option<Unit> {
     let mut judge = Judge::new(facts, &skill.skill_file, &skill.source, Role::Block);
     for part in &found.parts {
-        shell::judge(&mut judge, &skill.source, part.clone(), Reach::Always, Caller::Shell, 0);
+        shell_script::judge(&mut judge, &skill.source, part.clone(), Reach::Always, Caller::Shell, 0);
     }
     let judged = judge.finish();
     let nothing = judged.needs.is_empty() && judged.uses.is_empty();

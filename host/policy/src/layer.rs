@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use super::approval::PermissionLevel;
+use super::level::PermissionLevel;
 use super::capabilities::Mount;
 use super::determinism::DeterminismRule;
 use super::entry::{self, EntryList, Permission};

@@ -11,7 +11,7 @@
 //! parses SKILL.md, and only [`entry`] parses entries of `allowed-tools`, `allow` and `deny`.
 //! [`outcome`] describes how a run ended.
 
-pub mod approval;
+pub mod level;
 mod authorities;
 pub mod capabilities;
 pub mod determinism;

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::approval::PermissionLevel;
+use super::level::PermissionLevel;
 use crate::limits::{Limit, Unit};
 
 /// A key, the shape of its value, and its description.

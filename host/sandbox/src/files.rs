@@ -6,10 +6,10 @@
 //!
 //! - `mount` opens a host folder, once; `host_dir` holds it, or opens it on first use. `beneath` is
 //!   the only way into a host folder. `root` and `skeleton` provide `/` and its devices.
-//! - `path` turns text into a canonical path. `access` applies the capabilities to it; `protect`
+//! - `path` turns text into a canonical path. `rules` applies the capabilities to it; `protect`
 //!   adds rules for files that configure host programs; `guard` protects folders by device and
 //!   inode. `quota` and `account` count usage.
-//! - `open`, `handle`, `metadata`, `readdir` and `change` are the operations; `times` provides the
+//! - `open`, `handle`, `metadata`, `readdir` and `edit` are the operations; `times` provides the
 //!   file times of a deterministic run.
 //! - `overlay` and `copy_up` redirect writes. `changes`, `diff`, `staged` and `apply` report the
 //!   result and apply it.
@@ -31,11 +31,11 @@ use skillhost_policy::capabilities::{PathAccess, PathRules};
 use skillhost_policy::limits::{Limit, Limits};
 use skillhost_policy::outcome::{Denial, FileActivity};
 
-mod access;
+mod rules;
 mod account;
 mod apply;
 mod beneath;
-mod change;
+mod edit;
 mod changes;
 mod copy_up;
 mod diff;
@@ -92,7 +92,7 @@ use quota::Quota;
 #[derive(Debug)]
 pub struct Vfs {
     mounts: Vec<OpenMount>,
-    decisions: access::Decisions,
+    decisions: rules::Decisions,
     quota: Arc<Quota>,
     /// The quota of `/state`, if the run has one.
     state: Option<Arc<Quota>>,
@@ -129,7 +129,7 @@ impl Vfs {
             mount::Rules::State(size) => Some(Quota::for_state(limits, size.bytes, size.files)),
             _ => None,
         });
-        let decisions = access::Decisions::new(rules, mounts.len());
+        let decisions = rules::Decisions::new(rules, mounts.len());
         let tree = Mutex::new(Tree::new(mounts.len()));
         let guard = guard::Guard::new(&mounts, guarded);
         let (times, uses) = (times.map(Arc::new), uses::PathUses::default());

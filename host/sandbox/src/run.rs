@@ -3,9 +3,11 @@
 //!
 //! Owns the order of a run ([`run()`]): what it is asked to do (`spec`), what its programs share
 //! (`invocation`), the folders they see (`mounts`, `scratch`), one program's store (`store`, its
-//! data `state`, and `linker`, which links its imports), and what it came to (`finished`).
+//! data `state`, and `linker`, which links its imports), when it must end (`deadline`), and its
+//! outcome (`finished`).
 //! `sandbox` is what all runs share. May use every other room; no other room knows this one.
 
+mod deadline;
 mod finished;
 mod invocation;
 mod linker;
@@ -215,9 +217,7 @@ pub async fn run(sandbox: &Sandbox, spec: RunSpec<'_>) -> FinishedRun {
     // Also if this function is dropped.
     let end_orphans = EndOnDrop(&invocation.processes);
 
-    // The deadline is outside of the store's event loop: inside, a spinning guest would keep it
-    // from being polled.
-    let deadline = tokio::time::sleep(meter.limits.timeout());
+    let deadline = deadline::timer(&meter);
     let end = if let (Some(deterministic), Some(outlets)) = (&deterministic, outlets) {
         let (running, program) = (invocation.clone(), program.clone());
         let first = async move { running.execute(&program, &prepared, first).await };

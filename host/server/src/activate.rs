@@ -6,7 +6,7 @@ use rmcp::model::CallToolResult;
 use serde::Deserialize;
 
 use super::definitions::{RUN, name, weight};
-use super::gate::Call;
+use super::approval::Call;
 use super::result::{cut, failed, said};
 use super::run::Caller;
 use super::{Shared, TOOLS, trace};

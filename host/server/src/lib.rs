@@ -6,9 +6,9 @@
 //!
 //! Start reading at `handler`, which has the protocol's methods; `session` is the state of one
 //! client. `definitions` are the tools, implemented by `discover`, `activate`, `read` and `run`.
-//! `gate` decides whether a call may run, and asks a `question` of the client's user if the policy
+//! `approval` decides whether a call may run, and asks a `question` of the client's user if the policy
 //! allows that; `workspace` picks the folder, `result` turns an outcome into an answer, `writes`
-//! keeps staged writes for the operator, and `runs` keeps output that is too long for an answer.
+//! keeps staged writes for the operator, and `run_results` keeps output that is too long for an answer.
 //! `resources`, `skills`, `prompts` and `complete` offer the same skills through the protocol's
 //! other primitives. `changes` notifies clients when skills change, and `messages` when a run makes
 //! progress; `preload` activates skills at the start of a session. [`http`] serves many clients at
@@ -20,7 +20,7 @@ mod changes;
 mod complete;
 mod definitions;
 mod discover;
-mod gate;
+mod approval;
 mod handler;
 mod hidden;
 pub mod http;
@@ -35,7 +35,7 @@ mod read;
 mod resources;
 mod result;
 mod run;
-mod runs;
+mod run_results;
 #[expect(deprecated, reason = "levels of log messages, which clients before 2026-07-28 set")]
 mod session;
 mod skills;
@@ -54,7 +54,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use hidden::HostPaths;
 use metrics::Metrics;
 use question::Questions;
-use runs::Runs;
+use run_results::Runs;
 use session::{Session, Transport};
 use skillhost::service::Service;
 use skillhost_catalog::{Catalog, CatalogEntry, Changes};

@@ -15,7 +15,7 @@ use rmcp::model::{
 use serde_json::json;
 
 use super::run::Caller;
-use super::runs;
+use super::run_results;
 
 /// How long a person may take to answer.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -60,7 +60,7 @@ impl<T> Questions<T> {
         if asked.len() >= self.most {
             asked.pop_front();
         }
-        let state = runs::id();
+        let state = run_results::id();
         asked.push_back((state.clone(), what));
         state
     }

@@ -8,7 +8,7 @@ use rmcp::model::{CallToolResult, ContentBlock, Resource};
 use serde_json::{Value, json};
 
 use super::hidden::HostPaths;
-use super::runs::{self, RunResults, STREAM, WrittenFile};
+use super::run_results::{self, RunResults, STREAM, WrittenFile};
 use super::workspace::Folder;
 use super::writes::Diff;
 use skillhost::invoke::Invocation;
@@ -59,7 +59,7 @@ pub(super) fn of_run(
     hidden: &HostPaths,
 ) -> Answer {
     let outcome = &invoked.finished.outcome;
-    let id = runs::id();
+    let id = run_results::id();
     let files = written(invoked);
     let links: Vec<Value> = files.iter().take(NAMED).map(|file| file_json(&id, file)).collect();
     let message = message(&outcome.status).map(|text| hidden.text(&text));
@@ -169,7 +169,7 @@ pub(super) fn of_tool(invoked: &Invocation, is_structured: bool, hidden: &HostPa
 }
 
 fn too_long(text: String, outcome: &Outcome, hidden: &HostPaths) -> Answer {
-    let id = runs::id();
+    let id = run_results::id();
     let (bytes, uri) = (text.len(), format!("run://{id}/stdout"));
     let mut result = failed(cut(text.as_bytes(), SHOWN).0);
     result.content.push(ContentBlock::text(format!(

@@ -12,7 +12,7 @@ use serde_json::Value;
 use tracing::{Instrument as _, debug_span};
 
 use super::definitions::{ACTIVATE, is_object, weight};
-use super::gate::Call;
+use super::approval::Call;
 use super::hidden::HostPaths;
 use super::messages::Progress;
 use super::question::Answer;

@@ -8,7 +8,7 @@ use rmcp::model::{LoggingLevel, ProtocolVersion};
 use rmcp::service::{Peer, RequestContext, RoleServer, SubscriptionSink};
 use tokio::sync::OnceCell;
 
-use super::runs;
+use super::run_results;
 use super::workspace::Folder;
 use skillhost_ledger::usage;
 use skillhost_sandbox::Tool;
@@ -59,7 +59,7 @@ pub(super) const SUBSCRIPTIONS: usize = 1_000;
 impl Session {
     pub(super) fn new(transport: Transport, usage: usage::UsageSession) -> Session {
         Session {
-            id: format!("agent {}", runs::id()),
+            id: format!("agent {}", run_results::id()),
             transport,
             state: Mutex::default(),
             usage,

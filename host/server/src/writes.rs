@@ -3,11 +3,11 @@
 
 use rmcp::model::ContentBlock;
 
-use super::gate::Call;
+use super::approval::Call;
 use super::hidden::HostPaths;
 use super::result::{cut, kind};
 use super::run::Caller;
-use super::runs::{self, RunResults};
+use super::run_results::{self, RunResults};
 use super::{Shared, result};
 use skillhost::invoke::Invocation;
 use skillhost_policy::outcome::Status;
@@ -31,7 +31,7 @@ impl Shared {
         let text = hidden.text(&overlays.diff());
         let (shown, is_cut) = cut(text.as_bytes(), result::SHOWN);
         let whole = is_cut.then(|| {
-            let (id, size) = (runs::id(), text.len());
+            let (id, size) = (run_results::id(), text.len());
             let uri = format!("run://{id}/diff");
             self.runs.keep(id, RunResults { diff: text.into_bytes(), ..RunResults::default() });
             (uri, size)

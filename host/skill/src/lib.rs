@@ -14,7 +14,7 @@
 pub mod files;
 pub mod ownership;
 pub mod private;
-mod protected;
+mod skill_ownership;
 pub mod runtime;
 pub mod scan;
 
@@ -32,7 +32,7 @@ use skillhost_policy::limits::show_size;
 use skillhost_policy::manifest::rules::{self, LoadEffect, SkillRule};
 use skillhost_policy::manifest::{self, Manifest};
 
-pub use protected::is_protected;
+pub use skill_ownership::is_protected;
 pub use skillhost_policy::source::{SkillFolder, SourceKind};
 
 /// A loaded skill: its opened folder and its manifest.

@@ -5,12 +5,12 @@ mod denied;
 mod extra_mounts;
 pub mod hooks;
 mod listing;
-mod own;
-mod pending;
+mod own_files;
+mod run_record;
 mod receipt;
-mod record;
+mod recording;
 mod refuse;
-mod settle;
+mod clean_up;
 mod state;
 mod target;
 
@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tracing::debug_span;
 
 use hooks::{PlannedRun, RunHooks};
-use pending::PendingRecord;
+use run_record::PendingRecord;
 use skillhost_ledger::audit::{AuditError, Log, ProgramId, Redactor, SkillId};
 use skillhost_ledger::receipt::{Receipt, canonical};
 use skillhost_policy::capabilities::Capabilities;
@@ -39,7 +39,7 @@ use skillhost_skill::{SizeLimits, Skill, SkillError, SkillFolder, SkillListing};
 pub use listing::ComponentTools;
 pub(crate) use listing::LISTING_MEMORY;
 pub use receipt::LoadedRequest;
-pub use record::{RecordingStatus, ReplayRequest, mask_receipt, recorded_capabilities};
+pub use recording::{RecordingStatus, ReplayRequest, mask_receipt, recorded_capabilities};
 pub use target::{ResolvedTarget, Target, TargetError, UnresolvedTarget, declared_component};
 
 /// The folders and engine options of a [`Runner`].
@@ -154,9 +154,9 @@ impl Runner {
     /// without the host's own files. Runs nothing.
     pub fn grant(&self, skill: &Skill, policy: &Policy) -> Grant {
         let mut grant = grant(&skill.policy_manifest(), &policy.for_source(skill.origin));
-        own::resolve(&mut grant.capabilities);
-        own::deny(&mut grant.capabilities, self.own_files(policy), &self.options.audit);
-        own::deny_missing(
+        own_files::resolve(&mut grant.capabilities);
+        own_files::deny(&mut grant.capabilities, self.own_files(policy), &self.options.audit);
+        own_files::deny_missing(
             &mut grant.capabilities,
             &self.options.guarded.read_only,
             &self.options.scratch,

@@ -2,7 +2,7 @@
 //! `preload`.
 
 use super::{Reader, scalar};
-use crate::approval::PermissionLevel;
+use crate::level::PermissionLevel;
 use crate::schema;
 use crate::yaml::{Kind, Node};
 use crate::{Approver, Clients, NameGlob, Preload, printable};

@@ -4,7 +4,7 @@
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
 
-use super::access::Attempt;
+use super::rules::Attempt;
 use super::changes::Difference;
 use super::copy_up::copy;
 use super::overlay::{LowerStamp, Tree};

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::fs::{self, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::access::Attempt;
+use super::rules::Attempt;
 use super::mount::{GuardedPaths, OpenMount, Rules};
 use super::{Vfs, beneath, lock};
 

@@ -4,7 +4,7 @@ use rustix::fs::{self, AtFlags, FileType, Stat, Timespec, Timestamps, UTIME_NOW,
 use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 
-use super::access::Attempt;
+use super::rules::Attempt;
 use super::handle::Handle;
 use super::overlay::Tree;
 use super::path::{Location, climbs_out};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustix::fs::{self, FileType, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::access::Attempt;
+use super::rules::Attempt;
 use super::guard::Reach;
 use super::handle::{Handle, OpenFile, OpenFolder};
 use super::mount::Rules;

@@ -8,7 +8,7 @@ use std::path::Path;
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
-use super::access::Attempt;
+use super::rules::Attempt;
 use super::mount::Rules;
 use super::overlay::Tree;
 use super::{Vfs, beneath};

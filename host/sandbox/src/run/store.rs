@@ -1,15 +1,15 @@
 //! Runs one program in a store of its own, within its limits.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 
 use serde_json::Value;
 use tracing::{Instrument as _, debug_span};
 use wasmtime::component::ResourceTable;
-use wasmtime::{AsContextMut as _, Store, StoreContextMut, UpdateDeadline};
+use wasmtime::{AsContextMut as _, Store};
 use wasmtime_wasi::{I32Exit, WasiCtxBuilder};
 use wasmtime_wasi_http::WasiHttpCtx;
 
+use super::deadline;
 use super::invocation::Invocation;
 use super::sandbox::Prepared;
 use super::state::State;
@@ -18,7 +18,7 @@ use crate::determinism::randomness::RandomSource;
 use crate::engine::{ProgramEnd, stack};
 use crate::http::hooks::Hooks;
 use crate::limits::fuel::{self, Fuel};
-use crate::limits::{LimitExceeded, StoreMeter};
+use crate::limits::StoreMeter;
 use crate::process::{Children, Parent, ProgramIo};
 use crate::shell;
 use crate::tools::{HostWork, call as tools};
@@ -128,43 +128,9 @@ impl Invocation {
             table.set_max_capacity(handles);
         }
         fuel::fill(&mut store)?;
-        store.set_epoch_deadline(1);
-        store.epoch_deadline_callback(|mut context| {
-            if let Some(turn) = &context.data().turn {
-                let begun = turn.take();
-                return check_turn(context, begun);
-            }
-            fuel::charge(&mut context);
-            let State { invocation, fuel, .. } = context.data();
-            let meter = &invocation.meter;
-            meter.epochs.fetch_add(1, Relaxed);
-            fuel.cost.epochs.fetch_add(1, Relaxed);
-            match meter.stop_reason() {
-                Some(limit) => Err(LimitExceeded(limit).into()),
-                // Let others run: the deadline outside, and other guests on this thread.
-                None => Ok(UpdateDeadline::YieldCustom(1, Box::pin(tokio::task::yield_now()))),
-            }
-        });
+        deadline::check_at_epochs(&mut store);
         Ok(store)
     }
-}
-
-/// Handles an epoch of a deterministic run. It charges fuel once per turn, when the turn has
-/// `begun`. An aborted run ends without a result.
-fn check_turn(
-    mut context: StoreContextMut<'_, State>,
-    begun: bool,
-) -> wasmtime::Result<UpdateDeadline> {
-    if context.data().invocation.meter.abort_reason().is_some() {
-        wasmtime::bail!("the run was aborted");
-    }
-    if begun {
-        fuel::charge(&mut context);
-        if let Some(limit) = context.data().invocation.meter.stop_reason() {
-            return Err(LimitExceeded(limit).into());
-        }
-    }
-    Ok(UpdateDeadline::Continue(1))
 }
 
 async fn call(

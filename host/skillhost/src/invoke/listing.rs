@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::hooks::PlannedRun;
-use super::pending::PendingRecord;
+use super::run_record::PendingRecord;
 use super::{LoadedSkill, RunError, Runner, not_run, target};
 use skillhost_ledger::audit::ProgramId;
 use skillhost_policy::capabilities::Capabilities;

@@ -2,7 +2,7 @@
 
 use serde::{Serialize, Serializer};
 
-use super::pending::PendingRecord;
+use super::run_record::PendingRecord;
 use super::{LoadedSkill, RunError, Runner, Target, not_run, target};
 use skillhost_ledger::audit::{AuditError, ProgramId};
 use skillhost_policy::diagnostic::error_object;

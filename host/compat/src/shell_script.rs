@@ -6,8 +6,8 @@ use std::ops::Range;
 
 use super::judge::{Caller, Judge};
 use super::need::NeedEffect;
-use super::words::{self, Word};
-use super::{Reach, modules, network};
+use super::shell_words::{self, Word};
+use super::{Reach, python_script, network};
 
 /// The most levels of nested scripts: `bash -c`, `eval`, `python3 -c`.
 const MAX_NESTING: usize = 3;
@@ -26,7 +26,7 @@ pub(super) fn judge(
     if nesting > MAX_NESTING {
         return;
     }
-    let script = words::read(text, part);
+    let script = shell_words::read(text, part);
     let mut reader = Commands { judge, text, functions: &script.functions, caller, nesting };
     for command in &script.commands {
         let reach = if reach == Reach::Always { command.reach } else { reach };
@@ -186,7 +186,7 @@ impl Commands<'_, '_, '_> {
             {
                 let outer = self.judge.inside;
                 self.judge.inside.get_or_insert(text.at.start);
-                modules::judge(self.judge, &text.text, 0..text.text.len(), self.nesting + 1);
+                python_script::judge(self.judge, &text.text, 0..text.text.len(), self.nesting + 1);
                 self.judge.inside = outer;
             }
             [script, ..] if script.text != "-" && !script.text.starts_with("-") => {
@@ -196,7 +196,7 @@ impl Commands<'_, '_, '_> {
                 if let Some(at) =
                     here.filter(|_| self.nesting < MAX_NESTING && !self.text.is_empty())
                 {
-                    modules::judge(self.judge, self.text, at, self.nesting + 1);
+                    python_script::judge(self.judge, self.text, at, self.nesting + 1);
                 }
             }
         }

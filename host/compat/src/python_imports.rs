@@ -4,8 +4,8 @@
 use std::ops::Range;
 
 use super::Reach;
-use super::calls::{Calls, Spawn};
-use super::python::{Kind, Lexer, Line, Token};
+use super::python_commands::{Calls, Spawn};
+use super::python_tokens::{Kind, Lexer, Line, Token};
 
 /// The result of reading a script.
 #[derive(Debug, Default)]

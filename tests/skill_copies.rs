@@ -8,7 +8,7 @@ use skillhost_policy::outcome::Outcome;
 use skillhost_policy::{Overrides, Policy};
 use skillhost_sandbox::Io;
 
-use crate::arena::shell_host;
+use crate::hostile_host::shell_host;
 
 /// A skill with one script, in a project.
 struct Place {

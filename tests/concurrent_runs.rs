@@ -14,7 +14,7 @@ use skillhost_sandbox::{Allocation, Io, Options, Sandbox, run_alone};
 use skillhost_skill::runtime::built_in::BuiltIns;
 use skillhost_skill::runtime::{EntryPoint, Program, digest};
 
-use crate::arena::{Arena, PATIENCE, hostile};
+use crate::hostile_host::{Arena, PATIENCE, hostile};
 
 fn policy(arena: &Arena, limits: &[(Limit, u64)]) -> Policy {
     let workspace = Some((arena.path("workspace"), MountMode::Write));

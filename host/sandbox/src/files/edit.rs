@@ -3,7 +3,7 @@
 use rustix::fs::{self, AtFlags, FileType, Mode};
 use rustix::io::Errno;
 
-use super::access::Attempt;
+use super::rules::Attempt;
 use super::handle::Handle;
 use super::overlay::Tree;
 use super::path::Location;

@@ -3,21 +3,21 @@
 
 use std::ops::Range;
 
-use super::calls::SpawnedCommand;
+use super::python_commands::SpawnedCommand;
 use super::dependencies::{self, Dependency};
-use super::imports::{self, Import, Scan};
+use super::python_imports::{self, Import, Scan};
 use super::judge::{Caller, Judge};
-use super::known::{Known, Why};
+use super::known_packages::{Known, Why};
 use super::need::{Need, NeedEffect, NeedKind, NeedStatus};
 use super::packages::{self, Lookup};
 use super::stdlib::Standard;
-use super::{Reach, network, shell};
+use super::{Reach, network, shell_script};
 
 /// Judges a range of the judge's text, or of a text inside it.
 pub(super) fn judge(judge: &mut Judge<'_>, text: &str, part: Range<usize>, nesting: usize) {
     let from = part.start;
     let part = &text[part];
-    let scan = imports::scan(part);
+    let scan = python_imports::scan(part);
     let found: Vec<Vec<(String, Lookup)>> =
         scan.imports.iter().map(|import| look_up(judge, import)).collect();
     let tries = Tries::of(&scan, &found);
@@ -45,14 +45,14 @@ pub(super) fn judge(judge: &mut Judge<'_>, text: &str, part: Range<usize>, nesti
     for spawn in scan.spawns {
         match spawn.command {
             SpawnedCommand::Argv(argv) => {
-                shell::argv(judge, &argv.words, from + argv.at.start, spawn.reach)
+                shell_script::argv(judge, &argv.words, from + argv.at.start, spawn.reach)
             }
             SpawnedCommand::Shell(at) => {
                 let argv = [Some("sh".to_owned()), Some("-c".to_owned()), None];
                 judge.command(&argv, from + at.start, spawn.reach, Caller::Python);
                 let outer = judge.inside;
                 judge.inside.get_or_insert(from + at.start);
-                shell::judge(judge, part, at, spawn.reach, Caller::Shell, nesting + 1);
+                shell_script::judge(judge, part, at, spawn.reach, Caller::Shell, nesting + 1);
                 judge.inside = outer;
             }
         }

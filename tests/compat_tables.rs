@@ -13,7 +13,7 @@ use skillhost_policy::outcome::Status;
 use skillhost_policy::{Overrides, Policy};
 use skillhost_sandbox::Io;
 
-use crate::arena::{PATIENCE, shell_host};
+use crate::hostile_host::{PATIENCE, shell_host};
 use crate::support::repository;
 
 /// What the shell has by name and cannot do here, each with a use that fails: so `check` says that

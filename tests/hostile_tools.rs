@@ -14,7 +14,7 @@ use skillhost_sandbox::http::Resolver;
 use skillhost_sandbox::{Io, Tool, with_listing};
 use skillhost_skill::runtime::Component;
 
-use crate::arena::{Arena, PATIENCE, assert_hit};
+use crate::hostile_host::{Arena, PATIENCE, assert_hit};
 use crate::cli::{User, repository};
 
 /// A tool as a component lists it: name, input schema, output schema.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::arena::PATIENCE;
+use crate::hostile_host::PATIENCE;
 use crate::receipt::Place;
 
 /// A place whose runs have swept nothing yet: the time of the last sweep is in the cache folder,

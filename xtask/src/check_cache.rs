@@ -33,7 +33,7 @@ pub(crate) enum Check {
 }
 
 /// The checks that passed, and the inputs of this run.
-pub(crate) struct Passed {
+pub(crate) struct PassedChecks {
     store: PathBuf,
     all: bool,
     digests: BTreeMap<String, String>,
@@ -41,15 +41,15 @@ pub(crate) struct Passed {
     inputs: Inputs,
 }
 
-impl Passed {
+impl PassedChecks {
     /// Reads what passed before, and the inputs as they are now. With `all`, no check is left out.
-    pub(crate) fn load(root: &Path, all: bool) -> Result<Passed, Error> {
+    pub(crate) fn load(root: &Path, all: bool) -> Result<PassedChecks, Error> {
         let store = root.join("target/xtask/passed.json");
         let digests = std::fs::read(&store)
             .ok()
             .and_then(|text| serde_json::from_slice(&text).ok())
             .unwrap_or_default();
-        Ok(Passed { store, all, digests, left_out: Vec::new(), inputs: Inputs::read(root)? })
+        Ok(PassedChecks { store, all, digests, left_out: Vec::new(), inputs: Inputs::read(root)? })
     }
 
     /// Names of the packages of the root workspace.
@@ -279,7 +279,7 @@ mod tests {
     fn a_check_that_passed_is_left_out_until_its_inputs_change() {
         let folder = tempfile::tempdir().unwrap();
         let store = folder.path().join("passed.json");
-        let load = |all, inputs| Passed {
+        let load = |all, inputs| PassedChecks {
             digests: std::fs::read(&store)
                 .map(|text| serde_json::from_slice(&text).unwrap())
                 .unwrap_or_default(),

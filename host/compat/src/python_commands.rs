@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use super::Reach;
-use super::python::{Kind, Token};
+use super::python_tokens::{Kind, Token};
 
 /// The most tokens of a call that are read.
 const MAX_CALL: usize = 400;
@@ -221,7 +221,7 @@ mod tests {
     /// Formats each command: its words, `?` for unknown ones, or a shell command in quotes.
     fn spawns(text: &str) -> Vec<String> {
         let text = format!("import subprocess, os, asyncio, sys\n{text}");
-        let shown = super::super::imports::scan(&text).spawns.into_iter().map(|spawn| match spawn
+        let shown = super::super::python_imports::scan(&text).spawns.into_iter().map(|spawn| match spawn
             .command
         {
             super::SpawnedCommand::Argv(argv) => argv

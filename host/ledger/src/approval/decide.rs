@@ -1,0 +1,190 @@
+//! Decides whether a run starts: by the policy, the levels, and the approvals that cover it.
+
+use super::levels::Levels;
+use super::permissions::{self, PermissionSet, PreviousApproval, Reader};
+use super::store::Answer;
+use super::{
+    ApprovalError, ApprovalRequest, Approvals, LevelSetting, PendingId, PendingRequest,
+    PermissionLevel, Question, Refusal, RunDecision,
+};
+use skillhost_policy::Policy;
+use skillhost_policy::capabilities::{Mount, MountMode};
+use skillhost_skill::{Skill, SourceKind};
+
+/// The result of applying the levels.
+enum Step<'a> {
+    Decided(RunDecision),
+    /// The run needs approval.
+    Ask(Levels<'a>),
+}
+
+impl Approvals {
+    /// Decides whether a run starts. If it needs approval, adds it to the pending requests, once.
+    ///
+    /// # Errors
+    /// The file cannot be read or written.
+    pub fn decide(
+        &self,
+        policy: &Policy,
+        ask: &ApprovalRequest<'_>,
+    ) -> Result<RunDecision, ApprovalError> {
+        match self.level(policy, ask)? {
+            Step::Decided(decision) => Ok(decision),
+            Step::Ask(levels) => self.ask(ask, &levels),
+        }
+    }
+
+    /// Approves the run that is asking, and nothing else: the approval is used up at once, so no
+    /// other run can use it.
+    ///
+    /// # Errors
+    /// As [`Approvals::approve`].
+    pub fn approve_current(
+        &self,
+        policy: &Policy,
+        ask: &ApprovalRequest<'_>,
+        id: PendingId,
+        who: &str,
+    ) -> Result<RunDecision, ApprovalError> {
+        match self.level(policy, ask)? {
+            // A level was set in the meantime.
+            Step::Decided(decision) => Ok(decision),
+            Step::Ask(levels) => {
+                self.store.answer(id, Answer::Used, who)?;
+                Ok(RunDecision::Allowed(levels.denied_files()))
+            }
+        }
+    }
+
+    /// Applies the policy and the levels.
+    fn level<'a>(
+        &self,
+        policy: &Policy,
+        ask: &ApprovalRequest<'a>,
+    ) -> Result<Step<'a>, ApprovalError> {
+        let name = ask.skill.name.as_str();
+        let levels = Levels::new(ask.skill, self.levels_that_hold(ask.skill)?);
+        let bound = policy.approval(name);
+        let denial = [levels.denial(ask.part), bound].into_iter().flatten().min();
+        if let Some(level @ (PermissionLevel::Blocked | PermissionLevel::Disabled)) = denial {
+            let by_policy = bound.is_some_and(|bound| bound <= level);
+            let whose = levels
+                .set_at(level)
+                .filter(|_| !by_policy)
+                .map_or_else(|| name.to_owned(), |set| set.skill.clone());
+            return Ok(Step::Decided(RunDecision::Refused(refusal(&whose, level, by_policy))));
+        }
+        let level = match levels.nearest(ask.part) {
+            // A level for one digest of the skill does not apply to another.
+            Some(set)
+                if set.level == PermissionLevel::AutoApproved
+                    && set.digest.as_deref() != Some(ask.digest) =>
+            {
+                PermissionLevel::Enabled
+            }
+            Some(set) => set.level,
+            None => by_itself(ask, bound),
+        };
+        Ok(match bound.map_or(level, |bound| level.min(bound)) {
+            PermissionLevel::AutoApproved => {
+                Step::Decided(RunDecision::Allowed(levels.denied_files()))
+            }
+            PermissionLevel::Enabled => Step::Ask(levels),
+            level => Step::Decided(RunDecision::Refused(refusal(
+                &ask.skill.approval_key(),
+                level,
+                false,
+            ))),
+        })
+    }
+
+    /// Returns the levels that apply to a skill. A level for a skill of the catalogue, if it
+    /// restricts, also applies to any other folder of the same name.
+    fn levels_that_hold(&self, skill: &Skill) -> Result<Vec<LevelSetting>, ApprovalError> {
+        let mut levels = self.store.levels_of(&skill.approval_key())?;
+        if skill.origin == SourceKind::Path {
+            levels.extend(
+                self.store
+                    .levels_of(&skill.name)?
+                    .into_iter()
+                    .filter(|set| set.level < PermissionLevel::AutoApproved),
+            );
+        }
+        Ok(levels)
+    }
+
+    fn ask(
+        &self,
+        ask: &ApprovalRequest<'_>,
+        levels: &Levels<'_>,
+    ) -> Result<RunDecision, ApprovalError> {
+        let permissions = PermissionSet::of(ask.capabilities, ask.session_folder);
+        let input = ask.input.digest();
+        let approvals = self.store.approvals_of(&ask.skill.approval_key(), ask.part)?;
+        for approval in approvals.iter().filter(|approval| {
+            approval.digest == ask.digest && approval.holds_for(ask.session, &input)
+        }) {
+            let covers =
+                approval.permissions.as_ref().is_some_and(|known| permissions.is_within(known));
+            if covers && self.store.take(approval)? {
+                return Ok(RunDecision::Allowed(levels.denied_files()));
+            }
+        }
+        let files = permissions::files(ask.skill)
+            .map_err(|error| ApprovalError::Skill(error.to_string()))?;
+        let previous = approvals.iter().find_map(|approval| {
+            let permissions = approval.permissions.as_ref()?;
+            Some(PreviousApproval { approval, permissions })
+        });
+        let text =
+            |reader| permissions::question(ask, &permissions, &files, previous.as_ref(), reader);
+        let question = Question { operator: text(Reader::Operator), client: text(Reader::Client) };
+        let pending = PendingRequest {
+            id: PendingId(0),
+            skill: ask.skill.approval_key(),
+            part: ask.part.clone(),
+            digest: ask.digest.to_owned(),
+            files,
+            capabilities: permissions.full_lines(),
+            permissions: Some(permissions),
+            session: ask.session.to_owned(),
+            input,
+            time: String::new(),
+            text: question.operator.clone(),
+            diff: None,
+        };
+        Ok(RunDecision::NeedsApproval(self.store.note(pending, &[])?, question))
+    }
+}
+
+/// Returns the level of a run for which no level is set.
+fn by_itself(ask: &ApprovalRequest<'_>, bound: Option<PermissionLevel>) -> PermissionLevel {
+    let ApprovalRequest { capabilities, trusted, session_folder, .. } = ask;
+    let harms =
+        |mount: &Mount| mount.mode == MountMode::Write && *session_folder != Some(mount.spelling());
+    let writes = !capabilities.write.is_empty() && capabilities.mounts.iter().any(harms);
+    match bound {
+        // The policy speaks about skills that the operator knows, not about what others put into a
+        // project.
+        Some(bound) => bound.min(if *trusted {
+            PermissionLevel::AutoApproved
+        } else {
+            PermissionLevel::Enabled
+        }),
+        None if !capabilities.fetch.is_empty() => PermissionLevel::Disabled,
+        None if writes || !trusted => PermissionLevel::Enabled,
+        None => PermissionLevel::AutoApproved,
+    }
+}
+
+fn refusal(name: &str, level: PermissionLevel, by_policy: bool) -> Refusal {
+    let fix = match by_policy {
+        true => format!("change `approval: {}` in the policy file", level.name()),
+        false => format!("skillhost permissions set {name} enabled"),
+    };
+    let why = match level {
+        PermissionLevel::Blocked => "blocked",
+        _ => "disabled",
+    };
+    Refusal { why: format!("{name} is {why}"), fix }
+}
