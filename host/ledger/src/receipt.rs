@@ -17,7 +17,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::audit::{ProgramId, SkillId};
-use skillhost_policy::capabilities::Capabilities;
+use skillhost_policy::capabilities::{Capabilities, CapturedCapabilities};
 use skillhost_policy::outcome::{HttpRequest, LimitHit, Outcome, Output, ProcessEnd, Status};
 use skillhost_sandbox::{ENGINE, Evidence, Mode, fingerprint};
 use skillhost_skill::runtime::{self, EntryPoint, Program};
@@ -78,7 +78,7 @@ pub struct ReceiptGrant {
     pub digest: String,
     /// The capabilities, as in an audit record, without host folders and files. The seed and start
     /// time of a deterministic run are in `determinism`.
-    pub capabilities: Value,
+    pub capabilities: CapturedCapabilities,
 }
 
 /// The input of a run.
@@ -292,18 +292,11 @@ impl ReceiptGrant {
     /// Describes capabilities, under a policy of this digest, without anything that is specific to
     /// this machine.
     pub fn of(capabilities: &Capabilities, policy: &str) -> ReceiptGrant {
-        let mut value = canonical::value(capabilities);
-        for (list, host) in [("mounts", "host"), ("packages", "host"), ("authorities", "file")] {
-            for entry in
-                value[list].as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut)
-            {
-                entry.remove(host);
-            }
-        }
+        let capabilities = CapturedCapabilities::of(capabilities);
         ReceiptGrant {
             policy: policy.to_owned(),
-            digest: canonical::digest(&value),
-            capabilities: value,
+            digest: canonical::digest(&capabilities),
+            capabilities,
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Capabilities: everything that a run may touch, as plain data. `check` prints, the sandbox
 //! enforces and the audit log stores the same value.
 
+mod captured;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,9 +15,10 @@ use super::pattern::{CommandPattern, HostPattern, PathGlob};
 use super::protected;
 use crate::limits::Limits;
 
+pub use captured::{CapturedAuthority, CapturedCapabilities, CapturedMount, RestoreError};
+
 /// Everything a guest may do. The default value allows nothing.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema, Default)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, PartialEq, Eq, Serialize, schemars::JsonSchema, Default)]
 pub struct Capabilities {
     /// The folders that guests see in addition to `/skill` (read-only) and `/tmp` (scratch), sorted
     /// by guest path.
@@ -36,7 +39,7 @@ pub struct Capabilities {
     pub authorities: Vec<Authority>,
     /// The environment that guests see, sorted by name. Values are secrets: only the names are
     /// printed or logged.
-    #[serde(serialize_with = "names_only", deserialize_with = "without_values")]
+    #[serde(serialize_with = "names_only")]
     #[schemars(with = "Vec<String>")]
     pub env: BTreeMap<String, String>,
     /// The limits.
@@ -78,15 +81,12 @@ pub struct NetworkRules {
 }
 
 /// A host folder that guests see.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 pub struct Mount {
     /// Absolute guest path without a trailing slash, such as `/workspace`.
     pub guest: String,
     /// The host folder: its canonical path if it existed when it was granted, otherwise the path
-    /// that the operator wrote. Receipts omit it.
-    #[serde(default)]
+    /// that the operator wrote.
     pub host: PathBuf,
     /// The folder that the operator's path led to. `None` until the mount is granted, and if the
     /// folder did not exist.
@@ -99,7 +99,7 @@ pub struct Mount {
     ///
     /// A client's root moves the guest path to a subfolder. Rules must still refer to the same host
     /// paths.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub rules_at: String,
 }
 
@@ -155,15 +155,14 @@ impl Mount {
 }
 
 /// A certificate authority that the operator added.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Authority {
-    /// The PEM file that contains the certificate. Receipts omit it.
-    #[serde(default)]
+    /// The PEM file that contains the certificate.
     pub file: PathBuf,
     /// The certificate's digest: `sha256:` and 64 hex digits.
     pub digest: String,
     /// The certificate.
-    #[serde(skip, default = "no_certificate")]
+    #[serde(skip)]
     pub certificate: CertificateDer<'static>,
 }
 
@@ -268,17 +267,6 @@ fn names_only<S: serde::Serializer>(
     s: S,
 ) -> Result<S::Ok, S::Error> {
     s.collect_seq(env.keys())
-}
-
-fn without_values<'de, D: serde::Deserializer<'de>>(
-    d: D,
-) -> Result<BTreeMap<String, String>, D::Error> {
-    Ok(Vec::<String>::deserialize(d)?.into_iter().map(|name| (name, String::new())).collect())
-}
-
-/// Returns an empty certificate, for an authority that is known only by digest. It trusts nothing.
-fn no_certificate() -> CertificateDer<'static> {
-    CertificateDer::from(Vec::new())
 }
 
 impl std::fmt::Debug for Capabilities {

@@ -23,6 +23,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use skillhost_policy::capabilities::CapturedCapabilities;
 use skillhost_policy::outcome::uses::GrantUse;
 use skillhost_policy::outcome::{Output, Status};
 
@@ -46,7 +47,7 @@ pub struct Recording {
     /// The digest of the policy, as in a receipt.
     pub policy: String,
     /// The capabilities of the run, as in a receipt. Seed and start time are in `determinism`.
-    pub capabilities: Value,
+    pub capabilities: CapturedCapabilities,
     /// The operator's variables. Placeholders replace the values of secret ones.
     pub environment: BTreeMap<String, String>,
     /// Standard input.

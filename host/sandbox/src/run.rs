@@ -2,7 +2,7 @@
 //! limits, and returns its outcome.
 //!
 //! Owns the order of a run ([`run()`]): what it is asked to do (`spec`), what its programs share
-//! (`invocation`), the folders they see (`mounts`, `scratch`), one program's store (`store`, its
+//! (`invocation`), the folders they see (`mounts`, `scratch`) and the streams (`streams`), one program's store (`store`, its
 //! data `state`, and `linker`, which links its imports), when it must end (`deadline`), and its
 //! outcome (`finished`).
 //! `sandbox` is what all runs share. May use every other room; no other room knows this one.
@@ -17,9 +17,11 @@ mod scratch;
 mod spec;
 mod state;
 mod store;
+mod streams;
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -27,18 +29,21 @@ use tracing::debug_span;
 
 use crate::determinism::{Clock, DeterministicRun, randomness, turns};
 use crate::engine::{Mode, RunEnd};
-use crate::files::{GuardedPaths, RandomSource, SnapshotError, Times};
+use crate::files::{GuardedPaths, RandomSource, Times};
 use crate::http::{NetworkGate, RunNetwork, Sender};
 use crate::limits::Meter;
-use crate::limits::fuel::Cost;
 use crate::process::{Processes, ProgramIo};
 use crate::python::Scripts;
-use crate::streams::{Input, Out, Outlets};
+use crate::recording::network::RecordedNetwork;
+use crate::streams::Outlets;
+use finished::FilesBefore;
 use invocation::Invocation;
 use mounts::{FileSources, Folders};
+use sandbox::Prepared;
+use streams::RunStreams;
 use skillhost_policy::capabilities::{Capabilities, FileRules, Mount, NetworkRules, PathRules};
 use skillhost_policy::limits::Limit;
-use skillhost_policy::outcome::{Outcome, Output, ResourceUsage, Status, StreamDigests};
+use skillhost_policy::outcome::Status;
 use skillhost_skill::runtime::Program;
 
 pub use finished::{Evidence, FinishedRun};
@@ -70,9 +75,20 @@ pub async fn run_alone(
 }
 
 /// Runs a program under capabilities until it ends, or a limit ends it.
-#[deny(unused_variables, reason = "a capability that nobody enforces must not compile")]
 pub async fn run(sandbox: &Sandbox, spec: RunSpec<'_>) -> FinishedRun {
     let started = Instant::now();
+    run_within(sandbox, spec, started)
+        .await
+        .unwrap_or_else(|status| FinishedRun::refused(status, started))
+}
+
+/// As [`run()`]; the status is an error if the program did not start.
+#[deny(unused_variables, reason = "a capability that nobody enforces must not compile")]
+async fn run_within(
+    sandbox: &Sandbox,
+    spec: RunSpec<'_>,
+    started: Instant,
+) -> Result<FinishedRun, Status> {
     let RunSpec { program, programs, capabilities, io, evidence, recording, .. } = spec;
     let mode = Mode::of(&capabilities);
     // Each enforcer is handed its own slice by value. A new field is an unused variable until it
@@ -95,6 +111,7 @@ pub async fn run(sandbox: &Sandbox, spec: RunSpec<'_>) -> FinishedRun {
     let files = FileRules { mounts, packages, paths: PathRules { read, write } };
     let network = NetworkRules { fetch, methods, authorities };
     let meter = Meter::new(limits, determinism.is_some());
+    let limits = meter.limits.clone();
 
     let clock = determinism.map(|start| Clock::new(start.start_time));
     let sources = FileSources {
@@ -109,25 +126,12 @@ pub async fn run(sandbox: &Sandbox, spec: RunSpec<'_>) -> FinishedRun {
         scratch: spec.scratch,
         cache: sandbox.cache(),
     };
-    let mounts =
-        debug_span!("mounts").in_scope(|| mounts::open(files, &meter.limits, folders, sources));
-    let mounts = match mounts {
-        Ok(mounts) => mounts,
-        Err(denial) => return FinishedRun::refused(Status::Denied(denial), started),
-    };
-    let snapshot = || evidence.then(|| mounts.files.snapshot(sandbox.cache())).transpose();
-    let before = match snapshot() {
-        Ok(before) => before,
-        Err(error) => return FinishedRun::refused(no_receipt(&error), started),
-    };
-    let recorded =
-        match (&before, recording.contents.as_ref().and_then(|contents| contents.blobs())) {
-            (Some(before), Some(keep)) => mounts.files.survey(before, keep),
-            _ => Ok(Vec::new()),
-        };
-    let recorded = match recorded {
-        Ok(recorded) => recorded,
-        Err(error) => return FinishedRun::refused(no_receipt(&error), started),
+    let mounts = debug_span!("mounts")
+        .in_scope(|| mounts::open(files, &limits, folders, sources))
+        .map_err(Status::Denied)?;
+    let before = match evidence {
+        true => Some(FilesBefore::of(&mounts.files, sandbox.cache(), recording.contents.as_deref())?),
+        false => None,
     };
 
     let mut interrupted = std::pin::pin!(async {
@@ -139,44 +143,23 @@ pub async fn run(sandbox: &Sandbox, spec: RunSpec<'_>) -> FinishedRun {
     let prepared = tokio::select! {
         biased;
         () = &mut interrupted => Err(Status::Interrupted),
-        prepared = sandbox.prepare(&program.component, mode, &meter.limits) => prepared,
+        prepared = sandbox.prepare(&program.component, mode, &limits) => prepared,
     };
-    let prepared = match prepared {
-        Ok(prepared) => prepared,
+    let prepared = prepared.map_err(|status| match status {
         // How long compiling takes depends on the machine.
-        Err(Status::LimitHit(hit)) if determinism.is_some() => {
-            return FinishedRun::refused(Status::Aborted { reason: hit.explain() }, started);
-        }
-        Err(status) => return FinishedRun::refused(status, started),
-    };
+        Status::LimitHit(hit) if determinism.is_some() => Status::Aborted { reason: hit.explain() },
+        status => status,
+    })?;
     if let Some(status) = prepared.lacks(&program.entry) {
-        return FinishedRun::refused(status, started);
+        return Err(status);
     }
 
     let deterministic = determinism
         .zip(clock)
         .map(|(start, clock)| Arc::new(DeterministicRun::new(start, clock, meter.clone())));
-    let mut outlets = deterministic.as_ref().map(|_| Outlets::new());
-    let mut out = |sink, limit| match &mut outlets {
-        None => Out::new(sink, limit, meter.clone()),
-        Some(outlets) => Out::deterministic(sink, limit, meter.clone(), outlets),
-    };
-    let (stdout, stderr) = (out(io.stdout, Limit::Stdout), out(io.stderr, Limit::Stderr));
-    let stdin = match &deterministic {
-        Some(_) => Input::deterministic(io.stdin, &meter),
-        None => Input::new(io.stdin),
-    };
-    let reach = match (&deterministic, recording.network) {
-        (None, _) => RunNetwork::Live,
-        (Some(_), None) => RunNetwork::Off,
-        (Some(deterministic), Some(network)) => RunNetwork::Recorded(NetworkGate {
-            network,
-            host: deterministic.host().clone(),
-            clock: deterministic.clock().clone(),
-            meter: meter.clone(),
-        }),
-    };
-    let limits = meter.limits.clone();
+    let (streams, outlets) =
+        RunStreams::open(io.stdin, io.stdout, io.stderr, &meter, deterministic.is_some());
+    let reach = reach(deterministic.as_deref(), recording.network, &meter);
     let (tls, resolver) = (sandbox.tls().clone(), sandbox.resolver().clone());
     let sender = Sender::of_run(network, limits.clone(), reach, tls, resolver, evidence);
     let invocation = Arc::new_cyclic(|invocation| {
@@ -204,85 +187,68 @@ pub async fn run(sandbox: &Sandbox, spec: RunSpec<'_>) -> FinishedRun {
     if io.uses {
         invocation.record_uses();
     }
-    let first = ProgramIo {
-        stdin: stdin.clone(),
-        stdout: stdout.clone(),
-        stderr: stderr.clone(),
-        env: variables,
-        cwd: cwd.to_owned(),
-        depth: 0,
-        cost: Cost::new(),
-        number: 1,
-    };
+    let first = streams.of_first_program(variables, cwd);
     // Also if this function is dropped.
     let end_orphans = EndOnDrop(&invocation.processes);
-
-    let deadline = deadline::timer(&meter);
-    let end = if let (Some(deterministic), Some(outlets)) = (&deterministic, outlets) {
-        let (running, program) = (invocation.clone(), program.clone());
-        let first = async move { running.execute(&program, &prepared, first).await };
-        let processes = invocation.processes.clone();
-        let end_others = async move { processes.end().await };
-        turns::run(deterministic, first, end_others, outlets, interrupted, deadline).await
-    } else {
-        tokio::select! {
-            biased;
-            () = &mut interrupted => RunEnd::Interrupted,
-            limit = meter.stopped() => RunEnd::Limit(limit),
-            ended = invocation.execute(program, &prepared, first) => RunEnd::Program(ended),
-            // Polled last: a program that ends without waiting sets no timer. A spinning program
-            // yields at each epoch, and then this is polled.
-            () = deadline => RunEnd::Limit(meter.stop(Limit::Timeout).0),
-        }
-    };
+    let end = end_of(&invocation, program, prepared, first, outlets, interrupted).await;
     drop(end_orphans);
     // Programs that are still running were told to end, and end at their next epoch: nothing of a
     // run continues after it.
     invocation.processes.end().await;
 
-    let (processes, processes_omitted) = invocation.processes.snapshot();
-    let streams =
-        StreamDigests { stdin: stdin.digest(), stdout: stdout.digest(), stderr: stderr.digest() };
-    let mut outcome = Outcome {
-        status: Status::Interrupted,
-        streams,
-        stdout: Output(stdout.take()),
-        stderr: Output(stderr.take()),
-        result: None,
-        error: None,
-        usage: ResourceUsage {
-            stdout_bytes: stdout.seen(),
-            stderr_bytes: stderr.seen(),
-            ..invocation.usage(started)
-        },
-        files: invocation.files.touched(),
-        requests: invocation.sender.requests(),
-        processes,
-        processes_omitted,
-        changes: invocation.files.changes(),
-        denials: invocation.denials(),
-        limits_hit: Vec::new(),
-        uses: invocation.uses(&env),
-    };
-    invocation.note_hits();
-    outcome.limits_hit = meter.hits();
-    if let (Some(error), Some(_)) = (invocation.files.failure(), determinism) {
-        meter.abort(format!("the host's own files failed: {error}"));
-    }
+    let mut outcome = finished::outcome(&invocation, streams, &env, started);
     outcome.status = finished::status(end, &mut outcome, &meter);
-    let after = snapshot().unwrap_or_else(|error| {
-        outcome.status = no_receipt(&error);
-        None
+    let evidence = before.and_then(|before| {
+        let evidence = before.evidence(&mounts.files, sandbox.cache());
+        evidence.map_err(|status| outcome.status = status).ok()
     });
-    let evidence =
-        before.zip(after).map(|(before, after)| Evidence { before, after, folders: recorded });
-    FinishedRun { outcome, overlays: Overlays::of(mounts), evidence }
+    Ok(FinishedRun { outcome, overlays: Overlays::of(mounts), evidence })
 }
 
-fn no_receipt(error: &SnapshotError) -> Status {
-    Status::Failed {
-        message: error.to_string(),
-        fix: Some("mount a smaller folder, or run without `--receipt` and `--record`".into()),
+/// Runs the first program, and waits for its end, the run's deadline or limits, or an interrupt.
+async fn end_of(
+    invocation: &Arc<Invocation>,
+    program: &Program,
+    prepared: Prepared,
+    first: ProgramIo,
+    outlets: Option<Outlets>,
+    mut interrupted: Pin<&mut impl Future<Output = ()>>,
+) -> RunEnd {
+    let meter = &invocation.meter;
+    let deadline = deadline::timer(meter);
+    if let (Some(deterministic), Some(outlets)) = (&invocation.deterministic, outlets) {
+        let (running, program) = (invocation.clone(), program.clone());
+        let first = async move { running.execute(&program, &prepared, first).await };
+        let processes = invocation.processes.clone();
+        let end_others = async move { processes.end().await };
+        return turns::run(deterministic, first, end_others, outlets, interrupted, deadline).await;
+    }
+    tokio::select! {
+        biased;
+        () = &mut interrupted => RunEnd::Interrupted,
+        limit = meter.stopped() => RunEnd::Limit(limit),
+        ended = invocation.execute(program, &prepared, first) => RunEnd::Program(ended),
+        // Polled last: a program that ends without waiting sets no timer. A spinning program
+        // yields at each epoch, and then this is polled.
+        () = deadline => RunEnd::Limit(meter.stop(Limit::Timeout).0),
+    }
+}
+
+/// How the requests of a run reach the network.
+fn reach(
+    deterministic: Option<&DeterministicRun>,
+    recorded: Option<Arc<RecordedNetwork>>,
+    meter: &Arc<Meter>,
+) -> RunNetwork {
+    match (deterministic, recorded) {
+        (None, _) => RunNetwork::Live,
+        (Some(_), None) => RunNetwork::Off,
+        (Some(deterministic), Some(network)) => RunNetwork::Recorded(NetworkGate {
+            network,
+            host: deterministic.host().clone(),
+            clock: deterministic.clock().clone(),
+            meter: meter.clone(),
+        }),
     }
 }
 

@@ -1,13 +1,20 @@
 //! The result of a run.
 
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Instant;
 
+use super::invocation::Invocation;
 use super::mounts::Overlays;
+use super::streams::RunStreams;
 use crate::engine::{ProgramEnd, RunEnd};
-use crate::files::Snapshot;
+use crate::files::{Snapshot, SnapshotError, Vfs};
 use crate::limits::Meter;
 use crate::recording::Folder;
-use skillhost_policy::outcome::{LimitHit, Outcome, ResourceUsage, Status};
+use crate::recording::blobs::Contents;
+use skillhost_policy::outcome::{
+    LimitHit, Outcome, Output, ResourceUsage, Status, StreamDigests,
+};
 
 /// A run's outcome, and the writes that it kept aside.
 pub struct FinishedRun {
@@ -45,6 +52,82 @@ impl FinishedRun {
             if let Status::LimitHit(hit) = &status { vec![hit.clone()] } else { Vec::new() };
         FinishedRun::not_run(Outcome { status, usage, limits_hit, ..Outcome::default() })
     }
+}
+
+/// The state of all files before a run, for a receipt.
+pub(super) struct FilesBefore {
+    snapshot: Snapshot,
+    /// The folders and their content by name, if the run is recorded.
+    folders: Vec<Folder>,
+}
+
+impl FilesBefore {
+    /// Reads all files that the guest can see.
+    pub(super) fn of(
+        files: &Vfs,
+        cache: &Path,
+        contents: Option<&Contents>,
+    ) -> Result<FilesBefore, Status> {
+        let snapshot = files.snapshot(cache).map_err(|error| no_receipt(&error))?;
+        let folders = match contents.and_then(|contents| contents.blobs()) {
+            Some(keep) => files.survey(&snapshot, keep).map_err(|error| no_receipt(&error))?,
+            None => Vec::new(),
+        };
+        Ok(FilesBefore { snapshot, folders })
+    }
+
+    /// Reads the files again, after the run.
+    pub(super) fn evidence(self, files: &Vfs, cache: &Path) -> Result<Evidence, Status> {
+        let after = files.snapshot(cache).map_err(|error| no_receipt(&error))?;
+        Ok(Evidence { before: self.snapshot, after, folders: self.folders })
+    }
+}
+
+fn no_receipt(error: &SnapshotError) -> Status {
+    Status::Failed {
+        message: error.to_string(),
+        fix: Some("mount a smaller folder, or run without `--receipt` and `--record`".into()),
+    }
+}
+
+/// Collects what a run did, after its programs ended. The status is not set yet.
+pub(super) fn outcome(
+    invocation: &Invocation,
+    streams: RunStreams,
+    env: &BTreeMap<String, String>,
+    started: Instant,
+) -> Outcome {
+    let RunStreams { stdin, stdout, stderr } = streams;
+    let (processes, processes_omitted) = invocation.processes.snapshot();
+    let digests =
+        StreamDigests { stdin: stdin.digest(), stdout: stdout.digest(), stderr: stderr.digest() };
+    let mut outcome = Outcome {
+        status: Status::Interrupted,
+        streams: digests,
+        stdout: Output(stdout.take()),
+        stderr: Output(stderr.take()),
+        result: None,
+        error: None,
+        usage: ResourceUsage {
+            stdout_bytes: stdout.seen(),
+            stderr_bytes: stderr.seen(),
+            ..invocation.usage(started)
+        },
+        files: invocation.files.touched(),
+        requests: invocation.sender.requests(),
+        processes,
+        processes_omitted,
+        changes: invocation.files.changes(),
+        denials: invocation.denials(),
+        limits_hit: Vec::new(),
+        uses: invocation.uses(env),
+    };
+    invocation.note_hits();
+    outcome.limits_hit = invocation.meter.hits();
+    if let (Some(error), Some(_)) = (invocation.files.failure(), &invocation.deterministic) {
+        invocation.meter.abort(format!("the host's own files failed: {error}"));
+    }
+    outcome
 }
 
 /// Returns a run's status, and sets the result of a tool. If a guest failed after it hit a limit,

@@ -10,7 +10,7 @@ use super::receipt::{ReceiptContext, built_in_digests};
 use super::state::SkillState;
 use super::{Invocation, LoadedRequest, LoadedSkill, RunError, Runner, Target, undigested};
 use skillhost_ledger::receipt::{HOST, ReceiptGrant, canonical};
-use skillhost_policy::capabilities::{Capabilities, Mount};
+use skillhost_policy::capabilities::Capabilities;
 use skillhost_policy::outcome::Output;
 use skillhost_policy::{Grant, Retention, Secrets};
 use skillhost_sandbox::recording::folder::{Draft, RecordingError, StoredRecording};
@@ -239,38 +239,13 @@ const STATE: &str = "/state";
 /// # Errors
 /// The capabilities cannot be interpreted.
 pub fn recorded_capabilities(recording: &Recording, scene: &Scene) -> Result<Capabilities, String> {
-    let mut value = recording.capabilities.clone();
-    whole(&mut value["limits"]);
-    whole(&mut value["determinism"]);
-    let mut capabilities: Capabilities = serde_json::from_value(value)
-        .map_err(|error| format!("invalid capabilities in the recording: {error}"))?;
-    if capabilities.determinism.is_none() {
+    let captured = recording.capabilities.clone();
+    if captured.determinism.is_none() {
         return Err("the recorded run was not deterministic".into());
     }
-    let place = |mount: &mut Mount| match scene.folders.get(&mount.guest) {
-        Some(folder) => {
-            mount.host = folder.clone();
-            mount.resolved = None;
-            Ok(())
-        }
-        None => Err(format!("the recording has no folder for {}", mount.guest)),
-    };
-    capabilities.mounts.iter_mut().chain(&mut capabilities.packages).try_for_each(place)?;
-    if !capabilities.env.keys().eq(recording.environment.keys()) {
-        return Err("the recording's variables do not match its capabilities".into());
-    }
-    capabilities.env = recording.environment.clone();
-    Ok(capabilities)
-}
-
-/// Turns strings back into numbers: canonical JSON writes a whole number as a string if a reader
-/// could round it.
-fn whole(fields: &mut Value) {
-    for value in fields.as_object_mut().into_iter().flat_map(serde_json::Map::values_mut) {
-        if let Some(number) = value.as_str().and_then(|text| text.parse::<u64>().ok()) {
-            *value = number.into();
-        }
-    }
+    captured
+        .restore(&scene.folders, &recording.environment)
+        .map_err(|error| format!("invalid recording: {error}"))
 }
 
 /// Masks the digests of secret variables in a receipt, since the values could be guessed from them.

@@ -1,0 +1,240 @@
+//! Capabilities as receipts and recordings have them: without anything that only one machine knows.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use rustls::pki_types::CertificateDer;
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+
+use super::{Authority, Capabilities, Mount, MountMode, Scope};
+use crate::determinism::Determinism;
+use crate::limits::Limits;
+use crate::pattern::{CommandPattern, HostPattern, PathGlob};
+
+/// [`Capabilities`] without host folders, files of certificates and values of variables.
+///
+/// Reads what canonical JSON makes of it too, in which whole numbers above 2^53 - 1 are strings.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CapturedCapabilities {
+    /// The folders that guests saw in addition to `/skill` and `/tmp`.
+    pub mounts: Vec<CapturedMount>,
+    /// Package folders for the built-in programs.
+    pub packages: Vec<CapturedMount>,
+    /// Which guest paths could be read.
+    pub read: Scope<PathGlob>,
+    /// Which guest paths could be written and read.
+    pub write: Scope<PathGlob>,
+    /// Which commands could be started.
+    pub spawn: Scope<CommandPattern>,
+    /// Which hosts could receive HTTP(S) requests.
+    pub fetch: Scope<HostPattern>,
+    /// The HTTP methods that could be used, in upper case.
+    pub methods: Vec<String>,
+    /// Certificate authorities that HTTPS trusted in addition to the built-in ones.
+    pub authorities: Vec<CapturedAuthority>,
+    /// The names of the variables that guests saw, sorted.
+    pub env: Vec<String>,
+    /// The limits.
+    #[serde(deserialize_with = "exact")]
+    pub limits: Limits,
+    /// The seed and start time of a deterministic run; `None` if the run was not deterministic.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "exact")]
+    pub determinism: Option<Determinism>,
+}
+
+/// A [`Mount`] without its host folder.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CapturedMount {
+    /// Absolute guest path without a trailing slash, such as `/workspace`.
+    pub guest: String,
+    /// What the mount permitted, within the scopes.
+    pub mode: MountMode,
+    /// See [`Mount::rules_at`].
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub rules_at: String,
+}
+
+/// An [`Authority`] without its file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CapturedAuthority {
+    /// The certificate's digest: `sha256:` and 64 hex digits.
+    pub digest: String,
+}
+
+impl CapturedCapabilities {
+    /// Captures the capabilities of a run.
+    pub fn of(capabilities: &Capabilities) -> CapturedCapabilities {
+        // Without `..`: a new field does not compile until it is captured, or left out, here.
+        let Capabilities {
+            mounts,
+            packages,
+            read,
+            write,
+            spawn,
+            fetch,
+            methods,
+            authorities,
+            env,
+            limits,
+            determinism,
+        } = capabilities;
+        let mounts_of = |mounts: &[Mount]| mounts.iter().map(CapturedMount::of).collect();
+        CapturedCapabilities {
+            mounts: mounts_of(mounts),
+            packages: mounts_of(packages),
+            read: read.clone(),
+            write: write.clone(),
+            spawn: spawn.clone(),
+            fetch: fetch.clone(),
+            methods: methods.clone(),
+            authorities: authorities
+                .iter()
+                .map(|authority| CapturedAuthority { digest: authority.digest.clone() })
+                .collect(),
+            env: env.keys().cloned().collect(),
+            limits: limits.clone(),
+            determinism: *determinism,
+        }
+    }
+
+    /// Completes the capabilities with the folder of each mount, by guest path, and with the
+    /// variables. The authorities trust nothing: their certificates are not captured.
+    ///
+    /// # Errors
+    /// A mount has no folder, or the variables are not those that were captured.
+    pub fn restore(
+        self,
+        folders: &BTreeMap<String, PathBuf>,
+        env: &BTreeMap<String, String>,
+    ) -> Result<Capabilities, RestoreError> {
+        if !self.env.iter().eq(env.keys()) {
+            return Err(RestoreError::Variables);
+        }
+        let mounts_of = |mounts: Vec<CapturedMount>| {
+            mounts.into_iter().map(|mount| mount.restore(folders)).collect::<Result<Vec<_>, _>>()
+        };
+        let authority = |authority: CapturedAuthority| Authority {
+            file: PathBuf::new(),
+            digest: authority.digest,
+            certificate: CertificateDer::from(Vec::new()),
+        };
+        Ok(Capabilities {
+            mounts: mounts_of(self.mounts)?,
+            packages: mounts_of(self.packages)?,
+            read: self.read,
+            write: self.write,
+            spawn: self.spawn,
+            fetch: self.fetch,
+            methods: self.methods,
+            authorities: self.authorities.into_iter().map(authority).collect(),
+            env: env.clone(),
+            limits: self.limits,
+            determinism: self.determinism,
+        })
+    }
+}
+
+impl CapturedMount {
+    fn of(mount: &Mount) -> CapturedMount {
+        let Mount { guest, host: _, resolved: _, mode, rules_at } = mount;
+        CapturedMount { guest: guest.clone(), mode: *mode, rules_at: rules_at.clone() }
+    }
+
+    fn restore(self, folders: &BTreeMap<String, PathBuf>) -> Result<Mount, RestoreError> {
+        let CapturedMount { guest, mode, rules_at } = self;
+        match folders.get(&guest) {
+            Some(folder) => Ok(Mount { host: folder.clone(), resolved: None, guest, mode, rules_at }),
+            None => Err(RestoreError::Folder(guest)),
+        }
+    }
+}
+
+/// Why captured capabilities cannot be restored.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RestoreError {
+    /// No folder is known for this guest path.
+    #[error("there is no folder for {0}")]
+    Folder(String),
+    /// The variables are not those that were captured.
+    #[error("the variables do not match the capabilities")]
+    Variables,
+}
+
+/// Reads a value whose whole numbers may be strings: canonical JSON writes them so if a reader could
+/// round them.
+fn exact<'de, D: Deserializer<'de>, T: DeserializeOwned>(d: D) -> Result<T, D::Error> {
+    let mut value = Value::deserialize(d)?;
+    for field in value.as_object_mut().into_iter().flat_map(serde_json::Map::values_mut) {
+        if let Some(number) = field.as_str().and_then(|text| text.parse::<u64>().ok()) {
+            *field = number.into();
+        }
+    }
+    serde_json::from_value(value).map_err(D::Error::custom)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn capabilities() -> Capabilities {
+        let mut capabilities = Capabilities {
+            mounts: vec![Mount::new("/workspace", "/home/user/project", MountMode::Write)],
+            authorities: vec![Authority {
+                file: "/etc/ca.pem".into(),
+                digest: "sha256:00".into(),
+                certificate: CertificateDer::from(Vec::new()),
+            }],
+            env: BTreeMap::from([("TOKEN".to_owned(), "secret".to_owned())]),
+            determinism: Some(Determinism { seed: u64::MAX, ..Determinism::default() }),
+            ..Capabilities::default()
+        };
+        capabilities.limits.memory = 1 << 60;
+        capabilities
+    }
+
+    #[test]
+    fn captured_capabilities_name_nothing_of_the_machine() {
+        let text = serde_json::to_string(&CapturedCapabilities::of(&capabilities())).unwrap();
+        for hidden in ["/home", "ca.pem", "secret"] {
+            assert!(!text.contains(hidden), "{text}");
+        }
+        assert!(text.contains("\"env\":[\"TOKEN\"]"), "{text}");
+    }
+
+    #[test]
+    fn numbers_that_are_strings_are_read_exactly() {
+        let captured = CapturedCapabilities::of(&capabilities());
+        let mut value = serde_json::to_value(&captured).unwrap();
+        value["determinism"]["seed"] = u64::MAX.to_string().into();
+        value["limits"]["memory"] = (1_u64 << 60).to_string().into();
+        assert_eq!(serde_json::from_value::<CapturedCapabilities>(value).unwrap(), captured);
+    }
+
+    #[test]
+    fn capabilities_are_restored_with_other_folders() {
+        let captured = CapturedCapabilities::of(&capabilities());
+        let folders = BTreeMap::from([("/workspace".to_owned(), PathBuf::from("/restored"))]);
+        let mut expected = capabilities();
+        expected.mounts[0].host = "/restored".into();
+        expected.authorities[0].file = PathBuf::new();
+        let restored = captured.clone().restore(&folders, &expected.env).unwrap();
+        assert_eq!(restored, expected);
+
+        let missing = captured.clone().restore(&BTreeMap::new(), &expected.env);
+        assert_eq!(missing, Err(RestoreError::Folder("/workspace".into())));
+        let other = captured.restore(&folders, &BTreeMap::new());
+        assert_eq!(other, Err(RestoreError::Variables));
+    }
+
+    #[test]
+    fn unknown_fields_are_refused() {
+        let mut value = serde_json::to_value(CapturedCapabilities::of(&capabilities())).unwrap();
+        value["extra"] = true.into();
+        assert!(serde_json::from_value::<CapturedCapabilities>(value).is_err());
+    }
+}

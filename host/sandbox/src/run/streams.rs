@@ -1,0 +1,52 @@
+//! The standard streams of a run.
+
+use std::sync::Arc;
+
+use crate::limits::Meter;
+use crate::limits::fuel::Cost;
+use crate::process::ProgramIo;
+use crate::streams::{Input, Out, Outlets, Sink, Stdin};
+use skillhost_policy::limits::Limit;
+
+/// The standard streams of a run's first program.
+pub(super) struct RunStreams {
+    pub(super) stdin: Input,
+    pub(super) stdout: Out,
+    pub(super) stderr: Out,
+}
+
+impl RunStreams {
+    /// Opens the streams; those of a deterministic run come with the outlets by which they leave
+    /// its thread.
+    pub(super) fn open(
+        stdin: Stdin,
+        stdout: Sink,
+        stderr: Sink,
+        meter: &Arc<Meter>,
+        deterministic: bool,
+    ) -> (RunStreams, Option<Outlets>) {
+        let mut outlets = deterministic.then(Outlets::new);
+        let mut out = |sink, limit| match &mut outlets {
+            None => Out::new(sink, limit, meter.clone()),
+            Some(outlets) => Out::deterministic(sink, limit, meter.clone(), outlets),
+        };
+        let (stdout, stderr) = (out(stdout, Limit::Stdout), out(stderr, Limit::Stderr));
+        let stdin =
+            if deterministic { Input::deterministic(stdin, meter) } else { Input::new(stdin) };
+        (RunStreams { stdin, stdout, stderr }, outlets)
+    }
+
+    /// Returns what the first program is started with.
+    pub(super) fn of_first_program(&self, env: Vec<(String, String)>, cwd: &str) -> ProgramIo {
+        ProgramIo {
+            stdin: self.stdin.clone(),
+            stdout: self.stdout.clone(),
+            stderr: self.stderr.clone(),
+            env,
+            cwd: cwd.to_owned(),
+            depth: 0,
+            cost: Cost::new(),
+            number: 1,
+        }
+    }
+}
