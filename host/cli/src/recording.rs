@@ -9,7 +9,7 @@ use serde_json::Value;
 use skillhost::invoke::{Invocation, LoadedRequest, RecordingStatus, RunError, Runner};
 use skillhost_policy::Policy;
 use skillhost_sandbox as sandbox;
-use skillhost_sandbox::recording::Exchange;
+use skillhost_sandbox::recording::RecordedExchange;
 use skillhost_sandbox::recording::folder::{Draft, RecordingError, StoredRecording};
 use skillhost_sandbox::recording::network::{BODIES_MAX, Miss, RecordedNetwork};
 use skillhost_sandbox::recording::seal::Seal;
@@ -115,7 +115,7 @@ pub(crate) fn report_miss(miss: &Miss) {
 pub(crate) fn exchanges(
     recording: &StoredRecording,
     seal: &Seal,
-) -> Result<Vec<(Exchange, Vec<u8>)>, RecordingError> {
+) -> Result<Vec<(RecordedExchange, Vec<u8>)>, RecordingError> {
     let mut left = BODIES_MAX;
     let mut exchanges = Vec::new();
     for exchange in &recording.recording.exchanges {

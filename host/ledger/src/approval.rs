@@ -75,19 +75,19 @@ pub enum RunDecision {
     /// The operator has to approve the run. Has the request's number and the question.
     NeedsApproval(PendingId, Question),
     /// The run does not start.
-    Refused(Refusal),
+    Refused(RunRefusal),
 }
 
 /// Why a run is refused, and what would allow it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
+pub struct RunRefusal {
     /// The reason.
     pub why: String,
     /// The command that allows it, or the rule that refuses it.
     pub fix: String,
 }
 
-impl std::fmt::Display for Refusal {
+impl std::fmt::Display for RunRefusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}\n{}", self.why, self.fix)
     }

@@ -39,11 +39,11 @@ pub struct Recording {
     /// The name of the skill's folder.
     pub skill: String,
     /// Which part of the skill ran.
-    pub target: Target,
+    pub target: RecordedTarget,
     /// The arguments.
     pub arguments: Vec<String>,
     /// The host, the engine, and the digests of the built-in programs.
-    pub runtime: Runtime,
+    pub runtime: RecordedRuntime,
     /// The digest of the policy, as in a receipt.
     pub policy: String,
     /// The capabilities of the run, as in a receipt. Seed and start time are in `determinism`.
@@ -51,11 +51,11 @@ pub struct Recording {
     /// The operator's variables. Placeholders replace the values of secret ones.
     pub environment: BTreeMap<String, String>,
     /// Standard input.
-    pub stdin: ContentDigest,
+    pub stdin: BlobDigest,
     /// The folders as the guest found them.
     pub folders: Vec<Folder>,
     /// The HTTP requests that left the host, in order, and their responses.
-    pub exchanges: Vec<Exchange>,
+    pub exchanges: Vec<RecordedExchange>,
     /// How the run ended.
     pub status: Status,
     /// The receipt, if the run had a result. Placeholders replace the digests of secret variables.
@@ -77,7 +77,7 @@ pub struct Recording {
 /// Which part of a skill ran.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Target {
+pub enum RecordedTarget {
     /// Its component's command, or its only script.
     Main,
     /// The script or tool of that name.
@@ -102,7 +102,7 @@ pub enum Target {
 /// The host and engine of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Runtime {
+pub struct RecordedRuntime {
     /// The host and its version.
     pub host: String,
     /// The engine and its version.
@@ -116,7 +116,7 @@ pub struct Runtime {
 /// The size and digest of some bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct ContentDigest {
+pub struct BlobDigest {
     /// The number of bytes.
     pub bytes: u64,
     /// The digest. If the bytes are stored, this is also the name of their file under `blobs/`,
@@ -131,12 +131,12 @@ pub struct Folder {
     /// Its guest path.
     pub guest: String,
     /// Its entries, by path: a folder comes before its contents.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<RecordedEntry>,
 }
 
 /// One entry of a folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Entry {
+pub struct RecordedEntry {
     /// Its path in the folder.
     pub path: String,
     /// The kind of entry.
@@ -184,7 +184,7 @@ pub enum EntryKind {
 /// A request that left the host, and the response.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Exchange {
+pub struct RecordedExchange {
     /// The request.
     pub request: RecordedRequest,
     /// The response, or why there was none.
@@ -204,7 +204,7 @@ pub struct RecordedRequest {
     /// Its fields, in order.
     pub headers: Vec<Header>,
     /// Its body, which is not stored.
-    pub body: ContentDigest,
+    pub body: BlobDigest,
     /// Fields after the body.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trailers: Vec<Header>,
@@ -245,7 +245,7 @@ pub struct Head {
     /// Its fields, in order.
     pub headers: Vec<Header>,
     /// Its body.
-    pub body: ContentDigest,
+    pub body: BlobDigest,
     /// Fields after the body.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trailers: Vec<Header>,
@@ -269,10 +269,10 @@ pub struct SealedSecrets {
     pub values: Option<String>,
 }
 
-impl ContentDigest {
+impl BlobDigest {
     /// Digests some bytes.
-    pub fn of(bytes: &[u8]) -> ContentDigest {
-        ContentDigest { bytes: bytes.len() as u64, digest: skillhost_skill::runtime::digest(bytes) }
+    pub fn of(bytes: &[u8]) -> BlobDigest {
+        BlobDigest { bytes: bytes.len() as u64, digest: skillhost_skill::runtime::digest(bytes) }
     }
 }
 

@@ -14,7 +14,7 @@ use skillhost_policy::outcome::{Outcome, Status};
 use skillhost_sandbox::recording::folder::StoredRecording;
 use skillhost_sandbox::recording::network::{Miss, RecordedNetwork};
 use skillhost_sandbox::recording::scene::Scene;
-use skillhost_sandbox::recording::{Recording, Runtime};
+use skillhost_sandbox::recording::{RecordedRuntime, Recording};
 use skillhost_sandbox::{ENGINE, Io, Mode, RecordingIo, Stdin, fingerprint};
 
 use crate::args::HostArgs;
@@ -267,7 +267,7 @@ fn compare_runtime(recording: &Recording, host: &Runner) -> Result<Option<Report
         .filter(|(name, _)| recording.runtime.programs.contains_key(name))
         .collect();
     let fingerprint = fingerprint(Mode::Deterministic);
-    let here = Runtime { host: HOST.into(), engine: ENGINE.into(), fingerprint, programs };
+    let here = RecordedRuntime { host: HOST.into(), engine: ENGINE.into(), fingerprint, programs };
     let differences =
         differences(&json!({ "runtime": recording.runtime }), &json!({ "runtime": here }));
     let fix = "use the version of skillhost and the runtimes of the recording: `--programs DIR`";

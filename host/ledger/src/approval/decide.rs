@@ -5,7 +5,7 @@ use super::permissions::{self, PermissionSet, PreviousApproval, Reader};
 use super::store::Answer;
 use super::{
     ApprovalError, ApprovalRequest, Approvals, LevelSetting, PendingId, PendingRequest,
-    PermissionLevel, Question, Refusal, RunDecision,
+    PermissionLevel, Question, RunRefusal, RunDecision,
 };
 use skillhost_policy::Policy;
 use skillhost_policy::capabilities::{Mount, MountMode};
@@ -177,7 +177,7 @@ fn by_itself(ask: &ApprovalRequest<'_>, bound: Option<PermissionLevel>) -> Permi
     }
 }
 
-fn refusal(name: &str, level: PermissionLevel, by_policy: bool) -> Refusal {
+fn refusal(name: &str, level: PermissionLevel, by_policy: bool) -> RunRefusal {
     let fix = match by_policy {
         true => format!("change `approval: {}` in the policy file", level.name()),
         false => format!("skillhost permissions set {name} enabled"),
@@ -186,5 +186,5 @@ fn refusal(name: &str, level: PermissionLevel, by_policy: bool) -> Refusal {
         PermissionLevel::Blocked => "blocked",
         _ => "disabled",
     };
-    Refusal { why: format!("{name} is {why}"), fix }
+    RunRefusal { why: format!("{name} is {why}"), fix }
 }

@@ -13,7 +13,7 @@ use super::snapshot::{BYTES_MAX, ENTRIES_MAX};
 use super::{Snapshot, SnapshotError, Vfs, beneath, changes, lock};
 use crate::recording::blobs::BlobStore;
 use crate::recording::scene::SKILL;
-use crate::recording::{Entry, EntryKind, Folder};
+use crate::recording::{RecordedEntry, EntryKind, Folder};
 use skillhost_policy::SITE_PACKAGES;
 use skillhost_policy::capabilities::PathAccess;
 
@@ -66,7 +66,7 @@ struct Survey<'a> {
     blobs: Option<&'a BlobStore>,
     /// A number for each file with several names, by device and inode.
     names: &'a mut HashMap<(u64, u64), u64>,
-    entries: Vec<Entry>,
+    entries: Vec<RecordedEntry>,
     bytes: u64,
 }
 
@@ -103,7 +103,7 @@ impl Survey<'_> {
             let kind = self
                 .kind(&rel, kind)
                 .map_err(|error| error.unwrap_or_else(|error| self.unreadable(&rel, error)))?;
-            self.entries.push(Entry { path: rel.clone(), kind });
+            self.entries.push(RecordedEntry { path: rel.clone(), kind });
             if folder {
                 let hidden = self.folder(&rel)?;
                 if let EntryKind::Folder { hides, .. } = &mut self.entries[at].kind {

@@ -21,7 +21,7 @@ use super::{Sender, Timeouts, headers, target};
 use crate::determinism::Clock;
 use crate::limits::Meter;
 use crate::recording::network::{Miss, RecordedNetwork, RecordedResponse};
-use crate::recording::{self, Answer, ContentDigest, Head, Header, RecordedRequest};
+use crate::recording::{self, Answer, BlobDigest, Head, Header, RecordedRequest};
 use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::{Denial, DenialKind, Output};
 use skillhost_policy::pattern::Destination;
@@ -107,7 +107,7 @@ impl NetworkGate {
             return Err(SendError::Protocol("the run was aborted".to_owned()));
         };
         let recorded =
-            recording::Exchange { request, response: fetched.answer.clone(), took: fetched.took };
+            recording::RecordedExchange { request, response: fetched.answer.clone(), took: fetched.took };
         if let Err(why) = self.network.record(recorded, fetched.body.clone()) {
             self.meter.abort(why);
         }
@@ -185,7 +185,7 @@ async fn fetch_live(
     let head = Head {
         status: parts.status.as_u16(),
         headers: fields(&parts.headers),
-        body: ContentDigest::of(&body),
+        body: BlobDigest::of(&body),
         trailers,
     };
     RecordedResponse { answer: Answer { head: Some(head), error }, body, took: took(started) }
@@ -244,7 +244,7 @@ fn recorded_request(buffered: &BufferedRequest) -> RecordedRequest {
         method: buffered.parts.method.as_str().to_owned(),
         url: buffered.parts.uri.to_string(),
         headers: fields(&buffered.parts.headers),
-        body: ContentDigest::of(&buffered.body),
+        body: BlobDigest::of(&buffered.body),
         trailers: buffered.trailers.as_ref().map(fields).unwrap_or_default(),
     }
 }

@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use similar::TextDiff;
 
-use super::{Answer, Exchange, Header, RecordedRequest, SealedSecrets, seal};
+use super::{Answer, RecordedExchange, Header, RecordedRequest, SealedSecrets, seal};
 use skillhost_policy::limits::show_size;
 use skillhost_policy::outcome::Output;
 
@@ -33,7 +33,7 @@ enum Mode {
 
 #[derive(Debug, Default)]
 struct Exchanges {
-    exchanges: Vec<(Exchange, Vec<u8>)>,
+    exchanges: Vec<(RecordedExchange, Vec<u8>)>,
     used: Vec<bool>,
     next: usize,
     bytes: u64,
@@ -71,7 +71,7 @@ impl RecordedNetwork {
 
     /// Creates a network that answers requests in the recorded order only.
     pub fn new_replay(
-        exchanges: Vec<(Exchange, Vec<u8>)>,
+        exchanges: Vec<(RecordedExchange, Vec<u8>)>,
         sealed: &SealedSecrets,
     ) -> RecordedNetwork {
         RecordedNetwork::with_exchanges(Mode::Replay(sealed.clone()), exchanges)
@@ -79,13 +79,13 @@ impl RecordedNetwork {
 
     /// Creates a network that answers the recorded requests in any order.
     pub fn new_answering(
-        exchanges: Vec<(Exchange, Vec<u8>)>,
+        exchanges: Vec<(RecordedExchange, Vec<u8>)>,
         sealed: &SealedSecrets,
     ) -> RecordedNetwork {
         RecordedNetwork::with_exchanges(Mode::Answer(sealed.clone()), exchanges)
     }
 
-    fn with_exchanges(mode: Mode, exchanges: Vec<(Exchange, Vec<u8>)>) -> RecordedNetwork {
+    fn with_exchanges(mode: Mode, exchanges: Vec<(RecordedExchange, Vec<u8>)>) -> RecordedNetwork {
         let used = vec![false; exchanges.len()];
         RecordedNetwork {
             mode,
@@ -107,7 +107,7 @@ impl RecordedNetwork {
     ///
     /// # Errors
     /// The recording would become too large.
-    pub fn record(&self, exchange: Exchange, body: Vec<u8>) -> Result<(), String> {
+    pub fn record(&self, exchange: RecordedExchange, body: Vec<u8>) -> Result<(), String> {
         let mut state = self.state();
         state.bytes = state.bytes.saturating_add(body.len() as u64);
         if state.bytes > BODIES_MAX {
@@ -165,7 +165,7 @@ impl RecordedNetwork {
     }
 
     /// Takes the recorded exchanges.
-    pub fn take_exchanges(&self) -> Vec<(Exchange, Vec<u8>)> {
+    pub fn take_exchanges(&self) -> Vec<(RecordedExchange, Vec<u8>)> {
         std::mem::take(&mut self.state().exchanges)
     }
 
@@ -243,7 +243,7 @@ fn same_field(recorded: &Header, request: &Header, salt: &str) -> bool {
 
 /// Returns the recorded request that is most similar to another one.
 fn nearest<'a>(
-    exchanges: &'a [(Exchange, Vec<u8>)],
+    exchanges: &'a [(RecordedExchange, Vec<u8>)],
     request: &RecordedRequest,
     salt: &str,
 ) -> Option<&'a RecordedRequest> {
@@ -296,7 +296,7 @@ fn line(field: &Header) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recording::{ContentDigest, Head};
+    use crate::recording::{BlobDigest, Head};
 
     fn request(method: &str, url: &str, headers: &[(&str, &str)]) -> RecordedRequest {
         let header = |(name, value): &(&str, &str)| Header {
@@ -308,20 +308,20 @@ mod tests {
             method: method.into(),
             url: url.into(),
             headers: headers.iter().map(header).collect(),
-            body: ContentDigest::of(b""),
+            body: BlobDigest::of(b""),
             trailers: Vec::new(),
         }
     }
 
-    fn recorded(request: RecordedRequest, status: u16) -> (Exchange, Vec<u8>) {
+    fn recorded(request: RecordedRequest, status: u16) -> (RecordedExchange, Vec<u8>) {
         let head = Head {
             status,
             headers: Vec::new(),
-            body: ContentDigest::of(b"b"),
+            body: BlobDigest::of(b"b"),
             trailers: Vec::new(),
         };
         (
-            Exchange { request, response: Answer { head: Some(head), error: None }, took: 5 },
+            RecordedExchange { request, response: Answer { head: Some(head), error: None }, took: 5 },
             b"b".to_vec(),
         )
     }

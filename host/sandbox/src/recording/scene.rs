@@ -13,7 +13,7 @@ use rustix::fs::{CWD, FileType, Mode};
 use super::blobs::Contents;
 use super::folder::{BLOBS_MAX, RecordingError, StoredRecording, write_new};
 use super::seal::Seal;
-use super::{Entry, EntryKind, Folder, Recording};
+use super::{RecordedEntry, EntryKind, Folder, Recording};
 use skillhost_skill::private::{self, Purpose, TempFolder};
 
 /// The most entries of all folders.
@@ -57,7 +57,7 @@ pub fn check(recording: &Recording) -> Result<(), String> {
             return Err(format!("`{guest}` is not a guest path, or appears twice"));
         }
         let (mut folders, mut names) = (BTreeSet::from([""]), BTreeSet::new());
-        for Entry { path, kind } in entries {
+        for RecordedEntry { path, kind } in entries {
             let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
             if !is_valid_name(name) || !folders.contains(parent) || !names.insert(path.as_str()) {
                 return Err(format!("`{path}` in {guest} is not a valid path, or appears twice"));
@@ -157,7 +157,7 @@ impl SceneBuilder<'_> {
         folder: &Folder,
     ) -> Result<(), RecordingError> {
         // Symlinks last: nothing is created through one.
-        let is_link = |entry: &&Entry| matches!(entry.kind, EntryKind::Link { .. });
+        let is_link = |entry: &&RecordedEntry| matches!(entry.kind, EntryKind::Link { .. });
         for entry in folder
             .entries
             .iter()

@@ -19,7 +19,8 @@ use skillhost_sandbox::recording::scene::Scene;
 use skillhost_sandbox::recording::seal::{self, Seal};
 use skillhost_sandbox::recording::vault::Key;
 use skillhost_sandbox::recording::{
-    self, EntryKind, Exchange, Header, Recording, Runtime, SealedSecrets,
+    self, BlobDigest, EntryKind, Header, RecordedExchange, RecordedRuntime, RecordedTarget, Recording,
+    SealedSecrets,
 };
 use skillhost_sandbox::{ENGINE, Io, Mode, RecordingIo, Stdin, fingerprint};
 use skillhost_skill::Skill;
@@ -106,7 +107,7 @@ impl Runner {
             skill: loaded.skill.name.clone(),
             target: recorded_target(target),
             arguments: args,
-            runtime: Runtime {
+            runtime: RecordedRuntime {
                 host: HOST.into(),
                 engine: ENGINE.into(),
                 fingerprint: fingerprint(Mode::Deterministic),
@@ -123,7 +124,7 @@ impl Runner {
             capabilities: ReceiptGrant::of(&loaded.capabilities, &policy).capabilities,
             policy,
             environment: loaded.capabilities.env.clone(),
-            stdin: recording::ContentDigest::of(&stdin),
+            stdin: BlobDigest::of(&stdin),
             folders: evidence.folders,
             exchanges: Vec::new(),
             status: invoked.finished.outcome.status.clone(),
@@ -275,7 +276,7 @@ const LONG: usize = 8;
 fn values(
     secrets: &Secrets,
     capabilities: &Capabilities,
-    taken: &[(Exchange, Vec<u8>)],
+    taken: &[(RecordedExchange, Vec<u8>)],
 ) -> Vec<HiddenValue> {
     let headers = secrets.hidden_headers();
     let answers = taken.iter().filter_map(|(exchange, _)| exchange.response.head.as_ref());
@@ -381,8 +382,8 @@ fn hide(recording: &mut Recording, secrets: &Secrets, seal: &Seal) {
 
 /// Replaces a request's secret fields with digests, and a response's with placeholders, even short
 /// ones.
-fn mask(exchange: &mut Exchange, sealed: &SealedSecrets, seal: &Seal) {
-    let Exchange { request, response, .. } = exchange;
+fn mask(exchange: &mut RecordedExchange, sealed: &SealedSecrets, seal: &Seal) {
+    let RecordedExchange { request, response, .. } = exchange;
     for field in request
         .headers
         .iter_mut()
@@ -404,20 +405,20 @@ fn mask(exchange: &mut Exchange, sealed: &SealedSecrets, seal: &Seal) {
     }
 }
 
-fn recorded_target(target: &Target) -> recording::Target {
+fn recorded_target(target: &Target) -> RecordedTarget {
     match target.clone() {
-        Target::Main => recording::Target::Main,
-        Target::Named(name) => recording::Target::Named { name },
-        Target::Tool { name, input } => recording::Target::Tool { name, input },
-        Target::Shell(text) => recording::Target::Shell { text },
+        Target::Main => RecordedTarget::Main,
+        Target::Named(name) => RecordedTarget::Named { name },
+        Target::Tool { name, input } => RecordedTarget::Tool { name, input },
+        Target::Shell(text) => RecordedTarget::Shell { text },
     }
 }
 
 fn target(recording: &Recording) -> Target {
     match recording.target.clone() {
-        recording::Target::Main => Target::Main,
-        recording::Target::Named { name } => Target::Named(name),
-        recording::Target::Tool { name, input } => Target::Tool { name, input },
-        recording::Target::Shell { text } => Target::Shell(text),
+        RecordedTarget::Main => Target::Main,
+        RecordedTarget::Named { name } => Target::Named(name),
+        RecordedTarget::Tool { name, input } => Target::Tool { name, input },
+        RecordedTarget::Shell { text } => Target::Shell(text),
     }
 }
