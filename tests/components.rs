@@ -8,8 +8,8 @@ use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::{Outcome, Status};
 use skillhost_sandbox::http::Resolver;
 
-use crate::hostile_host::{Arena, PATIENCE, hostile};
 use crate::handwritten_components::{command, compilers_with, component, long_function};
+use crate::hostile_host::{Arena, PATIENCE, hostile};
 
 fn arena(component: &[u8]) -> Arena {
     Arena::with(component, Resolver::System)

@@ -9,8 +9,8 @@ use skillhost_policy::outcome::{Outcome, Status};
 use skillhost_policy::{Overrides, Policy};
 use skillhost_sandbox::{Io, Stdin};
 
-use crate::hostile_host::{Arena, shell_host};
 use crate::cli::{User, guest, script_skill, skill_of, text};
+use crate::hostile_host::{Arena, shell_host};
 
 /// The exit code of a run that is denied.
 const DENIED: i32 = 77;

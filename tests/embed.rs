@@ -19,8 +19,8 @@ use skillhost_sandbox::recording::scene::Scene;
 use skillhost_sandbox::recording::seal::Seal;
 use skillhost_sandbox::{Io, RecordingIo};
 
-use crate::hostile_host::shell_host;
 use crate::cli::repository;
+use crate::hostile_host::shell_host;
 
 fn components() -> PathBuf {
     repository("target/components")

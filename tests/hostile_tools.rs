@@ -14,8 +14,8 @@ use skillhost_sandbox::http::Resolver;
 use skillhost_sandbox::{Io, Tool, with_listing};
 use skillhost_skill::runtime::Component;
 
-use crate::hostile_host::{Arena, PATIENCE, assert_hit};
 use crate::cli::{User, repository};
+use crate::hostile_host::{Arena, PATIENCE, assert_hit};
 
 /// A tool as a component lists it: name, input schema, output schema.
 pub type Listed<'a> = (&'a str, &'a str, Option<&'a str>);

@@ -19,8 +19,8 @@ use skillhost_policy::{self as policy, Overrides, Policy, grant};
 use skillhost_sandbox::{Io, Stdin};
 use skillhost_skill::{Skill, SkillFolder, SourceKind};
 
-use crate::hostile_host::{PATIENCE, shell_host};
 use crate::cli::{User, repository, text};
+use crate::hostile_host::{PATIENCE, shell_host};
 use crate::servers::Server;
 
 /// A skill, a workspace and a policy, run twice: under what is granted, and under what is proposed.

@@ -7,18 +7,17 @@
     reason = "tests make their own folders, and a helper that fails fails its test"
 )]
 
-#[allow(dead_code, reason = "shared by two test programs; each uses its part")]
-mod hostile_host;
 mod bash;
 mod compat;
+mod compat_tables;
 mod components;
-mod skill_copies;
 mod curl;
 mod escape;
 mod fuzz;
 #[allow(dead_code, reason = "shared by two test programs; each uses its part")]
 mod handwritten_components;
-mod compat_tables;
+#[allow(dead_code, reason = "shared by two test programs; each uses its part")]
+mod hostile_host;
 mod limits;
 mod policy;
 mod process;
@@ -27,6 +26,7 @@ mod python_https;
 mod servers;
 mod service;
 mod skill;
+mod skill_copies;
 mod skill_properties;
 #[allow(dead_code, reason = "shared by two test programs; each uses its part")]
 mod support;

@@ -7,13 +7,13 @@
 )]
 
 mod approval;
-#[allow(dead_code, reason = "shared by two test programs; each uses its part")]
-mod hostile_host;
 mod audit;
 mod authorities;
 mod cache;
 mod catalog;
 mod cli;
+mod component_imports;
+mod concurrent_runs;
 mod denials;
 mod determinism;
 mod docs;
@@ -21,7 +21,9 @@ mod embed;
 mod git;
 #[allow(dead_code, reason = "shared by two test programs; each uses its part")]
 mod handwritten_components;
-mod stateful_skills;
+#[allow(dead_code, reason = "shared by two test programs; each uses its part")]
+mod hostile_host;
+mod hostile_tools;
 mod learn;
 mod mcp;
 mod private_folders;
@@ -35,15 +37,13 @@ mod scripts;
 mod servers;
 mod signals;
 mod state;
+mod stateful_skills;
 #[allow(dead_code, reason = "shared by two test programs; each uses its part")]
 mod support;
 #[allow(dead_code, reason = "shared by two test programs; each uses its part")]
 mod tls;
-mod concurrent_runs;
-mod hostile_tools;
 mod usage;
 mod verify;
-mod component_imports;
 
 /// The program that compiles components when it is asked to.
 const COMPILER: &str = env!("CARGO_BIN_EXE_skillhost");

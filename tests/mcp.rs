@@ -25,8 +25,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use skillhost_sandbox::{Tool, with_listing};
 
-use crate::hostile_host::PATIENCE;
 use crate::cli::{User, repository};
+use crate::hostile_host::PATIENCE;
 
 /// Protocol revisions: with a handshake, and without.
 pub const OLD: &str = "2025-11-25";

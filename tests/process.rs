@@ -393,7 +393,8 @@ fn old_guest(body: &str) -> Vec<u8> {
 #[test]
 fn a_guest_of_wasi_0_2_starts_programs_and_waits() {
     let arena = Arena::new();
-    std::fs::write(arena.path("skills/hostile/other.wasm"), crate::hostile_host::hostile()).unwrap();
+    std::fs::write(arena.path("skills/hostile/other.wasm"), crate::hostile_host::hostile())
+        .unwrap();
     // Spawns with no environment of its own and inherited streams, waits, and looks at the status:
     // some, exited, 7.
     arena.put(&old_guest(

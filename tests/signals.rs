@@ -191,8 +191,13 @@ fn a_compiler_does_not_outlive_its_host() {
         let policy = machine.arena.path("policy.yaml");
         std::fs::write(&policy, format!("limits: {{ compile: {limit} }}\n")).unwrap();
         let mut child = machine.start(&["--policy", policy.to_str().unwrap()], &[]);
-        let compilers =
-            || crate::handwritten_components::compilers_with(&["fast", "whole", &limit.replace('s', "000")]);
+        let compilers = || {
+            crate::handwritten_components::compilers_with(&[
+                "fast",
+                "whole",
+                &limit.replace('s', "000"),
+            ])
+        };
         while compilers() == 0 {
             assert!(child.try_wait().unwrap().is_none(), "it did not compile");
             std::thread::sleep(Duration::from_millis(2));

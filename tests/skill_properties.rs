@@ -285,7 +285,10 @@ fn hostile_skill_files_are_parsed_in_bounded_time() {
         let parsed = parse(file.as_bytes(), "folder", "SKILL.md");
         let shown = render(&parsed.diagnostics, &parsed.source);
         let took = start.elapsed();
-        assert!(took < crate::hostile_host::PATIENCE, "{took:?} for {head:?} and {text:?} repeated");
+        assert!(
+            took < crate::hostile_host::PATIENCE,
+            "{took:?} for {head:?} and {text:?} repeated"
+        );
         assert!(
             shown.len() < 200_000,
             "{} bytes of snippets for {head:?} and {text:?} repeated",

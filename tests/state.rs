@@ -13,8 +13,8 @@ use skillhost_policy::outcome::{Outcome, Status};
 use skillhost_policy::{Overrides, Policy};
 use skillhost_sandbox::Io;
 
-use crate::hostile_host::{PATIENCE, shell_host};
 use crate::cli::{User, text};
+use crate::hostile_host::{PATIENCE, shell_host};
 
 struct Place {
     dir: tempfile::TempDir,

@@ -7,8 +7,8 @@ use skillhost_ledger::approval::{PermissionLevel, RunDecision, SkillPart};
 use skillhost_policy::Policy;
 
 use super::{Place, Run, allowed, harmless};
-use crate::hostile_host::shell_host;
 use crate::cli::{guest, skill_of};
+use crate::hostile_host::shell_host;
 use crate::mcp;
 
 /// The real programs, and a skill with a script that prints `uploaded`.

@@ -11,8 +11,8 @@ use skillhost_ledger::audit::{Log, LogStore, RecordFilter};
 
 use super::chain::{Journal, record};
 use super::query::numbers_of;
-use crate::hostile_host::PATIENCE;
 use crate::cli::{User, text};
+use crate::hostile_host::PATIENCE;
 
 /// In a child process, this test is a host that writes to a log until it is killed, and reports
 /// what it has written.

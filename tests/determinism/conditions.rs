@@ -14,8 +14,8 @@ use tempfile::TempDir;
 
 use super::Came;
 use super::programs::{self, Program, Runs, files};
-use crate::hostile_host::hostile;
 use crate::cli::repository;
+use crate::hostile_host::hostile;
 
 /// The conditions of one turn.
 #[derive(Debug, Clone)]

@@ -12,8 +12,8 @@ use skillhost_policy::{Overrides, Policy};
 use skillhost_sandbox::Io;
 use skillhost_sandbox::http::Resolver;
 
-use crate::hostile_host::{Arena, PATIENCE};
 use crate::cli::{guest, repository};
+use crate::hostile_host::{Arena, PATIENCE};
 
 fn said(outcome: &Outcome) -> String {
     assert_eq!(outcome.status, Status::Exited { code: 0 }, "{outcome:?}");
@@ -175,7 +175,8 @@ fn a_host_that_cannot_do_its_part_aborts_the_run() {
 
 #[test]
 fn a_component_that_cannot_be_compiled_here_aborts_the_run() {
-    let arena = Arena::with(&crate::handwritten_components::long_function(60_002), Resolver::System);
+    let arena =
+        Arena::with(&crate::handwritten_components::long_function(60_002), Resolver::System);
     assert_aborted(
         &arena.run(&[]).limit(Limit::Compile, 1_000).deterministic(0).go(),
         "the limit `compile` of 1s",

@@ -10,8 +10,8 @@
 )]
 
 mod bench;
-mod clients;
 mod check_cache;
+mod clients;
 mod components;
 mod conformance;
 mod demo;

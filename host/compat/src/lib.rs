@@ -11,25 +11,25 @@
 //! and its capabilities (`network` for hosts). `summary` counts over many skills. [`learn`] converts
 //! what runs used to lines of a policy.
 
-mod shell_blocks;
-mod python_commands;
-mod known_commands;
 mod dependencies;
-mod python_imports;
 mod judge;
+mod known_commands;
 mod known_packages;
 pub mod learn;
-mod python_script;
 mod need;
 mod network;
 mod packages;
+mod python_commands;
+mod python_imports;
+mod python_script;
 mod python_tokens;
 mod references;
+mod shell_blocks;
 mod shell_script;
+mod shell_words;
 mod stdlib;
 mod summary;
 mod units;
-mod shell_words;
 
 #[doc(hidden)]
 pub use known_commands::subcommands;

@@ -221,16 +221,16 @@ mod tests {
     /// Formats each command: its words, `?` for unknown ones, or a shell command in quotes.
     fn spawns(text: &str) -> Vec<String> {
         let text = format!("import subprocess, os, asyncio, sys\n{text}");
-        let shown = super::super::python_imports::scan(&text).spawns.into_iter().map(|spawn| match spawn
-            .command
-        {
-            super::SpawnedCommand::Argv(argv) => argv
-                .words
-                .into_iter()
-                .map(|w| w.unwrap_or_else(|| "?".into()))
-                .collect::<Vec<_>>()
-                .join(" "),
-            super::SpawnedCommand::Shell(at) => format!("'{}'", &text[at]),
+        let shown = super::super::python_imports::scan(&text).spawns.into_iter().map(|spawn| {
+            match spawn.command {
+                super::SpawnedCommand::Argv(argv) => argv
+                    .words
+                    .into_iter()
+                    .map(|w| w.unwrap_or_else(|| "?".into()))
+                    .collect::<Vec<_>>()
+                    .join(" "),
+                super::SpawnedCommand::Shell(at) => format!("'{}'", &text[at]),
+            }
         });
         shown.collect()
     }

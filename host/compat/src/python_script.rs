@@ -3,13 +3,13 @@
 
 use std::ops::Range;
 
-use super::python_commands::SpawnedCommand;
 use super::dependencies::{self, Dependency};
-use super::python_imports::{self, Import, Scan};
 use super::judge::{Caller, Judge};
 use super::known_packages::{Known, Why};
 use super::need::{Need, NeedEffect, NeedKind, NeedStatus};
 use super::packages::{self, Lookup};
+use super::python_commands::SpawnedCommand;
+use super::python_imports::{self, Import, Scan};
 use super::stdlib::Standard;
 use super::{Reach, network, shell_script};
 

@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::judge::{Caller, Judge};
 use super::need::NeedEffect;
 use super::shell_words::{self, Word};
-use super::{Reach, python_script, network};
+use super::{Reach, network, python_script};
 
 /// The most levels of nested scripts: `bash -c`, `eval`, `python3 -c`.
 const MAX_NESTING: usize = 3;

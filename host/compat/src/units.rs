@@ -6,8 +6,8 @@ use std::collections::{HashMap, HashSet};
 use super::judge::{Facts, Judge, Judged, Use};
 use super::need::{Need, NeedEffect, NeedKind, NeedStatus};
 use super::{
-    Caller, Compatibility, Reach, Role, ScriptReport, SupportLevel, shell_blocks, dependencies, python_script,
-    references, shell_script,
+    Caller, Compatibility, Reach, Role, ScriptReport, SupportLevel, dependencies, python_script,
+    references, shell_blocks, shell_script,
 };
 use skillhost_policy::capabilities::Capabilities;
 use skillhost_policy::limits::show_size;
@@ -123,7 +123,14 @@ fn is_for_running(skill: &Skill, path: &str, bytes: &[u8]) -> bool {
 fn block(facts: &Facts<'_>, skill: &Skill, found: &shell_blocks::Block) -> Option<Unit> {
     let mut judge = Judge::new(facts, &skill.skill_file, &skill.source, Role::Block);
     for part in &found.parts {
-        shell_script::judge(&mut judge, &skill.source, part.clone(), Reach::Always, Caller::Shell, 0);
+        shell_script::judge(
+            &mut judge,
+            &skill.source,
+            part.clone(),
+            Reach::Always,
+            Caller::Shell,
+            0,
+        );
     }
     let judged = judge.finish();
     let nothing = judged.needs.is_empty() && judged.uses.is_empty();

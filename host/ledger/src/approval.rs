@@ -24,10 +24,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use levels::Levels;
-use permissions::{PreviousApproval, Reader};
 use skillhost_policy::Policy;
-use skillhost_policy::capabilities::{Capabilities, Mount, MountMode};
+use skillhost_policy::capabilities::Capabilities;
 use skillhost_policy::diagnostic::printable;
 use skillhost_sandbox::Overlays;
 use skillhost_sandbox::files::StagedChange;

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use super::level::PermissionLevel;
 use super::capabilities::Mount;
 use super::determinism::DeterminismRule;
 use super::entry::{self, EntryList, Permission};
+use super::level::PermissionLevel;
 use super::printable;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::limits::Limit;

@@ -11,7 +11,6 @@
 //! parses SKILL.md, and only [`entry`] parses entries of `allowed-tools`, `allow` and `deny`.
 //! [`outcome`] describes how a run ended.
 
-pub mod level;
 mod authorities;
 pub mod capabilities;
 pub mod determinism;
@@ -22,6 +21,7 @@ mod file;
 mod glob;
 mod grant;
 mod layer;
+pub mod level;
 pub mod limits;
 pub mod manifest;
 mod mounts;

@@ -44,8 +44,8 @@ mod rooms_test;
 
 pub use engine::compile::compile_if_asked;
 pub use engine::{
-    Allocation, Compilation, CompilationStage, ENGINE, EPOCH, Mode, check_kind, fingerprint,
-    say, stack, world,
+    Allocation, Compilation, CompilationStage, ENGINE, EPOCH, Mode, check_kind, fingerprint, say,
+    stack, world,
 };
 pub use run::{
     Evidence, ExtraMounts, FinishedRun, Io, Options, Overlays, RecordingIo, RunSpec, Sandbox, run,

@@ -40,11 +40,11 @@ use finished::FilesBefore;
 use invocation::Invocation;
 use mounts::{FileSources, Folders};
 use sandbox::Prepared;
-use streams::RunStreams;
 use skillhost_policy::capabilities::{Capabilities, FileRules, Mount, NetworkRules, PathRules};
 use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::Status;
 use skillhost_skill::runtime::Program;
+use streams::RunStreams;
 
 pub use finished::{Evidence, FinishedRun};
 pub use mounts::{ExtraMounts, Overlays};
@@ -130,7 +130,9 @@ async fn run_within(
         .in_scope(|| mounts::open(files, &limits, folders, sources))
         .map_err(Status::Denied)?;
     let before = match evidence {
-        true => Some(FilesBefore::of(&mounts.files, sandbox.cache(), recording.contents.as_deref())?),
+        true => {
+            Some(FilesBefore::of(&mounts.files, sandbox.cache(), recording.contents.as_deref())?)
+        }
         false => None,
     };
 

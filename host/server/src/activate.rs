@@ -5,8 +5,8 @@ use std::sync::{Arc, PoisonError};
 use rmcp::model::CallToolResult;
 use serde::Deserialize;
 
-use super::definitions::{RUN, name, weight};
 use super::approval::Call;
+use super::definitions::{RUN, name, weight};
 use super::result::{cut, failed, said};
 use super::run::Caller;
 use super::{Shared, TOOLS, trace};

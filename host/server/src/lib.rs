@@ -16,11 +16,11 @@
 //! answers.
 
 mod activate;
+mod approval;
 mod changes;
 mod complete;
 mod definitions;
 mod discover;
-mod approval;
 mod handler;
 mod hidden;
 pub mod http;

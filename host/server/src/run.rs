@@ -11,8 +11,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use tracing::{Instrument as _, debug_span};
 
-use super::definitions::{ACTIVATE, is_object, weight};
 use super::approval::Call;
+use super::definitions::{ACTIVATE, is_object, weight};
 use super::hidden::HostPaths;
 use super::messages::Progress;
 use super::question::Answer;

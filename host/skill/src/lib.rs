@@ -14,9 +14,9 @@
 pub mod files;
 pub mod ownership;
 pub mod private;
-mod skill_ownership;
 pub mod runtime;
 pub mod scan;
+mod skill_ownership;
 
 use std::fmt;
 use std::io;

@@ -1,16 +1,16 @@
 //! Runs one request: it becomes a skill, capabilities, a program, an outcome and a record. Every
 //! front end calls this module.
 
+mod clean_up;
 mod denied;
 mod extra_mounts;
 pub mod hooks;
 mod listing;
 mod own_files;
-mod run_record;
 mod receipt;
 mod recording;
 mod refuse;
-mod clean_up;
+mod run_record;
 mod state;
 mod target;
 

@@ -6,8 +6,8 @@ use std::fs;
 use std::path::Path;
 
 use object::elf::{
-    DF_1_NOW, DF_1_PIE, DF_BIND_NOW, DT_FLAGS, DT_FLAGS_1, DT_RELR, DT_TEXTREL, ET_DYN, FileHeader64,
-    PF_W, PF_X, PT_GNU_RELRO, PT_GNU_STACK, PT_INTERP,
+    DF_1_NOW, DF_1_PIE, DF_BIND_NOW, DT_FLAGS, DT_FLAGS_1, DT_RELR, DT_TEXTREL, ET_DYN,
+    FileHeader64, PF_W, PF_X, PT_GNU_RELRO, PT_GNU_STACK, PT_INTERP,
 };
 use object::read::elf::{Dyn as _, FileHeader as _, ProgramHeader as _};
 use object::{Endianness, Object as _, ObjectSection as _};

@@ -5,7 +5,7 @@ use super::permissions::{self, PermissionSet, PreviousApproval, Reader};
 use super::store::Answer;
 use super::{
     ApprovalError, ApprovalRequest, Approvals, LevelSetting, PendingId, PendingRequest,
-    PermissionLevel, Question, RunRefusal, RunDecision,
+    PermissionLevel, Question, RunDecision, RunRefusal,
 };
 use skillhost_policy::Policy;
 use skillhost_policy::capabilities::{Mount, MountMode};

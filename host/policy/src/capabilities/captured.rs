@@ -148,7 +148,9 @@ impl CapturedMount {
     fn restore(self, folders: &BTreeMap<String, PathBuf>) -> Result<Mount, RestoreError> {
         let CapturedMount { guest, mode, rules_at } = self;
         match folders.get(&guest) {
-            Some(folder) => Ok(Mount { host: folder.clone(), resolved: None, guest, mode, rules_at }),
+            Some(folder) => {
+                Ok(Mount { host: folder.clone(), resolved: None, guest, mode, rules_at })
+            }
             None => Err(RestoreError::Folder(guest)),
         }
     }

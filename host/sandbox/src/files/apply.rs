@@ -4,10 +4,10 @@
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
 
-use super::rules::Attempt;
 use super::changes::Difference;
 use super::copy_up::copy;
 use super::overlay::{LowerStamp, Tree};
+use super::rules::Attempt;
 use super::{Vfs, beneath, lock};
 use skillhost_policy::capabilities::PathAccess;
 

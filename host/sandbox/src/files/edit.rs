@@ -3,10 +3,10 @@
 use rustix::fs::{self, AtFlags, FileType, Mode};
 use rustix::io::Errno;
 
-use super::rules::Attempt;
 use super::handle::Handle;
 use super::overlay::Tree;
 use super::path::Location;
+use super::rules::Attempt;
 use super::{Vfs, beneath, lock};
 
 impl Vfs {

@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::fs::{self, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::rules::Attempt;
 use super::mount::{GuardedPaths, OpenMount, Rules};
+use super::rules::Attempt;
 use super::{Vfs, beneath, lock};
 
 /// Folders cached per mount; a full cache is cleared.

@@ -4,10 +4,10 @@ use rustix::fs::{self, AtFlags, FileType, Stat, Timespec, Timestamps, UTIME_NOW,
 use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 
-use super::rules::Attempt;
 use super::handle::Handle;
 use super::overlay::Tree;
 use super::path::{Location, climbs_out};
+use super::rules::Attempt;
 use super::{Vfs, beneath, lock};
 use skillhost_policy::capabilities::PathAccess;
 

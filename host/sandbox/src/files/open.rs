@@ -6,13 +6,13 @@ use std::sync::Arc;
 use rustix::fs::{self, FileType, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::rules::Attempt;
 use super::guard::Reach;
 use super::handle::{Handle, OpenFile, OpenFolder};
 use super::mount::Rules;
 use super::overlay::Tree;
 use super::path::Location;
 use super::quota::HandleSlot;
+use super::rules::Attempt;
 use super::{Vfs, beneath, changes, lock, times};
 use skillhost_policy::capabilities::PathAccess;
 

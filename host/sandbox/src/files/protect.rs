@@ -8,9 +8,9 @@ use std::path::Path;
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
-use super::rules::Attempt;
 use super::mount::Rules;
 use super::overlay::Tree;
+use super::rules::Attempt;
 use super::{Vfs, beneath};
 use skillhost_policy::capabilities::{Mount, PathAccess};
 use skillhost_policy::protected::{self, REPOSITORY_CONFIG, normalize_name};

@@ -13,7 +13,7 @@ use super::snapshot::{BYTES_MAX, ENTRIES_MAX};
 use super::{Snapshot, SnapshotError, Vfs, beneath, changes, lock};
 use crate::recording::blobs::BlobStore;
 use crate::recording::scene::SKILL;
-use crate::recording::{RecordedEntry, EntryKind, Folder};
+use crate::recording::{EntryKind, Folder, RecordedEntry};
 use skillhost_policy::SITE_PACKAGES;
 use skillhost_policy::capabilities::PathAccess;
 

@@ -118,7 +118,7 @@ fn prohibited_denial(to: &Destination, address: IpAddr) -> Denial {
     let named = to.host == "localhost" || to.host.parse::<IpAddr>().is_ok();
     let (kind, fix) = match classify(address) {
         AddressClass::Special => ("special-purpose", None),
-        _ if named => ("private", Some(super::allow_flag(to))),
+        _ if named => ("private", Some(super::rules::allow_flag(to))),
         _ => ("private", None),
     };
     let place = if to.host == address.to_string() {

@@ -106,8 +106,11 @@ impl NetworkGate {
         let Ok(Some(fetched)) = receiver.recv() else {
             return Err(SendError::Protocol("the run was aborted".to_owned()));
         };
-        let recorded =
-            recording::RecordedExchange { request, response: fetched.answer.clone(), took: fetched.took };
+        let recorded = recording::RecordedExchange {
+            request,
+            response: fetched.answer.clone(),
+            took: fetched.took,
+        };
         if let Err(why) = self.network.record(recorded, fetched.body.clone()) {
             self.meter.abort(why);
         }

@@ -105,7 +105,7 @@ impl Sender {
 }
 
 /// Returns the flag that allows a target.
-fn allow_flag(to: &Destination) -> String {
+pub(super) fn allow_flag(to: &Destination) -> String {
     let entry = if to.https { "domain:" } else { "http://" };
     format!("--allow 'WebFetch({entry}{})'", target::authority(to))
 }

@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use similar::TextDiff;
 
-use super::{Answer, RecordedExchange, Header, RecordedRequest, SealedSecrets, seal};
+use super::{Answer, Header, RecordedExchange, RecordedRequest, SealedSecrets, seal};
 use skillhost_policy::limits::show_size;
 use skillhost_policy::outcome::Output;
 
@@ -314,14 +314,14 @@ mod tests {
     }
 
     fn recorded(request: RecordedRequest, status: u16) -> (RecordedExchange, Vec<u8>) {
-        let head = Head {
-            status,
-            headers: Vec::new(),
-            body: BlobDigest::of(b"b"),
-            trailers: Vec::new(),
-        };
+        let head =
+            Head { status, headers: Vec::new(), body: BlobDigest::of(b"b"), trailers: Vec::new() };
         (
-            RecordedExchange { request, response: Answer { head: Some(head), error: None }, took: 5 },
+            RecordedExchange {
+                request,
+                response: Answer { head: Some(head), error: None },
+                took: 5,
+            },
             b"b".to_vec(),
         )
     }

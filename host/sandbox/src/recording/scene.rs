@@ -13,7 +13,7 @@ use rustix::fs::{CWD, FileType, Mode};
 use super::blobs::Contents;
 use super::folder::{BLOBS_MAX, RecordingError, StoredRecording, write_new};
 use super::seal::Seal;
-use super::{RecordedEntry, EntryKind, Folder, Recording};
+use super::{EntryKind, Folder, RecordedEntry, Recording};
 use skillhost_skill::private::{self, Purpose, TempFolder};
 
 /// The most entries of all folders.

@@ -12,9 +12,7 @@ use crate::files::{Snapshot, SnapshotError, Vfs};
 use crate::limits::Meter;
 use crate::recording::Folder;
 use crate::recording::blobs::Contents;
-use skillhost_policy::outcome::{
-    LimitHit, Outcome, Output, ResourceUsage, Status, StreamDigests,
-};
+use skillhost_policy::outcome::{LimitHit, Outcome, Output, ResourceUsage, Status, StreamDigests};
 
 /// A run's outcome, and the writes that it kept aside.
 pub struct FinishedRun {

@@ -19,8 +19,8 @@ use skillhost_sandbox::recording::scene::Scene;
 use skillhost_sandbox::recording::seal::{self, Seal};
 use skillhost_sandbox::recording::vault::Key;
 use skillhost_sandbox::recording::{
-    self, BlobDigest, EntryKind, Header, RecordedExchange, RecordedRuntime, RecordedTarget, Recording,
-    SealedSecrets,
+    self, BlobDigest, EntryKind, Header, RecordedExchange, RecordedRuntime, RecordedTarget,
+    Recording, SealedSecrets,
 };
 use skillhost_sandbox::{ENGINE, Io, Mode, RecordingIo, Stdin, fingerprint};
 use skillhost_skill::Skill;

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use skillhost::invoke::{Invocation, LoadedSkill};
 use skillhost_ledger::approval::{
-    ApprovalError, ApprovalRequest, Approvals, PendingId, PermissionLevel, Refusal, RunDecision,
-    RunInput, StdinInput, Term,
+    ApprovalError, ApprovalRequest, Approvals, PendingId, PermissionLevel, RunDecision, RunInput,
+    RunRefusal, StdinInput, Term,
 };
 use skillhost_policy::outcome::{Denial, DenialKind};
 
@@ -58,7 +58,7 @@ pub(super) fn before_run(plan: &Plan, loaded: &LoadedSkill) -> Result<BTreeSet<S
     };
     let (id, question) = match approvals.decide(policy, &ask)? {
         RunDecision::Allowed(denied) => return Ok(denied),
-        RunDecision::Refused(Refusal { why, fix }) => {
+        RunDecision::Refused(RunRefusal { why, fix }) => {
             return Err(refused(&why, CliError::new(Exit::Denied, why.clone()).fix(fix)));
         }
         RunDecision::NeedsApproval(id, question) => (id, question),
