@@ -104,7 +104,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
         return Ok(Exit::Ok);
     }
     if !policy.usage {
-        let message = "the policy says `usage: false`, so what agents find is not being counted";
+        let message = "the policy says `usage: false`, so searches by agents are not being counted";
         output::warning(message, None);
     }
     output::text(&match args.skill {

@@ -254,7 +254,7 @@ impl Folder {
         match self.kind {
             FolderKind::Read => format!("{guest} (read-only)"),
             FolderKind::Write => format!("{guest} (read-write)"),
-            FolderKind::Overlay => format!("{guest} (writes kept aside)"),
+            FolderKind::Overlay => format!("{guest} (overlay)"),
             FolderKind::Session => format!("{guest} (this session only)"),
             FolderKind::Packages => guest.clone(),
         }

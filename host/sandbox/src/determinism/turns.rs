@@ -161,7 +161,7 @@ struct AbortOnDrop<'a>(Option<&'a Meter>);
 impl Drop for AbortOnDrop<'_> {
     fn drop(&mut self) {
         if let Some(meter) = self.0 {
-            meter.abort("nobody waits for it".into());
+            meter.abort("its caller is gone".into());
         }
     }
 }
@@ -217,7 +217,7 @@ async fn take_turns(
             Err(error) => trapped(format!("the host failed: {error}")),
         },
         () = stuck.notified() => trapped(
-            "every program of the run waits for another, and nothing else can come".into(),
+            "deadlock: every program of the run waits for another one".into(),
         ),
     };
     first.abort();
