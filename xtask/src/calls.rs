@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_called_is_told_in_order_and_what_is_not_is_not() {
+    fn only_called_functions_are_listed_in_order() {
         let folder = tempfile::tempdir().unwrap();
         let (source, program) = (folder.path().join("a.c"), folder.path().join("a"));
         let text = "int never(void) { return 1; }\nint second(int n) { return n; }\nint first(int n) { return second(n) + second(n); }\n

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_made_from_the_committed_run_is_up_to_date() {
+    fn files_generated_from_the_committed_run_are_current() {
         let (path, text) = made(kept().unwrap().as_ref()).unwrap();
         assert!(
             std::fs::read_to_string(&path).unwrap() == text,
