@@ -75,7 +75,7 @@ pub(super) const TOP: [Field; 14] = [
         Shape::Secrets,
         "Values that recordings omit, even in encrypted form. A replay asks for them.",
     ),
-    field("record", Shape::Record, "Values that recordings store in plain text."),
+    field("record", Shape::Record, "Values that recordings store as plain text."),
     field(
         "default",
         Shape::Default,
@@ -221,7 +221,7 @@ pub(super) const SECRETS: [Field; 2] = [
 pub(super) const RECORD: [Field; 1] = [field(
     "plain",
     Shape::Names,
-    "Variables and header fields whose values recordings store in plain text. By default, the values of variables, cookies and authorization are encrypted.",
+    "Variables and header fields whose values recordings store as plain text. By default, the values of variables, cookies and authorization are encrypted.",
 )];
 
 /// The values of `mode` of a mount.

@@ -236,7 +236,7 @@ pub async fn run(sandbox: &Sandbox, spec: RunSpec<'_>) -> FinishedRun {
         }
     };
     drop(end_orphans);
-    // Programs that are still running were told to end, and end at their next epoch: nothing of a
+    // Programs that are still running were asked to end, and end at their next epoch: nothing of a
     // run continues after it.
     invocation.processes.end().await;
 

@@ -43,7 +43,7 @@
 //! skill does not exist, the queue is full, or the audit log cannot be written.
 //!
 //! Requests are futures that make progress when they are polled. A guest that computes yields to
-//! other runs on its thread every 10 ms; a deterministic run has a thread of its own. At most
+//! other runs on its thread every 10 ms; a deterministic run has its own thread. At most
 //! [`Capacity::running`] runs go on at once, and skills take turns. A run reserves its limit
 //! `memory` before it starts, and waits until that much of [`Capacity::memory`] is free. A request
 //! that finds the queue full is refused at once, and leaves no record.

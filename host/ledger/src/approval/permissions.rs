@@ -336,7 +336,7 @@ impl Line {
         }
     }
 
-    /// Returns what a reader may know. Nobody is shown the value of a variable.
+    /// Returns what a reader may know. The value of a variable is never shown.
     fn shown(&self, reader: Reader) -> String {
         let hides_host = self.kind == Kind::Variable || reader == Reader::Client;
         printable(&match hides_host {

@@ -150,7 +150,7 @@ pub(crate) async fn run(
     // The first program ends at its next epoch.
     let _ = ended.await;
     guard.0 = None;
-    // Writes what is left of its output, if somebody still reads it.
+    // Writes the rest of its output, if anyone still reads it.
     let _ = tokio::time::timeout(Duration::from_secs(1), outlets.drain()).await;
     end
 }

@@ -55,7 +55,7 @@ pub(super) fn status(end: RunEnd, outcome: &mut Outcome, meter: &Meter) -> Statu
     }
     let first = outcome.limits_hit.first().cloned();
     let hit = |limit| Status::LimitHit(LimitHit { limit, value: meter.value(limit) });
-    // A program that was told to end may have ended by itself first.
+    // A program that was asked to end may have ended by itself first.
     if let (RunEnd::Program(_), Some(limit)) = (&end, meter.stop_reason()) {
         return hit(limit);
     }
