@@ -168,7 +168,7 @@ fn a_host_that_cannot_do_its_part_aborts_the_run() {
     assert_eq!(live.status.code(), Some(1), "a guest may cope with it: {live:?}");
     assert_eq!(short.status.code(), Some(75), "{short:?}");
     assert!(
-        String::from_utf8_lossy(&short.stderr).contains("the host's own files failed"),
+        String::from_utf8_lossy(&short.stderr).contains("a file operation failed on the host"),
         "{short:?}"
     );
 }

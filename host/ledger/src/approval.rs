@@ -345,7 +345,7 @@ impl Approvals {
             input: ask.input.digest(),
             time: String::new(),
             text: format!(
-                "{} has run, and wants to change {count} path{} in {folders}",
+                "{} ran and wants to change {count} path{} in {folders}",
                 ask.skill.name,
                 if count == 1 { "" } else { "s" }
             ),

@@ -174,7 +174,7 @@ fn command(argument: Option<&str>) -> Result<CommandPattern, Permission> {
     }
     if words.trim_end().ends_with(":*") || words.contains(['*', '?']) {
         return Err(refuse(
-            "a wildcard can only end a command (`git:*`, `git commit *`): others cannot be enforced exactly",
+            "a wildcard can only be at the end of a command (`git:*`, `git commit *`); others cannot be enforced exactly",
             None,
         ));
     }

@@ -267,7 +267,7 @@ pub async fn run(sandbox: &Sandbox, spec: RunSpec<'_>) -> FinishedRun {
     invocation.note_hits();
     outcome.limits_hit = meter.hits();
     if let (Some(error), Some(_)) = (invocation.files.failure(), determinism) {
-        meter.abort(format!("the host's own files failed: {error}"));
+        meter.abort(format!("a file operation failed on the host: {error}"));
     }
     outcome.status = finished::status(end, &mut outcome, &meter);
     let after = snapshot().unwrap_or_else(|error| {

@@ -72,7 +72,7 @@ fn made(report: Option<&Report>) -> Result<Vec<(PathBuf, String)>, Error> {
 /// What the README has, with the chart and the page of all figures.
 fn figures(report: &Report) -> String {
     let chart = "![Start-up by tier, on a logarithmic scale](../figures/start-up.svg)";
-    let page = "[All figures and charts](../figures/isolation.html) are on a page of their own.";
+    let page = "[All figures and charts](../figures/isolation.html) are on a separate page.";
     format!("{}\n{chart}\n\n{}\n\n{page}\n", table::short(report), charts::START_UP)
 }
 

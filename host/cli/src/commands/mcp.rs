@@ -61,7 +61,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
         };
         // The client is gone, so its runs are ended and recorded.
         if tokio::time::timeout(ENDING, server.service.close()).await.is_err() {
-            tracing::warn!("interrupting the runs that have not ended");
+            tracing::warn!("interrupting the remaining runs");
         }
         served
     });

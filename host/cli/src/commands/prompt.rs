@@ -41,7 +41,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     report(&catalog);
     if let Some(left) = prompt.omissions() {
         output::warning(
-            &format!("{left} to keep to {} tokens", args.budget),
+            &format!("{left} to stay within {} tokens", args.budget),
             Some("--budget TOKENS"),
         );
     }

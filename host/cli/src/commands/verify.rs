@@ -387,7 +387,7 @@ fn repeat(args: &Args, receipt: &Value) -> Result<Option<Refusal>, CliError> {
         output::ending(&invoked.finished.outcome);
         return Ok(Some(Refusal::not_repeatable(
             "the repeated run has no result",
-            "see above why it ended",
+            "the output above shows why it ended",
         )));
     };
     Ok(compare_result(receipt, &here, recorded.runtime.mode == "deterministic"))

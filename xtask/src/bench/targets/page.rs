@@ -47,11 +47,7 @@ fn made(report: Option<&Report>) -> Result<(PathBuf, String), Error> {
 }
 
 fn section(report: &Report) -> String {
-    format!(
-        "These are the goals that the project set itself. {}\n\n{}",
-        verdict(report),
-        table(report)
-    )
+    format!("These are the project's goals. {}\n\n{}", verdict(report), table(report))
 }
 
 #[cfg(test)]
@@ -77,10 +73,7 @@ mod tests {
                 && !text.contains(NONE),
             "{text}"
         );
-        assert!(
-            text.contains("the goals that the project set itself. 2 of 23 are missed, "),
-            "{text}"
-        );
+        assert!(text.contains("the project's goals. 2 of 23 are missed, "), "{text}");
         assert!(made(None).unwrap().1.contains(NONE));
     }
 }
