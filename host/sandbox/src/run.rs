@@ -4,7 +4,7 @@
 //! Owns the order of a run ([`run()`]): what it is asked to do (`spec`), what its programs share
 //! (`invocation`), the folders they see (`mounts`, `scratch`), one program's store (`store`, its
 //! data `state`, and `linker`, which links its imports), and what it came to (`finished`).
-//! `sandbox` is what all runs share. May use every other room; no other room knows this one.
+//! `sandbox` is what all runs share. May use every other module; no other module knows this one.
 
 mod finished;
 mod invocation;

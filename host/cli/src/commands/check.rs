@@ -1,4 +1,4 @@
-//! `skillhost check`: find what is wrong with skills, what they would be granted, and which of
+//! `skillhost check`: find problems in skills, what they would be granted, and which of
 //! their scripts the sandbox supports.
 
 mod used;

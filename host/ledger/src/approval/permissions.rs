@@ -374,7 +374,7 @@ pub(super) enum Reader {
     Client,
 }
 
-/// Writes what a person should know before approving a run.
+/// Writes what the operator should know before approving a run.
 pub(super) fn question(
     request: &ApprovalRequest<'_>,
     permissions: &PermissionSet,
