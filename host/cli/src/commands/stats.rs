@@ -183,8 +183,10 @@ fn sessions(stats: &Stats) -> String {
         let name = if session.alone { format!("{started} (alone)") } else { started };
         session.skills.iter().map(move |skill| (name.clone(), &skill.figures))
     });
-    let totals =
-        stats.skills.iter().map(|skill| ("all, with the command line".to_owned(), &skill.figures));
+    let totals = stats
+        .skills
+        .iter()
+        .map(|skill| ("all, including the command line".to_owned(), &skill.figures));
     let rows = sessions.chain(totals).map(|(name, figures)| {
         let [discovered, activated, runs, ok, denied, first_use, saved] = cells(figures);
         [name, discovered, activated, runs, ok, denied, first_use, saved]

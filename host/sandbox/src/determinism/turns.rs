@@ -113,7 +113,7 @@ pub(crate) async fn run(
     let mut ended = match start(deterministic, first, end_others) {
         Ok(ended) => ended,
         Err(error) => {
-            meter.abort(format!("no thread for the run: {error}"));
+            meter.abort(format!("cannot start a thread for the run: {error}"));
             guard.0 = None;
             return RunEnd::Aborted;
         }
@@ -190,7 +190,7 @@ fn start(
             Ok(runtime) => runtime.block_on(turns),
             Err(error) => {
                 drop(turns);
-                deterministic.meter.abort(format!("no event loop: {error}"));
+                deterministic.meter.abort(format!("cannot create an event loop: {error}"));
                 RunEnd::Aborted
             }
         };
