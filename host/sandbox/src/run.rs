@@ -68,7 +68,7 @@ pub async fn run_alone(
 }
 
 /// Runs a program under capabilities until it ends, or a limit ends it.
-#[deny(unused_variables, reason = "a capability that nobody enforces must not compile")]
+#[deny(unused_variables, reason = "a capability without an enforcer must not compile")]
 pub async fn run(sandbox: &Sandbox, spec: RunSpec<'_>) -> FinishedRun {
     let started = Instant::now();
     let RunSpec { program, programs, capabilities, io, evidence, recording, .. } = spec;

@@ -194,7 +194,7 @@ fn write(path: &Path, text: &str, replace: bool) -> Result<(), CliError> {
     written.map_err(|error| match error.kind() {
         std::io::ErrorKind::AlreadyExists => {
             CliError::usage(format!("a signing key already exists at {}", path.display()))
-                .fix("move it away first, and keep it: its signatures are verified with it")
+                .fix("move it away first, and keep it: it is needed to verify its signatures")
         }
         _ => cannot("write the key", path, &error),
     })
