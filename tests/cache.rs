@@ -67,7 +67,7 @@ fn identity(path: &Path) -> (u64, std::time::SystemTime) {
 }
 
 #[test]
-fn a_second_run_takes_what_the_first_one_left() {
+fn a_second_run_uses_what_the_first_one_left() {
     let place = Place::warm();
     let before = identity(&place.entry("cwasm"));
     place.says_hello();
@@ -171,7 +171,7 @@ fn hosts_compile_one_component_concurrently() {
 }
 
 #[test]
-fn a_cache_that_cannot_be_made_is_told() {
+fn a_cache_that_cannot_be_created_is_reported() {
     let user = User::new();
     let mut command = user.command(env!("CARGO_BIN_EXE_skillhost"));
     let run = command.env("XDG_CACHE_HOME", "/dev/null").args(["run", "./hello"]).output().unwrap();

@@ -24,7 +24,7 @@ fn unasked(imports: &[&str], entries: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn an_import_without_its_entry_is_told_and_one_with_it_is_not() {
+fn only_imports_without_an_entry_are_reported() {
     for (import, entry, word) in [
         ("wasi:http/client@0.3.0", "WebFetch(domain:example.com)", "WebFetch"),
         ("wasi:http/outgoing-handler@0.2.0", "WebFetch(domain:example.com)", "WebFetch"),
@@ -39,7 +39,7 @@ fn an_import_without_its_entry_is_told_and_one_with_it_is_not() {
 }
 
 #[test]
-fn sockets_are_told_whatever_is_asked() {
+fn an_import_of_sockets_is_always_reported() {
     assert_eq!(
         unasked(&["wasi:sockets/types@0.3.0"], &["Read", "Write", "Bash", "WebFetch"]).len(),
         1
@@ -47,7 +47,7 @@ fn sockets_are_told_whatever_is_asked() {
 }
 
 #[test]
-fn what_every_guest_has_is_not_told() {
+fn what_every_guest_has_is_not_reported() {
     assert!(
         unasked(
             &[
@@ -76,7 +76,7 @@ fn a_world_is_read_from_the_binary() {
 }
 
 #[test]
-fn what_is_no_component_is_told() {
+fn files_that_are_not_components_are_reported() {
     assert!(read(b"hello").unwrap_err().contains("not a WebAssembly file"));
     assert!(read(b"\0asm\x01\0\0\0").unwrap_err().contains("core module"));
     assert!(read(b"\0asm\x0d\0\x01\0garbage").is_err());

@@ -87,7 +87,7 @@ pub fn instances() {
 }
 
 #[test]
-fn memory_that_is_there_from_the_start_counts() {
+fn initial_memory_counts() {
     let with = |pages: u32| {
         command(&format!("(memory {pages}) (func (export \"run\") (result i32) (i32.const 0))"))
     };
@@ -208,7 +208,7 @@ fn returning(then: &str, callback: &str) -> Vec<u8> {
 }
 
 #[test]
-fn what_goes_on_after_its_result_is_out_comes_to_an_end() {
+fn work_after_the_result_is_stopped() {
     const EXIT: &str = "(i32.const 0)";
     const YIELD: &str = "(i32.const 1)";
     assert_eq!(outcome_of(&returning(EXIT, EXIT)).status, Status::Exited { code: 0 });
@@ -244,7 +244,7 @@ fn an_exit_code_beyond_a_byte_is_cut_to_one() {
 }
 
 #[test]
-fn what_is_imported_and_not_offered_is_named() {
+fn unknown_imports_are_named() {
     let importing = |import: &str| component(&format!("(component (import {import}))"));
     assert_invalid(
         &importing(r#""evil:host/everything@1.0.0" (instance (export "open" (func)))"#),
@@ -264,7 +264,7 @@ fn what_is_imported_and_not_offered_is_named() {
 }
 
 #[test]
-fn what_exports_nothing_to_run_is_told_so() {
+fn a_component_without_an_entry_point_is_reported() {
     let outcome = assert_invalid(&component("(component)"), "wasi:cli/run");
     assert!(outcome.stdout.0.is_empty());
     let library = r#"(component (core module $m (func (export "f"))) (core instance $i (instantiate $m)) (func (export "f") (canon lift (core func $i "f"))))"#;
@@ -272,7 +272,7 @@ fn what_exports_nothing_to_run_is_told_so() {
 }
 
 #[test]
-fn what_is_no_component_is_not_run() {
+fn files_that_are_not_components_are_not_run() {
     assert_invalid(b"", "not a WebAssembly file");
     assert_invalid(b"#!/bin/sh\necho out of the sandbox\n", "not a WebAssembly file");
     assert_invalid(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0", "not a WebAssembly file");

@@ -102,7 +102,7 @@ fn a_certificate_that_nobody_trusts_is_60() {
 }
 
 #[test]
-fn a_transient_answer_is_retried_and_another_is_not() {
+fn only_transient_errors_are_retried() {
     let failing = |times: usize, status: &'static str| {
         let asked = Arc::new(AtomicUsize::new(0));
         Server::start(move |_, stream| {

@@ -234,7 +234,7 @@ fn targets_withstand_mutations_for_a_given_time() {
 }
 
 #[test]
-fn a_mutation_is_made_again_from_its_seed() {
+fn a_mutation_can_be_reproduced_from_its_seed() {
     let seeds = [b"one".to_vec(), b"another".to_vec(), Vec::new()];
     let made = |seed| {
         let mut random = Random(seed);

@@ -129,7 +129,7 @@ fn doubling(depth: usize, times: usize) -> String {
 }
 
 #[test]
-fn a_schema_that_never_ends_ends_at_the_timeout() {
+fn an_endless_schema_ends_at_the_timeout() {
     let component = toolbox(&[("t", &doubling(40, 2), None)]);
     let started = Instant::now();
     assert_hit(
@@ -145,7 +145,7 @@ fn a_schema_that_never_ends_ends_at_the_timeout() {
 }
 
 #[test]
-fn a_long_chain_of_references_leaves_the_host_alive() {
+fn the_host_survives_a_long_chain_of_references() {
     let outcome = call(&toolbox(&[("t", &doubling(1_500, 1), None)]), "{}", &[], false, None);
     assert!(failure(&outcome).contains("nests deeper than"), "{outcome:?}");
     let outcome = call(&toolbox(&[("t", &doubling(60_000, 1), None)]), "{}", &[], false, None);
@@ -156,7 +156,7 @@ fn a_long_chain_of_references_leaves_the_host_alive() {
 }
 
 #[test]
-fn an_output_is_what_its_schema_says() {
+fn an_output_must_match_its_schema() {
     let schema =
         json!({ "type": "object", "properties": { "count": { "type": "integer" } } }).to_string();
     let component = toolbox(&[("t", "true", Some(&schema))]);
@@ -223,7 +223,7 @@ fn the_schemas_of_a_call_count_as_memory() {
 }
 
 #[test]
-fn a_listing_outside_of_the_interfaces_rules_is_refused() {
+fn a_listing_that_breaks_the_interface_is_refused() {
     let long = "x".repeat(65);
     let names: Vec<String> = (0..200).map(|n| format!("t{n}")).collect();
     let many: Vec<Listed<'_>> = names.iter().map(|name| (name.as_str(), "true", None)).collect();

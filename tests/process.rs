@@ -173,7 +173,7 @@ fn a_broken_pipe_is_an_error_and_not_the_end() {
 }
 
 #[test]
-fn what_became_of_each_program_is_told_and_recorded() {
+fn the_end_of_each_program_is_reported_and_recorded() {
     let arena = Arena::new();
     let outcome = arena.run(&["launch", "hostile", "launch", "hostile", "exit", "7"]).go();
     let [first, second] = &outcome.processes[..] else { panic!("{outcome:?}") };

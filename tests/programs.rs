@@ -415,7 +415,7 @@ fn a_run_that_needs_no_built_in_program_does_not_look_at_them() {
 }
 
 #[test]
-fn packages_beside_a_program_are_there_and_read_only() {
+fn packages_of_a_program_are_available_read_only() {
     let place = Place::new();
     let file = place.programs().join("python.json");
     let mut facts = facts("python", &["python3"], guest("argv"));

@@ -155,7 +155,7 @@ fn a_stack_that_the_operator_sets_lower_wins() {
 }
 
 #[test]
-fn what_was_printed_before_a_timeout_is_kept() {
+fn output_before_a_timeout_is_kept() {
     let place =
         Place::new("print('begun')\nprint('unfinished', end='', flush=True)\nwhile True: pass");
     let run = place.run(&["main", "--timeout", "3s", "--json"]);
@@ -168,7 +168,7 @@ fn what_was_printed_before_a_timeout_is_kept() {
 }
 
 #[test]
-fn the_root_and_the_devices_are_there() {
+fn the_root_and_the_devices_exist() {
     let place = Place::new(
         "import os, stat, subprocess, shutil
 print(os.listdir('/'), os.listdir('/dev'), os.listdir('/tmp/.claude/skills/py'))
@@ -194,7 +194,7 @@ import os, stat, subprocess, shutil
 }
 
 #[test]
-fn a_folder_of_packages_is_mounted_read_only_and_told_of() {
+fn a_folder_of_packages_is_mounted_read_only_and_reported() {
     let place = Place::new(
         "import os\nfolder = os.environ['SKILLHOST_SITE_PACKAGES']\nprint(folder, os.listdir(folder))\nopen(folder + '/x', 'w')",
     );

@@ -376,7 +376,7 @@ fn exit_codes_say_how_it_ended() {
 }
 
 #[test]
-fn input_comes_through_whole() {
+fn input_arrives_complete() {
     let machine = Machine::new();
     let mut child = machine.command(&[], &["cat"]).stdin(Stdio::piped()).spawn().unwrap();
     let sent: Vec<u8> = (0..3_000_000_u32).map(|n| (n % 251) as u8).collect();

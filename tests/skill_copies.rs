@@ -80,7 +80,7 @@ fn a_skill_that_changes_after_it_was_loaded_runs_as_it_was() {
 }
 
 #[test]
-fn a_skill_that_rewrites_itself_goes_on_as_it_was() {
+fn a_skill_that_rewrites_itself_keeps_running_unchanged() {
     let place = Place::new();
     let loaded = place.load(Some(&place.project()));
     let attack = "echo 'echo new' > /workspace/.agents/skills/mutable/scripts/run.sh; bash /skill/scripts/run.sh";
@@ -88,7 +88,7 @@ fn a_skill_that_rewrites_itself_goes_on_as_it_was() {
 }
 
 #[test]
-fn files_that_no_skill_may_hold_are_not_served() {
+fn files_that_no_skill_may_contain_are_not_served() {
     let place = Place::new();
     std::fs::write(place.project().join("secret"), "secret").unwrap();
     std::os::unix::fs::symlink("../../../secret", place.skill().join("out")).unwrap();

@@ -100,7 +100,7 @@ fn without_a_grant_the_line_that_gives_one_is_named() {
 }
 
 #[test]
-fn a_full_state_is_told_and_what_was_there_stays() {
+fn a_full_state_is_reported_and_keeps_its_files() {
     let place = Place::new();
     std::fs::write(place.0.work().join("p.yaml"), "limits: { state: 4KiB }\n").unwrap();
     place.call("notes", "save", json!({ "text": "small" }));

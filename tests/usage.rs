@@ -48,7 +48,7 @@ fn command_line_runs_come_from_the_audit_log() {
     assert!(shown.lines().all(|line| line.chars().count() <= 100), "{shown}");
     let one = ok(&user, &["code3"]);
     assert!(!one.contains("runs\ncode3"), "{one}");
-    assert!(one.contains("all, with the command line") && !one.contains("hello"), "{one}");
+    assert!(one.contains("all, including the command line") && !one.contains("hello"), "{one}");
     assert!(ok(&user, &["nobody"]).starts_with("no skill was used since"));
     // Another log has other runs.
     user.skillhost(&["run", "./hello", "--audit", "other.jsonl"]);

@@ -126,7 +126,7 @@ fn a_genuine_receipt_is_confirmed() {
 }
 
 #[test]
-fn nothing_is_left_of_a_verification() {
+fn a_verification_leaves_nothing_behind() {
     let own = tempfile::tempdir().unwrap();
     let (receipt, scratch) = (own.path().join("receipt.json"), own.path().join("scratch"));
     std::fs::write(&receipt, canonical::text(&GENUINE.receipt)).unwrap();
@@ -387,7 +387,7 @@ fn tampering_30_a_request_that_was_never_made() {
 }
 
 #[test]
-fn another_skill_is_not_run() {
+fn a_different_skill_is_not_run() {
     let place = Place::new();
     std::fs::write(place.path("r.json"), signed(&GENUINE.receipt, &GENUINE.key)).unwrap();
     std::fs::write(place.path("key.pem"), GENUINE.key.public().pem()).unwrap();
@@ -401,7 +401,7 @@ fn another_skill_is_not_run() {
 }
 
 #[test]
-fn what_cannot_be_repeated_here_is_told_with_what_is_missing() {
+fn a_run_that_cannot_be_repeated_names_what_is_missing() {
     let document = signed(&GENUINE.receipt, &GENUINE.key);
     let cases: [(&[&str], &str, &str); 4] = [
         (&[], "other input\n", "input.stdin"),
@@ -424,7 +424,7 @@ fn what_cannot_be_repeated_here_is_told_with_what_is_missing() {
 }
 
 #[test]
-fn what_is_no_receipt_is_told_as_such() {
+fn files_that_are_not_receipts_are_reported() {
     for (document, named) in [
         ("", "not valid JSON"),
         ("{}", "`version` is missing"),

@@ -240,7 +240,7 @@ fn staged_writes_are_shown_and_applied_on_approval() {
     let pending = json(&user, &["pending", "--json"]);
     assert!(pending[0]["diff"].as_str().unwrap().contains("+++ b/two.txt"), "{pending}");
     assert!(
-        out(&user.skillhost(&["pending"])).contains("writer has run, and wants to change 2 paths"),
+        out(&user.skillhost(&["pending"])).contains("writer ran and wants to change 2 paths"),
         "{pending}"
     );
     assert!(user.skillhost(&["approve", "1"]).status.success());

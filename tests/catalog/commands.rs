@@ -126,7 +126,7 @@ fn prompt_reports_what_it_omits() {
     let short = user.skillhost(&["prompt", "--budget", "40"]);
     assert!(
         stdout(&short).contains("omitted")
-            && stderr(&short).contains("omitted to keep to 40 tokens"),
+            && stderr(&short).contains("omitted to stay within 40 tokens"),
         "{}",
         stderr(&short)
     );

@@ -112,7 +112,10 @@ fn native_runs_are_announced_and_need_a_script() {
     assert!(!script.join("mark").exists());
     let with =
         run(&["bench", "./marked", "mark.sh", "--rounds", "2", "--native", "--json", "--", "x"]);
-    assert!(text(&with.stderr).contains("outside the sandbox, with all your rights"), "{with:?}");
+    assert!(
+        text(&with.stderr).contains("outside the sandbox, with all your permissions"),
+        "{with:?}"
+    );
     let found: Value = serde_json::from_slice(&with.stdout).unwrap();
     assert!(found["native"]["p50_ms"].as_f64().unwrap() > 0.0, "{found:#}");
     assert_eq!(std::fs::read_to_string(script.join("mark")).unwrap(), "x\n");

@@ -80,7 +80,7 @@ fn python(chance: &mut TestRng) -> String {
 }
 
 #[test]
-fn scripts_made_by_chance_come_to_the_same() {
+fn random_scripts_have_the_same_result() {
     // Another one for `SEED`; what failed once fails again.
     let seed: u64 =
         std::env::var("SEED").ok().map_or(1, |text| text.parse().expect("SEED is a number"));

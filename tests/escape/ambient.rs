@@ -6,7 +6,7 @@ use super::{denied, report};
 use crate::hostile_host::Arena;
 
 #[test]
-pub fn the_host_s_environment_and_paths_are_not_seen() {
+pub fn host_environment_and_paths_are_hidden() {
     let arena = Arena::new();
     // What this very process, the host, has around it: its folders, and what cargo and the shell
     // have set for it.
@@ -30,7 +30,7 @@ pub fn the_host_s_environment_and_paths_are_not_seen() {
 }
 
 #[test]
-pub fn the_host_s_programs_are_not_started() {
+pub fn host_programs_cannot_be_started() {
     let arena = Arena::new();
     denied(&arena, arena.run(&["programs"]));
     let outcome = denied(&arena, arena.run(&["programs"]).deny("Bash"));

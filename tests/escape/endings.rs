@@ -61,7 +61,7 @@ pub fn control_characters_are_kept_as_data() {
 }
 
 #[test]
-pub fn each_run_is_recorded_whatever_came_of_it() {
+pub fn each_run_is_recorded_whatever_its_outcome() {
     let arena = Arena::new();
     arena.run(&["trap"]).go();
     arena.run(&["spin"]).limit(Limit::Timeout, 100).go();

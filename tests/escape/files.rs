@@ -13,7 +13,7 @@ use super::{denied, report};
 use crate::hostile_host::{Arena, SECRET};
 
 #[test]
-pub fn dots_lead_nowhere() {
+pub fn parent_components_do_not_escape() {
     let arena = Arena::new();
     for mode in [MountMode::Write, MountMode::Overlay, MountMode::Read] {
         denied(&arena, arena.run(&["traversal", SECRET]).workspace(mode));
@@ -28,13 +28,13 @@ pub fn absolute_paths_are_refused() {
 }
 
 #[test]
-pub fn processes_and_devices_of_the_host_are_not_there() {
+pub fn host_processes_and_devices_are_not_visible() {
     let arena = Arena::new();
     denied(&arena, arena.run(&["proc"]));
 }
 
 #[test]
-pub fn what_the_rules_leave_out_has_no_other_name() {
+pub fn excluded_files_are_unreachable_under_any_name() {
     let arena = Arena::new();
     std::fs::write(arena.path("workspace/hidden.txt"), SECRET).unwrap();
     for link in ["link.csv", "in/link.csv"] {
@@ -49,14 +49,14 @@ pub fn what_the_rules_leave_out_has_no_other_name() {
 }
 
 #[test]
-pub fn what_is_read_only_stays_as_it_is() {
+pub fn read_only_folders_cannot_be_changed() {
     let arena = Arena::new();
     std::fs::copy(arena.path("skills/hostile/SKILL.md"), arena.path("workspace/SKILL.md")).unwrap();
     denied(&arena, arena.run(&["read-only", "/skill", "/workspace"]).workspace(MountMode::Read));
 }
 
 #[test]
-pub fn the_host_s_own_files_are_in_no_folder() {
+pub fn host_files_are_unreachable_in_every_folder() {
     let arena = Arena::new();
     let own = ["own/cache", "own/state/skillhost"];
     let whole = arena.dir.path().canonicalize().unwrap();
@@ -94,7 +94,7 @@ pub fn the_host_s_own_files_are_in_no_folder() {
 }
 
 #[test]
-pub fn symbolic_links_lead_nowhere_and_are_not_made() {
+pub fn symbolic_links_are_neither_followed_nor_created() {
     let arena = Arena::new();
     for mode in [MountMode::Write, MountMode::Overlay] {
         denied(&arena, arena.run(&["symlink", SECRET]).workspace(mode));
@@ -108,7 +108,7 @@ pub fn hard_links_to_outside_are_not_written_or_created() {
 }
 
 #[test]
-pub fn a_link_that_takes_a_folder_s_place_is_not_followed() {
+pub fn a_link_that_replaces_a_folder_is_not_followed() {
     let arena = Arena::new();
     let (flip, folder, link) = (
         arena.path("workspace/flip"),
@@ -152,7 +152,7 @@ pub fn a_link_that_takes_a_folder_s_place_is_not_followed() {
 }
 
 #[test]
-pub fn the_disk_is_not_filled() {
+pub fn disk_usage_is_limited() {
     for version in ["0.3", "0.2"] {
         for (at, mode) in [
             ("/tmp", MountMode::Write),
@@ -181,7 +181,7 @@ pub fn the_disk_is_not_filled() {
 }
 
 #[test]
-pub fn what_is_kept_does_not_outgrow_its_quota() {
+pub fn state_does_not_outgrow_its_quota() {
     for version in ["0.3", "0.2"] {
         let arena = Arena::new();
         // The second run finds what the first has filled.
@@ -201,7 +201,7 @@ pub fn what_is_kept_does_not_outgrow_its_quota() {
 }
 
 #[test]
-pub fn a_million_files_are_not_made() {
+pub fn a_million_files_cannot_be_created() {
     for version in ["0.3", "0.2"] {
         for at in ["/tmp", "/workspace"] {
             let arena = Arena::new();

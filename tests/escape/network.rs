@@ -12,7 +12,7 @@ use crate::hostile_host::{Arena, hostile};
 use crate::servers::{Server, respond};
 
 #[test]
-pub fn there_are_no_sockets() {
+pub fn sockets_are_unavailable() {
     let arena = Arena::new();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -25,13 +25,13 @@ pub fn there_are_no_sockets() {
 }
 
 #[test]
-pub fn names_are_not_looked_up() {
+pub fn host_names_are_not_resolved() {
     let arena = Arena::new();
     denied(&arena, arena.run(&["dns"]).allow("WebFetch"));
 }
 
 #[test]
-pub fn private_addresses_are_not_asked() {
+pub fn private_addresses_are_not_contacted() {
     let arena = Arena::new();
     let server = Server::of_size(10);
     let local = format!("http://localhost:{}/", server.port);
@@ -51,7 +51,7 @@ pub fn private_addresses_are_not_asked() {
 }
 
 #[test]
-pub fn a_private_address_is_asked_where_the_operator_names_it() {
+pub fn a_private_address_is_contacted_if_the_operator_names_it() {
     let arena = Arena::new();
     let server = Server::of_size(10);
     let outcome = arena
@@ -108,7 +108,7 @@ pub fn a_redirect_is_checked_like_a_request() {
 }
 
 #[test]
-pub fn an_allowed_name_that_means_a_private_address_is_refused() {
+pub fn an_allowed_name_with_a_private_address_is_refused() {
     let server = Server::of_size(10);
     let meanings = [
         ("loopback.test", "127.0.0.1"),
@@ -171,7 +171,7 @@ pub fn control_characters_of_servers_reach_no_terminal_or_log() {
 }
 
 #[test]
-pub fn a_server_that_misbehaves_is_left() {
+pub fn a_misbehaving_server_is_abandoned() {
     use std::io::Write as _;
     type Misbehaviour = fn(&mut std::net::TcpStream);
     let servers: [(&str, Misbehaviour); 8] = [

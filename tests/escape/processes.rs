@@ -16,13 +16,13 @@ pub fn pipes_are_not_hoarded() {
 }
 
 #[test]
-pub fn a_hundred_thousand_ends_are_not_waited_for() {
+pub fn waiting_for_a_hundred_thousand_pipe_ends_hits_a_limit() {
     let arena = Arena::new();
     stopped(&arena, arena.run(&["poll-bomb"]), Limit::Handles);
 }
 
 #[test]
-pub fn what_is_left_running_ends_with_the_run() {
+pub fn programs_left_running_end_with_the_run() {
     let arena = Arena::new();
     let outcome = denied(&arena, arena.run(&["leave"]).limit(Limit::ProcessDepth, 0));
     assert_eq!(outcome.processes, []);
@@ -39,7 +39,7 @@ pub fn what_is_left_running_ends_with_the_run() {
 }
 
 #[test]
-pub fn programs_are_killed_with_those_that_they_started() {
+pub fn killing_a_program_kills_its_descendants() {
     let arena = Arena::new();
     let outcome = arena.run(&["kill-tree"]).go();
     assert_eq!(report(&outcome)["denied"], true, "{}", outcome.stdout.text());
@@ -59,14 +59,14 @@ pub fn programs_are_killed_with_those_that_they_started() {
 }
 
 #[test]
-pub fn a_pipe_that_nobody_reads_takes_nothing() {
+pub fn a_pipe_without_a_reader_accepts_nothing() {
     let arena = Arena::new();
     let outcome = denied(&arena, arena.run(&["broken-pipe"]));
     assert!(outcome.usage.memory_peak < 16 << 20, "{}", outcome.usage.memory_peak);
 }
 
 #[test]
-pub fn a_pipe_that_is_not_read_holds_its_writer_back() {
+pub fn an_unread_pipe_blocks_its_writer() {
     let arena = Arena::new();
     let outcome =
         stopped(&arena, arena.run(&["unread"]).limit(Limit::Timeout, 500), Limit::Timeout);

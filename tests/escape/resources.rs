@@ -23,7 +23,7 @@ pub fn memory_stops_growing_at_its_limit() {
 }
 
 #[test]
-pub fn what_never_ends_is_ended() {
+pub fn endless_guests_are_stopped() {
     let arena = Arena::new();
     for args in [&["spin"][..], &["sleep"], &["sleep", "0.2"]] {
         stopped(&arena, arena.run(args).limit(Limit::Timeout, 300), Limit::Timeout);
@@ -54,7 +54,7 @@ pub fn what_never_ends_is_ended() {
 }
 
 #[test]
-pub fn input_without_end_is_read_with_bounded_memory() {
+pub fn endless_input_is_read_with_bounded_memory() {
     let arena = Arena::new();
     let zeros = std::fs::File::open("/dev/zero").unwrap();
     let outcome = stopped(
@@ -83,7 +83,7 @@ pub fn a_flood_of_output_is_cut_off() {
 }
 
 #[test]
-pub fn a_million_handles_are_not_held() {
+pub fn a_million_handles_cannot_be_held() {
     let arena = Arena::new();
     for version in ["0.3", "0.2"] {
         let run = arena.run(&["handles", version]).limit(Limit::Handles, 100);
@@ -99,7 +99,7 @@ pub fn a_million_handles_are_not_held() {
 }
 
 #[test]
-pub fn a_million_host_calls_are_survived() {
+pub fn the_host_survives_a_million_calls() {
     let arena = Arena::new();
     let started = Instant::now();
     arena.run(&["host-calls"]).obeys();
@@ -107,7 +107,7 @@ pub fn a_million_host_calls_are_survived() {
 }
 
 #[test]
-pub fn random_bytes_run_out() {
+pub fn random_bytes_are_limited() {
     let arena = Arena::new();
     for version in ["0.3", "0.2"] {
         stopped(
@@ -122,7 +122,7 @@ pub fn random_bytes_run_out() {
 }
 
 #[test]
-pub fn endless_recursion_ends() {
+pub fn endless_recursion_is_stopped() {
     let arena = Arena::new();
     stopped(&arena, arena.run(&["recursion"]), Limit::Stack);
 }
@@ -151,7 +151,7 @@ pub fn huge_arguments_are_not_copied() {
 }
 
 #[test]
-pub fn what_the_host_keeps_for_programs_counts_as_memory() {
+pub fn host_buffers_for_programs_count_as_memory() {
     let arena = Arena::new();
     for which in ["input", "output"] {
         let run = arena
@@ -178,14 +178,14 @@ pub fn what_the_host_keeps_for_programs_counts_as_memory() {
 }
 
 #[test]
-pub fn a_million_tasks_are_not_held() {
+pub fn a_million_tasks_cannot_be_held() {
     let arena = Arena::new();
     stopped(&arena, arena.run(&["tasks"]), Limit::Handles);
     stopped(&arena, arena.run(&["streams"]), Limit::Handles);
 }
 
 #[test]
-pub fn programs_that_start_programs_come_to_an_end() {
+pub fn nested_programs_are_limited() {
     let arena = Arena::new();
     let outcome = denied_deep(&arena, arena.run(&["spawn"]));
     assert_eq!((outcome.limits_hit[0].limit, outcome.usage.processes), (Limit::ProcessDepth, 4));

@@ -29,7 +29,7 @@ fn agent(place: &Place, workspace: &Path, revision: &'static str, capabilities: 
 }
 
 #[test]
-fn a_client_is_told_the_operators_approve_command() {
+fn a_client_gets_the_operators_approve_command() {
     let (place, workspace) = place();
     let written = workspace.join("sub/out.txt");
     let mut agent = agent(&place, &workspace, OLD, &json!({}));

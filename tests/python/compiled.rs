@@ -38,7 +38,7 @@ from _skillhost import compiled
 print(type(compiled.of(sys.argv[1])).__name__, type(compiled.script(sys.argv[1])).__name__)";
 
 #[test]
-fn the_second_run_takes_the_code_that_the_first_has_kept() {
+fn the_second_run_uses_the_code_cached_by_the_first() {
     let (place, one) = main("print('one')");
     let (other, two) = main("print('two')");
     assert_eq!(
@@ -67,7 +67,7 @@ fn imports_are_cached_and_compiled_again_when_changed() {
 }
 
 #[test]
-fn code_that_is_not_whole_is_compiled_anew() {
+fn incomplete_code_is_recompiled() {
     let (place, kept) = main("print('hi')");
     assert_eq!(place.prints(&["main"]), "hi\n");
     let whole = std::fs::read(&kept).unwrap();
@@ -161,7 +161,7 @@ fn a_neighbour_comes_before_the_standard_library_in_every_run() {
 }
 
 #[test]
-fn where_what_is_burnt_is_counted_each_run_compiles_for_itself() {
+fn each_run_that_counts_fuel_compiles_for_itself() {
     let (place, kept) = main("print('hi')");
     let burnt = |args: &[&str]| {
         let run: serde_json::Value =

@@ -182,7 +182,7 @@ fn line_matches(shown: &str, line: &str) -> bool {
 }
 
 #[test]
-fn three_dots_stand_for_anything_and_nothing_else_does() {
+fn only_three_dots_match_anything() {
     let m = |shown: &str, output: &str| {
         matches(&shown.lines().collect::<Vec<_>>(), &output.lines().collect::<Vec<_>>())
     };

@@ -55,7 +55,7 @@ fn record(secrets: &str) -> (Place, std::process::Output) {
 }
 
 #[test]
-fn secrets_are_nowhere_and_a_replay_asks_for_them() {
+fn secrets_are_not_stored_and_a_replay_asks_for_them() {
     let (place, run) = record("secrets: { env: [TOKEN, PIN], headers: [X-Key, set-cookie] }\n");
     let all = all_bytes(&place.path("rec"));
     for secret in

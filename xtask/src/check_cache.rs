@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_check_that_passed_is_left_out_until_its_inputs_change() {
+    fn a_passed_check_is_skipped_until_its_inputs_change() {
         let folder = tempfile::tempdir().unwrap();
         let store = folder.path().join("passed.json");
         let load = |all, inputs| PassedChecks {

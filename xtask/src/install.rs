@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_there_is_replaced_while_it_runs() {
+    fn an_installed_program_is_replaced_while_it_runs() {
         let dir = tempfile::tempdir().unwrap();
         let (built, prefix) = (dir.path().join("sleep"), dir.path().join("prefix"));
         fs::copy("/bin/sleep", &built).unwrap();

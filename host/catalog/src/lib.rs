@@ -57,7 +57,7 @@ pub struct CatalogEntry {
     pub skill_file: Arc<str>,
     /// Who chose its source.
     pub source: SourceKind,
-    /// Whether its source is trusted, and nobody else can write to the source's folder.
+    /// Whether its source is trusted, and no other user can write to the source's folder.
     pub trusted: bool,
     /// `metadata.tags` and `metadata.category`, in lower case.
     pub tags: Arc<[Box<str>]>,

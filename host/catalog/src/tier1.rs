@@ -147,7 +147,7 @@ pub(super) fn read(found: &FoundSkill, source: &Path) -> Result<(Facts, Text), S
         .read(SizeLimits::default().skill_md)
         .map_err(|error| format!("cannot read {}: {error}", found.skill_file))?;
     let parsed = manifest::parse(&bytes, &name, &found.skill_file);
-    // Without a description nobody could tell what the skill is for.
+    // Without a description, no one could tell what the skill does.
     let Some(manifest) = parsed.manifest.filter(|manifest| !manifest.description.is_empty()) else {
         let worst = parsed.diagnostics.iter().find(|d| d.severity == Severity::Error);
         return Err(worst.map_or_else(

@@ -42,8 +42,8 @@ enum Notice {
 #[derive(Default)]
 struct ChangeBatch {
     paths: BTreeSet<PathBuf>,
-    /// Paths that were created or moved. Nobody reports what a folder contained before it was
-    /// watched.
+    /// Paths that were created or moved. The kernel does not report what a folder contained before
+    /// it was watched.
     came: BTreeSet<PathBuf>,
     all: bool,
 }

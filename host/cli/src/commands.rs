@@ -1,4 +1,4 @@
-//! The commands: one file each, named as it is typed.
+//! The commands: one file each, named after the command.
 
 pub(crate) mod approve;
 pub(crate) mod audit;

@@ -79,7 +79,7 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// Finds the folders. Refuses a state folder that somebody else may write.
+    /// Finds the folders. Refuses a state folder that another user can write to.
     pub(crate) fn find() -> Result<Places, CliError> {
         let places = Places::unchecked()?;
         if let Ok(found) = rustix::fs::stat(&places.state) {
@@ -88,7 +88,8 @@ impl Places {
         Ok(places)
     }
 
-    /// Finds the folders, whoever owns them, for a caller that reads nothing from the state folder.
+    /// Finds the folders, regardless of their owner, for a caller that reads nothing from the state
+    /// folder.
     pub(crate) fn unchecked() -> Result<Places, CliError> {
         let xdg = Xdg::new()
             .map_err(|error| CliError::io("find the home folder", error).fix("set $HOME"))?;

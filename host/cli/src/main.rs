@@ -1,4 +1,4 @@
-//! The `skillhost` command. [`args`] says what was typed, [`context`] what a command works with;
+//! The `skillhost` command. [`args`] holds what was typed, [`context`] what a command works with;
 //! [`commands`] has a file for each command, [`error`] every exit code, and [`output`] prints.
 
 mod args;

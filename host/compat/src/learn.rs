@@ -98,7 +98,7 @@ pub fn propose(evidence: &RunEvidence<'_>) -> Proposal {
         notes: Vec::new(),
     };
     let Some(uses) = &outcome.uses else {
-        learned.notes.push("it is unknown what the run used".into());
+        learned.notes.push("the run did not record what it used".into());
         return learned;
     };
     if skill.manifest.is_granted_nothing() {
@@ -115,10 +115,7 @@ pub fn propose(evidence: &RunEvidence<'_>) -> Proposal {
         return learned;
     }
     if outcome.status != (Status::Exited { code: 0 }) {
-        learned.notes.push(
-            "the run did not exit with 0, so it is unknown what it would have needed afterwards"
-                .into(),
-        );
+        learned.notes.push("the run did not exit with 0, so it may need more than it used".into());
     }
     let old = grant(&skill.policy_manifest(), evidence.policy).capabilities;
     let needs = Needs::of(uses);
@@ -279,7 +276,7 @@ fn remarks(evidence: &RunEvidence<'_>, uses: &GrantUse, old: &Capabilities) -> V
     if !uses.variables.is_empty() {
         let names: Vec<&str> = uses.variables.iter().map(String::as_str).collect();
         notes.push(format!(
-            "it is unknown whether the run read these variables: {}",
+            "skillhost cannot tell whether the run read these variables: {}",
             names.join(", ")
         ));
     }

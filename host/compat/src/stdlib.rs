@@ -59,7 +59,7 @@ const MISSING: &[(&str, &str, &str)] = &[
     ("dbm.ndbm", "the library is not built in", "use sqlite3"),
     ("ensurepip", "packages come with the runtime", "use --site-packages for others"),
     ("fcntl", "files cannot be locked", "write to a file of your own and rename it"),
-    ("grp", "there are no users or groups", "leave the names out"),
+    ("grp", "there are no users or groups", "omit the names"),
     ("idlelib", "there is no display", "write a file for the user to open"),
     ("lzma", "the library is not built in", "use gzip or zipfile"),
     ("mmap", "files cannot be mapped", "read them"),

@@ -55,7 +55,7 @@ pub struct ApprovalRequest<'a> {
     pub capabilities: &'a Capabilities,
     /// Whether the skill is trusted: see [`Approvals::is_trusted`].
     pub trusted: bool,
-    /// The session's own temporary folder. Writes there harm nobody, and its path is not part of
+    /// The session's own temporary folder. Writes there are harmless, and its path is not part of
     /// the permissions.
     pub session_folder: Option<&'a Path>,
     /// The session that asks. An approval for a session, or for one run, applies to the same
@@ -125,7 +125,7 @@ impl Approvals {
     }
 
     /// Checks whether a loaded skill is trusted. It is if the operator named its folder by path; if
-    /// its source is trusted and nobody else can write to it there; or if it lies in one of the
+    /// its source is trusted and no other user can write to it there; or if it lies in one of the
     /// user's folders and someone approved this digest of the whole skill, for this session or
     /// until revoked. An approval of one program does not make the skill trusted.
     ///
@@ -200,7 +200,7 @@ impl Approvals {
             input: ask.input.digest(),
             time: String::new(),
             text: format!(
-                "{} has run, and wants to change {count} path{} in {folders}",
+                "{} ran and wants to change {count} path{} in {folders}",
                 ask.skill.name,
                 if count == 1 { "" } else { "s" }
             ),

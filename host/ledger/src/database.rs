@@ -210,7 +210,7 @@ mod tests {
         assert!(undone.is_err() && database.mark() == Some(8), "{:?}", database.mark());
         let journal = folder.path().join("a.db-journal");
         std::fs::write(&journal, "").unwrap();
-        assert_eq!(database.mark(), None, "somebody writes, or died of it");
+        assert_eq!(database.mark(), None, "another process writes, or died while writing");
         std::fs::remove_file(journal).unwrap();
         assert_eq!(Database::at(&path, &OTHER).mark(), None, "another version's");
         told(0);

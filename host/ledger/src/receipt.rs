@@ -84,7 +84,7 @@ pub struct ReceiptGrant {
 /// The input of a run.
 #[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct ReceiptInput {
-    /// The arguments, in clear: whoever checks the receipt needs them.
+    /// The arguments, as plain text: anyone who checks the receipt needs them.
     pub arguments: Vec<String>,
     /// The input of a typed tool, in clear.
     #[serde(skip_serializing_if = "Option::is_none")]

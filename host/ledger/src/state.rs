@@ -48,7 +48,7 @@ pub struct StateInfo {
     pub files: u64,
 }
 
-/// A locked state. Nobody else reads or writes it in the meantime.
+/// A locked state. No other process reads or writes it in the meantime.
 #[derive(Debug)]
 pub struct StateLock {
     lock: OwnedFd,

@@ -170,11 +170,11 @@ fn command(argument: Option<&str>) -> Result<CommandPattern, Permission> {
         None => (argument, false),
     };
     if words.trim().is_empty() {
-        return Err(refuse("it names no program", Some("Bash".into())));
+        return Err(refuse("it does not name a program", Some("Bash".into())));
     }
     if words.trim_end().ends_with(":*") || words.contains(['*', '?']) {
         return Err(refuse(
-            "a wildcard can only end a command (`git:*`, `git commit *`): others cannot be enforced exactly",
+            "a wildcard can only be at the end of a command (`git:*`, `git commit *`); others cannot be enforced exactly",
             None,
         ));
     }
@@ -269,16 +269,13 @@ fn split_port(authority: &str) -> Result<(&str, Option<u16>), Permission> {
             Some((name, rest)) if rest.starts_with(':') => (name, Some(&rest[1..])),
             _ => {
                 return Err(refuse(
-                    "an IPv6 address is written in brackets: `[::1]` or `[::1]:8080`",
+                    "write an IPv6 address in brackets: `[::1]` or `[::1]:8080`",
                     None,
                 ));
             }
         },
         None if authority.matches(':').count() > 1 => {
-            return Err(refuse(
-                "an IPv6 address is written in brackets: `[::1]` or `[::1]:8080`",
-                None,
-            ));
+            return Err(refuse("write an IPv6 address in brackets: `[::1]` or `[::1]:8080`", None));
         }
         None => {
             authority.split_once(':').map_or((authority, None), |(name, port)| (name, Some(port)))

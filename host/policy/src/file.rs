@@ -377,7 +377,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns the entries of a table with known keys, and reports the others.
+    /// Returns the entries of a map with known keys, and reports the others.
     fn table<'n>(
         &mut self,
         node: &'n Node,
@@ -443,7 +443,7 @@ impl Reader<'_> {
         let message = match (&node.kind, shape) {
             (Kind::Null, Expected::Table) => format!("{what} is empty; write `{{}}`"),
             (Kind::Null, Expected::List { .. }) => format!("{what} is empty; write `[]`"),
-            (_, Expected::Table) => format!("{what} must be a table, not {}", node.describe()),
+            (_, Expected::Table) => format!("{what} must be a map, not {}", node.describe()),
             (_, Expected::List { example }) => format!("{what} must be a list, e.g. `{example}`"),
             (_, Expected::Value) => {
                 format!("{what} must be a single value, not {}", node.describe())

@@ -181,7 +181,7 @@ fn segments(glob: &str) -> Result<Vec<Segment>, String> {
                 let matcher =
                     GlobBuilder::new(text).literal_separator(true).backslash_escape(true).build();
                 let matcher =
-                    matcher.map_err(|e| format!("the glob does not compile: {}", e.kind()))?;
+                    matcher.map_err(|e| format!("the glob is not valid: {}", e.kind()))?;
                 out.push(Segment::Wild(Box::new(matcher.compile_matcher())));
             }
         }

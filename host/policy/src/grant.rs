@@ -393,7 +393,7 @@ fn refuse_everything(manifest: &Manifest) -> Vec<EntryDecision> {
             "fix the frontmatter of SKILL.md",
         ),
         false => (
-            "nothing: the skill may request less than was read",
+            "nothing: the key may have been meant to restrict the skill",
             "a skill with a misspelt or broken permission key is granted nothing",
             "correct the key in SKILL.md; `skillhost check` names it",
         ),

@@ -76,7 +76,7 @@ pub struct Policy {
     pub retention: Retention,
     /// How much of a run's text the audit log stores. Layers cannot change it.
     pub audit_detail: AuditDetail,
-    /// Which values recordings omit, encrypt or store in clear.
+    /// Which values recordings omit, encrypt or store as plain text.
     pub secrets: Secrets,
     /// Whether usage statistics are collected.
     pub usage: bool,
@@ -121,7 +121,7 @@ pub enum Preload {
     Named(Vec<String>),
 }
 
-/// Which values recordings omit or store in clear. By default, the values of the operator's
+/// Which values recordings omit or store as plain text. By default, the values of the operator's
 /// variables, of cookies and of authorization headers are encrypted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Secrets {
@@ -129,7 +129,8 @@ pub struct Secrets {
     pub env: Vec<String>,
     /// Header fields whose values are not stored at all, in lower case.
     pub headers: Vec<String>,
-    /// Variables and header fields whose values are stored in clear, as the operator spelled them.
+    /// Variables and header fields whose values are stored as plain text, as the operator spelled
+    /// them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub plain: Vec<String>,
 }
@@ -138,8 +139,8 @@ pub struct Secrets {
 const ENCRYPTED: [&str; 4] = ["authorization", "cookie", "proxy-authorization", "set-cookie"];
 
 impl Secrets {
-    /// Returns the header fields that are not stored in clear: those in `headers`, and those that
-    /// are encrypted by default.
+    /// Returns the header fields that are not stored as plain text: those in `headers`, and those
+    /// that are encrypted by default.
     pub fn hidden_headers(&self) -> Vec<String> {
         let is_plain = |field: &str| self.plain.iter().any(|name| name.eq_ignore_ascii_case(field));
         let encrypted = ENCRYPTED.into_iter().filter(|field| !is_plain(field));

@@ -50,7 +50,7 @@ pub struct Manifest {
     pub metadata: BTreeMap<String, String>,
     /// The entries of `allowed-tools`; `None` if the key is absent, empty if it requests nothing.
     pub allowed_tools: Option<Vec<ToolEntry>>,
-    /// The entries of `disallowed-tools`: denied to the skill, whoever allows them.
+    /// The entries of `disallowed-tools`: denied to the skill, even if the policy allows them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub disallowed_tools: Vec<ToolEntry>,
     /// `metadata.component`: the path of the WASI component in the skill.

@@ -75,7 +75,7 @@ pub(super) const TOP: [Field; 14] = [
         Shape::Secrets,
         "Values that recordings omit, even in encrypted form. A replay asks for them.",
     ),
-    field("record", Shape::Record, "Values that recordings store in clear."),
+    field("record", Shape::Record, "Values that recordings store as plain text."),
     field(
         "default",
         Shape::Default,
@@ -125,7 +125,7 @@ const MOUNTS: Field = field("mounts", Shape::Mounts, "Host folders to mount.");
 const ENV: Field = field(
     "env",
     Shape::Env,
-    "Environment variables: NAME passes the host's value, NAME=value sets another.",
+    "Environment variables: NAME passes the host's value, NAME=value sets a different one.",
 );
 const METHODS: Field = field(
     "methods",
@@ -140,7 +140,7 @@ const APPROVAL: Field = field(
 const STAGE: Field = field(
     "stage",
     Shape::Flag,
-    "Whether writes are staged: shown first, and made only after approval.",
+    "Whether writes are staged: shown first, and applied only after approval.",
 );
 const SKILL_LIMITS: Field = field(
     "limits",
@@ -164,7 +164,11 @@ const START_TIME: Field = field(
 /// The keys of `audit`.
 pub(super) const AUDIT: [Field; 3] = [
     field("keep", Shape::Age, "Delete records that are older than this."),
-    field("keep-size", Shape::Size, "Delete the oldest records until the rest takes at most this."),
+    field(
+        "keep-size",
+        Shape::Size,
+        "Delete the oldest records until the rest takes at most this size.",
+    ),
     field(
         "detail",
         Shape::Detail,
@@ -217,7 +221,7 @@ pub(super) const SECRETS: [Field; 2] = [
 pub(super) const RECORD: [Field; 1] = [field(
     "plain",
     Shape::Names,
-    "Variables and header fields whose values recordings store in clear. By default, the values of variables, cookies and authorization are encrypted.",
+    "Variables and header fields whose values recordings store as plain text. By default, the values of variables, cookies and authorization are encrypted.",
 )];
 
 /// The values of `mode` of a mount.

@@ -28,7 +28,7 @@ pub enum SourceKind {
 }
 
 impl SourceKind {
-    /// Checks whether skills of this source are trusted, if nobody else can write to their folder.
+    /// Checks whether skills of this source are trusted if no other user can write to them.
     /// Installers and agents write to the user's folders, others may have written the project, and a
     /// folder on the command line may be anything.
     pub fn is_trusted(self) -> bool {

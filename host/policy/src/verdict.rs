@@ -84,7 +84,7 @@ impl Judge<'_> {
     pub(super) fn default_grant(&self) -> EntryDecision {
         let rules: Vec<&Rule> = self.layers.iter().flat_map(|l| &l.allow).collect();
         let (verdict, meaning) = match rules.is_empty() {
-            true => (Verdict::Refused, "nothing: the policy allows this skill nothing"),
+            true => (Verdict::Refused, "nothing: the policy grants this skill no permissions"),
             false => (Verdict::Granted, "everything that the policy allows this skill"),
         };
         EntryDecision {

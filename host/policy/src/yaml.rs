@@ -33,7 +33,7 @@ impl Node {
             Kind::Null => "empty",
             Kind::Scalar(_) => "a single value",
             Kind::List(_) => "a list",
-            Kind::Map(_) => "a table",
+            Kind::Map(_) => "a map",
         }
     }
 }
@@ -67,7 +67,7 @@ pub(super) fn parse(text: &str, file: &str) -> Result<Node, Box<Diagnostic>> {
                     "a policy must be a single YAML document".into()
                 }
                 Error::Budget { .. } => {
-                    "the policy nests too deeply, or has too many nodes or aliases".into()
+                    "the policy is nested too deeply, or has too many nodes or aliases".into()
                 }
                 _ => printable(
                     UserMessageFormatter.format_message(error).lines().next().unwrap_or_default(),
@@ -140,7 +140,7 @@ impl<'de> Visitor<'de> for RawVisitor {
     type Value = Raw;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value, a list or a table")
+        f.write_str("a value, a list or a map")
     }
     fn visit_unit<E>(self) -> Result<Raw, E> {
         Ok(Raw::Null)

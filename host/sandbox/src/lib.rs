@@ -2,12 +2,12 @@
 //!
 //! This crate owns every enforcer: the file layer, the HTTP sender, processes, clocks, randomness,
 //! streams and limits, once for WASI 0.2 and 0.3 alike. It must not know who granted what, or where
-//! a skill came from: it is handed a `Program` and `Capabilities`.
+//! a skill came from: it receives a `Program` and `Capabilities`.
 //!
-//! Start reading at [`run()`], which is one invocation from start to end. The rooms, in reading
-//! order; each uses only rooms below it:
+//! Start reading at [`run()`], which is one invocation from start to end. The modules, in reading
+//! order; each uses only modules below it:
 //!
-//! | room | owns |
+//! | module | owns |
 //! |---|---|
 //! | `run` | one run from start to end, its store, its mounts; everything that a guest can import |
 //! | `python` | the interfaces of the built-in Python |
@@ -40,7 +40,7 @@ mod streams;
 mod tools;
 
 #[cfg(test)]
-mod rooms_test;
+mod module_order_test;
 
 pub use engine::compile::compile_if_asked;
 pub use engine::{

@@ -122,7 +122,7 @@ impl<T: HasFuel> process::HostWithStore<T> for ProcessInterface {
                 Some(ProgramEnd::Trapped(message)) => Err(Error::Trapped(message)),
                 Some(ProgramEnd::Limit(limit)) => Err(Error::Limit(limit.to_string())),
                 Some(ProgramEnd::Tool(_)) | None => {
-                    Err(Error::Trapped("the program was ended".into()))
+                    Err(Error::Trapped("the program was stopped".into()))
                 }
             }
         }

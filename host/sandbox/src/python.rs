@@ -2,7 +2,7 @@
 //! (`compiled_scripts`) and `skillhost:python/web` (`web`).
 //!
 //! Both are shortcuts: a Python without them reads and compiles its files itself, and sends requests
-//! by `wasi:http`. No other room names Python. May use `http`, `files` and `engine`.
+//! by `wasi:http`. No other module names Python. May use `http`, `files` and `engine`.
 
 mod compiled_scripts;
 mod web;

@@ -2,10 +2,10 @@
 //! limits, and returns its outcome.
 //!
 //! Owns the order of a run ([`run()`]): what it is asked to do (`spec`), what its programs share
-//! (`invocation`), the folders they see (`mounts`, `scratch`) and the streams (`streams`), one program's store (`store`, its
-//! data `state`, and `linker`, which links its imports), when it must end (`deadline`), and its
-//! outcome (`finished`).
-//! `sandbox` is what all runs share. May use every other room; no other room knows this one.
+//! (`invocation`), the folders they see (`mounts`, `scratch`) and their standard streams
+//! (`streams`), one program's store (`store`, its data `state`, and `linker`, which links its
+//! imports), when it must end (`deadline`), and its outcome (`finished`). `sandbox` is what all
+//! runs share. May use every other module; no other module knows this one.
 
 mod deadline;
 mod finished;
@@ -83,7 +83,7 @@ pub async fn run(sandbox: &Sandbox, spec: RunSpec<'_>) -> FinishedRun {
 }
 
 /// As [`run()`]; the status is an error if the program did not start.
-#[deny(unused_variables, reason = "a capability that nobody enforces must not compile")]
+#[deny(unused_variables, reason = "a capability without an enforcer must not compile")]
 async fn run_within(
     sandbox: &Sandbox,
     spec: RunSpec<'_>,
@@ -194,7 +194,7 @@ async fn run_within(
     let end_orphans = EndOnDrop(&invocation.processes);
     let end = end_of(&invocation, program, prepared, first, outlets, interrupted).await;
     drop(end_orphans);
-    // Programs that are still running were told to end, and end at their next epoch: nothing of a
+    // Programs that are still running were asked to end, and end at their next epoch: nothing of a
     // run continues after it.
     invocation.processes.end().await;
 

@@ -46,7 +46,7 @@ impl EvaluationError {
 
 /// The steps of one evaluation, including the compilation of patterns: about a second.
 const STEPS_MAX: u64 = 50_000_000;
-/// The recursion depth on a thread of its own, whose 2 MiB stack has room for several times as
+/// The recursion depth on a separate thread, whose 2 MiB stack has room for several times as
 /// much.
 const DEPTH_MAX: usize = 256;
 /// The steps of an evaluation that cannot be interrupted: at most about a millisecond, and enough

@@ -1,6 +1,6 @@
-//! What belongs to the built-in shell alone: the names of its denied commands. The shell's own
+//! What only the built-in shell uses: the names of its denied commands. The shell's own
 //! commands start no program that the host could check, so the shell refuses them. May use no other
-//! room.
+//! module.
 
 use skillhost_policy::capabilities::Scope;
 use skillhost_policy::pattern::CommandPattern;

@@ -72,7 +72,7 @@ impl Shared {
             let (shown, is_cut) = cut(lines.as_bytes(), INSTRUCTIONS);
             text += &shown;
             if is_cut {
-                notes.push("The list of its tools is cut.".into());
+                notes.push("The list of its tools is truncated.".into());
             }
         } else {
             session.state().active.insert(entry.name.to_string(), tools);

@@ -1,7 +1,7 @@
 //! The only place that decides whether a call may run. What the run may touch is decided by the
 //! policy, in the sandbox.
 //!
-//! If a run needs approval, the client is told the command with which the operator can approve it.
+//! If a run needs approval, the client gets the command with which the operator can approve it.
 //! If the policy lets the client's own user answer, the client asks its user by elicitation.
 
 use std::collections::BTreeSet;

@@ -62,7 +62,7 @@ pub(super) fn run(preloaded: &[&str]) -> Definition {
             "status": text("exited, denied, invalid, failed, limit-hit, trapped, aborted or interrupted"),
             "exit_code": { "type": ["integer", "null"] },
             "message": text("what went wrong"),
-            "stdout": text("cut if long; stdout_uri has all of it"),
+            "stdout": text("truncated if long; stdout_uri has all of it"),
             "stdout_bytes": counted("total size"),
             "stdout_uri": { "type": "string" },
             "stderr": { "type": "string" },

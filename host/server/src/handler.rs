@@ -23,7 +23,7 @@ pub(super) struct Client {
     pub(super) session: Arc<Session>,
 }
 
-/// What the client's model is told at the start, in addition to the tools.
+/// The instructions that the client's model gets at the start, in addition to the tools.
 const INSTRUCTIONS: &str = "Skills: find one with discover_skills, load it with activate_skill, and follow its instructions.";
 
 /// Methods that take parameters.

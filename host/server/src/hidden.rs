@@ -55,7 +55,7 @@ impl HostPaths {
                 self.0.push((form.to_owned(), word.to_owned()));
             }
         }
-        // The longest first, because a path in a folder has a replacement of its own.
+        // The longest first, because a path in a folder has its own replacement.
         self.0.sort_by_key(|(form, _)| std::cmp::Reverse(form.len()));
     }
 

@@ -1,8 +1,8 @@
 //! Skills for agents, over the Model Context Protocol: agents find them, load them step by step,
 //! and run them under the operator's policy.
 //!
-//! This crate owns the protocol. It must not widen anything: no call of a client grants or
-//! approves, and the policy is passed in by the operator.
+//! This crate owns the protocol. It must not widen permissions: no call of a client grants or
+//! approves anything, and the operator passes in the policy.
 //!
 //! Start reading at `handler`, which has the protocol's methods; `session` is the state of one
 //! client. `definitions` are the tools, implemented by `discover`, `activate`, `read` and `run`.

@@ -83,17 +83,13 @@ impl Metrics {
             "Duration of a run, including the time in the queue.",
             self.seconds.clone(),
         );
-        registry.register("skillhost_fuel", "Fuel burnt, if it is counted.", self.fuel.clone());
+        registry.register("skillhost_fuel", "Fuel used, if it is counted.", self.fuel.clone());
         registry.register(
             "skillhost_memory_peak_bytes",
             "The highest linear memory of a run so far.",
             self.memory.clone(),
         );
-        registry.register(
-            "skillhost_denials",
-            "Attempts of guests that were refused.",
-            self.denials.clone(),
-        );
+        registry.register("skillhost_denials", "Denied attempts of guests.", self.denials.clone());
         for (name, help, gauge) in [
             ("skillhost_queue_running", "Runs in progress.", &self.running),
             ("skillhost_queue_waiting", "Runs in the queue.", &self.waiting),

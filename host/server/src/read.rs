@@ -67,7 +67,7 @@ impl Shared {
         if is_cut {
             let all = text.lines().count();
             result.content.push(ContentBlock::text(format!(
-                "[cut after 64 KiB; `{path}` has {all} lines: ask for a range]"
+                "[truncated after 64 KiB; `{path}` has {all} lines: request a range]"
             )));
             result.content.push(link());
         }

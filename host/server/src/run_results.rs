@@ -49,7 +49,7 @@ pub(super) struct WrittenFile {
 }
 
 impl Runs {
-    /// Keeps the results of a run. The id cannot be guessed: only the client that was told can read
+    /// Keeps the results of a run. The id cannot be guessed: only the client that got it can read
     /// them.
     pub(super) fn keep(&self, id: String, kept: RunResults) {
         let mut runs = self.0.lock().unwrap_or_else(PoisonError::into_inner);

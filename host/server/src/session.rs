@@ -16,14 +16,14 @@ use skillhost_sandbox::Tool;
 /// How a client is connected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Transport {
-    /// Over a stream of its own, which is one session.
+    /// Over its own stream, which is one session.
     Stream,
     /// Over HTTP. Up to revision 2025-11-25 a session has an id; since 2026-07-28 each request
     /// stands alone.
     Http,
 }
 
-/// A session. A request without one has a session of its own, until it is answered.
+/// A session. A request without one has its own session until it is answered.
 pub(super) struct Session {
     id: String,
     transport: Transport,

@@ -1,5 +1,5 @@
 //! Writes a span for each tool call, with the attributes of OpenTelemetry's conventions for MCP and
-//! generative AI. If nobody collects spans, nothing is computed.
+//! generative AI. If no collector is set, nothing is computed.
 //!
 //! No attribute contains arguments, results, error messages or paths, since spans may leave this
 //! machine.

@@ -55,7 +55,7 @@ impl Shared {
             return Some(format!("no changes were written: the run {}", ended(&outcome.status)));
         }
         if call.workspace.folder.is_some() && call.loaded.grant.capabilities.mounts.len() == 1 {
-            // The run wrote only to the session's own folder, so nobody has to be asked.
+            // The run wrote only to the session's own folder, so no approval is needed.
             let failed = overlays.apply().err()?;
             return Some(call.hidden.text(&format!("no changes were written: {failed}")));
         }

@@ -92,7 +92,7 @@ mod tests {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
     }
 
-    /// Creates a skill whose files and folders nobody else can write.
+    /// Creates a skill whose files and folders no other user can write to.
     fn skill(root: &Path) -> PathBuf {
         let skill = root.join("skills/one");
         std::fs::create_dir_all(skill.join("scripts")).unwrap();

@@ -53,7 +53,7 @@ pub struct Request {
 
 /// A finished run.
 pub struct Run {
-    /// How the run ended, with its output, its usage and the attempts that were refused.
+    /// How the run ended, with its output, its usage and its denials.
     pub outcome: Outcome,
     overlays: Overlays,
 }
@@ -115,8 +115,8 @@ impl Host {
     /// run, which is recorded as interrupted.
     ///
     /// # Errors
-    /// The skill does not exist, the queue is full, or the audit log cannot be written. Whatever
-    /// the skill does is an outcome.
+    /// The skill does not exist, the queue is full, or the audit log cannot be written. Anything
+    /// that the skill does results in an outcome.
     pub async fn invoke(&self, request: Request) -> Result<Run, InvokeError> {
         let (folder, source) = self.folder(&request.skill)?;
         let skill = SkillFolder { path: &folder, source };
@@ -376,9 +376,9 @@ impl Request {
     }
 }
 
-/// Makes your program its own compiler: call this at the start of `main`. It returns at once,
-/// except in a child process that a host has started to compile a component; there it does not
-/// return.
+/// Makes your program its own compiler: call this at the start of `main`. It returns immediately,
+/// except in a child process that a host has started to compile a component: there it never
+/// returns.
 pub fn compile_if_asked() {
     skillhost_sandbox::compile_if_asked();
 }

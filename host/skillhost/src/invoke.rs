@@ -150,7 +150,7 @@ impl Runner {
         Runner { hooks: Arc::new(hooks), ..self }
     }
 
-    /// Computes what a skill is granted on this host: what it asks for and the policy allows,
+    /// Computes what a skill is granted on this host: what it requests and the policy allows,
     /// without the host's own files. Runs nothing.
     pub fn grant(&self, skill: &Skill, policy: &Policy) -> Grant {
         let mut grant = grant(&skill.policy_manifest(), &policy.for_source(skill.origin));

@@ -1,5 +1,5 @@
 //! Runs untrusted Agent Skills as WebAssembly, in your own program, with exactly the permissions
-//! that a skill asks for and the operator's policy grants.
+//! that a skill requests and the operator's policy grants.
 //!
 //! `skillhost run`, the MCP server and this library run skills with the same code. A [`Host`] has a
 //! folder, a policy, a catalogue of skills and a queue. Nothing is global, so one process may have
@@ -38,15 +38,15 @@
 //! # Run skills
 //!
 //! [`Host::invoke`] runs a [`Request`] and returns a [`Run`] once the run has ended and is in the
-//! audit log. Dropping the future ends the run, which is recorded as interrupted. Whatever a skill
-//! does is an [`Outcome`](outcome::Outcome), never an error. An [`InvokeError`] means that the
-//! skill does not exist, the queue is full, or the audit log cannot be written.
+//! audit log. Dropping the future ends the run, which is recorded as interrupted. Anything that a
+//! skill does results in an [`Outcome`](outcome::Outcome), never in an error. An [`InvokeError`]
+//! means that the skill does not exist, the queue is full, or the audit log cannot be written.
 //!
-//! Requests are futures that make progress when they are polled. A guest that computes yields to
-//! other runs on its thread every 10 ms; a deterministic run has a thread of its own. At most
-//! [`Capacity::running`] runs go on at once, and skills take turns. A run reserves its limit
+//! Requests are futures that make progress when they are polled. A compute-bound guest yields to
+//! other runs on its thread every 10 ms; a deterministic run has its own thread. At most
+//! [`Capacity::running`] runs are active at once, and skills take turns. A run reserves its limit
 //! `memory` before it starts, and waits until that much of [`Capacity::memory`] is free. A request
-//! that finds the queue full is refused at once, and leaves no record.
+//! that finds the queue full is refused immediately, and leaves no record.
 //!
 //! The phases of runs are `tracing` spans at level debug, with targets that start with `skillhost`.
 //!
@@ -65,7 +65,7 @@
 // - `Program` says what runs and carries no authority; `Capabilities` says what it may touch. Only
 //   the sandbox reads both.
 // - `check` prints, the sandbox enforces, and the audit log stores the same `Capabilities` value.
-// - A broken policy, manifest or audit log stops the run. Nothing falls back to something wider.
+// - A broken policy, manifest or audit log stops the run. Nothing falls back to wider permissions.
 
 mod embed;
 #[doc(hidden)]

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_component_is_an_error() {
+    fn a_file_that_is_not_a_component_is_an_error() {
         let optimizer = Optimizer { program: "false".as_ref(), exchange: "/nowhere".as_ref() };
         for bytes in [&b""[..], b"\0asm", b"\0asm\x01\0\0\0", b"\0asm\x0d\0\x01\0\xff"] {
             assert!(python(bytes, "", &optimizer).is_err(), "{bytes:?}");

@@ -72,7 +72,7 @@ fn made(report: Option<&Report>) -> Result<Vec<(PathBuf, String)>, Error> {
 /// What the README has, with the chart and the page of all figures.
 fn figures(report: &Report) -> String {
     let chart = "![Start-up by tier, on a logarithmic scale](../figures/start-up.svg)";
-    let page = "[All figures and charts](../figures/isolation.html) are on a page of their own.";
+    let page = "[All figures and charts](../figures/isolation.html) are on a separate page.";
     format!("{}\n{chart}\n\n{}\n\n{page}\n", table::short(report), charts::START_UP)
 }
 
@@ -102,7 +102,7 @@ mod tests {
     use crate::bench::table::tests::report;
 
     #[test]
-    fn what_is_made_from_the_committed_run_is_up_to_date() {
+    fn files_generated_from_the_committed_run_are_current() {
         for (path, text) in made(kept().unwrap().as_ref()).unwrap() {
             let found = std::fs::read_to_string(&path).unwrap_or_default();
             assert!(
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_section_is_replaced_and_nothing_else() {
+    fn only_the_section_is_replaced() {
         let text = format!("# A\n\n{BEGIN}\noutdated\n{END}\n\n# B\n");
         let new = with_section(&text, (BEGIN, END), &figures(&report())).unwrap();
         assert!(

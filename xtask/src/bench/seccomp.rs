@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_is_refused_and_nothing_else() {
+    fn only_the_listed_calls_are_refused() {
         assert!(REFUSED.iter().all(|call| verdict(*call, X86_64) == 0x0005_0001));
         assert!(
             (0..400)

@@ -173,7 +173,7 @@ pub(crate) fn short(report: &Report) -> String {
     if let Some(nothing) = report.run(Tier::Native.id(), BASELINE) {
         _ = writeln!(
             text,
-            "\n`/bin/true`, which does nothing, takes {} here.",
+            "\nFor comparison, `/bin/true` takes {}.",
             units::time(nothing.wall.p50 as f64)
         );
     }
@@ -206,7 +206,7 @@ pub(crate) fn measured_on(report: &Report) -> String {
     ran_on(
         &report.machine,
         &report.versions,
-        &format!("{} rounds in turns", report.rounds),
+        &format!("{} interleaved rounds", report.rounds),
         &report.command,
     )
 }
@@ -359,7 +359,7 @@ pub(crate) mod tests {
     fn the_short_table_has_ratios_machine_command_and_gaps() {
         let text = short(&report());
         assert!(text.contains("| skillhost, cold | 3.0 ms (0.30) | 120 MiB |"), "{text}");
-        assert!(text.contains("2 cores of a CPU, 8 GiB, Linux 6.1, load 0.1 before; 30 rounds in turns, Python 3.11.2."), "{text}");
+        assert!(text.contains("2 cores of a CPU, 8 GiB, Linux 6.1, load 0.1 before; 30 interleaved rounds, Python 3.11.2."), "{text}");
         assert!(text.contains("`cargo xtask bench isolation`"), "{text}");
         assert!(text.contains("Missing: bubblewrap: no `bwrap` on this machine."), "{text}");
     }

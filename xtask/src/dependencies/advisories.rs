@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_withdrawn_or_only_noted_is_not_reported() {
+    fn withdrawn_and_informational_advisories_are_not_reported() {
         let found = |more: &str| {
             judge(&advisory(more, "patched = []"), "bad", &Version::new(1, 0, 0)).unwrap().is_some()
         };
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_without_advisories_is_no_database() {
+    fn a_folder_without_advisories_is_not_a_database() {
         let dir = tempfile::tempdir().unwrap();
         assert!(Database::open(dir.path()).is_err());
         std::fs::create_dir(dir.path().join("crates")).unwrap();

@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn called_functions_are_listed_in_order() {
+    fn only_called_functions_are_listed_in_order() {
         for link in ["-no-pie", "-static-pie"] {
             lists_called_functions(link);
         }

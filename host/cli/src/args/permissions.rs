@@ -29,13 +29,13 @@ pub(crate) struct PolicyFile {
 pub(crate) struct Permissions {
     #[command(flatten)]
     file: PolicyFile,
-    /// Mount a folder at /workspace; `:ro` makes it read-only, `:overlay` keeps writes aside
+    /// Mount a folder at /workspace; `:ro` makes it read-only, `:overlay` redirects writes
     #[arg(long, value_name = "DIR[:ro|:overlay]", value_parser = workspace)]
     workspace: Option<(PathBuf, MountMode)>,
     /// Allow one more entry, written as in allowed-tools (repeatable)
     #[arg(long, value_name = "ENTRY")]
     allow: Vec<String>,
-    /// Deny an entry, whoever allows it (repeatable)
+    /// Deny an entry, even if something else allows it (repeatable)
     #[arg(long, value_name = "ENTRY")]
     deny: Vec<String>,
     /// Set a variable for the guest, or pass on the host's variable of that name (repeatable)

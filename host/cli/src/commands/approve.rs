@@ -24,7 +24,7 @@ pub(crate) struct Args {
     /// Approve one run (the default)
     #[arg(long, group = "term")]
     once: bool,
-    /// Approve all runs of this session: that of an agent, or a login
+    /// Approve all runs of this session: an agent's or a login session
     #[arg(long, group = "term")]
     session: bool,
     /// Approve all runs until the approval is revoked

@@ -69,7 +69,7 @@ enum Action {
         #[arg(long)]
         json: bool,
     },
-    /// Print the number and digest of the newest record, to keep in another place
+    /// Print the number and digest of the newest record, to be stored elsewhere
     Head,
     /// Print records as they are in the log, oldest first
     Export {
@@ -79,8 +79,8 @@ enum Action {
         #[arg(long, value_enum, default_value_t = Form::Jsonl)]
         form: Form,
     },
-    /// Remove the oldest records, as the flags say, else as the policy says. The rest can still be
-    /// verified
+    /// Remove the oldest records, as set by the flags or else by the policy. The rest stays
+    /// verifiable
     Prune {
         /// Remove records older than this, such as 90d
         #[arg(long, value_name = "TIME", value_parser = age)]

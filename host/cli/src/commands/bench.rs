@@ -29,10 +29,10 @@ use spread::Spread;
 
 /// Measure what a skill costs: cold and warm times, throughput, memory, fuel
 ///
-/// Runs the skill repeatedly, as `skillhost run` would with the same arguments. Every run has all
-/// that the skill is granted, and is in the audit log. A cold run is a new process; warm runs share
-/// one host that keeps the program ready. The skill gets no input, must exit with 0, and its output
-/// is discarded.
+/// Runs the skill repeatedly, as `skillhost run` would with the same arguments. Every run gets the
+/// skill's full grant and is recorded in the audit log. A cold run is a new process; warm runs
+/// share one host that keeps the program ready. The skill gets no input and must exit with 0, and
+/// its output is discarded.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -53,10 +53,11 @@ pub(crate) struct Args {
     #[arg(last = true, value_name = "ARGS")]
     args: Vec<String>,
 
-    /// The number of samples of each figure
+    /// The number of samples per measurement
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     rounds: u32,
-    /// Also run the script outside the sandbox, with all your rights. Only for skills that you trust
+    /// Also run the script outside the sandbox, with all your permissions. Only for skills that
+    /// you trust
     #[arg(long)]
     native: bool,
     /// Print one JSON object
@@ -129,7 +130,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     cold.run()?;
     if let Some(script) = &native {
         let text = format!(
-            "--native runs {} outside the sandbox, with all your rights",
+            "--native runs {} outside the sandbox, with all your permissions",
             printable(&script.shown())
         );
         bar.suspend(|| output::warning(&text, None));

@@ -1,4 +1,4 @@
-//! `skillhost check`: find what is wrong with skills, what they would be granted, and which of
+//! `skillhost check`: find problems in skills, what they would be granted, and which of
 //! their scripts the sandbox supports.
 
 mod used;
@@ -24,10 +24,10 @@ use crate::output::{self, compatibility};
 
 /// Check skills: find problems, show what would be granted and which scripts run
 ///
-/// Reports every violation of the Agent Skills specification with its place, its rule and a fix;
+/// Reports every violation of the Agent Skills specification with its location, its rule and a fix;
 /// what allowed-tools requests and the policy would grant; and which needs of the scripts the
 /// sandbox does not meet, without running them. Exits with 1 if there are errors; portability
-/// warnings do not count. One skill is shown in full, several in a few lines each, a folder of
+/// warnings do not count. Shows one skill in full, several in a few lines each, and a folder of
 /// skills in one line each with a summary.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

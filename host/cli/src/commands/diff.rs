@@ -16,8 +16,8 @@ use crate::output::differences::{MAX, Sides};
 /// Show the first difference between two runs, from their receipts or recordings
 ///
 /// Compares causes before their effects: the skill, the runtime, the input, the capabilities, seed
-/// and start time, what the run requested from the host, its output, and what it cost. Ignores
-/// wall times.
+/// and start time, what the run requested from the host, its output, and its cost. Ignores wall
+/// times.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -1,4 +1,4 @@
-//! `skillhost inspect`: show what a component is, before anything trusts it.
+//! `skillhost inspect`: describe a component before anything trusts it.
 
 use std::path::{Path, PathBuf};
 

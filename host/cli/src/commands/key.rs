@@ -15,7 +15,7 @@ use crate::{operator, output};
 
 /// Create and show the key that signs receipts, and trust the keys of others
 ///
-/// The key is in the configuration folder, readable by you alone. In CI, set
+/// The key is in the configuration folder, where only you can read it. In CI, set
 /// $SKILLHOST_SIGNING_KEY to a key in PEM instead.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -33,7 +33,7 @@ pub(crate) struct Args {
 enum Action {
     /// Create a signing key
     New,
-    /// Print the public key, for those who are to trust it
+    /// Print the public key, so that others can trust it
     Show {
         /// Print one JSON object, with the trusted keys
         #[arg(long)]
@@ -194,7 +194,7 @@ fn write(path: &Path, text: &str, replace: bool) -> Result<(), CliError> {
     written.map_err(|error| match error.kind() {
         std::io::ErrorKind::AlreadyExists => {
             CliError::usage(format!("a signing key already exists at {}", path.display()))
-                .fix("move it away first, and keep it: its signatures are verified with it")
+                .fix("move it away first, and keep it: it is needed to verify its signatures")
         }
         _ => cannot("write the key", path, &error),
     })

@@ -13,11 +13,12 @@ use crate::server::{ServerArgs, log};
 
 /// Serve skills to an agent over the Model Context Protocol
 ///
-/// The agent's client starts this and communicates on stdin and stdout. The agent finds skills with
-/// `discover_skills`, loads one with `activate_skill`, and runs its programs with `run_skill` and
-/// its typed tools, under the policy and with an audit record, as `run` does. Without --workspace,
-/// a session works in a temporary folder of its own. If OTEL_EXPORTER_OTLP_ENDPOINT names an
-/// OpenTelemetry collector, calls are sent there as spans.
+/// The agent's client starts this command and communicates over stdin and stdout. The agent finds
+/// skills with `discover_skills`, loads one with `activate_skill`, and runs its programs with
+/// `run_skill` and its typed tools, under the policy and with an audit record, as `run` does.
+/// Without --workspace, each session works in its own temporary folder. If
+/// OTEL_EXPORTER_OTLP_ENDPOINT names an OpenTelemetry collector, the server sends calls there as
+/// spans.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -62,7 +63,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
         };
         // The client is gone, so its runs are ended and recorded.
         if tokio::time::timeout(ENDING, server.service.close()).await.is_err() {
-            tracing::warn!("interrupting the runs that have not ended");
+            tracing::warn!("interrupting the remaining runs");
         }
         served
     });

@@ -9,7 +9,7 @@ use crate::context::Places;
 use crate::error::{CliError, Exit};
 use crate::output;
 
-/// Create a skill that builds, checks and runs as it is
+/// Create a skill that is ready to build, check and run
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -55,7 +55,7 @@ struct Set {
     #[arg(value_name = "blocked|disabled|enabled|auto-approved|default", value_parser = level)]
     level: NewLevel,
     /// Only for this script or component. A level that denies applies to every file that the name
-    /// may mean
+    /// may refer to
     #[arg(long, value_name = "NAME", conflicts_with = "tool")]
     program: Option<String>,
     /// Only for this typed tool

@@ -9,9 +9,9 @@ use crate::output;
 
 /// Print the <available_skills> block for an agent's prompt, within a budget of tokens
 ///
-/// If the enabled skills do not fit, their descriptions are shortened to one length; if that is not
-/// enough, skills are left out, those that `skillhost list` shows last first. The block and stderr
-/// say so. Four bytes count as one token.
+/// If the enabled skills do not fit, their descriptions are shortened to a common length; if that
+/// is not enough, skills are omitted, starting with those that `skillhost list` shows last. The
+/// block and stderr say so. Four bytes count as one token.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -19,7 +19,7 @@ Examples:
   skillhost prompt --budget 1000 >> AGENTS.md
   skillhost prompt --json | jq .tokens")]
 pub(crate) struct Args {
-    /// The most tokens that the block may take
+    /// The maximum size of the block, in tokens
     #[arg(long, value_name = "TOKENS", default_value_t = 4000)]
     budget: usize,
     /// Print one JSON object (`skillhost schema prompt`)
@@ -41,7 +41,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     report(&catalog);
     if let Some(left) = prompt.omissions() {
         output::warning(
-            &format!("{left} to keep to {} tokens", args.budget),
+            &format!("{left} to stay within {} tokens", args.budget),
             Some("--budget TOKENS"),
         );
     }

@@ -1,4 +1,4 @@
-//! `skillhost replay`: repeat a recorded run from its recording alone.
+//! `skillhost replay`: repeat a recorded run, using only its recording.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::output::differences::Sides;
 use crate::recording::{exchanges, report_miss, secrets};
 use crate::{compilation, event_loop, output};
 
-/// Replay a recorded run, from its recording alone
+/// Replay a recorded run, using only its recording
 ///
 /// The skill, the files, stdin, the variables and the network responses come from the recording.
 /// The guest can reach nothing of this machine, and no request leaves it. Prints what the run
@@ -52,7 +52,8 @@ pub(crate) struct Args {
     /// Stop after this many units of fuel, and report how far the run got
     #[arg(long, value_name = "UNITS", value_parser = parse_limit(Limit::Fuel))]
     fuel: Option<u64>,
-    /// Take a secret from the variable of its name instead of asking for it (repeatable)
+    /// Take a secret from the environment variable of that name instead of asking for it
+    /// (repeatable)
     #[arg(long, value_name = "NAME")]
     secret_env: Vec<String>,
     /// The policy file, whose limits bound the replay [default: $SKILLHOST_POLICY, else policy.yaml

@@ -93,7 +93,7 @@ pub(crate) struct Args {
     /// Run deterministically, and answer network requests from a recording
     #[arg(long, value_name = "DIR", conflicts_with = "explain")]
     recorded: Option<PathBuf>,
-    /// Take a secret of that recording from the variable of its name (repeatable)
+    /// Take a secret of the recording from the environment variable of that name (repeatable)
     #[arg(long, value_name = "NAME", requires = "recorded")]
     secret_env: Vec<String>,
     /// Print the smallest allowed-tools and policy that the run needed, as a diff; changes nothing

@@ -1,4 +1,4 @@
-//! `skillhost search`: find skills by what they are for.
+//! `skillhost search`: find skills by purpose.
 
 use clap::builder::BoolishValueParser;
 use serde::Serialize;
@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::error::{CliError, Exit};
 use crate::output;
 
-/// Find skills by what they are for, the best match first
+/// Find skills by purpose, best match first
 ///
 /// Searches names, descriptions, keywords and instructions, and ranks the matches by BM25. Tolerates
 /// typos and an unfinished last word. Exits with 1 if nothing matches.
@@ -23,7 +23,7 @@ Examples:
   skillhost search --tag finance --limit 50
   skillhost search json --json | jq -r '.hits[0].name'")]
 pub(crate) struct Args {
-    /// What the skill should be for, in any words
+    /// What the skill should do, in any words
     #[arg(value_name = "QUERY")]
     words: Vec<String>,
     /// Only skills with this tag or category

@@ -18,10 +18,11 @@ use crate::{event_loop, output};
 
 /// Serve skills to agents over the Model Context Protocol, by streamable HTTP
 ///
-/// Clients connect to http://ADDRESS/mcp with the token that is printed at the start. /metrics is
-/// for Prometheus, and /healthz reports whether the server is alive. Requests are refused unless
-/// their Host is this machine and their Origin, if any, is local. If OTEL_EXPORTER_OTLP_ENDPOINT
-/// names an OpenTelemetry collector, calls are sent there as spans.
+/// Clients connect to http://ADDRESS/mcp with the token that the server prints when it starts.
+/// /metrics serves Prometheus metrics, and /healthz reports whether the server is alive. Requests
+/// are refused unless their Host is this machine and their Origin, if any, is local. If
+/// OTEL_EXPORTER_OTLP_ENDPOINT names an OpenTelemetry collector, the server sends calls there as
+/// spans.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -44,7 +45,7 @@ pub(crate) struct Args {
     /// Also accept requests from web pages with this Origin (repeatable)
     #[arg(long, value_name = "ORIGIN")]
     allow_origin: Vec<String>,
-    /// The most sessions at once
+    /// The maximum number of concurrent sessions
     #[arg(long, value_name = "NUMBER", default_value_t = HttpOptions::default().sessions)]
     sessions: usize,
     /// End a session after this time without requests

@@ -13,8 +13,8 @@ use crate::output;
 
 /// List, export and delete the state that skills keep between runs
 ///
-/// A skill has /state if the policy grants it a size (`limits: { state: 16MiB }`). The state belongs
-/// to you and to the skill in that very folder.
+/// A skill has /state if the policy grants it a size (`limits: { state: 16MiB }`). The state
+/// belongs to you and to the skill in that folder only.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

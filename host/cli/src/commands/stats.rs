@@ -104,7 +104,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
         return Ok(Exit::Ok);
     }
     if !policy.usage {
-        let message = "the policy says `usage: false`, so what agents find is not being counted";
+        let message = "the policy says `usage: false`, so searches by agents are not being counted";
         output::warning(message, None);
     }
     output::text(&match args.skill {
@@ -183,8 +183,10 @@ fn sessions(stats: &Stats) -> String {
         let name = if session.alone { format!("{started} (alone)") } else { started };
         session.skills.iter().map(move |skill| (name.clone(), &skill.figures))
     });
-    let totals =
-        stats.skills.iter().map(|skill| ("all, with the command line".to_owned(), &skill.figures));
+    let totals = stats
+        .skills
+        .iter()
+        .map(|skill| ("all, including the command line".to_owned(), &skill.figures));
     let rows = sessions.chain(totals).map(|(name, figures)| {
         let [discovered, activated, runs, ok, denied, first_use, saved] = cells(figures);
         [name, discovered, activated, runs, ok, denied, first_use, saved]

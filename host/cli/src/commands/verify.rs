@@ -163,7 +163,7 @@ impl Refusal {
     fn of_signature(error: &SignatureError) -> Refusal {
         let fix = match error {
             SignatureError::Unsigned => "compare it without a signature: --unsigned",
-            SignatureError::Mismatch(_) => "get the original receipt from whoever made it",
+            SignatureError::Mismatch(_) => "get the original receipt from its issuer",
             SignatureError::Untrusted(_) => {
                 "trust the signer's public key: `skillhost key trust FILE`, or --key FILE"
             }
@@ -387,7 +387,7 @@ fn repeat(args: &Args, receipt: &Value) -> Result<Option<Refusal>, CliError> {
         output::ending(&invoked.finished.outcome);
         return Ok(Some(Refusal::not_repeatable(
             "the repeated run has no result",
-            "see above why it ended",
+            "the output above shows why it ended",
         )));
     };
     Ok(compare_result(receipt, &here, recorded.runtime.mode == "deterministic"))
@@ -399,7 +399,7 @@ fn compare_skill(receipt: &Value, loaded: &LoadedSkill) -> Option<Refusal> {
         &json!({ "skill": receipt["skill"] }),
         &json!({ "skill": canonical::value(loaded.id()) }),
     );
-    let fix = "pass the folder of the skill as it was, with all of its files, as --skill";
+    let fix = "pass the original folder of the skill, with all of its files: --skill DIR";
     let refusal =
         Refusal::new(Exit::OtherSkill, "the skill differs from the one recorded in the receipt");
     Some(Refusal { fix: Some(fix.to_owned()), differences, ..refusal })

@@ -52,7 +52,7 @@ pub(crate) fn in_short(report: &Compatibility) -> String {
     /// The most names that are listed.
     const MOST: usize = 6;
     let mut names: Vec<String> = Vec::new();
-    // A file that is not supported has reasons of its own.
+    // A file that is not supported has its own reasons.
     let mut against: Vec<&Need> = report
         .scripts
         .iter()

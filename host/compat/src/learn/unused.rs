@@ -74,7 +74,7 @@ fn finding(
     let shown = printable(text);
     match judged(text, side, uses) {
         Judged::Used => None,
-        Judged::Unused => Some((UNUSED, format!("no run of the evidence used `{shown}`"), None)),
+        Judged::Unused => Some((UNUSED, format!("none of these runs used `{shown}`"), None)),
         Judged::Unwritten => {
             let instead =
                 text.split_once('(').map_or("Read".to_owned(), |(_, rest)| format!("Read({rest}"));

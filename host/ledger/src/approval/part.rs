@@ -6,7 +6,7 @@ use serde::Serialize;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(tag = "kind", content = "name", rename_all = "kebab-case")]
 pub enum SkillPart {
-    /// The skill: its main component, and every part without a level of its own.
+    /// The skill: its main component, and every part that has no level itself.
     Skill,
     /// A script or component. A request has its path in the skill; a level keeps the name that the
     /// operator typed.

@@ -254,7 +254,7 @@ impl Folder {
         match self.kind {
             FolderKind::Read => format!("{guest} (read-only)"),
             FolderKind::Write => format!("{guest} (read-write)"),
-            FolderKind::Overlay => format!("{guest} (writes kept aside)"),
+            FolderKind::Overlay => format!("{guest} (overlay)"),
             FolderKind::Session => format!("{guest} (this session only)"),
             FolderKind::Packages => guest.clone(),
         }
@@ -336,7 +336,7 @@ impl Line {
         }
     }
 
-    /// Returns what a reader may know. Nobody is shown the value of a variable.
+    /// Returns what a reader may know. The value of a variable is never shown.
     fn shown(&self, reader: Reader) -> String {
         let hides_host = self.kind == Kind::Variable || reader == Reader::Client;
         printable(&match hides_host {
@@ -374,7 +374,7 @@ pub(super) enum Reader {
     Client,
 }
 
-/// Writes what a person should know before approving a run.
+/// Writes what the operator should know before approving a run.
 pub(super) fn question(
     request: &ApprovalRequest<'_>,
     permissions: &PermissionSet,

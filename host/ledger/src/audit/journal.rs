@@ -60,7 +60,7 @@ struct Journal {
     /// Whether it is a file, not a device or a pipe.
     is_regular: bool,
     /// The size of the file after our last record, and its place in the chain. If the size has not
-    /// changed, nobody else has written: records are only appended.
+    /// changed, no other host has written: records are only appended.
     last: Option<(u64, ChainHead)>,
 }
 
@@ -331,7 +331,7 @@ impl Log {
         // The previous thread has had the time of a thousand runs.
         if folding.as_ref().is_none_or(JoinHandle::is_finished) {
             let thread = std::thread::Builder::new().name("audit-fold".into()).spawn(work);
-            // Whoever reads the log next moves the rest.
+            // The next reader of the log moves the rest.
             *folding = thread.inspect_err(|error| tracing::warn!(%error, "cannot start the thread that moves sealed journals into the database")).ok();
         }
     }

@@ -174,7 +174,7 @@ impl Walk {
                 FaultKind::Missing,
                 1,
                 head.sequence,
-                "missing, and no record announces their removal",
+                "missing, and no record documents their removal",
             );
         }
         let unfinished = unfinished.len() as u64;
@@ -264,7 +264,7 @@ impl Walk {
                     FaultKind::Replaced,
                     known.sequence,
                     known.sequence,
-                    "not the one whose digest was kept elsewhere",
+                    "not the one that the given head names",
                 ),
             }
         }

@@ -91,7 +91,7 @@ impl Reader<'_> {
         secrets
     }
 
-    /// Reads `record`: the names whose values recordings store in clear.
+    /// Reads `record`: the names whose values recordings store as plain text.
     pub(super) fn plain(&mut self, node: &Node) -> Vec<String> {
         let mut plain = Vec::new();
         for (key, _, value) in self.table(node, "`record`", &schema::RECORD) {

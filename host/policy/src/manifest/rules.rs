@@ -60,7 +60,7 @@ const OURS: &str = "skillhost";
 rules! {
     SKILL_FOLDER "skill-folder" Error Refused "A skill is a readable folder." FOLDER;
     SKILL_MD_MISSING "skill-md-missing" Error Refused "The folder contains a regular file SKILL.md." FOLDER;
-    SKILL_MD_CASE "skill-md-case" Warning Loads "The file is named SKILL.md, in capitals, and it is the only one." FOLDER;
+    SKILL_MD_CASE "skill-md-case" Warning Loads "The file is named exactly SKILL.md, and there is no other spelling of it." FOLDER;
     SKILL_MD_SIZE "skill-md-size" Error Refused "SKILL.md is at most 1 MiB." OURS;
     SKILL_SIZE "skill-size" Error Refused "The files of a skill are at most 10 MiB in total." OURS;
     SKILL_FILES "skill-files" Error Refused "A skill has at most 2,000 files and folders." OURS;
@@ -87,7 +87,7 @@ rules! {
     YAML_FEATURE "yaml-feature" Error Refused "The frontmatter has no tags (`!x`) and no merge keys (`<<`), because clients interpret them differently." OURS;
     DUPLICATE_KEY "duplicate-key" Error Refused "A key occurs only once in its map." YAML;
     RECOVERED "recovered" Warning GrantsNothing
-        "The frontmatter is parsed as YAML. From broken frontmatter, only name and description are read, and the skill requests nothing." OURS;
+        "The frontmatter parses as YAML. From broken frontmatter, only name and description are read, and the skill requests nothing." OURS;
 
     UNKNOWN_FIELD "unknown-field" Warning Loads "The fields are name, description, license, compatibility, metadata and allowed-tools. `disallowed-tools` is supported too." FORMAT;
     PERMISSION_KEY "permission-key" Error Ungranted
@@ -113,7 +113,7 @@ rules! {
     TOOLS_EMPTY "allowed-tools-empty" Warning Loads "`allowed-tools` without a value requests nothing, and `disallowed-tools` denies nothing. Write `\"\"` to make this explicit." TOOLS;
     TOOLS_COMMAS "allowed-tools-commas" Warning Loads "Entries of `allowed-tools` and `disallowed-tools` are separated by spaces, not commas." TOOLS;
     TOOLS_LIST "allowed-tools-list" Warning Loads "`allowed-tools` and `disallowed-tools` are each one string, not a YAML list." TOOLS;
-    TOOLS_PARENTHESES "allowed-tools-parentheses" Error Loads "Every `(` of `allowed-tools` is closed. An entry with an open one is granted nothing." TOOLS;
+    TOOLS_PARENTHESES "allowed-tools-parentheses" Error Loads "Every `(` of `allowed-tools` is closed. An entry with an unclosed one grants nothing." TOOLS;
 
     BODY_LENGTH "body-length" Warning Loads "The instructions have at most 500 lines. Details belong in separate files." BODY;
     BODY_NUL "body-nul" Warning Loads "The instructions contain no NUL bytes." OURS;

@@ -29,7 +29,7 @@ pub struct GrantUse {
 pub struct PathUse {
     /// It is a folder.
     pub folder: bool,
-    /// It is a folder that was listed. Each entry shown is a path of its own.
+    /// It is a folder that was listed. Each entry shown is a separate path.
     pub listed: bool,
     /// It was written, created or removed, or its times were changed.
     pub written: bool,

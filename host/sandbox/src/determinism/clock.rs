@@ -76,7 +76,7 @@ impl Clock {
         due.into_iter().for_each(Waker::wake);
     }
 
-    /// Jumps to the end of the next sleep; returns `false` if nobody sleeps.
+    /// Jumps to the end of the next sleep; returns `false` if no program sleeps.
     pub(crate) fn jump(&self) -> bool {
         let mut timeline = self.timeline();
         let Some((&(at, _), _)) = timeline.sleepers.first_key_value() else { return false };

@@ -113,7 +113,7 @@ pub(crate) async fn run(
     let mut ended = match start(deterministic, first, end_others) {
         Ok(ended) => ended,
         Err(error) => {
-            meter.abort(format!("no thread for the run: {error}"));
+            meter.abort(format!("cannot start a thread for the run: {error}"));
             guard.0 = None;
             return RunEnd::Aborted;
         }
@@ -150,7 +150,7 @@ pub(crate) async fn run(
     // The first program ends at its next epoch.
     let _ = ended.await;
     guard.0 = None;
-    // Writes what is left of its output, if somebody still reads it.
+    // Writes the rest of its output, if anyone still reads it.
     let _ = tokio::time::timeout(Duration::from_secs(1), outlets.drain()).await;
     end
 }
@@ -161,7 +161,7 @@ struct AbortOnDrop<'a>(Option<&'a Meter>);
 impl Drop for AbortOnDrop<'_> {
     fn drop(&mut self) {
         if let Some(meter) = self.0 {
-            meter.abort("nobody waits for it".into());
+            meter.abort("its caller is gone".into());
         }
     }
 }
@@ -190,7 +190,7 @@ fn start(
             Ok(runtime) => runtime.block_on(turns),
             Err(error) => {
                 drop(turns);
-                deterministic.meter.abort(format!("no event loop: {error}"));
+                deterministic.meter.abort(format!("cannot create an event loop: {error}"));
                 RunEnd::Aborted
             }
         };
@@ -217,7 +217,7 @@ async fn take_turns(
             Err(error) => trapped(format!("the host failed: {error}")),
         },
         () = stuck.notified() => trapped(
-            "every program of the run waits for another, and nothing else can come".into(),
+            "deadlock: every program of the run waits for another one".into(),
         ),
     };
     first.abort();

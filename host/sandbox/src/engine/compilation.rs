@@ -1,4 +1,4 @@
-//! Reports compilations to whoever wants to show that they take time.
+//! Reports compilations to callers that want to show that they take time.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Compiles a component to machine code, in a process of its own.
+//! Compiles a component to machine code, in a separate process.
 //!
 //! The compiler reads untrusted input. It runs in a child process that is
 //! [confined](super::confine) before it reads the first byte: limits on processor time and address
@@ -177,7 +177,7 @@ fn compiler_main(args: &[String]) -> u8 {
     match compile_streams(mode, have_images) {
         Ok(()) => 0,
         Err(error) => {
-            // The parent reads this pipe; there is nobody else to report to.
+            // The parent reads this pipe; there is no other place to report to.
             let _ = writeln!(io::stderr(), "{error:#}");
             EXIT_INVALID
         }

@@ -193,6 +193,6 @@ fn tick(engine: &Engine) {
     });
     if let Err(error) = spawned {
         // Without a ticker no deadline would ever fire.
-        panic!("no thread for the epoch ticker: {error}");
+        panic!("cannot start a thread for the epoch ticker: {error}");
     }
 }

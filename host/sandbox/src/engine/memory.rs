@@ -72,7 +72,8 @@ unsafe impl MemoryCreator for Memories {
         let kept = image.and_then(|image| self.0.take(image));
         let mapping = kept
             .map_or_else(|| Mapping::new(image, minimum, reserved.unwrap_or(minimum), guard), Ok);
-        let mapping = mapping.map_err(|error| format!("no memory for a program: {error}"))?;
+        let mapping =
+            mapping.map_err(|error| format!("cannot reserve memory for a program: {error}"))?;
         let home = image.map(|_| self.0.clone());
         Ok(Box::new(MemoryInUse { mapping: Some(mapping), home }))
     }

@@ -79,18 +79,18 @@ impl World {
         let mut unasked = Vec::new();
         if imports("wasi:http/") && capabilities.fetch.is_empty() {
             unasked.push(
-                "it imports wasi:http, and no `WebFetch` entry of allowed-tools asks for a host"
+                "it imports wasi:http, but no `WebFetch` entry of allowed-tools requests a host"
                     .into(),
             );
         }
         if imports("skillhost:skill/process") && capabilities.spawn.is_empty() {
-            unasked.push("it imports skillhost:skill/process, and no `Bash` entry of allowed-tools asks for a command".into());
+            unasked.push("it imports skillhost:skill/process, but no `Bash` entry of allowed-tools requests a command".into());
         }
         if imports("wasi:filesystem/")
             && capabilities.read.is_empty()
             && capabilities.write.is_empty()
         {
-            unasked.push("it imports wasi:filesystem, and no `Read` or `Write` entry asks for files: it sees only /skill and /tmp".into());
+            unasked.push("it imports wasi:filesystem, but no `Read` or `Write` entry requests files: it sees only /skill and /tmp".into());
         }
         if imports("wasi:sockets/") {
             unasked.push("it imports wasi:sockets, which are never granted".into());

@@ -150,7 +150,7 @@ async fn fetch_live(
 ) -> RecordedResponse {
     let started = Instant::now();
     let took = |started: Instant| u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
-    // A log of its own, which is discarded: the run's log has the request already.
+    // A separate log, which is discarded: the run's log has the request already.
     let log: Arc<RequestLog> = Arc::default();
     let record = log.open(&buffered.parts.method, String::new());
     let deadline = after(Duration::from_millis(live.limits.http_total_ms));

@@ -53,7 +53,7 @@ impl Fuel {
     }
 }
 
-/// Gives a new store what is left.
+/// Gives a new store the remaining fuel.
 pub(crate) fn fill<T: HasFuel>(store: &mut Store<T>) -> wasmtime::Result<()> {
     if store.data_mut().fuel().meter.limits.fuel.is_some() {
         store.fuel_async_yield_interval(Some(INTERVAL))?;
@@ -62,7 +62,7 @@ pub(crate) fn fill<T: HasFuel>(store: &mut Store<T>) -> wasmtime::Result<()> {
     Ok(())
 }
 
-/// Charges what a program has burnt since it was last charged, and gives it what is left. Call it
+/// Charges the fuel used since the last charge, and gives the program what is left. Call it
 /// only when the guest is not running: inside a host call, before it starts and after it has ended.
 pub(crate) fn settle<T: HasFuel>(mut context: StoreContextMut<'_, T>) -> wasmtime::Result<()> {
     if let Some(left) = charge(&mut context) {
@@ -72,7 +72,7 @@ pub(crate) fn settle<T: HasFuel>(mut context: StoreContextMut<'_, T>) -> wasmtim
     Ok(())
 }
 
-/// Charges what a program has burnt since it was last charged; returns what is left for all
+/// Charges the fuel that a program used since the last charge; returns what is left for all
 /// programs, or `None` if no fuel is counted.
 pub(crate) fn charge<T: HasFuel>(context: &mut StoreContextMut<'_, T>) -> Option<u64> {
     context.data_mut().fuel().meter.limits.fuel?;

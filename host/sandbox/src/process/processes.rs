@@ -33,10 +33,10 @@ pub(crate) struct ProgramIo {
     pub(crate) number: u64,
 }
 
-/// A program that is ready to run. Called with its streams, it runs in a store of its own.
+/// A program that is ready to run. Called with its streams, it runs in its own store.
 pub(crate) type Ready = Box<dyn FnOnce(ProgramIo) -> BoxFuture<'static, ProgramEnd> + Send>;
 
-/// Prepares programs to run. The run implements it, because this room cannot see stores.
+/// Prepares programs to run. The run implements it, because this module cannot see stores.
 pub(crate) trait Launcher: Send + Sync + 'static {
     /// Prepares a program.
     ///

@@ -45,7 +45,7 @@ use bindings::skillhost::python::compiled::{self, Script};
 /// the guest then reports.
 type Code = Option<Arc<[u8]>>;
 
-/// Runs the compiler: a program that is given only its input. The run implements this; this room
+/// Runs the compiler: a program that is given only its input. The run implements this; this module
 /// does not know how.
 pub(crate) trait Compiler: Sync {
     /// Runs the program within these limits.

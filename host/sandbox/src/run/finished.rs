@@ -123,7 +123,7 @@ pub(super) fn outcome(
     invocation.note_hits();
     outcome.limits_hit = invocation.meter.hits();
     if let (Some(error), Some(_)) = (invocation.files.failure(), &invocation.deterministic) {
-        invocation.meter.abort(format!("the host's own files failed: {error}"));
+        invocation.meter.abort(format!("a file operation failed on the host: {error}"));
     }
     outcome
 }
@@ -136,7 +136,7 @@ pub(super) fn status(end: RunEnd, outcome: &mut Outcome, meter: &Meter) -> Statu
     }
     let first = outcome.limits_hit.first().cloned();
     let hit = |limit| Status::LimitHit(LimitHit { limit, value: meter.value(limit) });
-    // A program that was told to end may have ended by itself first.
+    // A program that was asked to end may have ended by itself first.
     if let (RunEnd::Program(_), Some(limit)) = (&end, meter.stop_reason()) {
         return hit(limit);
     }

@@ -1,4 +1,4 @@
-//! Runs one program in a store of its own, within its limits.
+//! Runs one program in its own store, within its limits.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use crate::tools::{HostWork, call as tools};
 use skillhost_skill::runtime::{EntryPoint, Program};
 
 impl Invocation {
-    /// Runs one program in a store of its own. When this returns, the program's ends of all streams
+    /// Runs one program in its own store. When this returns, the program's ends of all streams
     /// are closed.
     pub(super) async fn execute(
         self: &Arc<Self>,

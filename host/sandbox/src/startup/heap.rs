@@ -81,7 +81,7 @@ impl Default for Heap {
 
 /// Maps a region, aligned to its size; null if that fails.
 fn map() -> *mut u8 {
-    #[expect(unsafe_code, reason = "memory that this module alone uses")]
+    #[expect(unsafe_code, reason = "memory that only this module uses")]
     // SAFETY: a new mapping that nothing else uses; the advice is about a part of it.
     unsafe {
         let Ok(room) = mmap_anonymous(

@@ -15,7 +15,7 @@ const LARGE: u64 = 1 << 20;
 const PIECE: usize = 128 << 10;
 
 /// Reads a large file once, unless its start is cached: every load reads the start, so if that is
-/// cached, the rest was dropped because nobody used it.
+/// cached, the rest was dropped because it was not used.
 ///
 /// # Errors
 /// It cannot be read.

@@ -74,7 +74,7 @@ impl Outlets {
         }
         for descriptor in self.descriptors.iter_mut().flatten() {
             let mut place = descriptor.place();
-            // Nobody is left to report an error to.
+            // There is no caller left to report an error to.
             poll_fn(|cx| descriptor.poll_finish(cx, &mut place)).await.ok();
         }
     }

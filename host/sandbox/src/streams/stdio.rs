@@ -330,14 +330,14 @@ impl Out {
         lock(&self.left).push(bytes);
     }
 
-    /// Writes what is left of the output after the guest has ended.
+    /// Writes the rest of the output after the guest has ended.
     pub(crate) async fn finish(&mut self) {
         let left = std::mem::take(&mut *lock(&self.left));
         for mut bytes in left {
             while !bytes.is_empty() {
                 match std::future::poll_fn(|cx| self.poll_put(cx, &bytes)).await {
                     Ok(count) => bytes = bytes.slice(count..),
-                    // Nobody is left to report an error to.
+                    // There is no caller left to report an error to.
                     Err(_) => break,
                 }
             }
@@ -425,7 +425,7 @@ impl StdoutStream for Out {
         Box::new(self.clone())
     }
 
-    // The stock adapter writes from a task of its own: output that it buffers when the guest exits
+    // The stock adapter writes from a separate task: output that it buffers when the guest exits
     // would be lost.
     fn p2_stream(&self) -> Box<dyn OutputStream> {
         Box::new(OutP2::new(self.clone()))

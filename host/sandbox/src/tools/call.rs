@@ -90,7 +90,7 @@ pub(crate) async fn list<T: Send + 'static>(
                 .flat_map(|offer| [Some(&offer.input_schema), offer.output_schema.as_ref()])
                 .flatten();
             if !memory.grow(schemas.map(|schema| parsed_size(schema)).sum()) {
-                return Ok(Err("its listing does not fit into the limit `memory`".into()));
+                return Ok(Err("its listing exceeds the limit `memory`".into()));
             }
             let tools = match offers.into_iter().map(Offer::parse).collect::<Result<Vec<_>, _>>() {
                 Ok(tools) => tools,
@@ -141,7 +141,7 @@ impl<'a> Call<'a> {
         let schemas =
             parsed_size(&tool.input_schema) + tool.output_schema.as_deref().map_or(0, parsed_size);
         if !self.memory.grow(schemas) {
-            return Ok(Err(format!("the schemas of `{name}` do not fit into the limit `memory`")));
+            return Ok(Err(format!("the schemas of `{name}` exceed the limit `memory`")));
         }
         let tool = match tool.parse() {
             Ok(tool) => tool,
@@ -174,7 +174,7 @@ impl<'a> Call<'a> {
             )));
         }
         if !self.memory.grow(parsed_size(output)) {
-            return Ok(Err(format!("the output of `{name}` does not fit into the limit `memory`")));
+            return Ok(Err(format!("the output of `{name}` exceeds the limit `memory`")));
         }
         let output = match serde_json::from_str(output) {
             Ok(output) => output,

@@ -147,7 +147,7 @@ fn sections(component: &[u8]) -> Result<Sections<'_>, String> {
         let wasmparser::Chunk::Parsed { consumed, payload } =
             parser.parse(&component[at..], true).map_err(unreadable)?
         else {
-            return Err("the component ends too early".into());
+            return Err("the component is truncated".into());
         };
         at += consumed;
         match payload {
@@ -159,7 +159,7 @@ fn sections(component: &[u8]) -> Result<Sections<'_>, String> {
             | Payload::ComponentSection { unchecked_range, .. } => {
                 at = unchecked_range.end;
                 if at > component.len() {
-                    return Err("the component ends too early".into());
+                    return Err("the component is truncated".into());
                 }
             }
             Payload::CustomSection(section) if section.name() == SECTION => {

@@ -1,5 +1,5 @@
 //! Runs work on a guest's data whose duration the guest influences: on a thread outside of the
-//! event loop, cancelled when nobody waits for it.
+//! event loop, cancelled when its caller is gone.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -9,7 +9,7 @@ use tokio::task::JoinError;
 use crate::determinism::DeterministicRun;
 use crate::limits::{HostMemory, Meter};
 
-/// Runs work on a thread of its own. The work must check the flag regularly; it is set when this
+/// Runs work on a separate thread. The work must check the flag regularly; it is set when this
 /// future is dropped.
 pub(crate) async fn cancellable<T: Send + 'static>(
     work: impl FnOnce(&AtomicBool) -> T + Send + 'static,

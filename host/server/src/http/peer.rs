@@ -24,7 +24,7 @@ impl SharedUser {
         if user_of(peer, own) == Some(user) && self.looked_at.swap(LOOKED_AT, Relaxed) < LOOKED_AT {
             tracing::warn!(
                 uid = user,
-                "a client runs as the same user as this server, and can change its policy and approvals: run `skillhost serve` as a user of its own"
+                "a client runs as the same user as this server, and can change its policy and approvals: run `skillhost serve` as a separate user"
             );
         }
     }

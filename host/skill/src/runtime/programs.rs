@@ -213,7 +213,7 @@ impl Programs {
         let folders: Vec<String> =
             self.built_ins.folders.iter().map(|folder| folder.display().to_string()).collect();
         let place = if folders.is_empty() {
-            "there is no folder of programs".into()
+            "no folder of runtimes was found".into()
         } else {
             format!("not in {}", folders.join(", "))
         };

@@ -100,7 +100,7 @@ impl Runner {
     /// Lists the files and folders that stay the host's own, whatever folder is granted.
     pub(super) fn own_files<'a>(&'a self, policy: &'a Policy) -> impl Iterator<Item = &'a Path> {
         let options = &self.options;
-        // Whoever writes a built-in program decides what the next skill's `python3` does.
+        // Anyone who writes a built-in program decides what the next skill's `python3` does.
         let places = options
             .guarded
             .own
@@ -111,7 +111,7 @@ impl Runner {
             Origin::File(path) => Some(path),
             Origin::BuiltIn | Origin::CommandLine => None,
         });
-        // Whoever writes an authority's file is trusted by the next run.
+        // The next run trusts anyone who writes an authority's file.
         let authorities = policy.authorities.iter().map(|authority| &authority.file);
         places.chain(policies).chain(authorities).map(PathBuf::as_path)
     }

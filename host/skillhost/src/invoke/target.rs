@@ -240,7 +240,7 @@ fn script(
         FileKind::Script(interpreter) => interpreter,
         FileKind::UnsupportedScript { language } => {
             let message = format!("`{path}` needs {language}, which is not available");
-            let fix = "supported are Python 3, shell scripts and WebAssembly components".to_owned();
+            let fix = "use Python 3, a shell script or a WebAssembly component".to_owned();
             return Err(TargetError::Status(invalid(message, Some(fix))));
         }
         FileKind::Other => {
@@ -380,7 +380,7 @@ fn no_program(skill: &Skill) -> Status {
             format!("name it in {}: `metadata: {{ component: {here} }}`", skill.skill_file),
         ),
         (None, None) => (
-            "has instructions only: no component and no script",
+            "contains only instructions: no component and no script",
             "add a script to scripts/, or build a component: `skillhost build`".into(),
         ),
     };

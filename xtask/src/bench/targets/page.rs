@@ -47,11 +47,7 @@ fn made(report: Option<&Report>) -> Result<(PathBuf, String), Error> {
 }
 
 fn section(report: &Report) -> String {
-    format!(
-        "These are the goals that the project set itself. {}\n\n{}",
-        verdict(report),
-        table(report)
-    )
+    format!("These are the project's goals. {}\n\n{}", verdict(report), table(report))
 }
 
 #[cfg(test)]
@@ -60,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_made_from_the_committed_run_is_up_to_date() {
+    fn files_generated_from_the_committed_run_are_current() {
         let (path, text) = made(kept().unwrap().as_ref()).unwrap();
         assert!(
             std::fs::read_to_string(&path).unwrap() == text,
@@ -77,10 +73,7 @@ mod tests {
                 && !text.contains(NONE),
             "{text}"
         );
-        assert!(
-            text.contains("the goals that the project set itself. 2 of 23 are missed, "),
-            "{text}"
-        );
+        assert!(text.contains("the project's goals. 2 of 23 are missed, "), "{text}");
         assert!(made(None).unwrap().1.contains(NONE));
     }
 }

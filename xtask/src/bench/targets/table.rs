@@ -9,11 +9,11 @@ use super::report::{Report, Row};
 
 pub(crate) fn table(report: &Report) -> String {
     let how =
-        format!("{} rounds in turns, {} of what takes long", report.rounds, report.long_rounds);
+        format!("{} interleaved rounds, {} for slow cases", report.rounds, report.long_rounds);
     let mut text =
         format!("{}\n\n", table::ran_on(&report.machine, &report.versions, &how, &report.command));
     text.push_str(
-        "| figure | here | beside it | ratio | goal | holds |\n|---|--:|--:|--:|---|---|\n",
+        "| figure | skillhost | compared with | ratio | goal | met |\n|---|--:|--:|--:|---|---|\n",
     );
     report.rows.iter().for_each(|row| text.push_str(&line(row)));
     text
@@ -27,7 +27,7 @@ pub(crate) fn verdict(report: &Report) -> String {
     };
     let (missed, missing) = (of(Some(false)), of(None));
     let mut text = match missed.len() {
-        0 => "None of those that were measured is missed.".to_owned(),
+        0 => "None of the measured goals is missed.".to_owned(),
         count => {
             format!("{count} of {} are missed, and {WHY}: {}.", goals.count(), missed.join("; "))
         }
@@ -124,6 +124,6 @@ mod tests {
             "{text}"
         );
         report.rows.retain(|row| row.holds == Some(true));
-        assert_eq!(verdict(&report), "None of those that were measured is missed.");
+        assert_eq!(verdict(&report), "None of the measured goals is missed.");
     }
 }

@@ -19,7 +19,7 @@ use crate::{operator, output, terminal};
 /// skill's files that the run must not start.
 ///
 /// A folder that the operator named runs, unless the policy or a permission level says otherwise.
-/// Somebody else may have put a skill of the catalog there, so it needs approval as from any client.
+/// Someone else may have put a skill of the catalog there, so it needs approval as from any client.
 pub(super) fn before_run(plan: &Plan, loaded: &LoadedSkill) -> Result<BTreeSet<String>, CliError> {
     let (policy, target) = (&plan.context.policy, &plan.target);
     let name = plan.skill_name();

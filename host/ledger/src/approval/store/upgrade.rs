@@ -5,7 +5,7 @@
 /// name of a program, which could also be called `--command` or `tool:x`. An ambiguous text is read
 /// the strict way: a level that denies goes on denying both, and one that approves asks again.
 /// Approvals end, because they named neither the real folder nor what ran in it. Pending runs are
-/// forgotten, and asked again; staged writes are kept, since nobody can ask for them again.
+/// forgotten, and asked again; staged writes are kept, since no run can request them again.
 pub(super) const FROM_1: &str = "
     ALTER TABLE level RENAME TO level_1;
     CREATE TABLE level (skill TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, level TEXT NOT NULL, digest TEXT, who TEXT NOT NULL,

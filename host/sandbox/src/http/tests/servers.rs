@@ -124,7 +124,7 @@ async fn site<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(stream: S, htt
 type Page = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
 /// `/echo` the body; `/head` the request's head as text; `/bytes?N` and `/chunks?N` N bytes, with
-/// and without a length; `/slow?MS` after a while; `/drip` a byte every 20 ms for ever; `/fields?N`
+/// and without a length; `/slow?MS` after a while; `/drip` a byte every 20 ms forever; `/fields?N`
 /// a head of N bytes; `/to?URL` a redirect.
 async fn page(request: Request<Incoming>) -> Result<Page, Infallible> {
     let (parts, body) = request.into_parts();

@@ -72,7 +72,7 @@ fn a_full_queue_refuses_at_once() {
     assert_eq!(at_once(&queue, "a").unwrap_err(), QueueError::SkillFull(2));
     let of_b = wait(&queue, "b");
     assert_eq!(at_once(&queue, "b").unwrap_err(), QueueError::Full(3));
-    // Whoever leaves makes room.
+    // A run that leaves makes room.
     drop(of_b);
     let _of_c = wait(&queue, "c");
     drop(running);
@@ -89,7 +89,7 @@ fn leaving_the_queue_returns_an_unclaimed_turn() {
     let running = at_once(&queue, "a").unwrap();
     let (second, third) = (wait(&queue, "a"), wait(&queue, "b"));
     drop(running);
-    // Its turn has come, and nobody looked.
+    // Its turn has come, and it has not been polled.
     drop(second);
     assert!(third.now_or_never().unwrap().is_ok());
     assert_eq!(queue.counts(), (0, 0));

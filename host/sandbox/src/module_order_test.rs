@@ -1,15 +1,15 @@
-//! Checks that each room uses only rooms below it, by the order of the table in `lib.rs`.
+//! Checks that each module uses only modules below it, by the order of the table in `lib.rs`.
 
 #![expect(clippy::disallowed_methods, reason = "reads this crate's own sources")]
 
 use std::path::{Path, PathBuf};
 
-/// The rooms in the order of the table, from the top down.
-fn rooms() -> Vec<&'static str> {
+/// The modules in the order of the table, from the top down.
+fn modules() -> Vec<&'static str> {
     let rows = include_str!("lib.rs").lines().filter_map(|line| line.strip_prefix("//! | "));
-    let rooms: Vec<_> = rows.filter_map(|row| row.split('`').nth(1)).collect();
-    assert!(rooms.len() > 10, "the table of rooms was not found: {rooms:?}");
-    rooms
+    let modules: Vec<_> = rows.filter_map(|row| row.split('`').nth(1)).collect();
+    assert!(modules.len() > 10, "the table of modules was not found: {modules:?}");
+    modules
 }
 
 /// The source files of a folder, without its tests.
@@ -19,7 +19,8 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
         let name = path.file_name().unwrap().to_str().unwrap();
         if path.is_dir() && name != "tests" {
             sources(&path, found);
-        } else if name.ends_with(".rs") && !["lib.rs", "tests.rs", "rooms_test.rs"].contains(&name)
+        } else if name.ends_with(".rs")
+            && !["lib.rs", "tests.rs", "module_order_test.rs"].contains(&name)
         {
             found.push(path);
         }
@@ -41,26 +42,26 @@ fn named(text: &str) -> impl Iterator<Item = &str> {
 }
 
 #[test]
-fn rooms_use_only_rooms_below_them() {
-    let rooms = rooms();
+fn modules_use_only_modules_below_them() {
+    let modules = modules();
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut files = Vec::new();
     sources(&source, &mut files);
     let mut arrows = 0;
     for file in files {
         let path = file.strip_prefix(&source).unwrap().to_str().unwrap();
-        let room = path.split(['/', '.']).next().unwrap();
-        let floor = rooms.iter().position(|known| *known == room);
-        let floor = floor.unwrap_or_else(|| panic!("{path} is in no room of the table"));
+        let module = path.split(['/', '.']).next().unwrap();
+        let position = modules.iter().position(|known| *known == module);
+        let position = position.unwrap_or_else(|| panic!("{path} is in no module of the table"));
         let text = std::fs::read_to_string(&file).unwrap();
         let code = text.split("#[cfg(test)]").next().unwrap();
         let depth = path.matches('/').count() + 1;
         for line in code.lines().filter(|line| line.starts_with("use super::")) {
-            assert!(line.matches("super::").count() < depth, "{path} leaves its room: {line}");
+            assert!(line.matches("super::").count() < depth, "{path} leaves its module: {line}");
         }
-        for name in named(code).filter(|name| *name != room) {
-            let other = rooms.iter().position(|known| *known == name);
-            assert!(other > Some(floor), "{path} uses `{name}`, which is not below `{room}`");
+        for name in named(code).filter(|name| *name != module) {
+            let other = modules.iter().position(|known| *known == name);
+            assert!(other > Some(position), "{path} uses `{name}`, which is not below `{module}`");
             arrows += 1;
         }
     }
