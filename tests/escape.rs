@@ -104,7 +104,7 @@ fn every_verb_has_a_test_and_a_row_in_the_documentation() {
     }
     let tests = [
         include_str!("limits.rs"),
-        include_str!("together.rs"),
+        include_str!("concurrent_runs.rs"),
         include_str!("process.rs"),
         include_str!("determinism/rules.rs"),
     ]

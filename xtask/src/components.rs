@@ -14,7 +14,7 @@ pub(crate) fn run(progress: &Progress) -> Result<(), Error> {
     let root = workspace::root();
     let lacking = python::check();
     let toolchain = toolchain::get(&root, progress)?;
-    for path in build(&root, &toolchain, progress)? {
+    for path in build(&root, &toolchain, Guests::All, progress)? {
         let size = path.metadata().map_err(Error::context(path.display()))?.len();
         say(format!("{:>9.1} KiB  {}", size as f64 / 1024.0, workspace::name(&root, &path)));
     }
@@ -29,11 +29,21 @@ pub(crate) fn run(progress: &Progress) -> Result<(), Error> {
     }
 }
 
-/// Builds those of Rust, and returns where they are: a skill's component in the skill's folder, the
+/// Which guests in Rust to build.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Guests {
+    /// All of them.
+    All,
+    /// The shell, and this one.
+    ShellAnd(&'static str),
+}
+
+/// Builds guests in Rust, and returns where they are: a skill's component in the skill's folder, the
 /// others in `target/components`.
 pub(crate) fn build(
     root: &Path,
     toolchain: &WasmToolchain,
+    guests: Guests,
     progress: &Progress,
 ) -> Result<Vec<PathBuf>, Error> {
     let target_dir = workspace::guest_target_dir(root);
@@ -47,12 +57,20 @@ pub(crate) fn build(
             placed.extend(built);
             continue;
         }
-        let build = Build { dir: &dir, profile: "release", target_dir: &target_dir, args: &[] };
-        let built = progress
-            .step(&format!("build components of {name}"), |step| toolchain.build(build, step))?;
+        let part = match guests {
+            Guests::ShellAnd(one) if !dir.ends_with(shell::NAME) => Some(one),
+            _ => None,
+        };
+        let args: Vec<String> =
+            part.into_iter().flat_map(|one| ["-p", one]).map(Into::into).collect();
+        let build = Build { dir: &dir, profile: "release", target_dir: &target_dir, args: &args };
+        let step = format!("build components of {}", part.unwrap_or(&name));
+        let built = progress.step(&step, |step| toolchain.build(build, step))?;
         let files = built.iter().map(|component| place(root, component));
         let files = files.collect::<Result<Vec<_>, _>>()?;
-        record.write(&files)?;
+        if part.is_none() {
+            record.write(&files)?;
+        }
         placed.extend(files);
     }
     shell::describe(root, &root.join("target/components/shell.wasm"))?;

@@ -11,6 +11,7 @@ use std::time::Instant;
 use serde_json::Value;
 use skillhost_toolchain::{Error, Progress, Step};
 
+use crate::components::Guests;
 use crate::steps::{list_slowest, side_by_side};
 use crate::{components, host, needs, python, say, toolchain, workspace};
 
@@ -61,7 +62,7 @@ pub(crate) fn run(progress: &Progress) -> Result<(), Error> {
     let mut built = Err(Error::new("the host was not built"));
     side_by_side(
         || {
-            components::build(&root, &toolchain, progress)?;
+            components::build(&root, &toolchain, Guests::ShellAnd("data-convert"), progress)?;
             python::run(progress)
         },
         || {

@@ -68,7 +68,7 @@ fn steps(
             })
         },
         || {
-            components::build(root, &toolchain, progress)?;
+            components::build(root, &toolchain, components::Guests::All, progress)?;
             python::run(progress)?;
             clients::run(progress)?;
             lint_guests.iter().try_for_each(|dir| lint(root, dir, &toolchain, progress))

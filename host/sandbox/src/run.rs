@@ -41,7 +41,8 @@ use invocation::Invocation;
 use mounts::{FileSources, Folders};
 use sandbox::Prepared;
 use skillhost_policy::capabilities::{Capabilities, FileRules, Mount, NetworkRules, PathRules};
-use skillhost_policy::limits::Limit;
+use skillhost_policy::determinism::Determinism;
+use skillhost_policy::limits::{Limit, Limits};
 use skillhost_policy::outcome::Status;
 use skillhost_skill::runtime::Program;
 use streams::RunStreams;
@@ -142,19 +143,8 @@ async fn run_within(
             None => std::future::pending().await,
         }
     });
-    let prepared = tokio::select! {
-        biased;
-        () = &mut interrupted => Err(Status::Interrupted),
-        prepared = sandbox.prepare(&program.component, mode, &limits) => prepared,
-    };
-    let prepared = prepared.map_err(|status| match status {
-        // How long compiling takes depends on the machine.
-        Status::LimitHit(hit) if determinism.is_some() => Status::Aborted { reason: hit.explain() },
-        status => status,
-    })?;
-    if let Some(status) = prepared.lacks(&program.entry) {
-        return Err(status);
-    }
+    let prepared =
+        prepare(sandbox, program, mode, &meter.limits, determinism, interrupted.as_mut()).await?;
 
     let deterministic = determinism
         .zip(clock)
@@ -205,6 +195,31 @@ async fn run_within(
         evidence.map_err(|status| outcome.status = status).ok()
     });
     Ok(FinishedRun { outcome, overlays: Overlays::of(mounts), evidence })
+}
+
+/// Compiles a program, unless that was done before, and links it.
+async fn prepare(
+    sandbox: &Sandbox,
+    program: &Program,
+    mode: Mode,
+    limits: &Limits,
+    determinism: Option<Determinism>,
+    interrupted: Pin<&mut impl Future<Output = ()>>,
+) -> Result<Prepared, Status> {
+    let prepared = tokio::select! {
+        biased;
+        () = interrupted => Err(Status::Interrupted),
+        prepared = sandbox.prepare(&program.component, mode, limits) => prepared,
+    };
+    let prepared = prepared.map_err(|status| match status {
+        // How long compiling takes depends on the machine.
+        Status::LimitHit(hit) if determinism.is_some() => Status::Aborted { reason: hit.explain() },
+        status => status,
+    })?;
+    match prepared.lacks(&program.entry) {
+        Some(status) => Err(status),
+        None => Ok(prepared),
+    }
 }
 
 /// Runs the first program, and waits for its end, the run's deadline or limits, or an interrupt.

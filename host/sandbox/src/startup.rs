@@ -3,7 +3,7 @@
 //! program's own pages (`code`).
 //!
 //! docs/contribute/start-up.md lists what each buys, and when it can be deleted, beside what is
-//! done when the program is linked. Must not know guests. May use no other room.
+//! done when the program is linked. Must not know guests. May use no other module.
 
 mod code;
 pub mod heap;

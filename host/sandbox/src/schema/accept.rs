@@ -82,6 +82,7 @@ impl<'a> Schema<'a> {
     }
 
     /// Checks the value of a keyword, and returns its subschemas.
+    #[expect(clippy::too_many_lines, reason = "one arm for each keyword")]
     fn keyword(
         &mut self,
         schema: &Value,
