@@ -167,7 +167,7 @@ fn a_changed_input_is_found() {
     refused(83, "input.stdin.digest", |folder| swap(folder, b"input\n", b"INPUT\n"));
     told(83, "arguments", |told| told["arguments"][0] = "other".into());
     told(83, "input.environment.NAME", |told| told["environment"]["NAME"] = "other".into());
-    told(65, "variables do not match its capabilities", |told| {
+    told(65, "the variables do not match the capabilities", |told| {
         told["environment"]["MORE"] = "x".into()
     });
     told(83, "input.files", |told| {
@@ -201,7 +201,7 @@ fn changed_capabilities_or_start_are_found() {
     capabilities(65, "was not deterministic", |c| {
         drop(c.as_object_mut().unwrap().remove("determinism"))
     });
-    capabilities(65, "invalid capabilities in the recording", |c| c["more"] = true.into());
+    capabilities(65, "unknown field `more`", |c| c["more"] = true.into());
     capabilities(65, "no folder for /data", |c| {
         c["mounts"].as_array_mut().unwrap().push(json!({ "guest": "/data", "mode": "write" }))
     });

@@ -78,6 +78,7 @@ pub struct ReceiptGrant {
     pub digest: String,
     /// The capabilities, as in an audit record, without host folders and files. The seed and start
     /// time of a deterministic run are in `determinism`.
+    #[schemars(with = "Value")]
     pub capabilities: CapturedCapabilities,
 }
 

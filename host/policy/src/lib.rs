@@ -16,6 +16,7 @@ pub mod capabilities;
 pub mod determinism;
 pub mod diagnostic;
 pub mod entry;
+pub mod exact;
 mod explain;
 mod file;
 mod glob;

@@ -47,6 +47,7 @@ pub struct Recording {
     /// The digest of the policy, as in a receipt.
     pub policy: String,
     /// The capabilities of the run, as in a receipt. Seed and start time are in `determinism`.
+    #[schemars(with = "Value")]
     pub capabilities: CapturedCapabilities,
     /// The operator's variables. Placeholders replace the values of secret ones.
     pub environment: BTreeMap<String, String>,

@@ -86,16 +86,16 @@ mod tests {
     use super::*;
     use crate::host::{ALIGNED, HARDENED, STATIC_PIE, has_static_libc};
 
-    /// Links a small program as the host is linked, with other arguments added at the end.
-    fn link(arguments: &[&str]) -> Vec<u8> {
+    /// Links a small program, checks that it runs, and returns its bytes.
+    fn link(arguments: &[&[&str]]) -> Vec<u8> {
         let folder = tempfile::tempdir().unwrap();
         let (source, program) = (folder.path().join("a.rs"), folder.path().join("a"));
         let text = "static NAMES: [&str; 3] = [\"a\", \"b\", \"c\"];
             fn main() { for name in &NAMES { println!(\"{name}\"); } }";
         fs::write(&source, text).unwrap();
         let mut rustc = Command::new("rustc");
-        rustc.args(ALIGNED).args(STATIC_PIE).args(HARDENED).args(arguments);
-        let output = rustc.arg("-o").arg(&program).arg(&source).output().unwrap();
+        rustc.args(arguments.iter().copied().flatten()).arg("-o").arg(&program).arg(&source);
+        let output = rustc.output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let run = Command::new(&program).output().unwrap();
         assert_eq!(String::from_utf8_lossy(&run.stdout), "a\nb\nc\n");
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn program_linked_as_the_host_is_hardened() {
         if has_static_libc() {
-            assert_eq!(missing(&link(&[])).unwrap(), [""; 0]);
+            assert_eq!(missing(&link(&[&ALIGNED, &STATIC_PIE, &HARDENED])).unwrap(), [""; 0]);
         }
     }
 
@@ -114,20 +114,24 @@ mod tests {
         if !has_static_libc() {
             return;
         }
+        let host = [&ALIGNED[..], &STATIC_PIE, &HARDENED];
+        let with = |argument| [&host[..], &[argument]].concat();
+        let late = ["-C", "link-arg=-Wl,-z,lazy", "-C", "relro-level=partial"];
         for (arguments, part) in [
             (
-                ["-C", "relocation-model=static", "-C", "link-arg=-no-pie"].as_slice(),
+                with(&["-C", "relocation-model=static", "-C", "link-arg=-no-pie"]),
                 "it is not position-independent",
             ),
-            (&["-C", "target-feature=-crt-static"], "it is not static"),
+            (vec![&ALIGNED[..], &HARDENED], "it is not static"),
             (
-                &["-C", "link-arg=-Wl,-z,nopack-relative-relocs"],
+                with(&["-C", "link-arg=-Wl,-z,nopack-relative-relocs"]),
                 "its relative relocations are not packed",
             ),
-            (&["-C", "relro-level=off"], "its tables of addresses stay writable"),
-            (&["-C", "link-arg=-Wl,-z,execstack"], "its stack is executable"),
+            (with(&["-C", "relro-level=off"]), "its tables of addresses stay writable"),
+            (with(&late), "its symbols are bound late"),
+            (with(&["-C", "link-arg=-Wl,-z,execstack"]), "its stack is executable"),
         ] {
-            let missing = missing(&link(arguments)).unwrap();
+            let missing = missing(&link(&arguments)).unwrap();
             assert!(missing.contains(&part), "{arguments:?}: {missing:?}");
         }
     }

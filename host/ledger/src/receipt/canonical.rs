@@ -3,16 +3,14 @@
 use serde::Serialize;
 use serde_json::Value;
 
+use skillhost_policy::exact;
 use skillhost_skill::runtime;
-
-/// The largest integer that every reader of JSON keeps exactly: 2^53 - 1.
-const EXACT: u64 = (1 << 53) - 1;
 
 /// Returns a value as JSON. Integers that a reader may round become strings.
 pub fn value(value: &impl Serialize) -> Value {
     // Plain data always serializes.
     let mut value = serde_json::to_value(value).unwrap_or_default();
-    exact(&mut value);
+    exact::to_strings(&mut value);
     value
 }
 
@@ -25,20 +23,6 @@ pub fn text(value: &impl Serialize) -> Vec<u8> {
 /// Returns the digest of the canonical text.
 pub fn digest(value: &impl Serialize) -> String {
     runtime::digest(&text(value))
-}
-
-fn exact(value: &mut Value) {
-    match value {
-        Value::Number(number)
-            if number.as_u64().is_some_and(|n| n > EXACT)
-                || number.as_i64().is_some_and(|n| n.unsigned_abs() > EXACT) =>
-        {
-            *value = Value::String(number.to_string());
-        }
-        Value::Array(values) => values.iter_mut().for_each(exact),
-        Value::Object(entries) => entries.values_mut().for_each(exact),
-        _ => {}
-    }
 }
 
 #[cfg(test)]
@@ -62,12 +46,5 @@ mod tests {
             .cloned()
             .collect();
         assert_eq!(order, ["\r", "1", "\u{80}", "\u{f6}", "\u{20ac}", "\u{1f600}", "\u{fb33}"]);
-    }
-
-    #[test]
-    fn large_integers_become_strings() {
-        let value = json!([EXACT, EXACT + 1, u64::MAX, -(EXACT as i64), i64::MIN]);
-        let expected = r#"[9007199254740991,"9007199254740992","18446744073709551615",-9007199254740991,"-9223372036854775808"]"#;
-        assert_eq!(String::from_utf8(text(&value)).unwrap(), expected);
     }
 }

@@ -4,18 +4,17 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use rustls::pki_types::CertificateDer;
-use serde::de::{DeserializeOwned, Error as _};
-use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
 
 use super::{Authority, Capabilities, Mount, MountMode, Scope};
 use crate::determinism::Determinism;
+use crate::exact;
 use crate::limits::Limits;
 use crate::pattern::{CommandPattern, HostPattern, PathGlob};
 
 /// [`Capabilities`] without host folders, files of certificates and values of variables.
 ///
-/// Reads what canonical JSON makes of it too, in which whole numbers above 2^53 - 1 are strings.
+/// In JSON, whole numbers above 2^53 - 1 are strings: see [`exact`](crate::exact).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CapturedCapabilities {
@@ -38,10 +37,12 @@ pub struct CapturedCapabilities {
     /// The names of the variables that guests saw, sorted.
     pub env: Vec<String>,
     /// The limits.
-    #[serde(deserialize_with = "exact")]
+    #[serde(with = "exact")]
+    #[schemars(with = "Limits")]
     pub limits: Limits,
     /// The seed and start time of a deterministic run; `None` if the run was not deterministic.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "exact")]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "exact")]
+    #[schemars(with = "Option<Determinism>")]
     pub determinism: Option<Determinism>,
 }
 
@@ -167,18 +168,6 @@ pub enum RestoreError {
     Variables,
 }
 
-/// Reads a value whose whole numbers may be strings: canonical JSON writes them so if a reader could
-/// round them.
-fn exact<'de, D: Deserializer<'de>, T: DeserializeOwned>(d: D) -> Result<T, D::Error> {
-    let mut value = Value::deserialize(d)?;
-    for field in value.as_object_mut().into_iter().flat_map(serde_json::Map::values_mut) {
-        if let Some(number) = field.as_str().and_then(|text| text.parse::<u64>().ok()) {
-            *field = number.into();
-        }
-    }
-    serde_json::from_value(value).map_err(D::Error::custom)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -209,11 +198,11 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_are_strings_are_read_exactly() {
+    fn large_numbers_are_strings_and_are_read_exactly() {
         let captured = CapturedCapabilities::of(&capabilities());
-        let mut value = serde_json::to_value(&captured).unwrap();
-        value["determinism"]["seed"] = u64::MAX.to_string().into();
-        value["limits"]["memory"] = (1_u64 << 60).to_string().into();
+        let value = serde_json::to_value(&captured).unwrap();
+        assert_eq!(value["determinism"]["seed"], u64::MAX.to_string());
+        assert_eq!(value["limits"]["memory"], (1_u64 << 60).to_string());
         assert_eq!(serde_json::from_value::<CapturedCapabilities>(value).unwrap(), captured);
     }
 

@@ -295,7 +295,8 @@ fn line_breaks_cannot_be_injected_into_headers() {
         HeaderValue::from_bytes(b"a\r\nx: y").is_err() && HeaderValue::from_bytes(b"a\nb").is_err()
     );
     assert!(
-        HeaderName::from_bytes(b"a\r\nb").is_err() && http::Method::from_bytes(b"GET /\r\n").is_err()
+        HeaderName::from_bytes(b"a\r\nb").is_err()
+            && http::Method::from_bytes(b"GET /\r\n").is_err()
     );
     assert!("http://a/b\r\nc".parse::<Uri>().is_err() && "http://a/b c".parse::<Uri>().is_err());
 }
