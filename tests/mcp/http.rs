@@ -538,7 +538,13 @@ async fn listening(
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let server = tokio::spawn(serve(mcp, listener, options, async { drop(stopped.await) }));
+    let server = tokio::spawn(serve(
+        mcp,
+        listener,
+        options,
+        async { drop(stopped.await) },
+        std::future::pending(),
+    ));
     (arena, address, stop, server)
 }
 

@@ -29,12 +29,15 @@ pub(crate) fn run(progress: &Progress) -> Result<(), Error> {
     }
 }
 
+/// The workspace of the shell.
+const SHELL: &str = "components/shell";
+
 /// Which guests in Rust to build.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Guests {
     /// All of them.
     All,
-    /// The shell, and this one.
+    /// The shell, and those of this folder.
     ShellAnd(&'static str),
 }
 
@@ -58,12 +61,11 @@ pub(crate) fn build(
             continue;
         }
         let part = match guests {
-            Guests::ShellAnd(one) if !dir.ends_with(shell::NAME) => Some(one),
+            Guests::ShellAnd(folder) if name != SHELL => Some(folder),
             _ => None,
         };
-        let args: Vec<String> =
-            part.into_iter().flat_map(|one| ["-p", one]).map(Into::into).collect();
-        let build = Build { dir: &dir, profile: "release", target_dir: &target_dir, args: &args };
+        let dir = part.map_or(dir, |folder| root.join(folder));
+        let build = Build { dir: &dir, profile: "release", target_dir: &target_dir, args: &[] };
         let step = format!("build components of {}", part.unwrap_or(&name));
         let built = progress.step(&step, |step| toolchain.build(build, step))?;
         let files = built.iter().map(|component| place(root, component));

@@ -62,7 +62,12 @@ pub(crate) fn run(progress: &Progress) -> Result<(), Error> {
     let mut built = Err(Error::new("the host was not built"));
     side_by_side(
         || {
-            components::build(&root, &toolchain, Guests::ShellAnd("data-convert"), progress)?;
+            components::build(
+                &root,
+                &toolchain,
+                Guests::ShellAnd("skills/data-convert"),
+                progress,
+            )?;
             python::run(progress)
         },
         || {

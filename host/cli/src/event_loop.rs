@@ -2,6 +2,8 @@
 
 use futures::future::BoxFuture;
 use tokio::runtime::{Builder, Runtime};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
 
 use crate::error::CliError;
 
@@ -41,14 +43,50 @@ fn started(event_loop: std::io::Result<Runtime>) -> Result<Runtime, CliError> {
 
 /// Catches SIGINT and SIGTERM. Must be called within an event loop.
 pub(crate) fn interrupt() -> Result<Interrupt, CliError> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let caught = |kind| signal(kind).map_err(|error| CliError::io("catch signals", error));
-    let mut interrupt = caught(SignalKind::interrupt())?;
-    let mut terminate = caught(SignalKind::terminate())?;
-    Ok(Box::pin(async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
+    let mut signals = Signals::catch()?;
+    Ok(Box::pin(async move { signals.next().await }))
+}
+
+/// As [`interrupt`], for the first signal and for the second one.
+pub(crate) fn interrupts() -> Result<(Interrupt, Interrupt), CliError> {
+    let mut signals = Signals::catch()?;
+    let (first, is_first) = oneshot::channel();
+    let (second, is_second) = oneshot::channel();
+    tokio::spawn(async move {
+        for sender in [first, second] {
+            signals.next().await;
+            // A receiver that is gone waits no longer.
+            sender.send(()).ok();
         }
-    }))
+    });
+    let received = |receiver: oneshot::Receiver<()>| -> Interrupt {
+        Box::pin(async move {
+            if receiver.await.is_err() {
+                std::future::pending().await
+            }
+        })
+    };
+    Ok((received(is_first), received(is_second)))
+}
+
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn catch() -> Result<Signals, CliError> {
+        let caught = |kind| signal(kind).map_err(|error| CliError::io("catch signals", error));
+        Ok(Signals {
+            interrupt: caught(SignalKind::interrupt())?,
+            terminate: caught(SignalKind::terminate())?,
+        })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
 }

@@ -202,6 +202,39 @@ pub struct Scope<P> {
     pub none_of: Vec<P>,
 }
 
+/// Which sides lack an entry that something needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MissingEntry {
+    /// The skill's `allowed-tools`.
+    Skill,
+    /// The operator's policy.
+    Operator,
+    /// Both.
+    Both,
+}
+
+impl MissingEntry {
+    /// Says what is missing, as the start of a sentence.
+    pub fn describe(self) -> &'static str {
+        match self {
+            MissingEntry::Skill => "allowed-tools has no entry",
+            MissingEntry::Operator => "the policy has no entry",
+            MissingEntry::Both => "neither allowed-tools nor the policy has an entry",
+        }
+    }
+
+    /// Says how to add the entry, such as `Write(out/**)`, to each side that lacks it.
+    pub fn fix(self, entry: &str) -> String {
+        match self {
+            MissingEntry::Skill => format!("add `{entry}` to allowed-tools in SKILL.md"),
+            MissingEntry::Operator => format!("--allow '{entry}'"),
+            MissingEntry::Both => {
+                format!("--allow '{entry}', and `{entry}` in allowed-tools of SKILL.md")
+            }
+        }
+    }
+}
+
 impl<P> Default for Scope<P> {
     fn default() -> Self {
         Scope::empty()
@@ -219,15 +252,15 @@ impl<P> Scope<P> {
         self.all_of.last().map_or(&[], Vec::as_slice)
     }
 
-    /// Names the sides that have no matching pattern, as the start of a sentence.
-    pub fn side_without_entry(&self, matches: impl Fn(&P) -> bool) -> &'static str {
+    /// Returns which sides have no matching pattern; `None` if both have one.
+    pub fn missing_entry(&self, matches: impl Fn(&P) -> bool) -> Option<MissingEntry> {
         let lacks = |side: &Vec<P>| !side.iter().any(&matches);
         match &self.all_of[..] {
-            [skill, operator] if lacks(skill) && lacks(operator) => {
-                "neither allowed-tools nor the policy has an entry"
-            }
-            [skill, _] if lacks(skill) => "allowed-tools has no entry",
-            _ => "the policy has no entry",
+            [skill, operator] if lacks(skill) && lacks(operator) => Some(MissingEntry::Both),
+            [skill, _] if lacks(skill) => Some(MissingEntry::Skill),
+            [.., operator] if lacks(operator) => Some(MissingEntry::Operator),
+            [] => Some(MissingEntry::Operator),
+            _ => None,
         }
     }
 

@@ -112,6 +112,23 @@ pub fn render(diagnostics: &[Diagnostic], source: &str) -> String {
     out
 }
 
+/// Quotes a word for a shell, if that is necessary, with visible control characters.
+///
+/// ```
+/// use skillhost_policy::diagnostic::quoted;
+/// assert_eq!(quoted("a/b.txt"), "a/b.txt");
+/// assert_eq!(quoted("my file"), "'my file'");
+/// assert_eq!(quoted("it's"), r"'it'\''s'");
+/// ```
+pub fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+@%,=:".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", printable(word).replace('\'', r"'\''"))
+    }
+}
+
 /// Escapes untrusted text for printing: characters that control the terminal or reorder the line.
 pub fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());

@@ -366,8 +366,20 @@ impl Limit {
                 .and_then(|d| u64::try_from(d.as_millis()).ok())
                 .filter(|ms| *ms > 0)
                 .ok_or_else(|| format!("`{text}` is not a time such as 500ms, 30s or 5m")),
-            Unit::Size => parse_size(text)
-                .ok_or_else(|| format!("`{text}` is not a size such as 4096, 64KiB or 256MiB")),
+            Unit::Size => {
+                let size = parse_size(text).ok_or_else(|| {
+                    format!("`{text}` is not a size such as 4096, 64KiB or 256MiB")
+                })?;
+                let least = if self == Limit::Memory { MEMORY_MIN } else { 0 };
+                if size < least {
+                    return Err(format!(
+                        "`{text}` means {}; no program starts with less than {}",
+                        show_size(size),
+                        show_size(least)
+                    ));
+                }
+                Ok(size)
+            }
             Unit::Count => text
                 .replace('_', "")
                 .parse()
@@ -390,6 +402,10 @@ impl fmt::Display for Limit {
         f.write_str(self.key())
     }
 }
+
+/// The least memory that can be asked for, in bytes: the smallest component of a guest in Rust has
+/// 17 pages of 64 KiB, so a smaller number is a missing unit.
+const MEMORY_MIN: u64 = MIB;
 
 /// Parses a size in bytes, with binary (`KiB`) or decimal (`kB`) units.
 fn parse_size(text: &str) -> Option<u64> {
@@ -427,9 +443,9 @@ mod tests {
     fn limits_round_trip_through_set_get_and_text() {
         for limit in Limit::ALL {
             let mut limits = Limits::default();
-            limits.set(limit, 2048);
-            assert_eq!(limits.get(limit), Some(2048), "{limit}");
-            assert_eq!(limit.parse(&limit.show(2048)).unwrap(), 2048, "{limit}");
+            limits.set(limit, 2 << 20);
+            assert_eq!(limits.get(limit), Some(2 << 20), "{limit}");
+            assert_eq!(limit.parse(&limit.show(2 << 20)).unwrap(), 2 << 20, "{limit}");
             assert_eq!(Limit::from_key(limit.key()), Some(limit));
         }
     }

@@ -107,7 +107,7 @@ impl Shared {
                 files.iter().take(FILES).copied().collect::<Vec<_>>().join(", ")
             );
         }
-        let programs: Vec<String> = scripts::list(skill)
+        let programs: Vec<String> = scripts::programs(skill)
             .into_iter()
             .filter(|script| script.run.is_ok())
             .take(FILES)

@@ -29,7 +29,7 @@ use hyper_util::server::graceful::GracefulShutdown;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use sha2::{Digest as _, Sha256};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -99,12 +99,14 @@ struct Front {
     protocol: StreamableHttpService<Client, Sessions>,
 }
 
-/// Serves until `stop` resolves. Then accepts nothing new, waits for runs to end, and closes.
+/// Serves until `stop` resolves. Then accepts nothing new, waits for runs to end, and closes. If
+/// `stop_now` resolves meanwhile, waits no longer.
 pub async fn serve(
     mcp: Mcp,
     listener: TcpListener,
     options: HttpOptions,
     stop: impl Future<Output = ()>,
+    stop_now: impl Future<Output = ()>,
 ) {
     let closing = CancellationToken::new();
     let head_within = options.head_within;
@@ -130,7 +132,7 @@ pub async fn serve(
         let accepted = tokio::select! {
             () = &mut stop => break,
             accepted = async {
-                let (stream, peer) = listener.accept().await?;
+                let (stream, peer) = accept(&listener).await?;
                 if let Ok(own) = stream.local_addr() {
                     let shared_user = shared_user.clone();
                     tokio::task::spawn_blocking(move || shared_user.check(peer, own));
@@ -171,7 +173,11 @@ pub async fn serve(
     }
     drop(listener);
     tracing::info!("stopping: waiting for runs to end");
-    if tokio::time::timeout(RUNS_END, front.mcp.0.service.close()).await.is_err() {
+    let closed = tokio::select! {
+        closed = tokio::time::timeout(RUNS_END, front.mcp.0.service.close()) => closed.is_ok(),
+        () = stop_now => false,
+    };
+    if !closed {
         tracing::warn!("interrupting the remaining runs");
     }
     // Gives the answers of the last runs time to be sent.
@@ -180,6 +186,14 @@ pub async fn serve(
     if tokio::time::timeout(ANSWERS_END, graceful.shutdown()).await.is_err() {
         tracing::warn!("closing the remaining connections");
     }
+}
+
+/// Accepts a connection whose answers leave at once. Otherwise the kernel holds the second write of
+/// an answer back until the client acknowledges the first, which takes clients 40 ms.
+async fn accept(listener: &TcpListener) -> std::io::Result<(TcpStream, SocketAddr)> {
+    let (stream, peer) = listener.accept().await?;
+    stream.set_nodelay(true)?;
+    Ok((stream, peer))
 }
 
 impl Front {
@@ -283,7 +297,7 @@ impl Front {
         )
         .await
         {
-            Ok(Ok(body)) => Full::new(body.to_bytes()),
+            Ok(Ok(body)) => body.to_bytes(),
             Ok(Err(error)) if error.is::<LengthLimitError>() => {
                 return said(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large\n");
             }
@@ -292,8 +306,17 @@ impl Front {
                 return said(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time\n");
             }
         };
-        let (answer, refused) =
-            sessions::watched(self.protocol.handle(Request::from_parts(head, body))).await;
+        // The protocol's library answers 415 to a body that is not JSON.
+        if head.method == Method::POST
+            && let Err(error) = serde_json::from_slice::<serde::de::IgnoredAny>(&body)
+        {
+            return said(
+                StatusCode::BAD_REQUEST,
+                &format!("the body is not valid JSON: {error}\n"),
+            );
+        }
+        let request = Request::from_parts(head, Full::new(body));
+        let (answer, refused) = sessions::watched(self.protocol.handle(request)).await;
         if refused {
             return said(
                 StatusCode::SERVICE_UNAVAILABLE,
@@ -363,6 +386,14 @@ fn said(status: StatusCode, text: &str) -> Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn answers_leave_at_once() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap());
+        let (_client, accepted) = tokio::join!(client, accept(&listener));
+        assert!(accepted.unwrap().0.nodelay().unwrap());
+    }
 
     #[test]
     fn only_loopback_names_are_loopback() {

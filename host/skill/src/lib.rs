@@ -27,7 +27,7 @@ use cap_std::fs::Dir;
 use serde::{Serialize, Serializer};
 
 use files::{Content, SkillFile};
-use skillhost_policy::diagnostic::{Diagnostic, Span, error_object};
+use skillhost_policy::diagnostic::{Diagnostic, Span, error_object, quoted};
 use skillhost_policy::limits::show_size;
 use skillhost_policy::manifest::rules::{self, LoadEffect, SkillRule};
 use skillhost_policy::manifest::{self, Manifest};
@@ -308,12 +308,21 @@ fn open_folder(path: &Path) -> Result<Dir, (String, String)> {
     Dir::open_ambient_dir(path, cap_std::ambient_authority()).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => ("no such folder".into(), String::new()),
         io::ErrorKind::NotADirectory => {
-            let parent = path.parent().map_or(Path::new("."), |p| {
-                if p.as_os_str().is_empty() { Path::new(".") } else { p }
-            });
+            let is_skill = |folder: &&Path| folder.join("SKILL.md").is_file();
+            let folder = path.ancestors().skip(1).find(is_skill).or(path.parent());
+            let (root, file) = match folder {
+                Some(folder) if !folder.as_os_str().is_empty() => {
+                    (folder, path.strip_prefix(folder).unwrap_or(path))
+                }
+                _ => (Path::new("."), path),
+            };
+            let file = match file.to_string_lossy() {
+                name if name == "SKILL.md" => String::new(),
+                name => format!(", and then the script: {}", quoted(&name)),
+            };
             (
                 "this is a file; a skill is the folder that contains SKILL.md".into(),
-                format!("name the folder: {}", parent.display()),
+                format!("name the folder: {}{file}", quoted(&root.to_string_lossy())),
             )
         }
         _ => (format!("cannot open the folder: {error}"), String::new()),

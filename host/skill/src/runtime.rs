@@ -18,6 +18,7 @@ pub mod copies;
 pub mod custom;
 pub mod digests;
 pub mod dispatch;
+mod modules;
 mod programs;
 pub mod scripts;
 mod shebang;

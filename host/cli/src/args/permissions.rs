@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use skillhost_policy::capabilities::MountMode;
 use skillhost_policy::determinism::{DeterminismRule, parse_start_time};
+use skillhost_policy::diagnostic::quoted;
 use skillhost_policy::limits::Limit;
 use skillhost_policy::{self as policy, Overrides, Policy};
 use skillhost_skill::ownership;
@@ -129,6 +130,9 @@ impl Permissions {
 
     /// The policy in force: the file's or the built-in one, with the flags on top.
     pub(crate) fn policy(&self, places: &Places) -> Result<Policy, CliError> {
+        if let Some((folder, _)) = &self.workspace {
+            is_folder(folder)?;
+        }
         let base = self.file.read(places)?;
         let mut policy = base.with_command_line(self.overrides()).map_err(|findings| {
             CliError::usage("the permissions on the command line are invalid")
@@ -216,6 +220,43 @@ fn text_of(path: &Path, named_by: &str) -> Result<String, CliError> {
     let mut text = String::new();
     file.read_to_string(&mut text).map_err(failed)?;
     Ok(text)
+}
+
+/// Checks that a folder exists which the operator named as the workspace. Whether it can be mounted
+/// is decided when it is opened.
+fn is_folder(folder: &Path) -> Result<(), CliError> {
+    match folder.metadata() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let error = CliError::usage(format!("--workspace: no folder {}", shown(folder)));
+            Err(match similar(folder) {
+                Some(name) => error.fix(format!("did you mean {}?", shown(&name))),
+                None => error.fix(format!("create it: mkdir -p {}", shown(folder))),
+            })
+        }
+        Ok(found) if !found.is_dir() => {
+            Err(CliError::usage(format!("--workspace: {} is not a folder", shown(folder))))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn shown(path: &Path) -> String {
+    quoted(&path.to_string_lossy())
+}
+
+/// Finds the folder beside a missing one whose name is most like its name.
+fn similar(missing: &Path) -> Option<PathBuf> {
+    let name = missing.file_name()?.to_str()?;
+    let parent = missing.parent().filter(|parent| *parent != Path::new(""));
+    #[expect(clippy::disallowed_methods, reason = "a folder that the operator named")]
+    let entries = std::fs::read_dir(parent.unwrap_or(Path::new("."))).ok()?;
+    let likeness = |entry: &str| strsim::jaro_winkler(name, entry);
+    let folders = entries.filter_map(Result::ok).filter(|entry| entry.path().is_dir());
+    let nearest = folders
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|entry| likeness(entry) > 0.8)
+        .max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
+    Some(missing.with_file_name(nearest))
 }
 
 /// Parses `DIR`, `DIR:ro` or `DIR:overlay`. A folder whose name ends in `:ro` is written `DIR/`.

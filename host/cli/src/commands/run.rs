@@ -15,6 +15,7 @@ use skillhost::invoke::{
     Invocation, LoadedRequest, LoadedSkill, RunError, Target, UnresolvedTarget,
 };
 use skillhost_compat::learn::Proposal;
+use skillhost_policy::diagnostic::quoted;
 use skillhost_policy::outcome::Outcome;
 use skillhost_sandbox::{Io, Sink, Stdin};
 use skillhost_skill::runtime::scripts::SkillScript;
@@ -270,6 +271,11 @@ fn finish(
             approval::before_apply(plan, loaded, &invoked)?;
         } else {
             output::changes(&outcome.changes);
+            if !outcome.changes.is_empty() {
+                output::note(
+                    "these changes were discarded: `--diff` shows them, `--apply` keeps them",
+                );
+            }
         }
         if let Some(learned) = learned {
             learn::print(learned)?;
@@ -303,9 +309,9 @@ impl Plan {
 
     /// What there is to choose from, as command lines.
     fn choices(&self, choice: &UnresolvedTarget) -> Option<String> {
-        let skill = self.skill.folder().display();
+        let skill = quoted(&self.skill.folder().to_string_lossy());
         let line = |script: &SkillScript| match &script.run {
-            Ok(_) => format!("skillhost run {skill} {}", script.path),
+            Ok(_) => format!("skillhost run {skill} {}", quoted(&script.path)),
             Err(language) => format!("{}: {language}, which is not supported", script.path),
         };
         let list = choice.scripts.iter().map(line).collect::<Vec<_>>().join("\n");

@@ -1,5 +1,6 @@
 //! `skillhost serve`: serve skills to many agents, over HTTP.
 
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -31,7 +32,7 @@ Examples:
   curl -H \"Authorization: Bearer $TOKEN\" http://127.0.0.1:8765/metrics")]
 pub(crate) struct Args {
     /// Listen on this address; port 0 chooses a free port
-    #[arg(long, value_name = "ADDRESS", default_value_t = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8765))]
+    #[arg(long, value_name = "ADDRESS", value_parser = address, default_value_t = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8765))]
     listen: SocketAddr,
     /// Read the bearer token from this file [default: a new token at each start]
     #[arg(long, value_name = "FILE")]
@@ -78,17 +79,27 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     };
     let event_loop = event_loop::many_threads()?;
     event_loop.block_on(async {
-        let interrupt = event_loop::interrupt()?;
-        let cannot_listen = |error| CliError::io(format_args!("listen on {}", args.listen), error);
+        let (stop, stop_now) = event_loop::interrupts()?;
+        let cannot_listen = |error: io::Error| {
+            let error = match error.kind() {
+                io::ErrorKind::AddrInUse => "address in use".to_owned(),
+                _ => error.to_string(),
+            };
+            CliError::io(format_args!("listen on {}", args.listen), error)
+                .fix("choose another port, or a free one: `--listen 127.0.0.1:0`")
+        };
         let listener = tokio::net::TcpListener::bind(args.listen).await.map_err(cannot_listen)?;
         let address = listener.local_addr().map_err(cannot_listen)?;
         let _watch = server.watch();
         output::text(&format!("http://{address}/mcp"))?;
-        if let Some(token) = token.filter(|_| args.token_file.is_none()) {
+        if let Some(token) = token.as_ref().filter(|_| args.token_file.is_none()) {
             output::text(&format!("token: {token}"))?;
         }
+        if output::is_watched() {
+            args.explain(address, token.is_some());
+        }
         startup::release_code();
-        serve(server.mcp.clone(), listener, options, interrupt).await;
+        serve(server.mcp.clone(), listener, options, stop, stop_now).await;
         Ok::<_, CliError>(())
     })?;
     // Runs that have not ended are interrupted and recorded.
@@ -100,6 +111,24 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
 }
 
 impl Args {
+    /// Says on the terminal how to connect a client, how runs are approved, and how to stop.
+    fn explain(&self, address: SocketAddr, has_token: bool) {
+        let header = match (has_token, &self.token_file) {
+            (false, _) => String::new(),
+            (true, Some(file)) => {
+                format!(" --header \"Authorization: Bearer $(cat {})\"", file.display())
+            }
+            (true, None) => " --header \"Authorization: Bearer TOKEN\"".to_owned(),
+        };
+        output::note(&format!(
+            "connect, for example: claude mcp add --transport http skillhost http://{address}/mcp{header}"
+        ));
+        output::note(
+            "skills from --skills need an approval for each run (`skillhost pending`); a folder listed in `skill-folders` of the policy is trusted",
+        );
+        output::note("press Ctrl-C to stop; press it again to interrupt runs");
+    }
+
     /// The bearer token that clients need. `None` if they need none, which is refused where anyone
     /// could use it.
     fn token(&self, policy: &Policy) -> Result<Option<String>, CliError> {
@@ -126,6 +155,15 @@ impl Args {
         }
         Ok(None)
     }
+}
+
+/// Parses an address. `localhost` means 127.0.0.1.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let numeric = match text.strip_prefix("localhost:") {
+        Some(port) => format!("127.0.0.1:{port}"),
+        None => text.to_owned(),
+    };
+    numeric.parse().map_err(|_| "expected an IP address and a port, such as 127.0.0.1:8765".into())
 }
 
 fn read_token(file: &Path) -> Result<String, CliError> {

@@ -52,7 +52,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SKILL")]
     skill: PathBuf,
     /// The workspace as it was before the run; the folder is not changed
-    #[arg(long, value_name = "DIR", conflicts_with = "workspace")]
+    #[arg(long, value_name = "DIR")]
     inputs: Option<PathBuf>,
     /// Trust this public key, as well as those of `skillhost key trust` (repeatable)
     #[arg(long, value_name = "FILE")]
@@ -103,6 +103,10 @@ const SIDES: Sides = Sides("receipt", "here");
 const IDENTICAL: &str = "identical: the repeated run has the same result";
 
 pub(crate) fn main(args: Args) -> Result<Exit, CliError> {
+    if args.permissions.workspace_folder().is_some() {
+        return Err(CliError::usage("verify runs on a copy of the workspace")
+            .fix("pass the folder as it was before the run: --inputs DIR"));
+    }
     let places = Places::find()?;
     let document = read(&args.receipt)?;
     let (signed_by, refusal) = match signer(&args, &document, &places)? {

@@ -15,6 +15,7 @@ use super::host_dir::HostDir;
 use super::root::RandomSource;
 use skillhost_policy::SITE_PACKAGES;
 use skillhost_policy::capabilities::{Mount, MountMode};
+use skillhost_policy::diagnostic;
 use skillhost_policy::outcome::{Denial, DenialKind};
 
 /// An open host folder, and the rules for it.
@@ -288,15 +289,9 @@ fn spelling(mount: &Mount, real: &Path) -> String {
     }
 }
 
-/// Quotes a path for a shell, with visible control characters.
+/// Quotes a path for a shell.
 fn quoted(path: &Path) -> String {
-    let text = path.to_string_lossy();
-    let simple = |c: char| c.is_alphanumeric() || "/._-+@%,=".contains(c);
-    if !text.is_empty() && text.chars().all(simple) {
-        text.into_owned()
-    } else {
-        format!("{text:?}")
-    }
+    diagnostic::quoted(&path.to_string_lossy())
 }
 
 #[cfg(test)]

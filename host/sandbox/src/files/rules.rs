@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use super::mount::{Layer, OpenMount, Rules};
 use super::overlay::Tree;
 use super::{Vfs, beneath, lock};
-use skillhost_policy::capabilities::{Mount, PathAccess, PathRules, Scope};
+use skillhost_policy::capabilities::{MissingEntry, Mount, PathAccess, PathRules, Scope};
 use skillhost_policy::outcome::{Denial, DenialKind};
 use skillhost_policy::pattern::PathGlob;
 use skillhost_policy::protected::normalize_name;
@@ -226,6 +226,7 @@ impl Vfs {
             }
             _ => None,
         };
+        let missing = scope.missing_entry(|glob| glob.matches(&rule_path));
         let read_only = matches!(mount.layer, Layer::ReadOnly) && attempt != Attempt::Read;
         let (rule, fix) = match (&mount.rules, pattern) {
             (Rules::Root(_), _) => (
@@ -242,7 +243,7 @@ impl Vfs {
             (Rules::Granted(_) | Rules::Packages, Some(pattern)) => {
                 (format!("`{pattern}` is denied"), None)
             }
-            (Rules::Granted(granted), None) if read_only => {
+            (Rules::Granted(granted), None) if read_only && missing.is_none() => {
                 let fix = if granted.guest == "/workspace" {
                     "--workspace DIR".to_owned()
                 } else {
@@ -258,8 +259,9 @@ impl Vfs {
                 return self.record_protected(what, rule, &rule_path);
             }
             (Rules::Granted(_), None) => {
-                let side = scope.side_without_entry(|glob| glob.matches(&rule_path));
-                (format!("not granted: {side} for this path"), allow_flag(tool, &rule_path))
+                let missing = missing.unwrap_or(MissingEntry::Operator);
+                let rule = format!("not granted: {} for this path", missing.describe());
+                (rule, entry_for(tool, &rule_path).map(|entry| missing.fix(&entry)))
             }
         };
         self.decisions.record(Denial { what, rule, fix, kind: DenialKind::Path });
@@ -285,7 +287,7 @@ impl Vfs {
         self.decisions.record(Denial {
             what,
             rule,
-            fix: allow_flag("Write", rule_path),
+            fix: entry_for("Write", rule_path).map(|entry| MissingEntry::Operator.fix(&entry)),
             kind: DenialKind::Path,
         });
     }
@@ -342,10 +344,10 @@ fn fold_path(path: &str) -> String {
     path.split('/').map(normalize_name).collect::<Vec<_>>().join("/")
 }
 
-/// Returns the flag that allows one path, or `None` if the path contains characters that are
+/// Returns the entry that grants one path, or `None` if the path contains characters that are
 /// special in a pattern or a shell.
-fn allow_flag(tool: &str, path: &str) -> Option<String> {
+fn entry_for(tool: &str, path: &str) -> Option<String> {
     let plain = |c: char| !c.is_control() && !"*?[]{}\\'()".contains(c);
     let path = path.strip_prefix("/workspace/").unwrap_or(path);
-    path.chars().all(plain).then(|| format!("--allow '{tool}({path})'"))
+    path.chars().all(plain).then(|| format!("{tool}({path})"))
 }

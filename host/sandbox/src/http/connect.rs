@@ -15,6 +15,7 @@ use super::error::SendError;
 use super::lookup::Lookups;
 use super::target::origin;
 use super::tls::Tls;
+use skillhost_policy::capabilities::MissingEntry;
 use skillhost_policy::outcome::{Denial, DenialKind};
 use skillhost_policy::pattern::Destination;
 
@@ -89,7 +90,12 @@ async fn race(addresses: Vec<SocketAddr>) -> io::Result<TcpStream> {
         attempts.extend(waiting.next().map(TcpStream::connect));
         tokio::select! {
             ended = attempts.next() => match ended {
-                Some(Ok(stream)) => return Ok(stream),
+                Some(Ok(stream)) => {
+                    // Otherwise the kernel holds a request's body back until the server
+                    // acknowledges its head.
+                    stream.set_nodelay(true)?;
+                    return Ok(stream);
+                }
                 Some(Err(error)) => last = error,
                 None => return Err(last),
             },
@@ -118,7 +124,7 @@ fn prohibited_denial(to: &Destination, address: IpAddr) -> Denial {
     let named = to.host == "localhost" || to.host.parse::<IpAddr>().is_ok();
     let (kind, fix) = match classify(address) {
         AddressClass::Special => ("special-purpose", None),
-        _ if named => ("private", Some(super::rules::allow_flag(to))),
+        _ if named => ("private", Some(MissingEntry::Operator.fix(&super::rules::entry_for(to)))),
         _ => ("private", None),
     };
     let place = if to.host == address.to_string() {
@@ -136,6 +142,13 @@ fn prohibited_denial(to: &Destination, address: IpAddr) -> Denial {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn bodies_of_requests_leave_at_once() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let stream = race(vec![listener.local_addr().unwrap()]).await.unwrap();
+        assert!(stream.nodelay().unwrap());
+    }
 
     #[test]
     fn address_families_alternate() {

@@ -43,7 +43,8 @@ impl Sender {
             } else {
                 self.missing_grant(&to)
             };
-            let fix = (!is_blocked).then(|| allow_flag(&to));
+            let missing = self.rules.fetch.missing_entry(|p| p.matches(&to));
+            let fix = missing.filter(|_| !is_blocked).map(|missing| missing.fix(&entry_for(&to)));
             return denied(target::origin(&to), rule, fix, host());
         }
         // CONNECT would open a tunnel; TRACE echoes headers that the host added.
@@ -104,8 +105,8 @@ impl Sender {
     }
 }
 
-/// Returns the flag that allows a target.
-pub(super) fn allow_flag(to: &Destination) -> String {
-    let entry = if to.https { "domain:" } else { "http://" };
-    format!("--allow 'WebFetch({entry}{})'", target::authority(to))
+/// Returns the entry that grants a target.
+pub(super) fn entry_for(to: &Destination) -> String {
+    let scheme = if to.https { "domain:" } else { "http://" };
+    format!("WebFetch({scheme}{})", target::authority(to))
 }

@@ -15,6 +15,7 @@ use crate::determinism::within;
 use crate::engine::{ProgramEnd, say};
 use crate::limits::HostMemory;
 use crate::streams::{Input, Out};
+use skillhost_policy::capabilities::MissingEntry;
 use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::{Denial, DenialKind};
 use skillhost_policy::pattern::CommandPattern;
@@ -180,12 +181,10 @@ fn check_grant(
         return Ok(());
     }
     let program = effective[0].rsplit('/').next().unwrap_or(&effective[0]);
-    let fix = format!(
-        "`Bash({program}:*)` in the skill's allowed-tools, and `--allow 'Bash({program}:*)'`"
-    );
     let matches = |pattern: &CommandPattern| pattern.matches(effective);
-    let side = processes.rules.side_without_entry(matches);
-    let rule = format!("not granted: {side} for this command");
+    let missing = processes.rules.missing_entry(matches).unwrap_or(MissingEntry::Operator);
+    let fix = missing.fix(&format!("Bash({program}:*)"));
+    let rule = format!("not granted: {} for this command", missing.describe());
     Err(Error::Denied(refuse(processes, requested, rule, Some(fix), DenialKind::Program)))
 }
 

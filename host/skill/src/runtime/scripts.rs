@@ -1,6 +1,7 @@
 //! The scripts of a skill, and the names by which people and instructions refer to them.
 
 use super::dispatch::{self, FileKind, HEAD_BYTES, Interpreter};
+use super::modules;
 use crate::Skill;
 
 /// A script of a skill.
@@ -33,6 +34,19 @@ pub fn list(skill: &Skill) -> Vec<SkillScript> {
 pub fn list_by(skill: &Skill, kind: impl Fn(&str, &[u8]) -> FileKind) -> Vec<SkillScript> {
     let named = skill.files.iter().filter(|file| !file.path.ends_with("__init__.py"));
     named.filter_map(|file| of_kind(skill, &file.path, &kind)).collect()
+}
+
+/// Returns the scripts that people start: those of [`list_by`] without Python modules that other
+/// scripts import. If all are modules of each other, returns all.
+pub fn programs_by(skill: &Skill, kind: impl Fn(&str, &[u8]) -> FileKind) -> Vec<SkillScript> {
+    let all = list_by(skill, kind);
+    let programs = modules::without_modules(skill, all.clone());
+    if programs.is_empty() { all } else { programs }
+}
+
+/// As [`programs_by`], of the built-in languages.
+pub fn programs(skill: &Skill) -> Vec<SkillScript> {
+    programs_by(skill, dispatch::classify)
 }
 
 /// Returns the script at a path, or `None` for other files. An unreadable file is reported when it

@@ -203,8 +203,11 @@ fn found(
             own(EntryPoint::Tool { name: name.clone(), input: input.clone(), scripts: Vec::new() })
         }
         (ResolvedTarget::Tool(name), _) => {
-            let scripts =
-                scripts::list(skill).into_iter().take(MAX_TOLD).map(|script| script.path).collect();
+            let scripts = scripts::programs(skill)
+                .into_iter()
+                .take(MAX_TOLD)
+                .map(|script| script.path)
+                .collect();
             own(EntryPoint::Tool { name, input: "{}".into(), scripts })
         }
         (ResolvedTarget::Shell, target) => {
@@ -269,7 +272,7 @@ fn installed(programs: &Programs, command: &str) -> Result<Component, TargetErro
 
 /// Returns the only script of a skill that has one.
 fn only(skill: &Skill, programs: &Programs) -> Result<String, TargetError> {
-    let all = scripts::list_by(skill, |path, head| programs.classify(path, head));
+    let all = scripts::programs_by(skill, |path, head| programs.classify(path, head));
     let here: Vec<&SkillScript> = all.iter().filter(|script| script.run.is_ok()).collect();
     match (here.as_slice(), all.as_slice()) {
         ([one], _) => Ok(one.path.clone()),
@@ -300,7 +303,7 @@ fn several(skill: &Skill, name: &str, paths: &[String]) -> TargetError {
 }
 
 fn unknown(skill: &Skill, name: &str) -> TargetError {
-    let all = scripts::list(skill);
+    let all = scripts::programs(skill);
     let base = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
     // A client chooses the name, and the time of the comparison is the product of both lengths. No
     // file has a longer name.
@@ -358,7 +361,7 @@ impl Target {
 fn no_program(skill: &Skill) -> Status {
     let here =
         skill.files.iter().map(|file| file.path.as_str()).find(|path| path.ends_with(".wasm"));
-    let (what, fix) = match (scripts::list(skill).first(), here) {
+    let (what, fix) = match (scripts::programs(skill).first(), here) {
         _ if skill.manifest.recovered => (
             "declares no component",
             format!(

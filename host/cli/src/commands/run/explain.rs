@@ -3,7 +3,7 @@
 use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
 use skillhost::invoke::TargetError;
-use skillhost_policy::diagnostic::printable;
+use skillhost_policy::diagnostic::{printable, quoted};
 use skillhost_policy::limits::{Limit, Limits, show_size};
 use skillhost_policy::{self as policy, Grant};
 use skillhost_sandbox::{self as sandbox, stack};
@@ -135,15 +135,5 @@ impl ProgramReport {
             table.add_row(["note".to_owned(), printable(note)]);
         }
         table.to_string()
-    }
-}
-
-/// A word as it would be typed in a shell.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "/._-+@%,=:".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", printable(word).replace('\'', "'\\''"))
     }
 }

@@ -53,7 +53,8 @@ pub(super) fn write(
         .permissions(mode)
         .tempfile_in(folder.unwrap_or(Path::new(".")))
         .and_then(|mut new| {
-            new.write_all(&text)?;
+            new.write_all(text.trim_ascii_end())?;
+            new.write_all(b"\n")?;
             new.persist(&file.path).map_err(|error| error.error)
         });
     written.map(drop).map_err(|error| {

@@ -1,0 +1,1 @@
+sed p /dev/null

@@ -1,0 +1,5 @@
+from .rounding import cents
+
+
+def total(values):
+    return cents(sum(values))

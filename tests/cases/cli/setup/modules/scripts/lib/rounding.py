@@ -1,0 +1,2 @@
+def cents(value):
+    return f"{value:.2f}"

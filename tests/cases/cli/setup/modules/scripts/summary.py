@@ -1,0 +1,3 @@
+from lib.money import total
+
+print(total([1, 2]))
