@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use skillhost_bench::Random;
 use skillhost_catalog::{Catalog, Query, Source, SourceKind};
 
 const SKILLS: usize = 10_000;
@@ -39,9 +40,9 @@ fn main() {
         return start(Path::new(&args[at + 1]), args.get(at + 2).is_some());
     }
     let place = tempfile::tempdir().unwrap();
-    let made = Instant::now();
-    make(place.path());
-    println!("{SKILLS} skills in {SOURCES} folders, made in {:.1?}", made.elapsed());
+    let started = Instant::now();
+    write(place.path());
+    println!("{SKILLS} skills in {SOURCES} folders, made in {:.1?}", started.elapsed());
     println!(
         "profile          {}",
         if cfg!(debug_assertions) { "debug (this crate is not optimised)" } else { "release" }
@@ -70,20 +71,14 @@ fn child(place: &Path, more: &[&str]) -> String {
 
 /// Opens the catalogue, and says how long it took and what the process holds.
 fn start(place: &Path, search: bool) {
-    let before = resident("VmRSS:");
+    let [before, _] = memory();
     let started = Instant::now();
     let catalog = Catalog::open(sources(place), Some(&place.join("cache"))).unwrap();
     let took = started.elapsed();
     assert_eq!((catalog.entries().len(), catalog.problems().len()), (SKILLS, 0));
     if !search {
-        let (now, peak) = (resident("VmRSS:"), resident("VmHWM:"));
-        let mib = |kib: u64| kib as f64 / 1024.0;
-        println!(
-            "{:.1} ms; the catalogue takes {:.1} MiB, at most {:.1} MiB",
-            ms(took),
-            mib(now - before),
-            mib(peak - before)
-        );
+        let [now, peak] = memory().map(|memory| memory - before);
+        println!("{:.1} ms; the catalogue takes {now:.1} MiB, at most {peak:.1} MiB", ms(took));
         return;
     }
     for text in QUESTIONS {
@@ -107,12 +102,8 @@ fn start(place: &Path, search: bool) {
     let started = Instant::now();
     assert!(catalog.refresh().unwrap().is_empty());
     println!("refresh          {:.1} ms, nothing changed", ms(started.elapsed()));
-    let (now, peak) = (resident("VmRSS:"), resident("VmHWM:"));
-    println!(
-        "memory           {:.1} MiB after the searches, at most {:.1} MiB",
-        (now - before) as f64 / 1024.0,
-        (peak - before) as f64 / 1024.0
-    );
+    let [now, peak] = memory().map(|memory| memory - before);
+    println!("memory           {now:.1} MiB after the searches, at most {peak:.1} MiB");
 }
 
 fn ms(time: Duration) -> f64 {
@@ -129,20 +120,15 @@ fn folder(place: &Path, at: usize) -> PathBuf {
 
 /// Skills of the usual size: a description of two or three sentences, some 2 KB of instructions,
 /// every third with a script.
-fn make(place: &Path) {
+fn write(place: &Path) {
     const WORDS: &str = "extract table pdf report data convert csv json row check kubernetes pod start cluster log analysis chart customer team \
         write read file folder image video audio translate text letter invoice tax budget plan test code review commit branch merge database query \
         index schema backup restore server deploy container network request response header token password user account email calendar meeting note \
         task search filter sort group count sum mean error warning retry timeout queue stream event message topic page browser click form button style \
         layout color font icon map route travel hotel weather recipe meal training sleep medicine law contract clause license price market forecast";
     let words: Vec<&str> = WORDS.split_whitespace().collect();
-    let mut state = 1u64;
-    let mut next = |below: usize| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state % below as u64) as usize
-    };
+    let mut random = Random::new(1);
+    let mut next = |end| random.below(end);
     // Few words are in most texts, and most words in few.
     let mut text = |length: usize| {
         let word = |one: usize, two: usize| {
@@ -174,8 +160,9 @@ fn make(place: &Path) {
     }
 }
 
-fn resident(field: &str) -> u64 {
+/// The resident memory of this process, now and at its peak, in MiB.
+fn memory() -> [f64; 2] {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find(|line| line.starts_with(field)).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    let sizes = skillhost_bench::sizes(&status);
+    ["VmRSS", "VmHWM"].map(|key| sizes[key] as f64 / (1 << 20) as f64)
 }

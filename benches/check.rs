@@ -1,5 +1,5 @@
 //! What `skillhost check FOLDER` costs on a folder of 1,000 skills:
-//! `cargo bench -p skillhost-cli --bench check`.
+//! `cargo bench -p skillhost-bench --bench check`.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
@@ -34,9 +34,10 @@ fn folder_of_skills(c: &mut Criterion) {
     let mut group = c.benchmark_group("check");
     group.sample_size(10).throughput(criterion::Throughput::Bytes(bytes));
     group.bench_function("a folder of 1,000 skills, in one thread", |b| b.iter(check));
+    let skillhost = skillhost_bench::skillhost();
     group.bench_function("a folder of 1,000 skills, as a command", |b| {
         b.iter(|| {
-            let mut command = Command::new(env!("CARGO_BIN_EXE_skillhost"));
+            let mut command = Command::new(&skillhost);
             let status =
                 command.arg("check").arg(folder.path()).stdout(Stdio::null()).status().unwrap();
             assert!(status.success());

@@ -1,5 +1,5 @@
 //! What an invocation costs, phase by phase and whole:
-//! `cargo bench -p skillhost-cli --bench invoke`.
+//! `cargo bench -p skillhost-bench --bench invoke`.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
@@ -9,13 +9,15 @@
 
 #[path = "invoke/bench.rs"]
 mod bench;
+#[path = "shared/host.rs"]
+mod host;
 #[path = "invoke/parts.rs"]
 mod parts;
 #[path = "invoke/phases.rs"]
 mod phases;
 #[path = "invoke/scripts.rs"]
 mod scripts;
-#[path = "invoke/spans.rs"]
+#[path = "shared/spans.rs"]
 mod spans;
 
 use criterion::{Criterion, criterion_group, criterion_main};

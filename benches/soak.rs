@@ -1,6 +1,6 @@
 //! A service under mixed load for a long time:
-//! `cargo bench -p skillhost-cli --bench soak [-- COUNT [SECONDS]]`, by default 5,000 invocations
-//! in at most 60 seconds; the full run is `-- 100000 3600`.
+//! `cargo bench -p skillhost-bench --bench soak [-- COUNT [SECONDS]]`, by default 5,000
+//! invocations in at most 60 seconds; the full run is `-- 100000 3600`.
 //!
 //! Some guests work, some trap, some use up their time or their memory, some start programs, some
 //! callers go away. Prints the latencies of each kind and what the process held before and after;
@@ -14,20 +14,24 @@
 )]
 #![allow(clippy::print_stdout, reason = "what it found is what it is for")]
 
+#[path = "shared/host.rs"]
+mod host;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use skillhost::invoke::{RunRequest, Runner, RunnerOptions, Target};
+use skillhost::invoke::{RunRequest, Target};
 use skillhost::service::{Capacity, Service, ServiceError, ServiceLoad};
+use skillhost_bench::{repository, sizes};
 use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::Status;
 use skillhost_policy::{Overrides, Policy};
-use skillhost_sandbox::files::GuardedPaths;
-use skillhost_sandbox::http::{Resolver, Roots, Tls};
-use skillhost_sandbox::{Allocation, Io, Options};
+use skillhost_sandbox::{Allocation, Io};
+
+use host::{AUDIT, SCRATCH, host};
 
 const COUNT: usize = 5_000;
 const SECONDS: u64 = 60;
@@ -98,7 +102,10 @@ fn main() {
     let end = Instant::now() + Duration::from_secs(numbers.get(1).copied().unwrap_or(SECONDS));
     let dir = tempfile::tempdir().unwrap();
     let skills = SKILLS.map(|name| skill(dir.path(), name));
-    let service = Service::new(host(dir.path()), CAPACITY);
+    // Guests that run, and what they start.
+    let allocation = Allocation::Pooling(24);
+    let host = host(dir.path(), skillhost_bench::skillhost(), Vec::new(), allocation);
+    let service = Service::new(host, CAPACITY);
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let tallies: Arc<Mutex<BTreeMap<&str, Tally>>> = Arc::default();
@@ -163,7 +170,7 @@ fn main() {
     assert_eq!(last.descriptors, middle.descriptors, "descriptors are left");
     assert!(last.threads <= middle.threads, "threads are left");
     assert!(last.memory < middle.memory + NOISE, "memory grew");
-    assert_eq!(std::fs::read_dir(dir.path().join("scratch")).unwrap().count(), 0, "files are left");
+    assert_eq!(std::fs::read_dir(dir.path().join(SCRATCH)).unwrap().count(), 0, "files are left");
     assert_eq!(
         records(dir.path()),
         first + invoked,
@@ -275,15 +282,11 @@ struct Held {
 impl Held {
     fn now() -> Held {
         let status = std::fs::read_to_string("/proc/self/status").unwrap();
-        let field = |name: &str| -> u64 {
-            let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
-            line.trim().trim_end_matches(" kB").parse().unwrap()
-        };
-        let descriptors = std::fs::read_dir("/proc/self/fd").unwrap().count();
+        let count = |folder: &str| std::fs::read_dir(folder).unwrap().count();
         Held {
-            memory: field("VmRSS:") << 10,
-            descriptors,
-            threads: usize::try_from(field("Threads:")).unwrap(),
+            memory: sizes(&status)["VmRSS"],
+            descriptors: count("/proc/self/fd"),
+            threads: count("/proc/self/task"),
         }
     }
 }
@@ -298,10 +301,8 @@ fn settle(runtime: &tokio::runtime::Runtime) {
 }
 
 fn records(root: &Path) -> usize {
-    let verified = skillhost_ledger::audit::LogStore::open(&root.join("audit.jsonl"))
-        .unwrap()
-        .verify(None)
-        .unwrap();
+    let verified =
+        skillhost_ledger::audit::LogStore::open(&root.join(AUDIT)).unwrap().verify(None).unwrap();
     assert_eq!(verified.faults, [], "the audit log is as it was written");
     usize::try_from(verified.records).unwrap()
 }
@@ -313,29 +314,7 @@ fn skill(root: &Path, name: &str) -> PathBuf {
         "---\nname: {name}\ndescription: One of three. Use when soaking.\nmetadata:\n  component: hostile.wasm\n---\n"
     );
     std::fs::write(folder.join("SKILL.md"), manifest).unwrap();
-    let component =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/components/hostile.wasm");
-    std::fs::copy(component, folder.join("hostile.wasm"))
+    std::fs::copy(repository("target/components/hostile.wasm"), folder.join("hostile.wasm"))
         .unwrap_or_else(|_| panic!("no hostile.wasm: `cargo xtask components` builds it"));
     folder
-}
-
-fn host(root: &Path) -> Runner {
-    std::fs::create_dir_all(root.join("scratch")).unwrap();
-    Runner::new(RunnerOptions {
-        sandbox: Options {
-            compiler: env!("CARGO_BIN_EXE_skillhost").into(),
-            cache: root.join("cache"),
-            // Those that run, and what they start.
-            allocation: Allocation::Pooling(24),
-            tls: Arc::new(Tls::new(Roots::default()).unwrap()),
-            resolver: Resolver::System,
-        },
-        programs: Vec::new(),
-        scratch: root.join("scratch"),
-        guarded: GuardedPaths::default(),
-        state: root.join("kept"),
-        audit: root.join("audit.jsonl"),
-        caps: Default::default(),
-    })
 }

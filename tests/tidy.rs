@@ -29,7 +29,7 @@ fn sources(folder: &str) -> Vec<(String, String)> {
 
 #[test]
 fn every_file_says_what_it_is() {
-    for folder in ["host", "tests", "xtask/src", "toolchain/src", "guest-sdk/src"] {
+    for folder in ["host", "tests", "benches", "xtask/src", "toolchain/src", "guest-sdk/src"] {
         for (path, text) in sources(folder) {
             assert!(text.starts_with("//! "), "{folder}/{path} starts without //!");
         }
@@ -38,7 +38,7 @@ fn every_file_says_what_it_is() {
 
 #[test]
 fn nothing_is_left_to_do() {
-    for folder in ["host", "xtask/src", "toolchain/src", "guest-sdk/src"] {
+    for folder in ["host", "benches", "xtask/src", "toolchain/src", "guest-sdk/src"] {
         for (path, text) in sources(folder) {
             for mark in ["todo!(", "unimplemented!(", "TODO", "FIXME", "XXX"] {
                 assert!(!text.contains(mark), "{folder}/{path} holds {mark}");

@@ -9,13 +9,15 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
+use skillhost_bench::Random;
+
 /// Writes that many skills; how many bytes they have together.
 pub(crate) fn write(folder: &Path, skills: usize) -> u64 {
-    let mut chance = Chance(7);
-    (0..skills).map(|number| skill(folder, number, &mut chance)).sum()
+    let mut random = Random::new(7);
+    (0..skills).map(|number| skill(folder, number, &mut random)).sum()
 }
 
-fn skill(folder: &Path, number: usize, chance: &mut Chance) -> u64 {
+fn skill(folder: &Path, number: usize, random: &mut Random) -> u64 {
     let name = format!("skill-{number:04}");
     let root = folder.join(&name);
     fs::create_dir_all(root.join("scripts")).unwrap();
@@ -25,14 +27,14 @@ fn skill(folder: &Path, number: usize, chance: &mut Chance) -> u64 {
         fs::write(root.join(path), text).unwrap();
     };
     // Half of them as at the median, a tenth as at the 90th percentile.
-    let size = [1, 2, 2, 3, 3, 4, 5, 6, 8, 16][chance.below(10)];
-    put("SKILL.md", skill_md(&name, size, chance));
-    put("scripts/main.py", python(size, true, chance));
-    put("scripts/helpers.py", python(1, false, chance));
+    let size = [1, 2, 2, 3, 3, 4, 5, 6, 8, 16][random.below(10)];
+    put("SKILL.md", skill_md(&name, size, random));
+    put("scripts/main.py", python(size, true, random));
+    put("scripts/helpers.py", python(1, false, random));
     for extra in 0..size / 3 {
-        put(&format!("scripts/step_{extra}.py"), python(3, true, chance));
+        put(&format!("scripts/step_{extra}.py"), python(3, true, random));
     }
-    put("scripts/run.sh", shell(1 + size / 3, chance));
+    put("scripts/run.sh", shell(1 + size / 3, random));
     let kind = |part: &str| {
         format!("# {part}\n\nWhat it means, at some length, with an example or two for those who need it.\n\n").repeat(30 * size)
     };
@@ -43,14 +45,14 @@ fn skill(folder: &Path, number: usize, chance: &mut Chance) -> u64 {
     bytes
 }
 
-fn skill_md(name: &str, size: usize, chance: &mut Chance) -> String {
+fn skill_md(name: &str, size: usize, random: &mut Random) -> String {
     let tools = [
         "",
         "allowed-tools: Read Bash(python3:*)\n",
         "allowed-tools: Bash, Read, Write\n",
         "allowed-tools: Bash(python3:*) Bash(git:*)\n",
     ];
-    let tools = tools[chance.below(tools.len())];
+    let tools = tools[random.below(tools.len())];
     let mut text = format!(
         "---\nname: {name}\ndescription: One of many, for timing. Use when timing how long many take.\n{tools}---\n\n# {name}\n"
     );
@@ -68,13 +70,13 @@ fn skill_md(name: &str, size: usize, chance: &mut Chance) -> String {
                 "git log --oneline -3\nnpm install\nnode index.js",
                 "for f in *.csv; do\n  wc -l \"$f\"\ndone | sort -n",
             ];
-            write!(text, "\n```bash\n{}\n```\n", commands[chance.below(commands.len())]).unwrap();
+            write!(text, "\n```bash\n{}\n```\n", commands[random.below(commands.len())]).unwrap();
         }
     }
     text
 }
 
-fn python(size: usize, main: bool, chance: &mut Chance) -> String {
+fn python(size: usize, main: bool, random: &mut Random) -> String {
     let modules = [
         "requests", "httpx", "yaml", "dotenv", "bs4", "numpy", "pandas", "PIL", "openai",
         "mystery", "csv", "sqlite3",
@@ -83,8 +85,8 @@ fn python(size: usize, main: bool, chance: &mut Chance) -> String {
         "#!/usr/bin/env python3\n\"\"\"Does one thing.\n\nUsage:\n    main.py FILE [--limit N]\n\"\"\"\nimport argparse\nimport json\n",
     );
     text += "import os\nimport re\nimport subprocess\nimport sys\nfrom pathlib import Path\nfrom typing import Any, Optional\n\n";
-    let module = modules[chance.below(modules.len())];
-    match chance.below(2) {
+    let module = modules[random.below(modules.len())];
+    match random.below(2) {
         0 => writeln!(text, "import {module}\n").unwrap(),
         _ => writeln!(
             text,
@@ -108,7 +110,7 @@ fn python(size: usize, main: bool, chance: &mut Chance) -> String {
     ];
     for number in 0..size * 8 {
         text += "\n\n";
-        text += &functions[if number == 0 { 0 } else { chance.below(functions.len()) }]
+        text += &functions[if number == 0 { 0 } else { random.below(functions.len()) }]
             .replace('@', &number.to_string());
     }
     if main {
@@ -119,7 +121,7 @@ fn python(size: usize, main: bool, chance: &mut Chance) -> String {
     text
 }
 
-fn shell(size: usize, chance: &mut Chance) -> String {
+fn shell(size: usize, random: &mut Random) -> String {
     let parts = [
         "for file in \"$@\"; do\n  if grep -q \"$PATTERN\" \"$file\"; then\n    sed -e 's/a/b/' \"$file\" | sort -u > \"$OUT/$(basename \"$file\")\"\n  fi\ndone\n",
         "usage() {\n  cat <<EOF\nUsage: $(basename \"$0\") [-h] FILE\n\n  -h  this text\nEOF\n}\n",
@@ -132,18 +134,7 @@ fn shell(size: usize, chance: &mut Chance) -> String {
     );
     for _ in 0..size * 8 {
         text += "\n";
-        text += parts[chance.below(parts.len())];
+        text += parts[random.below(parts.len())];
     }
     text
-}
-
-/// Numbers that look like chance and are the same every time.
-struct Chance(u64);
-
-impl Chance {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % end
-    }
 }

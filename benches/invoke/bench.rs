@@ -1,14 +1,14 @@
-//! What the groups stand on: a skill of their own, and a host beside it.
+//! What each group uses: a skill, and hosts that run it.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
 
-use skillhost::invoke::{RunRequest, Runner, RunnerOptions, Target};
+use skillhost::invoke::{RunRequest, Runner, Target};
+use skillhost_bench::repository;
 use skillhost_policy::Policy;
 use skillhost_policy::outcome::Status;
-use skillhost_sandbox::files::GuardedPaths;
-use skillhost_sandbox::http::{Resolver, Roots, Tls};
-use skillhost_sandbox::{Allocation, Io, Options};
+use skillhost_sandbox::{Allocation, Io};
+
+use crate::host::host;
 
 pub(crate) const SKILL_MD: &str = "---\nname: hello\ndescription: Says hello. Use when timing.\nallowed-tools: Read Write(out/**) Bash(jq:*)\nmetadata:\n  component: hello.wasm\n---\n# Hello\n";
 
@@ -29,35 +29,19 @@ impl Bench {
             SKILL_MD.replace("hello", name).replace("jq:*", &format!("{name}:*")),
         )
         .unwrap();
-        std::fs::copy(components().join(&file), skill.join(file))
+        std::fs::copy(repository("target/components").join(&file), skill.join(file))
             .unwrap_or_else(|_| panic!("no {name}.wasm: `cargo xtask components` builds it"));
         Bench { folder, skill }
     }
 
-    /// With a skill that lies in a folder beside this file.
+    /// With one of the skills in the folder of the benchmarks.
     pub(crate) fn of_scripts(name: &str) -> Bench {
-        Bench {
-            folder: tempfile::tempdir().unwrap(),
-            skill: Path::new(env!("CARGO_MANIFEST_DIR")).join("../../benches").join(name),
-        }
+        Bench { folder: tempfile::tempdir().unwrap(), skill: repository("benches").join(name) }
     }
 
     pub(crate) fn host(&self, allocation: Allocation) -> Runner {
-        Runner::new(RunnerOptions {
-            sandbox: Options {
-                compiler: env!("CARGO_BIN_EXE_skillhost").into(),
-                cache: self.folder.path().join("cache"),
-                allocation,
-                tls: Arc::new(Tls::new(Roots::default()).unwrap()),
-                resolver: Resolver::System,
-            },
-            programs: vec![components()],
-            scratch: self.folder.path().into(),
-            guarded: GuardedPaths::default(),
-            state: self.folder.path().join("kept"),
-            audit: self.folder.path().join("audit.jsonl"),
-            caps: Default::default(),
-        })
+        let programs = vec![repository("target/components")];
+        host(self.folder.path(), skillhost_bench::skillhost(), programs, allocation)
     }
 
     pub(crate) async fn invoke(
@@ -73,8 +57,4 @@ impl Bench {
         let outcome = host.invoke(request).await.unwrap().finished.outcome;
         assert_eq!(outcome.status, Status::Exited { code: 0 }, "{}", outcome.stderr.text());
     }
-}
-
-fn components() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/components")
 }

@@ -78,7 +78,7 @@ pub(crate) fn calls(c: &mut Criterion) {
 }
 
 pub(crate) fn requests(c: &mut Criterion) {
-    let port = crate::scripts::serve();
+    let port = skillhost_bench::serve().unwrap();
     let entry = format!("WebFetch(http://127.0.0.1:{port})");
     let text = SKILL_MD.replace("Bash(jq:*)", &entry);
     let parsed = manifest::parse(text.as_bytes(), "hello", "SKILL.md").manifest.unwrap();

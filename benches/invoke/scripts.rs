@@ -1,13 +1,12 @@
 //! The same scripts in a warm host and in the machine's own python3: files, programs, HTTP,
 //! computing, imports.
 
-use std::io::{Read as _, Write as _};
-use std::net::{Ipv4Addr, TcpListener};
 use std::process::{Command, Stdio};
 
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion};
 use skillhost::invoke::{Runner, Target};
+use skillhost_bench::serve;
 use skillhost_policy::limits::Limit;
 use skillhost_policy::{Overrides, Policy};
 use skillhost_sandbox::Allocation;
@@ -16,35 +15,12 @@ use tokio::runtime::Runtime;
 use crate::bench::Bench;
 
 /// What the scripts of public skills import most.
-const IMPORTS: [&str; 24] = [
-    "argparse",
-    "asyncio",
-    "base64",
-    "collections",
-    "csv",
-    "dataclasses",
-    "datetime",
-    "hashlib",
-    "html.parser",
-    "http.client",
-    "json",
-    "logging",
-    "os",
-    "pathlib",
-    "random",
-    "re",
-    "shutil",
-    "sqlite3",
-    "subprocess",
-    "tempfile",
-    "typing",
-    "urllib.request",
-    "xml.etree.ElementTree",
-    "zipfile",
-];
+const IMPORTS: &str = "argparse asyncio base64 collections csv dataclasses datetime hashlib html.parser \
+    http.client json logging os pathlib random re shutil sqlite3 subprocess tempfile typing urllib.request \
+    xml.etree.ElementTree zipfile";
 
 pub(crate) fn scripts(c: &mut Criterion) {
-    let port = serve();
+    let port = serve().unwrap();
     let side = Sides::new(vec![format!("WebFetch(http://127.0.0.1:{port})")]);
     let url = format!("http://127.0.0.1:{port}/");
     for (name, script, args) in [
@@ -68,7 +44,7 @@ pub(crate) fn scripts(c: &mut Criterion) {
 
 pub(crate) fn imports(c: &mut Criterion) {
     let side = Sides::new(Vec::new());
-    for module in ["nothing"].into_iter().chain(IMPORTS) {
+    for module in ["nothing"].into_iter().chain(IMPORTS.split_whitespace()) {
         let program =
             if module == "nothing" { "pass".to_owned() } else { format!("import {module}") };
         let mut group = c.benchmark_group(format!("Python imports {module}"));
@@ -128,22 +104,4 @@ impl Sides {
             });
         });
     }
-}
-
-/// Answers every connection with a short body, for as long as the benchmark runs. Returns its port.
-pub(crate) fn serve() -> u16 {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let port = listener.local_addr().unwrap().port();
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut stream = stream.unwrap();
-            // A request without a body is one packet here. Who goes away unanswered is no loss.
-            if stream.read(&mut [0; 4096]).is_ok() {
-                let _ = stream.write_all(
-                    b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\nconnection: close\r\n\r\nhi\n",
-                );
-            }
-        }
-    });
-    port
 }

@@ -1,5 +1,4 @@
-//! The warm tier of `cargo xtask bench isolation`: one host process that invokes skills as it is
-//! told.
+//! The warm tier of `cargo xtask bench isolation`: one host process that invokes skills on request.
 //!
 //! Its argument is a JSON file (`Setup`); each line of stdin is an order, answered by one line of
 //! JSON:
@@ -10,8 +9,8 @@
 //! | `burst TASK N C` | N invocations, at most C under way at once | `wall_ns` of all |
 //! | `alive TASK N` | N invocations that print a line and then wait for their input | `idle` and `private` bytes, `first_ns` and `last_ns` |
 //!
-//! With `once TASK` behind the file it is no host for many: it invokes a skill once, as
-//! `skillhost run` does, and prints the time of each phase.
+//! With `once TASK` after the file, it invokes a skill once, as `skillhost run` does, and prints the
+//! time of each phase.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
@@ -20,8 +19,10 @@
     reason = "a benchmark that cannot run says so by panicking"
 )]
 
+#[path = "../shared/host.rs"]
+mod host;
 mod once;
-#[path = "../invoke/spans.rs"]
+#[path = "../shared/spans.rs"]
 mod spans;
 
 use std::collections::BTreeMap;
@@ -31,16 +32,15 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use skillhost::invoke::{LoadedSkill, Runner, RunnerOptions, Target};
+use skillhost::invoke::{LoadedSkill, Runner, Target};
+use skillhost_bench::{nanoseconds, sizes};
 use skillhost_policy::capabilities::MountMode;
 use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::{Outcome, Status};
 use skillhost_policy::{Overrides, Policy};
-use skillhost_sandbox::files::GuardedPaths;
-use skillhost_sandbox::http::{Resolver, Roots, Tls};
-use skillhost_sandbox::{Allocation, Io, Options, Sink, Stdin};
+use skillhost_sandbox::{Allocation, Io, Sink, Stdin};
 
-/// What the orders stand on.
+/// What the orders need.
 #[derive(serde::Deserialize)]
 struct Setup {
     /// The binary that compiles.
@@ -105,7 +105,7 @@ fn main() {
 
 impl Driver {
     fn new(setup: Setup) -> Driver {
-        let host = host(&setup, Allocation::Pooling(setup.stores));
+        let host = setup.host(Allocation::Pooling(setup.stores));
         let workspace = Some((setup.workspace, MountMode::Write));
         // More than the largest input takes: a limit that is met measures nothing. In milliseconds.
         let limits = [(Limit::Timeout, 600_000)].into();
@@ -137,11 +137,11 @@ impl Driver {
         }
     }
 
-    /// As a service would: kept for as long as its files stay as they are.
+    /// Loads a skill as a service would: again only if its files have changed.
     fn loaded(&self, name: &str, task: &Task) -> Result<Arc<LoadedSkill>, String> {
-        let kept = self.loaded.lock().unwrap().get(name).cloned();
-        if let Some(kept) = kept.filter(|kept| kept.is_current()) {
-            return Ok(kept);
+        let loaded = self.loaded.lock().unwrap().get(name).cloned();
+        if let Some(loaded) = loaded.filter(|loaded| loaded.is_current()) {
+            return Ok(loaded);
         }
         let policy = if task.workspace { &self.with } else { &self.without };
         let loaded =
@@ -162,7 +162,7 @@ impl Driver {
             stdout = outcome.stdout.text().into_owned();
         }
         Ok(
-            json!({ "wall_ns": wall, "cpu_ns": cpu, "memory": kilobytes("status", &["VmHWM"]), "stdout": stdout }),
+            json!({ "wall_ns": wall, "cpu_ns": cpu, "memory": memory("status", &["VmHWM"]), "stdout": stdout }),
         )
     }
 
@@ -196,7 +196,7 @@ impl Driver {
         task: &str,
         count: usize,
     ) -> Result<Value, String> {
-        let own = || kilobytes("smaps_rollup", &["Private_Clean", "Private_Dirty"]);
+        let own = || memory("smaps_rollup", &["Private_Clean", "Private_Dirty"]);
         let idle = own();
         let (input, end) = std::io::pipe().unwrap();
         let (mut first, mut last) = (0, 0);
@@ -211,7 +211,7 @@ impl Driver {
             let mut line = String::new();
             std::io::BufReader::new(output).read_line(&mut line).unwrap();
             if line.is_empty() {
-                // It has ended without a word.
+                // It has ended and printed nothing.
                 let ended = running.pop().map(|task| runtime.block_on(task).unwrap());
                 drop(end);
                 runtime.block_on(futures::future::join_all(running));
@@ -229,48 +229,21 @@ impl Driver {
     }
 }
 
-fn host(setup: &Setup, allocation: Allocation) -> Runner {
-    Runner::new(RunnerOptions {
-        sandbox: Options {
-            compiler: setup.skillhost.clone(),
-            cache: setup.home.join("components"),
-            allocation,
-            tls: Arc::new(Tls::new(Roots::default()).unwrap()),
-            resolver: Resolver::System,
-        },
-        programs: vec![setup.programs.clone()],
-        scratch: setup.home.clone(),
-        guarded: GuardedPaths::default(),
-        state: setup.home.join("kept"),
-        audit: setup.home.join("audit.jsonl"),
-        caps: Default::default(),
-    })
+impl Setup {
+    fn host(&self, allocation: Allocation) -> Runner {
+        host::host(&self.home, self.skillhost.clone(), vec![self.programs.clone()], allocation)
+    }
 }
 
-/// The sum of some fields of a file of this process in /proc, in bytes.
-fn kilobytes(file: &str, keys: &[&str]) -> u64 {
-    let text = std::fs::read_to_string(format!("/proc/self/{file}")).unwrap();
-    let of = |key: &str| {
-        text.lines().find_map(|l| {
-            l.strip_prefix(key)?
-                .strip_prefix(':')?
-                .trim()
-                .strip_suffix(" kB")?
-                .trim()
-                .parse::<u64>()
-                .ok()
-        })
-    };
-    keys.iter().map(|key| of(key).unwrap() * 1024).sum()
+/// The sum of some sizes in a file of this process in /proc, in bytes.
+fn memory(file: &str, keys: &[&str]) -> u64 {
+    let sizes = sizes(&std::fs::read_to_string(format!("/proc/self/{file}")).unwrap());
+    keys.iter().map(|key| sizes[*key]).sum()
 }
 
 fn cpu_time() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     u64::try_from(time.tv_sec).unwrap() * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap()
-}
-
-fn nanoseconds(since: Instant) -> u64 {
-    u64::try_from(since.elapsed().as_nanos()).unwrap()
 }
 
 /// A thousand guests hold several thousand descriptors.

@@ -1,4 +1,4 @@
-//! One invocation in a process of its own, phase by phase: the host tells of each by a span.
+//! One invocation in a process of its own, phase by phase: each is a span of the host.
 
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ use tracing::subscriber;
 use tracing_subscriber::layer::SubscriberExt as _;
 
 use super::spans::Spans;
-use super::{Setup, host, nanoseconds};
+use super::{Setup, nanoseconds};
 
 /// Prints `total_ns`, from the first line of `main` to the end of the invocation, and `phases_ns`.
 pub(crate) fn main(setup: &Setup, task: &str) {
@@ -20,7 +20,7 @@ pub(crate) fn main(setup: &Setup, task: &str) {
     subscriber::set_global_default(tracing_subscriber::registry().with(spans.clone())).unwrap();
     let task = &setup.tasks[task];
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let host = host(setup, Allocation::OnDemand);
+    let host = setup.host(Allocation::OnDemand);
     let target = task.script.clone().map_or(Target::Main, Target::Named);
     let request = RunRequest {
         skill: (&task.skill).into(),

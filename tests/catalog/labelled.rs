@@ -2,9 +2,12 @@
 //! the figures get worse.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use skillhost_catalog::{Catalog, Query, Source, SourceKind};
+
+const SKILLS: &str = include_str!("../search/skills.txt");
+const QUERIES: &str = include_str!("../search/queries.txt");
 
 /// The results of the queries.
 #[derive(Debug, Default)]
@@ -46,7 +49,7 @@ pub fn figures() -> Figures {
 
 /// Writes the skills into a folder.
 fn write_skills(folder: &Path) {
-    for line in lines("skills.txt") {
+    for line in lines(SKILLS) {
         let [name, tags, description, body] =
             line.split(" | ").collect::<Vec<_>>().try_into().unwrap_or_else(|_| panic!("{line}"));
         std::fs::create_dir(folder.join(name)).unwrap();
@@ -58,21 +61,15 @@ fn write_skills(folder: &Path) {
 }
 
 fn questions() -> BTreeMap<String, Vec<String>> {
-    let question = |line: String| {
+    let question = |line: &str| {
         let (question, right) = line.split_once(" => ").unwrap_or_else(|| panic!("{line}"));
         (question.to_owned(), right.split(", ").map(str::to_owned).collect())
     };
-    lines("queries.txt").into_iter().map(question).collect()
+    lines(QUERIES).map(question).collect()
 }
 
-fn lines(file: &str) -> Vec<String> {
-    let path: PathBuf =
-        [env!("CARGO_MANIFEST_DIR"), "..", "..", "tests", "search", file].iter().collect();
-    let text = std::fs::read_to_string(path).unwrap();
-    text.lines()
-        .filter(|line| !line.is_empty() && !line.starts_with('#'))
-        .map(str::to_owned)
-        .collect()
+fn lines(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'))
 }
 
 #[test]

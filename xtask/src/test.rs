@@ -117,7 +117,8 @@ impl Runner {
         match self {
             Runner::Nextest => cargo.args(["nextest", "run", "--workspace", "--locked"]),
             Runner::Cargo => {
-                cargo.args(["test", "--workspace", "--locked", "--lib", "--bins", "--tests"])
+                cargo.args(["test", "--workspace", "--locked"]);
+                cargo.args(["--lib", "--bins", "--tests", "--examples"])
             }
         };
         cargo

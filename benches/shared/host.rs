@@ -1,0 +1,39 @@
+//! A host for benchmarks, with everything that it writes in one folder.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use skillhost::invoke::{Runner, RunnerOptions};
+use skillhost_sandbox::files::GuardedPaths;
+use skillhost_sandbox::http::{Resolver, Roots, Tls};
+use skillhost_sandbox::{Allocation, Options};
+
+/// The folder of its scratch folders, below that of the host.
+pub(crate) const SCRATCH: &str = "scratch";
+
+/// The audit log, below the folder of the host.
+pub(crate) const AUDIT: &str = "audit.jsonl";
+
+pub(crate) fn host(
+    folder: &Path,
+    compiler: PathBuf,
+    programs: Vec<PathBuf>,
+    allocation: Allocation,
+) -> Runner {
+    std::fs::create_dir_all(folder.join(SCRATCH)).unwrap();
+    Runner::new(RunnerOptions {
+        sandbox: Options {
+            compiler,
+            cache: folder.join("cache"),
+            allocation,
+            tls: Arc::new(Tls::new(Roots::default()).unwrap()),
+            resolver: Resolver::System,
+        },
+        programs,
+        scratch: folder.join(SCRATCH),
+        guarded: GuardedPaths::default(),
+        state: folder.join("state"),
+        audit: folder.join(AUDIT),
+        caps: Default::default(),
+    })
+}

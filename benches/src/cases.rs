@@ -1,0 +1,165 @@
+//! The cases: what is run, the same in every tier.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::place::Place;
+
+/// One thing to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Case {
+    pub(crate) id: &'static str,
+    pub(crate) name: &'static str,
+    /// The skill's folder.
+    pub(crate) skill: &'static str,
+    pub(crate) target: Target,
+    pub(crate) args: Vec<String>,
+    /// Its input, a file of the workspace. A case without input gets no workspace.
+    pub(crate) input: Option<String>,
+    /// The policy of its cold runs, unless that is the built-in one.
+    pub(crate) policy: Option<PathBuf>,
+    /// Invocations of the warm tier per round: as many as a round has time for.
+    pub(crate) batch: usize,
+}
+
+/// The part of the skill that runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Target {
+    Python(&'static str),
+    Bash(&'static str),
+    /// The skill's component; natively, the same crate.
+    Component,
+    /// `/bin/true`, for what a process costs that does nothing. It only runs natively.
+    True,
+}
+
+/// A filter that reads all of its input and calculates.
+const FILTER: &str =
+    "group_by(.city) | map({city: .[0].city, orders: length, total: (map(.total) | add)})";
+
+/// Bytes of the CSV file and of the JSON file.
+pub(crate) const INPUT: u64 = 5_000_000;
+
+/// Bytes of the CSV files that show growth with the input.
+pub(crate) const SIZES: [u64; 4] = [100_000, 500_000, 2_000_000, INPUT];
+
+/// More than the largest input takes: a limit that is hit measures nothing.
+const TIMEOUT: &str = "10m";
+
+/// The five of the table.
+pub(crate) fn all() -> Vec<Case> {
+    let filter = ["-c", "-f", FILTER, "orders.json"];
+    let pipeline = Case::new("pipeline", "hello", Target::Bash("scripts/pipeline.sh"));
+    vec![
+        Case { batch: 10, ..hello() },
+        Case { batch: 10, ..imports() },
+        report(INPUT),
+        Case {
+            name: "Rust: 5 MB of JSON grouped",
+            input: Some("orders.json".into()),
+            ..Case::new("json", "data-convert", Target::Component).args(&filter)
+        },
+        Case {
+            name: "bash: pipeline of five",
+            input: Some("access.log".into()),
+            batch: 3,
+            ..pipeline.args(&["access.log"])
+        },
+    ]
+}
+
+/// Those whose start is measured phase by phase: what they do themselves is next to nothing.
+pub(crate) fn starts() -> [Case; 3] {
+    let bash = Case::new("bash", "hello", Target::Bash("scripts/hello.sh"));
+    [hello(), imports(), Case { name: "bash: hello", ..bash }]
+}
+
+pub(crate) fn hello() -> Case {
+    let script = Target::Python("scripts/hello.py");
+    Case { name: "Python: hello", ..Case::new("hello", "hello", script) }
+}
+
+fn imports() -> Case {
+    let script = Target::Python("scripts/imports.py");
+    Case { name: "Python: six imports", ..Case::new("imports", "hello", script) }
+}
+
+/// A CSV report on a file of `bytes`.
+pub(crate) fn report(bytes: u64) -> Case {
+    let file = csv_name(bytes);
+    let case = Case::new("csv-report", "csv-report", Target::Python("scripts/csv_report.py"));
+    Case {
+        name: "Python: report on 5 MB of CSV",
+        input: Some(file.clone()),
+        ..case.args(&[&file, "-o", "report.html"])
+    }
+}
+
+/// One that waits for the end of its input.
+pub(crate) fn waiting() -> Case {
+    Case::new("wait", "hello", Target::Python("scripts/wait.py"))
+}
+
+/// What a process costs that does nothing.
+pub(crate) fn nothing() -> Case {
+    Case::new("true", "hello", Target::True)
+}
+
+pub(crate) fn csv_name(bytes: u64) -> String {
+    format!("orders-{bytes}.csv")
+}
+
+impl Case {
+    pub(crate) fn new(id: &'static str, skill: &'static str, target: Target) -> Case {
+        let (args, input, policy) = (Vec::new(), None, None);
+        Case { id, name: id, skill, target, args, input, policy, batch: 1 }
+    }
+
+    pub(crate) fn args(self, args: &[&str]) -> Case {
+        Case { args: args.iter().map(|arg| (*arg).to_owned()).collect(), ..self }
+    }
+
+    /// A word that names the case and its input.
+    pub(crate) fn key(&self) -> String {
+        let input = self.input.iter().map(|input| format!(":{input}")).collect::<String>();
+        format!("{}{input}", self.id)
+    }
+
+    /// The command that runs it by the machine's own program.
+    pub(crate) fn native(&self, place: &Place) -> Command {
+        let mut command = match self.target {
+            Target::Python(_) => place.command(&place.python),
+            Target::Bash(_) => place.command("/bin/bash"),
+            Target::Component => place.command(&place.converter),
+            Target::True => place.command("/bin/true"),
+        };
+        command.args(self.target.script().map(|script| place.skill(self.skill).join(script)));
+        command.args(&self.args);
+        command
+    }
+
+    /// The command that runs it by `skillhost run`, with these flags.
+    pub(crate) fn cold(&self, place: &Place, flags: &[&str]) -> Command {
+        let mut command = place.command(&place.skillhost);
+        command.env("SKILLHOST_PROGRAMS", &place.programs).arg("run").arg(place.skill(self.skill));
+        command.args(self.target.script());
+        if self.input.is_some() {
+            command.arg("--workspace").arg(place.workspace()).args(["--timeout", TIMEOUT]);
+        }
+        if let Some(policy) = &self.policy {
+            command.arg("--policy").arg(policy);
+        }
+        command.args(flags).arg("--").args(&self.args);
+        command
+    }
+}
+
+impl Target {
+    /// The script, relative to the skill.
+    pub(crate) fn script(self) -> Option<&'static str> {
+        match self {
+            Target::Python(script) | Target::Bash(script) => Some(script),
+            Target::Component | Target::True => None,
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! `cargo xtask bench isolation`: the same skills in every tier, in turns.
+
+mod charts;
+mod container;
+mod crowd;
+mod figures;
+pub(crate) mod page;
+mod root;
+mod seccomp;
+pub(crate) mod tables;
+mod tiers;
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use skillhost_toolchain::{Error, Progress, Step};
+
+use crate::bench::{self, Bench, Cell as _, WARM_UP, step};
+use crate::cases::{self, Case};
+use crate::measure::Sample;
+use crate::phases;
+use crate::place::Place;
+use crate::report::{Header, split};
+use crate::samples::Samples;
+pub(crate) use figures::Report;
+use figures::{CaseInfo, Run, Size, TierInfo};
+use tiers::{Tier, Tools};
+
+/// Runs whose memory is sampled, which makes them slower: as many, unless there are fewer rounds.
+const SAMPLED: usize = 3;
+
+/// Measures everything. `rounds` is the number of samples of each case in each tier, at least one.
+pub(crate) fn run(
+    place: &Place,
+    rounds: usize,
+    progress: &Progress,
+    say: &dyn Fn(&str),
+) -> Result<Report, Error> {
+    let tools = ["bwrap", "runc", "crun", "setpriv"];
+    let header = Header::new::<Report>(place, rounds, &tools, say)?;
+    place.remove_compiled()?;
+    let cases = cases::all();
+    let mut missing = BTreeMap::new();
+    let tools =
+        progress.step("build a root for the sandboxes", |_| Tools::find(place, &mut missing))?;
+    let bench = Bench::new(place, cases.iter().chain(&cases::SIZES.map(cases::report)));
+    let mut isolation = Isolation { bench, tools: &tools, missing };
+
+    let mut cells = isolation.cells(&cases);
+    progress.step("try every case in every tier", |step| {
+        isolation.bench.check(&cells, step);
+        isolation.drop_failed(&mut cells, "it does not work here")
+    })?;
+    cells.insert(0, Cell { tier: Tier::Native, case: cases::nothing(), tools: &tools });
+    progress.step(&format!("{rounds} rounds"), |step| {
+        isolation.bench.run_turns(&cells, (WARM_UP, rounds), step);
+        isolation.drop_failed(&mut cells, FAILED)
+    })?;
+    progress.step("watch the memory of each", |step| {
+        isolation.measure_memory(&cells, rounds.min(SAMPLED), step);
+        isolation.drop_failed(&mut cells, FAILED)
+    })?;
+    let samples = std::mem::take(&mut isolation.bench.samples);
+    let sizes = step(progress, "growth with the input", |step| {
+        isolation.measure_sizes(rounds.div_ceil(10), step)
+    });
+    let throughput = progress.step("throughput by concurrency", |step| {
+        crowd::measure_throughput(&mut isolation, step)
+    })?;
+    let growth = step(progress, "many that start at once", |step| {
+        crowd::measure_growth(&mut isolation, step)
+    });
+    let memory = step(progress, "many that are alive at once", |step| {
+        crowd::measure_memory(&mut isolation, step)
+    });
+    let phases = phases::measure(place, rounds, progress)?;
+
+    cells.retain(|cell| !isolation.missing.contains_key(&cell.tier));
+    let runs = cells.iter().map(|cell| cell.run(&samples)).collect::<Result<_, String>>();
+    Ok(Report {
+        header,
+        warm_up: WARM_UP,
+        tiers: Tier::ALL.map(|tier| isolation.describe(tier)).into(),
+        cases: cases.iter().map(|case| CaseInfo::of(case, place)).collect(),
+        runs: runs.map_err(Error::new)?,
+        throughput,
+        growth,
+        memory,
+        sizes,
+        phases,
+    })
+}
+
+/// Why a tier is missing that was tried before.
+const FAILED: &str = "it failed after it had worked";
+
+/// A benchmark that is under way.
+struct Isolation<'a> {
+    bench: Bench<'a>,
+    tools: &'a Tools,
+    /// The tiers that have no figures, and why.
+    missing: BTreeMap<Tier, String>,
+}
+
+impl<'a> Isolation<'a> {
+    /// Cases in all the tiers that have figures.
+    fn cells(&self, cases: &[Case]) -> Vec<Cell<'a>> {
+        let tiers = || Tier::ALL.into_iter().filter(|tier| !self.missing.contains_key(tier));
+        let cell = |case: &Case, tier| Cell { tier, case: case.clone(), tools: self.tools };
+        cases.iter().flat_map(|case| tiers().map(move |tier| cell(case, tier))).collect()
+    }
+
+    /// Removes the tiers of cells that failed: that is no reason to lose the others.
+    fn drop_failed(&mut self, cells: &mut Vec<Cell<'_>>, when: &str) -> Result<(), Error> {
+        for cell in cells.iter() {
+            if let Some(why) = self.bench.samples.failure(&cell.name()) {
+                self.fail(cell.tier, when, why)?;
+            }
+        }
+        cells.retain(|cell| !self.missing.contains_key(&cell.tier));
+        Ok(())
+    }
+
+    /// A tier that fails is missing from then on. The native tier and the cold one may not fail:
+    /// without them there is nothing to compare.
+    fn fail(&mut self, tier: Tier, when: &str, why: String) -> Result<(), Error> {
+        if matches!(tier, Tier::Native | Tier::Cold) {
+            return Err(Error::new(why));
+        }
+        self.missing.entry(tier).or_insert_with(|| format!("{when}: {why}"));
+        Ok(())
+    }
+
+    fn measure_memory(&mut self, cells: &[Cell<'_>], runs: usize, step: &Step) {
+        for cell in cells {
+            step.note(&cell.name());
+            for _ in 0..runs {
+                let peak = self.bench.way(cell).and_then(|way| way.memory(&cell.case));
+                let samples = &mut self.bench.samples;
+                match peak {
+                    Ok(peak) => samples.note(&cell.memory(), Ok([peak])),
+                    Err(error) => cell.note(Err(&error), samples),
+                }
+            }
+        }
+    }
+
+    /// A tier that fails at a size, by a limit perhaps, is missing there only.
+    fn measure_sizes(&mut self, rounds: usize, step: &Step) -> Vec<Size> {
+        let mut sizes = Vec::new();
+        for input in cases::SIZES {
+            let cells = self.cells(&[cases::report(input)]);
+            self.bench.samples = Samples::default();
+            self.bench.run_turns(&cells, (0, rounds), step);
+            sizes.extend(cells.iter().map(|cell| {
+                let (wall, missing) = split(self.bench.samples.spread(&cell.name()));
+                Size { tier: cell.tier.id().into(), input, wall, missing }
+            }));
+        }
+        sizes
+    }
+
+    fn describe(&self, tier: Tier) -> TierInfo {
+        let missing = self.missing.get(&tier).cloned();
+        let disk = missing.is_none().then(|| self.tools.disk(tier, self.bench.place)).flatten();
+        TierInfo { id: tier.id().into(), name: tier.name().into(), missing, disk }
+    }
+}
+
+/// A case in a tier.
+struct Cell<'a> {
+    tier: Tier,
+    case: Case,
+    tools: &'a Tools,
+}
+
+impl Cell<'_> {
+    fn cpu(&self) -> String {
+        format!("{}, CPU", self.name())
+    }
+
+    fn memory(&self) -> String {
+        format!("{}, memory", self.name())
+    }
+
+    fn run(&self, samples: &Samples) -> Result<Run, String> {
+        Ok(Run {
+            tier: self.tier.id().into(),
+            case: self.case.id.into(),
+            wall: samples.spread(&self.name())?,
+            cpu: samples.spread(&self.cpu())?,
+            // The largest of the few samples.
+            memory: samples.spread(&self.memory())?.p99,
+        })
+    }
+}
+
+impl bench::Cell for Cell<'_> {
+    fn name(&self) -> String {
+        format!("{} in {}", self.case.key(), self.tier.name())
+    }
+
+    fn case(&self) -> &Case {
+        &self.case
+    }
+
+    fn is_native(&self) -> bool {
+        self.tier == Tier::Native
+    }
+
+    fn command(&self, place: &Place) -> Result<Option<Command>, Error> {
+        self.tools.command(place, self.tier, &self.case)
+    }
+
+    fn note(&self, turn: Result<&[Sample], &Error>, samples: &mut Samples) {
+        samples.note(&self.name(), turn.map(|turn| turn.iter().map(|sample| sample.wall)));
+        samples.note(&self.cpu(), turn.map(|turn| turn.iter().map(|sample| sample.cpu)));
+    }
+}
+
+#[cfg(test)]
+pub(crate) use figures::tests;

@@ -1,0 +1,77 @@
+//! The container tiers: a bundle by the OCI runtime specification for each case, run by runc or
+//! crun.
+//!
+//! The runtime makes a cgroup of its own for each container, below this process's, and removes it.
+//! Nothing is mounted in the machine's namespaces and no cgroup of the machine is touched.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde_json::{Value, json};
+use skillhost_toolchain::{Error, files};
+
+use super::root::Root;
+use super::tiers;
+use crate::cases::Case;
+use crate::place::Place;
+
+/// Names of containers are used once.
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
+pub(crate) fn command(
+    runtime: &Path,
+    root: &Root,
+    place: &Place,
+    case: &Case,
+) -> Result<Command, Error> {
+    let bundle = place.folder.join("bundles").join(case.key());
+    let uid = std::fs::metadata("/proc/self").map_err(Error::context("/proc/self"))?.uid();
+    let config = config(root, place, case, uid).to_string();
+    files::write_if_changed(&bundle.join("config.json"), config.as_bytes())?;
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let name = format!("skillhost-bench-{}-{number}", std::process::id());
+    let state = place.folder.join(runtime.file_name().unwrap_or_default());
+    let mut command = place.command(runtime);
+    command.arg("--root").arg(state).args(["run", "--bundle"]).arg(bundle).arg(name);
+    Ok(command)
+}
+
+/// All namespaces, no capabilities, a read-only root; where this is not root, a user namespace too.
+/// No seccomp profile, which would cost more time.
+fn config(root: &Root, place: &Place, case: &Case, uid: u32) -> Value {
+    let mut namespaces = ["pid", "network", "ipc", "uts", "mount", "cgroup"]
+        .map(|kind| json!({ "type": kind }))
+        .to_vec();
+    let mut linux = json!({});
+    if uid != 0 {
+        namespaces.push(json!({ "type": "user" }));
+        let mapping = json!([{ "containerID": 0, "hostID": uid, "size": 1 }]);
+        linux = json!({ "uidMappings": mapping, "gidMappings": mapping });
+    }
+    linux["namespaces"] = namespaces.into();
+    let bind = |to: &str, from: PathBuf, mode: &str| json!({ "destination": to, "type": "bind", "source": from, "options": ["bind", mode] });
+    json!({
+        "ociVersion": "1.0.2",
+        "process": {
+            "terminal": false,
+            "user": { "uid": 0, "gid": 0 },
+            "args": tiers::inside(case, place),
+            "env": ["PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/tmp", "LANG=C.UTF-8"],
+            "cwd": "/workspace",
+            "capabilities": {},
+            "noNewPrivileges": true,
+        },
+        "root": { "path": root.folder, "readonly": true },
+        "hostname": "bench",
+        "mounts": [
+            { "destination": "/proc", "type": "proc", "source": "proc" },
+            { "destination": "/dev", "type": "tmpfs", "source": "tmpfs", "options": ["nosuid", "mode=755", "size=65536k"] },
+            { "destination": "/tmp", "type": "tmpfs", "source": "tmpfs", "options": ["nosuid", "nodev"] },
+            bind("/skill", place.skill(case.skill), "ro"),
+            bind("/workspace", place.workspace(), "rw"),
+        ],
+        "linux": linux,
+    })
+}

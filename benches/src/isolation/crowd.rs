@@ -1,0 +1,193 @@
+//! Many skills at once: how many per second, how long a crowd takes, and the memory of each that is
+//! alive.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use skillhost_toolchain::{Error, Step};
+
+use super::figures::{Growth, Memory, Throughput};
+use super::tiers::Tier;
+use super::{Cell, FAILED, Isolation};
+use crate::bench::Bench;
+use crate::cases;
+use crate::driver::{Crowd, Driver, Way};
+use crate::measure::{self, nanoseconds};
+use crate::report::split;
+
+/// Invocations under way at once.
+const CONCURRENCY: [usize; 5] = [1, 2, 4, 8, 16];
+
+/// Skills that start at once, or are alive at once.
+const CROWDS: [usize; 4] = [1, 10, 100, 1000];
+
+/// How long a throughput is measured, in time of the invocations.
+const WINDOW: Duration = Duration::from_secs(2);
+
+/// The most that one point may take.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+pub(crate) fn measure_throughput(
+    isolation: &mut Isolation<'_>,
+    step: &Step,
+) -> Result<Vec<Throughput>, Error> {
+    let mut points = Vec::new();
+    for cell in isolation.cells(&[cases::hello()]) {
+        match measure_rates(&mut isolation.bench, &cell, step) {
+            Ok(found) => points.extend(found),
+            Err(error) => isolation.fail(cell.tier, FAILED, error.to_string())?,
+        }
+    }
+    Ok(points)
+}
+
+fn measure_rates(
+    bench: &mut Bench<'_>,
+    cell: &Cell<'_>,
+    step: &Step,
+) -> Result<Vec<Throughput>, Error> {
+    let one = run_burst(bench, cell, 10, 1)? / 10;
+    let count = (WINDOW.as_secs_f64() / one.as_secs_f64()) as usize;
+    let rate = |concurrency: usize| {
+        step.note(&format!("{concurrency} at once in {}", cell.tier.name()));
+        let count = count.max(concurrency * 4);
+        let time = run_burst(bench, cell, count, concurrency)?;
+        let per_second = count as f64 / time.as_secs_f64();
+        Ok(Throughput { tier: cell.tier.id().into(), concurrency, per_second })
+    };
+    CONCURRENCY.into_iter().map(rate).collect()
+}
+
+pub(crate) fn measure_growth(isolation: &mut Isolation<'_>, step: &Step) -> Vec<Growth> {
+    let mut points = Vec::new();
+    for cell in isolation.cells(&[cases::hello()]) {
+        let (bench, mut last) = (&mut isolation.bench, Duration::ZERO);
+        for skills in CROWDS {
+            step.note(&format!("{skills} at once in {}", cell.tier.name()));
+            let time = check_time(last * 10).and_then(|()| match cell.tier {
+                // A host of this size: in a smaller one, some would wait for a place.
+                Tier::Warm => {
+                    let mut driver = Driver::start(bench.place, [&cell.case], skills)?;
+                    driver.warm_up(&cell.case)?;
+                    driver.burst(&cell.case, skills, skills).map(Duration::from_nanos)
+                }
+                _ => run_burst(bench, &cell, skills, skills),
+            });
+            last = *time.as_ref().unwrap_or(&(last * 10));
+            let wall = time.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+            let (wall, missing) = split(wall);
+            points.push(Growth { tier: cell.tier.id().into(), skills, wall, missing });
+        }
+    }
+    points
+}
+
+pub(crate) fn measure_memory(isolation: &mut Isolation<'_>, step: &Step) -> Vec<Memory> {
+    let mut points = Vec::new();
+    for cell in isolation.cells(&[cases::waiting()]) {
+        let (bench, mut each, mut time) = (&mut isolation.bench, 0, Duration::ZERO);
+        for instances in CROWDS {
+            step.note(&format!("{instances} alive in {}", cell.tier.name()));
+            let start = Instant::now();
+            let room =
+                check_time(time * 10).and_then(|()| measure::check_room(each * instances as u64));
+            let found = room.and_then(|()| match cell.tier {
+                Tier::Warm => Driver::start(bench.place, [&cell.case], instances.max(2))?
+                    .alive(&cell.case, instances),
+                _ => keep_alive(bench, &cell, instances),
+            });
+            time = start.elapsed().max(time);
+            let (found, missing) = split(found);
+            each = found.map_or(each, |found| found.private / instances as u64);
+            let of = |figure: fn(Crowd) -> u64| found.map(figure);
+            points.push(Memory {
+                tier: cell.tier.id().into(),
+                instances,
+                private: of(|found| found.private),
+                first: of(|found| found.first),
+                last: of(|found| found.last),
+                missing,
+            });
+        }
+    }
+    points
+}
+
+/// Refuses a point that would take too long.
+fn check_time(expected: Duration) -> Result<(), Error> {
+    if expected > PATIENCE {
+        return Err(Error::new(format!(
+            "it would take about {:.0} s, and a point may take {} s",
+            expected.as_secs_f64(),
+            PATIENCE.as_secs()
+        )));
+    }
+    Ok(())
+}
+
+/// Runs a case `count` times, `at_once` at once, and returns the time of all.
+fn run_burst(
+    bench: &mut Bench<'_>,
+    cell: &Cell<'_>,
+    count: usize,
+    at_once: usize,
+) -> Result<Duration, Error> {
+    let mut commands = Vec::new();
+    for _ in 0..count {
+        match bench.way(cell)? {
+            Way::Process(command) => commands.push(command),
+            Way::Driver(driver) => {
+                return driver.burst(&cell.case, count, at_once).map(Duration::from_nanos);
+            }
+        }
+    }
+    let start = Instant::now();
+    std::thread::scope(|scope| {
+        let run = |commands: &mut [Command]| {
+            commands.iter_mut().try_for_each(|command| measure::run(command).map(drop))
+        };
+        let shares = commands.chunks_mut(count.div_ceil(at_once));
+        let workers: Vec<_> = shares.map(|share| scope.spawn(move || run(share))).collect();
+        let panicked = |_| Error::new("a thread of the benchmark panicked");
+        workers.into_iter().try_for_each(|worker| worker.join().map_err(panicked)?)
+    })?;
+    Ok(start.elapsed())
+}
+
+/// Keeps `count` processes of a case alive at once.
+fn keep_alive(bench: &mut Bench<'_>, cell: &Cell<'_>, count: usize) -> Result<Crowd, Error> {
+    let mut waiting = WaitingProcesses(Vec::new());
+    let (mut first, mut last) = (0, 0);
+    for number in 1..=count {
+        let Way::Process(mut command) = bench.way(cell)? else { continue };
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let start = Instant::now();
+        let mut child = command.spawn().map_err(Error::context(measure::program(&command)))?;
+        let output = child.stdout.take();
+        waiting.0.push(child);
+        let mut line = String::new();
+        if let Some(output) = output {
+            let read = BufReader::new(output).read_line(&mut line);
+            read.map_err(Error::context(measure::program(&command)))?;
+        }
+        if line.trim() != "ready" {
+            return Err(Error::new(format!("{number} of {count} did not start")));
+        }
+        last = nanoseconds(start);
+        first = if number == 1 { last } else { first };
+    }
+    let private = waiting.0.iter().map(|child| measure::private(child.id())).sum();
+    Ok(Crowd { private, first, last })
+}
+
+/// Processes that wait for the end of their input. When this is dropped, they get it, and are
+/// waited for.
+struct WaitingProcesses(Vec<Child>);
+
+impl Drop for WaitingProcesses {
+    fn drop(&mut self) {
+        self.0.iter_mut().for_each(|child| drop(child.stdin.take()));
+        self.0.iter_mut().for_each(|child| drop(child.wait()));
+    }
+}

@@ -1,0 +1,172 @@
+//! A report as tables: all of them for stdout and the page, and the short one of the documents.
+
+use super::figures::{CaseInfo, Report};
+use crate::phases;
+use crate::table::{Table, or_missing};
+use crate::units;
+
+/// The id of the run of `/bin/true`.
+pub(crate) const NOTHING: &str = "true";
+
+/// All figures, as titled tables.
+pub(crate) fn all(report: &Report) -> Vec<(String, Table)> {
+    let mut tables: Vec<(String, Table)> =
+        report.cases.iter().map(|case| (case.name.clone(), tiers(report, case))).collect();
+    let mut disk = Table::new(["tier", "size"]);
+    for tier in report.measured() {
+        disk.row([tier.name.clone(), or_empty(tier.disk, units::size)]);
+    }
+    let others = [
+        ("Bytes on disk", Some(disk)),
+        ("CSV report by size", Some(sizes(report))),
+        ("Throughput of the Python hello", Some(throughput(report))),
+        ("Python hellos that start at once", Some(growth(report))),
+        ("Python guests that are alive at once", Some(memory(report))),
+        (phases::TITLE, phases::table(&report.phases)),
+    ];
+    tables.extend(others.into_iter().filter_map(|(title, table)| Some((title.to_owned(), table?))));
+    tables
+}
+
+/// All figures, and how they were measured.
+pub(crate) fn markdown(report: &Report) -> String {
+    let tables = all(report).into_iter();
+    let tables = tables.map(|(title, table)| format!("\n## {title}\n\n{}", table.markdown()));
+    [report.header.summary("") + "\n"].into_iter().chain(tables).collect()
+}
+
+/// A case: one row per tier.
+fn tiers(report: &Report, case: &CaseInfo) -> Table {
+    let mut table =
+        Table::new(["tier", "wall p50", "p90", "p99", "CPU p50", "memory", "to native"]);
+    let base = report.native(&case.id).map(|run| run.wall.p50);
+    let nothing = ("`/bin/true`", None, report.native(NOTHING));
+    let tiers = report
+        .tiers
+        .iter()
+        .map(|tier| (tier.name.as_str(), tier.missing.as_deref(), report.run(&tier.id, &case.id)));
+    for (name, missing, run) in [nothing].into_iter().chain(tiers) {
+        let Some(run) = run else {
+            table.row([name.to_owned(), or_missing(None, missing)]);
+            continue;
+        };
+        let [p50, p90, p99, cpu] =
+            [run.wall.p50, run.wall.p90, run.wall.p99, run.cpu.p50].map(units::time);
+        let ratio = or_empty(base, |base| units::ratio(run.wall.p50, base));
+        table.row([name.to_owned(), p50, p90, p99, cpu, units::size(run.memory), ratio]);
+    }
+    table
+}
+
+fn sizes(report: &Report) -> Table {
+    let mut table = Table::new(["tier", "input", "wall p50", "p99"]);
+    for point in &report.sizes {
+        let p50 = point.wall.map(|wall| units::time(wall.p50));
+        let p50 = or_missing(p50, point.missing.as_deref());
+        let p99 = or_empty(point.wall, |wall| units::time(wall.p99));
+        table.row([name(report, &point.tier), units::input(point.input), p50, p99]);
+    }
+    table
+}
+
+fn throughput(report: &Report) -> Table {
+    let mut table = Table::new(["tier", "at once", "a second"]);
+    for point in &report.throughput {
+        let at_once = point.concurrency.to_string();
+        table.row([name(report, &point.tier), at_once, units::count(point.per_second)]);
+    }
+    table
+}
+
+fn growth(report: &Report) -> Table {
+    let mut table = Table::new(["tier", "skills", "until the last has ended"]);
+    for point in &report.growth {
+        let wall = or_missing(point.wall.map(units::time), point.missing.as_deref());
+        table.row([name(report, &point.tier), point.skills.to_string(), wall]);
+    }
+    table
+}
+
+fn memory(report: &Report) -> Table {
+    let mut table = Table::new(["tier", "guests", "private memory", "first start", "last start"]);
+    for point in &report.memory {
+        let private = or_missing(point.private.map(units::size), point.missing.as_deref());
+        let [first, last] = [point.first, point.last].map(|time| or_empty(time, units::time));
+        table.row([name(report, &point.tier), point.instances.to_string(), private, first, last]);
+    }
+    table
+}
+
+fn name(report: &Report, id: &str) -> String {
+    let tier = report.tiers.iter().find(|tier| tier.id == id);
+    tier.map_or(id, |tier| &tier.name).to_owned()
+}
+
+fn or_empty<T>(figure: Option<T>, show: impl FnOnce(T) -> String) -> String {
+    figure.map_or_else(String::new, show)
+}
+
+/// The median of each case in each tier with the ratio to the native one, and what is missing.
+pub(crate) fn short(report: &Report) -> String {
+    let cases = report.cases.iter().map(|case| case.name.as_str());
+    let head = ["wall time, median (times native)"].into_iter().chain(cases).chain(["on disk"]);
+    let mut table = Table::new(head);
+    for tier in report.measured() {
+        let cell = |case: &CaseInfo| {
+            let Some(run) = report.run(&tier.id, &case.id) else { return "missing".into() };
+            let time = units::time(run.wall.p50);
+            match report.native(&case.id) {
+                Some(native) if native.tier != tier.id => {
+                    format!("{time} ({})", units::ratio(run.wall.p50, native.wall.p50))
+                }
+                _ => time,
+            }
+        };
+        let disk = or_empty(tier.disk, units::size);
+        let cells = [tier.name.clone()].into_iter().chain(report.cases.iter().map(cell));
+        table.row(cells.chain([disk]));
+    }
+    let nothing = report
+        .native(NOTHING)
+        .map(|run| format!("\nFor comparison, `/bin/true` takes {}.\n", units::time(run.wall.p50)));
+    let text = format!("{}\n\n{}", report.header.summary(""), table.markdown());
+    let gaps = report.gaps().map(|gap| format!("\n{gap}\n"));
+    [text].into_iter().chain(nothing).chain(gaps).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::report;
+    use super::*;
+
+    #[test]
+    fn tables_list_every_tier_and_why_one_is_missing() {
+        let text = markdown(&report());
+        for row in [
+            "| native process | 10 ms | 20 ms | 30 ms | 5.0 ms | 9.0 MiB | 1.0 |",
+            "| skillhost, cold | 3.0 ms | 6.0 ms | 9.0 ms | 1.5 ms | 9.0 MiB | 0.30 |",
+            "| `/bin/true` | 800 µs |",
+            "| bubblewrap | missing: no `bwrap` on this machine |  |  |  |  |  |",
+            "| native process | 1000 | missing: it would take about 99 s |",
+        ] {
+            assert!(text.contains(row), "{row}\n{text}");
+        }
+        let phases =
+            "| median | Python: hello |\n|---|--:|\n| process | 1.0 ms |\n| guest | 3.0 ms |\n";
+        assert!(text.ends_with(phases), "{text}");
+        assert_eq!(text.matches("\n## ").count(), 7);
+    }
+
+    #[test]
+    fn the_short_table_has_ratios_machine_command_and_gaps() {
+        let text = short(&report());
+        for part in [
+            "| skillhost, cold | 3.0 ms (0.30) | 120 MiB |",
+            "2 cores of a CPU, 8 GiB, Linux 6.1, load 0.1 before; 30 interleaved rounds, Python 3.11.2.",
+            "`cargo xtask bench isolation`",
+            "Missing: bubblewrap: no `bwrap` on this machine.",
+        ] {
+            assert!(text.contains(part), "{part}\n{text}");
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! Numbers for inputs and corpora.
+
+/// Numbers that look random, and are the same in every run.
+pub struct Random(u64);
+
+impl Random {
+    /// Starts a sequence.
+    pub fn new(seed: u64) -> Random {
+        Random(seed)
+    }
+
+    /// The next number, less than `end`.
+    pub fn below(&mut self, end: usize) -> usize {
+        // Knuth's constants of MMIX.
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % end
+    }
+}

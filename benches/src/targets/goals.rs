@@ -1,0 +1,303 @@
+//! The goals that the project set itself: each figure, what it is compared with, and the bound. Plain
+//! data.
+
+use serde::{Deserialize, Serialize};
+
+use super::cells::{CHILDREN, REQUESTS};
+use crate::measure::Sample;
+use crate::samples::Samples;
+use Bound::{Faster, Part, Times};
+use Of::{Above, Mean, Median, P99};
+
+/// A row of the table: the name of a figure, the figure here, what is beside it, and the bound.
+pub(crate) type Goal = (&'static str, Of, Beside, Bound);
+
+/// What a figure is compared with.
+#[derive(Clone, Copy)]
+pub(crate) struct Beside {
+    pub(crate) name: &'static str,
+    pub(crate) figure: Of,
+}
+
+/// How a figure is calculated from what was measured, by its name (`cells::names`).
+#[derive(Clone, Copy)]
+pub(crate) enum Of {
+    Median(&'static str),
+    /// The 99th percentile.
+    P99(&'static str),
+    /// By how much the median of one is above that of another, divided: what each of so many things
+    /// costs.
+    Above(&'static str, &'static str, u64),
+    /// The geometric mean of figures.
+    Mean(&'static [Of]),
+}
+
+/// What a figure counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Unit {
+    /// Nanoseconds.
+    Time,
+    /// Bytes.
+    Size,
+    /// So many per second.
+    Rate,
+}
+
+/// What a goal asks of the figure `here`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Bound {
+    /// At most so many times what is beside it.
+    Times(f64),
+    /// What is beside it takes at least so many times as long.
+    Faster(f64),
+    /// At most so many nanoseconds.
+    Time(u64),
+    /// Less than so many bytes.
+    Size(u64),
+    /// At least so many per second.
+    Rate(u64),
+    /// None of its own: a part of another figure.
+    Part,
+}
+
+pub(crate) const GOALS: [Goal; 28] = [
+    ("Python hello, cold", Median("hello, cold"), HELLO, Times(0.4)),
+    ("Python hello, cold", Median("hello, cold"), BARE, Times(0.55)),
+    ("Python with six imports, cold", Median("imports, cold"), IMPORTS, Times(0.18)),
+    ("Python hello, warm", Median("hello, warm"), HELLO, microseconds(250)),
+    ("Python hello, warm", Median("hello, warm"), HELLO, Faster(35.0)),
+    ("small Rust component, cold", Median("component, cold"), TRUE, Part),
+    (
+        "the same, above `/bin/true`",
+        Above("component, cold", "true, native", 1),
+        TRUE,
+        microseconds(2_000),
+    ),
+    ("small Rust component, warm, p50", Median("component, warm"), TRUE, microseconds(20)),
+    ("small Rust component, warm, p99", P99("component, warm"), TRUE_P99, microseconds(60)),
+    (
+        "small Rust component, warm, on one core",
+        Median("component, a second"),
+        TRUE_RATE,
+        Bound::Rate(40_000),
+    ),
+    ("bash hello, cold", Median("bash, cold"), BASH, Times(2.0)),
+    ("bash hello, warm", Median("bash, warm"), BASH, microseconds(400)),
+    ("computing: fib", FIB, python(FIB_NATIVE), Part),
+    ("computing: nbody", NBODY, python(NBODY_NATIVE), Part),
+    ("computing: json, re, sort", TEXT, python(TEXT_NATIVE), Part),
+    (
+        "computing: geometric mean of the three",
+        Mean(&[FIB, NBODY, TEXT]),
+        python(Mean(&[FIB_NATIVE, NBODY_NATIVE, TEXT_NATIVE])),
+        Times(2.1),
+    ),
+    ("Rust, whole run: 5 MB of JSON grouped", Median("json, cold"), JSON, Times(1.3)),
+    (
+        "Python: 50 MB in blocks of 4 KiB",
+        cold("blocks, cold"),
+        python(native("blocks, native")),
+        Times(1.5),
+    ),
+    ("Python: 2,000 small files", cold("files, cold"), python(native("files, native")), Times(1.5)),
+    (
+        "a Python child of Python, to its end",
+        Above("python children, cold", "no child, cold", CHILDREN),
+        python(Above("python children, native", "no child, native", CHILDREN)),
+        microseconds(600),
+    ),
+    (
+        "a bash child of Python, to its end",
+        Above("bash children, cold", "no child, cold", CHILDREN),
+        python(Above("bash children, native", "no child, native", CHILDREN)),
+        microseconds(300),
+    ),
+    (
+        "an HTTP request by `requests`",
+        Above("requests, cold", "requests none, cold", REQUESTS),
+        PACKAGE,
+        Times(1.5),
+    ),
+    (
+        "an HTTP request by `urllib`",
+        Above("urllib, cold", "urllib none, cold", REQUESTS),
+        python(Above("urllib, native", "urllib none, native", REQUESTS)),
+        Times(1.5),
+    ),
+    (
+        "1,000 Python guests alive, memory of each",
+        Median("1,000 alive, of each"),
+        TEN_GUESTS,
+        mebibytes(3),
+    ),
+    ("1,000 Python guests alive, start of the last", LAST_START, FIRST_START, Times(2.0)),
+    ("1,000 Python guests alive, start of the last", LAST_START, TENTH_START, Part),
+    ("`skillhost mcp`, idle", Median("mcp, idle"), IDLE, mebibytes(30)),
+    ("`skillhost serve`, idle", Median("serve, idle"), IDLE, mebibytes(30)),
+];
+
+const HELLO: Beside = beside("`python3 hello.py`", Median("hello, native"));
+const BARE: Beside = beside("`python3 -S -E hello.py`", Median("hello, bare"));
+const IMPORTS: Beside = beside("`python3 imports.py`", Median("imports, native"));
+const BASH: Beside = beside("`bash hello.sh`", Median("bash, native"));
+const TRUE: Beside = beside("`/bin/true`", Median("true, native"));
+const TRUE_P99: Beside = beside("`/bin/true`", P99("true, native"));
+const TRUE_RATE: Beside = beside("`/bin/true`", Median("true, a second"));
+const JSON: Beside = beside("the same crate", Median("json, native"));
+const PACKAGE: Beside =
+    beside("the same package", Above("requests, packages", "requests none, packages", REQUESTS));
+const TEN_GUESTS: Beside = beside("10 guests", Median("10 alive, of each"));
+const FIRST_START: Beside = beside("the first", Median("1,000 alive, first start"));
+const TENTH_START: Beside = beside("the 10th of 10", Median("10 alive, last start"));
+const IDLE: Beside = beside("`python3`, idle", Median("python3, idle"));
+
+const LAST_START: Of = Median("1,000 alive, last start");
+
+const FIB: Of = cold("fib, cold");
+const FIB_NATIVE: Of = native("fib, native");
+const NBODY: Of = cold("nbody, cold");
+const NBODY_NATIVE: Of = native("nbody, native");
+const TEXT: Of = cold("text, cold");
+const TEXT_NATIVE: Of = native("text, native");
+
+/// Without what a run of the same script takes that does nothing: a quicker start is no quicker
+/// computing.
+const fn cold(name: &'static str) -> Of {
+    Above(name, "nothing, cold", 1)
+}
+
+const fn native(name: &'static str) -> Of {
+    Above(name, "nothing, native", 1)
+}
+
+const fn beside(name: &'static str, figure: Of) -> Beside {
+    Beside { name, figure }
+}
+
+const fn python(figure: Of) -> Beside {
+    beside("`python3`", figure)
+}
+
+const fn microseconds(most: u64) -> Bound {
+    Bound::Time(most * 1_000)
+}
+
+const fn mebibytes(bound: u64) -> Bound {
+    Bound::Size(bound << 20)
+}
+
+impl Of {
+    /// The figure, or why there is none.
+    pub(crate) fn figure(self, samples: &Samples) -> Result<u64, String> {
+        match self {
+            Median(name) => samples.spread(name).map(|spread| spread.p50),
+            P99(name) => samples.spread(name).map(|spread| spread.p99),
+            Above(name, from, count) => {
+                let (of, from) = (samples.spread(name)?.p50, samples.spread(from)?.p50);
+                let above = of.checked_sub(from);
+                Ok(above.ok_or("it took less time than what does nothing")? / count)
+            }
+            Mean(figures) => {
+                let logs = figures.iter().map(|of| of.figure(samples).map(|of| (of as f64).ln()));
+                let sum = logs.sum::<Result<f64, String>>()?;
+                Ok((sum / figures.len() as f64).exp().round() as u64)
+            }
+        }
+    }
+}
+
+/// How many per second a turn comes to on one core: the time of other threads that work for it
+/// counts too.
+pub(crate) fn rate(turn: &[Sample]) -> u64 {
+    let sum = |of: fn(&Sample) -> u64| turn.iter().map(of).sum::<u64>();
+    let time = sum(|sample| sample.wall).max(sum(|sample| sample.cpu)).max(1);
+    (turn.len() as f64 * 1e9 / time as f64) as u64
+}
+
+impl Bound {
+    /// The unit of the figures.
+    pub(crate) fn unit(self) -> Unit {
+        match self {
+            Bound::Size(_) => Unit::Size,
+            Bound::Rate(_) => Unit::Rate,
+            Times(_) | Faster(_) | Bound::Time(_) | Part => Unit::Time,
+        }
+    }
+
+    /// Whether the figure `here` is within it; `None` for a part.
+    pub(crate) fn holds(self, here: u64, beside: u64) -> Option<bool> {
+        match self {
+            Times(most) => Some(here as f64 <= most * beside as f64),
+            Faster(least) => Some(beside as f64 >= least * here as f64),
+            Bound::Time(most) => Some(here <= most),
+            Bound::Size(bound) => Some(here < bound),
+            Bound::Rate(least) => Some(here >= least),
+            Part => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cells;
+    use super::*;
+
+    #[test]
+    fn a_bound_is_met_at_its_edge_and_a_part_has_none() {
+        for (bound, beside, within, outside) in [
+            (Times(0.4), 100, 40, 41),
+            (Faster(35.0), 350, 10, 11),
+            (Bound::Time(250), 0, 250, 251),
+            (Bound::Size(30), 0, 29, 30),
+            (Bound::Rate(40), 0, 40, 39),
+        ] {
+            let holds = [within, outside].map(|here| bound.holds(here, beside));
+            assert_eq!(holds, [Some(true), Some(false)], "{bound:?}");
+        }
+        assert_eq!(Part.holds(1, 1), None);
+    }
+
+    #[test]
+    fn figures_are_medians_differences_and_means() {
+        let mut samples = Samples::default();
+        samples.note("fifty", Ok([1_200, 1_000, 1_100]));
+        samples.note("none", Ok([90, 100, 110]));
+        samples.note("long", Ok([8_800, 8_800, 8_800]));
+        let figure = |of: Of| of.figure(&samples);
+        assert_eq!([Median("fifty"), P99("fifty")].map(figure), [Ok(1_100), Ok(1_200)]);
+        assert_eq!(figure(Above("fifty", "none", 50)), Ok(20));
+        assert_eq!(figure(Mean(&[Median("none"), Median("fifty"), Median("long")])), Ok(989));
+        assert!(figure(Above("none", "fifty", 50)).unwrap_err().contains("less time"));
+        assert_eq!(figure(Mean(&[Median("fifty"), Median("x")])), Err("not measured".into()));
+    }
+
+    #[test]
+    fn a_rate_counts_the_time_of_all_threads() {
+        let turn = |wall, cpu| [Sample { wall, cpu }; 10];
+        assert_eq!((rate(&turn(20_000, 18_000)), rate(&turn(20_000, 40_000))), (50_000, 25_000));
+    }
+
+    /// The names of what a figure is calculated from.
+    fn parts(of: Of) -> Vec<&'static str> {
+        match of {
+            Median(name) | P99(name) => vec![name],
+            Above(of, from, _) => vec![of, from],
+            Mean(figures) => figures.iter().copied().flat_map(parts).collect(),
+        }
+    }
+
+    #[test]
+    fn figures_and_measurements_correspond() {
+        let figures = GOALS.iter().flat_map(|(_, here, beside, _)| [*here, beside.figure]);
+        let named: Vec<&str> = figures.flat_map(parts).collect();
+        let measured = cells::names();
+        for name in &named {
+            assert!(measured.iter().any(|measured| measured == name), "{name} is not measured");
+        }
+        for name in &measured {
+            assert!(named.contains(&name.as_str()), "{name} is in no figure");
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Figures for readers: two or three significant digits, and a unit.
+
+/// A number that a figure is written from.
+pub(crate) trait Number {
+    fn float(self) -> f64;
+}
+
+impl Number for f64 {
+    fn float(self) -> f64 {
+        self
+    }
+}
+
+impl Number for u64 {
+    fn float(self) -> f64 {
+        self as f64
+    }
+}
+
+/// A time in nanoseconds.
+pub(crate) fn time(nanoseconds: impl Number) -> String {
+    scaled(nanoseconds.float(), &[("ns", 1.0), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)])
+}
+
+/// A size in bytes, in powers of 1024.
+pub(crate) fn size(bytes: impl Number) -> String {
+    const UNITS: [(&str, f64); 4] =
+        [("B", 1.0), ("KiB", 1024.0), ("MiB", 1_048_576.0), ("GiB", 1_073_741_824.0)];
+    scaled(bytes.float(), &UNITS)
+}
+
+/// A size in bytes, in powers of ten, as on a logarithmic axis.
+pub(crate) fn decimal(bytes: f64) -> String {
+    scaled(bytes, &[("B", 1.0), ("kB", 1e3), ("MB", 1e6), ("GB", 1e9)])
+}
+
+/// The size of an input, always in megabytes.
+pub(crate) fn input(bytes: impl Number) -> String {
+    match bytes.float() / 1e6 {
+        megabytes if megabytes < 1.0 => format!("{megabytes:.1} MB"),
+        megabytes => format!("{megabytes:.0} MB"),
+    }
+}
+
+/// A count, to three digits if it is large: more of them are noise.
+pub(crate) fn count(number: impl Number) -> String {
+    let number = number.float();
+    if number < 100.0 {
+        return digits(number);
+    }
+    let scale = 10f64.powf(number.log10().floor() - 2.0);
+    let rounded = format!("{:.0}", (number / scale).round() * scale);
+    let groups = rounded.as_bytes().rchunks(3).rev();
+    groups.map(String::from_utf8_lossy).collect::<Vec<_>>().join(",")
+}
+
+/// How many times another figure.
+pub(crate) fn ratio(of: u64, to: u64) -> String {
+    digits(of as f64 / to as f64)
+}
+
+/// The same to three digits, to be compared with a bound of two.
+pub(crate) fn exact_ratio(of: u64, to: u64) -> String {
+    match of as f64 / to as f64 {
+        ratio if ratio < 1.0 => format!("{ratio:.3}"),
+        ratio if ratio < 10.0 => format!("{ratio:.2}"),
+        ratio => digits(ratio),
+    }
+}
+
+fn scaled(value: f64, units: &[(&str, f64)]) -> String {
+    let fits = |(_, factor): &&(&str, f64)| value >= *factor;
+    let (unit, factor) = units.iter().rev().find(fits).unwrap_or(&units[0]);
+    format!("{} {unit}", digits(value / factor))
+}
+
+fn digits(value: f64) -> String {
+    match value {
+        v if v < 0.1 => format!("{v:.3}"),
+        v if v < 1.0 => format!("{v:.2}"),
+        v if v < 10.0 => format!("{v:.1}"),
+        v => format!("{v:.0}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_have_a_unit_and_few_digits() {
+        assert_eq!(
+            [180_000.0, 2_730_000.0, 27_400_000.0, 1_733_000_000.0, 12.0].map(time),
+            ["180 µs", "2.7 ms", "27 ms", "1.7 s", "12 ns"]
+        );
+        assert_eq!([900u64, 3 << 20, 3 << 29].map(size), ["900 B", "3.0 MiB", "1.5 GiB"]);
+        assert_eq!([100_000.0, 1e6, 2e7].map(input), ["0.1 MB", "1 MB", "20 MB"]);
+        assert_eq!(
+            [7.25, 41.0, 123.4, 40_123.0, 1_234_567.0].map(count),
+            ["7.2", "41", "123", "40,100", "1,230,000"]
+        );
+        assert_eq!(
+            [ratio(3, 10), ratio(15, 10), ratio(350, 10), ratio(1, 50)],
+            ["0.30", "1.5", "35", "0.020"]
+        );
+        assert_eq!(
+            [exact_ratio(1, 3), exact_ratio(209, 100), exact_ratio(557, 10)],
+            ["0.333", "2.09", "56"]
+        );
+    }
+}
