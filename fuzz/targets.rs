@@ -359,7 +359,7 @@ impl Answering {
             private: true,
         };
         let capabilities = Capabilities {
-            fetch: Scope { all_of: vec![vec![host]], none_of: Vec::new() },
+            fetch: Scope { all_of: vec![vec![host]], none_of: Vec::new(), ..Scope::empty() },
             methods: vec!["GET".into(), "HEAD".into()],
             limits: Limits { http_response_body: MOST_BODY, ..Limits::default() },
             ..Capabilities::default()

@@ -62,8 +62,9 @@ fn exit_codes_limits_and_denials_are_recorded() {
         (&"timeout".into(), &50.into())
     );
     assert_eq!(limit["capabilities"]["limits"]["timeout_ms"], 50, "{limit:#}");
-    let denied = record(&user, &["run", "./hello", "--workspace", "nowhere"]);
-    assert!(denied["status"]["rule"].as_str().unwrap().contains("nowhere"), "{denied:#}");
+    std::os::unix::fs::symlink("hello", user.work().join("link")).unwrap();
+    let denied = record(&user, &["run", "./hello", "--workspace", "link"]);
+    assert!(denied["status"]["rule"].as_str().unwrap().contains("symlink"), "{denied:#}");
 }
 
 #[test]

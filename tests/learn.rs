@@ -335,7 +335,7 @@ fn denied_attempts_are_listed_but_not_proposed() {
     assert_eq!(also.len(), 1);
     assert_eq!(
         (also[0].what.as_str(), also[0].fix.as_deref()),
-        ("read /workspace/secret.txt", Some("--allow 'Read(secret.txt)'"))
+        ("read /workspace/secret.txt", Some("add `Read(secret.txt)` to allowed-tools in SKILL.md"))
     );
 }
 

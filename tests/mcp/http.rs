@@ -675,6 +675,19 @@ fn the_session_limit_holds_in_every_revision() {
 
 #[test]
 fn runs_at_shutdown_are_interrupted_and_recorded() {
+    stops_during_a_run(1);
+}
+
+#[test]
+fn a_second_signal_interrupts_runs_at_once() {
+    let start = std::time::Instant::now();
+    stops_during_a_run(2);
+    // A single signal leaves the run 10 s.
+    assert!(start.elapsed() < Duration::from_secs(10));
+}
+
+/// Sends a server these signals while it waits for a run that does not end by itself.
+fn stops_during_a_run(signals: u32) {
     let place = Place::new();
     let mut server = Server::new(&place, &[]);
     let session = server.session();
@@ -703,11 +716,26 @@ fn runs_at_shutdown_are_interrupted_and_recorded() {
         becomes("it runs", || {
             server.get("/metrics", &[]).body.contains("\nskillhost_queue_running 1\n")
         });
-        server.stop();
+        for _ in 0..signals {
+            server.stop();
+            // Signals of one kind that arrive together are one.
+            std::thread::sleep(Duration::from_millis(300));
+        }
     });
     assert!(server.child.wait().unwrap().success());
     assert_eq!(place.user.records().last().unwrap()["status"]["kind"], "interrupted");
     assert_eq!(place.user.scratch(), Vec::<std::path::PathBuf>::new());
+}
+
+#[test]
+fn a_body_that_is_not_json_is_a_bad_request() {
+    let place = Place::new();
+    let server = Server::new(&place, &[]);
+    let headers = server.headers(&[("Content-Type", "application/json"), ("Content-Length", "4")]);
+    let head = format!("POST /mcp HTTP/1.1\r\nConnection: close\r\n{headers}\r\n");
+    let answer = server.send(&head, "{bad");
+    assert_eq!(answer.status, 400);
+    assert!(answer.body.starts_with("the body is not valid JSON: "), "{}", answer.body);
 }
 
 #[test]

@@ -553,3 +553,33 @@ fn deterministic_runs_have_fuel_and_flags_override_the_file() {
     lower.limits = [(Limit::Fuel, 5)].into();
     assert_eq!(grant(&lower, &flags(flag)).capabilities.limits.fuel, Some(5));
 }
+
+#[test]
+fn the_side_that_lacks_an_entry_is_named_with_the_entry() {
+    let allowing = |entries: &[&str]| {
+        let allow = entries.iter().map(|entry| (*entry).to_owned()).collect();
+        with_workspace(builtin(), MountMode::Write)
+            .with_command_line(Overrides { allow, ..Overrides::default() })
+            .unwrap()
+    };
+    let narrow = policy(
+        "default: { allow: [\"Write(out/**)\"], mounts: [{ host: /w, guest: /workspace, mode: write }] }",
+    );
+    for (asked, policy, expected) in [
+        (&["Read"][..], allowing(&[]), "add `Write(new.txt)` to allowed-tools in SKILL.md"),
+        (&["Write(new.txt)"], narrow.clone(), "--allow 'Write(new.txt)'"),
+        // What the skill asks for overlaps with nothing that the policy allows.
+        (&["Write(data/**)", "Write(new.txt)"], narrow.clone(), "--allow 'Write(new.txt)'"),
+        (
+            &["Read"],
+            narrow,
+            "--allow 'Write(new.txt)', and `Write(new.txt)` in allowed-tools of SKILL.md",
+        ),
+    ] {
+        let write = grant(&asks(asked), &policy).capabilities.write;
+        let missing = write.missing_entry(|glob| glob.matches("/workspace/new.txt"));
+        assert_eq!(missing.unwrap().fix("Write(new.txt)"), expected, "{asked:?}");
+    }
+    let write = grant(&asks(&["Write"]), &allowing(&[])).capabilities.write;
+    assert_eq!(write.missing_entry(|glob| glob.matches("/workspace/new.txt")), None);
+}

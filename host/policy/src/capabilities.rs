@@ -200,6 +200,10 @@ pub struct Scope<P> {
     pub all_of: Vec<Vec<P>>,
     /// The denied patterns. They override both sides.
     pub none_of: Vec<P>,
+    /// The skill's requests that overlap with nothing that the operator allows. They allow nothing;
+    /// a denial uses them to name the side that lacks an entry. Not stored.
+    #[serde(skip, default = "Vec::new")]
+    pub unmet: Vec<P>,
 }
 
 /// Which sides lack an entry that something needs.
@@ -244,7 +248,7 @@ impl<P> Default for Scope<P> {
 impl<P> Scope<P> {
     /// Returns the scope that allows nothing.
     pub fn empty() -> Self {
-        Scope { all_of: Vec::new(), none_of: Vec::new() }
+        Scope { all_of: Vec::new(), none_of: Vec::new(), unmet: Vec::new() }
     }
 
     /// Returns the operator's patterns.
@@ -254,13 +258,17 @@ impl<P> Scope<P> {
 
     /// Returns which sides have no matching pattern; `None` if both have one.
     pub fn missing_entry(&self, matches: impl Fn(&P) -> bool) -> Option<MissingEntry> {
-        let lacks = |side: &Vec<P>| !side.iter().any(&matches);
-        match &self.all_of[..] {
-            [skill, operator] if lacks(skill) && lacks(operator) => Some(MissingEntry::Both),
-            [skill, _] if lacks(skill) => Some(MissingEntry::Skill),
-            [.., operator] if lacks(operator) => Some(MissingEntry::Operator),
-            [] => Some(MissingEntry::Operator),
-            _ => None,
+        let lacks = |side: &[P]| !side.iter().any(&matches);
+        let (skill, operator) = match &self.all_of[..] {
+            [skill, operator] => (lacks(skill) && lacks(&self.unmet), lacks(operator)),
+            [operator] => (false, lacks(operator)),
+            _ => (false, true),
+        };
+        match (skill, operator) {
+            (true, true) => Some(MissingEntry::Both),
+            (true, false) => Some(MissingEntry::Skill),
+            (false, true) => Some(MissingEntry::Operator),
+            (false, false) => None,
         }
     }
 

@@ -210,13 +210,16 @@ fn scope<P: Clone + Ord + Pattern>(
     denied: &[(P, &Rule)],
 ) -> Scope<P> {
     let allowed = sorted(allowed.iter().map(|(p, _)| p.clone()));
-    let asked = asked.map(|side| {
-        let met = side.iter().map(|(p, _)| p).filter(|p| allowed.iter().any(|a| a.overlaps(p)));
-        sorted(met.cloned())
-    });
+    let (met, unmet): (Vec<P>, Vec<P>) = asked
+        .into_iter()
+        .flatten()
+        .map(|(p, _)| p.clone())
+        .partition(|p| allowed.iter().any(|a| a.overlaps(p)));
+    let side = asked.map(|_| sorted(met.into_iter()));
     Scope {
-        all_of: asked.into_iter().chain([allowed]).collect(),
+        all_of: side.into_iter().chain([allowed]).collect(),
         none_of: sorted(denied.iter().map(|(p, _)| p.clone())),
+        unmet: sorted(unmet.into_iter()),
     }
 }
 

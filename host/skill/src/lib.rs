@@ -309,20 +309,22 @@ fn open_folder(path: &Path) -> Result<Dir, (String, String)> {
         io::ErrorKind::NotFound => ("no such folder".into(), String::new()),
         io::ErrorKind::NotADirectory => {
             let is_skill = |folder: &&Path| folder.join("SKILL.md").is_file();
-            let folder = path.ancestors().skip(1).find(is_skill).or(path.parent());
-            let (root, file) = match folder {
-                Some(folder) if !folder.as_os_str().is_empty() => {
-                    (folder, path.strip_prefix(folder).unwrap_or(path))
-                }
-                _ => (Path::new("."), path),
+            let skill = path.ancestors().skip(1).find(is_skill);
+            let folder = match skill.or(path.parent()) {
+                Some(folder) if !folder.as_os_str().is_empty() => folder,
+                _ => Path::new("."),
             };
-            let file = match file.to_string_lossy() {
-                name if name == "SKILL.md" => String::new(),
-                name => format!(", and then the script: {}", quoted(&name)),
-            };
+            let script = skill
+                .and_then(|folder| path.strip_prefix(folder).ok())
+                .filter(|file| *file != Path::new("SKILL.md"))
+                .map(|file| format!(", and then the script: {}", quoted(&file.to_string_lossy())));
             (
                 "this is a file; a skill is the folder that contains SKILL.md".into(),
-                format!("name the folder: {}{file}", quoted(&root.to_string_lossy())),
+                format!(
+                    "name the folder: {}{}",
+                    quoted(&folder.to_string_lossy()),
+                    script.unwrap_or_default()
+                ),
             )
         }
         _ => (format!("cannot open the folder: {error}"), String::new()),

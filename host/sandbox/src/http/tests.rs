@@ -27,7 +27,8 @@ fn entry(host: &str, port: Option<u16>, private: bool) -> HostPattern {
 
 /// Returns capabilities in which both sides have these entries, with GET, HEAD and POST.
 fn granted(entries: Vec<HostPattern>) -> Capabilities {
-    let fetch = Scope { all_of: vec![entries.clone(), entries], none_of: Vec::new() };
+    let fetch =
+        Scope { all_of: vec![entries.clone(), entries], none_of: Vec::new(), ..Scope::empty() };
     Capabilities {
         fetch,
         methods: ["GET", "HEAD", "POST"].map(str::to_owned).into(),

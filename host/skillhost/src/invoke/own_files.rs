@@ -198,7 +198,11 @@ mod tests {
     use skillhost_policy::capabilities::{MountMode, PathAccess, Scope};
 
     fn mounting(host: &Path) -> Capabilities {
-        let everything = Scope { all_of: vec![vec![PathGlob::everything()]], none_of: Vec::new() };
+        let everything = Scope {
+            all_of: vec![vec![PathGlob::everything()]],
+            none_of: Vec::new(),
+            ..Scope::empty()
+        };
         let mount = Mount::new("/workspace", host, MountMode::Write);
         Capabilities {
             mounts: vec![mount],

@@ -72,8 +72,16 @@ impl Grant<'_> {
         let globs =
             |list: &[&str]| list.iter().map(|g| PathGlob::new(g).unwrap()).collect::<Vec<_>>();
         let rules = PathRules {
-            read: Scope { all_of: vec![globs(self.read)], none_of: globs(self.deny_read) },
-            write: Scope { all_of: vec![globs(self.write)], none_of: globs(self.deny_write) },
+            read: Scope {
+                all_of: vec![globs(self.read)],
+                none_of: globs(self.deny_read),
+                ..Scope::empty()
+            },
+            write: Scope {
+                all_of: vec![globs(self.write)],
+                none_of: globs(self.deny_write),
+                ..Scope::empty()
+            },
         };
         let workspace = OpenMount::open(&mount, &GuardedPaths::default())
             .unwrap()

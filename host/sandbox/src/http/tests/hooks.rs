@@ -68,18 +68,24 @@ async fn denials_carry_the_rule_and_the_fix() {
             "GET",
             "https://other.test/".to_owned(),
             "denied: network access to other.test is not granted; \
-             to allow it: --allow 'WebFetch(domain:other.test)'"
+             to allow it: --allow 'WebFetch(domain:other.test)', \
+             and `WebFetch(domain:other.test)` in allowed-tools of SKILL.md"
                 .to_owned(),
         ),
         (
             "GET",
             "https://x.test:8443/".to_owned(),
-            "denied: network access to x.test is not granted for port 8443; to allow it: --allow 'WebFetch(domain:x.test:8443)'".to_owned(),
+            "denied: network access to x.test is not granted for port 8443; \
+             to allow it: --allow 'WebFetch(domain:x.test:8443)', \
+             and `WebFetch(domain:x.test:8443)` in allowed-tools of SKILL.md"
+                .to_owned(),
         ),
         (
             "GET",
             "http://https.test/".to_owned(),
-            "denied: network access to https.test is granted for https only; to allow it: --allow 'WebFetch(http://https.test)'"
+            "denied: network access to https.test is granted for https only; \
+             to allow it: --allow 'WebFetch(http://https.test)', \
+             and `WebFetch(http://https.test)` in allowed-tools of SKILL.md"
                 .to_owned(),
         ),
         ("GET", "https://never.test/".to_owned(), "denied: network access to never.test is blocked by an entry of `deny`".to_owned()),

@@ -329,7 +329,9 @@ async fn refusals_are_distinct_and_at_most_a_hundred() {
     let denials = sender.denials();
     assert_eq!((denials.len(), sender.requests().len()), (100, 100));
     assert_eq!(denials.iter().filter(|d| d.what == "https://same.test").count(), 1);
-    assert_eq!(denials[0].fix.as_deref(), Some("--allow 'WebFetch(domain:same.test)'"));
+    let fix = "--allow 'WebFetch(domain:same.test)', and `WebFetch(domain:same.test)` in \
+               allowed-tools of SKILL.md";
+    assert_eq!(denials[0].fix.as_deref(), Some(fix));
 }
 
 #[tokio::test]

@@ -1,1 +1,0 @@
-sed p /dev/null

@@ -1,1 +1,0 @@
-echo text > new.txt
