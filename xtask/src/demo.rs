@@ -62,13 +62,10 @@ pub(crate) fn run(progress: &Progress) -> Result<(), Error> {
     let mut built = Err(Error::new("the host was not built"));
     side_by_side(
         || {
-            components::build(
-                &root,
-                &toolchain,
-                Guests::ShellAnd("skills/data-convert"),
-                progress,
-            )?;
-            python::run(progress)
+            // First, because part of it waits for the network and part uses a single core.
+            python::run(progress)?;
+            let shown = Guests::ShellAnd("skills/data-convert");
+            components::build(&root, &toolchain, shown, progress).map(drop)
         },
         || {
             built = progress.step("build the host", |step| host::build_for_demo(&root, step));

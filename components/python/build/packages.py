@@ -37,9 +37,9 @@ Scripts can import these packages without installing anything. Guests see them, 
 `/usr/lib/python3.14/site-packages`. Versions and hashes are pinned in `components/python/packages/requirements.txt`. All of
 them are pure Python.
 
-Not included is pydantic: since 2.0 its core is native code, and 1.x does not support Python 3.14. For the same reason,
-jsonschema is 4.17 and typer is 0.28. networkx cannot read `.bz2` files. PyYAML, MarkupSafe and charset-normalizer run without
-their native parts.
+pydantic is not included: since 2.0 its core is native code, and 1.x does not support Python 3.14.
+For the same reason, jsonschema is 4.17 and typer is 0.28. networkx cannot read `.bz2` files.
+PyYAML, MarkupSafe and charset-normalizer run without their native parts.
 
 | package | version | licence | imports |
 |---|---|---|---|
