@@ -556,3 +556,48 @@ fn a_replay_is_recorded_and_reaches_no_host_folder() {
         (before + 1, &records[before - 1]["receipt"])
     );
 }
+
+#[test]
+fn a_variable_that_is_part_of_a_rule_is_recorded_and_replayed() {
+    let place = Place::new();
+    let flags = [
+        "run",
+        "./sk",
+        "run.sh",
+        "--workspace",
+        "w",
+        "--env",
+        "TOKEN=hunter2",
+        "--env",
+        "OUT_DIR=/workspace/out",
+        "--allow",
+        "Write(out/**)",
+        "--record",
+        "rec",
+        "--",
+        "arg",
+    ];
+    let run = place.skillhost(&flags, "input\n");
+    assert_eq!(run.status.code(), Some(0), "{run:?}");
+    same(&place, "rec", &[], &run);
+}
+
+#[test]
+fn a_request_that_the_policy_does_not_meet_is_replayed_with_its_reason() {
+    let place = Place::new();
+    let skill = place.path("sk/SKILL.md");
+    let manifest = std::fs::read_to_string(&skill).unwrap();
+    let asked = "allowed-tools: Read Write Bash(bash:*) Bash(sed:*) Bash(python3:*)";
+    let lines = manifest.lines().filter(|line| !line.starts_with("allowed-tools"));
+    let mut lines: Vec<&str> = lines.collect();
+    lines.insert(1, asked);
+    std::fs::write(&skill, lines.join("\n") + "\n").unwrap();
+    std::fs::write(place.path("sk/scripts/run.sh"), "python3 -c 'print(1)' || true\n").unwrap();
+    let policy = "default:\n  allow: [Read, Write, \"Bash(bash:*)\"]\n";
+    std::fs::write(place.path("narrow.yaml"), policy).unwrap();
+    let run = place
+        .skillhost(&["run", "./sk", "run.sh", "--policy", "narrow.yaml", "--record", "rec"], "");
+    assert_eq!(run.status.code(), Some(0), "{run:?}");
+    assert!(text(&run.stderr).contains("not granted: the policy has no entry"), "{run:?}");
+    same(&place, "rec", &["--policy", "narrow.yaml"], &run);
+}

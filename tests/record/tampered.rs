@@ -201,7 +201,7 @@ fn changed_capabilities_or_start_are_found() {
     capabilities(65, "was not deterministic", |c| {
         drop(c.as_object_mut().unwrap().remove("determinism"))
     });
-    capabilities(65, "unknown field `more`", |c| c["more"] = true.into());
+    capabilities(65, "invalid capabilities in the recording", |c| c["more"] = true.into());
     capabilities(65, "no folder for /data", |c| {
         c["mounts"].as_array_mut().unwrap().push(json!({ "guest": "/data", "mode": "write" }))
     });

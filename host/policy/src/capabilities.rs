@@ -201,8 +201,8 @@ pub struct Scope<P> {
     /// The denied patterns. They override both sides.
     pub none_of: Vec<P>,
     /// The skill's requests that overlap with nothing that the operator allows. They allow nothing;
-    /// a denial uses them to name the side that lacks an entry. Not stored.
-    #[serde(skip, default = "Vec::new")]
+    /// a denial uses them to name the side that lacks an entry.
+    #[serde(default = "Vec::<P>::new", skip_serializing_if = "Vec::is_empty")]
     pub unmet: Vec<P>,
 }
 

@@ -23,7 +23,6 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use skillhost_policy::capabilities::CapturedCapabilities;
 use skillhost_policy::outcome::uses::GrantUse;
 use skillhost_policy::outcome::{Output, Status};
 
@@ -47,8 +46,8 @@ pub struct Recording {
     /// The digest of the policy, as in a receipt.
     pub policy: String,
     /// The capabilities of the run, as in a receipt. Seed and start time are in `determinism`.
-    #[schemars(with = "Value")]
-    pub capabilities: CapturedCapabilities,
+    /// They are interpreted once the secrets in them are unsealed.
+    pub capabilities: Value,
     /// The operator's variables. Placeholders replace the values of secret ones.
     pub environment: BTreeMap<String, String>,
     /// Standard input.

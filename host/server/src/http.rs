@@ -174,6 +174,8 @@ pub async fn serve(
     drop(listener);
     tracing::info!("stopping: waiting for runs to end");
     let closed = tokio::select! {
+        // Closed first, so that no further run begins.
+        biased;
         closed = tokio::time::timeout(RUNS_END, front.mcp.0.service.close()) => closed.is_ok(),
         () = stop_now => false,
     };
@@ -306,7 +308,7 @@ impl Front {
                 return said(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time\n");
             }
         };
-        // The protocol's library answers 415 to a body that is not JSON.
+        // Otherwise the protocol's library answers 415 to a body that is not JSON.
         if head.method == Method::POST
             && let Err(error) = serde_json::from_slice::<serde::de::IgnoredAny>(&body)
         {

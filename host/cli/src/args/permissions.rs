@@ -230,6 +230,7 @@ fn is_folder(folder: &Path) -> Result<(), CliError> {
             let error = CliError::usage(format!("--workspace: no folder {}", shown(folder)));
             Err(match similar(folder) {
                 Some(name) => error.fix(format!("did you mean {}?", shown(&name))),
+                None if folder.is_symlink() => error.fix("it is a symlink to nothing"),
                 None => error.fix(format!("create it: mkdir -p {}", shown(folder))),
             })
         }
@@ -251,10 +252,11 @@ fn similar(missing: &Path) -> Option<PathBuf> {
     #[expect(clippy::disallowed_methods, reason = "a folder that the operator named")]
     let entries = std::fs::read_dir(parent.unwrap_or(Path::new("."))).ok()?;
     let likeness = |entry: &str| strsim::jaro_winkler(name, entry);
-    let folders = entries.filter_map(Result::ok).filter(|entry| entry.path().is_dir());
-    let nearest = folders
-        .filter_map(|entry| entry.file_name().into_string().ok())
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let nearest = names
         .filter(|entry| likeness(entry) > 0.8)
+        // Only of those, since a folder may be on a file system that does not answer.
+        .filter(|entry| missing.with_file_name(entry).is_dir())
         .max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
     Some(missing.with_file_name(nearest))
 }

@@ -5,51 +5,65 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::scripts::SkillScript;
 use crate::Skill;
 
-/// A longer file counts as a program, in bytes: reading it would cost more than the answer is worth.
-const LONGEST: usize = 256 << 10;
+/// The most Python files of a skill. If it has more, none counts as a module.
+const FILES_MAX: usize = 64;
+/// The most bytes of all Python files. If they have more, none counts as a module.
+const BYTES_MAX: u64 = 1 << 20;
+/// A longer line, in bytes, is no import that a person wrote.
+const LINE_MAX: usize = 512;
+/// The most folders above a file in which its imports are searched.
+const FOLDERS_MAX: usize = 8;
 
 /// Removes the modules from a list of scripts. A Python file is a module if another script of the
 /// skill imports it, unless it has a `#!` line or mentions `__main__`. Reads the Python files, if
 /// there are several.
 ///
-/// A name that cannot be resolved to a file is ignored: then the file counts as a program.
+/// The files are the skill author's, so the work is bounded. What cannot be told apart counts as a
+/// program.
 pub(super) fn without_modules(skill: &Skill, scripts: Vec<SkillScript>) -> Vec<SkillScript> {
-    let is_python = |script: &&SkillScript| script.path.ends_with(".py");
-    let texts: BTreeMap<&str, String> = scripts
+    let paths: BTreeSet<&str> = scripts
         .iter()
-        .filter(is_python)
-        .filter_map(|script| {
-            let bytes = skill.read(&script.path).ok().filter(|bytes| bytes.len() <= LONGEST)?;
-            Some((script.path.as_str(), String::from_utf8_lossy(&bytes).into_owned()))
-        })
+        .map(|script| script.path.as_str())
+        .filter(|path| path.ends_with(".py"))
         .collect();
-    if texts.len() < 2 {
+    // A symlink leads to a file that is listed under its own path.
+    let files = skill.files.iter().filter(|file| file.link.is_none());
+    let files: Vec<_> = files.filter(|file| paths.contains(file.path.as_str())).collect();
+    let bytes = files.iter().map(|file| file.size).fold(0, u64::saturating_add);
+    if !(2..=FILES_MAX).contains(&files.len()) || bytes > BYTES_MAX {
         return scripts;
     }
+    let texts: BTreeMap<&str, String> = files
+        .into_iter()
+        .filter_map(|file| {
+            let bytes = skill.read(&file.path).ok()?;
+            Some((file.path.as_str(), String::from_utf8_lossy(&bytes).into_owned()))
+        })
+        .collect();
     let can_be_module = |path: &str| {
         texts.get(path).is_some_and(|text| !text.starts_with("#!") && !text.contains("__main__"))
     };
     let modules: BTreeSet<String> = texts
         .iter()
         .flat_map(|(importer, text)| {
-            let found = imported(importer, text).into_iter();
-            found.filter(move |path| path != importer)
+            let is_other = |path: &str| path != *importer && can_be_module(path);
+            imported(importer, text, is_other)
         })
-        .filter(|path| can_be_module(path))
         .collect();
     scripts.into_iter().filter(|script| !modules.contains(&script.path)).collect()
 }
 
-/// Returns the paths that the imports of a file may refer to, in the skill.
-fn imported(importer: &str, text: &str) -> BTreeSet<String> {
+/// Returns the files of the skill that the imports of a file may refer to.
+fn imported(importer: &str, text: &str, is_file: impl Fn(&str) -> bool) -> BTreeSet<String> {
     let folder = importer.rsplit_once('/').map_or("", |(folder, _)| folder);
     // Python searches the folder of the program, which is this one or one above.
     let above = std::iter::successors(Some(folder), |folder| {
         (!folder.is_empty()).then(|| folder.rsplit_once('/').map_or("", |(above, _)| above))
     });
-    let above: Vec<&str> = above.collect();
+    let above: Vec<&str> = above.take(FOLDERS_MAX).collect();
     let mut paths = BTreeSet::new();
-    for name in text.lines().flat_map(|line| names(line.trim())) {
+    let lines = text.lines().filter(|line| line.len() <= LINE_MAX);
+    for name in lines.flat_map(|line| names(line.trim())) {
         let relative = name.bytes().take_while(|byte| *byte == b'.').count();
         let rest = name[relative..].replace('.', "/");
         let folders = match relative {
@@ -57,7 +71,11 @@ fn imported(importer: &str, text: &str) -> BTreeSet<String> {
             dots => above.get(dots - 1..dots).unwrap_or_default(),
         };
         for folder in folders.iter().filter(|_| !rest.is_empty()) {
-            paths.insert(format!("{folder}/{rest}.py").trim_start_matches('/').to_owned());
+            let path = format!("{folder}/{rest}.py");
+            let path = path.trim_start_matches('/');
+            if is_file(path) {
+                paths.insert(path.to_owned());
+            }
         }
     }
     paths
@@ -114,8 +132,16 @@ mod tests {
             ("a.py", "important = 1", ""),
             ("a.py", "x = 'import money'", ""),
         ] {
-            let found: Vec<String> = imported(importer, line).into_iter().collect();
+            let found: Vec<String> = imported(importer, line, |_| true).into_iter().collect();
             assert_eq!(found.join(" "), expected, "{importer}: {line}");
         }
+    }
+
+    #[test]
+    fn work_for_a_hostile_file_is_bounded() {
+        let long = format!("from {} import {}", "a".repeat(100_000), "a,".repeat(100_000));
+        assert!(imported("a.py", &long, |_| true).is_empty());
+        let deep = format!("{}a.py", "d/".repeat(1_000));
+        assert_eq!(imported(&deep, "import x", |_| true).len(), FOLDERS_MAX);
     }
 }

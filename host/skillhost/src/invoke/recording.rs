@@ -10,7 +10,7 @@ use super::receipt::{ReceiptContext, built_in_digests};
 use super::state::SkillState;
 use super::{Invocation, LoadedRequest, LoadedSkill, RunError, Runner, Target, undigested};
 use skillhost_ledger::receipt::{HOST, ReceiptGrant, canonical};
-use skillhost_policy::capabilities::Capabilities;
+use skillhost_policy::capabilities::{Capabilities, CapturedCapabilities};
 use skillhost_policy::outcome::Output;
 use skillhost_policy::{Grant, Retention, Secrets};
 use skillhost_sandbox::recording::folder::{Draft, RecordingError, StoredRecording};
@@ -121,7 +121,9 @@ impl Runner {
                         .unwrap_or_default(),
                 },
             },
-            capabilities: ReceiptGrant::of(&loaded.capabilities, &policy).capabilities,
+            capabilities: canonical::value(
+                &ReceiptGrant::of(&loaded.capabilities, &policy).capabilities,
+            ),
             policy,
             environment: loaded.capabilities.env.clone(),
             stdin: BlobDigest::of(&stdin),
@@ -240,7 +242,8 @@ const STATE: &str = "/state";
 /// # Errors
 /// The capabilities cannot be interpreted.
 pub fn recorded_capabilities(recording: &Recording, scene: &Scene) -> Result<Capabilities, String> {
-    let captured = recording.capabilities.clone();
+    let captured: CapturedCapabilities = serde_json::from_value(recording.capabilities.clone())
+        .map_err(|error| format!("invalid capabilities in the recording: {error}"))?;
     if captured.determinism.is_none() {
         return Err("the recorded run was not deterministic".into());
     }
