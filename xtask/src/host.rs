@@ -1,6 +1,6 @@
 //! Builds the host. [`build`] makes the program that is installed: optimised as one unit, a static
-//! position-independent executable, laid out for cheap starts. [`build_for_demo`] makes it in the
-//! development profile, whose dependencies the demo and the tests share.
+//! position-independent executable, with the functions of a start side by side. [`build_for_demo`]
+//! makes it in the development profile, whose dependencies the demo and the tests share.
 //!
 //! docs/contribute/start-up.md lists what each measure here buys, and when it can be deleted.
 
@@ -29,12 +29,6 @@ const STATIC_PIE: [&str; 4] = ["-C", "target-feature=+crt-static", "-C", "reloca
 const HARDENED: [&str; 4] =
     ["-C", "relro-level=full", "-C", "link-arg=-Wl,-z,pack-relative-relocs"];
 
-/// Each segment begins at a boundary of a large page, in memory as in the file: if the kernel caches
-/// the file in pieces of that size, it maps whole pieces. Both are options of LLVM's linker, which
-/// rustc brings along; GNU's ignores the second with a warning.
-const ALIGNED: [&str; 2] =
-    ["-C", "link-arg=-Wl,-z,max-page-size=0x200000,-z,separate-loadable-segments"];
-
 /// Builds the program in the development profile: without link-time optimisation, its dependencies
 /// optimised.
 pub(crate) fn build_for_demo(root: &Path, step: &Step) -> Result<PathBuf, Error> {
@@ -59,7 +53,7 @@ pub(crate) fn build(root: &Path, step: &Step) -> Result<PathBuf, Error> {
     let mut cargo = workspace::cargo(root);
     cargo.args(["rustc", "--release", "--locked", "-p", "skillhost-cli", "--bin", "skillhost"]);
     cargo.args(["--message-format=json-render-diagnostics", "--"]);
-    cargo.args(WHOLE_PROGRAM).args(ALIGNED);
+    cargo.args(WHOLE_PROGRAM);
     let is_static = has_static_libc();
     if is_static {
         cargo.args(STATIC_PIE).args(HARDENED);

@@ -22,7 +22,7 @@
 //! | `limits` | the meter of a run, and its fuel |
 //! | [`recording`] | what reached a run from outside, kept for a replay |
 //! | `schema` | JSON Schema, evaluated in counted steps |
-//! | [`startup`] | fast starts and small processes of the host |
+//! | [`startup`] | fast starts of the host |
 
 mod determinism;
 mod engine;

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use skillhost_sandbox::startup;
-
 use crate::args::permissions::Permissions;
 use crate::context::Context;
 use crate::error::{CliError, Exit};
@@ -50,7 +48,6 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
         let interrupt = event_loop::interrupt()?;
         let _watch = server.watch();
         let (input, output) = rmcp::transport::io::stdio_pipes();
-        startup::release_code();
         let served = tokio::select! {
             served = server.mcp.serve(input, output) => match served {
                 Ok(()) => Ok(Exit::Ok),

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use rand::RngExt as _;
 use skillhost_policy::{Approver, Policy};
-use skillhost_sandbox::startup;
 use skillhost_server::http::{HttpOptions, serve};
 
 use crate::args::permissions::Permissions;
@@ -98,7 +97,6 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
         if output::is_watched() {
             args.explain(address, token.is_some());
         }
-        startup::release_code();
         serve(server.mcp.clone(), listener, options, stop, stop_now).await;
         Ok::<_, CliError>(())
     })?;
