@@ -82,6 +82,34 @@ const GENERATED: &[(&str, Make)] = &[
         symlink("missing", folder.join("missing-link")).unwrap();
         symlink("loop", folder.join("loop")).unwrap();
     }),
+    ("left-out-files", |folder| {
+        write(folder, "SKILL.md", GOOD);
+        write(folder, ".skillignore", "/target\n*.log\n");
+        write(folder, "scripts/a.sh", "true\n");
+        write(folder, "scripts/a.log", "");
+        fs::File::create(mkdir(folder, "target").join("large.bin"))
+            .unwrap()
+            .set_len(1 << 30)
+            .unwrap();
+        (0..2_000).for_each(|i| write(folder, &format!("target/{i}.txt"), ""));
+        symlink("target/0.txt", folder.join("link")).unwrap();
+    }),
+    ("left-out-manifest", |folder| {
+        write(folder, "SKILL.md", GOOD);
+        write(folder, ".skillignore", "*\n");
+    }),
+    ("skillignore-invalid", |folder| {
+        write(folder, "SKILL.md", GOOD);
+        write(folder, ".skillignore", "ok\n{broken\n");
+    }),
+    ("skillignore-is-a-link", |folder| {
+        write(folder, "SKILL.md", GOOD);
+        symlink("SKILL.md", folder.join(".skillignore")).unwrap();
+    }),
+    ("skillignore-too-large", |folder| {
+        write(folder, "SKILL.md", GOOD);
+        write(folder, ".skillignore", "x".repeat((16 << 10) + 1));
+    }),
     ("skill-md-is-a-link-outside", |folder| {
         write(&folder.with_file_name("elsewhere"), "SKILL.md", GOOD);
         symlink("../elsewhere/SKILL.md", folder.join("SKILL.md")).unwrap();
@@ -286,6 +314,24 @@ fn digest_covers_the_target_of_a_symlink() {
         Skill::load(folder.path(), &SizeLimits::default()).unwrap().digest().unwrap()
     };
     assert_ne!(digest("a"), digest("b"));
+}
+
+#[test]
+fn left_out_files_are_neither_digested_nor_read() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "SKILL.md", GOOD);
+    write(folder.path(), ".skillignore", "/target\n");
+    let load = || Skill::load(folder.path(), &SizeLimits::default()).unwrap();
+    let digest = load().digest().unwrap();
+    write(folder.path(), "target/a", "built");
+    assert_eq!(load().digest().unwrap(), digest);
+    assert_eq!(load().left_out, ["target"]);
+    assert_eq!(load().read("target/a").unwrap_err().kind(), std::io::ErrorKind::NotFound);
+    write(folder.path(), ".skillignore", "/target \n");
+    assert_ne!(load().digest().unwrap(), digest, "the patterns themselves are digested");
+    write(folder.path(), ".gitignore", "/target\n");
+    fs::remove_file(folder.path().join(".skillignore")).unwrap();
+    assert_eq!(load().read("target/a").unwrap(), b"built", ".gitignore has no effect");
 }
 
 #[test]

@@ -112,3 +112,17 @@ fn files_that_no_skill_may_contain_are_not_served() {
         "/skill: SKILL.md scripts  /skill/scripts: in run.sh echo old "
     );
 }
+
+#[test]
+fn left_out_files_are_not_served() {
+    let place = Place::new();
+    std::fs::write(place.skill().join("scripts/notes.log"), "notes").unwrap();
+    std::fs::write(place.skill().join(".skillignore"), "*.log\n").unwrap();
+    let loaded = place.load(None);
+    assert_eq!(
+        place
+            .prints(&loaded, &Target::Shell("ls -A /skill /skill/scripts".into()))
+            .replace('\n', " "),
+        "/skill: .skillignore SKILL.md scripts  /skill/scripts: run.sh "
+    );
+}

@@ -7,12 +7,13 @@ use crate::{Error, files, skill};
 
 /// The files of a Rust skill: path and template, with fields in double braces. Files that tools
 /// would act on in this repository have names without a leading dot here.
-const RUST: [(&str, &str); 5] = [
+const RUST: [(&str, &str); 6] = [
     ("Cargo.toml", include_str!("../templates/rust/Cargo.toml")),
     ("SKILL.md", include_str!("../templates/rust/SKILL.md")),
     ("src/lib.rs", include_str!("../templates/rust/src/lib.rs")),
     (".cargo/config.toml", include_str!("../templates/rust/cargo-config.toml")),
     (".gitignore", include_str!("../templates/rust/gitignore")),
+    (".skillignore", include_str!("../templates/rust/skillignore")),
 ];
 
 /// Plain words that YAML does not read as text.
@@ -70,7 +71,7 @@ mod tests {
     use super::*;
 
     fn sdk() -> Sdk {
-        Sdk { path: "/sdk".into(), version: "0.1.0".into(), patch: "[patch]\n".into() }
+        Sdk { path: "/sdk".into(), version: "0.1.0".into(), config: "[patch]\n".into() }
     }
 
     #[test]

@@ -20,8 +20,8 @@ pub struct Sdk {
     /// The version of the crate.
     pub version: String,
     /// A cargo configuration that replaces the dependency `skillhost-guest = "VERSION"` by this
-    /// folder.
-    pub patch: String,
+    /// folder, and keeps cargo's target folder out of the skill.
+    pub config: String,
 }
 
 /// Unpacks the SDK below `cache`, into a folder named by the digest of its contents.
@@ -38,12 +38,21 @@ pub fn unpack(cache: &Path) -> Result<Sdk, Error> {
             .try_for_each(|(name, bytes)| files::write_if_changed(&new.join(name), bytes).map(drop))
     })?;
     let path = root.join("guest-sdk");
-    let toml = path.to_string_lossy().replace('\\', "\\\\").replace('"', "\\\"");
-    Ok(Sdk {
-        patch: format!("[patch.crates-io.{CRATE}]\npath = \"{toml}\"\n"),
-        version: version()?,
-        path,
-    })
+    Ok(Sdk { config: config(&path, &target_dir(&cache)), version: version()?, path })
+}
+
+/// Returns the target folder that all skills share.
+pub(crate) fn target_dir(cache: &Path) -> PathBuf {
+    cache.join("target")
+}
+
+fn config(sdk: &Path, target: &Path) -> String {
+    let toml = |path: &Path| path.to_string_lossy().replace('\\', "\\\\").replace('"', "\\\"");
+    format!(
+        "[build]\ntarget-dir = \"{}\"\n\n[patch.crates-io.{CRATE}]\npath = \"{}\"\n",
+        toml(target),
+        toml(sdk)
+    )
 }
 
 /// Returns the crate's version: the first `version = "..."` of its manifest.

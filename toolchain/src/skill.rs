@@ -7,8 +7,8 @@ use serde_json::Value;
 use crate::sdk::{self, Sdk};
 use crate::{Build, Error, Step, TARGET, WasmToolchain, files};
 
-/// A skill's cargo configuration with the path of the SDK on this machine, for plain cargo and
-/// editors. It does not belong in version control.
+/// A skill's cargo configuration with the paths of the SDK and of the target folder on this machine,
+/// for plain cargo and editors. It does not belong in version control.
 pub const SDK_CONFIG: &str = ".cargo/skillhost-sdk.toml";
 
 /// Builds the skill in `dir` in release mode and copies its component to `dir/component`, where
@@ -40,7 +40,7 @@ pub fn build(
             .help("use a path inside the skill's folder"));
     }
     let cache = std::path::absolute(cache).map_err(Error::context(cache.display()))?;
-    let target_dir = cache.join("target");
+    let target_dir = sdk::target_dir(&cache);
     let mut args = Vec::new();
     if uses_sdk_from_registry(dir, toolchain, step)? {
         let sdk = sdk::unpack(&cache)?;
@@ -73,7 +73,7 @@ pub fn build(
 /// # Errors
 /// Returns an error if the skill's folder cannot be written.
 pub fn point_to(dir: &Path, sdk: &Sdk) -> Result<(), Error> {
-    files::write_if_changed(&dir.join(SDK_CONFIG), sdk.patch.as_bytes()).map(drop)
+    files::write_if_changed(&dir.join(SDK_CONFIG), sdk.config.as_bytes()).map(drop)
 }
 
 fn sdk_config(dir: &Path) -> Result<String, Error> {

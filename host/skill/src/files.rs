@@ -1,6 +1,8 @@
 //! The files of a skill: lists them, reads them within limits, and computes digests. All access goes
 //! through the `Dir` of the skill, so it cannot leave the folder.
 
+mod ignore;
+
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -9,6 +11,8 @@ use cap_std::fs::{Dir, File, Metadata, MetadataExt, OpenOptions, OpenOptionsExt}
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
+
+use ignore::Ignore;
 
 use super::{SizeLimits, Skill};
 use crate::private::TempFolder;
@@ -258,8 +262,11 @@ pub(super) struct Listing<'a> {
     root: &'a Dir,
     shown_root: &'a Path,
     caps: &'a SizeLimits,
+    ignore: Option<Ignore>,
     pub(super) files: Vec<SkillFile>,
     pub(super) folders: Vec<SkillFile>,
+    /// The files and folders that `.skillignore` leaves out, without what is in the folders.
+    pub(super) left_out: Vec<String>,
     pub(super) diagnostics: Vec<Diagnostic>,
     pub(super) effect: LoadEffect,
     entries: usize,
@@ -268,29 +275,35 @@ pub(super) struct Listing<'a> {
 
 /// Lists a skill's folder. Stops when a limit is exceeded.
 pub(super) fn list<'a>(root: &'a Dir, shown_root: &'a Path, caps: &'a SizeLimits) -> Listing<'a> {
-    let (files, listed, diagnostics) = (Vec::new(), Vec::new(), Vec::new());
     let mut listing = Listing {
         root,
         shown_root,
         caps,
-        files,
-        folders: listed,
-        diagnostics,
+        ignore: None,
+        files: Vec::new(),
+        folders: Vec::new(),
+        left_out: Vec::new(),
+        diagnostics: Vec::new(),
         effect: LoadEffect::Loads,
         entries: 0,
         bytes: 0,
     };
+    match Ignore::read(root) {
+        Ok(ignore) => listing.ignore = ignore,
+        Err(message) => listing.report(&rules::SKILLIGNORE, ignore::NAME, message),
+    }
     // The folders still to be listed. Symlinks are not followed, so there are no cycles.
     let mut folders = vec![String::new()];
-    while let Some(folder) = folders.pop() {
+    while let Some(folder) = folders.pop()
+        && listing.effect != LoadEffect::Refused
+    {
         if let Err(error) = listing.folder(&folder, &mut folders) {
             listing.report(&rules::UNREADABLE, &folder, format!("cannot read the folder: {error}"));
         }
-        if listing.effect == LoadEffect::Refused {
-            break;
-        }
     }
     listing.files.sort();
+    listing.remove_links_to_left_out();
+    listing.left_out.sort();
     listing.diagnostics.sort_by(|a, b| a.file.cmp(&b.file));
     listing
 }
@@ -325,7 +338,16 @@ impl Listing<'_> {
             };
             let path = if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
             let found = rustix::fs::statat(entries.fd()?, name, AtFlags::SYMLINK_NOFOLLOW)?;
-            match FileType::from_raw_mode(found.st_mode) {
+            let kind = FileType::from_raw_mode(found.st_mode);
+            if self
+                .ignore
+                .as_ref()
+                .is_some_and(|i| i.leaves_out(&path, kind == FileType::Directory))
+            {
+                self.left_out.push(path);
+                continue;
+            }
+            match kind {
                 FileType::Directory => folders.push(path),
                 FileType::Symlink => self.link(path, FileIdentity::of_stat(&found)),
                 FileType::RegularFile => self.file(path, &found),
@@ -394,6 +416,32 @@ impl Listing<'_> {
         }
     }
 
+    /// Removes the symlinks whose target `.skillignore` leaves out: the copy that runs lacks it.
+    fn remove_links_to_left_out(&mut self) {
+        if self.left_out.is_empty() {
+            return;
+        }
+        let root = self.root;
+        let is_left_out = |link: &str| {
+            let Ok(target) = root.canonicalize(link) else { return true };
+            target.ancestors().any(|part| {
+                part.to_str().is_some_and(|part| self.left_out.iter().any(|left| left == part))
+            })
+        };
+        let broken: Vec<String> = self
+            .files
+            .iter()
+            .filter(|file| file.link.is_some() && is_left_out(&file.path))
+            .map(|file| file.path.clone())
+            .collect();
+        self.files.retain(|file| !broken.contains(&file.path));
+        for path in broken {
+            let message = "the symlink points to a file or folder that `.skillignore` leaves out, \
+                           and is ignored";
+            self.report(&rules::LINK_BROKEN, &path, message.into());
+        }
+    }
+
     fn report(&mut self, rule: &SkillRule, path: &str, message: String) {
         self.effect = self.effect.max(rule.effect);
         let file =
@@ -416,7 +464,7 @@ fn fix(rule: &SkillRule) -> Option<String> {
         r if *r == rules::LINK_OUTSIDE => "replace the symlink with a copy of the file",
         r if *r == rules::LINK_BROKEN || *r == rules::FILE_KIND => "remove it",
         r if *r == rules::SKILL_FILES || *r == rules::SKILL_SIZE => {
-            "keep build output, caches and data out of the skill's folder"
+            "keep build output, caches and data out of the skill's folder, or name them in `.skillignore`"
         }
         _ => return None,
     };

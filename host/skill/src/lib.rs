@@ -59,6 +59,8 @@ pub struct Skill {
     pub body_offset: usize,
     /// The files, sorted by path. Nothing else in the folder belongs to the skill.
     pub files: Vec<SkillFile>,
+    /// The files and folders that `.skillignore` leaves out, sorted; not what the folders contain.
+    pub left_out: Vec<String>,
     /// The problems that did not prevent loading.
     pub diagnostics: Vec<Diagnostic>,
     /// The folder itself, opened.
@@ -78,6 +80,7 @@ pub struct SkillListing {
     skill_file: String,
     pub(crate) files: Vec<SkillFile>,
     pub(crate) folders: Vec<SkillFile>,
+    left_out: Vec<String>,
     diagnostics: Vec<Diagnostic>,
     caps: SizeLimits,
 }
@@ -194,7 +197,7 @@ impl SkillListing {
 
         let listing = files::list(&dir, path, caps);
         problems.diagnostics.extend(listing.diagnostics);
-        let (files, folders) = (listing.files, listing.folders);
+        let (files, folders, left_out) = (listing.files, listing.folders, listing.left_out);
         if listing.effect == LoadEffect::Refused {
             return Err(problems.into_error(String::new()));
         }
@@ -217,6 +220,7 @@ impl SkillListing {
             skill_file,
             files,
             folders,
+            left_out,
             diagnostics: problems.diagnostics,
             caps: caps.clone(),
         })
@@ -244,6 +248,7 @@ impl SkillListing {
             skill_file,
             files,
             folders,
+            left_out,
             diagnostics,
             caps,
         } = self;
@@ -287,6 +292,7 @@ impl SkillListing {
             skill_file,
             body_offset,
             files,
+            left_out,
             diagnostics,
             live,
             folders,

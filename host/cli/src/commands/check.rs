@@ -72,6 +72,8 @@ struct Report {
     name: Option<String>,
     /// What is wrong with it.
     diagnostics: Vec<Diagnostic>,
+    /// The files and folders that its `.skillignore` leaves out, without what the folders contain.
+    left_out: Vec<String>,
     /// What it would be granted; `None` if it does not load.
     grant: Option<Grant>,
     /// Which of its scripts are supported; `None` if it does not load.
@@ -172,6 +174,7 @@ fn report(Found { path, source }: &Found, host: &Runner, policy: &Policy) -> Rep
                 compatibility: Some(compat::check(&skill, &grant.capabilities)),
                 grant: Some(grant),
                 diagnostics: skill.diagnostics,
+                left_out: skill.left_out,
                 source: skill.source,
             }
         }
@@ -183,6 +186,7 @@ fn report(Found { path, source }: &Found, host: &Runner, policy: &Policy) -> Rep
                 grant: None,
                 compatibility: None,
                 diagnostics,
+                left_out: Vec::new(),
                 source,
             }
         }
@@ -270,9 +274,15 @@ fn in_short(report: &Report) -> String {
 /// The skill's name and the findings about it.
 fn head(report: &Report) -> String {
     let title = output::title(report.name.as_deref().unwrap_or("failed to load"), &report.path);
+    let left_out = match report.left_out.as_slice() {
+        [] => String::new(),
+        paths => {
+            format!("not part of the skill (.skillignore): {}\n", printable(&paths.join(", ")))
+        }
+    };
     match output::snippets(&report.diagnostics, &report.source) {
-        none if none.is_empty() => format!("{title}\n"),
-        findings => format!("{title}\n{findings}\n\n"),
+        none if none.is_empty() => format!("{title}\n{left_out}"),
+        findings => format!("{title}\n{left_out}{findings}\n\n"),
     }
 }
 

@@ -64,6 +64,7 @@ rules! {
     SKILL_MD_SIZE "skill-md-size" Error Refused "SKILL.md is at most 1 MiB." OURS;
     SKILL_SIZE "skill-size" Error Refused "The files of a skill are at most 10 MiB in total." OURS;
     SKILL_FILES "skill-files" Error Refused "A skill has at most 2,000 files and folders." OURS;
+    SKILLIGNORE "skillignore" Error Refused "The file .skillignore is a regular file of at most 16 KiB and 256 lines with patterns in the syntax of gitignore." OURS;
     UNREADABLE "unreadable" Error Refused "Every file and folder of the skill is readable." OURS;
     FILE_NAME "file-name" Error Loads "File names are valid UTF-8. Other files are ignored." OURS;
     FILE_KIND "file-kind" Error Loads "A skill contains files, folders and symlinks. Devices, pipes and sockets are ignored." OURS;
