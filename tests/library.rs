@@ -30,6 +30,7 @@ mod skill_copies;
 mod skill_properties;
 #[allow(dead_code, reason = "shared by two test programs; each uses its part")]
 mod support;
+mod syntax;
 mod tidy;
 #[allow(dead_code, reason = "shared by two test programs; each uses its part")]
 mod tls;

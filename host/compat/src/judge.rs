@@ -392,8 +392,14 @@ impl<'a> Judge<'a> {
         argv: &[Option<String>],
         name: &str,
     ) -> (NeedStatus, NeedEffect, Option<String>, Option<String>) {
-        let literal: Vec<String> = argv.iter().map_while(Clone::clone).collect();
+        let mut literal: Vec<String> = argv.iter().map_while(Clone::clone).collect();
         let whole = literal.len() == argv.len();
+        let mut program = name;
+        // The sandbox starts pip as a module of Python.
+        if matches!(name, "pip" | "pip3") && !literal.is_empty() {
+            literal.splice(0..1, ["python3", "-m", "pip"].map(str::to_owned));
+            program = "python3";
+        }
         let may_be = CommandPattern { words: literal.clone(), open: true };
         let matches =
             |p: &CommandPattern| if whole { p.matches(&literal) } else { p.overlaps(&may_be) };
@@ -402,7 +408,7 @@ impl<'a> Judge<'a> {
         match lack {
             None => (NeedStatus::Granted, NeedEffect::None, None, None),
             Some(lack) => {
-                let Refusal { why, fix } = lack.explain(&format!("Bash({name}:*)"));
+                let Refusal { why, fix } = lack.explain(&format!("Bash({program}:*)"));
                 (
                     NeedStatus::NotGranted,
                     NeedEffect::Part,

@@ -12,6 +12,7 @@ mod recording;
 mod refuse;
 mod run_record;
 mod state;
+mod syntax;
 mod target;
 
 use std::io;
@@ -40,6 +41,7 @@ pub use listing::ComponentTools;
 pub(crate) use listing::LISTING_MEMORY;
 pub use receipt::LoadedRequest;
 pub use recording::{RecordingStatus, ReplayRequest, mask_receipt, recorded_capabilities};
+pub use syntax::ScriptError;
 pub use target::{ResolvedTarget, Target, TargetError, UnresolvedTarget, declared_component};
 
 /// The folders and engine options of a [`Runner`].

@@ -7,11 +7,12 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::Serialize;
-use skillhost::invoke::{self, Runner};
+use skillhost::invoke::{self, Runner, ScriptError};
 use skillhost_compat::{self as compat, Compatibility, Summary};
 use skillhost_policy::diagnostic::{Diagnostic, Severity, printable};
 use skillhost_policy::{self as policy, Grant, Policy, Verdict};
-use skillhost_sandbox::{self as sandbox, ToolListing};
+use skillhost_sandbox::{self as sandbox, ToolListing, world};
+use skillhost_skill::runtime::Component;
 use skillhost_skill::{Skill, SkillFolder, SourceKind, scan};
 
 use crate::args::HostArgs;
@@ -167,7 +168,8 @@ fn report(Found { path, source }: &Found, host: &Runner, policy: &Policy) -> Rep
     match Skill::load_from(SkillFolder { path, source: *source }, &Default::default()) {
         Ok(mut skill) => {
             let grant = host.grant(&skill, policy);
-            skill.diagnostics.extend(listing(&skill, host));
+            skill.diagnostics.extend(component(&skill, host));
+            skill.diagnostics.extend(syntax(&skill, host));
             Report {
                 path: path.to_owned(),
                 name: Some(skill.manifest.name.clone()),
@@ -193,37 +195,63 @@ fn report(Found { path, source }: &Found, host: &Runner, policy: &Policy) -> Rep
     }
 }
 
-/// Checks that the section of a component lists the tools that the component itself lists. A
-/// component without the section is not started.
-fn listing(skill: &Skill, host: &Runner) -> Option<Diagnostic> {
+/// Checks that the declared component is one, and that its section lists the tools that the
+/// component itself lists. A component without the section is not started.
+fn component(skill: &Skill, host: &Runner) -> Option<Diagnostic> {
     skill.manifest.component.as_ref().filter(|_| !skill.manifest.recovered)?;
+    // `component-missing` reports a file that does not exist.
     let (path, component) = invoke::declared_component(skill).ok()?;
-    let bytes = component.bytes().ok().filter(|bytes| sandbox::check_kind(bytes).is_ok())?;
-    let compared = event_loop::one_thread().ok()?.block_on(async {
-        match sandbox::listing(bytes.to_vec()).await {
-            Ok(ToolListing::Unlisted) => Ok(()),
-            Ok(ToolListing::Known(listed)) if listed.is_empty() => Ok(()),
-            Ok(ToolListing::Known(listed)) => match host.component_tools(&component).await {
-                Ok(tools) if tools == listed => Ok(()),
-                Ok(_) => {
-                    Err("its section `skillhost:tools` does not match the tools that it lists"
-                        .to_owned())
-                }
-                Err(status) => Err(format!("it cannot list its tools: {}", sandbox::say(&status))),
-            },
-            Err(message) => Err(message),
-        }
-    });
-    let message = compared.err()?;
-    let fix = Some(format!("rebuild it: `skillhost build {}`", skill.root.display()));
+    let (rule, message) = match component.bytes() {
+        Err(error) => ("component-invalid", format!("cannot read the component: {error}")),
+        Ok(bytes) => match world::read(&bytes) {
+            Err(message) => ("component-invalid", message),
+            Ok(_) => ("component-tools", tools_differ(bytes.to_vec(), &component, host)?),
+        },
+    };
     Some(Diagnostic {
         severity: Severity::Error,
-        rule: "component-tools",
+        rule,
         message,
-        file: path.to_owned(),
+        file: skill.root.join(path).display().to_string(),
         span: None,
-        fix,
+        fix: Some(format!("rebuild it: `skillhost build {}`", skill.root.display())),
     })
+}
+
+/// Returns how the tools of a component differ from its section; `None` if they do not.
+fn tools_differ(bytes: Vec<u8>, component: &Component, host: &Runner) -> Option<String> {
+    event_loop::one_thread().ok()?.block_on(async {
+        match sandbox::listing(bytes).await {
+            Ok(ToolListing::Unlisted) => None,
+            Ok(ToolListing::Known(listed)) if listed.is_empty() => None,
+            Ok(ToolListing::Known(listed)) => match host.component_tools(component).await {
+                Ok(tools) if tools == listed => None,
+                Ok(_) => Some(
+                    "its section `skillhost:tools` does not match the tools that it lists".into(),
+                ),
+                Err(status) => Some(format!("it cannot list its tools: {}", sandbox::say(&status))),
+            },
+            Err(message) => Some(message),
+        }
+    })
+}
+
+/// Reports the scripts that their runtimes cannot parse. Files below `assets/` may be templates, and
+/// only draw a warning.
+fn syntax(skill: &Skill, host: &Runner) -> Vec<Diagnostic> {
+    let Ok(event_loop) = event_loop::one_thread() else { return Vec::new() };
+    let diagnostic = |ScriptError { path, line, message }: ScriptError| {
+        let file = skill.root.join(&path).display().to_string();
+        Diagnostic {
+            severity: if path.starts_with("assets/") { Severity::Warning } else { Severity::Error },
+            rule: "script-syntax",
+            message: printable(&message),
+            file: if line == 0 { file } else { format!("{file}:{line}") },
+            span: None,
+            fix: None,
+        }
+    };
+    event_loop.block_on(host.syntax_errors(skill)).into_iter().map(diagnostic).collect()
 }
 
 fn in_full(report: &Report) -> String {

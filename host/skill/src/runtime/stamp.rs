@@ -143,7 +143,7 @@ pub fn has_reliable_ctime(file: impl AsFd) -> bool {
 
 /// Reads a JSON value under a name in a folder, of at most `most` bytes; `None` if it is missing or
 /// unreadable.
-pub(crate) fn read_json<T: DeserializeOwned>(folder: &Dir, name: &str, most: u64) -> Option<T> {
+pub fn read_json<T: DeserializeOwned>(folder: &Dir, name: &str, most: u64) -> Option<T> {
     // Values are usually small: one read gets the value, and one the end of the file.
     let mut text = Vec::with_capacity(1024);
     folder.open(name).ok()?.take(most).read_to_end(&mut text).ok()?;

@@ -1,0 +1,231 @@
+//! Checks the syntax of a skill's scripts with the runtimes that would run them. The scripts do not
+//! run: a runtime that is granted nothing reads their text.
+//!
+//! Results are kept in the cache folder under a digest of the runtime and the text.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use super::Runner;
+use skillhost_policy::capabilities::Capabilities;
+use skillhost_policy::limits::Limits;
+use skillhost_policy::outcome::{Outcome, Status};
+use skillhost_sandbox::{self as sandbox, Io, Stdin};
+use skillhost_skill::Skill;
+use skillhost_skill::runtime::{Component, EntryPoint, Program, cache_quota, hex, scripts, stamp};
+
+/// The most bytes of a script. A typical script of a public skill has 250 lines.
+const SCRIPT_MAX: u64 = 256 << 10;
+/// The most scripts of a skill that are checked.
+const SCRIPTS_MAX: usize = 256;
+/// Limits for checking one script, in bytes and milliseconds: enough for Python itself, and two
+/// hundred times the script.
+const MEMORY: u64 = 128 << 20;
+const TIME: u64 = 2_000;
+/// The most bytes of a runtime's message.
+const MESSAGE_MAX: usize = 200;
+
+/// Compiles standard input without running it, and prints the line and the message of an error.
+const PYTHON: &str = "import sys, warnings
+warnings.simplefilter('ignore')
+try:
+    compile(sys.stdin.buffer.read(), 'script', 'exec', dont_inherit=True)
+except SyntaxError as error:
+    print(error.lineno or 0, error.msg, sep='\\n')
+except (ValueError, RecursionError) as error:
+    print(0, error, sep='\\n')";
+
+/// A script that its runtime cannot parse.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScriptError {
+    /// The path in the skill.
+    pub path: String,
+    /// The 1-based line; 0 if the runtime names none.
+    pub line: usize,
+    /// The runtime's message: a line of at most 200 bytes, in the words of Python or bash.
+    pub message: String,
+}
+
+/// What a runtime says about one script.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Finding {
+    line: usize,
+    message: String,
+}
+
+impl Runner {
+    /// Returns the Python and shell scripts of a skill that do not parse, by path. Leaves out a
+    /// script that is too large, and one whose check does not end within its limits.
+    pub async fn syntax_errors(&self, skill: &Skill) -> Vec<ScriptError> {
+        let mut errors = Vec::new();
+        let mut runtimes = Runtimes { runner: self, found: Vec::new() };
+        for script in scripts::list(skill).into_iter().take(SCRIPTS_MAX) {
+            let Some(interpreter) = script.run.ok() else { continue };
+            let Some(component) = runtimes.find(&interpreter.command) else { continue };
+            let Ok(text) = skill.read(&script.path) else { continue };
+            if text.len() as u64 > SCRIPT_MAX {
+                continue;
+            }
+            if let Some(Finding { line, message }) = self.finding(skill, component, text).await {
+                errors.push(ScriptError { path: script.path, line, message });
+            }
+        }
+        errors
+    }
+
+    async fn finding(&self, skill: &Skill, runtime: Runtime, text: Vec<u8>) -> Option<Finding> {
+        let cache = stamp::open_cache_folder(&self.options.sandbox.cache).ok();
+        let name = format!("{}.syntax", key(&runtime, &text));
+        if let Some(known) = cache.as_ref().and_then(|cache| stamp::read_json(cache, &name, 4096)) {
+            return known;
+        }
+        let finding = self.parse(runtime, text).await?;
+        if let (Some(cache), Ok(folder)) = (cache, skill.folder_id())
+            && let Ok(json) = serde_json::to_vec(&finding)
+            && stamp::write_atomically(&cache, &name, &json).is_ok()
+        {
+            cache_quota::charge(&cache, &folder, &name, json.len() as u64);
+            self.sandbox.note_growth();
+        }
+        finding
+    }
+
+    /// Runs a parser. Returns `None` if it does not end by itself, as at a limit.
+    async fn parse(&self, runtime: Runtime, text: Vec<u8>) -> Option<Option<Finding>> {
+        let (args, stdin) = match runtime.language {
+            Language::Python => {
+                (vec!["-I".to_owned(), "-c".to_owned(), PYTHON.to_owned()], Stdin::Bytes(text))
+            }
+            Language::Shell => {
+                // A text with NUL or invalid UTF-8 cannot be an argument.
+                let text = String::from_utf8(text).ok().filter(|text| !text.contains('\0'))?;
+                (vec!["-n".to_owned(), "-c".to_owned(), text], Stdin::Empty)
+            }
+        };
+        let program = Program {
+            name: runtime.command,
+            component: runtime.component,
+            entry: EntryPoint::Command,
+            args,
+            script: None,
+        };
+        let limits = Limits { timeout_ms: TIME, memory: MEMORY, ..Limits::default() };
+        let capabilities = Capabilities { limits, ..Capabilities::default() };
+        let finished = sandbox::run_alone(
+            &self.sandbox,
+            &program,
+            &self.options.scratch,
+            Arc::new(capabilities),
+            Io { stdin, ..Io::default() },
+        )
+        .await;
+        let Outcome { status: Status::Exited { code }, stdout, stderr, .. } = finished.outcome
+        else {
+            return None;
+        };
+        Some(match runtime.language {
+            Language::Python => python_finding(&stdout.text()),
+            Language::Shell if code == 0 => None,
+            Language::Shell => Some(shell_finding(&stderr.text())),
+        })
+    }
+}
+
+/// The runtimes that have been looked up.
+struct Runtimes<'a> {
+    runner: &'a Runner,
+    found: Vec<(String, Option<Runtime>)>,
+}
+
+#[derive(Clone)]
+struct Runtime {
+    command: String,
+    language: Language,
+    component: Component,
+}
+
+#[derive(Clone, Copy)]
+enum Language {
+    Python,
+    Shell,
+}
+
+impl Runtimes<'_> {
+    fn find(&mut self, command: &str) -> Option<Runtime> {
+        if let Some((_, runtime)) = self.found.iter().find(|(name, _)| name == command) {
+            return runtime.clone();
+        }
+        let language = match command {
+            "python3" => Some(Language::Python),
+            "bash" | "sh" => Some(Language::Shell),
+            _ => None,
+        };
+        let component = || {
+            let all = self.runner.built_ins().list().ok()?;
+            let one = all
+                .into_iter()
+                .find(|one| one.description.programs.iter().any(|program| program == command))?;
+            Arc::new(one).component().ok()
+        };
+        let runtime = language.and_then(|language| {
+            Some(Runtime { command: command.to_owned(), language, component: component()? })
+        });
+        self.found.push((command.to_owned(), runtime.clone()));
+        runtime
+    }
+}
+
+/// Reads what [`PYTHON`] prints: nothing, or the line and the message.
+fn python_finding(stdout: &str) -> Option<Finding> {
+    let (line, message) = stdout.split_once('\n')?;
+    Some(Finding { line: line.parse().ok()?, message: short(message) })
+}
+
+/// Reads the first line of `bash -n -c`: `bash: -c: line 3: MESSAGE`.
+fn shell_finding(stderr: &str) -> Finding {
+    let first = stderr.lines().next().unwrap_or_default();
+    let numbered = first
+        .split_once("line ")
+        .and_then(|(_, rest)| rest.split_once(": "))
+        .and_then(|(line, message)| Some((line.parse().ok()?, message)));
+    let (line, message) = numbered.unwrap_or((0, first));
+    Finding { line, message: short(message) }
+}
+
+/// Returns the first line of a message, cut to [`MESSAGE_MAX`].
+fn short(message: &str) -> String {
+    let line = message.lines().next().unwrap_or_default();
+    line[..line.floor_char_boundary(MESSAGE_MAX)].to_owned()
+}
+
+fn key(runtime: &Runtime, text: &[u8]) -> String {
+    let mut hash = Sha256::new();
+    let version = env!("CARGO_PKG_VERSION");
+    for part in [version.as_bytes(), runtime.component.digest.as_bytes(), text] {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part);
+    }
+    hex(&hash.finalize())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_of_runtimes_are_read() {
+        let finding = |line, message: &str| Finding { line, message: message.to_owned() };
+        for nothing in ["", "3", "odd\ninvalid syntax\n"] {
+            assert_eq!(python_finding(nothing), None, "{nothing}");
+        }
+        assert_eq!(python_finding("3\ninvalid syntax\n"), Some(finding(3, "invalid syntax")));
+        assert_eq!(
+            shell_finding("bash: -c: line 3: syntax error: unexpected end of file\n"),
+            finding(3, "syntax error: unexpected end of file")
+        );
+        assert_eq!(shell_finding("bash: odd"), finding(0, "bash: odd"));
+        assert_eq!(short(&"é".repeat(200)).len(), 200);
+    }
+}

@@ -1,0 +1,69 @@
+//! Scripts are parsed by the runtimes that would run them, and do not run.
+
+use std::path::Path;
+
+use skillhost_skill::Skill;
+
+use crate::hostile_host::shell_host;
+
+const MANIFEST: &str = "---\nname: parsed\ndescription: Is parsed. Use to test.\n---\n";
+
+/// Returns the syntax errors of a skill with these scripts, each as `PATH:LINE MESSAGE`.
+fn errors(home: &Path, scripts: &[(&str, &str)]) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("SKILL.md"), MANIFEST).unwrap();
+    for (path, text) in scripts {
+        let path = folder.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    let skill = Skill::load(folder.path(), &Default::default()).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let found = runtime.block_on(shell_host(home).syntax_errors(&skill));
+    runtime.shutdown_background();
+    found
+        .into_iter()
+        .map(|error| format!("{}:{} {}", error.path, error.line, error.message))
+        .collect()
+}
+
+#[test]
+fn scripts_that_do_not_parse_are_reported() {
+    let home = tempfile::tempdir().unwrap();
+    let scripts = [
+        ("scripts/open.sh", "if true; then\n  echo open\n"),
+        ("scripts/quote", "#!/bin/bash\necho \"open\n"),
+        ("scripts/sum.py", "import os\ndef total(:\n    pass\n"),
+        ("scripts/nul.py", "print(1)\0\n"),
+        ("scripts/fine.sh", "echo fine\n"),
+        ("scripts/fine.py", "print('fine')\n"),
+        ("scripts/latin.py", "# -*- coding: latin-1 -*-\nprint('fine')\n"),
+    ];
+    let expected = [
+        "scripts/nul.py:0 source code string cannot contain null bytes",
+        "scripts/open.sh:3 syntax error: unexpected end of file",
+        "scripts/quote:2 unexpected EOF while looking for matching `\"'",
+        "scripts/sum.py:2 invalid syntax",
+    ];
+    assert_eq!(errors(home.path(), &scripts), expected);
+    assert_eq!(errors(home.path(), &scripts), expected, "the results in the cache");
+}
+
+#[test]
+fn scripts_are_parsed_and_do_not_run() {
+    let home = tempfile::tempdir().unwrap();
+    let scripts = [
+        ("scripts/a.sh", "echo 1; exit 3\n"),
+        ("scripts/b.py", "print(1, 'text', sep='\\n')\nraise SystemExit(3)\n"),
+    ];
+    assert_eq!(errors(home.path(), &scripts), [""; 0]);
+}
+
+#[test]
+fn scripts_that_take_too_long_to_parse_are_left_out() {
+    let home = tempfile::tempdir().unwrap();
+    let deep = format!("x = {}1{}\n", "(".repeat(120_000), ")".repeat(120_000));
+    let scripts = [("scripts/deep.py", deep.as_str()), ("scripts/b.py", "x = = 1\n")];
+    let found = errors(home.path(), &scripts);
+    assert!(found.contains(&"scripts/b.py:1 invalid syntax".to_owned()), "{found:?}");
+}
