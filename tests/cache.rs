@@ -237,3 +237,40 @@ fn a_run_that_adds_to_the_cache_tidies_it() {
     place.says_hello();
     assert!(!abandoned.exists());
 }
+
+/// The unfinished code of runtimes: `KEY.PROCESS.RANDOM.tmp`.
+fn unfinished(cache: &Path) -> Vec<String> {
+    let names = std::fs::read_dir(cache).into_iter().flatten().flatten();
+    let names = names.filter_map(|entry| entry.file_name().into_string().ok());
+    names
+        .filter(|name| {
+            let parts: Vec<&str> = name.split('.').collect();
+            parts.len() == 4 && parts[0].len() == 64 && parts[3] == "tmp"
+        })
+        .collect()
+}
+
+#[test]
+fn processes_that_need_a_runtime_compile_it_once() {
+    let place = Place { user: User::new(), root: tempfile::tempdir().unwrap() };
+    let start = || {
+        let mut command = place.user.command(env!("CARGO_BIN_EXE_skillhost"));
+        command
+            .env("XDG_CACHE_HOME", place.root.path())
+            .env("SKILLHOST_PROGRAMS", repository("target/components"))
+            .args(["run", "./hello", "--command", "echo started"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap()
+    };
+    let mut processes = [start(), start()];
+    let mut written = std::collections::BTreeSet::new();
+    while processes.iter_mut().any(|process| process.try_wait().unwrap().is_none()) {
+        written.extend(unfinished(&place.cache()));
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    for process in processes {
+        assert_eq!(text(&process.wait_with_output().unwrap().stdout), "started\n");
+    }
+    assert_eq!(written.len(), 1, "{written:?}");
+}

@@ -8,8 +8,11 @@ use std::io;
 use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
 
 use cap_std::fs::{Dir, OpenOptions};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use sha2::{Digest as _, Sha256};
 use wasmtime::Engine;
 use wasmtime::component::Component;
@@ -22,6 +25,11 @@ use skillhost_skill::runtime::stamp::{self, Stamp, TempFileGuard, file_digest};
 
 /// Compiled code of this size, in bytes, has about ten thousand functions: an interpreter's size.
 const LARGE: u64 = 16 << 20;
+
+/// The file that the host which compiles a runtime holds locked.
+const COMPILING: &str = "compiling.lock";
+/// How often a host that waits for it looks again.
+const POLL: Duration = Duration::from_millis(20);
 
 /// The folder of a host's cache, and whether anything was added to it since it was tidied.
 #[derive(Debug)]
@@ -88,6 +96,25 @@ impl Cache {
         }
         self.remove(&key);
         None
+    }
+
+    /// Waits until no other host compiles a runtime, at most `wait`. The lock is free again when the
+    /// result is dropped, or this process ends. Returns `None` without a lock, for example because
+    /// another host compiles for longer than `wait`: then two may compile the same.
+    pub(crate) async fn lock_compiling(&self, wait: Duration) -> Option<File> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true);
+        let file = self.dir.open_with(COMPILING, &options).ok()?.into_std();
+        let tries = async {
+            loop {
+                match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                    Err(Errno::WOULDBLOCK) => tokio::time::sleep(POLL).await,
+                    locked => return locked.is_ok(),
+                }
+            }
+        };
+        let is_locked = tokio::time::timeout(wait, tries).await.unwrap_or(false);
+        is_locked.then_some(file)
     }
 
     /// Calls `write` to write a component's code to a new file, and puts the complete file in

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use tracing::{Instrument as _, debug_span};
 use wasmtime::Engine;
@@ -115,6 +116,18 @@ impl Loader {
             component.bytes().map_err(|error| failed("the component cannot be read", error))?;
         check_kind(&bytes)?;
         let _watched = self.watch.start(component, mode);
+        // A runtime takes seconds, so hosts that need the same one compile it once. A component of
+        // a skill must not keep others waiting.
+        let wait = Duration::from_millis(limits.compile_ms);
+        let locked = match component.built_in() {
+            Some(_) => cache.lock_compiling(wait).await,
+            None => None,
+        };
+        if locked.is_some()
+            && let Some(loaded) = load()
+        {
+            return Ok(loaded);
+        }
         // Another host may have found the entry incomplete or broken, and removed it: then it is
         // made again.
         for _ in 0..3 {

@@ -125,7 +125,7 @@ fn trim_to(cache: &Dir, room: Bound, abandoned: Duration) -> io::Result<()> {
                 }
             } else if !folder.is_empty() {
                 found.extend(copy(cache, name));
-            } else if [OF_SKILL, ".script", ".skill", ".packages", ".share"]
+            } else if [OF_SKILL, ".script", ".syntax", ".skill", ".packages", ".share"]
                 .iter()
                 .any(|end| name.ends_with(end))
             {
