@@ -1,5 +1,7 @@
 //! `skillhost bench`: what it measures, what it refuses to, and what it says.
 
+use std::os::unix::fs::PermissionsExt;
+
 use serde_json::Value;
 
 use super::{User, text};
@@ -121,4 +123,33 @@ fn native_runs_are_announced_and_need_a_script() {
     assert_eq!(std::fs::read_to_string(script.join("mark")).unwrap(), "x\n");
     let component = user.skillhost(&["bench", "./hello", "--native"]);
     assert_eq!(component.status.code(), Some(64), "{component:?}");
+}
+
+#[test]
+fn native_runs_use_the_program_behind_a_shim() {
+    let user = User::new();
+    let shims = user.root().join("shims");
+    std::fs::create_dir(&shims).unwrap();
+    let shim = shims.join("bash");
+    std::fs::write(&shim, "#!/bin/sh\nPATH=/usr/bin:/bin exec bash \"$@\"\n").unwrap();
+    std::fs::set_permissions(&shim, PermissionsExt::from_mode(0o755)).unwrap();
+    let script = user.work().join("shimmed");
+    std::fs::create_dir_all(script.join("scripts")).unwrap();
+    std::fs::write(
+        script.join("SKILL.md"),
+        "---\nname: shimmed\ndescription: Ends at once. Use to test.\n---\n",
+    )
+    .unwrap();
+    std::fs::write(script.join("scripts/end.sh"), "exit 0\n").unwrap();
+    let run = user
+        .command(env!("CARGO_BIN_EXE_skillhost"))
+        .env("SKILLHOST_PROGRAMS", user.stand_ins())
+        .env("PATH", format!("{}:/usr/bin:/bin", shims.display()))
+        .args(["bench", "./shimmed", "end.sh", "--rounds", "2", "--native", "--json"])
+        .output()
+        .unwrap();
+    let found: Value = serde_json::from_slice(&run.stdout).unwrap();
+    let program = &found["native_program"];
+    assert!(["/usr/bin/bash", "/bin/bash"].contains(&program["path"].as_str().unwrap()), "{found}");
+    assert!(program["version"].as_str().unwrap().starts_with("bash 5."), "{found}");
 }

@@ -86,6 +86,9 @@ struct Report {
     fuel: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     native: Option<Spread>,
+    /// The program of the machine that ran the script.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    native_program: Option<native::Interpreter>,
 }
 
 /// Invocations a second in one host.
@@ -167,7 +170,8 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
         throughput,
         memory_peak: tried.usage.memory_peak,
         fuel,
-        native: native.map(|_| Spread::of(natives)),
+        native: native.as_ref().map(|_| Spread::of(natives)),
+        native_program: native.map(|script| script.interpreter),
     };
     if args.json {
         output::json(&report)?
@@ -367,6 +371,9 @@ fn text(report: &Report) -> String {
         printable(&report.argv.join(" ")),
         report.rounds
     );
+    if let Some(program) = &report.native_program {
+        text += &format!("native        {}\n", printable(&program.to_string()));
+    }
     if let Some(native) = &report.native {
         let times = |spread: &Spread| spread.p50_ms / native.p50_ms;
         text += &format!(

@@ -1,19 +1,67 @@
 //! A skill's script outside the sandbox, for `bench --native` alone.
 
-use std::path::PathBuf;
+use std::fmt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use skillhost_skill::runtime::Program;
 use skillhost_skill::runtime::spawn::SKILL_MOUNT;
+
+use serde::Serialize;
 
 use super::Args;
 use crate::error::{CliError, Exit};
 
 /// A script, and the program of the machine that runs it.
 pub(super) struct Script {
-    program: String,
+    pub(super) interpreter: Interpreter,
     args: Vec<String>,
     folder: PathBuf,
+}
+
+/// A program of the machine.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Interpreter {
+    /// Its path. A name only if it does not report its path.
+    path: String,
+    /// The name and version that it reports, such as `Python 3.14.0`.
+    version: Option<String>,
+}
+
+impl Interpreter {
+    /// Asks the command of this name which program it is. The command may be a shim, as of pyenv or
+    /// asdf, which takes longer to find the program than the program takes to start.
+    fn resolve(command: &str, folder: &Path) -> Interpreter {
+        // `-I`: imports nothing from the skill's folder.
+        let (arguments, question): (&[&str], _) = match command {
+            "python3" => (
+                &["-I", "-c"],
+                "import platform, sys; print(sys.executable, 'Python ' + platform.python_version(), sep='\\n')",
+            ),
+            _ => (&["-c"], r#"printf '%s\nbash %s\n' "$BASH" "$BASH_VERSION""#),
+        };
+        let answer = start(command)
+            .args(arguments)
+            .arg(question)
+            .current_dir(folder)
+            .stdin(Stdio::null())
+            .stderr(Stdio::null())
+            .output();
+        let text = answer.map(|answer| String::from_utf8_lossy(&answer.stdout).into_owned());
+        match text.unwrap_or_default().lines().collect::<Vec<_>>().as_slice() {
+            [path, version] if path.starts_with('/') => {
+                Interpreter { path: (*path).to_owned(), version: Some((*version).to_owned()) }
+            }
+            _ => Interpreter { path: command.to_owned(), version: None },
+        }
+    }
+}
+
+impl fmt::Display for Interpreter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.path)?;
+        self.version.as_ref().map_or(Ok(()), |version| write!(f, " ({version})"))
+    }
 }
 
 impl Script {
@@ -38,26 +86,22 @@ impl Script {
         let folder =
             args.permissions.workspace_folder().map_or_else(|| skill.clone(), PathBuf::from);
         Ok(Script {
-            program: program.name.clone(),
+            interpreter: Interpreter::resolve(&program.name, &folder),
             args: program.args.iter().map(own).collect(),
             folder,
         })
     }
 
     pub(super) fn shown(&self) -> String {
-        format!("{} {}", self.program, self.args.join(" "))
+        format!("{} {}", self.interpreter.path, self.args.join(" "))
     }
 
     pub(super) fn run(&self) -> Result<(), CliError> {
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "--native requests it, and a warning announces it"
-        )]
-        let mut command = Command::new(&self.program);
+        let mut command = start(&self.interpreter.path);
         command.args(&self.args).current_dir(&self.folder);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let status = command.status().map_err(|error| {
-            CliError::io(format_args!("run {}", self.program), error)
+            CliError::io(format_args!("run {}", self.interpreter.path), error)
                 .fix("install it: --native runs the machine's own program of that name")
         })?;
         if status.success() {
@@ -66,4 +110,9 @@ impl Script {
         let message = format!("outside the sandbox, `{}` failed: {status}", self.shown());
         Err(CliError::new(Exit::Io, message).fix("leave out --native"))
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "--native requests it, and a warning announces it")]
+fn start(program: &str) -> Command {
+    Command::new(program)
 }
