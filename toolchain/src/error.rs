@@ -11,12 +11,14 @@ pub struct Error {
     pub tried: Vec<String>,
     /// The suggested fix, preferably a command.
     pub help: Option<String>,
+    /// Whether the file system failed, and not what the user asked for.
+    pub is_io: bool,
 }
 
 impl Error {
     /// Creates an error without attempts or fix.
     pub fn new(what: impl Into<String>) -> Self {
-        Self { what: what.into(), tried: Vec::new(), help: None }
+        Self { what: what.into(), tried: Vec::new(), help: None, is_io: false }
     }
 
     /// Adds a suggested fix.
@@ -28,6 +30,16 @@ impl Error {
     /// Returns a function for `map_err` that produces the message `what: cause`.
     pub fn context<E: fmt::Display>(what: impl fmt::Display) -> impl FnOnce(E) -> Self {
         move |cause| Self::new(format!("{what}: {cause}"))
+    }
+
+    /// As [`Error::context`], for an error of the file system.
+    pub fn io(what: impl fmt::Display) -> impl FnOnce(std::io::Error) -> Self {
+        move |cause| {
+            let cause = cause.to_string();
+            // tempfile appends the temporary name, which means nothing to the user.
+            let cause = cause.split(" at path \"").next().unwrap_or(&cause);
+            Self { is_io: true, ..Self::new(format!("cannot write {what}: {cause}")) }
+        }
     }
 }
 
@@ -55,6 +67,21 @@ impl From<crate::CommandError> for Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn errors_of_files_do_not_name_temporary_files() {
+        let missing = tempfile::tempdir().unwrap().path().join("missing");
+        let error = tempfile::tempfile_in(&missing).unwrap_err();
+        assert_eq!(
+            Error::io("skill/SKILL.md")(error).what,
+            "cannot write skill/SKILL.md: No such file or directory (os error 2)"
+        );
+        let error = tempfile::NamedTempFile::new_in(&missing).unwrap_err();
+        assert_eq!(
+            Error::io("skill/SKILL.md")(error).what,
+            "cannot write skill/SKILL.md: No such file or directory (os error 2)"
+        );
+    }
 
     #[test]
     fn message_lists_attempts_and_help() {

@@ -31,7 +31,7 @@ pub fn write_if_changed(path: &Path, bytes: &[u8]) -> Result<bool, Error> {
         std::io::Write::write_all(&mut file, bytes)?;
         file.persist(path).map_err(|e| e.error)
     };
-    write().map_err(Error::context(path.display()))?;
+    write().map_err(Error::io(path.display()))?;
     Ok(true)
 }
 
@@ -49,12 +49,15 @@ pub fn create_dir_whole(
         fs::create_dir_all(parent)?;
         tempfile::Builder::new().prefix(MAKING).permissions(searchable()).tempdir_in(parent)
     };
-    let new: TempDir = new().map_err(Error::context(parent.display()))?;
-    fill(new.path())?;
+    let new: TempDir = new().map_err(Error::io(parent.display()))?;
+    fill(new.path()).map_err(|error| Error {
+        what: error.what.replace(&*new.path().to_string_lossy(), &path.to_string_lossy()),
+        ..error
+    })?;
     match fs::rename(new.path(), path) {
         // Another process was faster.
         Err(_) if path.is_dir() => Ok(()),
-        Err(e) => Err(Error::context(path.display())(e)),
+        Err(error) => Err(Error::io(path.display())(error)),
         Ok(()) => {
             drop(new.keep());
             Ok(())

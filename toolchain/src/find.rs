@@ -90,6 +90,7 @@ pub fn find(cache: &Path, source: Source, progress: &Progress) -> Result<WasmToo
             what: format!("no Rust toolchain for {TARGET} found"),
             tried,
             help: Some(format!("`rustup target add {TARGET}`")),
+            is_io: false,
         }
     })
 }

@@ -82,9 +82,12 @@ pub(crate) fn make(
     }
     match home.made_before() {
         Some((rustc, version)) => Ok((rustc, version)),
-        None => {
-            Err(Error { what: "apt has no rustc-web for this machine".into(), tried, help: None })
-        }
+        None => Err(Error {
+            what: "apt has no rustc-web for this machine".into(),
+            tried,
+            help: None,
+            is_io: false,
+        }),
     }
 }
 

@@ -4,6 +4,7 @@
 use std::fmt::Display;
 use std::process::ExitCode;
 
+use rustix::io::Errno;
 use serde::Serialize;
 use skillhost::invoke::RunError;
 use skillhost_catalog::CatalogError;
@@ -14,6 +15,7 @@ use skillhost_policy::diagnostic::Diagnostic;
 use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::Status;
 use skillhost_policy::refusal::Refusal;
+use skillhost_sandbox::files::ApplyError;
 use skillhost_sandbox::recording::folder::RecordingError;
 use skillhost_skill::SkillError;
 use skillhost_skill::runtime::built_in::ProgramError;
@@ -48,6 +50,17 @@ impl CliError {
     /// The host could not do something: `action` completes "cannot ...".
     pub(crate) fn io(action: impl Display, error: impl Display) -> CliError {
         CliError::new(Exit::Io, format!("cannot {action}: {error}"))
+    }
+
+    /// A result could not be applied; a full disk is named in the fix.
+    pub(crate) fn apply(error: &ApplyError) -> CliError {
+        let is_full = matches!(error, ApplyError::Host { error: Errno::NOSPC | Errno::DQUOT, .. });
+        let fix = if is_full {
+            "free space on that file system, and run it again"
+        } else {
+            "run it again"
+        };
+        CliError::new(Exit::Io, error.to_string()).fix(fix)
     }
 
     pub(crate) fn fix(self, fix: impl Into<String>) -> CliError {
@@ -147,7 +160,8 @@ impl From<skillhost_toolchain::Error> for CliError {
             format!("\n  tried: {}", tried.trim_end().replace('\n', "\n         "))
         };
         let tried: String = error.tried.iter().map(indented).collect();
-        CliError { fix: error.help, ..CliError::invalid(format!("{}{tried}", error.what)) }
+        let exit = if error.is_io { Exit::Io } else { Exit::Invalid };
+        CliError { fix: error.help, ..CliError::new(exit, format!("{}{tried}", error.what)) }
     }
 }
 

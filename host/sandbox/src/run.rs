@@ -47,7 +47,7 @@ use skillhost_policy::outcome::Status;
 use skillhost_skill::runtime::Program;
 use streams::RunStreams;
 
-pub use finished::{Evidence, FinishedRun};
+pub use finished::{Evidence, FinishedRun, OutputError};
 pub use mounts::{ExtraMounts, Overlays};
 pub use sandbox::{Options, Sandbox};
 pub use spec::{Io, RecordingIo, RunSpec};
@@ -188,13 +188,14 @@ async fn run_within(
     // run continues after it.
     invocation.processes.end().await;
 
+    let output_error = streams.failure();
     let mut outcome = finished::outcome(&invocation, streams, &env, started);
     outcome.status = finished::status(end, &mut outcome, &meter);
     let evidence = before.and_then(|before| {
         let evidence = before.evidence(&mounts.files, sandbox.cache());
         evidence.map_err(|status| outcome.status = status).ok()
     });
-    Ok(FinishedRun { outcome, overlays: Overlays::of(mounts), evidence })
+    Ok(FinishedRun { outcome, overlays: Overlays::of(mounts), evidence, output_error })
 }
 
 /// Compiles a program, unless that was done before, and links it.

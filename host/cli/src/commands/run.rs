@@ -17,7 +17,7 @@ use skillhost::invoke::{
 use skillhost_compat::learn::Proposal;
 use skillhost_policy::diagnostic::quoted;
 use skillhost_policy::outcome::Outcome;
-use skillhost_sandbox::{Io, Sink, Stdin};
+use skillhost_sandbox::{Io, OutputError, Sink, Stdin};
 use skillhost_skill::runtime::scripts::SkillScript;
 
 use crate::args::HostArgs;
@@ -284,14 +284,15 @@ fn finish(
     if let Some(file) = &plan.receipt {
         receipt::write(invoked.receipt.as_ref(), file, &plan.context.places)?;
     }
+    if let Some(OutputError { stream, error }) = &invoked.finished.output_error {
+        return Err(CliError::io(format_args!("write to {stream}"), error));
+    }
     if plan.apply {
         if exit != Exit::Ok {
             let message = "nothing was applied, because the run did not exit with 0";
             return Err(CliError::new(exit, message));
         }
-        overlays
-            .apply()
-            .map_err(|error| CliError::new(Exit::Io, error.to_string()).fix("run it again"))?;
+        overlays.apply().map_err(|error| CliError::apply(&error))?;
     }
     Ok(exit)
 }

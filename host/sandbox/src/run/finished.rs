@@ -1,6 +1,7 @@
 //! The result of a run.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::Path;
 use std::time::Instant;
 
@@ -22,6 +23,17 @@ pub struct FinishedRun {
     pub overlays: Overlays,
     /// What a receipt needs, if it was asked for and the program ran.
     pub evidence: Option<Evidence>,
+    /// The first stream of the caller that did not take all output, for example on a full disk.
+    pub output_error: Option<OutputError>,
+}
+
+/// A stream of the caller that the host could not write.
+#[derive(Debug)]
+pub struct OutputError {
+    /// `stdout` or `stderr`.
+    pub stream: &'static str,
+    /// The error of the first write that failed. A closed pipe is not an error.
+    pub error: io::Error,
 }
 
 /// The state of all files, for a receipt. Recording it reads all of them.
@@ -38,7 +50,7 @@ pub struct Evidence {
 impl FinishedRun {
     /// The outcome of something that never ran.
     pub fn not_run(outcome: Outcome) -> FinishedRun {
-        FinishedRun { outcome, overlays: Overlays::default(), evidence: None }
+        FinishedRun { outcome, overlays: Overlays::default(), evidence: None, output_error: None }
     }
 
     pub(super) fn refused(status: Status, started: Instant) -> FinishedRun {

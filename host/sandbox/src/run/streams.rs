@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::finished::OutputError;
 use crate::limits::Meter;
 use crate::limits::fuel::Cost;
 use crate::process::ProgramIo;
@@ -34,6 +35,13 @@ impl RunStreams {
         let stdin =
             if deterministic { Input::deterministic(stdin, meter) } else { Input::new(stdin) };
         (RunStreams { stdin, stdout, stderr }, outlets)
+    }
+
+    /// Returns the first stream of the caller that did not take all output.
+    pub(super) fn failure(&self) -> Option<OutputError> {
+        [("stdout", &self.stdout), ("stderr", &self.stderr)]
+            .into_iter()
+            .find_map(|(stream, out)| Some(OutputError { stream, error: out.failure()? }))
     }
 
     /// Returns what the first program is started with.

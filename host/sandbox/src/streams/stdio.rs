@@ -234,6 +234,8 @@ struct LimitedSink {
     /// Memory for the kept output of a started program: it counts as memory of the run.
     held: Option<HostMemory>,
     seen: u64,
+    /// The first error of the caller's descriptor, other than a closed pipe.
+    failure: Option<io::Error>,
     /// The digest of the first program's output; `None` for started programs.
     digest: Option<StreamDigest>,
     to: Option<Descriptor>,
@@ -307,6 +309,13 @@ impl Out {
         lock(&limited.sink).digest.as_ref().and_then(StreamDigest::so_far)
     }
 
+    /// Returns why the caller's descriptor did not take all output; `None` if it did, or is a closed
+    /// pipe.
+    pub(crate) fn failure(&self) -> Option<io::Error> {
+        let Destination::Limited(limited, _) = &self.to else { return None };
+        lock(&limited.sink).failure.take()
+    }
+
     /// Takes the output that was kept.
     pub(crate) fn take(&self) -> Vec<u8> {
         let Destination::Limited(limited, _) = &self.to else { return Vec::new() };
@@ -355,6 +364,10 @@ impl Out {
     }
 }
 
+fn copy_of(error: &io::Error) -> io::Error {
+    error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
+}
+
 impl Limited {
     fn poll_put(
         &self,
@@ -373,7 +386,13 @@ impl Limited {
         }
         let written = match (&mut sink.to, place, &sink.relay) {
             (Some(descriptor), Some(place), _) => {
-                ready!(descriptor.poll_write(cx, place, &bytes[..fits]))?
+                let written = ready!(descriptor.poll_write(cx, place, &bytes[..fits]));
+                if let Err(error) = &written
+                    && error.kind() != io::ErrorKind::BrokenPipe
+                {
+                    sink.failure.get_or_insert_with(|| copy_of(error));
+                }
+                written?
             }
             (_, _, Some(relay)) => {
                 relay.put(&bytes[..fits]);

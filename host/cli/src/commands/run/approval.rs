@@ -141,7 +141,7 @@ pub(super) fn before_apply(
             .approve(id, Term::Once, &operator::name())
             .map(drop)
             .map_err(|error| failed(&error)),
-        (true, None) => overlays.apply().map_err(|error| failed(&error)),
+        (true, None) => overlays.apply().map_err(|error| CliError::apply(&error)),
         (false, pending) => {
             if let Some(id) = pending {
                 approvals.deny(id, &operator::name())?;

@@ -58,6 +58,9 @@ pub(super) fn write(
             new.persist(&file.path).map_err(|error| error.error)
         });
     written.map(drop).map_err(|error| {
+        // tempfile appends the temporary name, which means nothing to the user.
+        let error = error.to_string();
+        let error = error.split(" at path \"").next().unwrap_or(&error);
         CliError::io(format_args!("write the receipt {}", file.path.display()), error)
     })
 }
