@@ -14,9 +14,10 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use anstyle::{AnsiColor, Style};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use skillhost_policy::diagnostic::{self, Diagnostic, is_hidden, printable, printable_lines};
+use skillhost_policy::manifest::Manifest;
 use skillhost_policy::manifest::rules::{self, LoadEffect};
 use skillhost_policy::outcome::{Change, ChangeKind, Denial, Outcome, Status};
-use skillhost_policy::protected;
+use skillhost_policy::{Policy, blocking_entry, protected};
 use skillhost_sandbox::terminal::{Filter, RESET};
 use skillhost_skill::Skill;
 
@@ -235,16 +236,19 @@ fn visible_json(text: &str) -> String {
     out
 }
 
-/// Prints the denials of a run to stderr, and why it ended unless it exited by itself.
-pub(crate) fn ending(outcome: &Outcome) {
-    for Denial { what, rule, fix, .. } in &outcome.denials {
-        warning(&format!("denied: {what}: {rule}"), fix.as_deref());
+/// Prints the denials of a run to stderr, and why it ended unless it exited by itself. With the
+/// skill and the policy, names the entries of `deny` that decided.
+pub(crate) fn ending(outcome: &Outcome, rules: Option<(&Manifest, &Policy)>) {
+    let denied = |Denial { what, rule, kind, .. }: &Denial| {
+        let entry = rules.and_then(|(skill, policy)| blocking_entry(skill, policy, kind));
+        format!("denied: {what}: {}", entry.as_ref().unwrap_or(rule))
+    };
+    for denial in &outcome.denials {
+        warning(&denied(denial), denial.fix.as_deref());
     }
     match &outcome.status {
         Status::Exited { .. } => outcome.error.iter().for_each(|message| error(message, None)),
-        Status::Denied(Denial { what, rule, fix, .. }) => {
-            error(&format!("denied: {what}: {rule}"), fix.as_deref())
-        }
+        Status::Denied(denial) => error(&denied(denial), denial.fix.as_deref()),
         Status::Invalid { message, fix } | Status::Failed { message, fix } => {
             error(message, fix.as_deref())
         }

@@ -262,7 +262,7 @@ fn finish(
         if let Some(result) = &outcome.result {
             output::json(result)?;
         }
-        output::ending(outcome);
+        output::ending(outcome, Some((&invoked.skill.manifest, &plan.context.policy)));
         if plan.diff {
             output::foreign(&overlays.diff())?;
         } else if plan.apply {

@@ -186,5 +186,5 @@ fn refusal(name: &str, level: PermissionLevel, by_policy: bool) -> RunRefusal {
         PermissionLevel::Blocked => "blocked",
         _ => "disabled",
     };
-    RunRefusal { why: format!("{name} is {why}"), fix }
+    RunRefusal { why: format!("{name} is {why}"), fix, by_policy }
 }

@@ -58,8 +58,11 @@ pub(super) fn before_run(plan: &Plan, loaded: &LoadedSkill) -> Result<BTreeSet<S
     };
     let (id, question) = match approvals.decide(policy, &ask)? {
         RunDecision::Allowed(denied) => return Ok(denied),
-        RunDecision::Refused(RunRefusal { why, fix }) => {
-            return Err(refused(&why, CliError::new(Exit::Denied, why.clone()).fix(fix)));
+        RunDecision::Refused(RunRefusal { why, fix, by_policy }) => {
+            let section = policy.approval_block(&name).filter(|_| by_policy && !plan.json);
+            let message =
+                section.map_or_else(|| why.clone(), |section| format!("{name} is {section}"));
+            return Err(refused(&why, CliError::new(Exit::Denied, message).fix(fix)));
         }
         RunDecision::NeedsApproval(id, question) => (id, question),
     };
