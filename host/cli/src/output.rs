@@ -171,16 +171,21 @@ pub(crate) fn error_object(error: &CliError) {
     if !is_wanted || PRINTED.load(Relaxed) {
         return;
     }
-    let CliError { exit, message, fix, details, findings: _ } = error;
+    let CliError { exit, message, fix, details, findings } = error;
     let mut object = serde_json::json!({ "code": exit.code(), "message": message });
+    if let Some(findings) = findings {
+        object["diagnostics"] = serde_json::json!(findings.0);
+    }
     if let (Some(object), Some(details)) =
         (object.as_object_mut(), details.as_ref().and_then(|details| details.as_object()))
     {
         object.extend(details.clone());
     }
     object["fix"] = fix.as_deref().into();
-    // If stdout cannot be written, stderr already has the error.
-    json(&serde_json::json!({ "error": object })).ok();
+    // One line, which is a document of JSON and of JSON Lines. If stdout cannot be written, stderr
+    // already has the error.
+    let line = visible_json(&serde_json::json!({ "error": object }).to_string());
+    bytes(format!("{line}\n").as_bytes()).ok();
 }
 
 /// Prints text to stdout with its styles. Untrusted parts must have passed [`lines`] or

@@ -119,7 +119,7 @@ pub(crate) fn find(name: &str, catalog: &Catalog) -> Result<CatalogEntry, CliErr
     let fix = folder_here(Path::new(name))
         .or_else(|| similar_name(name, catalog))
         .unwrap_or_else(|| "skillhost search QUERY".into());
-    Err(CliError::usage(format!("no skill `{name}`")).fix(fix))
+    Err(CliError::usage(format!("no skill `{name}`")).code("no-skill").fix(fix))
 }
 
 /// Refuses an argument that is a name, for a command that does not use the catalog: otherwise one
