@@ -194,7 +194,8 @@ async fn run_within(
         let evidence = before.evidence(&mounts.files, sandbox.cache());
         evidence.map_err(|status| outcome.status = status).ok()
     });
-    Ok(FinishedRun { outcome, overlays: Overlays::of(mounts), evidence })
+    let missing = mounts.files.missing();
+    Ok(FinishedRun { outcome, overlays: Overlays::of(mounts), evidence, missing })
 }
 
 /// Compiles a program, unless that was done before, and links it.

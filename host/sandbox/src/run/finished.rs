@@ -22,6 +22,9 @@ pub struct FinishedRun {
     pub overlays: Overlays,
     /// What a receipt needs, if it was asked for and the program ran.
     pub evidence: Option<Evidence>,
+    /// The last file that a guest did not find in `/skill`, as [`Vfs::missing`]. The guest chose the
+    /// path. Not part of the outcome: only a message to the operator uses it.
+    pub missing: Option<String>,
 }
 
 /// The state of all files, for a receipt. Recording it reads all of them.
@@ -38,7 +41,7 @@ pub struct Evidence {
 impl FinishedRun {
     /// The outcome of something that never ran.
     pub fn not_run(outcome: Outcome) -> FinishedRun {
-        FinishedRun { outcome, overlays: Overlays::default(), evidence: None }
+        FinishedRun { outcome, overlays: Overlays::default(), evidence: None, missing: None }
     }
 
     pub(super) fn refused(status: Status, started: Instant) -> FinishedRun {
