@@ -119,6 +119,11 @@ pub(crate) fn lines(text: &str, indent: usize) -> String {
     printable_lines(text).replace('\n', &format!("\n{:indent$}", ""))
 }
 
+/// A time of a record, in seconds. `--json` has the rest.
+pub(crate) fn seconds(time: &str) -> String {
+    time.split_once('.').map_or(time.to_owned(), |(second, _)| format!("{second}Z"))
+}
+
 /// `1 run`, `2 runs`.
 pub(crate) fn count(number: impl Into<u64>, noun: &str) -> String {
     match number.into() {

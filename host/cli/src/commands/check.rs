@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde::Serialize;
 use skillhost::invoke::{self, Runner};
 use skillhost_compat::{self as compat, Compatibility, Summary};
-use skillhost_policy::diagnostic::{Diagnostic, Severity, printable};
+use skillhost_policy::diagnostic::{Diagnostic, Severity, printable, quoted};
 use skillhost_policy::{self as policy, Grant, Policy, Verdict};
 use skillhost_sandbox::{self as sandbox, ToolListing};
 use skillhost_skill::{Skill, SkillFolder, SourceKind, scan};
@@ -211,7 +211,8 @@ fn listing(skill: &Skill, host: &Runner) -> Option<Diagnostic> {
         }
     });
     let message = compared.err()?;
-    let fix = Some(format!("rebuild it: `skillhost build {}`", skill.root.display()));
+    let fix =
+        Some(format!("rebuild it: `skillhost build {}`", quoted(&skill.root.to_string_lossy())));
     Some(Diagnostic {
         severity: Severity::Error,
         rule: "component-tools",

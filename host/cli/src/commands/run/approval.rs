@@ -138,7 +138,8 @@ pub(super) fn before_apply(
     let failed = |error: &dyn std::fmt::Display| {
         CliError::new(Exit::Io, error.to_string()).fix("run it again")
     };
-    let is_approved = terminal::ask("write these changes? [y/N] ")?.eq_ignore_ascii_case("y");
+    let answer = terminal::ask("write these changes? [y/N] ")?.to_ascii_lowercase();
+    let is_approved = matches!(answer.as_str(), "y" | "yes");
     match (is_approved, pending) {
         (true, Some(id)) => approvals
             .approve(id, Term::Once, &operator::name())
@@ -215,9 +216,9 @@ fn needs_approval(name: &str, id: PendingId) -> CliError {
 
 /// Asks the operator for how long to allow a run; `None` if they do not allow it.
 fn ask_for_term() -> Result<Option<Term>, CliError> {
-    let answer = terminal::ask("allow it? [o]nce, for this [s]ession, [a]lways, [N]o: ")?;
+    let answer = terminal::ask("allow it? [o]nce (or y), for this [s]ession, [a]lways, [N]o: ")?;
     Ok(match answer.to_ascii_lowercase().as_str() {
-        "o" | "once" => Some(Term::Once),
+        "y" | "yes" | "o" | "once" => Some(Term::Once),
         "s" | "session" => Some(Term::Session),
         "a" | "always" => Some(Term::Always),
         _ => None,
