@@ -62,7 +62,7 @@ fn a_denial_stops_an_interpreter_as_the_first_program() {
         for args in denied {
             let (code, stderr) = run(&user, &[denial], args);
             assert!(
-                code == DENIED && stderr.contains("the policy denies `Bash("),
+                code == DENIED && stderr.contains("blocked by `--deny Bash("),
                 "{denial} {args:?}: {code} {stderr}"
             );
         }

@@ -54,3 +54,25 @@ fn guest_output_does_not_hide_the_question() {
         assert!(!place.user.work().join("out/planted.txt").exists());
     }
 }
+
+#[test]
+fn yes_approves_one_run() {
+    let place = Place::new();
+    place.skill("greeter", "allowed-tools: Write", "Run it.");
+    place.write("greeter/scripts/greet.sh", "echo ran");
+    std::fs::create_dir(place.user.work().join("out")).unwrap();
+    let (program, programs) = (env!("CARGO_BIN_EXE_skillhost"), repository("target/components"));
+    let (skills, programs) = (place.skills().display().to_string(), programs.display());
+    let line = format!(
+        "{program} run greeter --skills {skills} --programs {programs} --workspace out; echo code $?"
+    );
+    for (answer, runs) in [("y\n", true), ("YES\n", true), ("\n", false), ("yy\n", false)] {
+        let mut command = place.user.command("script");
+        command.args(["-qec", &line, "/dev/null"]);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(answer.as_bytes()).unwrap();
+        let shown = child.wait_with_output().unwrap().stdout;
+        let shown = String::from_utf8_lossy(&shown);
+        assert_eq!(shown.contains("ran") && shown.contains("code 0"), runs, "{answer:?}: {shown}");
+    }
+}

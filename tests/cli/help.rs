@@ -4,6 +4,42 @@ use std::fmt::Write as _;
 
 use super::{User, pinned, repository, text};
 
+/// The start of the page.
+pub(super) const PREFACE: &str = r#"# The command line
+
+What `skillhost --help` and the help of each command print.
+
+## JSON output
+
+A command with `--json` prints exactly one JSON document to stdout, and nothing else. `audit list`
+prints JSON Lines instead: one record per line. Messages for people go to stderr.
+
+If the command fails before it has printed its result, the document is one line:
+
+```json
+{"error":{"code":"no-skill","message":"no skill `sale-summary`","fix":"did you mean `sales-summary`?"}}
+```
+
+`message` and `fix` are for people and may change; `fix` may be null. `code` is stable:
+
+| code | means |
+|---|---|
+| `usage` | the command line is wrong |
+| `no-skill` | no skill has the given name |
+| `choice` | the skill has no such script or tool, or several; `suggestion` and `scripts` list them |
+| `skill` | the skill cannot be loaded; `diagnostics` lists why |
+| `policy` | the policy cannot be read; `diagnostics` lists why |
+| `invalid` | another input is invalid, such as a component |
+| `io`, `stdin` | a file of the host, or stdin, cannot be read or written |
+| `recording` | the recording cannot be read or written |
+| `audit-read`, `audit-write` | the audit log cannot be read or written; `path` names it |
+| `denied` | the policy or the operator refused |
+| `aborted`, `interrupted`, `timeout`, `limit`, `trap` | the run ended early |
+
+Other codes name the exit code, as in [exit codes](exit-codes.md). A run that starts is not an
+error: its document is the outcome, and `status` says how the run ended.
+"#;
+
 /// The help of a command, and of those below it, in the order of the lists.
 fn helps(user: &User, path: &[String], found: &mut Vec<(String, String)>) {
     let args: Vec<&str> = path.iter().map(String::as_str).chain(["--help"]).collect();
@@ -38,9 +74,7 @@ fn documented_help_matches_the_help() {
     let mut found = Vec::new();
     helps(&User::new(), &[], &mut found);
     assert!(found.len() > 30, "{found:?}");
-    let mut page = String::from(
-        "# The command line\n\nWhat `skillhost --help` and the help of each command print.\n",
-    );
+    let mut page = String::from(PREFACE);
     for (path, help) in found {
         let title = format!("skillhost {path}");
         write!(page, "\n## {}\n\n```text\n{}\n```\n", title.trim_end(), help.trim_end()).unwrap();

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::help::PREFACE;
 use super::{User, skill_of, text};
 
 fn json(user: &User, args: &[&str]) -> Value {
@@ -165,10 +166,29 @@ fn failing_commands_print_one_json_object() {
         (&["run", "./nowhere", "--json"][..], Some(65), Some("skill")),
         (&["run", "./nowhere", "--explain", "--json"], Some(65), Some("skill")),
         (&["run", "./hello", "--json", "--audit", "/dev/null/x"], Some(74), Some("audit-write")),
-        (&["run", "./hello", "--json", "--policy", "nowhere.yaml"], None, None),
+        (&["run", "nowhere", "--json"], Some(64), Some("no-skill")),
+        (&["run", "nowhere", "--explain", "--json"], Some(64), Some("no-skill")),
+        (&["run", "./hello", "--json", "--policy", "nowhere.yaml"], Some(65), Some("policy")),
+        (&["run", "./hello", "--json", "--policy", "bad.yaml"], Some(65), Some("policy")),
+        (&["run", "./several", "reprot.py", "--json"], Some(64), Some("choice")),
+        (&["bench", "nowhere", "--json"], Some(64), Some("usage")),
+        (&["build", "./nowhere", "--json"], Some(65), Some("skill")),
+        (&["check", "nowhere", "--json"], Some(64), Some("no-skill")),
+        (&["diff", "a.json", "b.json", "--json"], Some(74), Some("io")),
+        (&["inspect", "./nowhere", "--json"], Some(65), Some("invalid")),
+        (&["list", "--json", "--skills", "./nowhere"], Some(64), Some("usage")),
+        (&["prompt", "--json", "--skills", "./nowhere"], Some(64), Some("usage")),
+        (&["replay", "./nowhere", "--json"], Some(74), Some("io")),
+        (&["runtimes", "--json", "--programs", "./nowhere"], Some(64), Some("usage")),
+        (&["search", "x", "--json", "--skills", "./nowhere"], Some(64), Some("usage")),
+        (&["state", "wipe", "nowhere", "--json"], Some(64), Some("usage")),
+        (&["audit", "verify", "--json", "--audit", "nowhere.jsonl"], Some(74), Some("audit-read")),
+        (&["audit", "prune", "--json"], Some(64), Some("usage")),
+        (&["verify", "--json"], Some(64), Some("usage")),
+        (&["nowhere", "--json"], Some(64), Some("usage")),
         (&["run", "./hello", "--json", "--timeout", "soon"], Some(64), Some("usage")),
         (&["run", "./hello", "--json", "--apply"], Some(64), Some("usage")),
-        (&["show", "nowhere", "--json"], None, None),
+        (&["show", "nowhere", "--json"], Some(64), Some("no-skill")),
         (&["audit", "list", "--json", "--audit", "nowhere.jsonl"], Some(74), Some("audit-read")),
         (&["verify", "nowhere.json", "--json"], None, None),
         (&["stats", "--json", "--policy", "nowhere.yaml"], None, None),
@@ -186,10 +206,16 @@ fn failing_commands_print_one_json_object() {
             "{args:?}: {run:?}"
         );
         assert!(code.is_none_or(|code| error["code"] == code), "{args:?}: {value}");
+        // Programs that read a stream of lines read errors the same way.
+        assert_eq!(text(&run.stdout).lines().count(), 1, "{args:?}: {run:?}");
+        assert!(PREFACE.contains(&format!("`{}`", error["code"].as_str().unwrap())), "{value}");
     }
     let nowhere: Value =
         serde_json::from_slice(&user.skillhost(&["run", "./nowhere", "--json"]).stdout).unwrap();
     assert!(nowhere["error"]["diagnostics"][0]["message"].is_string(), "{nowhere:#}");
+    let bad = user.skillhost(&["list", "--json", "--policy", "bad.yaml"]);
+    let bad: Value = serde_json::from_slice(&bad.stdout).unwrap();
+    assert_eq!(bad["error"]["diagnostics"].as_array().map(Vec::len), Some(3), "{bad:#}");
     // For the skill, not for skillhost.
     assert!(user.skillhost(&["run", "./nowhere", "--", "--json"]).stdout.is_empty());
 }

@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use crate::cli::{User, text};
+use crate::cli::{User, repository, script_skill, text};
 
 /// Runs the line in a mount namespace of its own, after `mounts`; `None`, which is said, where this
 /// machine allows no such thing.
@@ -61,4 +61,36 @@ fn bind_mounts_do_not_reach_guarded_files() {
     assert_eq!(out, "---\n", "{err}");
     assert!(err.contains("guests cannot write to it"), "{err}");
     assert!(!work.join("skill/x").exists() && !state.join("x").exists());
+}
+
+/// A run without a workspace that does not find a file of the current folder: the operator alone is
+/// told how to mount the folder.
+#[test]
+fn missing_workspace_is_suggested_to_the_operator_only() {
+    let user = User::new();
+    script_skill(
+        &user.work().join("reader"),
+        &[("read.sh", "cat \"$1\" 2> /dev/null\n"), ("read.py", "open(__import__('sys').argv[1])")],
+    );
+    std::fs::write(user.work().join("my data.csv"), "1\n").unwrap();
+    let programs = repository("target/components");
+    let run = |args: &[&str]| {
+        let programs = ["run", "./reader", "--programs", programs.to_str().unwrap()];
+        user.skillhost(&[&programs[..], args].concat())
+    };
+    let hint = "'my data.csv' is in the current folder, which the run does not see";
+    for script in ["read.sh", "read.py"] {
+        let missing = run(&[script, "--", "my data.csv"]);
+        let stderr = text(&missing.stderr);
+        assert!(stderr.contains(hint) && stderr.contains("--workspace ."), "{script}: {stderr}");
+        assert_eq!(missing.status.code(), Some(1), "{missing:?}");
+        assert!(!text(&run(&[script, "--", "none.csv"]).stderr).contains("--workspace"));
+        assert!(!text(&run(&[script, "--", "../work/my data.csv"]).stderr).contains("--workspace"));
+        assert!(run(&[script, "--workspace", ".", "--", "my data.csv"]).status.success());
+        let json = run(&[script, "--json", "--", "my data.csv"]);
+        assert!(!text(&json.stdout).contains("current folder"), "{json:?}");
+        assert!(json.stderr.is_empty(), "{json:?}");
+    }
+    let records = format!("{:?}", user.records());
+    assert!(!records.contains("data.csv") && !records.contains("current folder"), "{records}");
 }

@@ -4,7 +4,8 @@ use skillhost_policy::capabilities::{MountMode, PathAccess};
 use skillhost_policy::determinism::{DEFAULT_FUEL, Determinism, DeterminismRule};
 use skillhost_policy::limits::Limit;
 use skillhost_policy::manifest::{Manifest, ToolEntry, parse};
-use skillhost_policy::{Overrides, Policy, Verdict, explain, grant};
+use skillhost_policy::outcome::DenialKind;
+use skillhost_policy::{Overrides, Policy, Verdict, blocking_entry, explain, grant};
 
 use super::{
     access, asks, builtin, granted, may_fetch, may_fetch_private, may_spawn, policy, skill,
@@ -359,7 +360,7 @@ fn refusals_name_the_rule_and_the_line_that_allows() {
     let d = granted(&["Bash(rm x)", "Read"], &denied).decisions.remove(0);
     assert_eq!(
         (d.verdict, d.rule.as_str(), d.fix),
-        (Verdict::Refused, "deny `Bash(rm:*)` (policy.yaml:4:7)", None)
+        (Verdict::Refused, "blocked by `Bash(rm:*)` in policy.yaml:4:7", None)
     );
     let d = granted(&["WebSearch"], &builtin()).decisions.remove(0);
     assert!(
@@ -582,4 +583,54 @@ fn the_side_that_lacks_an_entry_is_named_with_the_entry() {
     }
     let write = grant(&asks(&["Write"]), &allowing(&[])).capabilities.write;
     assert_eq!(write.missing_entry(|glob| glob.matches("/workspace/new.txt")), None);
+}
+
+/// A message about a denial names the entry that decided; the guest's message does not.
+#[test]
+fn blocking_entry_is_named_with_its_place() {
+    let policy = policy("default:\n  deny: [Bash, Write(a.txt), 'WebFetch(domain:x.test)']\n");
+    let skill = Manifest {
+        disallowed_tools: vec![ToolEntry { text: "Read(b.txt)".into(), span: None }],
+        ..asks(&["Read"])
+    };
+    let capabilities = grant(&skill, &policy).capabilities;
+    let named = |kind| blocking_entry(&skill, &policy, &kind);
+    let denial = capabilities.spawn.none_of[0].denial(&["python3".into()]);
+    assert_eq!(denial.rule, "the policy denies `Bash`");
+    assert_eq!(named(denial.kind).unwrap(), "blocked by `Bash` in policy.yaml:2:10");
+    let write = capabilities.write.none_of.iter().find(|glob| glob.pattern().contains("a.txt"));
+    assert_eq!(
+        named(DenialKind::DeniedPath(Box::new(write.unwrap().clone()))).unwrap(),
+        "blocked by `Write(a.txt)` in policy.yaml:2:16"
+    );
+    assert_eq!(
+        named(DenialKind::DeniedPath(Box::new(capabilities.read.none_of[0].clone()))).unwrap(),
+        "blocked by `Read(b.txt)` in the skill's disallowed-tools"
+    );
+    let host =
+        DenialKind::DeniedHost("x.test".into(), Box::new(capabilities.fetch.none_of[0].clone()));
+    assert_eq!(named(host).unwrap(), "blocked by `WebFetch(domain:x.test)` in policy.yaml:2:30");
+    assert_eq!(named(DenialKind::Program), None);
+}
+
+/// No `--allow` lifts a denial, so none is suggested, even where nothing is allowed.
+#[test]
+fn a_denied_entry_suggests_no_allow() {
+    let policy = policy("default:\n  deny: [Bash]\n");
+    let decision = grant(&asks(&["Bash(python3:*)"]), &policy).decisions.remove(0);
+    assert_eq!(
+        decision.rule.split(';').next().unwrap(),
+        "programs: blocked by `Bash` in policy.yaml:2:10"
+    );
+    assert!(!decision.fix.unwrap_or_default().contains("Bash"), "{:?}", decision.rule);
+}
+
+#[test]
+fn blocking_section_is_named_with_its_place() {
+    let policy = policy("skills:\n  tdd-*:\n    approval: blocked\n");
+    assert_eq!(
+        policy.approval_block("tdd-guide").unwrap(),
+        "blocked by `tdd-*` in policy.yaml:2:3"
+    );
+    assert_eq!(policy.approval_block("other"), None);
 }

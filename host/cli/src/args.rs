@@ -94,7 +94,7 @@ fn report(error: &clap::Error) -> Exit {
     let exit = if error.use_stderr() { Exit::Usage } else { Exit::Ok };
     let printed = error.print();
     if error.use_stderr() {
-        output::error_object(&CliError::new(exit, error.kind().to_string()));
+        output::error_object(&CliError::new(exit, summary(error)));
     }
     let is_run = std::env::args_os().nth(1).is_some_and(|command| command == "run");
     if error.kind() == ErrorKind::UnknownArgument && is_run {
@@ -104,6 +104,13 @@ fn report(error: &clap::Error) -> Exit {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Exit::Io,
         _ => exit,
     }
+}
+
+/// The error without the usage and the hints that clap adds.
+fn summary(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    let text = text.split("\n\n").next().unwrap_or_default();
+    text.strip_prefix("error: ").unwrap_or(text).replace("\n  ", " ")
 }
 
 #[cfg(test)]

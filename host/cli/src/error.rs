@@ -71,6 +71,11 @@ impl CliError {
         CliError { findings: Some(Box::new((findings, text.into()))), ..self }
     }
 
+    /// Sets the `code` of `--json`, for a failure that programs tell apart.
+    pub(crate) fn code(self, code: &'static str) -> CliError {
+        self.details(&serde_json::json!({ "code": code }))
+    }
+
     fn details(self, error: &impl Serialize) -> CliError {
         CliError { details: serde_json::to_value(error).ok().map(Box::new), ..self }
     }

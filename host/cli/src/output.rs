@@ -14,9 +14,10 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use anstyle::{AnsiColor, Style};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use skillhost_policy::diagnostic::{self, Diagnostic, is_hidden, printable, printable_lines};
+use skillhost_policy::manifest::Manifest;
 use skillhost_policy::manifest::rules::{self, LoadEffect};
 use skillhost_policy::outcome::{Change, ChangeKind, Denial, Outcome, Status};
-use skillhost_policy::protected;
+use skillhost_policy::{Policy, blocking_entry, protected};
 use skillhost_sandbox::terminal::{Filter, RESET};
 use skillhost_skill::Skill;
 
@@ -118,6 +119,11 @@ pub(crate) fn lines(text: &str, indent: usize) -> String {
     printable_lines(text).replace('\n', &format!("\n{:indent$}", ""))
 }
 
+/// A time of a record, in seconds. `--json` has the rest.
+pub(crate) fn seconds(time: &str) -> String {
+    time.split_once('.').map_or(time.to_owned(), |(second, _)| format!("{second}Z"))
+}
+
 /// `1 run`, `2 runs`.
 pub(crate) fn count(number: impl Into<u64>, noun: &str) -> String {
     match number.into() {
@@ -170,16 +176,21 @@ pub(crate) fn error_object(error: &CliError) {
     if !is_wanted || PRINTED.load(Relaxed) {
         return;
     }
-    let CliError { exit, message, fix, details, findings: _ } = error;
+    let CliError { exit, message, fix, details, findings } = error;
     let mut object = serde_json::json!({ "code": exit.code(), "message": message });
+    if let Some(findings) = findings {
+        object["diagnostics"] = serde_json::json!(findings.0);
+    }
     if let (Some(object), Some(details)) =
         (object.as_object_mut(), details.as_ref().and_then(|details| details.as_object()))
     {
         object.extend(details.clone());
     }
     object["fix"] = fix.as_deref().into();
-    // If stdout cannot be written, stderr already has the error.
-    json(&serde_json::json!({ "error": object })).ok();
+    // One line, which is a document of JSON and of JSON Lines. If stdout cannot be written, stderr
+    // already has the error.
+    let line = visible_json(&serde_json::json!({ "error": object }).to_string());
+    bytes(format!("{line}\n").as_bytes()).ok();
 }
 
 /// Prints text to stdout with its styles. Untrusted parts must have passed [`lines`] or
@@ -235,16 +246,19 @@ fn visible_json(text: &str) -> String {
     out
 }
 
-/// Prints the denials of a run to stderr, and why it ended unless it exited by itself.
-pub(crate) fn ending(outcome: &Outcome) {
-    for Denial { what, rule, fix, .. } in &outcome.denials {
-        warning(&format!("denied: {what}: {rule}"), fix.as_deref());
+/// Prints the denials of a run to stderr, and why it ended unless it exited by itself. With the
+/// skill and the policy, names the entries of `deny` that decided.
+pub(crate) fn ending(outcome: &Outcome, rules: Option<(&Manifest, &Policy)>) {
+    let denied = |Denial { what, rule, kind, .. }: &Denial| {
+        let entry = rules.and_then(|(skill, policy)| blocking_entry(skill, policy, kind));
+        format!("denied: {what}: {}", entry.as_ref().unwrap_or(rule))
+    };
+    for denial in &outcome.denials {
+        warning(&denied(denial), denial.fix.as_deref());
     }
     match &outcome.status {
         Status::Exited { .. } => outcome.error.iter().for_each(|message| error(message, None)),
-        Status::Denied(Denial { what, rule, fix, .. }) => {
-            error(&format!("denied: {what}: {rule}"), fix.as_deref())
-        }
+        Status::Denied(denial) => error(&denied(denial), denial.fix.as_deref()),
         Status::Invalid { message, fix } | Status::Failed { message, fix } => {
             error(message, fix.as_deref())
         }

@@ -83,6 +83,8 @@ pub struct RunRefusal {
     pub why: String,
     /// The command that allows it, or the rule that refuses it.
     pub fix: String,
+    /// Whether the policy refuses it, and not a level that was set.
+    pub by_policy: bool,
 }
 
 impl std::fmt::Display for RunRefusal {

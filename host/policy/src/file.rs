@@ -95,7 +95,7 @@ impl Reader<'_> {
         let (mut secrets, mut usage, mut preload) = (Secrets::default(), true, Preload::Nothing);
         let mut audit_detail = AuditDetail::default();
         let mut clients = Clients::default();
-        for (key, _, value) in self.table(root, "the policy", &schema::TOP) {
+        for (key, span, value) in self.table(root, "the policy", &schema::TOP) {
             match key {
                 "limits" => default.limits = self.limits(value),
                 "authorities" => authorities = self.authorities(value),
@@ -106,7 +106,10 @@ impl Reader<'_> {
                 "usage" => usage = self.usage(value),
                 "preload" => preload = self.preload(value),
                 "clients" => clients = self.clients(value),
-                "default" => self.section(value, "default", &schema::DEFAULT, &mut default),
+                "default" => {
+                    default.place = Some(self.place(span));
+                    self.section(value, "default", &schema::DEFAULT, &mut default);
+                }
                 "skills" => skills = self.skills(value),
                 key => self.determinism(key, value, &mut default),
             }
@@ -135,7 +138,7 @@ impl Reader<'_> {
         };
         for (key, value) in entries {
             let name = scalar(key).unwrap_or_default();
-            let mut layer = self.layer();
+            let mut layer = Layer { place: Some(self.place(key.span)), ..self.layer() };
             match NameGlob::new(name) {
                 Ok(glob) => layer.applies_to = Some(glob),
                 Err(why) => {

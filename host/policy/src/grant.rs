@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::capabilities::{Capabilities, Mount, MountMode, Scope};
 use super::determinism::{self, Determinism, DeterminismRule};
 use super::entry::{self, EntryList, Permission};
+use super::layer::blocked_by;
 use super::pattern::{CommandPattern, HostPattern, PathGlob};
 use super::schema::METHOD_NAMES;
 use super::verdict::{Judge, Pattern};
@@ -15,6 +16,7 @@ use super::{EnvValue, Layer, LimitRule, Origin, Policy, Rule, SITE_PACKAGES, pri
 use crate::diagnostic::Span;
 use crate::limits::{Limit, Limits};
 use crate::manifest::{Manifest, ToolEntry};
+use crate::outcome::DenialKind;
 
 /// The capabilities of a skill, and the decisions that led to them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
@@ -374,13 +376,30 @@ fn own_denials(entry: &ToolEntry) -> Vec<Rule> {
     tools.into_iter().map(rule).collect()
 }
 
+/// Names the entry that denied an attempt, and its place: `blocked by `Bash` in policy.yaml:7:10`.
+/// `None` if no entry did, but a missing grant or the host itself. For the operator: the place may
+/// contain a path of the host.
+pub fn blocking_entry(manifest: &Manifest, policy: &Policy, kind: &DenialKind) -> Option<String> {
+    let own: Vec<Rule> = manifest.disallowed_tools.iter().flat_map(own_denials).collect();
+    let is_pattern = |rule: &&Rule| match (&rule.permission, kind) {
+        (Permission::Read(glob) | Permission::Write(glob), DenialKind::DeniedPath(denied)) => {
+            *glob == **denied
+        }
+        (Permission::Bash(command), DenialKind::DeniedProgram(denied)) => *command == **denied,
+        (Permission::WebFetch(host), DenialKind::DeniedHost(_, denied)) => *host == **denied,
+        _ => false,
+    };
+    let mut rules = policy.layers_for(&manifest.name).flat_map(|l| &l.deny).chain(&own);
+    rules.find(is_pattern).map(Rule::blocks)
+}
+
 fn own_denial_decision(entry: &ToolEntry) -> EntryDecision {
     EntryDecision {
         entry: printable(&entry.text),
         place: entry.span,
         verdict: Verdict::Refused,
         meaning: "nothing: the skill itself disallows it".into(),
-        rule: format!("deny `{}` ({OWN_DENIAL})", printable(&entry.text)),
+        rule: blocked_by(&entry.text, OWN_DENIAL),
         fix: None,
     }
 }

@@ -18,6 +18,8 @@ pub struct Layer {
     pub origin: Origin,
     /// The skills to which it applies; `None` means every skill.
     pub applies_to: Option<NameGlob>,
+    /// Where the section is written that the layer was read from, such as `policy.yaml:7:3`.
+    pub place: Option<String>,
     /// The rules that allow something.
     pub allow: Vec<Rule>,
     /// The rules that deny something. They override every `allow`.
@@ -119,6 +121,7 @@ impl Layer {
         Layer {
             origin,
             applies_to: None,
+            place: None,
             allow: Vec::new(),
             deny: Vec::new(),
             mounts: Vec::new(),
@@ -143,6 +146,7 @@ impl Layer {
         };
         Layer {
             applies_to: self.applies_to.clone(),
+            place: self.place.clone(),
             deny: self.deny.clone(),
             methods: self.methods.clone(),
             determinism,
@@ -172,6 +176,21 @@ impl Rule {
                 Ok(Rule { text: text.trim().to_owned(), permission, place: place.to_owned() })
             }
         }
+    }
+
+    /// Says that this denial blocks something, and where it is written.
+    pub(super) fn blocks(&self) -> String {
+        blocked_by(&self.text, &self.place)
+    }
+}
+
+/// Says that an entry or a section blocks something. `place` is a place in a file, or a flag.
+pub(super) fn blocked_by(text: &str, place: &str) -> String {
+    let text = printable(text);
+    if place.starts_with("--") {
+        format!("blocked by `{place} {text}`")
+    } else {
+        format!("blocked by `{text}` in {place}")
     }
 }
 

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Policy;
+use super::layer::{NameGlob, blocked_by};
 
 /// The permission level of a skill, or of one of its programs or tools. A lower value is stricter.
 #[derive(
@@ -50,6 +51,15 @@ impl Policy {
     /// Nothing can raise it.
     pub fn approval(&self, skill: &str) -> Option<PermissionLevel> {
         self.layers_for(skill).filter_map(|layer| layer.approval).min()
+    }
+
+    /// Says which section sets the level that [`Policy::approval`] returns: `blocked by `tdd-*` in
+    /// policy.yaml:7:3`. `None` if the level blocks nothing.
+    pub fn approval_block(&self, skill: &str) -> Option<String> {
+        let level = self.approval(skill).filter(|level| *level <= PermissionLevel::Disabled)?;
+        let layer = self.layers_for(skill).find(|layer| layer.approval == Some(level))?;
+        let name = layer.applies_to.as_ref().map_or("default", NameGlob::pattern);
+        Some(blocked_by(name, layer.place.as_deref().unwrap_or("the policy")))
     }
 
     /// Checks whether the skill's writes are staged for approval. One section that applies is

@@ -51,7 +51,7 @@ use entry::EntryList;
 
 pub use explain::explain;
 pub use file::{PolicyError, load};
-pub use grant::{EntryDecision, Grant, Verdict, grant};
+pub use grant::{EntryDecision, Grant, Verdict, blocking_entry, grant};
 pub use layer::{EnvRule, EnvValue, Layer, LimitRule, MountRule, NameGlob, Origin, Rule};
 pub use schema::schema;
 

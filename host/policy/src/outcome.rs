@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::limits::Limit;
+use crate::pattern::{CommandPattern, HostPattern, PathGlob};
 use uses::GrantUse;
 
 /// The outcome of one run, however it ended.
@@ -158,14 +159,20 @@ pub enum DenialKind {
     Unknown,
     /// A path of the guest.
     Path,
+    /// A path that this pattern denies.
+    DeniedPath(Box<PathGlob>),
     /// A request to this host.
     Host(String),
+    /// A request to this host, which the pattern denies.
+    DeniedHost(String, Box<HostPattern>),
     /// A request to this host with a method that the rule names.
     Method(String),
     /// A request to a URL without a valid host. The rule may quote parts of the URL.
     Url,
     /// The start of a program.
     Program,
+    /// The start of a program that this pattern denies.
+    DeniedProgram(Box<CommandPattern>),
     /// The start of a program that does not exist. The rule may name it.
     NoProgram,
     /// A folder that the operator or the host provides.

@@ -58,7 +58,7 @@ impl CommandPattern {
             what: format!("start `{command}`"),
             rule: format!("the policy denies `{self}`"),
             fix: None,
-            kind: DenialKind::Program,
+            kind: DenialKind::DeniedProgram(Box::new(self.clone())),
         }
     }
 

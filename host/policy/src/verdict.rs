@@ -320,15 +320,12 @@ fn rule_on<P: Pattern>(
 ) -> Ruling {
     let allows: Vec<&Rule> =
         allowed.iter().filter(|(p, _)| p.overlaps(asked)).map(|(_, rule)| *rule).collect();
+    // First, because an `allow` would not help against it.
+    if let Some((_, rule)) = denied.iter().find(|(p, _)| p.denies_all(asked)) {
+        return Ruling { verdict: Verdict::Refused, rule: rule.blocks(), denied: true };
+    }
     if allows.is_empty() {
         return Ruling { verdict: Verdict::Refused, rule: judge.no_rule(), denied: false };
-    }
-    if let Some((_, rule)) = denied.iter().find(|(p, _)| p.denies_all(asked)) {
-        return Ruling {
-            verdict: Verdict::Refused,
-            rule: format!("deny {}", cite(&[rule])),
-            denied: true,
-        };
     }
     let whole = allowed.iter().find(|(p, _)| p.covers(asked)).map(|(_, rule)| *rule);
     let denials: Vec<&Rule> =

@@ -109,6 +109,8 @@ pub struct Vfs {
     uses: uses::PathUses,
     /// The most recent lookup.
     last_lookup: Mutex<Option<last_lookup::LastLookup>>,
+    /// The last path in `/skill` that a guest could not open because nothing is there.
+    missing: Mutex<Option<String>>,
 }
 
 impl Vfs {
@@ -144,6 +146,7 @@ impl Vfs {
             contents,
             uses,
             last_lookup: Mutex::default(),
+            missing: Mutex::default(),
         })
     }
 
@@ -193,6 +196,13 @@ impl Vfs {
     /// received an error and may have continued.
     pub fn hit(&self) -> Option<Limit> {
         self.quota.hit().or_else(|| self.state.as_ref()?.hit())
+    }
+
+    /// Returns the last file that a guest did not find in `/skill`, relative to it. The path has no
+    /// `..` and at most 255 bytes. Without a workspace, guests start in `/skill`, so this may be a
+    /// file that the operator expected in the workspace.
+    pub fn missing(&self) -> Option<String> {
+        lock(&self.missing).clone()
     }
 
     /// Returns the account of a path. `/tmp`, `/` and packages are not accounted for: their account

@@ -195,7 +195,8 @@ async fn run_within(
         let evidence = before.evidence(&mounts.files, sandbox.cache());
         evidence.map_err(|status| outcome.status = status).ok()
     });
-    Ok(FinishedRun { outcome, overlays: Overlays::of(mounts), evidence, output_error })
+    let missing = mounts.files.missing();
+    Ok(FinishedRun { overlays: Overlays::of(mounts), outcome, evidence, output_error, missing })
 }
 
 /// Compiles a program, unless that was done before, and links it.

@@ -202,6 +202,7 @@ fn read(path: &Path, named_by: &str, home: &Path) -> Result<Policy, CliError> {
     let text = text_of(path, named_by)?;
     policy::load(path, &text, Some(home)).map_err(|error| {
         CliError::invalid(format!("{}: {error}", path.display()))
+            .code("policy")
             .findings(error.diagnostics, error.source_text)
     })
 }
@@ -212,6 +213,7 @@ fn text_of(path: &Path, named_by: &str) -> Result<String, CliError> {
             "cannot read the policy {} (from {named_by}): {error}",
             path.display()
         ))
+        .code("policy")
     };
     #[expect(clippy::disallowed_methods, reason = "the policy file is named by the operator")]
     let mut file = std::fs::File::open(path).map_err(failed)?;

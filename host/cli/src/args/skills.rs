@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use skillhost_catalog::{Catalog, CatalogEntry, Source, SourceKind};
 use skillhost_policy::Policy;
+use skillhost_policy::diagnostic::quoted;
 use skillhost_skill::SkillFolder;
 
 use crate::context::Context;
@@ -119,7 +120,7 @@ pub(crate) fn find(name: &str, catalog: &Catalog) -> Result<CatalogEntry, CliErr
     let fix = folder_here(Path::new(name))
         .or_else(|| similar_name(name, catalog))
         .unwrap_or_else(|| "skillhost search QUERY".into());
-    Err(CliError::usage(format!("no skill `{name}`")).fix(fix))
+    Err(CliError::usage(format!("no skill `{name}`")).code("no-skill").fix(fix))
 }
 
 /// Refuses an argument that is a name, for a command that does not use the catalog: otherwise one
@@ -142,7 +143,8 @@ fn is_path(argument: &Path) -> bool {
 
 /// Asks whether the folder of that name was meant, if there is one.
 fn folder_here(name: &Path) -> Option<String> {
-    (!is_path(name) && name.is_dir()).then(|| format!("did you mean `./{}`?", name.display()))
+    let folder = || quoted(&Path::new(".").join(name).to_string_lossy());
+    (!is_path(name) && name.is_dir()).then(|| format!("did you mean `{}`?", folder()))
 }
 
 /// Asks whether the most similar name was meant, if one is similar enough.

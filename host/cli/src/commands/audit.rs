@@ -198,8 +198,6 @@ fn cells(store: &LogStore, line: &[u8]) -> Result<[String; 7], CliError> {
     let entry: LogEntry = parsed(line)?;
     let is_running = entry.status.kind == "started" && store.is_running(&entry)?;
     let LogEntry { sequence, time, skill, program, status, usage, denials, pruned, .. } = entry;
-    // Seconds are enough here; the record has the rest.
-    let time = time.split_once('.').map_or(time.clone(), |(second, _)| format!("{second}Z"));
     let program = program
         .map(|log_entry::EntryProgram { name, script, tool }| {
             script.map(|script| script.path).or(tool).unwrap_or(name)
@@ -215,7 +213,7 @@ fn cells(store: &LogStore, line: &[u8]) -> Result<[String; 7], CliError> {
     };
     Ok([
         sequence.to_string(),
-        time,
+        output::seconds(&time),
         skill.name,
         program,
         status,

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde::Serialize;
 use skillhost::invoke::{self, Runner, ScriptError};
 use skillhost_compat::{self as compat, Compatibility, Summary};
-use skillhost_policy::diagnostic::{Diagnostic, Severity, printable};
+use skillhost_policy::diagnostic::{Diagnostic, Severity, printable, quoted};
 use skillhost_policy::{self as policy, Grant, Policy, Verdict};
 use skillhost_sandbox::{self as sandbox, ToolListing, world};
 use skillhost_skill::runtime::Component;
@@ -214,7 +214,10 @@ fn component(skill: &Skill, host: &Runner) -> Option<Diagnostic> {
         message,
         file: skill.root.join(path).display().to_string(),
         span: None,
-        fix: Some(format!("rebuild it: `skillhost build {}`", skill.root.display())),
+        fix: Some(format!(
+            "rebuild it: `skillhost build {}`",
+            quoted(&skill.root.to_string_lossy())
+        )),
     })
 }
 

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use skillhost_toolchain::{new, sdk};
 
+use skillhost_policy::diagnostic::quoted;
+
 use crate::context::Places;
 use crate::error::{CliError, Exit};
 use crate::output;
@@ -36,7 +38,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     let Lang::Rust = args.lang;
     let sdk = sdk::unpack(&Places::find()?.cache)?;
     let folder = new::rust(&args.name, &args.path, &sdk)?;
-    let folder = folder.display();
+    let folder = quoted(&folder.to_string_lossy());
     output::text(&format!(
         "created {folder}\n\n  skillhost build {folder}\n  skillhost check {folder}\n  \
          skillhost run {folder} count --input '{{\"text\": \"to be\"}}'"

@@ -41,7 +41,7 @@ fn request(request: &PendingRequest) -> String {
         "{} ({}, {})\n  {}",
         request.id,
         output::lines(&session, 0),
-        request.time,
+        output::seconds(&request.time),
         output::lines(&request.text, 2)
     );
     match &request.diff {

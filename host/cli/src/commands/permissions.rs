@@ -153,16 +153,20 @@ fn level(text: &str) -> Result<NewLevel, String> {
 fn text(report: &PermissionsReport) -> String {
     let level = |set: &LevelSetting| {
         let LevelSetting { skill, part, level, who, time, .. } = set;
+        let time = output::seconds(time);
         output::lines(&format!("{}: {} (by {who}, {time})", label(skill, part), level.name()), 0)
     };
     let approval = |approval: &Approval| {
         let Approval { skill, part, term, who, time, ended, digest, .. } = approval;
+        let time = output::seconds(time);
         let term = match term {
             Term::Once => "for one run",
             Term::Session => "for a session",
             Term::Always => "until revoked",
         };
-        let ended = ended.as_ref().map_or_else(String::new, |time| format!(", ended {time}"));
+        let ended = ended
+            .as_ref()
+            .map_or_else(String::new, |time| format!(", ended {}", output::seconds(time)));
         let head = format!("{}: approved {term} (by {who}, {time}{ended})", label(skill, part));
         output::lines(&format!("{head}\n  for {digest}"), 0)
     };

@@ -368,7 +368,7 @@ impl Report {
             if let Some(result) = &outcome.result {
                 output::json(result)?;
             }
-            output::ending(outcome);
+            output::ending(outcome, None);
             output::changes(&outcome.changes);
         }
         let label = match self.verdict {

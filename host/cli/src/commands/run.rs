@@ -7,7 +7,7 @@ mod plan;
 pub(crate) mod receipt;
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde_json::Value;
@@ -15,8 +15,9 @@ use skillhost::invoke::{
     Invocation, LoadedRequest, LoadedSkill, RunError, Target, UnresolvedTarget,
 };
 use skillhost_compat::learn::Proposal;
+use skillhost_policy::WORKSPACE;
 use skillhost_policy::diagnostic::quoted;
-use skillhost_policy::outcome::Outcome;
+use skillhost_policy::outcome::{Outcome, Status};
 use skillhost_sandbox::{Io, OutputError, Sink, Stdin};
 use skillhost_skill::runtime::scripts::SkillScript;
 
@@ -242,7 +243,10 @@ fn finish(
             "the frontmatter of {} is broken, so the skill was granted nothing",
             invoked.skill.skill_file
         );
-        let fix = format!("find the error: `skillhost check {}`", plan.skill.folder().display());
+        let fix = format!(
+            "find the error: `skillhost check {}`",
+            quoted(&plan.skill.folder().to_string_lossy())
+        );
         output::warning(&message, Some(&fix));
     }
     output::withheld_grant(&invoked.skill);
@@ -262,7 +266,8 @@ fn finish(
         if let Some(result) = &outcome.result {
             output::json(result)?;
         }
-        output::ending(outcome);
+        output::ending(outcome, Some((&invoked.skill.manifest, &plan.context.policy)));
+        suggest_workspace(&invoked);
         if plan.diff {
             output::foreign(&overlays.diff())?;
         } else if plan.apply {
@@ -295,6 +300,25 @@ fn finish(
         overlays.apply().map_err(|error| CliError::apply(&error))?;
     }
     Ok(exit)
+}
+
+/// Suggests `--workspace .` if a run without a workspace failed, and a file that it did not find is
+/// in the current folder.
+///
+/// The guest chose the path. It learns nothing from the check, which follows the run and whose
+/// answer only this message has.
+fn suggest_workspace(invoked: &Invocation) {
+    let Invocation { finished, grant, .. } = invoked;
+    let has_workspace = grant.capabilities.mounts.iter().any(|mount| mount.guest == WORKSPACE);
+    let has_failed = matches!(finished.outcome.status, Status::Exited { code } if code != 0);
+    let Some(missing) = finished.missing.as_deref().filter(|_| has_failed && !has_workspace) else {
+        return;
+    };
+    if Path::new(missing).is_file() {
+        let missing = quoted(missing);
+        let message = format!("{missing} is in the current folder, which the run does not see");
+        output::warning(&message, Some("mount the folder: --workspace ."));
+    }
 }
 
 impl Plan {

@@ -21,7 +21,7 @@ use crate::{compilation, event_loop, output};
 ///
 /// Runtimes are components like any other, in a folder next to this executable or the one that
 /// --programs names. For each that is missing, the list says how to build it; the others work
-/// without it.
+/// without it. Exits with 1 if all are missing or one cannot run.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -98,7 +98,8 @@ fn list(found: Vec<BuiltIn>, json: bool) -> Result<Exit, CliError> {
         .filter(|(name, _)| !is_installed(name))
         .map(|(name, commands)| Missing { name, commands, build: BUILD_COMMAND })
         .collect();
-    let has_problem = programs.iter().any(|program| program.problem.is_some());
+    let has_problem =
+        programs.is_empty() || programs.iter().any(|program| program.problem.is_some());
     let report = Report { programs, missing };
     if json {
         output::json(&report)?;

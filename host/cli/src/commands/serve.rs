@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rand::RngExt as _;
+use skillhost_policy::diagnostic::quoted;
 use skillhost_policy::{Approver, Policy};
 use skillhost_server::http::{HttpOptions, serve};
 
@@ -175,8 +176,10 @@ fn read_token(file: &Path) -> Result<String, CliError> {
             "the token in {} must have at least {TOKEN_MIN} visible ASCII characters",
             file.display()
         );
-        return Err(CliError::usage(message)
-            .fix(format!("head -c 32 /dev/urandom | base64 > {}", file.display())));
+        return Err(CliError::usage(message).fix(format!(
+            "head -c 32 /dev/urandom | base64 > {}",
+            quoted(&file.to_string_lossy())
+        )));
     }
     Ok(token.to_owned())
 }

@@ -9,6 +9,7 @@ use super::{
 };
 use skillhost_policy::Policy;
 use skillhost_policy::capabilities::{Mount, MountMode};
+use skillhost_policy::diagnostic::quoted;
 use skillhost_skill::{Skill, SourceKind};
 
 /// The result of applying the levels.
@@ -180,11 +181,11 @@ fn by_itself(ask: &ApprovalRequest<'_>, bound: Option<PermissionLevel>) -> Permi
 fn refusal(name: &str, level: PermissionLevel, by_policy: bool) -> RunRefusal {
     let fix = match by_policy {
         true => format!("change `approval: {}` in the policy file", level.name()),
-        false => format!("skillhost permissions set {name} enabled"),
+        false => format!("skillhost permissions set {} enabled", quoted(name)),
     };
     let why = match level {
         PermissionLevel::Blocked => "blocked",
         _ => "disabled",
     };
-    RunRefusal { why: format!("{name} is {why}"), fix }
+    RunRefusal { why: format!("{name} is {why}"), fix, by_policy }
 }

@@ -335,13 +335,17 @@ impl DenialRecord {
     pub(super) fn of(denial: &Denial, key: &LogKey) -> DenialRecord {
         let own = || denial.rule.clone();
         let (about, rule, host) = match &denial.kind {
-            DenialKind::Path => (DenialSubject::Path, own(), None),
-            DenialKind::Host(host) => (DenialSubject::Request, own(), Some(host.clone())),
+            DenialKind::Path | DenialKind::DeniedPath(_) => (DenialSubject::Path, own(), None),
+            DenialKind::Host(host) | DenialKind::DeniedHost(host, _) => {
+                (DenialSubject::Request, own(), Some(host.clone()))
+            }
             DenialKind::Method(host) => {
                 (DenialSubject::Request, "the method is not allowed".into(), Some(host.clone()))
             }
             DenialKind::Url => (DenialSubject::Request, "the URL is not valid".into(), None),
-            DenialKind::Program => (DenialSubject::Program, own(), None),
+            DenialKind::Program | DenialKind::DeniedProgram(_) => {
+                (DenialSubject::Program, own(), None)
+            }
             DenialKind::NoProgram => {
                 (DenialSubject::Program, "there is no such program".into(), None)
             }

@@ -27,6 +27,7 @@ fn layer(layer: &Layer) -> Value {
     let Layer {
         origin: _,
         applies_to,
+        place: _,
         allow,
         deny,
         mounts,

@@ -71,7 +71,27 @@ impl Vfs {
             return Err(Errno::INVAL);
         }
         let mut tree = lock(&self.tree);
-        self.resolve(&mut tree, base, path, options.follow, |tree, at| self.open(tree, at, options))
+        let opened = self.resolve(&mut tree, base, path, options.follow, |tree, at| {
+            self.open(tree, at, options)
+        });
+        if let (Err(Errno::NOENT), Handle::Folder(base)) = (&opened, base) {
+            self.note_missing(base, path);
+        }
+        opened
+    }
+
+    /// Remembers a file that was not found in `/skill`.
+    fn note_missing(&self, base: &OpenFolder, path: &str) {
+        /// The longest path that is remembered, in bytes.
+        const MOST: usize = 255;
+        let is_skill = matches!(self.mounts[base.mount].rules, Rules::Skill(_));
+        if !is_skill || path.len() > MOST || path.split('/').any(|name| name == "..") {
+            return;
+        }
+        let missing = beneath::join(&base.rel, path);
+        if missing.len() <= MOST {
+            *lock(&self.missing) = Some(missing);
+        }
     }
 
     fn open(

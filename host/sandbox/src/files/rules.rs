@@ -213,7 +213,7 @@ impl Vfs {
         };
         let what = format!("{verb} {path}");
         let denied_by = |scope: &Scope<PathGlob>, path: &str| {
-            scope.none_of.iter().find(|glob| glob.matches(path)).map(|g| g.pattern().to_owned())
+            scope.none_of.iter().find(|glob| glob.matches(path)).cloned()
         };
         let above =
             |path: &str| beneath::ancestors(path).skip(1).map(str::to_owned).collect::<Vec<_>>();
@@ -228,6 +228,7 @@ impl Vfs {
         };
         let missing = scope.missing_entry(|glob| glob.matches(&rule_path));
         let read_only = matches!(mount.layer, Layer::ReadOnly) && attempt != Attempt::Read;
+        let mut kind = DenialKind::Path;
         let (rule, fix) = match (&mount.rules, pattern) {
             (Rules::Root(_), _) => (
                 "/ is read-only".to_owned(),
@@ -241,7 +242,9 @@ impl Vfs {
                 (format!("{} is read-only", mount.guest), None)
             }
             (Rules::Granted(_) | Rules::Packages, Some(pattern)) => {
-                (format!("`{pattern}` is denied"), None)
+                let rule = format!("`{}` is denied", pattern.pattern());
+                kind = DenialKind::DeniedPath(Box::new(pattern));
+                (rule, None)
             }
             (Rules::Granted(granted), None) if read_only && missing.is_none() => {
                 let fix = if granted.guest == "/workspace" {
@@ -264,7 +267,7 @@ impl Vfs {
                 (rule, entry_for(tool, &rule_path).map(|entry| missing.fix(&entry)))
             }
         };
-        self.decisions.record(Denial { what, rule, fix, kind: DenialKind::Path });
+        self.decisions.record(Denial { what, rule, fix, kind });
     }
 
     /// Maps `XDEV` to a recorded denial; returns any other error unchanged.

@@ -37,14 +37,15 @@ impl Sender {
             );
         }
         if !self.rules.fetch.allows(|p| p.matches(&to)) {
-            let is_blocked = self.rules.fetch.none_of.iter().any(|p| p.matches(&to));
-            let rule = if is_blocked {
-                format!("network access to {} is blocked by an entry of `deny`", to.host)
-            } else {
-                self.missing_grant(&to)
-            };
+            if let Some(pattern) = self.rules.fetch.none_of.iter().find(|p| p.matches(&to)) {
+                let rule =
+                    format!("network access to {} is blocked by an entry of `deny`", to.host);
+                let kind = DenialKind::DeniedHost(to.host.clone(), Box::new(pattern.clone()));
+                return denied(target::origin(&to), rule, None, kind);
+            }
+            let rule = self.missing_grant(&to);
             let missing = self.rules.fetch.missing_entry(|p| p.matches(&to));
-            let fix = missing.filter(|_| !is_blocked).map(|missing| missing.fix(&entry_for(&to)));
+            let fix = missing.map(|missing| missing.fix(&entry_for(&to)));
             return denied(target::origin(&to), rule, fix, host());
         }
         // CONNECT would open a tunnel; TRACE echoes headers that the host added.

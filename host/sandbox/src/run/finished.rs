@@ -25,6 +25,9 @@ pub struct FinishedRun {
     pub evidence: Option<Evidence>,
     /// The first stream of the caller that did not take all output, for example on a full disk.
     pub output_error: Option<OutputError>,
+    /// The last file that a guest did not find in `/skill`, as [`Vfs::missing`]. The guest chose the
+    /// path. Not part of the outcome: only a message to the operator uses it.
+    pub missing: Option<String>,
 }
 
 /// A stream of the caller that the host could not write.
@@ -50,7 +53,13 @@ pub struct Evidence {
 impl FinishedRun {
     /// The outcome of something that never ran.
     pub fn not_run(outcome: Outcome) -> FinishedRun {
-        FinishedRun { outcome, overlays: Overlays::default(), evidence: None, output_error: None }
+        FinishedRun {
+            outcome,
+            overlays: Overlays::default(),
+            evidence: None,
+            output_error: None,
+            missing: None,
+        }
     }
 
     pub(super) fn refused(status: Status, started: Instant) -> FinishedRun {

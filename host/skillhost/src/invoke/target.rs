@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::{LoadedSkill, invalid};
 use skillhost_ledger::approval::{RunInput, SkillPart};
+use skillhost_policy::diagnostic::quoted;
 use skillhost_policy::outcome::{Denial, DenialKind, Status};
 use skillhost_sandbox::is_tool_name;
 use skillhost_skill::Skill;
@@ -340,7 +341,8 @@ pub(super) fn declared(
     match read(path) {
         Ok(component) => Ok((path, component)),
         Err(error) => {
-            let fix = format!("build it: `skillhost build {}`", skill.root.display());
+            let fix =
+                format!("build it: `skillhost build {}`", quoted(&skill.root.to_string_lossy()));
             Err(invalid(format!("cannot read the component `{path}`: {error}"), Some(fix)))
         }
     }
@@ -367,15 +369,15 @@ fn no_program(skill: &Skill) -> Status {
             format!(
                 "fix the frontmatter of {}: `skillhost check {}` shows what is wrong",
                 skill.skill_file,
-                skill.root.display()
+                quoted(&skill.root.to_string_lossy())
             ),
         ),
         (Some(script), _) => (
             "declares no component, only scripts",
             format!(
                 "name a script; its arguments go after `--`: `skillhost run {} {} -- ARGS`",
-                skill.root.display(),
-                script.path
+                quoted(&skill.root.to_string_lossy()),
+                quoted(&script.path)
             ),
         ),
         (None, Some(here)) => (

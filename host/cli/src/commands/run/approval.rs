@@ -58,8 +58,11 @@ pub(super) fn before_run(plan: &Plan, loaded: &LoadedSkill) -> Result<BTreeSet<S
     };
     let (id, question) = match approvals.decide(policy, &ask)? {
         RunDecision::Allowed(denied) => return Ok(denied),
-        RunDecision::Refused(RunRefusal { why, fix }) => {
-            return Err(refused(&why, CliError::new(Exit::Denied, why.clone()).fix(fix)));
+        RunDecision::Refused(RunRefusal { why, fix, by_policy }) => {
+            let section = policy.approval_block(&name).filter(|_| by_policy && !plan.json);
+            let message =
+                section.map_or_else(|| why.clone(), |section| format!("{name} is {section}"));
+            return Err(refused(&why, CliError::new(Exit::Denied, message).fix(fix)));
         }
         RunDecision::NeedsApproval(id, question) => (id, question),
     };
@@ -135,7 +138,8 @@ pub(super) fn before_apply(
     let failed = |error: &dyn std::fmt::Display| {
         CliError::new(Exit::Io, error.to_string()).fix("run it again")
     };
-    let is_approved = terminal::ask("write these changes? [y/N] ")?.eq_ignore_ascii_case("y");
+    let answer = terminal::ask("write these changes? [y/N] ")?.to_ascii_lowercase();
+    let is_approved = matches!(answer.as_str(), "y" | "yes");
     match (is_approved, pending) {
         (true, Some(id)) => approvals
             .approve(id, Term::Once, &operator::name())
@@ -212,9 +216,9 @@ fn needs_approval(name: &str, id: PendingId) -> CliError {
 
 /// Asks the operator for how long to allow a run; `None` if they do not allow it.
 fn ask_for_term() -> Result<Option<Term>, CliError> {
-    let answer = terminal::ask("allow it? [o]nce, for this [s]ession, [a]lways, [N]o: ")?;
+    let answer = terminal::ask("allow it? [o]nce (or y), for this [s]ession, [a]lways, [N]o: ")?;
     Ok(match answer.to_ascii_lowercase().as_str() {
-        "o" | "once" => Some(Term::Once),
+        "y" | "yes" | "o" | "once" => Some(Term::Once),
         "s" | "session" => Some(Term::Session),
         "a" | "always" => Some(Term::Always),
         _ => None,

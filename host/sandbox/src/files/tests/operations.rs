@@ -162,3 +162,20 @@ fn accounts_are_bounded() {
     assert_eq!(guest.vfs.touched().len(), 10_000);
     assert_eq!(guest.vfs.usage().files_created, 10_050);
 }
+
+/// The last file that was not found in `/skill`, and nothing else, is remembered.
+#[test]
+fn missing_file_of_the_skill_is_remembered() {
+    let guest = Grant::default().guest(|_| ());
+    assert_eq!(guest.vfs.missing(), None);
+    for path in ["/workspace/data.csv", "/tmp/data.csv", "/skill/../data.csv", "/skill/SKILL.md"] {
+        let _ = guest.open(path, READ);
+        assert_eq!(guest.vfs.missing(), None, "{path}");
+    }
+    for path in ["data.csv", "in/data.csv", &"x".repeat(255)] {
+        assert_eq!(guest.open(&format!("/skill/{path}"), READ).unwrap_err(), Errno::NOENT);
+        assert_eq!(guest.vfs.missing().as_deref(), Some(path));
+    }
+    assert!(guest.open(&format!("/skill/{}", "x/".repeat(128)), READ).is_err());
+    assert_eq!(guest.vfs.missing().unwrap(), "x".repeat(255));
+}
