@@ -17,13 +17,13 @@ use skillhost_toolchain::{Error, Progress, Step};
 
 use crate::bench::{self, Bench, Cell as _, WARM_UP, step};
 use crate::cases::{self, Case};
-use crate::measure::Sample;
+use crate::measure::{self, Sample};
 use crate::phases;
 use crate::place::Place;
 use crate::report::{Header, split};
 use crate::samples::Samples;
 pub(crate) use figures::Report;
-use figures::{CaseInfo, Run, Size, TierInfo};
+use figures::{CaseInfo, FirstRun, Run, Size, TierInfo};
 use tiers::{Tier, Tools};
 
 /// Runs whose memory is sampled, which makes them slower: as many, unless there are fewer rounds.
@@ -38,8 +38,8 @@ pub(crate) fn run(
 ) -> Result<Report, Error> {
     let tools = ["bwrap", "runc", "crun", "setpriv"];
     let header = Header::new::<Report>(place, rounds, &tools, say)?;
-    place.remove_compiled()?;
     let cases = cases::all();
+    let first = progress.step("the first run of each case", |_| measure_first(place, &cases))?;
     let mut missing = BTreeMap::new();
     let tools =
         progress.step("build a root for the sandboxes", |_| Tools::find(place, &mut missing))?;
@@ -87,8 +87,19 @@ pub(crate) fn run(
         growth,
         memory,
         sizes,
+        first,
         phases,
     })
+}
+
+/// Runs each case with nothing compiled. What it compiles stays for the next measurements.
+fn measure_first(place: &Place, cases: &[Case]) -> Result<Vec<FirstRun>, Error> {
+    let measure = |case: &Case| {
+        place.remove_compiled()?;
+        let wall = measure::run(&mut case.cold(place, &[]))?.wall;
+        Ok(FirstRun { case: case.name.into(), wall })
+    };
+    cases.iter().map(measure).collect()
 }
 
 /// Why a tier is missing that was tried before.

@@ -98,7 +98,7 @@ pub(crate) fn table(phases: &[Phase]) -> Option<Table> {
     for name in names {
         let time = |case: &&str| {
             let phase = phases.iter().find(|phase| phase.case == *case && phase.phase == name);
-            phase.map_or_else(String::new, |phase| units::time(phase.wall.p50))
+            phase.map_or_else(String::new, |phase| units::milliseconds(phase.wall.p50))
         };
         table.row([name.to_owned()].into_iter().chain(cases.iter().map(time)));
     }

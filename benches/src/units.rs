@@ -1,5 +1,8 @@
 //! Figures for readers: two or three significant digits, and a unit.
 
+/// Bytes in a mebibyte.
+pub(crate) const MEBIBYTE: f64 = 1_048_576.0;
+
 /// A number that a figure is written from.
 pub(crate) trait Number {
     fn float(self) -> f64;
@@ -25,13 +28,23 @@ pub(crate) fn time(nanoseconds: impl Number) -> String {
 /// A size in bytes, in powers of 1024.
 pub(crate) fn size(bytes: impl Number) -> String {
     const UNITS: [(&str, f64); 4] =
-        [("B", 1.0), ("KiB", 1024.0), ("MiB", 1_048_576.0), ("GiB", 1_073_741_824.0)];
+        [("B", 1.0), ("KiB", 1024.0), ("MiB", MEBIBYTE), ("GiB", 1_073_741_824.0)];
     scaled(bytes.float(), &UNITS)
 }
 
-/// A size in bytes, in powers of ten, as on a logarithmic axis.
-pub(crate) fn decimal(bytes: f64) -> String {
-    scaled(bytes, &[("B", 1.0), ("kB", 1e3), ("MB", 1e6), ("GB", 1e9)])
+/// A time in nanoseconds, always in milliseconds: columns and axes of one unit can be compared.
+pub(crate) fn milliseconds(nanoseconds: impl Number) -> String {
+    format!("{} ms", grouped(nanoseconds.float() / 1e6))
+}
+
+/// A size in bytes, always in mebibytes.
+pub(crate) fn mebibytes(bytes: impl Number) -> String {
+    in_mebibytes(bytes.float() / MEBIBYTE)
+}
+
+/// A number of mebibytes.
+pub(crate) fn in_mebibytes(number: f64) -> String {
+    format!("{} MiB", grouped(number))
 }
 
 /// The size of an input, always in megabytes.
@@ -44,7 +57,11 @@ pub(crate) fn input(bytes: impl Number) -> String {
 
 /// A count, to three digits if it is large: more of them are noise.
 pub(crate) fn count(number: impl Number) -> String {
-    let number = number.float();
+    grouped(number.float())
+}
+
+/// A number to two digits, or to three with groups if it is large.
+fn grouped(number: f64) -> String {
     if number < 100.0 {
         return digits(number);
     }

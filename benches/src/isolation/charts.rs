@@ -10,8 +10,8 @@ use crate::phases::Phase;
 use crate::table::escaped;
 use crate::units;
 
-/// Pixels. On a phone of 360 pixels, a chart is three quarters of the size.
-const WIDTH: i32 = 480;
+/// Pixels. On a phone of 360 pixels, a chart is two thirds of the size.
+const WIDTH: i32 = 540;
 
 /// The colour of the text, which the page sets.
 const INK: &str = "currentColor";
@@ -44,7 +44,9 @@ pub(crate) const START_UP: &str = "A whole run, median: of a Python script that 
 pub(crate) fn all(report: &Report) -> Vec<Chart> {
     let throughput =
         report.throughput.iter().map(|p| (&*p.tier, p.concurrency as f64, Some(p.per_second)));
-    let memory = report.memory.iter().map(|p| (&*p.tier, p.instances as f64, p.private.map(float)));
+    let mebibytes = |bytes: u64| float(bytes) / units::MEBIBYTE;
+    let memory =
+        report.memory.iter().map(|p| (&*p.tier, p.instances as f64, p.private.map(mebibytes)));
     let sizes =
         report.sizes.iter().map(|p| (&*p.tier, float(p.input), p.wall.map(|wall| float(wall.p50))));
     let growth = report.growth.iter().map(|p| (&*p.tier, p.skills as f64, p.wall.map(float)));
@@ -63,19 +65,19 @@ pub(crate) fn all(report: &Report) -> Vec<Chart> {
             "Python hellos a second, by how many are under way at once. Both axes logarithmic.",
         ),
         (
-            lines(report, memory, "guests alive", units::count, units::decimal),
+            lines(report, memory, "guests alive", units::count, units::in_mebibytes),
             "memory",
             "Memory by instances",
             "Private memory of all the processes of a tier, by Python guests that are alive at once. One alone has to itself the files that several share. Both axes logarithmic.",
         ),
         (
-            lines(report, sizes, "of CSV", units::input, units::time),
+            lines(report, sizes, "of CSV", units::input, units::milliseconds),
             "input",
             "Time by size of the input",
             "The CSV report, median, by the size of its input. Both axes logarithmic: lines that run side by side differ by a factor, lines that meet by a constant.",
         ),
         (
-            lines(report, growth, "skills at once", units::count, units::time),
+            lines(report, growth, "skills at once", units::count, units::milliseconds),
             "growth",
             "Cost by crowd",
             "Until the last has ended of so many Python hellos that start at once. Both axes logarithmic.",
@@ -112,7 +114,7 @@ fn phases(report: &Report) -> Option<String> {
             svg.bar((from.round() as i32, top), (width, 22), colour);
             from = to;
         }
-        svg.text(&units::time(whole(bar)), (from as i32 + 8, top + 11), "start", INK);
+        svg.text(&units::milliseconds(whole(bar)), (from as i32 + 8, top + 11), "start", INK);
     }
     for (n, (phase, colour)) in first.iter().zip(PHASES).enumerate() {
         let middle = legend + 12 + 24 * n as i32;
@@ -131,24 +133,24 @@ fn start_up(report: &Report) -> Option<String> {
     });
     let rows: Vec<(&str, &str, Vec<u64>)> = nothing.into_iter().chain(tiers).collect();
     let values = rows.iter().flat_map(|(.., times)| times).map(|time| float(*time));
-    let axis = Scale::decades(values, 160, WIDTH - 60)?;
+    let axis = Scale::decades(values, 184, WIDTH - 76)?;
     let height = 44 + 40 * rows.len() as i32;
     let bottom = height - 34;
     let mut svg = Svg::new(height);
     for tick in axis.ticks() {
         let x = axis.at(tick);
         svg.line(&[(x, 8), (x, bottom)], GRID, 0.35, 1);
-        svg.text(&whole(&units::time(tick)), (x, bottom + 16), "middle", INK);
+        svg.text(&whole(&units::milliseconds(tick)), (x, bottom + 16), "middle", INK);
     }
     for (n, (name, id, times)) in rows.iter().enumerate() {
         let middle = 26 + 40 * n as i32;
-        svg.text(&short(name), (152, middle), "end", INK);
+        svg.text(name, (176, middle), "end", INK);
         for (series, time) in times.iter().enumerate() {
             let y = if times.len() == 1 { middle } else { middle - 9 + 18 * series as i32 };
             let x = axis.at(float(*time));
-            svg.line(&[(160, y), (x, y)], colour(id), 0.8, 2);
+            svg.line(&[(184, y), (x, y)], colour(id), 0.8, 2);
             svg.dot((x, y), colour(id), series == 0);
-            svg.text(&units::time(*time), (x + 9, y), "start", INK);
+            svg.text(&units::milliseconds(*time), (x + 9, y), "start", INK);
         }
     }
     Some(svg.end())
@@ -164,7 +166,7 @@ fn lines<'a>(
 ) -> Option<String> {
     let points: Vec<(&str, f64, f64)> =
         points.filter_map(|(tier, x, y)| Some((tier, x, y?))).collect();
-    let (left, right, top, bottom) = (72, WIDTH - 142, 20, 300);
+    let (left, right, top, bottom) = (94, WIDTH - 192, 20, 300);
     let mut marks: Vec<f64> = points.iter().map(|(_, x, _)| *x).collect();
     marks.sort_by(f64::total_cmp);
     marks.dedup();
@@ -182,10 +184,11 @@ fn lines<'a>(
     }
     svg.text(along, ((left + right) / 2, bottom + 40), "middle", INK);
     let mut ends = Vec::new();
-    for tier in report.measured() {
+    // Wide lines below narrow ones: lines that coincide stay visible.
+    for (tier, width) in report.measured().zip([8, 7, 6, 5, 4, 3, 2, 1]) {
         let own = points.iter().filter(|(id, ..)| *id == tier.id);
         let own: Vec<(i32, i32)> = own.map(|(_, x, y)| (across.at(*x), up.at(*y))).collect();
-        svg.line(&own, colour(&tier.id), 1.0, 2);
+        svg.line(&own, colour(&tier.id), 1.0, width);
         own.iter().for_each(|at| svg.dot(*at, colour(&tier.id), true));
         ends.extend(own.last().map(|(x, y)| (*x, *y, tier)));
     }
@@ -196,7 +199,7 @@ fn lines<'a>(
         // One that ends early is not drawn on: only its name is far away.
         let opacity = if *x + 20 < edge { 0.2 } else { 0.6 };
         svg.line(&[(*x + 5, *y), (edge - 3, place)], colour(&tier.id), opacity, 1);
-        svg.text(&short(&tier.name), (edge, place), "start", colour(&tier.id));
+        svg.text(&tier.name, (edge, place), "start", colour(&tier.id));
     }
     Some(svg.end())
 }
@@ -204,14 +207,6 @@ fn lines<'a>(
 /// A mark of an axis, which is exact.
 fn whole(text: &str) -> String {
     text.trim_end_matches(".0").replace(".0 ", " ")
-}
-
-/// Names that fit beside a chart.
-fn short(name: &str) -> String {
-    name.replace("container (", "")
-        .replace(" process", "")
-        .replace(')', "")
-        .replace("deterministic", "determ.")
 }
 
 /// The same heights, moved as little as keeps labels `gap` apart, and above `bottom`.

@@ -25,6 +25,10 @@ pub(crate) struct Report {
     pub(crate) growth: Vec<Growth>,
     pub(crate) memory: Vec<Memory>,
     pub(crate) sizes: Vec<Size>,
+    /// The first run of each case after an installation without `skillhost runtimes compile`; none in
+    /// reports from before they were measured.
+    #[serde(default)]
+    pub(crate) first: Vec<FirstRun>,
     /// In the order of a run; none in reports from before they were measured.
     #[serde(default)]
     pub(crate) phases: Vec<Phase>,
@@ -48,6 +52,14 @@ pub(crate) struct CaseInfo {
     pub(crate) name: String,
     /// Bytes of input.
     pub(crate) input: u64,
+}
+
+/// A run that compiles its runtime and its component first.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct FirstRun {
+    pub(crate) case: String,
+    /// From before the start to after the end.
+    pub(crate) wall: u64,
 }
 
 /// A case in a tier.
@@ -209,6 +221,7 @@ pub(crate) mod tests {
                 { "tier": "native", "input": 1_000_000, "wall": spread(300_000_000) },
                 { "tier": "native", "input": 5_000_000, "wall": spread(1_500_000_000) },
             ],
+            "first": [{ "case": "Python: hello", "wall": 8_100_000_000_u64 }],
             "phases": [
                 { "case": "Python: hello", "phase": "process", "wall": spread(1_000_000) },
                 { "case": "Python: hello", "phase": "guest", "wall": spread(3_000_000) },

@@ -14,9 +14,10 @@ pub(crate) fn all(report: &Report) -> Vec<(String, Table)> {
         report.cases.iter().map(|case| (case.name.clone(), tiers(report, case))).collect();
     let mut disk = Table::new(["tier", "size"]);
     for tier in report.measured() {
-        disk.row([tier.name.clone(), or_empty(tier.disk, units::size)]);
+        disk.row([tier.name.clone(), or_empty(tier.disk, units::mebibytes)]);
     }
     let others = [
+        ("First run, which compiles the runtime", first(report)),
         ("Bytes on disk", Some(disk)),
         ("CSV report by size", Some(sizes(report))),
         ("Throughput of the Python hello", Some(throughput(report))),
@@ -51,19 +52,27 @@ fn tiers(report: &Report, case: &CaseInfo) -> Table {
             continue;
         };
         let [p50, p90, p99, cpu] =
-            [run.wall.p50, run.wall.p90, run.wall.p99, run.cpu.p50].map(units::time);
+            [run.wall.p50, run.wall.p90, run.wall.p99, run.cpu.p50].map(units::milliseconds);
         let ratio = or_empty(base, |base| units::ratio(run.wall.p50, base));
-        table.row([name.to_owned(), p50, p90, p99, cpu, units::size(run.memory), ratio]);
+        table.row([name.to_owned(), p50, p90, p99, cpu, units::mebibytes(run.memory), ratio]);
     }
     table
+}
+
+fn first(report: &Report) -> Option<Table> {
+    let mut table = Table::new(["case", "wall"]);
+    for run in &report.first {
+        table.row([run.case.clone(), units::milliseconds(run.wall)]);
+    }
+    (!report.first.is_empty()).then_some(table)
 }
 
 fn sizes(report: &Report) -> Table {
     let mut table = Table::new(["tier", "input", "wall p50", "p99"]);
     for point in &report.sizes {
-        let p50 = point.wall.map(|wall| units::time(wall.p50));
+        let p50 = point.wall.map(|wall| units::milliseconds(wall.p50));
         let p50 = or_missing(p50, point.missing.as_deref());
-        let p99 = or_empty(point.wall, |wall| units::time(wall.p99));
+        let p99 = or_empty(point.wall, |wall| units::milliseconds(wall.p99));
         table.row([name(report, &point.tier), units::input(point.input), p50, p99]);
     }
     table
@@ -81,7 +90,7 @@ fn throughput(report: &Report) -> Table {
 fn growth(report: &Report) -> Table {
     let mut table = Table::new(["tier", "skills", "until the last has ended"]);
     for point in &report.growth {
-        let wall = or_missing(point.wall.map(units::time), point.missing.as_deref());
+        let wall = or_missing(point.wall.map(units::milliseconds), point.missing.as_deref());
         table.row([name(report, &point.tier), point.skills.to_string(), wall]);
     }
     table
@@ -90,8 +99,9 @@ fn growth(report: &Report) -> Table {
 fn memory(report: &Report) -> Table {
     let mut table = Table::new(["tier", "guests", "private memory", "first start", "last start"]);
     for point in &report.memory {
-        let private = or_missing(point.private.map(units::size), point.missing.as_deref());
-        let [first, last] = [point.first, point.last].map(|time| or_empty(time, units::time));
+        let private = or_missing(point.private.map(units::mebibytes), point.missing.as_deref());
+        let [first, last] =
+            [point.first, point.last].map(|time| or_empty(time, units::milliseconds));
         table.row([name(report, &point.tier), point.instances.to_string(), private, first, last]);
     }
     table
@@ -114,7 +124,7 @@ pub(crate) fn short(report: &Report) -> String {
     for tier in report.measured() {
         let cell = |case: &CaseInfo| {
             let Some(run) = report.run(&tier.id, &case.id) else { return "missing".into() };
-            let time = units::time(run.wall.p50);
+            let time = units::milliseconds(run.wall.p50);
             match report.native(&case.id) {
                 Some(native) if native.tier != tier.id => {
                     format!("{time} ({})", units::ratio(run.wall.p50, native.wall.p50))
@@ -122,16 +132,25 @@ pub(crate) fn short(report: &Report) -> String {
                 _ => time,
             }
         };
-        let disk = or_empty(tier.disk, units::size);
+        let disk = or_empty(tier.disk, units::mebibytes);
         let cells = [tier.name.clone()].into_iter().chain(report.cases.iter().map(cell));
         table.row(cells.chain([disk]));
     }
-    let nothing = report
-        .native(NOTHING)
-        .map(|run| format!("\nFor comparison, `/bin/true` takes {}.\n", units::time(run.wall.p50)));
+    let nothing = report.native(NOTHING).map(|run| {
+        format!("\nFor comparison, `/bin/true` takes {}.\n", units::milliseconds(run.wall.p50))
+    });
+    let cold = match report.first.iter().max_by_key(|run| run.wall) {
+        Some(slowest) => format!(
+            "\nThe code of a cold run is already compiled, as after `cargo xtask install`. Without that, the \
+             first run ever takes {} ({}).\n",
+            units::milliseconds(slowest.wall),
+            slowest.case
+        ),
+        None => String::new(),
+    };
     let text = format!("{}\n\n{}", report.header.summary(""), table.markdown());
     let gaps = report.gaps().map(|gap| format!("\n{gap}\n"));
-    [text].into_iter().chain(nothing).chain(gaps).collect()
+    [text, cold].into_iter().chain(nothing).chain(gaps).collect()
 }
 
 #[cfg(test)]
@@ -145,7 +164,7 @@ mod tests {
         for row in [
             "| native process | 10 ms | 20 ms | 30 ms | 5.0 ms | 9.0 MiB | 1.0 |",
             "| skillhost, cold | 3.0 ms | 6.0 ms | 9.0 ms | 1.5 ms | 9.0 MiB | 0.30 |",
-            "| `/bin/true` | 800 µs |",
+            "| `/bin/true` | 0.80 ms |",
             "| bubblewrap | missing: no `bwrap` on this machine |  |  |  |  |  |",
             "| native process | 1000 | missing: it would take about 99 s |",
         ] {
@@ -154,7 +173,7 @@ mod tests {
         let phases =
             "| median | Python: hello |\n|---|--:|\n| process | 1.0 ms |\n| guest | 3.0 ms |\n";
         assert!(text.ends_with(phases), "{text}");
-        assert_eq!(text.matches("\n## ").count(), 7);
+        assert_eq!(text.matches("\n## ").count(), 8);
     }
 
     #[test]
