@@ -19,6 +19,7 @@ mod handwritten_components;
 #[allow(dead_code, reason = "shared by two test programs; each uses its part")]
 mod hostile_host;
 mod limits;
+mod machine;
 mod policy;
 mod process;
 mod python_https;

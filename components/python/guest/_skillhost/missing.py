@@ -17,8 +17,6 @@ WHY = {
     "fcntl": "fcntl has no counterpart in WASI: files of a sandbox are not shared and need no locks",
     "mmap": "mmap has no counterpart in WASI: read the file",
     "resource": "resource has no counterpart in WASI: the host sets the limits",
-    "pwd": "pwd has no counterpart in WASI: use os.environ and pathlib.Path.home()",
-    "grp": "grp has no counterpart in WASI",
     "termios": "termios needs a terminal: read lines from stdin",
     "numpy": f"numpy {NATIVE}: use lists, math, statistics and itertools",
     "pandas": f"pandas {NATIVE}: use csv, sqlite3 and statistics",

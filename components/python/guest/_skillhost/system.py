@@ -1,5 +1,6 @@
 """System information that scripts request and WASI lacks: the user, the machine, the permissions of files."""
 
+import collections
 import copy
 import errno
 import functools
@@ -14,8 +15,11 @@ import signal
 import socket
 import sys
 import time
+import types
 
 NODE = "sandbox"
+# Programs of other languages report the same machine: docs/reference/scripts.md.
+MACHINE = "x86_64"
 # Set when the program has ended and its objects are deleted.
 ENDING = False
 
@@ -29,17 +33,18 @@ def install():
     # Scripts branch on it and stop if they do not know the platform. Their code for Linux is what works here.
     sys.platform = "linux"
     users()
+    accounts()
     variables()
     files()
     processes()
     clock()
-    platform._uname_cache = platform.uname_result("Linux", NODE, "0.2", "skillhost", "wasm32")
+    platform._uname_cache = platform.uname_result("Linux", NODE, "0.2", "skillhost", MACHINE)
     # Otherwise it would start `uname -p`, which prints the same on Linux.
     vars(platform._uname_cache)["processor"] = ""
     platform._platform_cache.clear()
     # Otherwise it would look for the version in the interpreter's file, which does not exist.
     platform.libc_ver = lambda executable=None, lib="", version="", chunksize=16384: ("wasi-libc", "")
-    os.uname = lambda: os.uname_result(("Linux", NODE, "0.2", "skillhost", "wasm32"))
+    os.uname = lambda: os.uname_result(("Linux", NODE, "0.2", "skillhost", MACHINE))
     socket.gethostname = lambda: NODE
     socket.getfqdn = lambda name="": name or NODE
     # The interpreter does not read environment variables when it is built.
@@ -58,6 +63,38 @@ def users():
     os.getlogin = lambda: "user"
     # Otherwise it would consult the table of users after the environment.
     getpass.getuser = lambda: next((os.environ[name] for name in ("LOGNAME", "USER", "LNAME", "USERNAME") if os.environ.get(name)), "user")
+
+
+def accounts():
+    """Makes the modules `pwd` and `grp`, with the accounts of the shell's /etc/passwd and /etc/group."""
+    passwd = collections.namedtuple("struct_passwd", "pw_name pw_passwd pw_uid pw_gid pw_gecos pw_dir pw_shell")
+    group = collections.namedtuple("struct_group", "gr_name gr_passwd gr_gid gr_mem")
+    users = [
+        passwd("user", "x", 1000, 1000, "user", "/tmp", "/bin/bash"),
+        passwd("nobody", "x", 65534, 65534, "nobody", "/nonexistent", "/usr/sbin/nologin"),
+    ]
+    groups = [group("root", "x", 0, []), group("user", "x", 1000, []), group("nogroup", "x", 65534, [])]
+    module("pwd", struct_passwd=passwd, getpwall=lambda: list(users), getpwnam=by(users, 0, "getpwnam", "name"), getpwuid=by(users, 2, "getpwuid", "uid"))
+    module("grp", struct_group=group, getgrall=lambda: list(groups), getgrnam=by(groups, 0, "getgrnam", "name"), getgrgid=by(groups, 2, "getgrgid", "gid"))
+
+
+def module(name, **members):
+    sys.modules[name] = made = types.ModuleType(name)
+    vars(made).update(members)
+
+
+def by(entries, field, function, kind):
+    """Makes a function that finds an entry by one of its fields."""
+
+    def find(key):
+        key = operator.index(key) if kind != "name" else key
+        for entry in entries:
+            if entry[field] == key:
+                return entry
+        raise KeyError(f"{function}(): {kind} not found: {key!r}")
+
+    find.__name__ = function
+    return find
 
 
 def variables():
