@@ -200,6 +200,15 @@ pub(crate) fn text(text: &str) -> Result<(), CliError> {
     written(writeln!(anstream::stdout().lock(), "{}", text.trim_end()))
 }
 
+/// Prints a line to stdout for a command that follows something. `false`: nobody reads it.
+pub(crate) fn line(text: &str) -> Result<bool, CliError> {
+    PRINTED.store(true, Relaxed);
+    match writeln!(io::stdout().lock(), "{text}") {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        result => written(result).map(|()| true),
+    }
+}
+
 /// Prints untrusted text to stdout: unchanged to a file or a pipe, escaped to a terminal.
 pub(crate) fn foreign(text: &str) -> Result<(), CliError> {
     if io::stdout().is_terminal() {
@@ -233,7 +242,7 @@ fn stderr(text: &str) {
 
 /// Escapes characters that a terminal acts on. In JSON they occur only inside strings, except for
 /// line breaks.
-fn visible_json(text: &str) -> String {
+pub(crate) fn visible_json(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         if c != '\n' && is_hidden(c) {
