@@ -218,6 +218,26 @@ pub(crate) fn foreign(text: &str) -> Result<(), CliError> {
     }
 }
 
+/// Prints a diff to stdout: unchanged to a file or a pipe, in colour to a terminal.
+pub(crate) fn diff(diff: &str) -> Result<(), CliError> {
+    if !io::stdout().is_terminal() {
+        return bytes(diff.as_bytes());
+    }
+    let lines: Vec<String> = diff.lines().map(coloured).collect();
+    text(&lines.join("\n"))
+}
+
+/// A line of a diff, made printable.
+fn coloured(line: &str) -> String {
+    let style = match line.as_bytes().first() {
+        Some(b'+') => AnsiColor::Green.on_default(),
+        Some(b'-') => AnsiColor::Red.on_default(),
+        Some(b'@') => AnsiColor::Cyan.on_default(),
+        _ => Style::new(),
+    };
+    format!("{style}{}{style:#}", printable(line))
+}
+
 /// Prints bytes to stdout unchanged.
 pub(crate) fn bytes(bytes: &[u8]) -> Result<(), CliError> {
     PRINTED.store(true, Relaxed);
@@ -334,6 +354,13 @@ mod tests {
         let shown = visible_json(&serde_json::to_string_pretty(&value).unwrap());
         assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), value);
         assert!(shown.chars().all(|c| c == '\n' || !is_hidden(c)), "{shown}");
+    }
+
+    #[test]
+    fn lines_of_a_diff_are_coloured_and_have_no_other_escapes() {
+        assert_eq!(coloured("+a\u{1b}[2J"), "\u{1b}[32m+a\\u{1b}[2J\u{1b}[0m");
+        assert_eq!(coloured("-b"), "\u{1b}[31m-b\u{1b}[0m");
+        assert_eq!(coloured(" c"), " c");
     }
 
     #[test]
