@@ -24,6 +24,7 @@ pub(crate) mod serve;
 pub(crate) mod show;
 pub(crate) mod state;
 pub(crate) mod stats;
+pub(crate) mod trust;
 pub(crate) mod verify;
 
 use clap::Subcommand;
@@ -52,6 +53,7 @@ pub(crate) enum Command {
     Approve(approve::Args),
     Pending(pending::Args),
     Permissions(permissions::Args),
+    Trust(trust::Args),
     #[command(alias = "programs")]
     Runtimes(runtimes::Args),
     State(state::Args),
@@ -72,6 +74,7 @@ pub(crate) const GROUPS: [(&str, &[&str]); 5] = [
             "pending",
             "approve",
             "permissions",
+            "trust",
             "state",
             "stats",
             "runtimes",
@@ -104,6 +107,7 @@ pub(crate) fn run(command: Command) -> Result<Exit, CliError> {
         Command::Approve(args) => approve::main(&args),
         Command::Pending(args) => pending::main(&args),
         Command::Permissions(args) => permissions::main(&args),
+        Command::Trust(args) => trust::main(&args),
         Command::Runtimes(args) => runtimes::main(&args),
         Command::State(args) => state::main(args),
         Command::Stats(args) => stats::main(&args),
