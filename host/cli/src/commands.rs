@@ -6,6 +6,7 @@ pub(crate) mod bench;
 pub(crate) mod build;
 pub(crate) mod check;
 pub(crate) mod completions;
+pub(crate) mod config;
 pub(crate) mod diff;
 pub(crate) mod inspect;
 pub(crate) mod key;
@@ -56,6 +57,7 @@ pub(crate) enum Command {
     Trust(trust::Args),
     #[command(alias = "programs")]
     Runtimes(runtimes::Args),
+    Config(config::Args),
     State(state::Args),
     Stats(stats::Args),
     Schema(schema::Args),
@@ -75,6 +77,7 @@ pub(crate) const GROUPS: [(&str, &[&str]); 5] = [
             "approve",
             "permissions",
             "trust",
+            "config",
             "state",
             "stats",
             "runtimes",
@@ -109,6 +112,7 @@ pub(crate) fn run(command: Command) -> Result<Exit, CliError> {
         Command::Permissions(args) => permissions::main(&args),
         Command::Trust(args) => trust::main(&args),
         Command::Runtimes(args) => runtimes::main(&args),
+        Command::Config(args) => config::main(&args),
         Command::State(args) => state::main(args),
         Command::Stats(args) => stats::main(&args),
         Command::Schema(args) => schema::main(args),
