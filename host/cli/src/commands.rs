@@ -36,6 +36,7 @@ use crate::error::{CliError, Exit};
 pub(crate) enum Command {
     Run(run::Args),
     Check(check::Args),
+    #[command(visible_alias = "ls")]
     List(list::Args),
     Search(search::Args),
     Show(show::Args),

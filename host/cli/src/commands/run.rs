@@ -60,7 +60,7 @@ pub(crate) struct Args {
     /// Run a shell command as an agent would: `python3 scripts/a.py | head -3`
     #[arg(long, value_name = "TEXT", conflicts_with = "name")]
     command: Option<String>,
-    /// Call the tool with this JSON input; `-` reads it from stdin
+    /// Call the tool with this JSON input; `-` reads it from stdin, `@FILE` from a file
     #[arg(long, value_name = "JSON", requires = "name", conflicts_with = "args")]
     input: Option<String>,
     /// Arguments for the script or command
@@ -269,7 +269,7 @@ fn finish(
         output::ending(outcome, Some((&invoked.skill.manifest, &plan.context.policy)));
         suggest_workspace(&invoked);
         if plan.diff {
-            output::foreign(&overlays.diff())?;
+            output::diff(&overlays.diff())?;
         } else if plan.apply {
             // Applied below.
         } else if plan.stages_writes && exit == Exit::Ok && !outcome.changes.is_empty() {
