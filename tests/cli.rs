@@ -13,6 +13,7 @@ mod permission_keys;
 mod signals;
 mod terminal;
 mod transcripts;
+mod watch;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

@@ -5,6 +5,7 @@ mod explain;
 mod learn;
 mod plan;
 pub(crate) mod receipt;
+mod watch;
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -47,6 +48,7 @@ Examples:
   skillhost run SKILL --workspace . --explain
   skillhost run SKILL --workspace . --deterministic --seed 7 scripts/report.py
   skillhost run SKILL --workspace .:overlay --diff -- ARGS
+  skillhost run SKILL --workspace . --watch scripts/report.py
   skillhost run SKILL --workspace . --learn scripts/report.py
   skillhost run SKILL --deterministic --receipt receipt.json --sign -- ARGS
   skillhost run SKILL --record recording --allow 'WebFetch(domain:api.example.com)' -- ARGS
@@ -101,6 +103,9 @@ pub(crate) struct Args {
     /// Print the smallest allowed-tools and policy that the run needed, as a diff; changes nothing
     #[arg(long, conflicts_with_all = ["diff", "apply", "receipt", "explain"])]
     learn: bool,
+    /// Run again when a file of the skill or of the workspace changes
+    #[arg(long, conflicts_with_all = ["json", "explain", "receipt", "record", "learn"])]
+    watch: bool,
     #[command(flatten)]
     permissions: Permissions,
     #[command(flatten)]
@@ -121,6 +126,9 @@ impl Args {
 }
 
 pub(crate) fn main(args: Args) -> Result<Exit, CliError> {
+    if args.watch {
+        return watch::watch(&args);
+    }
     let is_explained = args.explain;
     let plan = Plan::resolve(args)?;
     if is_explained { explain::explain(plan) } else { execute(&plan) }
