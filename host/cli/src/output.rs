@@ -7,6 +7,7 @@
 
 pub(crate) mod compatibility;
 pub(crate) mod differences;
+pub(crate) mod pager;
 
 use std::io::{self, IsTerminal as _, Write};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

@@ -278,7 +278,7 @@ fn list(store: &LogStore, filter: &RecordFilter, json: bool) -> Result<Exit, Cli
         Ok::<_, CliError>(())
     })?;
     let lines: Vec<String> = table.lines().map(|line| line.trim().to_owned()).collect();
-    output::text(&lines.join("\n"))?;
+    output::pager::list(&lines.join("\n"))?;
     Ok(Exit::Ok)
 }
 
