@@ -13,6 +13,7 @@ mod permission_keys;
 mod signals;
 mod terminal;
 mod transcripts;
+mod watch;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -107,7 +108,10 @@ impl User {
     /// A command of this user's, who is the operator.
     pub fn skillhost(&self, args: &[&str]) -> Output {
         let mut command = self.command(env!("CARGO_BIN_EXE_skillhost"));
-        if args.first().is_some_and(|verb| matches!(*verb, "approve" | "permissions" | "key")) {
+        if args
+            .first()
+            .is_some_and(|verb| matches!(*verb, "approve" | "permissions" | "key" | "trust"))
+        {
             command.env("SKILLHOST_OPERATOR_TOKEN", self.operator_token());
         }
         command.args(args).output().unwrap()

@@ -92,7 +92,7 @@ fn the_command_line_lists_shows_verifies_and_exports() {
         2
     );
     assert_eq!(ok(&["list", "--until", "2020-01-01", "--json"]), "");
-    let shown: Value = serde_json::from_str(&ok(&["show", "4"])).unwrap();
+    let shown: Value = serde_json::from_str(&ok(&["show", "4", "--json"])).unwrap();
     assert_eq!((&shown["skill"]["name"], &shown["sequence"]), (&"code3".into(), &4.into()));
     let journal =
         std::fs::read_to_string(user.home().join(".local/state/skillhost/audit.jsonl")).unwrap();
@@ -226,4 +226,38 @@ pub fn numbers_of(journal: &Journal, filter: &RecordFilter) -> usize {
         })
         .unwrap();
     count
+}
+
+#[test]
+fn records_are_shown_and_followed_for_people() {
+    use std::io::{BufRead as _, BufReader};
+    let user = User::new();
+    user.skillhost(&["run", "./hello", "--workspace", "data"]);
+    let ok = |args: &[&str]| text(&user.skillhost(&[&["audit"], args].concat()).stdout);
+    let (list, shown) = (ok(&["list"]), ok(&["show", "2"]));
+    let work = user.work().canonicalize().unwrap().join("data").display().to_string();
+    assert!(list.contains("workspace") && list.lines().nth(1).unwrap().ends_with(&work), "{list}");
+    for line in ["record 2\n", "  skill      hello path sha256:", "  status     exited 0\n"] {
+        assert!(shown.contains(line), "{line:?} in {shown}");
+    }
+    assert!(shown.contains(&format!("  workspace  {work} write\n")), "{shown}");
+    let mut follow = user.command(env!("CARGO_BIN_EXE_skillhost"));
+    let follow =
+        follow.args(["audit", "tail", "-f", "--json"]).stdout(std::process::Stdio::piped());
+    let mut follow = follow.spawn().unwrap();
+    let mut lines = BufReader::new(follow.stdout.take().unwrap()).lines();
+    let mut next = || -> Value { serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap() };
+    assert_eq!(next()["sequence"], 2);
+    user.skillhost(&["run", "./code3"]);
+    let added = std::iter::repeat_with(next).find(|record| record["status"]["kind"] == "exited");
+    assert_eq!(added.unwrap()["status"]["code"], 3);
+    follow.kill().unwrap();
+    follow.wait().unwrap();
+    assert_eq!(ok(&["tail", "--json"]).lines().count(), 2);
+    assert!(ok(&["tail"]).ends_with(&format!("exited 3  0  {}\n", tail_of(&ok(&["tail"])))));
+}
+
+/// The last word of a text.
+fn tail_of(text: &str) -> &str {
+    text.split_whitespace().next_back().unwrap()
 }

@@ -136,3 +136,36 @@ fn the_operator_can_trust_a_user_folder() {
     .unwrap();
     assert_eq!(run(&user, &["--policy", "policy.yaml"]), Some(0));
 }
+
+#[test]
+fn trust_approves_the_digests_that_are_in_a_folder_now() {
+    let user = user(".agents/skills");
+    let skills = user.home().join(".agents/skills");
+    let trust = |folder: &Path| user.skillhost(&["trust", folder.to_str().unwrap()]);
+    // Only the operator may do this.
+    let mut client = user.command(env!("CARGO_BIN_EXE_skillhost"));
+    let refused = client.arg("trust").arg(&skills).output().unwrap();
+    assert_eq!((refused.status.code(), run(&user, &[])), (Some(77), Some(77)));
+    let trusted = trust(&skills);
+    let shown = crate::cli::text(&trusted.stdout);
+    assert!(trusted.status.success() && shown.starts_with("greeter: approved: sha256:"), "{shown}");
+    assert_eq!(run(&user, &[]), Some(0));
+    assert_eq!(run(&user, &["--workspace", "data:ro"]), Some(0));
+    assert!(crate::cli::text(&trust(&skills).stdout).starts_with("greeter: approved already"));
+    // A new skill and a changed one need approval.
+    skill_of("hello", &skills.join("newcomer"));
+    assert_eq!(user.skillhost(&["run", "newcomer"]).status.code(), Some(77));
+    std::fs::write(skills.join("greeter/more.txt"), "changed").unwrap();
+    assert_eq!(run(&user, &[]), Some(77));
+    // Network access is a decision of its own.
+    script_skill(&skills.join("fetcher"), &[("a.sh", "echo a")]);
+    let policy = user.work().join("net.yaml");
+    std::fs::write(&policy, "default: { allow: [Read, WebFetch] }\n").unwrap();
+    let folder = skills.to_str().unwrap();
+    let shown = user.skillhost(&["trust", folder, "--policy", policy.to_str().unwrap()]);
+    assert!(crate::cli::text(&shown.stdout).contains("fetcher: not approved: "), "{shown:?}");
+    // A folder of the project may have been filled by others.
+    skill_of("hello", &user.work().join(".agents/skills/theirs"));
+    assert_eq!(trust(&user.work().join(".agents/skills")).status.code(), Some(64));
+    assert_eq!(trust(&user.work().join("nowhere")).status.code(), Some(64));
+}

@@ -12,7 +12,7 @@ What `skillhost --help` and the help of each command print.
 ## JSON output
 
 A command with `--json` prints exactly one JSON document to stdout, and nothing else. `audit list`
-prints JSON Lines instead: one record per line. Messages for people go to stderr.
+and `audit tail` print JSON Lines instead: one record per line. Messages for people go to stderr.
 
 If the command fails before it has printed its result, the document is one line:
 

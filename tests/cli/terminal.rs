@@ -116,3 +116,25 @@ fn compiling_a_runtime_is_announced_on_a_terminal_only() {
     let again = text(&run("b", "script", &["-qec", line, "/dev/null"]).unwrap().stdout);
     assert!(!again.contains("Compiling"), "{again}");
 }
+
+#[test]
+fn long_lists_go_through_the_pager_on_a_terminal_only() {
+    let user = User::new();
+    let program = env!("CARGO_BIN_EXE_skillhost");
+    let listed = |pager: &str, rows: u16| {
+        let line = format!("stty rows {rows} cols 80; {program} list --skills .");
+        let mut command = user.command("script");
+        command.args(["-qec", &line, "/dev/null"]).env("PAGER", pager);
+        text(&command.output().unwrap().stdout)
+    };
+    let paged = listed("cat; echo paged", 5);
+    assert!(paged.contains("paged") && paged.contains("writer"), "{paged}");
+    assert!(!listed("cat; echo paged", 200).contains("paged"), "it fits");
+    // Without a pager, the list is printed.
+    for pager in ["", "no-such-pager"] {
+        assert!(listed(pager, 5).contains("writer"), "{pager}");
+    }
+    let mut piped = user.command(program);
+    let piped = piped.args(["list", "--skills", "."]).env("PAGER", "echo paged").output().unwrap();
+    assert!(!text(&piped.stdout).contains("paged"));
+}

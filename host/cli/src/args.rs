@@ -19,6 +19,33 @@ use crate::output;
 struct Cli {
     #[command(subcommand)]
     command: Command,
+    #[command(flatten)]
+    global: Global,
+}
+
+/// What every command takes.
+#[derive(Debug, clap::Args)]
+struct Global {
+    /// Print colours: auto, always or never [default: on a terminal, unless $NO_COLOR is set]
+    #[arg(long, value_name = "WHEN", global = true, value_enum, hide_possible_values = true)]
+    color: Option<When>,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum When {
+    Auto,
+    Always,
+    Never,
+}
+
+impl Global {
+    fn apply(&self) {
+        match self.color {
+            None | Some(When::Auto) => {}
+            Some(When::Always) => anstream::ColorChoice::Always.write_global(),
+            Some(When::Never) => anstream::ColorChoice::Never.write_global(),
+        }
+    }
 }
 
 const EXAMPLES: &str = "\
@@ -56,7 +83,9 @@ pub(crate) fn parse() -> Result<Command, Exit> {
         return Ok(Command::Run(args));
     }
     let parsed = command().try_get_matches().and_then(|found| Cli::from_arg_matches(&found));
-    parsed.map(|cli| cli.command).map_err(|error| report(&error))
+    let cli = parsed.map_err(|error| report(&error))?;
+    cli.global.apply();
+    Ok(cli.command)
 }
 
 /// The whole command line, with the commands in groups.
@@ -85,8 +114,10 @@ fn parse_run() -> Option<run::Args> {
     if words.first()? != "run" {
         return None;
     }
-    let command = run::Args::augment_args(clap::Command::new("run"));
-    run::Args::from_arg_matches(&command.try_get_matches_from(words).ok()?).ok()
+    let command = Global::augment_args(run::Args::augment_args(clap::Command::new("run")));
+    let found = command.try_get_matches_from(words).ok()?;
+    Global::from_arg_matches(&found).ok()?.apply();
+    run::Args::from_arg_matches(&found).ok()
 }
 
 /// Prints the help to stdout or the error to stderr, and returns the exit code.

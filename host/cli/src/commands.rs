@@ -6,6 +6,7 @@ pub(crate) mod bench;
 pub(crate) mod build;
 pub(crate) mod check;
 pub(crate) mod completions;
+pub(crate) mod config;
 pub(crate) mod diff;
 pub(crate) mod inspect;
 pub(crate) mod key;
@@ -24,6 +25,7 @@ pub(crate) mod serve;
 pub(crate) mod show;
 pub(crate) mod state;
 pub(crate) mod stats;
+pub(crate) mod trust;
 pub(crate) mod verify;
 
 use clap::Subcommand;
@@ -34,6 +36,7 @@ use crate::error::{CliError, Exit};
 pub(crate) enum Command {
     Run(run::Args),
     Check(check::Args),
+    #[command(visible_alias = "ls")]
     List(list::Args),
     Search(search::Args),
     Show(show::Args),
@@ -52,8 +55,10 @@ pub(crate) enum Command {
     Approve(approve::Args),
     Pending(pending::Args),
     Permissions(permissions::Args),
+    Trust(trust::Args),
     #[command(alias = "programs")]
     Runtimes(runtimes::Args),
+    Config(config::Args),
     State(state::Args),
     Stats(stats::Args),
     Schema(schema::Args),
@@ -72,6 +77,8 @@ pub(crate) const GROUPS: [(&str, &[&str]); 5] = [
             "pending",
             "approve",
             "permissions",
+            "trust",
+            "config",
             "state",
             "stats",
             "runtimes",
@@ -104,7 +111,9 @@ pub(crate) fn run(command: Command) -> Result<Exit, CliError> {
         Command::Approve(args) => approve::main(&args),
         Command::Pending(args) => pending::main(&args),
         Command::Permissions(args) => permissions::main(&args),
+        Command::Trust(args) => trust::main(&args),
         Command::Runtimes(args) => runtimes::main(&args),
+        Command::Config(args) => config::main(&args),
         Command::State(args) => state::main(args),
         Command::Stats(args) => stats::main(&args),
         Command::Schema(args) => schema::main(args),

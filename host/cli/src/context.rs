@@ -14,9 +14,9 @@ use skillhost_sandbox::http::{Resolver, Roots, Tls};
 use skillhost_sandbox::{Allocation, Options};
 use skillhost_skill::ownership;
 
-use crate::args::HostArgs;
 use crate::args::permissions::{Permissions, PolicyFile};
 use crate::args::skills::Skills;
+use crate::args::{HostArgs, RuntimesArg};
 use crate::error::CliError;
 
 /// What a command works with that needs a policy.
@@ -167,6 +167,16 @@ impl Places {
 
 /// The environment variable that names the folder of runtimes.
 const RUNTIMES_VARIABLE: &str = "SKILLHOST_PROGRAMS";
+
+/// What names the folder of runtimes, if anything does.
+pub(crate) fn runtimes_origin(args: &RuntimesArg) -> Option<&'static str> {
+    #[expect(clippy::disallowed_methods, reason = "the command line reads the environment")]
+    let is_set = || std::env::var_os(RUNTIMES_VARIABLE).is_some_and(|value| !value.is_empty());
+    match &args.programs {
+        Some(_) => Some("--programs"),
+        None => is_set().then_some("$SKILLHOST_PROGRAMS"),
+    }
+}
 
 /// The folder that was named, which must exist; else those next to this executable.
 fn runtime_folders(named: Option<&Path>, executable: &Path) -> Result<Vec<PathBuf>, CliError> {

@@ -7,6 +7,7 @@
 
 pub(crate) mod compatibility;
 pub(crate) mod differences;
+pub(crate) mod pager;
 
 use std::io::{self, IsTerminal as _, Write};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -200,6 +201,15 @@ pub(crate) fn text(text: &str) -> Result<(), CliError> {
     written(writeln!(anstream::stdout().lock(), "{}", text.trim_end()))
 }
 
+/// Prints a line to stdout for a command that follows something. `false`: nobody reads it.
+pub(crate) fn line(text: &str) -> Result<bool, CliError> {
+    PRINTED.store(true, Relaxed);
+    match writeln!(io::stdout().lock(), "{text}") {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        result => written(result).map(|()| true),
+    }
+}
+
 /// Prints untrusted text to stdout: unchanged to a file or a pipe, escaped to a terminal.
 pub(crate) fn foreign(text: &str) -> Result<(), CliError> {
     if io::stdout().is_terminal() {
@@ -207,6 +217,26 @@ pub(crate) fn foreign(text: &str) -> Result<(), CliError> {
     } else {
         bytes(text.as_bytes())
     }
+}
+
+/// Prints a diff to stdout: unchanged to a file or a pipe, in colour to a terminal.
+pub(crate) fn diff(diff: &str) -> Result<(), CliError> {
+    if !io::stdout().is_terminal() {
+        return bytes(diff.as_bytes());
+    }
+    let lines: Vec<String> = diff.lines().map(coloured).collect();
+    text(&lines.join("\n"))
+}
+
+/// A line of a diff, made printable.
+fn coloured(line: &str) -> String {
+    let style = match line.as_bytes().first() {
+        Some(b'+') => AnsiColor::Green.on_default(),
+        Some(b'-') => AnsiColor::Red.on_default(),
+        Some(b'@') => AnsiColor::Cyan.on_default(),
+        _ => Style::new(),
+    };
+    format!("{style}{}{style:#}", printable(line))
 }
 
 /// Prints bytes to stdout unchanged.
@@ -233,7 +263,7 @@ fn stderr(text: &str) {
 
 /// Escapes characters that a terminal acts on. In JSON they occur only inside strings, except for
 /// line breaks.
-fn visible_json(text: &str) -> String {
+pub(crate) fn visible_json(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         if c != '\n' && is_hidden(c) {
@@ -325,6 +355,13 @@ mod tests {
         let shown = visible_json(&serde_json::to_string_pretty(&value).unwrap());
         assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), value);
         assert!(shown.chars().all(|c| c == '\n' || !is_hidden(c)), "{shown}");
+    }
+
+    #[test]
+    fn lines_of_a_diff_are_coloured_and_have_no_other_escapes() {
+        assert_eq!(coloured("+a\u{1b}[2J"), "\u{1b}[32m+a\\u{1b}[2J\u{1b}[0m");
+        assert_eq!(coloured("-b"), "\u{1b}[31m-b\u{1b}[0m");
+        assert_eq!(coloured(" c"), " c");
     }
 
     #[test]

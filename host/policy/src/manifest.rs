@@ -7,6 +7,7 @@
 
 mod fields;
 mod findings;
+pub mod fix;
 mod frontmatter;
 mod permission_keys;
 mod recover;

@@ -73,7 +73,7 @@ const POLICY_VARIABLE: &str = "SKILLHOST_POLICY";
 impl PolicyFile {
     /// Reads the file's policy, or returns the built-in one.
     pub(crate) fn read(&self, places: &Places) -> Result<Policy, CliError> {
-        match self.find(places) {
+        match self.found(places) {
             Some((path, named_by)) => read(&path, named_by, &places.home),
             None => Ok(Policy::builtin()),
         }
@@ -81,7 +81,7 @@ impl PolicyFile {
 
     /// The file that was named, and what named it; else the one in the configuration folder, if it
     /// exists.
-    fn find(&self, places: &Places) -> Option<(PathBuf, &'static str)> {
+    pub(crate) fn found(&self, places: &Places) -> Option<(PathBuf, &'static str)> {
         #[expect(clippy::disallowed_methods, reason = "the command line reads the environment")]
         let variable = || {
             std::env::var_os(POLICY_VARIABLE)
@@ -164,7 +164,7 @@ impl Permissions {
         &self,
         places: &Places,
     ) -> Result<Option<(PathBuf, String)>, CliError> {
-        let Some((path, named_by)) = self.file.find(places) else { return Ok(None) };
+        let Some((path, named_by)) = self.file.found(places) else { return Ok(None) };
         let text = text_of(&path, named_by)?;
         Ok(Some((path, text)))
     }

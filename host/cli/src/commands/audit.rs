@@ -1,5 +1,8 @@
 //! `skillhost audit`: list, verify, export and prune the audit log.
 
+mod show;
+mod tail;
+
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,9 +14,9 @@ use serde::Deserialize;
 use skillhost_ledger::audit::{
     ChainHead, Log, LogEntry, LogStore, RecordFilter, Verification, log_entry,
 };
-use skillhost_policy::Retention;
 use skillhost_policy::diagnostic::printable;
 use skillhost_policy::limits::Limit;
+use skillhost_policy::{Retention, WORKSPACE};
 
 use crate::args::permissions::PolicyFile;
 use crate::context::Places;
@@ -28,6 +31,7 @@ use crate::output;
 #[command(after_help = "\
 Examples:
   skillhost audit list --status denied --since 7d
+  skillhost audit tail -f
   skillhost audit show 17
   skillhost audit verify --head 1042:sha256:5891b5b522d5df08...
   skillhost audit export --skill web-fetch > web-fetch.jsonl
@@ -54,10 +58,22 @@ enum Action {
         #[arg(long)]
         json: bool,
     },
+    /// Print the last ten records, oldest first
+    Tail {
+        /// Print further records as runs add them, until interrupted
+        #[arg(short, long)]
+        follow: bool,
+        /// Print the records, one JSON object per line
+        #[arg(long)]
+        json: bool,
+    },
     /// Print one record
     Show {
         /// The number of the record, from `audit list`
         number: u64,
+        /// Print the whole record as one JSON object
+        #[arg(long)]
+        json: bool,
     },
     /// Verify that no record was changed, removed, moved or inserted
     Verify {
@@ -140,8 +156,17 @@ pub(crate) fn main(args: Args) -> Result<Exit, CliError> {
             &which.filter(Some(limit).filter(|limit| *limit > 0)),
             json,
         ),
-        Action::Show { number } => match LogStore::open(&path)?.record(number)? {
-            Some(line) => output::json(&parsed::<serde_json::Value>(&line)?).map(|()| Exit::Ok),
+        Action::Tail { follow, json } => tail::tail(&path, follow, json),
+        Action::Show { number, json } => match LogStore::open(&path)?.record(number)? {
+            Some(line) => {
+                let record = parsed::<serde_json::Value>(&line)?;
+                if json {
+                    output::json(&record)?
+                } else {
+                    output::text(&show::text(&record))?
+                }
+                Ok(Exit::Ok)
+            }
             None => Err(CliError::usage(format!("the audit log has no record {number}"))
                 .fix("skillhost audit list")),
         },
@@ -191,13 +216,26 @@ impl Which {
     }
 }
 
-const COLUMNS: [&str; 7] = ["number", "time", "skill", "program", "status", "denials", "wall ms"];
+const COLUMNS: [&str; 8] =
+    ["number", "time", "skill", "program", "status", "denials", "wall ms", "workspace"];
 
 /// A record as a row of the list.
-fn cells(store: &LogStore, line: &[u8]) -> Result<[String; 7], CliError> {
+fn cells(store: &LogStore, line: &[u8]) -> Result<[String; 8], CliError> {
     let entry: LogEntry = parsed(line)?;
     let is_running = entry.status.kind == "started" && store.is_running(&entry)?;
-    let LogEntry { sequence, time, skill, program, status, usage, denials, pruned, .. } = entry;
+    let LogEntry {
+        sequence,
+        time,
+        skill,
+        program,
+        status,
+        usage,
+        denials,
+        pruned,
+        capabilities,
+        ..
+    } = entry;
+    let workspace = capabilities.mounts.into_iter().find(|mount| mount.guest == WORKSPACE);
     let program = program
         .map(|log_entry::EntryProgram { name, script, tool }| {
             script.map(|script| script.path).or(tool).unwrap_or(name)
@@ -219,6 +257,7 @@ fn cells(store: &LogStore, line: &[u8]) -> Result<[String; 7], CliError> {
         status,
         denials.len().to_string(),
         format!("{:.1}", usage.wall_ms),
+        workspace.map(|mount| mount.host).unwrap_or_default(),
     ])
 }
 
@@ -239,7 +278,7 @@ fn list(store: &LogStore, filter: &RecordFilter, json: bool) -> Result<Exit, Cli
         Ok::<_, CliError>(())
     })?;
     let lines: Vec<String> = table.lines().map(|line| line.trim().to_owned()).collect();
-    output::text(&lines.join("\n"))?;
+    output::pager::list(&lines.join("\n"))?;
     Ok(Exit::Ok)
 }
 

@@ -1,6 +1,7 @@
 //! `skillhost check`: find problems in skills, what they would be granted, and which of
 //! their scripts the sandbox supports.
 
+mod fix;
 mod used;
 
 use std::path::PathBuf;
@@ -37,6 +38,7 @@ Examples:
   skillhost check ~/.claude/skills                    all skills in a folder
   skillhost check SKILL --workspace . --policy policy.yaml
   skillhost check SKILL --used used.json              after `run SKILL --learn --json > used.json`
+  skillhost check SKILL --fix                         repair what is certain, and show the diff
   skillhost check SKILL --json | jq '.skills[].compatibility.scripts'")]
 pub(crate) struct Args {
     /// Skills, or folders of skills: paths with a `/` (`./NAME`), or names from `skillhost list`
@@ -46,6 +48,10 @@ pub(crate) struct Args {
     /// recording that has them (repeatable)
     #[arg(long, value_name = "FILE")]
     used: Vec<PathBuf>,
+    /// Repair SKILL.md where that is certain, and print the diff: a name that differs from the
+    /// folder's, a misspelt field (not a permission), a last line without its end
+    #[arg(long, conflicts_with = "json")]
+    fix: bool,
     /// Print one JSON object (`skillhost schema check`)
     #[arg(long)]
     json: bool,
@@ -97,6 +103,9 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
         .iter()
         .zip(&named)
         .any(|(found, named)| found.iter().all(|one| one.path != named.folder()));
+    if args.fix {
+        found.iter().flatten().try_for_each(|found| fix::fix(&found.path))?;
+    }
     let used = args.used.iter().map(|file| used::read(file)).collect::<Result<Vec<_>, _>>()?;
     let mut reports = reports(&found.concat(), &host, &context.policy);
     for report in reports.iter_mut().filter(|_| !used.is_empty()) {

@@ -103,7 +103,7 @@ fn show(json: bool) -> Result<(), CliError> {
     let approvals = Places::find()?.approvals();
     let report =
         PermissionsReport { levels: approvals.levels()?, approvals: approvals.approvals()? };
-    if json { output::json(&report) } else { output::text(&text(&report)) }
+    if json { output::json(&report) } else { output::pager::list(&text(&report)) }
 }
 
 fn set(args: &Set) -> Result<(), CliError> {

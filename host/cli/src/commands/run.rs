@@ -5,6 +5,7 @@ mod explain;
 mod learn;
 mod plan;
 pub(crate) mod receipt;
+mod watch;
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -47,6 +48,7 @@ Examples:
   skillhost run SKILL --workspace . --explain
   skillhost run SKILL --workspace . --deterministic --seed 7 scripts/report.py
   skillhost run SKILL --workspace .:overlay --diff -- ARGS
+  skillhost run SKILL --workspace . --watch scripts/report.py
   skillhost run SKILL --workspace . --learn scripts/report.py
   skillhost run SKILL --deterministic --receipt receipt.json --sign -- ARGS
   skillhost run SKILL --record recording --allow 'WebFetch(domain:api.example.com)' -- ARGS
@@ -60,7 +62,7 @@ pub(crate) struct Args {
     /// Run a shell command as an agent would: `python3 scripts/a.py | head -3`
     #[arg(long, value_name = "TEXT", conflicts_with = "name")]
     command: Option<String>,
-    /// Call the tool with this JSON input; `-` reads it from stdin
+    /// Call the tool with this JSON input; `-` reads it from stdin, `@FILE` from a file
     #[arg(long, value_name = "JSON", requires = "name", conflicts_with = "args")]
     input: Option<String>,
     /// Arguments for the script or command
@@ -101,6 +103,9 @@ pub(crate) struct Args {
     /// Print the smallest allowed-tools and policy that the run needed, as a diff; changes nothing
     #[arg(long, conflicts_with_all = ["diff", "apply", "receipt", "explain"])]
     learn: bool,
+    /// Run again when a file of the skill or of the workspace changes
+    #[arg(long, conflicts_with_all = ["json", "explain", "receipt", "record", "learn"])]
+    watch: bool,
     #[command(flatten)]
     permissions: Permissions,
     #[command(flatten)]
@@ -121,6 +126,9 @@ impl Args {
 }
 
 pub(crate) fn main(args: Args) -> Result<Exit, CliError> {
+    if args.watch {
+        return watch::watch(&args);
+    }
     let is_explained = args.explain;
     let plan = Plan::resolve(args)?;
     if is_explained { explain::explain(plan) } else { execute(&plan) }
@@ -269,7 +277,7 @@ fn finish(
         output::ending(outcome, Some((&invoked.skill.manifest, &plan.context.policy)));
         suggest_workspace(&invoked);
         if plan.diff {
-            output::foreign(&overlays.diff())?;
+            output::diff(&overlays.diff())?;
         } else if plan.apply {
             // Applied below.
         } else if plan.stages_writes && exit == Exit::Ok && !outcome.changes.is_empty() {

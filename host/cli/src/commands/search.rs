@@ -85,7 +85,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     } else if !hits.is_empty() {
         let lines: Vec<String> =
             hits.iter().map(|hit| line(&hit.entry, catalog.is_enabled(&hit.entry))).collect();
-        output::text(&lines.join("\n"))?;
+        output::pager::list(&lines.join("\n"))?;
     } else {
         report(&catalog);
         output::warning("no skill matches", Some("`skillhost list` shows all skills"));

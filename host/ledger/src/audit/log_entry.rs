@@ -21,6 +21,7 @@ pub struct LogEntry {
     pub requests: Vec<EntryRequest>,
     pub processes: Vec<EntryProcess>,
     pub owner: Option<EntryHost>,
+    pub capabilities: EntryCapabilities,
     /// The last removed record, if this line records a removal.
     pub pruned: Option<ChainHead>,
 }
@@ -84,6 +85,23 @@ pub struct EntryProcess {
     pub program: Option<String>,
     /// Only in records up to version 2.
     pub argv0: Option<String>,
+}
+
+/// What a run was granted.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+#[expect(missing_docs, reason = "as in the record")]
+pub struct EntryCapabilities {
+    pub mounts: Vec<EntryMount>,
+}
+
+/// A folder that a run was granted.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+#[expect(missing_docs, reason = "as in the record")]
+pub struct EntryMount {
+    pub guest: String,
+    pub host: String,
 }
 
 /// The host of a run that has started.

@@ -26,6 +26,8 @@ pub struct RecordFilter {
     pub since: Option<Timestamp>,
     /// Requested before this time.
     pub until: Option<Timestamp>,
+    /// With a number greater than this.
+    pub after: Option<u64>,
     /// At most this many.
     pub limit: Option<u64>,
     /// Oldest first, instead of newest first.
@@ -209,6 +211,9 @@ impl RecordFilter {
             conditions.push(format!(
                 "(r.status <> '{STARTED}' OR r.sequence IN (SELECT sequence FROM unfinished))"
             ));
+        }
+        if let Some(after) = self.after {
+            conditions.push(format!("r.sequence > {}", number(after)));
         }
         for (compare, time) in [(">=", self.since), ("<", self.until)] {
             if let Some(time) = time {

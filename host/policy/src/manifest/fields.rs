@@ -320,9 +320,7 @@ fn unknown(key: &Node, value: &Node, source: &str, findings: &mut Findings<'_>) 
             findings,
         );
     }
-    let like = name.to_ascii_lowercase();
-    let near = FIELDS.into_iter().find(|f| strsim::damerau_levenshtein(f, &like) <= f.len() / 5);
-    let (message, fix) = match near {
+    let (message, fix) = match near_field(name) {
         Some(field) => {
             let written =
                 source.get(value.at.clone()).filter(|t| !t.contains('\n')).unwrap_or("...");
@@ -345,6 +343,12 @@ fn unknown(key: &Node, value: &Node, source: &str, findings: &mut Findings<'_>) 
         }
     };
     findings.add(&rules::UNKNOWN_FIELD, key.at.clone(), message, Some(fix));
+}
+
+/// Returns the field that an unknown one probably means, if that field grants nothing.
+pub(super) fn near_field(name: &str) -> Option<&'static str> {
+    let like = name.to_ascii_lowercase();
+    FIELDS.into_iter().find(|f| strsim::damerau_levenshtein(f, &like) <= f.len() / 5)
 }
 
 /// Reports a misspelt permission key. It might restrict the skill, so the skill is granted nothing.
@@ -374,6 +378,15 @@ fn is_name(name: &str) -> bool {
     name.split('-').all(|part| {
         !part.is_empty() && part.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit())
     })
+}
+
+/// Checks whether a text is a valid name that YAML reads as text without quotes.
+pub(super) fn is_plain_name(name: &str) -> bool {
+    const WORDS: [&str; 9] = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
+    name.len() <= 64
+        && is_name(name)
+        && name.starts_with(|c: char| c.is_ascii_lowercase())
+        && !WORDS.contains(&name)
 }
 
 /// Derives a valid skill name from a text.

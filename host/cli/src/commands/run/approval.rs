@@ -100,7 +100,7 @@ pub(super) fn before_apply(
     invoked: &Invocation,
 ) -> Result<(), CliError> {
     let overlays = &invoked.finished.overlays;
-    output::foreign(&overlays.diff())?;
+    output::diff(&overlays.diff())?;
     let digest = loaded
         .id()
         .digest

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use skillhost::invoke::{Runner, Target};
 use skillhost_policy::capabilities::MountMode;
-use skillhost_policy::diagnostic::{Diagnostic, Severity, Span};
+use skillhost_policy::diagnostic::{Diagnostic, Severity, Span, quoted};
 use skillhost_policy::limits::show_size;
 
 use super::Args;
@@ -124,13 +124,15 @@ impl Plan {
 /// The most that is read of a tool input on stdin, in bytes.
 const INPUT_MAX: u64 = 64 << 20;
 
-/// Reads a tool input that is `-` from stdin, and checks that an input is JSON. The sandbox checks
+/// Reads a tool input that is `-` from stdin, and one that is `@FILE` from the file. Checks that an input is JSON. The sandbox checks
 /// it against the tool's schema.
 fn with_input(target: Target) -> Result<Target, CliError> {
     let Target::Tool { name, input } = target else { return Ok(target) };
-    let (place, input) = match input.as_str() {
-        "-" => ("<stdin>", read_input()?),
-        _ => ("--input", input),
+    let (place, input) = match input.strip_prefix('@') {
+        _ if input == "-" => ("<stdin>".to_owned(), read_input("stdin", std::io::stdin())?),
+        // No JSON starts with `@`.
+        Some(file) => (file.to_owned(), read_input(file, open_input(file)?)?),
+        None => ("--input".to_owned(), input),
     };
     let parsed: Result<serde::de::IgnoredAny, _> = serde_json::from_str(&input);
     match parsed {
@@ -140,7 +142,7 @@ fn with_input(target: Target) -> Result<Target, CliError> {
                 severity: Severity::Error,
                 rule: "json",
                 message: format!("the tool input is not valid JSON: {}", reason(&error)),
-                file: place.into(),
+                file: place,
                 span: Some(span(&input, &error)),
                 fix: None,
             };
@@ -151,16 +153,25 @@ fn with_input(target: Target) -> Result<Target, CliError> {
     }
 }
 
-fn read_input() -> Result<String, CliError> {
+fn open_input(file: &str) -> Result<std::fs::File, CliError> {
+    #[expect(clippy::disallowed_methods, reason = "a file that the operator named")]
+    std::fs::File::open(file)
+        .map_err(|error| CliError::io(format_args!("open the tool input {}", quoted(file)), error))
+}
+
+/// Reads a tool input from a place, which messages name.
+fn read_input(place: &str, input: impl std::io::Read) -> Result<String, CliError> {
+    let place = quoted(place);
     let mut bytes = Vec::new();
-    let read = std::io::stdin().take(INPUT_MAX + 1).read_to_end(&mut bytes);
-    read.map_err(|error| CliError::io("read the tool input from stdin", error))?;
+    let read = input.take(INPUT_MAX + 1).read_to_end(&mut bytes);
+    read.map_err(|error| CliError::io(format_args!("read the tool input from {place}"), error))?;
     if bytes.len() as u64 > INPUT_MAX {
         let most = show_size(INPUT_MAX);
-        return Err(CliError::usage(format!("the tool input on stdin is over {most}")));
+        return Err(CliError::usage(format!("the tool input from {place} is over {most}")));
     }
-    String::from_utf8(bytes)
-        .map_err(|error| CliError::usage(format!("the tool input on stdin is not text: {error}")))
+    String::from_utf8(bytes).map_err(|error| {
+        CliError::usage(format!("the tool input from {place} is not text: {error}"))
+    })
 }
 
 /// The parser's message without the place, which the snippet shows.
