@@ -32,7 +32,8 @@ fn lines(command: String) -> Vec<String> {
     let host = shell_host(place.path());
     let loaded = host.load_for_run(&skill, &Policy::builtin()).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let run = host.invoke_loaded(&loaded, &Target::Shell(command), &[], Io::default());
+    let target = Target::Shell(command);
+    let run = host.invoke_loaded(&loaded, &target, &[], Io::default());
     let outcome = runtime.block_on(run).unwrap().finished.outcome;
     runtime.shutdown_background();
     let (stdout, stderr) = (outcome.stdout.text(), outcome.stderr.text());
