@@ -35,8 +35,8 @@ impl WasmToolchain {
     /// finished them.
     ///
     /// For a library that is both a `cdylib` and a library for other crates, only the `cdylib` is
-    /// built: when cargo builds both at once, it does not optimise across crates, whatever the
-    /// profile says.
+    /// built: when cargo builds both at once, it does not optimise across crates, despite the
+    /// profile.
     ///
     /// # Errors
     /// Returns the messages of cargo and the compiler.
@@ -84,12 +84,12 @@ impl WasmToolchain {
         }
         let messages = step.run(&mut cargo).map_err(|e| {
             // Messages on stdout are for programs, those on stderr for people.
-            let people: Vec<_> = e.output.lines().filter(|l| !l.starts_with('{')).collect();
+            let for_people: Vec<_> = e.output.lines().filter(|l| !l.starts_with('{')).collect();
             Error::new(format!(
                 "cannot build {}: {}\n{}",
                 build.dir.display(),
                 e.why,
-                people.join("\n")
+                for_people.join("\n")
             ))
         })?;
         Ok(String::from_utf8_lossy(&messages).lines().filter_map(component).collect())
@@ -132,7 +132,7 @@ fn is_same(one: &Path, other: &Path) -> bool {
     canonical(one) == canonical(other)
 }
 
-/// Whether the library of a package is both a `cdylib` and a library for other crates.
+/// Returns whether the library of a package is both a `cdylib` and a library for other crates.
 fn is_both(package: &Value) -> bool {
     let types = |target: &Value| target["crate_types"].as_array().cloned().unwrap_or_default();
     let targets = package["targets"].as_array().map_or(&[][..], Vec::as_slice);

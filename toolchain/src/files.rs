@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use crate::Error;
 
 /// The prefix of unfinished folders.
-pub(crate) const MAKING: &str = ".making-";
+pub(crate) const UNFINISHED: &str = ".making-";
 
 /// Copies a file unless the copy already has the same contents. Returns whether it copied.
 pub fn copy_if_changed(from: &Path, to: &Path) -> Result<bool, Error> {
@@ -47,7 +47,7 @@ pub fn create_dir_whole(
     let parent = path.parent().unwrap_or(Path::new("."));
     let new = || {
         fs::create_dir_all(parent)?;
-        tempfile::Builder::new().prefix(MAKING).permissions(searchable()).tempdir_in(parent)
+        tempfile::Builder::new().prefix(UNFINISHED).permissions(searchable()).tempdir_in(parent)
     };
     let new: TempDir = new().map_err(Error::io(parent.display()))?;
     fill(new.path()).map_err(|error| Error {
@@ -55,7 +55,7 @@ pub fn create_dir_whole(
         ..error
     })?;
     match fs::rename(new.path(), path) {
-        // Another process was faster.
+        // Another process created the folder first.
         Err(_) if path.is_dir() => Ok(()),
         Err(error) => Err(Error::io(path.display())(error)),
         Ok(()) => {
@@ -116,7 +116,7 @@ mod tests {
             fs::write(new.join("all"), "").map_err(Error::context("all"))
         })
         .unwrap();
-        create_dir_whole(&path, |_| Err(Error::new("an existing folder is not filled again")))
+        create_dir_whole(&path, |_| Err(Error::new("an existing folder must not be filled again")))
             .unwrap();
         assert!(path.join("all").is_file());
     }

@@ -71,7 +71,7 @@ pub fn find(cache: &Path, source: Source, progress: &Progress) -> Result<WasmToo
                 return Ok(WasmToolchain { rustc: None, origin: Origin::Rustup });
             }
             Ok(_) => tried.push(
-                "`rustup target add`: succeeded, but for a toolchain that is not the active one"
+                "`rustup target add`: added the target to a toolchain that is not the active one"
                     .into(),
             ),
             Err(e) => tried.push(e.to_string()),
@@ -79,20 +79,21 @@ pub fn find(cache: &Path, source: Source, progress: &Progress) -> Result<WasmToo
     }
     // The compiler is started from other folders.
     let cache = std::path::absolute(cache).map_err(Error::context(cache.display()))?;
-    let made = packages::make(&cache, &active, progress);
-    made.map(|(rustc, version)| WasmToolchain {
-        rustc: Some(rustc),
-        origin: Origin::Packages(version),
-    })
-    .map_err(|e| {
-        tried.push(format!("Debian's packages: {e}"));
-        Error {
-            what: format!("no Rust toolchain for {TARGET} found"),
-            tried,
-            help: Some(format!("`rustup target add {TARGET}`")),
-            is_io: false,
-        }
-    })
+    let built = packages::build(&cache, &active, progress);
+    built
+        .map(|(rustc, version)| WasmToolchain {
+            rustc: Some(rustc),
+            origin: Origin::Packages(version),
+        })
+        .map_err(|e| {
+            tried.push(format!("Debian's packages: {e}"));
+            Error {
+                what: format!("no Rust toolchain for {TARGET} found"),
+                tried,
+                help: Some(format!("`rustup target add {TARGET}`")),
+                is_io: false,
+            }
+        })
 }
 
 impl WasmToolchain {
@@ -114,22 +115,22 @@ impl WasmToolchain {
 impl Active {
     fn find(step: &Step) -> Result<Self, Error> {
         let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| OsString::from("rustc"));
-        let ask = |arg: &[&str]| {
+        let run = |arg: &[&str]| {
             let out = step.run(Command::new(&rustc).args(arg)).map_err(|e: CommandError| {
                 Error::new(format!("Rust is not installed: {e}"))
                     .help("install Rust's stable toolchain with rustup, https://rustup.rs")
             })?;
             Ok::<_, Error>(String::from_utf8_lossy(&out).trim().to_owned())
         };
-        let version = ask(&["-vV"])?;
-        let sysroot = PathBuf::from(ask(&["--print", "sysroot"])?);
+        let version = run(&["-vV"])?;
+        let sysroot = PathBuf::from(run(&["--print", "sysroot"])?);
         let host = version.lines().find_map(|l| l.strip_prefix("host: ")).ok_or_else(|| {
             Error::new(format!("the output of `rustc -vV` has no host:\n{version}"))
         })?;
         Ok(Self { host: host.to_owned(), sysroot, version })
     }
 
-    /// Whether the target's std and the component linker are installed.
+    /// Returns whether the target's std and the component linker are installed.
     fn has_target(&self) -> bool {
         self.sysroot.join("lib/rustlib").join(TARGET).join("lib").is_dir()
             && self.tools().join(LINKER).is_file()

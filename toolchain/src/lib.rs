@@ -1,6 +1,6 @@
 //! Finds or builds a Rust toolchain that compiles to [`TARGET`], and builds skills with it.
 //!
-//! Used by the repository's chores and by the host's commands for skill authors. The code that is
+//! Used by the repository's development tasks and by the host's commands for skill authors. The code that is
 //! built is the author's own, and the author's own cargo builds it natively. Running a skill never
 //! uses this crate.
 //!
@@ -30,7 +30,7 @@ pub use command::CommandError;
 pub use compile::{Build, Component};
 pub use error::Error;
 pub use find::{Origin, Source, WasmToolchain, find};
-pub use progress::{Progress, Step, Took};
+pub use progress::{FinishedStep, Progress, Step};
 
 /// The target of all guests. Components for it import only the interfaces that their code uses.
 pub const TARGET: &str = "wasm32-unknown-unknown";

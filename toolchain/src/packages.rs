@@ -46,23 +46,23 @@ codegen-units = 1
 panic = "abort"
 "#;
 
-/// Returns the compiler and the version of the packages. Reuses an existing toolchain, also if apt
-/// cannot be reached.
-pub(crate) fn make(
+/// Returns the compiler and the version of the packages. Reuses an existing toolchain, even if apt
+/// cannot reach its servers.
+pub(crate) fn build(
     cache: &Path,
     active: &Active,
     progress: &Progress,
 ) -> Result<(PathBuf, String), Error> {
     if !active.tools().join(LINKER).is_file() {
         let what = format!("the active toolchain has no {LINKER} in {}", active.tools().display());
-        return Err(Error::new(what).help("use a toolchain of rustup: `rustup default stable`"));
+        return Err(Error::new(what).help("use a toolchain from rustup: `rustup default stable`"));
     }
     // Held while a toolchain is built: a second process waits and then finds the result.
     let _lock = files::lock(&cache.join("lock"))?;
     let home =
         Home { cache, key: digest(&[LAYOUT, &active.version, &active.sysroot.to_string_lossy()]) };
     // Left by processes that were killed.
-    home.remove(|name| name.starts_with(files::MAKING));
+    home.remove(|name| name.starts_with(files::UNFINISHED));
     let mut tried = Vec::new();
     for lists in [apt::Lists::System, apt::Lists::Own] {
         match apt::fetch(lists, &home, progress) {
@@ -80,7 +80,7 @@ pub(crate) fn make(
             Err(e) => tried.push(format!("with {}: {e}", lists.name())),
         }
     }
-    match home.made_before() {
+    match home.existing() {
         Some((rustc, version)) => Ok((rustc, version)),
         None => Err(Error {
             what: "apt has no rustc-web for this machine".into(),
@@ -115,7 +115,7 @@ impl Home<'_> {
             .filter_map(|e| e.ok()?.file_name().into_string().ok())
     }
 
-    fn made_before(&self) -> Option<(PathBuf, String)> {
+    fn existing(&self) -> Option<(PathBuf, String)> {
         let version = self.names().find_map(|n| self.version(&n).map(str::to_owned))?;
         Some((self.dest(&version).join("bin/rustc"), version))
     }

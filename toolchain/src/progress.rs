@@ -1,7 +1,7 @@
-//! Steps with their times: a spinner or a bar on a terminal, plain lines elsewhere. All of it on
-//! stderr.
+//! Shows steps and their times on stderr: with a spinner or a bar on a terminal, otherwise as plain
+//! lines.
 
-use std::fmt::Display;
+use std::fmt;
 use std::io::{IsTerminal, Write as _};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -12,36 +12,35 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default();
 
-/// Shows steps, and remembers how long each took. Threads may share it: their steps run side by
-/// side.
+/// Shows steps, and records the time of each. Threads can share it and run their steps in parallel.
 #[derive(Debug)]
 pub struct Progress {
-    show: Show,
+    display: Display,
     bars: MultiProgress,
-    took: Mutex<Vec<Took>>,
+    finished: Mutex<Vec<FinishedStep>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Show {
-    Nothing,
+enum Display {
+    Silent,
     Lines,
-    /// Lines, and the output of each command as it comes.
-    All,
+    /// Lines, and the output of each command as it arrives.
+    Verbose,
     Animated,
 }
 
-/// A step that is over.
+/// A step that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Took {
+pub struct FinishedStep {
     /// The step's name.
     pub name: String,
     /// Its wall time.
     pub time: Duration,
-    /// It succeeded.
+    /// Whether it succeeded.
     pub ok: bool,
 }
 
-/// A step that is under way.
+/// A step that is running.
 #[derive(Debug)]
 pub struct Step {
     bar: Option<ProgressBar>,
@@ -49,34 +48,34 @@ pub struct Step {
 }
 
 impl Progress {
-    /// Animated where stderr is a terminal, unless `verbose`, which shows the output of each
-    /// command as it comes.
+    /// Creates a display that is animated if stderr is a terminal. With `verbose`, it shows the
+    /// output of each command as it arrives instead.
     pub fn new(verbose: bool) -> Self {
         let dumb = std::env::var_os("TERM").is_some_and(|t| t == "dumb");
-        let show = match verbose {
-            true => Show::All,
-            false if std::io::stderr().is_terminal() && !dumb => Show::Animated,
-            false => Show::Lines,
+        let display = match verbose {
+            true => Display::Verbose,
+            false if std::io::stderr().is_terminal() && !dumb => Display::Animated,
+            false => Display::Lines,
         };
-        Self::showing(show)
+        Self::with_display(display)
     }
 
-    /// Shows nothing but what [`loud_step`](Self::loud_step)s run.
+    /// Creates a display that shows nothing but the output of each [`loud_step`](Self::loud_step).
     pub fn silent() -> Self {
-        Self::showing(Show::Nothing)
+        Self::with_display(Display::Silent)
     }
 
-    fn showing(show: Show) -> Self {
-        Self { show, bars: MultiProgress::new(), took: Mutex::default() }
+    fn with_display(display: Display) -> Self {
+        Self { display, bars: MultiProgress::new(), finished: Mutex::default() }
     }
 
-    /// Runs one step, and says that it started, how it ended and how long it took.
-    pub fn step<T, E: Display>(
+    /// Runs one step. Shows its start, its result and its time.
+    pub fn step<T, E: fmt::Display>(
         &self,
         name: &str,
         work: impl FnOnce(&Step) -> Result<T, E>,
     ) -> Result<T, E> {
-        let bar = (self.show == Show::Animated).then(|| {
+        let bar = (self.display == Display::Animated).then(|| {
             let bar = self.bars.add(ProgressBar::new_spinner());
             let bar = bar
                 .with_style(style("{spinner} {prefix} {elapsed} {wide_msg:.dim}"))
@@ -84,15 +83,14 @@ impl Progress {
             bar.enable_steady_tick(Duration::from_millis(100));
             bar
         });
-        if self.show != Show::Animated {
+        if self.display != Display::Animated {
             self.line(&format!("==> {name} ..."));
         }
-        self.finish(name, Step { bar, verbose: self.show == Show::All }, work)
+        self.finish(name, Step { bar, verbose: self.display == Display::Verbose }, work)
     }
 
-    /// Like [`step`](Self::step), for a command whose own output is to be seen in full: no spinner
-    /// comes in between.
-    pub fn loud_step<T, E: Display>(
+    /// Like [`step`](Self::step), but without a spinner, for commands whose own output is shown.
+    pub fn loud_step<T, E: fmt::Display>(
         &self,
         name: &str,
         work: impl FnOnce(&Step) -> Result<T, E>,
@@ -101,12 +99,12 @@ impl Progress {
         self.finish(name, Step { bar: None, verbose: true }, work)
     }
 
-    /// The steps so far, in order.
-    pub fn took(&self) -> Vec<Took> {
-        self.took.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// Returns the finished steps, in order.
+    pub fn finished(&self) -> Vec<FinishedStep> {
+        self.finished.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn finish<T, E: Display>(
+    fn finish<T, E: fmt::Display>(
         &self,
         name: &str,
         step: Step,
@@ -118,25 +116,29 @@ impl Progress {
         if let Some(bar) = step.bar {
             bar.finish_and_clear();
         }
-        let (style, word) = if result.is_ok() { (GOOD, "done in") } else { (BAD, "FAILED after") };
-        self.line(&format!("{style}==>{style:#} {name}: {word} {:.1} s", time.as_secs_f64()));
-        let took = Took { name: name.to_owned(), time, ok: result.is_ok() };
-        self.took.lock().unwrap_or_else(PoisonError::into_inner).push(took);
+        let (style, result_text) =
+            if result.is_ok() { (GOOD, "done in") } else { (BAD, "FAILED after") };
+        self.line(&format!(
+            "{style}==>{style:#} {name}: {result_text} {:.1} s",
+            time.as_secs_f64()
+        ));
+        let finished = FinishedStep { name: name.to_owned(), time, ok: result.is_ok() };
+        self.finished.lock().unwrap_or_else(PoisonError::into_inner).push(finished);
         result
     }
 
     fn line(&self, text: &str) {
-        match self.show {
-            Show::Nothing => {}
-            // Bars of other threads' steps are drawn anew below the line.
-            Show::Animated => self.bars.suspend(|| line(text)),
-            Show::Lines | Show::All => line(text),
+        match self.display {
+            Display::Silent => {}
+            // Bars of other threads' steps are redrawn below the line.
+            Display::Animated => self.bars.suspend(|| line(text)),
+            Display::Lines | Display::Verbose => line(text),
         }
     }
 }
 
 impl Step {
-    /// What the step is doing at the moment; seen on a terminal only.
+    /// Shows what the step is doing at the moment. Visible only on a terminal.
     pub fn note(&self, text: &str) {
         if let Some(bar) = &self.bar {
             bar.set_message(text.trim().to_owned());
@@ -153,7 +155,7 @@ impl Step {
         }
     }
 
-    /// How many bytes of [`expect_bytes`](Self::expect_bytes) are there.
+    /// Sets the number of bytes that are done, of those in [`expect_bytes`](Self::expect_bytes).
     pub fn at_bytes(&self, done: u64) {
         if let Some(bar) = &self.bar {
             bar.set_position(done);
@@ -161,14 +163,14 @@ impl Step {
     }
 }
 
-/// One line on stderr. That stderr is gone is no reason to stop the work.
+/// Prints a line to stderr. Ignores errors: the work continues even if stderr is closed.
 pub(crate) fn line(text: &str) {
     drop(writeln!(anstream::stderr(), "{text}"));
 }
 
 fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template)
-        .expect("a constant of this file, and each is drawn by the tests")
+        .expect("templates are constants of this file, and tests draw each of them")
 }
 
 #[cfg(test)]
@@ -176,12 +178,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_step_passes_its_result_on_and_is_remembered_with_its_time() {
+    fn step_returns_the_result_of_its_work_and_is_recorded() {
         let progress = Progress::silent();
         assert_eq!(progress.step("good", |_| Ok::<_, String>(7)), Ok(7));
         assert_eq!(progress.loud_step("bad", |_| Err::<(), _>("no")), Err("no"));
-        let took: Vec<_> = progress.took().into_iter().map(|t| (t.name, t.ok)).collect();
-        assert_eq!(took, [("good".to_owned(), true), ("bad".to_owned(), false)]);
+        let finished: Vec<_> = progress.finished().into_iter().map(|t| (t.name, t.ok)).collect();
+        assert_eq!(finished, [("good".to_owned(), true), ("bad".to_owned(), false)]);
     }
 
     #[test]
@@ -193,20 +195,20 @@ mod tests {
                 scope.spawn(move || progress.step(name, |_| Ok::<_, String>(())));
             }
         });
-        let mut names: Vec<_> = progress.took().into_iter().map(|took| took.name).collect();
+        let mut names: Vec<_> = progress.finished().into_iter().map(|step| step.name).collect();
         names.sort();
         assert_eq!(names, ["one", "two"]);
     }
 
     #[test]
-    fn every_style_of_the_terminal_is_a_valid_template() {
+    fn templates_of_the_terminal_are_valid() {
         let work = |step: &Step| {
             step.note("compiling");
             step.expect_bytes(100);
             step.at_bytes(50);
             Ok::<_, String>(())
         };
-        let progress = Progress::showing(Show::Animated);
+        let progress = Progress::with_display(Display::Animated);
         assert_eq!(progress.step("animated", work), Ok(()));
     }
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: what is measured, and how to measure it. Alone, it lists what there is.
+//! `cargo xtask bench`: runs a benchmark, or lists the benchmarks.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,60 +8,60 @@ use skillhost_bench::Place;
 use skillhost_toolchain::{Error, Progress, Step};
 
 use crate::host::{self, executable};
-use crate::{components, install, say, workspace};
+use crate::{components, install, print_line, workspace};
 
 /// The package of all benchmarks.
 const PACKAGE: &str = "skillhost-bench";
 
-/// The skills that are measured, by their folders in the repository.
+/// The skills to measure, as folders of the repository.
 const SKILLS: [&str; 4] =
     ["benches/hello", "benches/work", "skills/csv-report", "skills/data-convert"];
 
 #[derive(Subcommand)]
 pub(crate) enum Bench {
-    /// The same skills natively, in other sandboxes and in this one: start-up, CPU, memory,
-    /// throughput
+    /// Compare the same skills natively, in other sandboxes and in skillhost: start-up, CPU,
+    /// memory, throughput
     Isolation(Isolation),
-    /// The benchmarks of each phase: `cargo bench`
+    /// Measure each phase of an invocation, with `cargo bench`
     Criterion {
         /// Arguments for `cargo bench`
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
-    /// Where a cold start's time goes: the process, the host's own work, the guest
+    /// Measure the phases of a cold start: process, host, guest
     Phases(Phases),
-    /// Each figure that the project has a goal for, beside what it is held against
+    /// Measure each figure that has a goal, next to the figure that it is compared with
     Targets(Targets),
-    /// Many mixed invocations in one host, with flat memory
+    /// Run many mixed invocations in one host, and look for leaks
     Soak {
-        /// Arguments for it
+        /// Arguments for the benchmark
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
-    /// How well search ranks: recall at 5 over the labelled questions
+    /// Measure how well search ranks: recall at 5 over the labelled questions
     Search,
-    /// Ten thousand skills: cold and cached start, search, memory
+    /// Measure a catalogue of ten thousand skills: cold and cached start, search, memory
     Catalog,
-    /// Write the README's figures, and the pages, from the committed runs in docs/figures
+    /// Write the figures in the README and the documentation from the committed runs in docs/figures
     Readme,
 }
 
 #[derive(clap::Args)]
 pub(crate) struct Phases {
-    /// Starts of each case
+    /// Number of starts of each case
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
-    /// Measure with this binary as the compiler, instead of building one in release mode
+    /// Use this binary as the compiler, instead of building one in release mode
     #[arg(long, value_name = "FILE", requires = "driver")]
     skillhost: Option<PathBuf>,
-    /// The driver that goes with it: what `cargo build -p skillhost-bench --example warm` makes
+    /// The matching driver, as built by `cargo build -p skillhost-bench --example warm`
     #[arg(long, value_name = "FILE", requires = "skillhost")]
     driver: Option<PathBuf>,
 }
 
 #[derive(clap::Args)]
 pub(crate) struct Targets {
-    /// Samples of what is short; what takes long is measured five times
+    /// Samples of each short case; long cases are sampled five times
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
     /// Write the run to docs/figures and docs/design/performance.md
@@ -76,7 +76,7 @@ pub(crate) struct Isolation {
     /// Samples of each case in each tier
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
-    /// Install bubblewrap, runc and crun from Debian's packages, and measure nothing
+    /// Only install bubblewrap, runc and crun from Debian's packages
     #[arg(long)]
     install: bool,
     /// Write the run to docs/figures and the README
@@ -86,14 +86,14 @@ pub(crate) struct Isolation {
     programs: Programs,
 }
 
-/// Programs that are built already.
+/// Existing binaries to measure.
 #[derive(clap::Args)]
 pub(crate) struct Programs {
     /// Measure this binary, instead of building one in release mode
     #[arg(long, value_name = "FILE")]
     skillhost: Option<PathBuf>,
-    /// The driver of the warm tier that goes with it: what `cargo build -p skillhost-bench
-    /// --example warm` makes
+    /// The matching driver of the warm tier, as built by `cargo build -p skillhost-bench --example
+    /// warm`
     #[arg(long, value_name = "FILE", requires = "skillhost")]
     driver: Option<PathBuf>,
 }
@@ -101,21 +101,21 @@ pub(crate) struct Programs {
 pub(crate) fn run(bench: Option<Bench>, progress: &Progress) -> Result<(), Error> {
     match bench {
         None => {
-            say(LIST);
+            print_line(LIST);
             Ok(())
         }
         Some(Bench::Isolation(args)) if args.install => install(progress),
         Some(Bench::Isolation(Isolation { rounds, commit, programs, .. })) => {
             let (place, rounds) = (place(programs, progress)?, rounds as usize);
-            skillhost_bench::isolation(&place, rounds, commit, progress, &|text| say(text))
+            skillhost_bench::isolation(&place, rounds, commit, progress, &|text| print_line(text))
         }
         Some(Bench::Targets(Targets { rounds, commit, programs })) => {
             let (place, rounds) = (place(programs, progress)?, rounds as usize);
-            skillhost_bench::targets(&place, rounds, commit, progress, &|text| say(text))
+            skillhost_bench::targets(&place, rounds, commit, progress, &|text| print_line(text))
         }
         Some(Bench::Phases(Phases { rounds, skillhost, driver })) => {
             let place = place(Programs { skillhost, driver }, progress)?;
-            say(skillhost_bench::phases(&place, rounds as usize, progress)?);
+            print_line(skillhost_bench::phases(&place, rounds as usize, progress)?);
             Ok(())
         }
         Some(Bench::Criterion { args }) => {
@@ -134,16 +134,16 @@ pub(crate) fn run(bench: Option<Bench>, progress: &Progress) -> Result<(), Error
 }
 
 const LIST: &str = "\
-cargo xtask bench isolation   the same skills natively, in other sandboxes and in this one
+cargo xtask bench isolation   the same skills natively, in other sandboxes and in skillhost
 cargo xtask bench criterion   each phase of an invocation
-cargo xtask bench phases      where a cold start's time goes
-cargo xtask bench targets     each figure that the project has a goal for, beside what it is held against
+cargo xtask bench phases      the phases of a cold start
+cargo xtask bench targets     each figure that has a goal, next to the figure that it is compared with
 cargo xtask bench soak        many mixed invocations in one host
 cargo xtask bench search      how well search ranks
 cargo xtask bench catalog     ten thousand skills: start, search, memory
-cargo xtask bench readme      write the README's figures, and the pages, from the committed runs";
+cargo xtask bench readme      write the figures in the README and the documentation from the committed runs";
 
-/// Builds what is measured, and writes what it reads. A binary that is given is measured as it is.
+/// Builds the programs to measure, except those in `built`, and writes the skills and their inputs.
 fn place(built: Programs, progress: &Progress) -> Result<Place, Error> {
     let root = workspace::root();
     let folder = root.join("target/bench");
@@ -166,8 +166,8 @@ fn place(built: Programs, progress: &Progress) -> Result<Place, Error> {
         }
     };
     let place = Place {
-        skillhost: install::program(&skillhost, &folder)?,
-        driver: driver.map(|driver| install::program(&driver, &folder)).transpose()?,
+        skillhost: install::copy_program(&skillhost, &folder)?,
+        driver: driver.map(|driver| install::copy_program(&driver, &folder)).transpose()?,
         programs: root.join("target/components"),
         folder,
         python,
@@ -176,11 +176,11 @@ fn place(built: Programs, progress: &Progress) -> Result<Place, Error> {
     progress.step("write the skills and their inputs", |_| {
         for skill in SKILLS.map(|skill| root.join(skill)) {
             let name = skill.file_name().unwrap_or_default().to_string_lossy();
-            install::skill(&skill, &place.skill(&name))?;
+            install::copy_skill(&skill, &place.skill(&name))?;
         }
         place.fill()?;
         let packages = place.programs.join("python-packages");
-        install::tree(&packages, &place.packages(), &["__pycache__"])
+        install::copy_tree(&packages, &place.packages(), &["__pycache__"])
     })?;
     Ok(place)
 }

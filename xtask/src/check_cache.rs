@@ -1,6 +1,6 @@
-//! Which checks passed, and on which inputs: `target/xtask/passed.json`. A check is left out while
-//! its inputs are the same. Inputs are the contents of files as they are when the command starts,
-//! so a file that changes during a run counts as changed in the next one.
+//! Records in `target/xtask/passed.json` which checks passed, with the digests of their inputs. A
+//! check is skipped until its inputs change. Files are read when the command starts, so a file that
+//! changes during a run counts as changed in the next one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -12,14 +12,14 @@ use skillhost_toolchain::{Error, files};
 use crate::sources::{self, Sources};
 use crate::workspace;
 
-/// What every check depends on, beside the compiler's version.
+/// The files that every check depends on, besides the compiler's version.
 const COMMON: [&str; 6] =
     ["Cargo.toml", "Cargo.lock", "clippy.toml", "rustfmt.toml", ".cargo/", "wit/"];
 
 /// The folders of guests.
 const GUESTS: [&str; 4] = ["guests/", "guest-sdk/", "components/", "skills/"];
 
-/// A check that can be left out.
+/// A check that can be skipped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Check {
     /// Lints of a workspace of guests, named by its folder.
@@ -37,47 +37,47 @@ pub(crate) struct PassedChecks {
     store: PathBuf,
     all: bool,
     digests: BTreeMap<String, String>,
-    left_out: Vec<String>,
+    skipped: Vec<String>,
     inputs: Inputs,
 }
 
 impl PassedChecks {
-    /// Reads what passed before, and the inputs as they are now. With `all`, no check is left out.
+    /// Reads the passed checks and the current inputs. With `all`, no check is skipped.
     pub(crate) fn load(root: &Path, all: bool) -> Result<PassedChecks, Error> {
         let store = root.join("target/xtask/passed.json");
         let digests = std::fs::read(&store)
             .ok()
             .and_then(|text| serde_json::from_slice(&text).ok())
             .unwrap_or_default();
-        Ok(PassedChecks { store, all, digests, left_out: Vec::new(), inputs: Inputs::read(root)? })
+        Ok(PassedChecks { store, all, digests, skipped: Vec::new(), inputs: Inputs::read(root)? })
     }
 
-    /// Names of the packages of the root workspace.
+    /// Returns the names of the root workspace's packages.
     pub(crate) fn packages(&self) -> Vec<String> {
         self.inputs.packages.iter().map(|package| package.name.clone()).collect()
     }
 
-    /// Checks whether a check has to run: its inputs differ from those with which it passed.
+    /// Returns whether a check must run: it never passed, or its inputs have changed since.
     pub(crate) fn must_run(&mut self, check: &Check) -> bool {
         let unchanged = self.digests.get(&check.to_string()) == Some(&self.inputs.digest(check));
         if unchanged && !self.all {
-            self.left_out.push(check.to_string());
+            self.skipped.push(check.to_string());
             return false;
         }
         true
     }
 
     /// Records that a check passed.
-    pub(crate) fn note(&mut self, check: &Check) -> Result<(), Error> {
+    pub(crate) fn record_pass(&mut self, check: &Check) -> Result<(), Error> {
         self.digests.insert(check.to_string(), self.inputs.digest(check));
         let text = serde_json::to_vec_pretty(&self.digests)
             .map_err(Error::context(self.store.display()))?;
         files::write_if_changed(&self.store, &text).map(drop)
     }
 
-    /// The checks that were left out.
-    pub(crate) fn left_out(&self) -> &[String] {
-        &self.left_out
+    /// Returns the skipped checks.
+    pub(crate) fn skipped(&self) -> &[String] {
+        &self.skipped
     }
 }
 
@@ -104,10 +104,10 @@ struct Package {
     name: String,
     /// Its folder, relative to the repository, with a slash at the end.
     dir: String,
-    /// Names of the packages that it depends on, in tests too.
-    needs: BTreeSet<String>,
-    /// It has tests outside of its folder. They may read any file of the repository but the sources
-    /// of packages that it does not depend on.
+    /// Names of the packages that it or its tests depend on.
+    dependencies: BTreeSet<String>,
+    /// Whether it has tests outside its folder. Such tests may read any file of the repository,
+    /// except the sources of packages that it does not depend on.
     reads_repository: bool,
 }
 
@@ -141,30 +141,30 @@ impl Inputs {
         }
     }
 
-    /// A package and all that it depends on.
+    /// Returns a package and its direct and indirect dependencies.
     fn closure(&self, name: &str) -> BTreeSet<&str> {
         let mut found = BTreeSet::new();
-        let mut open = vec![name.to_owned()];
-        while let Some(name) = open.pop() {
+        let mut pending = vec![name.to_owned()];
+        while let Some(name) = pending.pop() {
             let Some(package) = self.packages.iter().find(|package| package.name == name) else {
                 continue;
             };
             if found.insert(package.name.as_str()) {
-                open.extend(package.needs.iter().cloned());
+                pending.extend(package.dependencies.iter().cloned());
             }
         }
         found
     }
 }
 
-/// `cargo metadata`, as far as it is read here.
+/// The fields of `cargo metadata` that this module reads.
 #[derive(Deserialize)]
 struct Metadata {
-    packages: Vec<Described>,
+    packages: Vec<MetadataPackage>,
 }
 
 #[derive(Deserialize)]
-struct Described {
+struct MetadataPackage {
     name: String,
     manifest_path: PathBuf,
     dependencies: Vec<Dependency>,
@@ -194,7 +194,7 @@ fn packages(root: &Path) -> Result<Vec<Package>, Error> {
     ]))?;
     let metadata: Metadata =
         serde_json::from_str(&text).map_err(Error::context("cargo metadata"))?;
-    let package = |described: Described| {
+    let package = |described: MetadataPackage| {
         let dir = described.manifest_path.parent().unwrap_or(root).to_owned();
         let is_outside = |target: &Target| {
             target.kind.iter().any(|kind| kind == "test") && !target.src_path.starts_with(&dir)
@@ -203,7 +203,7 @@ fn packages(root: &Path) -> Result<Vec<Package>, Error> {
             reads_repository: described.targets.iter().any(is_outside),
             name: described.name,
             dir: format!("{}/", workspace::name(root, &dir)),
-            needs: described
+            dependencies: described
                 .dependencies
                 .into_iter()
                 .filter_map(|dependency| dependency.path.map(|_| dependency.name))
@@ -217,11 +217,11 @@ fn packages(root: &Path) -> Result<Vec<Package>, Error> {
 mod tests {
     use super::*;
 
-    fn package(name: &str, needs: &[&str], reads_repository: bool) -> Package {
+    fn package(name: &str, dependencies: &[&str], reads_repository: bool) -> Package {
         Package {
             name: name.into(),
             dir: format!("host/{name}/"),
-            needs: needs.iter().map(|name| (*name).to_owned()).collect(),
+            dependencies: dependencies.iter().map(|name| (*name).to_owned()).collect(),
             reads_repository,
         }
     }
@@ -240,7 +240,7 @@ mod tests {
         }
     }
 
-    /// Names the checks whose digest depends on a file.
+    /// Returns the names of the checks whose digest depends on a file.
     fn affected(path: &str) -> Vec<String> {
         let (before, mut after) = (inputs(), inputs());
         after.sources.change(path);
@@ -285,16 +285,16 @@ mod tests {
                 .unwrap_or_default(),
             store: store.clone(),
             all,
-            left_out: Vec::new(),
+            skipped: Vec::new(),
             inputs,
         };
         let check = Check::Package("policy".into());
         let mut first = load(false, inputs());
         assert!(first.must_run(&check));
-        first.note(&check).unwrap();
+        first.record_pass(&check).unwrap();
         let mut second = load(false, inputs());
         assert!(!second.must_run(&check));
-        assert_eq!(second.left_out(), ["tests of policy"]);
+        assert_eq!(second.skipped(), ["tests of policy"]);
         assert!(load(true, inputs()).must_run(&check));
         let mut changed = inputs();
         changed.sources.change("host/policy/a.rs");

@@ -1,8 +1,8 @@
-//! `cargo xtask clients`: other people's clients of the Model Context Protocol, and its conformance
-//! suite, for the tests of `skillhost mcp`.
+//! `cargo xtask clients`: fetches third-party MCP clients for the tests of `skillhost mcp`. The
+//! conformance suite and its Node.js are fetched in the same way.
 //!
-//! They come from PyPI and npm at the versions and digests of `tests/clients/*`, and lie in
-//! `target/clients`. No script of a package runs.
+//! They come from PyPI and npm, pinned by the versions and digests in `tests/clients/*`, and are
+//! stored in `target/clients`. Install scripts of packages do not run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,22 +12,22 @@ use skillhost_toolchain::{Error, Progress};
 
 use crate::workspace;
 
-/// Makes what is missing, or was made for other versions.
+/// Fetches the clients that are missing or outdated.
 pub(crate) fn run(progress: &Progress) -> Result<(), Error> {
     python("python", progress)?;
     node("node", progress)
 }
 
-/// The folder of a set of clients, as [`run`] leaves it.
+/// Returns the folder of a set of clients.
 pub(crate) fn folder(set: &str) -> PathBuf {
     workspace::root().join("target/clients").join(set)
 }
 
-/// A virtual environment with what `requirements.txt` names, each file by its digest.
+/// Creates a virtual environment with the packages that `requirements.txt` pins by digest.
 pub(crate) fn python(set: &str, progress: &Progress) -> Result<(), Error> {
     let lock = source(set).join("requirements.txt");
-    made(set, &[&lock], progress, &|folder| {
-        let pip = folder.join("bin/python");
+    update(set, &[&lock], progress, &|folder| {
+        let python = folder.join("bin/python");
         let install = [
             "-m",
             "pip",
@@ -40,18 +40,18 @@ pub(crate) fn python(set: &str, progress: &Progress) -> Result<(), Error> {
         ];
         let mut venv = Command::new("python3");
         venv.args(["-m", "venv"]).arg(folder);
-        let mut install_all = Command::new(pip);
+        let mut install_all = Command::new(python);
         install_all.args(install).arg(&lock);
         vec![venv, install_all]
     })
 }
 
-/// What `package-lock.json` names, each package by its digest.
+/// Installs the packages that `package-lock.json` pins by digest.
 pub(crate) fn node(set: &str, progress: &Progress) -> Result<(), Error> {
     let locks = ["package.json", "package-lock.json"].map(|name| source(set).join(name));
-    made(set, &[&locks[0], &locks[1]], progress, &|folder| {
+    update(set, &[&locks[0], &locks[1]], progress, &|folder| {
         for lock in &locks {
-            // What is not copied, npm misses with a message of its own.
+            // If a file cannot be copied, npm reports that it is missing.
             drop(fs::copy(lock, folder.join(lock.file_name().unwrap_or_default())));
         }
         let mut install = Command::new("npm");
@@ -70,20 +70,20 @@ fn source(set: &str) -> PathBuf {
     workspace::root().join("tests/clients").join(set)
 }
 
-/// Makes a folder anew where what it was made of differs.
-fn made(
+/// Creates a set's folder with `commands`, unless it was created from the same `locks`.
+fn update(
     set: &str,
-    of: &[&Path],
+    locks: &[&Path],
     progress: &Progress,
     commands: &dyn Fn(&Path) -> Vec<Command>,
 ) -> Result<(), Error> {
     let folder = folder(set);
     let stamp = folder.join("stamp");
     let mut text = String::new();
-    for file in of {
+    for file in locks {
         text += &fs::read_to_string(file).map_err(Error::context(file.display()))?;
     }
-    if fs::read_to_string(&stamp).is_ok_and(|made_of| made_of == text) {
+    if fs::read_to_string(&stamp).is_ok_and(|old| old == text) {
         return Ok(());
     }
     progress.step(

@@ -1,4 +1,5 @@
-//! `cargo xtask components`: every guest of this repository, each component in its place.
+//! `cargo xtask components`: builds the guests of this repository, and puts each component in its
+//! place.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,23 +7,23 @@ use std::path::{Path, PathBuf};
 use skillhost_toolchain::{Build, Component, Error, Progress, WasmToolchain, files};
 
 use crate::sources::{self, Sources};
-use crate::{python, say, shell, toolchain, workspace};
+use crate::{print_line, python, shell, toolchain, workspace};
 
-/// Builds them all. Where the Python runtime cannot be built, the others are, and what is missing
-/// is said at the end.
+/// Builds all components. If the tools for the Python runtime are missing, builds the others, and
+/// then reports what is missing.
 pub(crate) fn run(progress: &Progress) -> Result<(), Error> {
     let root = workspace::root();
-    let lacking = python::check();
+    let python_check = python::check();
     let toolchain = toolchain::get(&root, progress)?;
     for path in build(&root, &toolchain, Guests::All, progress)? {
         let size = path.metadata().map_err(Error::context(path.display()))?.len();
-        say(format!("{:>9.1} KiB  {}", size as f64 / 1024.0, workspace::name(&root, &path)));
+        print_line(format!("{:>9.1} KiB  {}", size as f64 / 1024.0, workspace::name(&root, &path)));
     }
-    match lacking {
+    match python_check {
         Ok(()) => python::run(progress),
-        Err(why) => {
-            say(format!(
-                "not built: the Python runtime. The host will have no `python3`, and run no Python scripts.\n{why}"
+        Err(error) => {
+            print_line(format!(
+                "The Python runtime was not built, so the host cannot run Python scripts:\n{error}"
             ));
             Ok(())
         }
@@ -32,17 +33,17 @@ pub(crate) fn run(progress: &Progress) -> Result<(), Error> {
 /// The workspace of the shell.
 const SHELL: &str = "components/shell";
 
-/// Which guests in Rust to build.
+/// The Rust guests to build.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Guests {
     /// All of them.
     All,
-    /// The shell, and those of this folder.
+    /// The shell, and the guests in this folder.
     ShellAnd(&'static str),
 }
 
-/// Builds guests in Rust, and returns where they are: a skill's component in the skill's folder, the
-/// others in `target/components`.
+/// Builds Rust guests, and returns the paths of their components: in the skill's folder for skills,
+/// else in `target/components`.
 pub(crate) fn build(
     root: &Path,
     toolchain: &WasmToolchain,
@@ -75,7 +76,7 @@ pub(crate) fn build(
         }
         placed.extend(files);
     }
-    shell::describe(root, &root.join("target/components/shell.wasm"))?;
+    shell::write_manifest(root, &root.join("target/components/shell.wasm"))?;
     placed.sort();
     Ok(placed)
 }
@@ -86,27 +87,29 @@ fn place(root: &Path, component: &Component) -> Result<PathBuf, Error> {
     let to = if skill.is_file() {
         let text = std::fs::read_to_string(&skill).map_err(Error::context(skill.display()))?;
         if !text.contains(&file) {
-            let what = format!("{} does not name its component {file}", skill.display());
-            return Err(Error::new(what).help(format!("`component: {file}` below `metadata:`")));
+            let message = format!("{} does not name its component {file}", skill.display());
+            return Err(
+                Error::new(message).help(format!("add `component: {file}` below `metadata:`"))
+            );
         }
         component.package_dir.join(file)
     } else {
         root.join("target/components").join(file)
     };
     if component.name == shell::NAME {
-        shell::put_in_order(root, &component.wasm, &to)?;
+        shell::write_ordered(root, &component.wasm, &to)?;
     } else {
         files::copy_if_changed(&component.wasm, &to)?;
     }
     Ok(to)
 }
 
-/// Folders that components are built from, and by.
+/// Folders of the components' sources, and of the programs that build them.
 const SOURCES: [&str; 8] =
     ["guests/", "guest-sdk/", "components/", "skills/", "wit/", "xtask/", "tools/", "toolchain/"];
 
-/// What the components of a workspace of guests were built from, and their digests. They are built
-/// anew if either differs.
+/// The digests of a guest workspace's sources and of the components that were built from them. The
+/// workspace is rebuilt if either has changed.
 struct Record {
     file: PathBuf,
     sources: String,
@@ -129,7 +132,7 @@ impl Record {
         }
     }
 
-    /// Returns the components, if all are as they were built from these sources.
+    /// Returns the components, unless they or their sources have changed.
     fn built(&self) -> Option<Vec<PathBuf>> {
         let built: Built = serde_json::from_slice(&std::fs::read(&self.file).ok()?).ok()?;
         let unchanged = |(path, digest): (&PathBuf, &String)| {

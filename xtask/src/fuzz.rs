@@ -1,13 +1,13 @@
-//! `cargo xtask fuzz`: the fuzz targets for a given time each, with coverage where cargo-fuzz and a
-//! nightly toolchain are there.
+//! `cargo xtask fuzz`: runs each fuzz target for a given time, with coverage if cargo-fuzz and a
+//! nightly toolchain are installed.
 
 use std::process::Command;
 
 use skillhost_toolchain::{Error, Progress};
 
-use crate::{say, workspace};
+use crate::{print_line, workspace};
 
-/// Runs one target, or all of them one after the other. The first failure ends it.
+/// Runs one target, or all of them in turn. Stops at the first failure.
 pub(crate) fn run(
     seconds: u32,
     target: Option<String>,
@@ -17,14 +17,13 @@ pub(crate) fn run(
     let root = workspace::root();
     let targets = targets()?;
     if let Some(unknown) = target.as_ref().filter(|target| !targets.contains(target)) {
-        return Err(
-            Error::new(format!("there is no fuzz target `{unknown}`")).help(targets.join(", "))
-        );
+        return Err(Error::new(format!("no fuzz target is named `{unknown}`"))
+            .help(format!("use one of {}", targets.join(", "))));
     }
-    let answers = |args: &[&str]| {
+    let succeeds = |args: &[&str]| {
         Command::new("cargo").args(args).output().is_ok_and(|output| output.status.success())
     };
-    if seed.is_none() && answers(&["+nightly", "fuzz", "--version"]) {
+    if seed.is_none() && succeeds(&["+nightly", "fuzz", "--version"]) {
         for name in
             targets.iter().filter(|name| target.as_ref().is_none_or(|target| target == *name))
         {
@@ -38,7 +37,7 @@ pub(crate) fn run(
         }
         return Ok(());
     }
-    say("cargo-fuzz is not here: what is made of the seeds is not guided by coverage");
+    print_line("fuzzing without coverage, which requires cargo-fuzz and no `--seed`");
     let run = progress.loud_step("fuzz", |step| {
         let mut test = workspace::cargo(&root);
         test.args([
@@ -65,7 +64,7 @@ pub(crate) fn run(
     Ok(run?)
 }
 
-/// The names of the targets.
+/// Returns the names of the fuzz targets.
 fn targets() -> Result<Vec<String>, Error> {
     let folder = workspace::root().join("fuzz/fuzz_targets");
     let entries = std::fs::read_dir(&folder)

@@ -1,8 +1,8 @@
-//! Builds the host. [`build`] makes the program that is installed: optimised as one unit, a static
-//! position-independent executable, with the functions of a start side by side. [`build_for_demo`]
-//! makes it in the development profile, whose dependencies the demo and the tests share.
+//! Builds the host. [`build`] builds the program that is installed: a static position-independent
+//! executable, optimised as one unit, whose start-up functions are adjacent. [`build_for_demo`]
+//! builds it in the development profile, whose compiled dependencies the demo shares with the tests.
 //!
-//! docs/contribute/start-up.md lists what each measure here buys, and when it can be deleted.
+//! docs/contribute/start-up.md lists what each measure here gains, and when it can be deleted.
 
 #[cfg(target_arch = "x86_64")]
 mod calls;
@@ -17,20 +17,19 @@ use skillhost_toolchain::{Error, Step};
 
 use crate::workspace;
 
-/// Optimises all crates as one unit, so that a start touches less code. Passed to the program's
-/// compilation only: its libraries are compiled either way.
+/// Optimises all crates as one unit, so that a start touches less code. Only the compilation of the
+/// program gets these arguments, not that of its dependencies.
 const WHOLE_PROGRAM: [&str; 4] = ["-C", "lto=fat", "-C", "codegen-units=1"];
 
-/// One executable without libraries to load, at an address that the kernel chooses.
+/// Links a static executable that the kernel loads at a random address.
 const STATIC_PIE: [&str; 4] = ["-C", "target-feature=+crt-static", "-C", "relocation-model=pie"];
 
-/// A start relocates itself from a bitmap of addresses instead of 24 bytes for each of them, and
-/// makes what it relocated read-only.
+/// Packs relative relocations into bitmaps instead of 24 bytes each, and makes the relocated tables
+/// read-only before `main` runs.
 const HARDENED: [&str; 4] =
     ["-C", "relro-level=full", "-C", "link-arg=-Wl,-z,pack-relative-relocs"];
 
-/// Builds the program in the development profile: without link-time optimisation, its dependencies
-/// optimised.
+/// Builds the program in the development profile, without link-time optimisation.
 pub(crate) fn build_for_demo(root: &Path, step: &Step) -> Result<PathBuf, Error> {
     let mut cargo = workspace::cargo(root);
     cargo.args(["build", "--locked", "--workspace", "--bins"]);
@@ -38,11 +37,11 @@ pub(crate) fn build_for_demo(root: &Path, step: &Step) -> Result<PathBuf, Error>
     executable(&step.run(&mut cargo)?, "skillhost")
 }
 
-/// Compiles our own crates with clippy as the compiler, which reports its lints as errors. Checking
-/// them by `cargo clippy` would check every dependency as well, which takes longer than compiling
+/// Makes cargo compile our own crates with clippy as the compiler, which reports its lints as
+/// errors. `cargo clippy` would check every dependency as well, which takes longer than compiling
 /// our crates.
 pub(crate) fn linted(cargo: &mut Command) -> &mut Command {
-    // Clippy's own separator of arguments in this variable.
+    // `__CLIPPY_HACKERY__` separates arguments in this variable.
     cargo
         .env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver")
         .env("CLIPPY_ARGS", "-Dwarnings__CLIPPY_HACKERY__")
@@ -63,19 +62,19 @@ pub(crate) fn build(root: &Path, step: &Step) -> Result<PathBuf, Error> {
     let program = executable(&step.run(&mut cargo)?, "skillhost")?;
     if is_static {
         hardening::check(&program)?;
-        // A C library that cannot read packed relocations ends the program at its start.
+        // With a C library that cannot read packed relocations, the program crashes at start.
         step.run(Command::new(&program).arg("--version"))?;
     }
     Ok(program)
 }
 
-/// Compiles the runtimes into the user's cache, which takes seconds, so that the first run need
-/// not.
+/// Compiles the runtimes into the operator's cache, so that the first run does not spend seconds on
+/// it.
 pub(crate) fn compile_runtimes(skillhost: &Path, step: &Step) -> Result<(), Error> {
     step.run(Command::new(skillhost).args(["runtimes", "compile"])).map(drop).map_err(Error::from)
 }
 
-/// Finds the executable of a target in what cargo reports.
+/// Finds the path of a target's executable in cargo's messages.
 pub(crate) fn executable(messages: &[u8], target: &str) -> Result<PathBuf, Error> {
     let text = String::from_utf8_lossy(messages);
     let mut messages =
@@ -85,11 +84,11 @@ pub(crate) fn executable(messages: &[u8], target: &str) -> Result<PathBuf, Error
             .then(|| m["executable"].as_str().map(PathBuf::from))
             .flatten()
     });
-    found.ok_or_else(|| Error::new(format!("cargo reports no program {target}")))
+    found.ok_or_else(|| Error::new(format!("cargo built no executable named {target}")))
 }
 
-/// Checks whether the C compiler, which links for rustc, has glibc as an archive for static
-/// position-independent executables. Some systems' packages leave it out.
+/// Checks whether the C compiler, which links for rustc, finds the static glibc that a static
+/// position-independent executable needs. Some distributions do not install it.
 fn has_static_libc() -> bool {
     if !cfg!(all(target_os = "linux", target_env = "gnu")) {
         return false;

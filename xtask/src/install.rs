@@ -1,5 +1,5 @@
-//! `cargo xtask install`: the program, its runtimes and the built-in skills, where `skillhost`
-//! looks for them.
+//! `cargo xtask install`: installs the program, its runtimes and the built-in skills where
+//! `skillhost` looks for them.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -7,42 +7,45 @@ use std::path::{Path, PathBuf};
 
 use skillhost_toolchain::{Error, Progress, files};
 
-use crate::{components, dependencies, host, say, shell, workspace};
+use crate::{components, dependencies, host, print_line, shell, workspace};
 
-/// The runtimes, as `target/components` has them: a manifest, a component, and perhaps packages.
+/// The runtimes in `target/components`. Each has a manifest, a component and perhaps packages.
 const RUNTIMES: [&str; 2] = ["python", "shell"];
 
-/// What only the author of a skill needs.
-const AUTHORS: [&str; 6] = ["Cargo.toml", "src", "tests", "target", "examples", "__pycache__"];
+/// Files of a skill that only its author needs.
+const AUTHOR_FILES: [&str; 6] = ["Cargo.toml", "src", "tests", "target", "examples", "__pycache__"];
 
-/// Builds all of it and puts it below `prefix`, by default `~/.local`.
+/// Builds everything and installs it below `prefix`, by default `~/.local`.
 pub(crate) fn run(prefix: Option<PathBuf>, progress: &Progress) -> Result<(), Error> {
     let root = workspace::root();
-    let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".local"));
+    let default = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".local"));
     let prefix = prefix
-        .or_else(home)
-        .ok_or_else(|| Error::new("there is no home folder").help("`--prefix DIR`"))?;
+        .or_else(default)
+        .ok_or_else(|| Error::new("HOME is not set").help("use `--prefix DIR`"))?;
     components::run(progress)?;
     let built =
         progress.step("build skillhost in release mode", |step| host::build(&root, step))?;
     let share = prefix.join("share/skillhost");
     progress.step(&format!("install below {}", prefix.display()), |_| {
         for name in RUNTIMES {
-            runtime(&root.join("target/components"), name, &share)?;
+            copy_runtime(&root.join("target/components"), name, &share)?;
         }
         for entry in fs::read_dir(root.join("skills")).map_err(Error::context("skills"))? {
             let from = entry.map_err(Error::context("skills"))?.path();
             if from.join("SKILL.md").is_file() {
-                skill(&from, &share.join("skills").join(from.file_name().unwrap_or_default()))?;
+                copy_skill(
+                    &from,
+                    &share.join("skills").join(from.file_name().unwrap_or_default()),
+                )?;
             }
         }
-        // The program last: one that is there finds the rest.
-        program(&built, &prefix)
+        // The program comes last, so that an installed program finds the rest.
+        copy_program(&built, &prefix)
     })?;
     let installed = prefix.join("bin/skillhost");
     progress.step("compile the runtimes", |step| host::compile_runtimes(&installed, step))?;
     let bin = prefix.join("bin");
-    say(format!(
+    print_line(format!(
         "{} is installed, with its runtimes and skills in {}",
         bin.join("skillhost").display(),
         share.display()
@@ -50,13 +53,12 @@ pub(crate) fn run(prefix: Option<PathBuf>, progress: &Progress) -> Result<(), Er
     if !std::env::var_os("PATH")
         .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder == bin))
     {
-        say(format!("{} is not on your PATH", bin.display()));
+        print_line(format!("{} is not on your PATH", bin.display()));
     }
     Ok(())
 }
 
-/// Builds what is published, once every dependency is checked: without the advisories it is not
-/// built.
+/// Checks every dependency, including for advisories, then builds and installs the release files.
 pub(crate) fn release(db: &Path, prefix: PathBuf, progress: &Progress) -> Result<(), Error> {
     let root = workspace::root();
     progress.step("prepare the source of the shell", |step| shell::prepare(&root, step))?;
@@ -64,56 +66,59 @@ pub(crate) fn release(db: &Path, prefix: PathBuf, progress: &Progress) -> Result
     run(Some(prefix), progress)
 }
 
-/// Puts a copy of a program into the folder `bin` below `prefix`, whole or not at all, and returns
-/// it. What a linker has written page by page lies so in the kernel's page cache, and each page
-/// that a start touches is mapped by itself: with the copy a small run takes a quarter less time.
-/// What is written at once lies there in pieces of up to 2 MiB, and `fs::copy`, which moves 64 KiB
-/// at a time, would cost a tenth of it again.
-pub(crate) fn program(program: &Path, prefix: &Path) -> Result<PathBuf, Error> {
+/// Copies a program into the folder `bin` below `prefix` atomically, and returns the path of the
+/// copy.
+///
+/// A linker writes its output page by page, so the kernel caches it in single pages and maps each
+/// page that a start touches separately. A file that is written at once is cached in pieces of up
+/// to 2 MiB, which makes a start faster (docs/contribute/start-up.md has the figures). `fs::copy`
+/// writes 64 KiB at a time, which loses part of the gain.
+pub(crate) fn copy_program(program: &Path, prefix: &Path) -> Result<PathBuf, Error> {
     let to = prefix.join("bin").join(program.file_name().unwrap_or_default());
     let new = to.with_extension("new");
     let copy = || {
         fs::create_dir_all(prefix.join("bin"))?;
         fs::write(&new, fs::read(program)?)?;
         fs::set_permissions(&new, fs::Permissions::from_mode(0o755))?;
-        // One that runs keeps its file.
+        // A running program keeps its old file.
         fs::rename(&new, &to)
     };
     copy().map_err(Error::context(to.display()))?;
     Ok(to)
 }
 
-fn runtime(built: &Path, name: &str, share: &Path) -> Result<(), Error> {
-    let manifest = built.join(format!("{name}.json"));
-    // `components` has said why it was not built.
-    let Ok(text) = fs::read(&manifest) else { return Ok(()) };
-    let facts: serde_json::Value =
-        serde_json::from_slice(&text).map_err(Error::context(manifest.display()))?;
-    if let Some(packages) = facts["packages"].as_str() {
-        tree(&built.join(packages), &share.join(packages), &[])?;
+fn copy_runtime(built: &Path, name: &str, share: &Path) -> Result<(), Error> {
+    let path = built.join(format!("{name}.json"));
+    // `components` has already reported why the runtime was not built.
+    let Ok(text) = fs::read(&path) else { return Ok(()) };
+    let manifest: serde_json::Value =
+        serde_json::from_slice(&text).map_err(Error::context(path.display()))?;
+    if let Some(packages) = manifest["packages"].as_str() {
+        copy_tree(&built.join(packages), &share.join(packages), &[])?;
     }
-    // The manifest last: it tells of the component.
+    // The manifest comes last, because it refers to the component.
     for file in [format!("{name}.wasm"), format!("{name}.json")] {
         files::copy_if_changed(&built.join(&file), &share.join(&file))?;
     }
     Ok(())
 }
 
-/// Copies a skill without what only its author needs.
-pub(crate) fn skill(from: &Path, to: &Path) -> Result<(), Error> {
-    tree(from, to, &AUTHORS)
+/// Copies a skill without the files that only its author needs.
+pub(crate) fn copy_skill(from: &Path, to: &Path) -> Result<(), Error> {
+    copy_tree(from, to, &AUTHOR_FILES)
 }
 
-pub(crate) fn tree(from: &Path, to: &Path, without: &[&str]) -> Result<(), Error> {
+/// Copies a folder, except files and folders of the names in `exclude`.
+pub(crate) fn copy_tree(from: &Path, to: &Path, exclude: &[&str]) -> Result<(), Error> {
     fs::create_dir_all(to).map_err(Error::context(to.display()))?;
     for entry in fs::read_dir(from).map_err(Error::context(from.display()))? {
         let entry = entry.map_err(Error::context(from.display()))?;
         let name = entry.file_name();
-        if without.iter().any(|author| name == *author) {
+        if exclude.iter().any(|excluded| name == *excluded) {
             continue;
         }
         match entry.path().is_dir() {
-            true => tree(&entry.path(), &to.join(&name), without)?,
+            true => copy_tree(&entry.path(), &to.join(&name), exclude)?,
             false => drop(files::copy_if_changed(&entry.path(), &to.join(&name))?),
         }
     }
@@ -130,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn skills_lack_their_source_and_runtimes_have_packages() {
+    fn skills_are_copied_without_sources_and_runtimes_with_packages() {
         let dir = tempfile::tempdir().unwrap();
         let (from, share) = (dir.path().join("from"), dir.path().join("share"));
         for file in [
@@ -143,32 +148,32 @@ mod tests {
         ] {
             write(&from.join(file), file);
         }
-        skill(&from.join("x"), &share.join("x")).unwrap();
+        copy_skill(&from.join("x"), &share.join("x")).unwrap();
         assert_eq!(fs::read_to_string(share.join("x/scripts/a.py")).unwrap(), "x/scripts/a.py");
-        for author in ["x/Cargo.toml", "x/src", "x/scripts/tests"] {
-            assert!(!share.join(author).exists(), "{author}");
+        for excluded in ["x/Cargo.toml", "x/src", "x/scripts/tests"] {
+            assert!(!share.join(excluded).exists(), "{excluded}");
         }
         write(&from.join("python.json"), r#"{"packages": "some"}"#);
         write(&from.join("python.wasm"), "wasm");
         write(&from.join("some/pkg/tests/data.py"), "part of the package");
-        runtime(&from, "python", &share).unwrap();
-        runtime(&from, "shell", &share).unwrap();
+        copy_runtime(&from, "python", &share).unwrap();
+        copy_runtime(&from, "shell", &share).unwrap();
         assert!(
             share.join("some/pkg/tests/data.py").is_file()
                 && share.join("python.wasm").is_file()
                 && share.join("python.json").is_file()
         );
-        assert!(!share.join("shell.json").exists(), "what was not built is not there");
+        assert!(!share.join("shell.json").exists(), "a runtime that was not built is skipped");
     }
 
     #[test]
-    fn an_installed_program_is_replaced_while_it_runs() {
+    fn running_program_can_be_replaced() {
         let dir = tempfile::tempdir().unwrap();
         let (built, prefix) = (dir.path().join("sleep"), dir.path().join("prefix"));
         fs::copy("/bin/sleep", &built).unwrap();
-        let installed = program(&built, &prefix).unwrap();
+        let installed = copy_program(&built, &prefix).unwrap();
         let mut running = std::process::Command::new(&installed).arg("60").spawn().unwrap();
-        assert_eq!(program(&built, &prefix).unwrap(), installed);
+        assert_eq!(copy_program(&built, &prefix).unwrap(), installed);
         running.kill().unwrap();
         running.wait().unwrap();
         assert_eq!(fs::read_dir(prefix.join("bin")).unwrap().count(), 1);

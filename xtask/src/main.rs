@@ -1,12 +1,12 @@
-//! Set-up and chores:
+//! Development tasks:
 //! `cargo xtask demo | test | install | release | fuzz | determinism | components | python | clients | conformance | bench | toolchain`.
 //!
-//! Needs rustup's stable toolchain, a C compiler and git; everything else is found or made. Each
-//! verb is a file.
+//! They require rustup's stable toolchain, a C compiler and git, and find or build everything else.
+//! Each task has a file of its name, except `release`, which is in `install.rs`.
 
 #![expect(
     clippy::disallowed_methods,
-    reason = "a chore starts cargo, and works on the files of this repository"
+    reason = "development tasks run cargo and access the files of this repository"
 )]
 
 mod bench;
@@ -20,8 +20,8 @@ mod determinism;
 mod fuzz;
 mod host;
 mod install;
-mod needs;
 mod python;
+mod requirements;
 mod shell;
 mod sources;
 mod steps;
@@ -40,11 +40,11 @@ use skillhost_toolchain::Progress;
 #[command(
     name = "cargo xtask",
     bin_name = "cargo xtask",
-    about = "Set-up and chores of skillhost",
+    about = "Development tasks of skillhost",
     version
 )]
 struct Args {
-    /// Show the output of each command as it comes
+    /// Show the output of each command as it arrives
     #[arg(long, short, global = true)]
     verbose: bool,
     #[command(subcommand)]
@@ -57,36 +57,36 @@ enum Verb {
     Demo,
     /// Run every check and test, as CI does
     Test(test::Options),
-    /// Build everything and put it where `skillhost` is found: the program, its runtimes, the
-    /// built-in skills
+    /// Build and install the program, its runtimes and the built-in skills
     Install {
-        /// The folder that gets `bin` and `share` [default: ~/.local]
+        /// Install into `bin` and `share` of this folder [default: ~/.local]
         #[arg(long, value_name = "DIR")]
         prefix: Option<PathBuf>,
     },
-    /// Build what is published: as `install`, once every dependency is checked, for advisories too
+    /// Check every dependency, including for advisories, then build and install the release files
     Release {
         /// A copy of the RustSec advisory database
         #[arg(long, value_name = "DIR")]
         db: PathBuf,
-        /// The folder that gets `bin` and `share`
+        /// Install into `bin` and `share` of this folder
         #[arg(long, value_name = "DIR")]
         prefix: PathBuf,
     },
-    /// Run the fuzz targets, each for a time
+    /// Run the fuzz targets, each for a limited time
     Fuzz {
-        /// How long each runs
+        /// Run each target for this long
         #[arg(long, default_value_t = 60)]
         seconds: u32,
-        /// Repeats a run without coverage
+        /// Repeat the run without coverage that had this seed
         #[arg(long)]
         seed: Option<u64>,
-        /// One of them [default: all]
+        /// Run only this target [default: all]
         target: Option<String>,
     },
-    /// Run a hundred programs deterministically, many times, each time under other conditions
+    /// Run a hundred programs deterministically, many times, each time under different
+    /// conditions
     Determinism {
-        /// How often each
+        /// Run each program this many times
         #[arg(long, default_value_t = 20)]
         times: u32,
     },
@@ -94,21 +94,21 @@ enum Verb {
     Components,
     /// Build the Python runtime: CPython as one component
     Python,
-    /// Fetch the clients of the Model Context Protocol that the tests use
+    /// Fetch the MCP clients that the tests use
     Clients,
-    /// Run others' own tests: of a runtime in the sandbox, of a protocol
+    /// Run third-party conformance tests: those of CPython or of MCP
     Conformance {
         #[command(subcommand)]
-        of: Conformance,
+        suite: Conformance,
     },
-    /// Measure; alone, it lists what there is
+    /// Run a benchmark; without a name, list the benchmarks
     Bench {
         #[command(subcommand)]
         bench: Option<bench::Bench>,
     },
-    /// Find or make a toolchain for the components, and prove it on a small one
+    /// Find or build the toolchain for components, and build a small component with it
     Toolchain {
-        /// Make it from Debian's packages, as on a machine where rustup can add no target
+        /// Build it from Debian's packages, as on a machine where rustup cannot add the target
         #[arg(long)]
         from_packages: bool,
     },
@@ -116,19 +116,20 @@ enum Verb {
 
 #[derive(Subcommand)]
 enum Conformance {
-    /// CPython's tests, which come from Debian's packages
+    /// Run CPython's tests, from Debian's packages, in the sandbox
     Python {
-        /// `--json`, `--testsuite DIR`, names of modules: see components/python/conformance/run.py
+        /// Arguments of components/python/conformance/run.py: `--json`, `--testsuite DIR`, names of
+        /// modules
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
-    /// The server scenarios of the Model Context Protocol's conformance suite, which comes from npm
+    /// Run the server scenarios of the MCP conformance suite, from npm
     Mcp,
 }
 
 fn main() -> ExitCode {
     #[cfg(target_arch = "x86_64")]
-    if host::link::is_asked() {
+    if host::link::is_linker() {
         return host::link::main();
     }
     let args = Args::parse();
@@ -143,10 +144,10 @@ fn main() -> ExitCode {
         Verb::Components => components::run(&progress),
         Verb::Python => python::run(&progress),
         Verb::Clients => clients::run(&progress),
-        Verb::Conformance { of: Conformance::Python { args } } => {
+        Verb::Conformance { suite: Conformance::Python { args } } => {
             conformance::python(&args, &progress)
         }
-        Verb::Conformance { of: Conformance::Mcp } => conformance::mcp(&progress),
+        Verb::Conformance { suite: Conformance::Mcp } => conformance::mcp(&progress),
         Verb::Bench { bench } => bench::run(bench, &progress),
         Verb::Toolchain { from_packages } => toolchain::run(from_packages, &progress),
     };
@@ -159,7 +160,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// One line on stdout. That nobody reads it is no reason to stop.
-fn say(line: impl std::fmt::Display) {
+/// Prints a line to stdout. Ignores errors: a task continues even if stdout is closed.
+fn print_line(line: impl std::fmt::Display) {
     drop(writeln!(anstream::stdout(), "{line}"));
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask python`: the Python runtime, `target/components/python.wasm`.
+//! `cargo xtask python`: builds the Python runtime, `target/components/python.wasm`.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,13 +11,13 @@ use skillhost_toolchain::{Error, Progress, files};
 use crate::shell::hex;
 use crate::workspace;
 
-/// The functions that starts call, by name: `record_order.py` beside it makes the list.
+/// The names of the functions that starts call, as recorded by `record_order.py` in the same folder.
 const ORDER: &str = include_str!("../../components/python/build/order.txt");
-/// With less, deep recursion reaches the stack's limit before CPython raises RecursionError: `repr`
+/// With a smaller stack, deep recursion reaches its limit before CPython raises RecursionError: `repr`
 /// of nested deques needs more than 80 MiB.
 const STACK: &str = "128MiB";
 
-/// Builds what has changed. The build's own script makes the image and the packages.
+/// Builds what has changed. `components/python/build.py` builds the image and the packages.
 pub(crate) fn run(progress: &Progress) -> Result<(), Error> {
     check()?;
     progress
@@ -26,8 +26,8 @@ pub(crate) fn run(progress: &Progress) -> Result<(), Error> {
     progress.step("transform the image of the Python runtime", |_| transform(&workspace::root()))
 }
 
-/// Transforms the image, and writes the component and its program manifest, unless they are made
-/// from the same inputs already.
+/// Transforms the image, and writes the component and its program manifest, unless they are up to
+/// date.
 fn transform(root: &Path) -> Result<(), Error> {
     let built = root.join("target/python");
     let components = root.join("target/components");
@@ -58,7 +58,8 @@ fn transform(root: &Path) -> Result<(), Error> {
         "size": image.component.len(),
         "digest": format!("sha256:{digest}"),
         "limits": { "stack": STACK },
-        // The folder beside it that is mounted at /usr/lib/python3.14/site-packages, if it is there.
+        // If this folder exists next to the component, the host mounts it at
+        // /usr/lib/python3.14/site-packages.
         "packages": "python-packages",
     });
     let text = serde_json::to_string_pretty(&manifest).map_err(Error::context("python.json"))?;
@@ -68,7 +69,7 @@ fn transform(root: &Path) -> Result<(), Error> {
     files::write_if_changed(&done, stamp.as_bytes()).map(drop)
 }
 
-/// The digest of what the component is made from: the image, the list of functions, the optimizer
+/// Returns a digest of the inputs of the component: the image, the list of functions, the optimizer
 /// and the passes.
 fn stamp(root: &Path) -> Result<String, Error> {
     let passes = root.join("tools/image/src");
@@ -76,7 +77,7 @@ fn stamp(root: &Path) -> Result<String, Error> {
         .and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>, _>>());
     let mut inputs = entries.map_err(Error::context(passes.display()))?;
     inputs.sort();
-    // The keys of the stages that the build's script makes.
+    // The keys of the stages that `build.py` runs.
     inputs.extend(["tools/key", "image/key"].map(|key| root.join("target/python").join(key)));
     let mut digest = Sha256::new_with_prefix(ORDER);
     for input in inputs {
@@ -85,10 +86,10 @@ fn stamp(root: &Path) -> Result<String, Error> {
     Ok(hex(&digest.finalize()))
 }
 
-/// Whether all is there that building it needs.
+/// Checks for the tools that build the Python runtime.
 ///
 /// # Errors
-/// Names what is missing, with the commands that install it.
+/// Lists what is missing, with the commands that install it.
 pub(crate) fn check() -> Result<(), Error> {
     let missing = || {
         Error::new(format!("{PYTHON} is not installed"))
@@ -98,12 +99,12 @@ pub(crate) fn check() -> Result<(), Error> {
     if done.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&done.stderr);
-    Err(Error::new(said.trim().trim_start_matches("error: ").to_owned()))
+    let stderr = String::from_utf8_lossy(&done.stderr);
+    Err(Error::new(stderr.trim().trim_start_matches("error: ").to_owned()))
 }
 
-/// Runs scripts in the sandbox, and compares what they print with what native CPython printed.
-/// Needs the host and the runtime.
+/// Returns the command that runs test scripts in the sandbox and compares their output with that of
+/// native CPython. It requires the host and the runtime.
 pub(crate) fn cases() -> Command {
     let root = workspace::root();
     let mut cases = Command::new(PYTHON);

@@ -1,4 +1,4 @@
-//! The source of the shell runtime: bashkit as its authors published it, with the patches of
+//! Prepares the source of the shell runtime: bashkit as published, with the patches of
 //! components/shell.
 
 use std::path::{Path, PathBuf};
@@ -10,22 +10,22 @@ use skillhost_toolchain::{Error, Step, TARGET, files};
 
 use crate::workspace;
 
-/// The component, and the crate that it is built from.
+/// The name of the component and of its crate.
 pub(crate) const NAME: &str = "shell";
 /// The crate that is patched.
 const UPSTREAM: &str = "bashkit";
-/// What the shell answers to as a shell.
+/// The names by which scripts start the shell itself.
 const SHELLS: [&str; 2] = ["bash", "sh"];
-/// Those of its commands that other programs start by name. `tests/bash.rs` holds them against what
-/// the shell has.
+/// The commands of the shell that other programs start by name. `tests/bash.rs` compares them with
+/// the shell's own list.
 const COMMANDS: &str = include_str!("../../components/shell/programs.txt");
-/// Its functions that starts call, by name: `record_order.py` beside it makes the list.
+/// The names of the functions that starts call, as recorded by `record_order.py` in the same folder.
 const ORDER: &str = include_str!("../../components/shell/order.txt");
-/// The wasm stack that its deepest recursion needs: see `limits.rs` of the component.
+/// The wasm stack that the deepest recursion of the shell needs: see `limits.rs` of the component.
 const STACK: &str = "64MiB";
 
-/// Puts the patched source where components/shell/Cargo.toml looks for it, unless it is there
-/// already.
+/// Writes the patched source to the folder that components/shell/Cargo.toml refers to, unless it is
+/// up to date.
 pub(crate) fn prepare(root: &Path, step: &Step) -> Result<(), Error> {
     let dir = root.join("target/shell");
     let patches = patches(root)?;
@@ -36,7 +36,7 @@ pub(crate) fn prepare(root: &Path, step: &Step) -> Result<(), Error> {
         return Ok(());
     }
     let copy = dir.join(UPSTREAM);
-    // A copy that is half patched must not be taken for a whole one.
+    // An interrupted run must not leave a partly patched copy that counts as complete.
     for old in [&copy, &done] {
         let removed =
             if old.is_dir() { std::fs::remove_dir_all(old) } else { std::fs::remove_file(old) };
@@ -49,11 +49,11 @@ pub(crate) fn prepare(root: &Path, step: &Step) -> Result<(), Error> {
         copy_tree(&source.join(name), &copy.join(name))
             .map_err(Error::context(source.join(name).display()))?;
     }
-    // It is formatted as its authors like it.
+    // The source keeps its authors' formatting.
     files::write_if_changed(&dir.join("rustfmt.toml"), b"disable_all_formatting = true\n")?;
     for patch in &patches {
         let mut apply = Command::new("git");
-        // Outside of any repository: inside one, git leaves out what the repository ignores.
+        // Hides the repository: inside one, git does not patch files that the repository ignores.
         apply
             .current_dir(&copy)
             .env("GIT_CEILING_DIRECTORIES", &dir)
@@ -64,9 +64,9 @@ pub(crate) fn prepare(root: &Path, step: &Step) -> Result<(), Error> {
     std::fs::write(&done, stamp).map_err(Error::context(done.display()))
 }
 
-/// Writes the component `to` its place with its functions in order, and their names beside its
-/// source.
-pub(crate) fn put_in_order(root: &Path, built: &Path, to: &Path) -> Result<(), Error> {
+/// Writes the component to `to`, with its functions in the order of [`ORDER`], and their names to
+/// target/shell/names.txt.
+pub(crate) fn write_ordered(root: &Path, built: &Path, to: &Path) -> Result<(), Error> {
     let component = std::fs::read(built).map_err(Error::context(built.display()))?;
     let image = skillhost_image::shell(&component, ORDER)
         .map_err(Error::context("the component of the shell"))?;
@@ -74,8 +74,8 @@ pub(crate) fn put_in_order(root: &Path, built: &Path, to: &Path) -> Result<(), E
     files::write_if_changed(to, &image.component).map(drop)
 }
 
-/// Writes the program manifest beside the component.
-pub(crate) fn describe(root: &Path, wasm: &Path) -> Result<(), Error> {
+/// Writes the program manifest next to the component.
+pub(crate) fn write_manifest(root: &Path, wasm: &Path) -> Result<(), Error> {
     let bytes = std::fs::read(wasm).map_err(Error::context(wasm.display()))?;
     let programs: Vec<&str> = SHELLS.into_iter().chain(COMMANDS.split_whitespace()).collect();
     let manifest = json!({
@@ -94,16 +94,16 @@ pub(crate) fn describe(root: &Path, wasm: &Path) -> Result<(), Error> {
     files::write_if_changed(&wasm.with_extension("json"), text.as_bytes()).map(drop)
 }
 
-/// Version of the interpreter: that of the crate we patch.
+/// Returns the version of the patched crate, which is that of the shell.
 fn version(root: &Path) -> Result<String, Error> {
     let manifest = root.join("target/shell").join(UPSTREAM).join("Cargo.toml");
     let text = std::fs::read_to_string(&manifest).map_err(Error::context(manifest.display()))?;
     let line = text.lines().find_map(|line| line.strip_prefix("version = \""));
     line.map(|rest| rest.trim_end_matches('"').to_owned())
-        .ok_or_else(|| Error::new(format!("{} names no version", manifest.display())))
+        .ok_or_else(|| Error::new(format!("{} has no version", manifest.display())))
 }
 
-/// Our patches, in the order of their names.
+/// Returns our patches, sorted by name.
 fn patches(root: &Path) -> Result<Vec<PathBuf>, Error> {
     let dir = root.join("components/shell/patches");
     let entries = std::fs::read_dir(&dir)
@@ -114,7 +114,7 @@ fn patches(root: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(patches)
 }
 
-/// Where cargo keeps the published source, fetched and checked against
+/// Returns the folder of the published source, which cargo fetches and checks against
 /// components/shell/upstream/Cargo.lock.
 fn upstream(root: &Path, step: &Step) -> Result<PathBuf, Error> {
     let mut cargo = workspace::cargo(&root.join("components/shell/upstream"));
@@ -137,10 +137,10 @@ fn upstream(root: &Path, step: &Step) -> Result<PathBuf, Error> {
         .and_then(Path::parent);
     manifest
         .map(Path::to_owned)
-        .ok_or_else(|| Error::new(format!("cargo metadata names no {UPSTREAM}")))
+        .ok_or_else(|| Error::new(format!("`cargo metadata` does not list {UPSTREAM}")))
 }
 
-/// What the patched copy is made from.
+/// Identifies the source and the patches of the patched copy.
 fn stamp(source: &Path, patches: &[PathBuf]) -> Result<String, Error> {
     let mut hash = Sha256::new();
     for patch in patches {
@@ -161,7 +161,7 @@ fn copy_tree(from: &Path, to: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Writes bytes as hexadecimal digits.
+/// Formats bytes as hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

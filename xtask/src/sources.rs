@@ -1,5 +1,5 @@
-//! The contents of the repository's files, as digests: what is built or tested anew is decided by
-//! them and not by times, which differ after every checkout.
+//! Digests of the repository's files. They decide what is rebuilt and retested. Modification times
+//! would not do, because they change with every checkout.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -59,7 +59,7 @@ impl Sources {
     }
 }
 
-/// The SHA-256 of bytes, in hexadecimal digits.
+/// Returns the SHA-256 of bytes, in hexadecimal digits.
 pub(crate) fn digest(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -67,7 +67,7 @@ pub(crate) fn digest(bytes: &[u8]) -> String {
 /// Runs a command and returns its stdout.
 ///
 /// # Errors
-/// The command cannot be started, fails, or prints no UTF-8.
+/// Returns an error if the command cannot be started, fails, or prints invalid UTF-8.
 pub(crate) fn output(command: &mut Command) -> Result<String, Error> {
     let done = command.output().map_err(Error::context(format!("{command:?}")))?;
     if !done.status.success() {

@@ -1,17 +1,17 @@
-//! Steps that do not need one another run side by side; the slowest are listed at the end.
+//! Runs independent steps in parallel, and lists the slowest ones.
 
 use std::cmp::Reverse;
 
 use skillhost_toolchain::{Error, Progress};
 
-use crate::say;
+use crate::print_line;
 
-/// Rows of the table of steps.
+/// The number of steps to list.
 const SLOWEST: usize = 12;
 
-/// Runs two lanes of steps at once, and returns the first failure. A lane that fails does not stop
-/// the other one.
-pub(crate) fn side_by_side(
+/// Runs two sequences of steps in parallel. A failure in one does not stop the other. If both fail,
+/// returns the error of `one`.
+pub(crate) fn in_parallel(
     one: impl FnOnce() -> Result<(), Error> + Send,
     other: impl FnOnce() -> Result<(), Error>,
 ) -> Result<(), Error> {
@@ -24,11 +24,11 @@ pub(crate) fn side_by_side(
 
 /// Prints the failed steps and the slowest ones with their times.
 pub(crate) fn list_slowest(progress: &Progress) {
-    let mut took = progress.took();
-    took.sort_by_key(|step| (step.ok, Reverse(step.time)));
-    say("\nslowest steps:");
-    for step in took.iter().take(SLOWEST) {
+    let mut steps = progress.finished();
+    steps.sort_by_key(|step| (step.ok, Reverse(step.time)));
+    print_line("\nslowest steps:");
+    for step in steps.iter().take(SLOWEST) {
         let failed = if step.ok { "" } else { "  FAILED" };
-        say(format!("{:>9.1} s  {}{failed}", step.time.as_secs_f64(), step.name));
+        print_line(format!("{:>9.1} s  {}{failed}", step.time.as_secs_f64(), step.name));
     }
 }

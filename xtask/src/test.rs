@@ -1,6 +1,6 @@
-//! `cargo xtask test`: every check and test. The host and the guests are built side by side, then
-//! the tests run. A check whose inputs have not changed since it passed is left out and listed,
-//! unless all are asked for.
+//! `cargo xtask test`: runs every check and test. Builds the host and the guests in parallel, then
+//! runs the tests. Without `--all`, skips and lists the checks whose inputs have not changed since
+//! they passed.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,18 +9,18 @@ use std::time::Instant;
 use skillhost_toolchain::{Error, Progress, TARGET, WasmToolchain};
 
 use crate::check_cache::{Check, PassedChecks};
-use crate::steps::{list_slowest, side_by_side};
+use crate::steps::{in_parallel, list_slowest};
 use crate::{
-    clients, components, dependencies, host, needs, python, say, shell, toolchain, workspace,
+    clients, components, dependencies, host, print_line, python, requirements, shell, toolchain,
+    workspace,
 };
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// A copy of the RustSec advisory database to check the dependencies against; without it they
-    /// are not checked for advisories
+    /// Also check the dependencies for advisories, with this copy of the RustSec advisory database
     #[arg(long, value_name = "DIR")]
     db: Option<PathBuf>,
-    /// Also run the checks whose inputs have not changed since they passed [set if CI is set]
+    /// Also run the checks whose inputs have not changed since they passed [default if CI is set]
     #[arg(long)]
     all: bool,
 }
@@ -40,11 +40,11 @@ fn steps(
     passed: &mut PassedChecks,
     progress: &Progress,
 ) -> Result<(), Error> {
-    needs::check()?;
+    requirements::check()?;
     for component in ["rustfmt", "clippy"] {
-        need(component, progress)?;
+        ensure_component(component, progress)?;
     }
-    // The manifest of the shell's crate refers to the source that this makes.
+    // The manifest of the shell's crate refers to the source that this step writes.
     progress.step("prepare the source of the shell", |step| shell::prepare(root, step))?;
     progress.step("format", |step| {
         workspace::all(root).iter().try_for_each(|dir| {
@@ -61,7 +61,7 @@ fn steps(
         .iter()
         .filter(|dir| passed.must_run(&Check::GuestLints(workspace::name(root, dir))))
         .collect();
-    side_by_side(
+    in_parallel(
         || {
             progress.step("build the host and its tests, with lints", |step| {
                 step.run(&mut runner.build(root)).map(drop).map_err(Error::from)
@@ -75,13 +75,13 @@ fn steps(
         },
     )?;
     for dir in lint_guests {
-        passed.note(&Check::GuestLints(workspace::name(root, dir)))?;
+        passed.record_pass(&Check::GuestLints(workspace::name(root, dir)))?;
     }
     test_host(root, runner, passed, progress)?;
     test_guests(root, &guests, passed, progress)
 }
 
-/// What runs the tests: nextest if it is installed, else cargo.
+/// The program that runs the tests: nextest if it is installed, else cargo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Runner {
     Nextest,
@@ -94,14 +94,14 @@ impl Runner {
         if version.is_ok_and(|o| o.status.success()) { Runner::Nextest } else { Runner::Cargo }
     }
 
-    /// Builds all tests but those of documentation, which nextest cannot run.
+    /// Builds all tests except documentation tests, which nextest cannot run.
     fn build(self, root: &Path) -> Command {
         let mut cargo = self.command(root);
         cargo.arg("--no-run");
         cargo
     }
 
-    /// Runs these tests, and goes on after a failure, so that one run shows all of them.
+    /// Runs these tests, and continues after a failure, so that one run shows all failures.
     fn run(self, root: &Path) -> Command {
         let mut cargo = self.command(root);
         cargo.arg("--no-fail-fast");
@@ -124,8 +124,8 @@ impl Runner {
         cargo
     }
 
-    /// Leaves out the tests of packages.
-    fn leave_out(self, cargo: &mut Command, packages: &[String]) {
+    /// Excludes the tests of packages.
+    fn exclude(self, cargo: &mut Command, packages: &[String]) {
         if packages.is_empty() {
             return;
         }
@@ -147,31 +147,31 @@ fn test_host(
     passed: &mut PassedChecks,
     progress: &Progress,
 ) -> Result<(), Error> {
-    let (run, left_out): (Vec<_>, Vec<_>) =
+    let (run, skipped): (Vec<_>, Vec<_>) =
         passed.packages().into_iter().partition(|p| passed.must_run(&Check::Package(p.clone())));
     if !run.is_empty() {
         progress.loud_step("unit and integration tests", |step| {
             let mut tests = runner.run(root);
-            runner.leave_out(&mut tests, &left_out);
+            runner.exclude(&mut tests, &skipped);
             step.run_loud(&mut tests)
         })?;
-        progress.loud_step("tests of the documentation of crates", |step| {
+        progress.loud_step("documentation tests", |step| {
             let mut tests = workspace::cargo(root);
             host::linted(&mut tests).args(["test", "--workspace", "--locked", "--doc"]);
-            Runner::Cargo.leave_out(&mut tests, &left_out);
+            Runner::Cargo.exclude(&mut tests, &skipped);
             step.run_loud(&mut tests)
         })?;
-        run.into_iter().try_for_each(|package| passed.note(&Check::Package(package)))?;
+        run.into_iter().try_for_each(|package| passed.record_pass(&Check::Package(package)))?;
     }
     if passed.must_run(&Check::PythonCases) {
         progress
             .loud_step("cases of the Python runtime", |step| step.run_loud(&mut python::cases()))?;
-        passed.note(&Check::PythonCases)?;
+        passed.record_pass(&Check::PythonCases)?;
     }
     Ok(())
 }
 
-/// Runs the native tests of the guests. The shell has none that are not the host's.
+/// Runs the native tests of the guests. The shell has none: its tests run in the host.
 fn test_guests(
     root: &Path,
     guests: &[PathBuf],
@@ -183,17 +183,17 @@ fn test_guests(
         let check = Check::GuestTests(name.clone());
         if passed.must_run(&check) {
             progress.loud_step(&format!("native tests of {name}"), |step| {
-                let mut tests = guest(root, dir);
+                let mut tests = guest_cargo(root, dir);
                 step.run_loud(host::linted(&mut tests).args(["test", "--workspace", "--locked"]))
             })?;
-            passed.note(&check)?;
+            passed.record_pass(&check)?;
         }
     }
     Ok(())
 }
 
-/// Lints a workspace of guests as it is compiled to WebAssembly. What it has for other targets is
-/// linted when its native tests are built.
+/// Lints the code of a guest workspace that is compiled to WebAssembly. Code for other targets is
+/// linted when the native tests are built.
 fn lint(
     root: &Path,
     dir: &Path,
@@ -201,7 +201,7 @@ fn lint(
     progress: &Progress,
 ) -> Result<(), Error> {
     if toolchain.rustc.is_some() {
-        // Clippy cannot read the std of a compiler of another version; the native pass has to do.
+        // Clippy cannot read the std of another compiler version: only native code is linted.
         return Ok(());
     }
     let mut cargo = toolchain.cargo();
@@ -212,8 +212,8 @@ fn lint(
     Ok(())
 }
 
-/// Adds a component of the toolchain that is missing.
-fn need(component: &str, progress: &Progress) -> Result<(), Error> {
+/// Adds a component of the toolchain if it is missing.
+fn ensure_component(component: &str, progress: &Progress) -> Result<(), Error> {
     let program = if component == "rustfmt" { "fmt" } else { component };
     if Command::new("cargo").args([program, "--version"]).output().is_ok_and(|o| o.status.success())
     {
@@ -230,22 +230,25 @@ fn need(component: &str, progress: &Progress) -> Result<(), Error> {
         })
 }
 
-fn guest(root: &Path, dir: &Path) -> Command {
+fn guest_cargo(root: &Path, dir: &Path) -> Command {
     let mut cargo = workspace::cargo(dir);
     cargo.env("CARGO_TARGET_DIR", workspace::guest_target_dir(root));
     cargo
 }
 
-/// Prints what was left out, the slowest steps, and the result.
+/// Prints the skipped checks, the slowest steps and the result.
 fn summarize(progress: &Progress, passed: &PassedChecks, start: Instant, ok: bool) {
-    if !passed.left_out().is_empty() {
-        say("\nleft out, since nothing that they depend on has changed (--all runs them):");
-        for check in passed.left_out() {
-            say(format!("  {check}"));
+    if !passed.skipped().is_empty() {
+        print_line("\nskipped, because their inputs have not changed (--all runs them):");
+        for check in passed.skipped() {
+            print_line(format!("  {check}"));
         }
     }
     list_slowest(progress);
-    let count = progress.took().len();
+    let count = progress.finished().len();
     let result = if ok { "ok" } else { "FAILED" };
-    say(format!("xtask test: {result}. {count} steps in {:.1} s", start.elapsed().as_secs_f64()));
+    print_line(format!(
+        "xtask test: {result}. {count} steps in {:.1} s",
+        start.elapsed().as_secs_f64()
+    ));
 }

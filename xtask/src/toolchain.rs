@@ -1,15 +1,16 @@
-//! `cargo xtask toolchain`: the toolchain for the components, and the proof that it makes one.
+//! `cargo xtask toolchain`: finds or builds the toolchain for components, and tests it by building a
+//! small one.
 
 use std::path::Path;
 
 use skillhost_toolchain::{Build, Error, Origin, Progress, Source, WasmToolchain, files, find};
 
-use crate::{say, workspace};
+use crate::{print_line, workspace};
 
-/// How a component begins: the magic of WebAssembly, version 13, layer 1.
+/// The first bytes of a component: the magic number of WebAssembly, version 13, layer 1.
 const COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
 
-/// A guest that uses what needs an allocator and std, and nothing from a registry.
+/// A guest that uses the allocator and std, but no dependencies.
 const PROBE: [(&str, &str); 2] = [
     (
         "Cargo.toml",
@@ -32,25 +33,25 @@ pub(crate) fn run(from_packages: bool, progress: &Progress) -> Result<(), Error>
     }
     let build = Build { dir: &dir, profile: "release", target_dir: &dir.join("target"), args: &[] };
     let built = progress.step("build a small component", |step| toolchain.build(build, step))?;
-    let wasm = built.first().ok_or_else(|| Error::new("cargo reports no component"))?;
+    let wasm = built.first().ok_or_else(|| Error::new("cargo built no component"))?;
     let bytes = std::fs::read(&wasm.wasm).map_err(Error::context(wasm.wasm.display()))?;
     if !bytes.starts_with(COMPONENT) {
-        return Err(Error::new(format!("{} is no component", wasm.wasm.display())));
+        return Err(Error::new(format!("{} is not a component", wasm.wasm.display())));
     }
-    say(match &toolchain.origin {
+    print_line(match &toolchain.origin {
         Origin::Active => "The active toolchain compiles components.".into(),
         Origin::Rustup => {
-            "The active toolchain compiles components, now that rustup added the target.".into()
+            "The active toolchain compiles components, after rustup added the target.".into()
         }
         Origin::Packages(version) => format!("Debian's Rust {version} compiles components."),
     });
     if let Some(rustc) = &toolchain.rustc {
-        say(format!("RUSTC={}", rustc.display()));
+        print_line(format!("RUSTC={}", rustc.display()));
     }
     Ok(())
 }
 
-/// The toolchain for the guests of this repository.
+/// Finds or builds the toolchain for the guests of this repository.
 pub(crate) fn get(root: &Path, progress: &Progress) -> Result<WasmToolchain, Error> {
     find(&cache(root), Source::Any, progress)
 }

@@ -73,7 +73,7 @@ pub(super) fn fetch(
         return Ok((version, None));
     }
     let debs = tempfile::Builder::new()
-        .prefix(files::MAKING)
+        .prefix(files::UNFINISHED)
         .tempdir_in(home.cache)
         .map_err(Error::context(home.cache.display()))?;
     progress.step(&format!("download Debian's Rust {version}"), |step| {

@@ -1,10 +1,9 @@
-//! Pass: calls through the table that mostly have the same few targets compare the pointer with
-//! these first, and call them directly.
+//! Pass: calls likely targets directly. A call through the table that mostly has the same few
+//! targets first compares its pointer with theirs.
 //!
-//! CPython finds by a pointer what frees an object, hashes it or allocates its memory. At such a
-//! call an engine looks the pointer up in the table, within its bounds, asks whether that entry was
-//! ever filled, and compares the type of what it finds. Any other pointer goes through the table as
-//! before.
+//! CPython frees, hashes and allocates objects through pointers to functions. For such a call, an
+//! engine checks that the pointer is within the table, checks that the entry is filled, and compares
+//! the type of the function. Other pointers still go through the table.
 
 use std::collections::BTreeMap;
 
@@ -31,8 +30,8 @@ pub(crate) const LIKELY: &[(&str, &[&str])] = &[
     ("PyMem_Free", &["_PyMem_RawFree"]),
 ];
 
-/// Changes the calls of the callers in `likely`. A function that the module does not have is an
-/// error, and so is a caller without such a call.
+/// Changes the calls of the callers in `likely`. Returns an error if the module lacks one of the
+/// functions, or if a caller calls none of its targets.
 pub(crate) fn call_likely_targets(module: &[u8], likely: &[(&str, &[&str])]) -> Result<Vec<u8>> {
     let functions = Functions::read(module)?;
     let entries: BTreeMap<u32, u32> =
@@ -77,7 +76,7 @@ struct Target {
 
 struct Calls<'a> {
     types: &'a [FuncType],
-    /// By the number of their bodies.
+    /// By the index of their bodies.
     callers: BTreeMap<usize, Caller<'a>>,
 }
 
@@ -92,7 +91,7 @@ impl Reencode for Calls<'_> {
         for (number, body) in section.into_iter().enumerate() {
             match self.callers.remove(&number) {
                 Some(caller) => {
-                    code.function(&self.changed(&caller, &body?)?);
+                    code.function(&self.rewritten(&caller, &body?)?);
                 }
                 None => self.parse_function_body(code, body?)?,
             }
@@ -102,7 +101,7 @@ impl Reencode for Calls<'_> {
 }
 
 impl Calls<'_> {
-    fn changed(&mut self, caller: &Caller, body: &FunctionBody) -> Reencoded<Function> {
+    fn rewritten(&mut self, caller: &Caller, body: &FunctionBody) -> Reencoded<Function> {
         let mut locals = Vec::new();
         let mut pointer = caller.parameters;
         for declared in body.get_locals_reader()? {
@@ -115,15 +114,15 @@ impl Calls<'_> {
         let mut changes = 0;
         for operator in body.get_operators_reader()? {
             let operator = operator?;
-            let targets = self.fitting(caller, &operator);
+            let targets = self.matching(caller, &operator);
             changes += targets.len();
             if let Operator::CallIndirect { type_index, .. } = operator
                 && !targets.is_empty()
             {
                 function.instruction(&Instruction::LocalSet(pointer));
                 for target in &targets {
-                    // The arguments lie on the stack. The `if` takes them and returns the results,
-                    // as the call does.
+                    // The arguments are on the stack. The `if` takes them and returns the results, like
+                    // the call.
                     for instruction in [
                         Instruction::LocalGet(pointer),
                         Instruction::I32Const(target.entry),
@@ -149,8 +148,8 @@ impl Calls<'_> {
         Ok(function)
     }
 
-    /// Returns the targets that a call can have.
-    fn fitting<'c>(&self, caller: &'c Caller, operator: &Operator) -> Vec<&'c Target> {
+    /// Returns the targets whose type is that of a call.
+    fn matching<'c>(&self, caller: &'c Caller, operator: &Operator) -> Vec<&'c Target> {
         let Operator::CallIndirect { type_index, table_index: 0 } = operator else {
             return Vec::new();
         };
@@ -218,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_likely_target_that_is_not_there_is_an_error() {
+    fn missing_and_uncalled_targets_are_errors() {
         let module = wat::parse_str(MODULE).unwrap();
         let error = |caller, target| {
             call_likely_targets(&module, &[(caller, &[target])]).unwrap_err().to_string()

@@ -1,7 +1,7 @@
-//! How the core modules of a component are wired: which instance imports from which, and what
-//! stands behind an index.
+//! Reads how the core modules of a component are wired: which instance imports from which, and the
+//! item that an index refers to.
 //!
-//! Only what componentize-py writes is understood. Anything else is an error.
+//! Understands only components that componentize-py writes. Anything else is an error.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use wasmparser::{
 
 use crate::error::{Error, Result};
 
-/// Where a core item comes from.
+/// The origin of a core item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin<'a> {
     /// A canonical function, by its index among the core functions.
@@ -24,7 +24,7 @@ pub(crate) enum Origin<'a> {
 
 /// A core instance.
 pub(crate) enum CoreInstance<'a> {
-    /// Of a module, with the instance behind each name that the module imports from.
+    /// An instance of a module, with the instance for each name that the module imports from.
     Module { module: u32, imports: HashMap<&'a str, u32> },
     /// A bundle of items.
     Bundle(Vec<Export<'a>>),
@@ -80,7 +80,7 @@ impl<'a> Wiring<'a> {
                 return Err(Error::new("the component ends early"));
             };
             rest = rest.get(consumed..).unwrap_or_default();
-            // The parser stays outside of what is nested.
+            // Skips nested modules and components.
             if let Payload::ModuleSection { unchecked_range, .. }
             | Payload::ComponentSection { unchecked_range, .. } = &payload
             {
@@ -176,7 +176,7 @@ impl<'a> Wiring<'a> {
         self.parts.push(Part::Canonical { function, defines });
     }
 
-    /// Returns where an item comes from, by its index among the core items of its kind.
+    /// Returns the origin of an item, by its index among the core items of its kind.
     pub(crate) fn origin(&self, kind: ExternalKind, index: u32) -> Result<Origin<'a>> {
         let space = match kind {
             ExternalKind::Func => &self.functions,
@@ -197,18 +197,20 @@ impl<'a> Wiring<'a> {
     /// Returns the module of an instance.
     pub(crate) fn module_of(&self, instance: u32) -> Result<&'a [u8]> {
         let CoreInstance::Module { module, .. } = self.instance(instance)? else {
-            return Err(Error::new(format!("core instance {instance} is of no module")));
+            return Err(Error::new(format!(
+                "core instance {instance} is not an instance of a module"
+            )));
         };
         let module = self.modules.get(*module as usize).copied();
         module.ok_or_else(|| Error::new(format!("core instance {instance} has no module")))
     }
 }
 
-/// What each core instance is for.
+/// The roles of the core instances.
 pub(crate) struct Roles<'a> {
     /// The bundle that fills the shim's table.
     pub(crate) bundle: u32,
-    /// Its trampolines stand for functions of the host that need the memory, which is made later.
+    /// Has trampolines for host functions that need the memory, which is created later.
     pub(crate) shim: u32,
     /// Fills the shim's table.
     pub(crate) fixup: u32,
@@ -227,7 +229,7 @@ impl<'a> Roles<'a> {
             items.iter().any(|item| item.name == SHIM_TABLE).then_some((index, items))
         });
         let (Some((bundle, items)), None) = (bundles.next(), bundles.next()) else {
-            return Err(Error::new("not exactly one instance fills a shim's table"));
+            return Err(Error::new("expected exactly one instance that fills a shim's table"));
         };
         let trampolines: HashMap<_, _> = items.iter().map(|item| (item.name, *item)).collect();
         let table = trampolines.get(SHIM_TABLE).map_or(0, |table| table.index);
@@ -255,8 +257,8 @@ impl<'a> Roles<'a> {
         Ok(roles)
     }
 
-    /// Follows bundles and trampolines to where an item comes from: a canonical function, an export
-    /// of a merged module, or a trampoline that stands for a function of the host.
+    /// Follows bundles and trampolines to the origin of an item: a canonical function, an export of a
+    /// merged module, or a trampoline for a host function.
     pub(crate) fn resolve(
         &self,
         wiring: &Wiring<'a>,
@@ -271,14 +273,14 @@ impl<'a> Roles<'a> {
                 origin = wiring.origin(item.kind, item.index)?;
             } else if let Some(item) = self.trampolines.get(name).filter(|_| instance == self.shim)
                 && item.kind == ExternalKind::Func
-                && let behind @ Origin::Export { .. } = wiring.origin(item.kind, item.index)?
+                && let target @ Origin::Export { .. } = wiring.origin(item.kind, item.index)?
             {
-                origin = behind;
+                origin = target;
             } else {
                 return Ok(origin);
             }
         }
-        Err(Error::new("an item of a core instance comes from itself"))
+        Err(Error::new("an item of a core instance refers to itself"))
     }
 
     /// Returns the name by which the merged module exports a core item of the component.
@@ -291,7 +293,7 @@ impl<'a> Roles<'a> {
         match self.resolve(wiring, wiring.origin(kind, index)?)? {
             Origin::Export { instance, name } => Ok(merged_name(instance, name)),
             Origin::Canonical(_) => {
-                Err(Error::new("the component uses a function of the host as one of its own"))
+                Err(Error::new("the component uses a host function as one of its own"))
             }
         }
     }
@@ -302,14 +304,14 @@ pub(crate) fn merged_name(instance: u32, name: &str) -> String {
     format!("i{instance}:{name}")
 }
 
-/// Whether a canonical function uses a memory of the component.
+/// Returns whether a canonical function uses a memory of the component.
 pub(crate) fn uses_memory(function: &CanonicalFunction) -> bool {
     options(function)
         .iter()
         .any(|option| matches!(option, CanonicalOption::Memory(_) | CanonicalOption::Realloc(_)))
 }
 
-/// Returns the options of a canonical function of those that componentize-py writes.
+/// Returns the options of a canonical function, of the kinds that componentize-py writes.
 pub(crate) fn options(function: &CanonicalFunction) -> &[CanonicalOption] {
     match function {
         CanonicalFunction::Lift { options, .. }
@@ -319,7 +321,7 @@ pub(crate) fn options(function: &CanonicalFunction) -> &[CanonicalOption] {
     }
 }
 
-/// Returns the core functions that the options name.
+/// Returns the core functions that options refer to.
 pub(crate) fn functions_of(options: &[CanonicalOption]) -> impl Iterator<Item = u32> {
     options.iter().filter_map(|option| match option {
         CanonicalOption::Realloc(function)
@@ -343,7 +345,7 @@ fn unsupported_kind(kind: ExternalKind) -> Error {
     Error::new(format!("a core item of kind {kind:?} is not supported"))
 }
 
-/// The length of a list of indices, which are 32 bits wide.
+/// Returns the length of a list whose indices have 32 bits.
 pub(crate) fn length<T>(items: &[T]) -> u32 {
     u32::try_from(items.len()).unwrap_or(u32::MAX)
 }

@@ -1,8 +1,8 @@
-//! Pass: replaces globals that nothing changes by their values, and adds up constants.
+//! Pass: replaces globals that never change with their values, and adds up constants.
 //!
-//! Code of a shared library finds its data and functions by globals, whose values are known once
-//! the image is made. Only at constant offsets can an engine lay out table and memory before a
-//! start, and only a constant can be the target of a direct call.
+//! The code of a shared library finds its data and functions through globals, whose values are known
+//! once the image is built. An engine can lay out table and memory before a start only at constant
+//! offsets, and only a constant can become the target of a direct call.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ use crate::error::{Error, Reencoded, Result};
 /// Replaces the globals, and removes them.
 pub(crate) fn constants(module: &[u8]) -> Result<Vec<u8>> {
     let globals = Globals::read(module)?;
-    let mut pass = Constants { fates: globals.fates()?, globals };
+    let mut pass = Constants { replacements: globals.replacements()?, globals };
     let mut out = Module::new();
     utils::parse_core_module(&mut pass, &mut out, Parser::new(0), module)?;
     Ok(out.finish())
@@ -26,19 +26,19 @@ pub(crate) fn constants(module: &[u8]) -> Result<Vec<u8>> {
 
 /// The globals of a module.
 struct Globals<'a> {
-    /// How many are imported. They come first.
+    /// The number of imported globals, which come first.
     imported: usize,
     own: Vec<Global<'a>>,
-    /// Those that code sets, and those that are exported.
-    used: BTreeSet<u32>,
+    /// The globals that code sets or that are exported.
+    variable: BTreeSet<u32>,
 }
 
-/// How many globals may refer to one another for an initial value.
-const MOST_STEPS: u32 = 16;
+/// The maximal length of a chain of globals that refer to each other for an initial value.
+const MAX_STEPS: u32 = 16;
 
 impl<'a> Globals<'a> {
     fn read(module: &'a [u8]) -> Result<Self> {
-        let mut globals = Self { imported: 0, own: Vec::new(), used: BTreeSet::new() };
+        let mut globals = Self { imported: 0, own: Vec::new(), variable: BTreeSet::new() };
         for payload in Parser::new(0).parse_all(module) {
             match payload? {
                 Payload::ImportSection(section) => {
@@ -53,14 +53,14 @@ impl<'a> Globals<'a> {
                     for export in section {
                         let export = export?;
                         if export.kind == ExternalKind::Global {
-                            globals.used.insert(export.index);
+                            globals.variable.insert(export.index);
                         }
                     }
                 }
                 Payload::CodeSectionEntry(body) => {
                     for operator in body.get_operators_reader()? {
                         if let Operator::GlobalSet { global_index } = operator? {
-                            globals.used.insert(global_index);
+                            globals.variable.insert(global_index);
                         }
                     }
                 }
@@ -70,22 +70,22 @@ impl<'a> Globals<'a> {
         Ok(globals)
     }
 
-    /// What becomes of each global.
-    fn fates(&self) -> Result<Vec<Fate>> {
+    /// Returns the replacement of each global.
+    fn replacements(&self) -> Result<Vec<Replacement>> {
         let count = self.imported + self.own.len();
-        let mut stay = 0;
-        let mut fates = Vec::with_capacity(count);
+        let mut next = 0;
+        let mut replacements = Vec::with_capacity(count);
         for index in (0..).take(count) {
-            let value = if self.used.contains(&index) { None } else { self.initial(index, 0)? };
-            fates.push(value.map_or_else(
+            let value = if self.variable.contains(&index) { None } else { self.initial(index, 0)? };
+            replacements.push(value.map_or_else(
                 || {
-                    stay += 1;
-                    Fate::Stays(stay - 1)
+                    next += 1;
+                    Replacement::Global(next - 1)
                 },
-                Fate::Constant,
+                Replacement::Constant,
             ));
         }
-        Ok(fates)
+        Ok(replacements)
     }
 
     /// Returns the initial value of a global, if it is a constant.
@@ -101,7 +101,7 @@ impl<'a> Globals<'a> {
     /// Returns the value of a constant expression, if it consists of constants, sums and globals
     /// that are constants.
     fn value(&self, expression: &wasmparser::ConstExpr, steps: u32) -> Result<Option<i32>> {
-        if steps > MOST_STEPS {
+        if steps > MAX_STEPS {
             return Err(Error::new("a global refers to itself"));
         }
         let mut stack = Vec::new();
@@ -129,21 +129,21 @@ impl<'a> Globals<'a> {
 }
 
 #[derive(Clone, Copy)]
-enum Fate {
+enum Replacement {
     Constant(i32),
-    /// It stays, with this index.
-    Stays(u32),
+    /// The same global, with a new index.
+    Global(u32),
 }
 
 struct Constants<'a> {
     globals: Globals<'a>,
-    fates: Vec<Fate>,
+    replacements: Vec<Replacement>,
 }
 
 impl Constants<'_> {
-    fn fate(&self, global: u32) -> Reencoded<Fate> {
-        let fate = self.fates.get(global as usize).copied();
-        fate.ok_or_else(|| Error::new(format!("no global has index {global}")).into())
+    fn replacement(&self, global: u32) -> Reencoded<Replacement> {
+        let replacement = self.replacements.get(global as usize).copied();
+        replacement.ok_or_else(|| Error::new(format!("no global has index {global}")).into())
     }
 }
 
@@ -151,9 +151,11 @@ impl Reencode for Constants<'_> {
     type Error = Error;
 
     fn global_index(&mut self, global: u32) -> Reencoded<u32> {
-        match self.fate(global)? {
-            Fate::Stays(index) => Ok(index),
-            Fate::Constant(_) => Err(Error::new(format!("global {global} is a constant")).into()),
+        match self.replacement(global)? {
+            Replacement::Global(index) => Ok(index),
+            Replacement::Constant(_) => {
+                Err(Error::new(format!("global {global} is a constant")).into())
+            }
         }
     }
 
@@ -163,7 +165,7 @@ impl Reencode for Constants<'_> {
         section: GlobalSectionReader,
     ) -> Reencoded<()> {
         for (index, global) in (0..).skip(self.globals.imported).zip(section) {
-            if let Fate::Stays(_) = self.fate(index)? {
+            if let Replacement::Global(_) = self.replacement(index)? {
                 self.parse_global(globals, global?)?;
             }
         }
@@ -179,14 +181,14 @@ impl Reencode for Constants<'_> {
 
     fn instruction<'o>(&mut self, operator: Operator<'o>) -> Reencoded<Instruction<'o>> {
         if let Operator::GlobalGet { global_index } = operator
-            && let Fate::Constant(value) = self.fate(global_index)?
+            && let Replacement::Constant(value) = self.replacement(global_index)?
         {
             return Ok(Instruction::I32Const(value));
         }
         utils::instruction(self, operator)
     }
 
-    /// Keeps the names of functions: globals go.
+    /// Keeps only the names of functions, because the indices of globals change.
     fn parse_custom_name_subsection(
         &mut self,
         names: &mut NameSection,
@@ -200,7 +202,7 @@ impl Reencode for Constants<'_> {
 
     fn parse_function_body(&mut self, code: &mut CodeSection, body: FunctionBody) -> Reencoded<()> {
         let mut function = self.new_function_with_parsed_locals(&body)?;
-        // Constants that were read and not written yet: sums of them are constants too.
+        // Constants that were read but not yet written. Their sums are constants too.
         let mut pending = Vec::new();
         for operator in body.get_operators_reader()? {
             match self.instruction(operator?)? {
@@ -234,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn globals_that_nothing_changes_become_constants() {
+    fn globals_that_never_change_become_constants() {
         check(
             r#"(module
                 (global $base (mut i32) (i32.const 8))
@@ -270,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_global_that_refers_to_itself_is_an_error() {
+    fn invalid_globals_are_errors() {
         let module = wat::parse_str("(module (global i32 (global.get 0)))").unwrap();
         assert!(constants(&module).is_err());
         let module = wat::parse_str("(module (global i32 (i32.add)))").unwrap();

@@ -1,16 +1,16 @@
-//! Why an image cannot be transformed.
+//! The error of a transformation.
 
 use wasm_encoder::reencode;
 
-/// Why an image cannot be transformed: it is not valid WebAssembly, or not laid out as a pass
-/// expects.
+/// The reason why an image cannot be transformed: it is not valid WebAssembly, or a pass does not
+/// recognise its layout.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Error(String);
 
-/// What a pass returns.
+/// The result of a pass.
 pub(crate) type Result<T> = std::result::Result<T, Error>;
-/// What a method of [`reencode::Reencode`] returns.
+/// The result of a method of [`reencode::Reencode`].
 pub(crate) type Reencoded<T> = std::result::Result<T, reencode::Error<Error>>;
 
 impl Error {

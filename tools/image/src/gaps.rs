@@ -1,24 +1,23 @@
-//! Pass: takes the free memory between the objects of the image away from malloc.
+//! Pass: marks the free memory between the objects of the image as used.
 //!
-//! malloc gives out what was freed first, and that lies scattered over the image: each small object
-//! of a program would be written to a page of its own, which the instance has to copy. Without the
-//! gaps a program's objects lie side by side, behind all that the image holds.
+//! malloc prefers freed memory, which is scattered over the image: each small object of a program
+//! would be written to a different page, which the instance has to copy. Without the gaps, a
+//! program's objects are adjacent, after those of the image.
 //!
-//! The layout is that of dlmalloc 2.8.6, which wasi-libc has as its malloc, with pointers of 32
-//! bits.
+//! The layout is that of dlmalloc 2.8.6, the malloc of wasi-libc, with 32-bit pointers.
 
 use crate::error::{Error, Result};
 use crate::memory::Memory;
 
-/// Before what malloc gives out: the size of the chunk before, if that is free, and the chunk's
-/// own, with two bits for whether both are in use.
+/// The size of a chunk's header, which has the size of the previous chunk, if that is free, and the
+/// size of the chunk. Two bits of the latter mark the previous chunk and the chunk as in use.
 const HEADER: u32 = 8;
 const BEFORE_IN_USE: u32 = 1;
 const IN_USE: u32 = 2;
 const FLAGS: u32 = 7;
-/// Fields of `malloc_state`: which bins of small and of large chunks hold any, the size of the
-/// chunk split last and of the one at the end of memory, the lowest address, these two chunks, and
-/// the size from where on memory is given back.
+/// Fields of `malloc_state`: the bitmaps of nonempty bins of small and of large chunks, the sizes of
+/// the chunk that was split last and of the top chunk, the lowest address, these two chunks, and the
+/// size above which malloc returns memory.
 const SMALL_BINS: u32 = 0;
 const LARGE_BINS: u32 = 4;
 const LAST_SIZE: u32 = 8;
@@ -27,12 +26,12 @@ const LEAST: u32 = 16;
 const LAST: u32 = 20;
 const TOP: u32 = 24;
 const TRIM: u32 = 28;
-/// wasi-libc never gives memory back.
+/// wasi-libc never returns memory.
 const NEVER: u32 = u32::MAX;
-/// The alignment of chunks, and the size of the smallest.
+/// The alignment of chunks, and the size of the smallest chunk.
 const ALIGNMENT: u32 = 16;
 
-/// Marks all free chunks below the last as used.
+/// Marks all free chunks below the top chunk as used.
 pub(crate) fn fill_gaps(memory: &mut Memory) -> Result<()> {
     let state = find_state(memory)?;
     let top = memory.word(state + TOP)?;
@@ -42,7 +41,7 @@ pub(crate) fn fill_gaps(memory: &mut Memory) -> Result<()> {
         let head = memory.word(chunk + 4)?;
         let size = head & !FLAGS;
         if size < ALIGNMENT || !size.is_multiple_of(ALIGNMENT) || size > top - chunk {
-            return Err(Error::new(format!("no chunk of memory at {chunk:#x}")));
+            return Err(Error::new(format!("no valid chunk at {chunk:#x}")));
         }
         if head & IN_USE == 0 {
             gaps += 1;
@@ -53,17 +52,17 @@ pub(crate) fn fill_gaps(memory: &mut Memory) -> Result<()> {
         chunk += size;
     }
     if chunk != top || gaps == 0 {
-        return Err(Error::new("the chunks of memory do not end where they should"));
+        return Err(Error::new("the chunks do not end at the top chunk, or none is free"));
     }
-    // A bin counts as empty while its bit is not set, whatever is in it.
+    // If the bit of a bin is not set, malloc does not look into the bin.
     for field in [SMALL_BINS, LARGE_BINS, LAST_SIZE, LAST] {
         memory.set_word(state + field, 0)?;
     }
     Ok(())
 }
 
-/// Returns where malloc keeps its state: the only place that knows the last chunk and its size, and
-/// the one that was split last and its size.
+/// Finds malloc's state: the only place that has the addresses and the sizes of the top chunk and of
+/// the chunk that was split last.
 fn find_state(memory: &Memory) -> Result<u32> {
     let (words, _) = memory.bytes.as_chunks();
     let words: Vec<u32> = words.iter().map(|word| u32::from_le_bytes(*word)).collect();
@@ -84,12 +83,12 @@ fn find_state(memory: &Memory) -> Result<u32> {
     match found[..] {
         [state] => Ok(state),
         _ => Err(Error::new(format!(
-            "malloc's state may be at any of {found:x?}: its layout is not what this pass knows"
+            "malloc's state must be at one address, but may be at {found:x?}"
         ))),
     }
 }
 
-/// The lowest chunk, from where malloc asked for memory first.
+/// Returns the lowest chunk, from the lowest address that malloc requested.
 fn first_chunk(least: u32) -> u32 {
     least.saturating_add(ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT + HEADER
 }
@@ -100,8 +99,7 @@ mod tests {
 
     const CHUNK: u32 = 0x108;
 
-    /// A memory with malloc's state at 0x20, and three chunks: one that is used, one that is free,
-    /// one at the end.
+    /// Returns a memory with malloc's state at 0x20 and three chunks: a used, a free and the top one.
     fn memory() -> Memory {
         let module = wat::parse_str(format!(
             "(module (memory 1) (data (i32.const 0) \"{}\"))",
@@ -128,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn free_chunks_are_used_and_bins_are_empty() {
+    fn free_chunks_are_marked_as_used_and_bins_as_empty() {
         let mut memory = memory();
         fill_gaps(&mut memory).unwrap();
         assert_eq!(memory.word(CHUNK + 4).unwrap(), 0x10 | IN_USE | BEFORE_IN_USE);
@@ -140,9 +138,10 @@ mod tests {
     }
 
     #[test]
-    fn another_layout_of_memory_is_an_error() {
+    fn unknown_layouts_are_errors() {
         for (address, value) in [
-            // No state, no chunk, a chunk that ends behind the last, and one that reaches beyond.
+            // No state; a chunk without a size, with an invalid size, and beyond the top chunk; a wrong
+            // lowest address.
             (0x20 + TRIM, 0),
             (CHUNK + 4, 0),
             (CHUNK + 4, 0x38),

@@ -1,75 +1,78 @@
 //! Pass: makes the objects of the memory image immortal.
 //!
-//! CPython counts references in the objects themselves, so that a program that only looks at an
-//! object writes to it, and its page has to be copied from the image. The counts of immortal
-//! objects are left alone (PEP 683). `guest/_skillhost/boot.py` lists the objects that are to live
-//! as long as the interpreter does. Here their counts are set.
+//! CPython stores reference counts in objects. So even a program that only reads an object writes to
+//! it, and the instance must copy its page. The counts of immortal objects do not change (PEP 683).
+//! `guest/_skillhost/boot.py` lists the objects that live as long as the interpreter, and this pass
+//! sets their counts.
 
 use std::collections::HashSet;
 
 use crate::error::{Error, Result};
 use crate::memory::Memory;
 
-/// What stands before the list: the same as in `boot.py`.
+/// The mark before the list, as in `boot.py`.
 const MARK: u32 = 0x5EED_0001;
 const MARK_LENGTH: u32 = 8;
-/// CPython's `Include/refcount.h`, for pointers of 32 bits: `_Py_IMMORTAL_INITIAL_REFCNT`, and from
-/// where on a count is one of an immortal object.
+/// From CPython's `Include/refcount.h`, for 32-bit pointers: `_Py_IMMORTAL_INITIAL_REFCNT`, and the
+/// smallest count of an immortal object.
 const IMMORTAL: u32 = 5 << 28;
 const LEAST_IMMORTAL: u32 = 1 << 30;
-/// No living object has that many references. Below lie the stack and constants: an object that was
-/// freed and is kept for the next of its type has the address of another in place of a count.
+/// More references than a live object has, and less than the address of an object: the stack and
+/// constants come first. A freed object in the free list of its type has the address of another
+/// object in place of its count.
 const MANY: u32 = 1 << 20;
-/// CPython 3.14.0's `Include/opcode_ids.h`: an instruction that counts a reference to what it loads
-/// without looking, and the one that does not.
+/// From CPython 3.14.0's `Include/opcode_ids.h`: the instruction that counts a reference to the
+/// constant that it loads, and the one that does not.
 const LOAD_CONST_MORTAL: u8 = 191;
 const LOAD_CONST_IMMORTAL: u8 = 190;
-/// CPython's image has 125,000 objects.
+/// The least number of objects in the list. CPython's image has 125,000.
 pub(crate) const LEAST_OBJECTS: usize = 50_000;
 
-/// Sets the counts, and clears the list. Fewer objects than `least` are an error.
+/// Sets the counts, and clears the list. Returns an error if the list has fewer than `least` objects.
 pub(crate) fn make_immortal(memory: &mut Memory, least: usize) -> Result<()> {
     let start = find_mark(memory)?;
     let mut list = List { at: start + 4 * MARK_LENGTH };
     let objects = list.read(memory, 2)?;
     let instructions = list.read(memory, 1)?;
-    let mut lasting = HashSet::new();
+    let mut immortal = HashSet::new();
     let mut addresses = Vec::with_capacity(objects.len() / 2);
     for object in objects.as_chunks::<2>().0 {
         let [address, ty] = *object;
         addresses.push(address);
         let references = memory.word(address)?;
-        // What is gone since it was listed: its place is free, or holds something else.
+        // An object may have been freed since it was listed, and its memory reused.
         let is_alive = memory.word(address.saturating_add(4))? == ty
             && ((1..MANY).contains(&references) || references >= LEAST_IMMORTAL);
         if is_alive {
-            lasting.insert(address);
+            immortal.insert(address);
             if references < LEAST_IMMORTAL {
                 memory.set_word(address, IMMORTAL)?;
             }
         }
     }
-    if lasting.len() * 100 <= addresses.len() * 99 || addresses.len() < least {
-        let (all, lasting) = (addresses.len(), lasting.len());
-        return Err(Error::new(format!("of {all} objects only {lasting} are immortal now")));
+    if immortal.len() * 100 <= addresses.len() * 99 || addresses.len() < least {
+        let (all, immortal) = (addresses.len(), immortal.len());
+        return Err(Error::new(format!("only {immortal} of {all} objects became immortal")));
     }
     addresses.sort_unstable();
     for address in &instructions {
         let owner = addresses.partition_point(|start| start <= address).checked_sub(1);
-        if owner.and_then(|owner| addresses.get(owner)).is_none_or(|owner| !lasting.contains(owner))
+        if owner
+            .and_then(|owner| addresses.get(owner))
+            .is_none_or(|owner| !immortal.contains(owner))
         {
-            // Its code is gone.
+            // The code that has the instruction was freed.
             continue;
         }
         match memory.slice(*address, 1)? {
             [instruction] if *instruction == LOAD_CONST_MORTAL => {
                 *instruction = LOAD_CONST_IMMORTAL
             }
-            _ => return Err(Error::new(format!("no such instruction at {address:#x}"))),
+            _ => return Err(Error::new(format!("no LOAD_CONST_MORTAL at {address:#x}"))),
         }
     }
     if instructions.is_empty() {
-        return Err(Error::new("no instruction has learnt anything of what it loads"));
+        return Err(Error::new("the list has no instructions"));
     }
     memory.slice(start, (list.at - start) as usize)?.fill(0);
     Ok(())
@@ -80,17 +83,17 @@ fn find_mark(memory: &Memory) -> Result<u32> {
     let mut found = (0..).zip(memory.bytes.windows(mark.len())).filter(|(_, bytes)| *bytes == mark);
     match (found.next(), found.next()) {
         (Some((address, _)), None) => Ok(address),
-        _ => Err(Error::new("the list of objects is not in the image, or there twice")),
+        _ => Err(Error::new("the image must have one list of objects")),
     }
 }
 
-/// A place in the list.
+/// A position in the list.
 struct List {
     at: u32,
 }
 
 impl List {
-    /// Reads how many items follow, and `each` numbers for every one.
+    /// Reads the number of the items that follow, and `each` numbers per item.
     fn read(&mut self, memory: &mut Memory, each: u32) -> Result<Vec<u32>> {
         let size = memory.word(self.at)?.checked_mul(4 * each);
         let size = size.ok_or_else(|| Error::new("the list of objects is too long"))?;
@@ -108,8 +111,8 @@ mod tests {
     const LIST: u32 = 0x100;
     const TYPE: u32 = 0x40;
 
-    /// A memory with a mortal object, one that is immortal already, code with two instructions, and
-    /// their list.
+    /// Returns a memory with a mortal object, an immortal one, code with two instructions, and their
+    /// list.
     fn memory() -> Memory {
         let module = wat::parse_str(format!(
             "(module (memory 1) (data (i32.const 0) \"{}\"))",
@@ -144,10 +147,11 @@ mod tests {
     }
 
     #[test]
-    fn another_image_is_an_error() {
+    fn unexpected_images_are_errors() {
         assert!(make_immortal(&mut memory(), 4).is_err());
         for (address, value) in [
-            // Of another type, freed, no mark, too many, an object and an instruction elsewhere.
+            // Another type, a freed object, no mark, too many objects, an object outside the image, a
+            // wrong and a missing instruction.
             (0x14, TYPE + 4),
             (0x10, 0),
             (LIST, 0),

@@ -12,12 +12,12 @@ use wasmparser::{
 use crate::component::{Part, Wiring};
 use crate::error::{Error, Result};
 
-/// What an export of a function consists of: the lifted function, a component that renames it, an
+/// The number of parts of an exported function: the lifted function, a component that renames it, an
 /// instance of that component, and the export of the instance.
 const GROUP: usize = 4;
 
-/// Removes the export. It is the last but one, and the last moves up.
-pub(crate) fn without_init(wiring: &mut Wiring) -> Result<()> {
+/// Removes the export, which is the last but one. The last export takes its place.
+pub(crate) fn remove_init(wiring: &mut Wiring) -> Result<()> {
     let lifts: Vec<usize> = (0..)
         .zip(&wiring.parts)
         .filter(|(_, part)| {
@@ -38,7 +38,7 @@ pub(crate) fn without_init(wiring: &mut Wiring) -> Result<()> {
         _ => None,
     };
     let (Some((_, init_export)), Some((instances, exports))) = (group(init), group(run)) else {
-        return Err(Error::new("an export is not one of a renamed function"));
+        return Err(Error::new("an export is not that of a renamed function"));
     };
     if run + GROUP != wiring.parts.len() || !init_export.windows(7).any(|name| name == b"exports") {
         return Err(Error::new("the export `exports` is not the last but one"));
@@ -57,15 +57,15 @@ const IDS: [u8; 3] = [
     ComponentSectionId::Export as u8,
 ];
 
-/// The component that renames the function was the second and becomes the first. The function
-/// moves up by one.
+/// The component that renames the function was the second and becomes the first. The index of the
+/// function decreases by one.
 fn moved_instance(section: &[u8]) -> Result<ComponentInstanceSection> {
     let mut reader =
         ComponentInstanceSectionReader::new(BinaryReader::new(section, 0))?.into_iter();
     let (Some(Ok(ComponentInstance::Instantiate { component_index: 1, args })), None) =
         (reader.next(), reader.next())
     else {
-        return Err(Error::new("not one instance of the component that renames"));
+        return Err(Error::new("expected one instance of the component that renames"));
     };
     let [argument] = &args[..] else {
         return Err(Error::new("the component that renames takes more than one argument"));
@@ -74,17 +74,17 @@ fn moved_instance(section: &[u8]) -> Result<ComponentInstanceSection> {
         .index
         .checked_sub(1)
         .filter(|_| argument.kind == ComponentExternalKind::Func)
-        .ok_or_else(|| Error::new("the component that renames takes no function"))?;
+        .ok_or_else(|| Error::new("the component that renames does not take a function"))?;
     let mut instances = ComponentInstanceSection::new();
     instances.instantiate(0, [(argument.name, ComponentExportKind::Func, function)]);
     Ok(instances)
 }
 
-/// Two instances of components go: the one that was made, and the one that its export made.
+/// Two component instances were removed: the instantiated one, and the one that its export created.
 fn moved_export(section: &[u8]) -> Result<ComponentExportSection> {
     let mut reader = ComponentExportSectionReader::new(BinaryReader::new(section, 0))?.into_iter();
     let (Some(Ok(export)), None) = (reader.next(), reader.next()) else {
-        return Err(Error::new("not one export"));
+        return Err(Error::new("expected one export"));
     };
     let instance = export
         .index

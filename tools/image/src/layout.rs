@@ -1,5 +1,5 @@
-//! Writes a module with its functions in another order, or without some of them, and all that
-//! refers to a function with it. Names are kept, other custom sections are not.
+//! Rewrites a module with its functions in a different order, or without some of them, and updates
+//! all references to functions. Keeps names, but no other custom sections.
 
 use wasm_encoder::reencode::{Reencode, utils};
 use wasm_encoder::{CodeSection, FunctionSection, ImportSection, Module, NameMap, NameSection};
@@ -55,7 +55,7 @@ impl Reencode for Layout<'_, '_> {
 
     fn function_index(&mut self, old: u32) -> Reencoded<u32> {
         let new = self.indices.get(old as usize).copied().flatten();
-        new.ok_or_else(|| Error::new(format!("function {old} is not there")).into())
+        new.ok_or_else(|| Error::new(format!("function {old} is not in the new module")).into())
     }
 
     fn parse_import_section(

@@ -1,33 +1,34 @@
-//! Transforms the images of guests: what their modules hold, and in which order.
+//! Transforms the images of guests: the content and the layout of their modules.
 //!
 //! An image is a component whose guest has already started: its memory holds an interpreter that
-//! has imported its libraries. An instance maps it and copies the pages that it writes to, and the
-//! engine lays out code as the module has it. So the cost of a start is decided here.
+//! has imported its libraries. An instance maps the image and copies the pages that it writes to, and
+//! the engine lays out code in the order of the module. So the image determines the cost of a start.
 //!
-//! [`python`] and [`shell`] run the passes of the table, in its order. Each is a file, and takes
-//! and returns the bytes of a core module, or changes the content of its memory. A pass that finds
-//! a module laid out in another way than it knows is an error: the build ends, and no wrong image
-//! is made. Figures are of Python unless they name the shell. "hello" is `print("hi")`.
+//! [`python`] and [`shell`] run the passes in the order of the table. Each pass is in a file of its
+//! name. It takes and returns the bytes of a core module, or changes the content of its memory. A
+//! pass returns an error if it does not recognise the layout of a module, so that the build fails
+//! instead of producing a wrong image. Figures are for Python unless they name the shell. "hello" is
+//! `print("hi")`.
 //!
-//! | pass | what it does | what it buys | can go when |
+//! | pass | effect | gain | can be deleted when |
 //! |---|---|---|---|
-//! | `init` | removes the export by which componentize-py starts the interpreter | nothing in time: a guest's world has one export, `wasi:cli/run` | componentize-py removes it |
-//! | `merge`, `wrap` | makes one core module of twelve | memory and table are mapped as they are in the file; the precondition of every other pass of Python. Not measured alone | componentize-py links statically |
-//! | `prune` | removes functions that nothing can call | the code that sets the globals of shared libraries goes, which makes these constants. Not measured alone | as `merge` |
-//! | `constants` | replaces globals that nothing changes by their values | the engine can lay out table and memory before a start. Not measured alone | as `merge` |
-//! | `modes` | gives files permissions and owners | `os.stat` takes 6.4 µs instead of 12.7 µs, in which Python code did the same | WASI has permissions, or scripts may see none |
+//! | `init` | removes the export by which componentize-py starts the interpreter | no time: a guest's world has one export, `wasi:cli/run` | componentize-py removes it |
+//! | `merge`, `wrap` | merges twelve core modules into one | memory and table are mapped directly from the file; all later passes require it. Not measured alone | componentize-py links statically |
+//! | `prune` | removes functions that nothing can call | removes the code that sets the globals of shared libraries, which makes them constant. Not measured alone | as for `merge` |
+//! | `constants` | replaces globals that never change with their values | the engine can lay out table and memory before a start. Not measured alone | as for `merge` |
+//! | `modes` | gives files permissions and owners | `os.stat` takes 6.4 µs; Python code that does the same takes 12.7 µs | WASI has permissions, or scripts do not need them |
 //! | `calls` | compares the pointer of a call with its likely targets | JSON, `re` and sorting take 5 to 10 % less time, a report on CSV 2 to 3 % less | the engine predicts targets of indirect calls itself, or CPython calls its allocator directly |
-//! | `immortal` | makes the objects of the image immortal | with `gaps` and the code that `guest/_skillhost/boot.py` puts side by side: 235 page faults a start instead of 620. Not measured alone | CPython can make all objects immortal itself |
-//! | `gaps` | takes the gaps between objects from the allocator | see `immortal`. Not measured alone | the interpreter has an allocator that begins behind the image |
-//! | `optimize` | lets `wasm-opt` optimise the module | nbody takes 9 % less processor time, JSON, `re` and sorting 5 to 10 %, fib as long as before. Inlining is all of it: without it, `-O3` buys nothing | the engine inlines across functions, or CPython is compiled with link-time optimisation |
-//! | `order` | puts functions that a start runs side by side | a hello touches 29 pieces of compiled code instead of 92, and takes 6.6 ms instead of 8.0 ms. From a large page's start on: 228 page faults instead of 251. The shell's `echo hi` touches 23 pieces instead of 50 to 79 | the engine orders functions by a profile |
-//! | `strip` | removes custom sections | the file is smaller by the names of 9,000 functions. Not measured alone | names may stay in the component |
+//! | `immortal` | makes the objects of the image immortal | with `gaps`, and with `guest/_skillhost/boot.py`, which places code together: 235 page faults per start instead of 620. Not measured alone | CPython can make all objects immortal itself |
+//! | `gaps` | marks the gaps between objects as used | see `immortal`. Not measured alone | the interpreter's allocator starts after the image |
+//! | `optimize` | lets `wasm-opt` optimise the module | nbody takes 9 % less CPU time, JSON, `re` and sorting 5 to 10 % less; fib does not change. All of the gain comes from inlining: without it, `-O3` gains nothing | the engine inlines across functions, or CPython is compiled with link-time optimisation |
+//! | `order` | places the functions that a start runs next to each other | a hello touches 29 pieces of compiled code instead of 92, and takes 6.6 ms instead of 8.0 ms. Aligned to a large page, it has 228 page faults instead of 251. The shell's `echo hi` touches 23 pieces instead of 50 to 79 | the engine orders functions by a profile |
+//! | `strip` | removes custom sections | the file is smaller by the names of 9,000 functions. Not measured alone | the size of names does not matter |
 //!
-//! `component`, `module`, `memory` and `layout` are what the passes share.
+//! The passes share the modules `component`, `module`, `memory` and `layout`.
 
 #![expect(
     clippy::disallowed_methods,
-    reason = "a tool of the build starts the optimizer, and works on files of the build"
+    reason = "a build tool runs the optimizer and accesses files of the build"
 )]
 
 mod calls;
@@ -60,9 +61,9 @@ use error::{Reencoded, Result};
 
 /// A component whose image was transformed.
 pub struct Image {
-    /// Its bytes, without names.
+    /// The bytes of the component, without names.
     pub component: Vec<u8>,
-    /// The names of its main module's functions, one a line: that of function 0 first.
+    /// The names of the main module's functions, one per line, starting with function 0.
     pub names: String,
 }
 
@@ -70,20 +71,22 @@ pub struct Image {
 pub struct Optimizer<'a> {
     /// The program `wasm-opt`.
     pub program: &'a Path,
-    /// A folder for the files that it reads and writes. It is removed.
+    /// A folder for its input and output, which is removed afterwards.
     pub exchange: &'a Path,
 }
 
-/// Bytes of functions of Python that lie before those that a start runs. Compiled they take 2 MiB,
-/// and so the others begin in the second large page of the compiled code's file, which is mapped
-/// whole if the kernel holds it in such pages. The first page it shares with what is not code.
+/// The size of the functions of Python that are placed before those that a start runs. Compiled,
+/// they take 2 MiB, so that those of a start begin in the second large page of the file of compiled
+/// code. The kernel maps that page at once if it caches the file in large pages. The first large
+/// page also contains data.
 const BEFORE: usize = 620_000;
 
-/// Transforms what componentize-py makes of CPython. `order` names the functions that a start runs,
-/// one a line.
+/// Transforms the component that componentize-py builds from CPython. `order` lists the names of the
+/// functions that a start runs, one per line.
 ///
 /// # Errors
-/// Reports what in the component is not as the passes know it, and that the optimizer failed.
+/// Returns an error if a pass does not recognise the layout of the component, or if the optimizer
+/// fails.
 pub fn python(
     component: &[u8],
     order: &str,
@@ -91,7 +94,7 @@ pub fn python(
 ) -> std::result::Result<Image, Error> {
     validate(component)?;
     let mut wiring = component::Wiring::read(component)?;
-    init::without_init(&mut wiring)?;
+    init::remove_init(&mut wiring)?;
     let roles = component::Roles::find(&wiring)?;
     let mut merged = merge::merge(&wiring, &roles)?;
     let module = prune::prune(&merged.module)?;
@@ -111,11 +114,11 @@ pub fn python(
     Ok(Image { component, names })
 }
 
-/// Transforms the component of the shell. `order` names the functions that a start runs, one a
-/// line.
+/// Transforms the component of the shell. `order` lists the names of the functions that a start
+/// runs, one per line.
 ///
 /// # Errors
-/// Reports what in the component is not as the passes know it.
+/// Returns an error if a pass does not recognise the layout of the component.
 pub fn shell(component: &[u8], order: &str) -> std::result::Result<Image, Error> {
     let mut shell = Shell { order, names: None };
     let mut out = Component::new();
@@ -127,7 +130,7 @@ pub fn shell(component: &[u8], order: &str) -> std::result::Result<Image, Error>
 
 struct Shell<'a> {
     order: &'a str,
-    /// Those of the first module.
+    /// The names of the functions of the first module.
     names: Option<String>,
 }
 
@@ -183,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_not_a_component_is_an_error() {
+    fn file_that_is_not_a_component_is_an_error() {
         let optimizer = Optimizer { program: "false".as_ref(), exchange: "/nowhere".as_ref() };
         for bytes in [&b""[..], b"\0asm", b"\0asm\x01\0\0\0", b"\0asm\x0d\0\x01\0\xff"] {
             assert!(python(bytes, "", &optimizer).is_err(), "{bytes:?}");

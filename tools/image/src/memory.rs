@@ -1,4 +1,4 @@
-//! The memory image of a module: what its data segments fill the memory with, by address.
+//! The memory image of a module: the content of its data segments, by address.
 
 use std::ops::Range;
 
@@ -60,21 +60,21 @@ impl Memory {
         Ok(out.finish())
     }
 
-    /// Returns `size` bytes.
+    /// Returns `size` bytes at an address.
     pub(crate) fn slice(&mut self, address: u32, size: usize) -> Result<&mut [u8]> {
         let start = address as usize;
         let slice = self.bytes.get_mut(start..start.saturating_add(size));
         slice.ok_or_else(|| Error::new(format!("address {address:#x} is not in the image")))
     }
 
-    /// Returns the number of 32 bits at an address.
+    /// Returns the 32-bit number at an address.
     pub(crate) fn word(&mut self, address: u32) -> Result<u32> {
         let mut bytes = [0; 4];
         bytes.copy_from_slice(self.slice(address, 4)?);
         Ok(u32::from_le_bytes(bytes))
     }
 
-    /// Sets the number of 32 bits at an address.
+    /// Sets the 32-bit number at an address.
     pub(crate) fn set_word(&mut self, address: u32, value: u32) -> Result<()> {
         self.slice(address, 4)?.copy_from_slice(&value.to_le_bytes());
         Ok(())
@@ -82,7 +82,7 @@ impl Memory {
 }
 
 fn offset(kind: &DataKind) -> Result<usize> {
-    let unsupported = || Error::new("a data segment is not active, at a constant address");
+    let unsupported = || Error::new("a data segment is not active at a constant address");
     let DataKind::Active { memory_index: 0, offset_expr } = kind else { return Err(unsupported()) };
     let mut operators = offset_expr.get_operators_reader();
     match (operators.read()?, operators.read()?) {
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_without_a_constant_place_are_refused() {
+    fn segments_without_a_constant_address_are_refused() {
         for text in [
             r#"(module (memory 1) (data "passive"))"#,
             r#"(module (memory 1) (global i32 (i32.const 0)) (data (global.get 0) "a"))"#,

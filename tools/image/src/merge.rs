@@ -1,12 +1,11 @@
 //! Pass: merges the core modules of a component into one.
 //!
 //! componentize-py links libc, CPython and its own parts as shared libraries: every call between
-//! them goes through a table, and every instance fills tables and globals. In one module nearly all
-//! of that is known at build time.
+//! them goes through a table, and every instance fills tables and globals. In one module, nearly all
+//! of this is resolved at build time.
 //!
-//! Two small modules stay, since they close a circle: the shim, whose trampolines stand for
-//! functions of the host that need the memory, which is not there yet, and the fix-up, which later
-//! fills the shim's table.
+//! Two small modules stay, because they resolve a cycle: the shim has trampolines for host functions
+//! that need the memory, which does not exist yet, and the fix-up later fills the shim's table.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -24,7 +23,7 @@ use crate::component::{
 use crate::error::{Error, Reencoded, Result};
 use crate::module::Functions;
 
-/// The merged module, and what it imports of the component's canonical functions.
+/// The merged module, and the canonical functions of the component that it imports.
 pub(crate) struct Merged {
     pub(crate) module: Vec<u8>,
     /// By their index among the core functions of the old component.
@@ -35,7 +34,7 @@ pub(crate) struct Merged {
 pub(crate) const HOST: &str = "host";
 pub(crate) const SHIM: &str = "shim";
 
-/// Merges the core modules. The result exports what the component refers to, and nothing else.
+/// Merges the core modules. The result exports only the items that the component refers to.
 pub(crate) fn merge(wiring: &Wiring, roles: &Roles) -> Result<Merged> {
     let mut inputs = Vec::new();
     for instance in &roles.merged {
@@ -103,7 +102,7 @@ fn exported<'a>(wiring: &Wiring<'a>, roles: &Roles<'a>) -> Result<BTreeSet<Expor
     Ok(found)
 }
 
-/// A module that is merged.
+/// A module to merge.
 struct Input<'a> {
     instance: u32,
     module: &'a [u8],
@@ -111,7 +110,7 @@ struct Input<'a> {
     types: Vec<FuncType>,
     imports: Vec<Import<'a>>,
     exports: HashMap<&'a str, (ExternalKind, u32)>,
-    /// How many it has itself.
+    /// The numbers of items that the module itself defines.
     tables: u32,
     memories: u32,
     globals: u32,
@@ -164,7 +163,7 @@ impl<'a> Input<'a> {
         Ok(input)
     }
 
-    /// How many items of a kind the module has itself.
+    /// Returns how many items of a kind the module itself defines.
     fn own(&self, kind: ExternalKind) -> u32 {
         match kind {
             ExternalKind::Func => length(&self.functions.bodies),
@@ -190,9 +189,9 @@ fn kind_of(ty: &TypeRef) -> ExternalKind {
     }
 }
 
-/// What stands behind an import.
+/// The item that an import refers to.
 enum Target<'a> {
-    /// A function that the merged module imports: from where, and by which name.
+    /// A function that the merged module imports, by module and name.
     Import(&'static str, String),
     Export(Exported<'a>),
 }
@@ -238,7 +237,7 @@ impl<'a> Spaces<'_, 'a> {
 
     fn target(&self, input: &Input<'a>, import: &Import<'a>) -> Result<Target<'a>> {
         let CoreInstance::Module { imports, .. } = self.wiring.instance(input.instance)? else {
-            return Err(Error::new("a merged instance is of no module"));
+            return Err(Error::new("a merged instance is not an instance of a module"));
         };
         let instance = *imports.get(import.module).ok_or_else(|| {
             Error::new(format!("nothing provides the imports from {}", import.module))
@@ -285,7 +284,7 @@ impl<'a> Spaces<'_, 'a> {
                 }
             }
         }
-        Err(Error::new("an import comes from itself"))
+        Err(Error::new("an import refers to itself"))
     }
 
     fn number_of(&self, instance: u32) -> Result<usize> {
@@ -329,7 +328,7 @@ impl<'a> Spaces<'_, 'a> {
         })
     }
 
-    /// The names of the merged module's functions.
+    /// Returns the names of the merged module's functions.
     fn names(&self, maps: &[Maps]) -> NameMap {
         let mut found = BTreeMap::new();
         for (input, map) in self.inputs.iter().zip(maps) {
@@ -359,7 +358,7 @@ struct Maps {
     tables: Vec<u32>,
     memories: Vec<u32>,
     globals: Vec<u32>,
-    /// How many segments of the merged module come before those of the input.
+    /// The numbers of segments of the merged module that come before those of the input.
     elements: u32,
     data: u32,
 }

@@ -1,10 +1,10 @@
-//! Pass: gives files the permissions and owners that the sandbox does not have.
+//! Pass: gives files the permissions and owners that WASI does not have.
 //!
-//! WASI has no permission bits and no users, and libc leaves zeros: what may be read shows when it
-//! is opened. Scripts print modes, compare owners and ask whether something is executable. So each
-//! file gets those that it would have on Linux, of the one user that there is (uid and gid 1000, as
-//! in `guest/_skillhost/system.py`). CPython makes every `os.stat_result` in one function, from
-//! libc's structure. Its first instructions now fill the structure in.
+//! WASI has no permission bits and no users, so libc sets them to zero. Access is checked when a file
+//! is opened, but scripts print modes, compare owners and check whether a file is executable. So each
+//! file gets the permissions that it would have on Linux, and belongs to the only user (uid and gid
+//! 1000, as in `guest/_skillhost/system.py`). CPython creates every `os.stat_result` in one function,
+//! from libc's structure. This pass adds instructions to its start that fill in the structure.
 
 use wasm_encoder::reencode::{Reencode, utils};
 use wasm_encoder::{BlockType, CodeSection, Instruction, MemArg, Module};
@@ -30,11 +30,12 @@ const MODES: [(i32, i32); 4] =
 const OTHERS: i32 = 0o600;
 const PERMISSIONS: i32 = 0o777;
 
-/// Changes the function.
+/// Adds the instructions to the function.
 pub(crate) fn with_modes(module: &[u8]) -> Result<Vec<u8>> {
     let functions = Functions::read(module)?;
     let function = functions.named(FUNCTION)?;
-    let body = functions.body(function).ok_or_else(|| Error::new(format!("no {FUNCTION}")))?;
+    let body =
+        functions.body(function).ok_or_else(|| Error::new(format!("{FUNCTION} has no body")))?;
     for field in [MODE, UID, GID] {
         if !reads(body, field)? {
             let what = format!("{FUNCTION} does not read the field of the structure at {field}");
@@ -47,7 +48,7 @@ pub(crate) fn with_modes(module: &[u8]) -> Result<Vec<u8>> {
     Ok(out.finish())
 }
 
-/// Whether the function reads the field of the structure.
+/// Returns whether the function reads the field of the structure.
 fn reads(body: &FunctionBody, field: i32) -> Result<bool> {
     let operators: std::result::Result<Vec<_>, _> =
         body.get_operators_reader()?.into_iter().collect();
@@ -65,7 +66,7 @@ fn reads(body: &FunctionBody, field: i32) -> Result<bool> {
 }
 
 struct Modes {
-    /// The number of the body that changes.
+    /// The index of the body that changes.
     body: usize,
 }
 
@@ -81,7 +82,7 @@ impl Reencode for Modes {
             let body = body?;
             let mut function = self.new_function_with_parsed_locals(&body)?;
             if number == self.body {
-                for instruction in &filled() {
+                for instruction in &fill_in() {
                     function.instruction(instruction);
                 }
             }
@@ -94,8 +95,9 @@ impl Reencode for Modes {
     }
 }
 
-/// If no permission is set, sets those of the kind of file, and the owner.
-fn filled() -> Vec<Instruction<'static>> {
+/// Returns the instructions that set the permissions, by the kind of file, and the owner, unless a
+/// permission is set.
+fn fill_in() -> Vec<Instruction<'static>> {
     use Instruction as I;
     let mut mode = vec![I::I32Const(OTHERS)];
     for (kind, bits) in MODES {
@@ -166,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn another_structure_is_an_error() {
+    fn unknown_structure_is_an_error() {
         let error = with_modes(&module(&[MODE, UID])).unwrap_err().to_string();
         assert!(error.contains("at 32"), "{error}");
         assert!(with_modes(&wat::parse_str("(module)").unwrap()).is_err());

@@ -1,5 +1,5 @@
-//! What the passes read of a core module: its functions with their types, bodies and names, and
-//! its table.
+//! Reads the parts of a core module that passes use: its functions with their types, bodies and
+//! names, and its table.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -77,7 +77,7 @@ impl<'a> Functions<'a> {
         ty.ok_or_else(|| Error::new(format!("function {function} has no type")))
     }
 
-    /// Returns the function with the name.
+    /// Returns the function of a name.
     pub(crate) fn named(&self, name: &str) -> Result<u32> {
         (0..)
             .zip(&self.names)
@@ -104,8 +104,8 @@ fn read_names(section: wasmparser::NameSectionReader) -> Result<HashMap<u32, Str
     Ok(found)
 }
 
-/// rustc ends many names with a hash of what they were compiled from, which differs from build to
-/// build: `17h0123456789abcdefE`.
+/// Removes the hash with which rustc ends many names, `17h0123456789abcdefE`, because it differs
+/// between builds.
 fn without_hash(name: &str) -> &str {
     name.strip_suffix('E')
         .and_then(|name| name.split_at_checked(name.len().checked_sub(19)?))
@@ -171,7 +171,7 @@ pub(crate) fn constant_table(module: &[u8]) -> Result<BTreeMap<u32, u32>> {
 }
 
 fn fill(table: &mut BTreeMap<u32, u32>, element: wasmparser::Element) -> Result<()> {
-    let unsupported = || Error::new("an element segment is not active, at a constant offset");
+    let unsupported = || Error::new("an element segment is not active at a constant offset");
     let ElementKind::Active { table_index: None | Some(0), offset_expr } = element.kind else {
         return Err(unsupported());
     };

@@ -1,9 +1,9 @@
 //! Pass: lets Binaryen's `wasm-opt` optimise the merged module as a whole.
 //!
-//! CPython is compiled file by file and linked as shared libraries, so that no compiler has seen a
-//! function and its callers in other files. Inlining of what allocates, frees and makes floats is
-//! what counts. Calls at constant entries of the table become direct ones too, and functions that
-//! nothing can call are removed.
+//! CPython is compiled file by file and linked as shared libraries, so no compiler has seen a
+//! function together with its callers in other files. The gain comes from inlining the functions
+//! that allocate, free and create floats. `wasm-opt` also replaces calls of constant table entries by
+//! direct calls, and removes functions that nothing can call.
 
 use std::path::Path;
 use std::process::Command;
@@ -24,7 +24,7 @@ const FEATURES: [&str; 9] = [
 const PASSES: [&str; 4] =
     ["--simplify-globals", "--directize", "--remove-unused-module-elements", "-O3"];
 
-/// Runs the program `wasm_opt`. Files are exchanged in the folder `exchange`.
+/// Runs the program `wasm_opt`, with its input and output in the folder `exchange`.
 pub(crate) fn optimize(module: &[u8], wasm_opt: &Path, exchange: &Path) -> Result<Vec<u8>> {
     let [input, output] = ["input.wasm", "output.wasm"].map(|name| exchange.join(name));
     let failed = |error| Error::new(format!("{}: {error}", exchange.display()));
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_that_is_missing_or_fails_is_an_error() {
+    fn missing_or_failing_program_is_an_error() {
         let exchange = std::env::temp_dir().join(format!("skillhost-image-{}", std::process::id()));
         for program in ["/nowhere/wasm-opt", "false"] {
             let error = optimize(b"", program.as_ref(), &exchange).unwrap_err().to_string();

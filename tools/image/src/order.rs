@@ -1,10 +1,12 @@
-//! Pass: puts the functions that a start runs side by side, in the order of their first call.
+//! Pass: places the functions that a start runs next to each other, in the order of their first
+//! calls.
 //!
-//! Engines lay functions out as the module has them, and code is mapped piece by piece as it is run
-//! first. A start that runs a tenth of the functions, strewn over all, touches nearly every piece.
+//! Engines lay out functions in the order of the module, and the kernel maps code piece by piece when
+//! it first runs. A start that runs a tenth of the functions, scattered over the module, touches
+//! nearly every piece.
 //!
-//! The list names them. A name that no function has is skipped, and functions that the list does
-//! not name come before or after it: a stale list costs time, and no order is wrong.
+//! A list names the functions. Names without a function are skipped, and functions that are not
+//! listed come before or after those that are. So a stale list costs time, but is not an error.
 
 use std::collections::HashMap;
 
@@ -12,8 +14,8 @@ use crate::error::Result;
 use crate::layout::with_functions;
 use crate::module::Functions;
 
-/// Puts the functions in the order of `list`, a name a line. Before them lie others of `before`
-/// bytes.
+/// Puts the functions in the order of `list`, which has one name per line. Other functions with a
+/// total of `before` bytes come first.
 pub(crate) fn order(module: &[u8], list: &str, before: usize) -> Result<Vec<u8>> {
     let functions = Functions::read(module)?;
     let ranks: HashMap<&str, usize> =
@@ -35,7 +37,7 @@ pub(crate) fn order(module: &[u8], list: &str, before: usize) -> Result<Vec<u8>>
     with_functions(module, &functions, &order)
 }
 
-/// Returns the names of a module's functions, one a line: that of function 0 first.
+/// Returns the names of a module's functions, one per line, starting with function 0.
 pub(crate) fn names(module: &[u8]) -> Result<String> {
     Ok(Functions::read(module)?.names.iter().map(|name| format!("{name}\n")).collect())
 }
@@ -55,7 +57,7 @@ mod tests {
         (func $third (result i32) call $first))"#;
 
     #[test]
-    fn functions_move_with_all_that_refers_to_them() {
+    fn references_follow_moved_functions() {
         let module = wat::parse_str(MODULE).unwrap();
         let ordered = order(&module, "third\nnobody\nsecond\n", 0).unwrap();
         let expected = wat::parse_str(
@@ -82,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_list_changes_nothing() {
+    fn empty_list_changes_nothing() {
         let module = wat::parse_str(MODULE).unwrap();
         let ordered = order(&module, "", 0).unwrap();
         assert_eq!(
@@ -92,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_module_that_ends_early_is_an_error() {
+    fn truncated_module_is_an_error() {
         let module = wat::parse_str(MODULE).unwrap();
         assert!(order(&module[..module.len() - 60], "", 0).is_err());
     }

@@ -1,6 +1,7 @@
 //! Pass: removes functions that nothing can call.
 //!
-//! What exports, the table and the initial values of globals refer to stays, and what that calls.
+//! Keeps the functions that exports, the table and the initial values of globals refer to, and the
+//! functions that these call.
 
 use wasmparser::{ElementItems, ExternalKind, Operator, OperatorsReader, Parser, Payload};
 
@@ -8,7 +9,7 @@ use crate::error::Result;
 use crate::layout::with_functions;
 use crate::module::Functions;
 
-/// Removes the functions.
+/// Removes the functions that nothing can call.
 pub(crate) fn prune(module: &[u8]) -> Result<Vec<u8>> {
     let functions = Functions::read(module)?;
     let mut reached = vec![false; functions.type_of.len()];
@@ -68,7 +69,7 @@ fn roots(module: &[u8]) -> Result<Vec<u32>> {
     Ok(found)
 }
 
-/// Adds the functions that the code refers to.
+/// Adds the functions that code refers to.
 fn collect(operators: OperatorsReader, found: &mut Vec<u32>) -> Result<()> {
     for operator in operators {
         if let Operator::Call { function_index }

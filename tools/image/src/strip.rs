@@ -1,4 +1,4 @@
-//! Pass: removes the custom sections. Names are for the passes alone, and nothing reads the others.
+//! Pass: removes the custom sections. Only the passes use names, and nothing uses the others.
 
 use wasm_encoder::Module;
 use wasm_encoder::reencode::{Reencode, utils};

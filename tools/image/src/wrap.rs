@@ -1,5 +1,5 @@
 //! The last step of the merge: writes the component around the merged module. Its types, imports
-//! and exports stay as they were. Three core modules are in the place of all.
+//! and exports do not change. Three core modules replace all others.
 
 use std::collections::HashMap;
 
@@ -47,7 +47,7 @@ struct Wrapper<'w, 'a> {
     roles: &'w Roles<'a>,
     merged: &'w Merged,
     component: Component,
-    /// How many core functions and core instances there are.
+    /// The numbers of core functions and core instances so far.
     functions: u32,
     instances: u32,
     /// The new index of each canonical function, by its old one.
@@ -137,8 +137,8 @@ impl Wrapper<'_, '_> {
         self.functions - 1
     }
 
-    /// Instantiates the merged module: as late as its imports allow, and before the first function
-    /// that needs its memory.
+    /// Instantiates the merged module, immediately before the first function that needs it. By then,
+    /// its imports must be defined.
     fn main(&mut self) -> Result<u32> {
         if let Some(main) = self.main {
             return Ok(main);
@@ -146,7 +146,7 @@ impl Wrapper<'_, '_> {
         let mut imports = Vec::new();
         for old in &self.merged.canonical {
             let new = self.canonical.get(old).ok_or_else(|| {
-                Error::new(format!("function {old} of the host is defined after the memory"))
+                Error::new(format!("host function {old} is defined after the memory"))
             })?;
             imports.push((old.to_string(), ExportKind::Func, *new));
         }
@@ -188,8 +188,8 @@ impl Wrapper<'_, '_> {
         Ok(())
     }
 
-    /// Fills the shim's table. A trampoline that nothing uses any more stands for itself: it has
-    /// the right type, and is never called.
+    /// Fills the shim's table. The entry of a trampoline that is no longer used is the trampoline
+    /// itself, which has the right type and is never called.
     fn fix_up(&mut self) -> Result<()> {
         let CoreInstance::Bundle(items) = self.wiring.instance(self.roles.bundle)? else {
             return Err(Error::new("the shim's table is not filled by a bundle"));
@@ -203,7 +203,7 @@ impl Wrapper<'_, '_> {
                     Origin::Canonical(old) => *self
                         .canonical
                         .get(&old)
-                        .ok_or_else(|| Error::new("a trampoline stands for nothing"))?,
+                        .ok_or_else(|| Error::new("a trampoline has no target"))?,
                     Origin::Export { .. } => self.function(SHIM_INSTANCE, item.name),
                 },
             };
@@ -215,7 +215,8 @@ impl Wrapper<'_, '_> {
     }
 }
 
-/// The new index of each core function that a canonical function names. There is one memory.
+/// The new index of each core function that a canonical function refers to. The index of the only
+/// memory is 0.
 struct Indices(HashMap<u32, u32>);
 
 impl Reencode for Indices {
@@ -239,13 +240,13 @@ mod tests {
 
     use super::*;
     use crate::constants::constants;
-    use crate::init::without_init;
+    use crate::init::remove_init;
     use crate::merge::merge;
     use crate::module::Functions;
     use crate::prune::prune;
 
-    /// What componentize-py makes, in small: two libraries, one of which has memory and a global, a
-    /// shim and a fix-up for the function of the host that needs the memory, and two exports.
+    /// A small component like those of componentize-py: two libraries, one of which has memory and a
+    /// global, a shim and a fix-up for the host function that needs the memory, and two exports.
     const COMPONENT: &str = r#"(component
         (import "print" (func $print (param "text" string)))
         (import "now" (func $now (result u32)))
@@ -298,7 +299,7 @@ mod tests {
 
     fn merged(component: &[u8]) -> Result<Vec<u8>> {
         let mut wiring = Wiring::read(component)?;
-        without_init(&mut wiring)?;
+        remove_init(&mut wiring)?;
         let roles = Roles::find(&wiring)?;
         let mut merged = merge(&wiring, &roles)?;
         merged.module = without_custom_sections(&constants(&prune(&merged.module)?)?)?;
@@ -306,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn libraries_become_one_module_and_the_first_export_goes() {
+    fn libraries_become_one_module_and_the_first_export_is_removed() {
         let component = wat::parse_str(COMPONENT).unwrap();
         let merged = merged(&component).unwrap();
         Validator::new().validate_all(&merged).unwrap();
@@ -341,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn components_that_are_wired_in_another_way_are_errors() {
+    fn unknown_wiring_is_an_error() {
         for (old, new) in [
             ("\"exports\"", "\"others\""),
             ("(export \"exports\" (instance $init))", ""),

@@ -1,5 +1,5 @@
-//! What the demo's skills work on: what cargo knows of this workspace's crates, as JSON and as CSV,
-//! and an access log.
+//! The inputs of the demo's skills: the output of `cargo metadata` for this workspace, as JSON and
+//! as CSV, and an access log.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -10,19 +10,19 @@ use skillhost_toolchain::{Error, Step, files};
 use super::{Demo, Scene, text};
 use crate::workspace;
 
-/// A megabyte or two of JSON that every machine has: what cargo knows of the crates that this
-/// workspace stands on.
+/// The output of `cargo metadata` for this workspace and its dependencies: one or two megabytes of
+/// JSON that every machine can produce.
 pub(super) const METADATA: &str = "metadata.json";
-/// One row for each dependency of each of these crates: some thousands.
+/// One row per dependency of each crate, a few thousand in all.
 pub(super) const DEPENDENCIES: &str = "dependencies.csv";
-/// Generated, in nginx's format: six hours of a shop with an outage of four minutes, some 20,000
-/// lines.
+/// A generated log in nginx's format: about 20,000 lines for six hours of a shop, with an outage of
+/// four minutes.
 pub(super) const LOG: &str = "access.log";
 
-/// Which licences the crates are under, and how many are under each.
+/// A filter that counts the crates under each licence.
 pub(super) const LICENCES: &str = "[.packages[].license // \"none\"] | group_by(.) | map({license: .[0], crates: length}) | sort_by(-.crates) | .[:8]";
 
-/// What goes into a row of [`DEPENDENCIES`].
+/// A filter that produces the rows of [`DEPENDENCIES`].
 const ROWS: &str = "[.packages[] as $p | $p.dependencies[] | {crate: $p.name, version: $p.version, license: $p.license, edition: $p.edition, \
 rust_version: $p.rust_version, dependency: .name, requirement: .req, kind: (.kind // \"normal\"), optional, features: (.features | length), target}]";
 
@@ -32,7 +32,7 @@ pub(super) fn metadata(root: &Path, folder: &Path, step: &Step) -> Result<(), Er
     let host = version
         .lines()
         .find_map(|l| l.strip_prefix("host: "))
-        .ok_or_else(|| Error::new("`rustc -vV` names no host"))?;
+        .ok_or_else(|| Error::new("the output of `rustc -vV` has no host"))?;
     let metadata = step.run(workspace::cargo(root).args([
         "metadata",
         "--format-version",
@@ -63,7 +63,7 @@ pub(super) fn log(folder: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Path, share of the requests in percent, usual milliseconds.
+/// Request, share in percent, usual duration in milliseconds.
 const REQUESTS: [(&str, u32, u32); 8] = [
     ("GET /", 10, 20),
     ("GET /products/{}", 34, 45),
@@ -75,7 +75,7 @@ const REQUESTS: [(&str, u32, u32); 8] = [
     ("GET /wp-login.php", 5, 1),
 ];
 
-/// The request that a number below 100 stands for.
+/// Maps a number below 100 to a request and its usual duration.
 fn pick(number: u32) -> (&'static str, u32) {
     let mut left = number;
     for (request, share, usual) in REQUESTS {
@@ -87,16 +87,16 @@ fn pick(number: u32) -> (&'static str, u32) {
     unreachable!("the shares add up to 100");
 }
 
-/// The same for each run: what it is made from is a generator with a fixed seed.
+/// Generates the log. The seed is fixed, so the log is the same in each run.
 fn access_log() -> String {
     let mut seed: u32 = 20_241_010;
-    // The constants of Numerical Recipes; the lower bits are the weak ones.
+    // The constants are from Numerical Recipes. The low bits are the least random.
     let mut random = |below: u32| {
         seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         (seed >> 8) % below
     };
     let mut log = String::new();
-    // From eight o'clock; about one request a second.
+    // From 8:00, with about one request per second.
     let mut at = 8 * 3600;
     while at < 14 * 3600 {
         at += random(3);

@@ -1,5 +1,5 @@
-//! Advisories of the RustSec database: `crates/NAME/RUSTSEC-*.md` below a folder, each with its
-//! facts as TOML in a first block of code.
+//! Reads the RustSec advisory database: files `crates/NAME/RUSTSEC-*.md`, each of which begins with
+//! a code block of TOML.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -13,20 +13,20 @@ pub(super) struct Database {
     crates: PathBuf,
 }
 
-/// An advisory on a version that is in use.
+/// An advisory that affects a version in use.
 pub(super) struct Advisory {
     pub(super) id: String,
     title: String,
 }
 
 #[derive(Deserialize)]
-struct Facts {
-    advisory: About,
+struct Header {
+    advisory: Metadata,
     versions: Versions,
 }
 
 #[derive(Deserialize)]
-struct About {
+struct Metadata {
     id: String,
     package: String,
     informational: Option<String>,
@@ -43,22 +43,23 @@ struct Versions {
 
 impl Database {
     /// # Errors
-    /// The folder is no such database, or an empty one: what holds no advisory finds none.
+    /// Returns an error if the folder is not a database or has no advisories: without this check, an
+    /// empty folder would pass every dependency.
     pub(super) fn open(folder: &Path) -> Result<Database, Error> {
         let crates = folder.join("crates");
-        let holds_any =
+        let has_any =
             std::fs::read_dir(&crates).map_err(Error::context(crates.display()))?.next().is_some();
-        if !holds_any {
-            return Err(Error::new(format!("{} holds no advisory", crates.display())));
+        if !has_any {
+            return Err(Error::new(format!("{} contains no advisories", crates.display())));
         }
         Ok(Database { crates })
     }
 
-    /// The advisories on a version of a crate. That nobody maintains a crate is no fault of a
-    /// version.
+    /// Returns the advisories that affect a version of a crate. Leaves out those that only report an
+    /// unmaintained crate or are notices.
     ///
     /// # Errors
-    /// One that cannot be read.
+    /// Returns an error if an advisory cannot be read.
     pub(super) fn find(&self, name: &str, version: &str) -> Result<Vec<Advisory>, Error> {
         let folder = self.crates.join(name);
         if !folder.is_dir() {
@@ -75,24 +76,25 @@ impl Database {
         for path in paths {
             let text = std::fs::read_to_string(&path).map_err(Error::context(path.display()))?;
             found.extend(
-                judge(&text, name, &version)
-                    .map_err(|why| Error::new(format!("{}: {why}", path.display())))?,
+                affecting(&text, name, &version)
+                    .map_err(|error| Error::new(format!("{}: {error}", path.display())))?,
             );
         }
         Ok(found)
     }
 }
 
-/// What an advisory says of a version: itself, where the version has the fault.
-fn judge(text: &str, name: &str, version: &Version) -> Result<Option<Advisory>, String> {
-    let facts = text.trim_start().strip_prefix("```toml").and_then(|rest| rest.split_once("\n```"));
-    let (facts, rest) = facts.ok_or("it has no block of TOML")?;
-    let Facts { advisory, versions } = toml::from_str(facts).map_err(|error| error.to_string())?;
-    let notes_only = matches!(advisory.informational.as_deref(), Some("unmaintained" | "notice"));
+/// Parses an advisory, and returns it if it affects the version.
+fn affecting(text: &str, name: &str, version: &Version) -> Result<Option<Advisory>, String> {
+    let parts = text.trim_start().strip_prefix("```toml").and_then(|rest| rest.split_once("\n```"));
+    let (header, rest) = parts.ok_or("no TOML block")?;
+    let Header { advisory, versions } =
+        toml::from_str(header).map_err(|error| error.to_string())?;
+    let is_notice = matches!(advisory.informational.as_deref(), Some("unmaintained" | "notice"));
     let mut safe = versions.patched.iter().chain(&versions.unaffected);
     if advisory.package != name
         || advisory.withdrawn.is_some()
-        || notes_only
+        || is_notice
         || safe.any(|range| range.matches(version))
     {
         return Ok(None);
@@ -120,9 +122,9 @@ mod tests {
     }
 
     #[test]
-    fn a_version_has_the_fault_unless_it_is_patched_or_unaffected() {
+    fn versions_are_affected_unless_patched_or_unaffected() {
         let ranges = "patched = [\"^1.4.2\", \">= 2.0.1\"]\nunaffected = [\"< 1.1.0\"]";
-        for (version, has) in [
+        for (version, affected) in [
             ("1.0.9", false),
             ("1.1.0", true),
             ("1.4.1", true),
@@ -131,10 +133,10 @@ mod tests {
             ("2.0.1", false),
         ] {
             let found =
-                judge(&advisory("", ranges), "bad", &Version::parse(version).unwrap()).unwrap();
+                affecting(&advisory("", ranges), "bad", &Version::parse(version).unwrap()).unwrap();
             assert_eq!(
                 found.map(|one| one.to_string()),
-                has.then(|| "RUSTSEC-2099-0001: It is bad".to_owned()),
+                affected.then(|| "RUSTSEC-2099-0001: It is bad".to_owned()),
                 "{version}"
             );
         }
@@ -143,18 +145,21 @@ mod tests {
     #[test]
     fn withdrawn_and_informational_advisories_are_not_reported() {
         let found = |more: &str| {
-            judge(&advisory(more, "patched = []"), "bad", &Version::new(1, 0, 0)).unwrap().is_some()
+            affecting(&advisory(more, "patched = []"), "bad", &Version::new(1, 0, 0))
+                .unwrap()
+                .is_some()
         };
         assert!(found("") && found("informational = \"unsound\""));
         assert!(!found("withdrawn = \"2099-02-01\"") && !found("informational = \"unmaintained\""));
-        assert!(judge("# no facts", "bad", &Version::new(1, 0, 0)).is_err());
+        assert!(affecting("# no TOML", "bad", &Version::new(1, 0, 0)).is_err());
         assert!(
-            judge(&advisory("", "patched = [\"soon\"]"), "bad", &Version::new(1, 0, 0)).is_err()
+            affecting(&advisory("", "patched = [\"soon\"]"), "bad", &Version::new(1, 0, 0))
+                .is_err()
         );
     }
 
     #[test]
-    fn a_folder_without_advisories_is_not_a_database() {
+    fn folder_without_advisories_is_not_a_database() {
         let dir = tempfile::tempdir().unwrap();
         assert!(Database::open(dir.path()).is_err());
         std::fs::create_dir(dir.path().join("crates")).unwrap();

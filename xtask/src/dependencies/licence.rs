@@ -1,47 +1,47 @@
-//! Licence expressions of SPDX, as `Cargo.toml` has them: `MIT OR Apache-2.0`, `(A OR B) AND C`,
-//! `A WITH B`; `/` is an old `OR`.
+//! Evaluates SPDX licence expressions as they occur in `Cargo.toml`: `MIT OR Apache-2.0`, `(A OR B)
+//! AND C`, `A WITH B`. `/` is an old spelling of `OR`.
 
 use std::collections::BTreeSet;
 use std::iter::Peekable;
 use std::vec::IntoIter;
 
-/// Whether an expression is satisfied by the licences that are allowed; `None` where it is not an
-/// expression.
+/// Returns whether the allowed licences satisfy an expression, or `None` if the expression is
+/// invalid.
 pub(super) fn is_satisfied(expression: &str, allowed: &BTreeSet<&str>) -> Option<bool> {
     let spaced = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
-    let words: Vec<&str> = spaced.split_whitespace().collect();
-    let mut words = words.into_iter().peekable();
-    let satisfied = any(&mut words, allowed)?;
-    words.next().is_none().then_some(satisfied)
+    let tokens: Vec<&str> = spaced.split_whitespace().collect();
+    let mut tokens = tokens.into_iter().peekable();
+    let satisfied = any(&mut tokens, allowed)?;
+    tokens.next().is_none().then_some(satisfied)
 }
 
-type Words<'t> = Peekable<IntoIter<&'t str>>;
+type Tokens<'t> = Peekable<IntoIter<&'t str>>;
 
-fn any(words: &mut Words<'_>, allowed: &BTreeSet<&str>) -> Option<bool> {
-    let mut satisfied = all(words, allowed)?;
-    while words.next_if_eq(&"OR").is_some() {
-        satisfied |= all(words, allowed)?;
+fn any(tokens: &mut Tokens<'_>, allowed: &BTreeSet<&str>) -> Option<bool> {
+    let mut satisfied = all(tokens, allowed)?;
+    while tokens.next_if_eq(&"OR").is_some() {
+        satisfied |= all(tokens, allowed)?;
     }
     Some(satisfied)
 }
 
-fn all(words: &mut Words<'_>, allowed: &BTreeSet<&str>) -> Option<bool> {
-    let mut satisfied = one(words, allowed)?;
-    while words.next_if_eq(&"AND").is_some() {
-        satisfied &= one(words, allowed)?;
+fn all(tokens: &mut Tokens<'_>, allowed: &BTreeSet<&str>) -> Option<bool> {
+    let mut satisfied = one(tokens, allowed)?;
+    while tokens.next_if_eq(&"AND").is_some() {
+        satisfied &= one(tokens, allowed)?;
     }
     Some(satisfied)
 }
 
-fn one(words: &mut Words<'_>, allowed: &BTreeSet<&str>) -> Option<bool> {
-    if words.next_if_eq(&"(").is_some() {
-        let satisfied = any(words, allowed)?;
-        return words.next_if_eq(&")").map(|_| satisfied);
+fn one(tokens: &mut Tokens<'_>, allowed: &BTreeSet<&str>) -> Option<bool> {
+    if tokens.next_if_eq(&"(").is_some() {
+        let satisfied = any(tokens, allowed)?;
+        return tokens.next_if_eq(&")").map(|_| satisfied);
     }
     let is_name = |word: &&str| !matches!(*word, "(" | ")" | "AND" | "OR" | "WITH");
-    let name = words.next_if(is_name)?;
-    if words.next_if_eq(&"WITH").is_some() {
-        let exception = words.next_if(is_name)?;
+    let name = tokens.next_if(is_name)?;
+    if tokens.next_if_eq(&"WITH").is_some() {
+        let exception = tokens.next_if(is_name)?;
         return Some(allowed.contains(format!("{name} WITH {exception}").as_str()));
     }
     Some(allowed.contains(name))
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_expression_needs_what_it_names() {
+    fn expressions_are_evaluated_and_invalid_ones_rejected() {
         let allowed = BTreeSet::from(["MIT", "Apache-2.0", "Apache-2.0 WITH LLVM-exception"]);
         for (expression, satisfied) in [
             ("MIT", Some(true)),
@@ -61,7 +61,7 @@ mod tests {
             ("GPL-3.0/MIT", Some(true)),
             ("GPL-3.0 AND MIT", Some(false)),
             ("MIT AND Apache-2.0", Some(true)),
-            // AND comes before OR.
+            // AND binds more tightly than OR.
             ("MIT OR GPL-3.0 AND ISC", Some(true)),
             ("(MIT OR GPL-3.0) AND ISC", Some(false)),
             ("Apache-2.0 WITH LLVM-exception", Some(true)),

@@ -1,6 +1,6 @@
-//! Which functions a program calls, in the order in which it calls each first: by ptrace(2), with a
-//! breakpoint at every function that goes when it is met. A run takes as many stops as it has
-//! functions, a few thousand.
+//! Records the functions that a program calls, in the order of their first calls. It uses ptrace(2)
+//! and sets a breakpoint at every function, which it removes at the first hit. So a run stops once
+//! per called function, a few thousand times.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -19,19 +19,20 @@ use skillhost_toolchain::Error;
 /// `int3`.
 const BREAKPOINT: u8 = 0xcc;
 
-/// Runs it to its end, which must be a good one, with `command`'s arguments and environment; what
-/// it prints is lost. The program has its symbols, and starts no other program.
+/// Runs `program` with the arguments and environment of `command`, and returns the functions that it
+/// calls. Discards its output. The program must have symbols, must not start other programs, and
+/// must succeed.
 pub(crate) fn called(program: &Path, command: &Command) -> Result<Vec<String>, Error> {
     let bytes = fs::read(program).map_err(Error::context(program.display()))?;
     let functions = Functions::of(&bytes).map_err(Error::context(program.display()))?;
-    // It waits in front of the program until there is someone to trace it.
-    let mut waiting = Command::new("sh");
-    waiting.args(["-c", "read -r go; exec \"$0\" \"$@\""]).arg(program).args(command.get_args());
+    // The shell waits until it is traced, and then becomes the program.
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "read -r go; exec \"$0\" \"$@\""]).arg(program).args(command.get_args());
     if let Some(folder) = command.get_current_dir() {
-        waiting.current_dir(folder);
+        shell.current_dir(folder);
     }
-    waiting.env_clear().envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let mut child = waiting
+    shell.env_clear().envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let mut child = shell
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -58,19 +59,19 @@ fn trace(
         Options::PTRACE_O_TRACEEXEC | Options::PTRACE_O_TRACECLONE | Options::PTRACE_O_EXITKILL,
     )?;
     go()?;
-    let (mut called, mut met) = (Vec::new(), BTreeSet::new());
+    let (mut called, mut hit) = (Vec::new(), BTreeSet::new());
     let mut memory = None;
-    // How far from its address in the file the kernel has loaded the program.
-    let mut moved = 0;
+    // The load bias: the distance between addresses in the process and in the file.
+    let mut bias = 0;
     loop {
-        // Of this thread: others of this program may wait for children of theirs.
+        // Waits only for children of this thread: other threads may wait for theirs.
         match waitpid(None, Some(WaitPidFlag::__WALL | WaitPidFlag::__WNOTHREAD))? {
             WaitStatus::PtraceEvent(thread, _, event) => {
                 if event == nix::libc::PTRACE_EVENT_EXEC {
                     let file =
                         File::options().read(true).write(true).open(format!("/proc/{pid}/mem"))?;
-                    moved = entry_point(pid)?.wrapping_sub(functions.entry);
-                    let start = functions.start.wrapping_add(moved);
+                    bias = entry_point(pid)?.wrapping_sub(functions.entry);
+                    let start = functions.start.wrapping_add(bias);
                     file.write_all_at(&functions.with_breakpoints(), start)?;
                     memory = Some(file);
                 }
@@ -79,12 +80,12 @@ fn trace(
             WaitStatus::Stopped(thread, Signal::SIGTRAP) => {
                 let mut registers = ptrace::getregs(thread)?;
                 let at = registers.rip - 1;
-                let known = functions.names.get(&at.wrapping_sub(moved));
+                let known = functions.names.get(&at.wrapping_sub(bias));
                 if let (Some(names), Some(memory)) = (known, &memory) {
-                    // A thread that met it at the same time comes here when it is gone already.
-                    if met.insert(at) {
+                    // Two threads can hit a breakpoint before it is removed.
+                    if hit.insert(at) {
                         called.extend(names.iter().cloned());
-                        memory.write_all_at(&[functions.byte(at.wrapping_sub(moved))], at)?;
+                        memory.write_all_at(&[functions.byte(at.wrapping_sub(bias))], at)?;
                     }
                     registers.rip = at;
                     ptrace::setregs(thread, registers)?;
@@ -97,10 +98,10 @@ fn trace(
             WaitStatus::Stopped(thread, signal) => ptrace::cont(thread, signal)?,
             WaitStatus::Exited(process, 0) if process == pid => break,
             WaitStatus::Exited(process, code) if process == pid => {
-                return Err(std::io::Error::other(format!("it ended with {code}")));
+                return Err(std::io::Error::other(format!("the program exited with {code}")));
             }
             WaitStatus::Signaled(process, signal, _) if process == pid => {
-                return Err(std::io::Error::other(format!("it died of {signal}")));
+                return Err(std::io::Error::other(format!("the program was killed by {signal}")));
             }
             _ => {}
         }
@@ -108,8 +109,8 @@ fn trace(
     Ok(called)
 }
 
-/// The address at which a process begins, from its auxiliary vector (proc(5)). The vector is of
-/// pairs of a type and a value.
+/// Reads the entry point of a process from its auxiliary vector (proc(5)), which consists of pairs
+/// of type and value.
 fn entry_point(pid: Pid) -> std::io::Result<u64> {
     let vector = fs::read(format!("/proc/{pid}/auxv"))?;
     let words: Vec<u64> = vector
@@ -117,10 +118,13 @@ fn entry_point(pid: Pid) -> std::io::Result<u64> {
         .map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default()))
         .collect();
     let entry = words.chunks_exact(2).find(|pair| pair[0] == nix::libc::AT_ENTRY);
-    entry.map(|pair| pair[1]).ok_or_else(|| std::io::Error::other("it has no entry point"))
+    entry
+        .map(|pair| pair[1])
+        .ok_or_else(|| std::io::Error::other("the auxiliary vector has no entry point"))
 }
 
-/// The code of a program, and where in it which functions begin. Addresses are those of the file.
+/// The code of a program, and the names of the functions that begin at each address. Addresses are
+/// those of the file.
 struct Functions {
     entry: u64,
     start: u64,
@@ -131,8 +135,9 @@ struct Functions {
 impl Functions {
     fn of(program: &[u8]) -> std::io::Result<Functions> {
         let file = object::File::parse(program).map_err(std::io::Error::other)?;
-        let text =
-            file.section_by_name(".text").ok_or_else(|| std::io::Error::other("it has no code"))?;
+        let text = file
+            .section_by_name(".text")
+            .ok_or_else(|| std::io::Error::other("the program has no .text section"))?;
         let (start, code) = (text.address(), text.data().map_err(std::io::Error::other)?.to_vec());
         let mut names = BTreeMap::<u64, Vec<String>>::new();
         let is_in = |at: u64| (start..start + text.size()).contains(&at);
@@ -188,20 +193,20 @@ mod tests {
         cc.args(["-O0", "-fPIE", link, "-o"]).arg(&program).arg(&source);
         assert!(cc.status().unwrap().success());
         let own = ["main", "first", "second", "never"];
-        let of = |args: &[&str]| {
+        let run = |args: &[&str]| {
             let mut command = Command::new(&program);
             called(&program, command.args(args)).map(|names| {
                 names.into_iter().filter(|name| own.contains(&name.as_str())).collect::<Vec<_>>()
             })
         };
-        let found = match of(&["x"]) {
+        let found = match run(&["x"]) {
             Err(error) if error.to_string().contains("EPERM") => {
-                return drop(writeln!(std::io::stderr(), "left out: ptrace is forbidden here"));
+                return drop(writeln!(std::io::stderr(), "skipped: ptrace is not permitted"));
             }
             found => found.unwrap(),
         };
         assert_eq!(found, ["main", "first", "second"], "{link}");
-        let error = of(&[]).unwrap_err().to_string();
-        assert!(error.contains("ended with 7"), "{error}");
+        let error = run(&[]).unwrap_err().to_string();
+        assert!(error.contains("exited with 7"), "{error}");
     }
 }

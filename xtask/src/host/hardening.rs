@@ -1,6 +1,6 @@
-//! Checks in the ELF headers of a program that it is hardened as it was linked to be: a static
-//! position-independent executable with packed relative relocations and full RELRO, whose stack is
-//! not executable, and none of whose segments is both writable and executable.
+//! Checks in the ELF headers of a program that it is hardened: a static position-independent
+//! executable with packed relative relocations, full RELRO and a stack that is not executable, in
+//! which no segment is both writable and executable.
 
 use std::fs;
 use std::ops::Range;
@@ -26,7 +26,7 @@ pub(crate) fn check(program: &Path) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::new(format!("{} is not hardened: {}", program.display(), missing.join(", ")))
-        .help("link with LLVM's linker 15 or later, and glibc 2.36 or later as an archive"))
+        .help("link with LLD 15 or later and a static glibc 2.36 or later"))
 }
 
 /// The parts of the hardening that an executable lacks.

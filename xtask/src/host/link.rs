@@ -1,6 +1,6 @@
-//! A linker for the host, which places the functions that a start calls next to each other: they
-//! then lie in a few pages of the program rather than in one of each of its corners. It links as
-//! rustc asks, runs that, and links again in the order that it saw.
+//! A linker for the host, which places the functions that a start calls next to each other, so that
+//! a start touches few pages of the program. It links as rustc asks, runs the result to record the
+//! order of its calls, and links again in that order.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -15,15 +15,15 @@ use skillhost_toolchain::Error;
 use super::calls;
 use crate::workspace;
 
-/// What this program is called by where rustc runs it as its linker.
+/// The name under which rustc starts this program as its linker.
 const NAME: &str = "link-in-order";
 
-/// How rustc says that the program is to have no symbols.
+/// The argument with which rustc requests a program without symbols.
 const STRIP: &str = "-Wl,--strip-all";
 
-/// What is run. Of functions that several call, the first one has the say. A server, whose input
-/// ends at once, since it is to be small while it waits: each part of the program that it touches
-/// may be mapped in a piece of 2 MiB.
+/// The starts to record. If several call the same function, the first one determines its place.
+/// `mcp`, a server whose input ends at once, is included because an idle server should be small:
+/// the kernel may map each part of the program that it touches in a piece of 2 MiB.
 const STARTS: [&[&str]; 5] = [
     &["run", "skills/calculator", "--", "2+2"],
     &["run", "benches/hello", "scripts/hello.py"],
@@ -32,14 +32,14 @@ const STARTS: [&[&str]; 5] = [
     &["mcp"],
 ];
 
-/// Whether this process was started as a linker.
-pub(crate) fn is_asked() -> bool {
+/// Returns whether this process was started as a linker.
+pub(crate) fn is_linker() -> bool {
     std::env::args_os()
         .next()
         .is_some_and(|name| Path::new(&name).file_name() == Some(OsStr::new(NAME)))
 }
 
-/// A name of this program that makes it a linker.
+/// Creates a symlink to this program whose name makes it a linker, and returns the path.
 pub(crate) fn linker(root: &Path) -> Result<PathBuf, Error> {
     let folder = root.join("target/link");
     let link = folder.join(NAME);
@@ -54,11 +54,11 @@ pub(crate) fn linker(root: &Path) -> Result<PathBuf, Error> {
     Ok(link)
 }
 
-/// Links. Where the order cannot be found out, or the linker takes none, the program is linked as
-/// ever.
+/// Links the program. If the order cannot be recorded or the linker rejects it, links without an
+/// order.
 pub(crate) fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().skip(1).collect();
-    let plain = || exit(&cc(&args).status());
+    let plain = || exit_code(&cc(&args).status());
     let Some(program) =
         args.iter().position(|arg| arg == "-o").and_then(|at| args.get(at + 1)).map(PathBuf::from)
     else {
@@ -69,7 +69,7 @@ pub(crate) fn main() -> ExitCode {
         return plain();
     }
     let order = workspace::root().join("target/link/order.txt");
-    let ordered = order_of(&program).and_then(|names| {
+    let ordered = record_order(&program).and_then(|names| {
         fs::write(&order, names.join("\n")).map_err(Error::context(order.display()))?;
         let mut flag = OsString::from("-Wl,--no-warn-symbol-ordering,--symbol-ordering-file=");
         flag.push(&order);
@@ -83,18 +83,18 @@ pub(crate) fn main() -> ExitCode {
     match ordered {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            drop(writeln!(std::io::stderr(), "the functions of a start are in no order: {error}"));
+            drop(writeln!(std::io::stderr(), "linking without an order of functions: {error}"));
             plain()
         }
     }
 }
 
-/// The functions that starts call. What is not built here is not run: a start of the rest is
-/// shorter all the same.
-fn order_of(program: &Path) -> Result<Vec<String>, Error> {
+/// Returns the functions that the starts call. Skips starts that fail, for example because a guest
+/// is not built: the other starts still gain.
+fn record_order(program: &Path) -> Result<Vec<String>, Error> {
     let root = workspace::root();
     let home = root.join("target/link/home");
-    let (mut order, mut said) = (Vec::<String>::new(), String::new());
+    let (mut order, mut stderr) = (Vec::<String>::new(), String::new());
     for args in STARTS {
         let mut command = Command::new(program);
         command
@@ -103,18 +103,18 @@ fn order_of(program: &Path) -> Result<Vec<String>, Error> {
             .env_clear()
             .env("HOME", &home)
             .env("SKILLHOST_PROGRAMS", root.join("target/components"));
-        // Once before, so that what it runs is compiled.
+        // The first run compiles the guest, so that the traced run does not.
         let done =
             command.stdin(Stdio::null()).output().map_err(Error::context(program.display()))?;
         if done.status.success() {
             order.extend(calls::called(program, &command)?);
         } else {
-            said = String::from_utf8_lossy(&done.stderr).into_owned();
+            stderr = String::from_utf8_lossy(&done.stderr).into_owned();
         }
     }
-    let mut placed = BTreeSet::new();
-    order.retain(|name| placed.insert(name.clone()));
-    if order.is_empty() { Err(Error::new(said.trim())) } else { Ok(order) }
+    let mut seen = BTreeSet::new();
+    order.retain(|name| seen.insert(name.clone()));
+    if order.is_empty() { Err(Error::new(stderr.trim())) } else { Ok(order) }
 }
 
 fn cc(args: &[OsString]) -> Command {
@@ -123,7 +123,7 @@ fn cc(args: &[OsString]) -> Command {
     cc
 }
 
-fn exit(status: &std::io::Result<std::process::ExitStatus>) -> ExitCode {
+fn exit_code(status: &std::io::Result<std::process::ExitStatus>) -> ExitCode {
     match status {
         Ok(status) if status.success() => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,

@@ -1,5 +1,5 @@
-//! What a machine needs before anything is built. Everything that lacks is named at once, with the
-//! command that installs it.
+//! Checks that the tools that a build requires are installed. The error lists everything that is
+//! missing, with the commands that install it.
 
 use std::process::Command;
 
@@ -7,15 +7,14 @@ use skillhost_toolchain::Error;
 
 use crate::python;
 
-/// Programs that are started, and how they are installed.
+/// Required programs, and how to install them.
 const PROGRAMS: [(&str, &str); 2] =
     [("cc", "a C compiler: `apt install gcc libc6-dev`"), ("git", "`apt install git`")];
 
-/// Checks that all is there that a build needs: a C compiler, git, and what the Python runtime is
-/// built with.
+/// Checks for a C compiler, git, and the tools that build the Python runtime.
 ///
 /// # Errors
-/// Names everything that is missing.
+/// Lists everything that is missing.
 pub(crate) fn check() -> Result<(), Error> {
     let mut missing: Vec<String> = PROGRAMS
         .into_iter()
