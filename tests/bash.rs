@@ -28,11 +28,11 @@ const SHARE: f64 = 98.0;
 const OPTIONAL: [&str; 9] =
     ["jq", "zip", "unzip", "bc", "xxd", "column", "hexdump", "strings", "envsubst"];
 
-struct Snippet {
-    name: String,
-    text: String,
+pub struct Snippet {
+    pub name: String,
+    pub text: String,
     /// Where it may fetch from.
-    fetch: Option<String>,
+    pub fetch: Option<String>,
 }
 
 /// What a run leaves.
@@ -61,8 +61,7 @@ fn the_shell_does_what_bash_does() {
         .collect();
     let dir = tempfile::tempdir().unwrap();
     let host = shell_host(dir.path());
-    std::fs::create_dir_all(dir.path().join("skill")).unwrap();
-    std::fs::write(dir.path().join("skill/SKILL.md"), MANIFEST).unwrap();
+    let skill = write_skill(dir.path());
     let (next, results) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
     std::thread::scope(|scope| {
         for _ in 0..std::thread::available_parallelism().map_or(2, usize::from) {
@@ -71,8 +70,7 @@ fn the_shell_does_what_bash_does() {
                     let place =
                         dir.path().join(format!("case-{}", snippet.name.replace(['/', ' '], "-")));
                     let bash = in_bash(snippet, &place.join("bash"));
-                    let ours =
-                        in_shell(&host, &dir.path().join("skill"), snippet, &place.join("ours"));
+                    let ours = in_shell(&host, &skill, snippet, &place.join("ours"));
                     results.lock().unwrap().insert(snippet.name.clone(), (bash, ours));
                 }
             });
@@ -106,9 +104,7 @@ fn the_shell_does_what_bash_does() {
 fn a_small_script_burns_little() {
     let dir = tempfile::tempdir().unwrap();
     let host = shell_host(dir.path());
-    let skill = dir.path().join("skill");
-    std::fs::create_dir_all(&skill).unwrap();
-    std::fs::write(skill.join("SKILL.md"), MANIFEST).unwrap();
+    let skill = write_skill(dir.path());
     let snippet = Snippet { name: "small".into(), text: "echo hi".into(), fetch: None };
     let outcome = outcome(
         &host,
@@ -139,9 +135,7 @@ fn other_programs_can_start_what_the_shell_has() {
     let listed: BTreeSet<String> = serde_json::from_value(manifest["programs"].clone()).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let host = shell_host(dir.path());
-    let skill = dir.path().join("skill");
-    std::fs::create_dir_all(&skill).unwrap();
-    std::fs::write(skill.join("SKILL.md"), MANIFEST).unwrap();
+    let skill = write_skill(dir.path());
     let snippet = Snippet { name: "commands".into(), text: "compgen -c".into(), fetch: None };
     let has = words(&in_shell(&host, &skill, &snippet, &dir.path().join("workspace")).stdout);
     let own = Command::new("bash").args(["-c", "compgen -bk"]).output().unwrap();
@@ -245,9 +239,7 @@ fn curl_does_what_curl_does() {
     let server = crate::servers::Server::start(answer);
     let dir = tempfile::tempdir().unwrap();
     let host = shell_host(dir.path());
-    let skill = dir.path().join("skill");
-    std::fs::create_dir_all(&skill).unwrap();
-    std::fs::write(skill.join("SKILL.md"), MANIFEST).unwrap();
+    let skill = write_skill(dir.path());
     let mut wrong = Vec::new();
     for (index, text) in CURL.iter().enumerate() {
         let text = text
@@ -270,9 +262,7 @@ fn curl_does_what_curl_does() {
 fn curl_names_the_entry_that_would_allow_a_host() {
     let dir = tempfile::tempdir().unwrap();
     let host = shell_host(dir.path());
-    let skill = dir.path().join("skill");
-    std::fs::create_dir_all(&skill).unwrap();
-    std::fs::write(skill.join("SKILL.md"), MANIFEST).unwrap();
+    let skill = write_skill(dir.path());
     let text = "curl -sS https://api.example.com/x 2>&1; echo $?".to_owned();
     let left = in_shell(
         &host,
@@ -286,6 +276,14 @@ fn curl_names_the_entry_that_would_allow_a_host() {
             && left.stdout.ends_with("7\n"),
         "{left:?}"
     );
+}
+
+/// Writes a skill for snippets to a folder of `root`.
+pub fn write_skill(root: &Path) -> PathBuf {
+    let skill = root.join("skill");
+    std::fs::create_dir_all(&skill).unwrap();
+    std::fs::write(skill.join("SKILL.md"), MANIFEST).unwrap();
+    skill
 }
 
 const MANIFEST: &str = "\
@@ -375,7 +373,7 @@ fn in_shell(host: &Runner, skill: &Path, snippet: &Snippet, place: &Path) -> Lef
 }
 
 /// In the sandbox, in a thread whose silence fails the test.
-fn outcome(
+pub fn outcome(
     host: &Runner,
     skill: &Path,
     snippet: &Snippet,

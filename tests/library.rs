@@ -26,6 +26,7 @@ mod python_https;
 #[allow(dead_code, reason = "shared by two test programs; each uses its part")]
 mod servers;
 mod service;
+mod shell_growth;
 mod skill;
 mod skill_copies;
 mod skill_properties;

@@ -6,7 +6,8 @@
 //!
 //! - `cases`: what is run; `inputs`: what it reads; `place`: the programs and folders;
 //! - `measure`: one process; `driver`: the host of the warm tier; `bench`: measuring in turns;
-//! - `isolation` and `targets`: the two benchmarks with a report; `phases`;
+//! - `isolation` and `targets`: the two benchmarks with a report; `phases`; `shell`: constructs of
+//!   scripts beside bash;
 //! - `report`: JSON, and what is written from committed runs; `table`, `units`, `samples`, `stats`.
 //!
 //! The library does not depend on the host: it measures processes from outside. The benchmarks of
@@ -30,6 +31,7 @@ mod random;
 mod report;
 mod samples;
 mod server;
+mod shell;
 mod stats;
 mod table;
 mod targets;
@@ -43,6 +45,7 @@ pub use measure::{nanoseconds, sizes};
 pub use place::{Place, native_python};
 pub use random::Random;
 pub use server::serve;
+pub use shell::{Shell, constructs};
 
 /// Measures what isolation costs, with `rounds` samples of each case in each tier. `say` gets what
 /// is printed: the tables, and where the page is. With `commit`, the run is written to docs/figures

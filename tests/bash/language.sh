@@ -246,3 +246,27 @@ f() { printf 'a\nb\nc\n'; }; f | while read -r m; do echo "$m" | tr a-c x-z; don
 time true 2> /dev/null; { time sleep 0.01; } 2> t; sed 's/[0-9.]\{1,\}/N/g' t; rm t; { time -p true; } 2>&1 | cut -d ' ' -f 1; TIMEFORMAT='%R %U'; { time true; } 2>&1 | grep -cE '^0\.[0-9]{3} 0\.[0-9]{3}$'
 #--- exec for the rest of a line
 exec 2>&1; echo out; echo err >&2; exec > log; echo in log; exec >&2; cat log
+#--- the end of a redirected file is the end of the loop's input
+printf 'a\nb\n' > f
+printf 'own\nrest\n' | {
+  while read -r line; do echo "got $line"; done < f
+  read -r line; echo "then $line"
+  f() { while read -r line; do echo "f $line"; done; }
+  f < f
+  read -r line; echo "then $line"
+}
+#--- read takes what is left in pieces
+printf 'one two\nthr\\\nee\n\xc3\xa9\xc3\xa9\nlast' | {
+  read -r -n 3 a; read -r b; read c; read -r -n 1 d; read -r e; read -r f
+  echo "[$a][$b][$c][$d][$e][$f]"
+}
+#--- appending to arrays
+a=(1 2); a+=(3 "4 5" {6,7}); a+=("${a[@]}"); echo "${#a[@]} ${a[*]}"
+b=x; b+=(y); echo "${b[@]}"
+c[5]=five; c+=(six); echo "${!c[@]} ${c[@]}"
+declare -i n=(1 2); n+=(1+2); echo "${n[@]}"
+(a+=(sub); a[0]=changed; echo "${#a[@]} ${a[0]}"); echo "${#a[@]} ${a[0]} ${a[-1]}"
+x=$(a+=(sub); false | true; echo "${#a[@]} ${PIPESTATUS[@]}"); echo "$x ${#a[@]}"
+unset 'a[0]' 'a[-1]'; echo "${!a[@]}"
+declare -A m=([k]=1); m+=([l]=2 [k]+=3); for k in k l; do echo "$k ${m[$k]}"; done
+f() { local a=(l); a+=(m); echo "${a[@]}"; }; f; echo "${#a[@]}"

@@ -32,6 +32,8 @@ pub(crate) enum Bench {
     Phases(Phases),
     /// Measure each figure that has a goal, next to the figure that it is compared with
     Targets(Targets),
+    /// Measure each construct and tool of shell scripts at three sizes, next to bash
+    Shell(Shell),
     /// Run many mixed invocations in one host, and look for leaks
     Soak {
         /// Arguments for the benchmark
@@ -57,6 +59,19 @@ pub(crate) struct Phases {
     /// The matching driver, as built by `cargo build -p skillhost-bench --example warm`
     #[arg(long, value_name = "FILE", requires = "skillhost")]
     driver: Option<PathBuf>,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct Shell {
+    /// Measure only constructs whose names contain this
+    #[arg(default_value = "")]
+    select: String,
+    /// Samples of each size
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// Measure this binary, instead of building one in release mode
+    #[arg(long, value_name = "FILE")]
+    skillhost: Option<PathBuf>,
 }
 
 #[derive(clap::Args)]
@@ -118,6 +133,7 @@ pub(crate) fn run(bench: Option<Bench>, progress: &Progress) -> Result<(), Error
             print_line(skillhost_bench::phases(&place, rounds as usize, progress)?);
             Ok(())
         }
+        Some(Bench::Shell(args)) => shell(args, progress),
         Some(Bench::Criterion { args }) => {
             build_for_benches(progress)?;
             cargo_bench("benchmarks", &[], &args, progress)
@@ -138,10 +154,29 @@ cargo xtask bench isolation   the same skills natively, in other sandboxes and i
 cargo xtask bench criterion   each phase of an invocation
 cargo xtask bench phases      the phases of a cold start
 cargo xtask bench targets     each figure that has a goal, next to the figure that it is compared with
+cargo xtask bench shell       each construct and tool of shell scripts at three sizes, next to bash
 cargo xtask bench soak        many mixed invocations in one host
 cargo xtask bench search      how well search ranks
 cargo xtask bench catalog     ten thousand skills: start, search, memory
 cargo xtask bench readme      write the figures in the README and the documentation from the committed runs";
+
+fn shell(args: Shell, progress: &Progress) -> Result<(), Error> {
+    let root = workspace::root();
+    let skillhost = match args.skillhost {
+        Some(skillhost) => absolute(&skillhost)?,
+        None => {
+            let build = |step: &Step| host::build(&root, step);
+            progress.step("build skillhost in release mode", build)?
+        }
+    };
+    let shell = skillhost_bench::Shell {
+        skillhost,
+        programs: root.join("target/components"),
+        folder: root.join("target/bench/shell"),
+    };
+    print_line(skillhost_bench::constructs(&shell, &args.select, args.rounds as usize, progress)?);
+    Ok(())
+}
 
 /// Builds the programs to measure, except those in `built`, and writes the skills and their inputs.
 fn place(built: Programs, progress: &Progress) -> Result<Place, Error> {

@@ -1,0 +1,228 @@
+//! `cargo xtask bench shell`: each construct and tool of shell scripts at three sizes, in the sandbox and in bash.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use skillhost_toolchain::{Error, Progress, Step};
+
+use crate::measure;
+use crate::stats::Spread;
+use crate::table::Table;
+
+/// The constructs, in the order of how many scripts use them.
+const CASES: &str = include_str!("shell/cases.sh");
+
+/// Each size is this many times the one before.
+const GROWTH: u32 = 4;
+const SIZES: usize = 3;
+
+/// The skill's manifest.
+const MANIFEST: &str = "---
+name: constructs
+description: Runs a construct of the shell many times. Use when measuring the shell.
+allowed-tools: Bash
+---
+";
+
+/// A script that does nothing, for the time of a start.
+const START: Construct = Construct { name: "start", share: 100, size: 1, script: ":" };
+
+/// A script that uses a construct as many times as its argument says, or a tool on that many lines.
+#[derive(Debug, Clone, Copy)]
+struct Construct {
+    name: &'static str,
+    /// The share of public skills' shell scripts that use it, in percent.
+    share: u32,
+    /// The smallest size.
+    size: u32,
+    script: &'static str,
+}
+
+/// What is measured, and where.
+pub struct Shell {
+    /// The program `skillhost`.
+    pub skillhost: PathBuf,
+    /// The folder of runtimes.
+    pub programs: PathBuf,
+    /// The folder of the benchmark, which it creates.
+    pub folder: PathBuf,
+}
+
+/// One construct's times in nanoseconds, by size, beyond those of a start.
+struct Times {
+    ours: [f64; SIZES],
+    bash: [f64; SIZES],
+}
+
+/// Measures the constructs whose names contain `select`, `rounds` times each, and returns the table.
+///
+/// # Errors
+/// A start fails, or a file cannot be written. What else fails is missing in the table, with the reason.
+pub fn constructs(
+    shell: &Shell,
+    select: &str,
+    rounds: usize,
+    progress: &Progress,
+) -> Result<String, Error> {
+    for folder in ["skill/scripts", "home"].map(|name| shell.folder.join(name)) {
+        std::fs::create_dir_all(&folder).map_err(Error::context(folder.display()))?;
+    }
+    write(&shell.folder.join("skill/SKILL.md"), MANIFEST)?;
+    let start = progress.step("start", |step| shell.samples(&START, rounds, step))?;
+    let mut table = Table::new([
+        "construct",
+        "% of scripts",
+        "size",
+        "bash",
+        "skillhost",
+        "times bash",
+        "exponent",
+        "bash's",
+    ]);
+    for construct in all().filter(|construct| construct.name.contains(select)) {
+        match progress.step(construct.name, |step| shell.samples(&construct, rounds, step)) {
+            Ok(times) => table.row(row(&construct, &times.beyond(&start))),
+            Err(error) => table.row([
+                construct.name.to_owned(),
+                construct.share.to_string(),
+                format!("missing: {error}"),
+            ]),
+        }
+    }
+    Ok(table.markdown())
+}
+
+impl Shell {
+    /// Runs a construct at each size, in turns.
+    fn samples(&self, construct: &Construct, rounds: usize, step: &Step) -> Result<Times, Error> {
+        let script = format!("#!/bin/bash\n{}\n", construct.script);
+        write(&self.script(construct), &script)?;
+        let mut samples: [[Vec<u64>; SIZES]; 2] = Default::default();
+        for round in 0..=rounds {
+            for (index, size) in sizes(construct).into_iter().enumerate() {
+                for (native, samples) in [true, false].into_iter().zip(&mut samples) {
+                    let workspace = self.empty_workspace()?;
+                    let mut command =
+                        if native { self.bash(construct) } else { self.skillhost(construct) };
+                    let took = measure::run(command.arg(size.to_string()).current_dir(&workspace))?;
+                    // The first round fills caches.
+                    if round > 0 {
+                        samples[index].push(took.wall);
+                    }
+                }
+            }
+            step.note(&format!("{round} of {rounds}"));
+        }
+        let [bash, ours] = samples.map(|sizes| {
+            sizes.map(|samples| Spread::of(samples).map_or(0.0, |spread| spread.p50 as f64))
+        });
+        Ok(Times { ours, bash })
+    }
+
+    fn script(&self, construct: &Construct) -> PathBuf {
+        self.folder.join("skill/scripts").join(construct.name).with_extension("sh")
+    }
+
+    fn bash(&self, construct: &Construct) -> Command {
+        let mut command = self.command("/bin/bash");
+        command.arg(self.script(construct));
+        command
+    }
+
+    fn skillhost(&self, construct: &Construct) -> Command {
+        let mut command = self.command(&self.skillhost);
+        command.env("SKILLHOST_PROGRAMS", &self.programs).arg("run").arg(self.folder.join("skill"));
+        command.arg(format!("scripts/{}.sh", construct.name));
+        command.args(["--workspace", ".", "--timeout", "10m", "--"]);
+        command
+    }
+
+    fn command(&self, program: impl AsRef<Path>) -> Command {
+        let mut command = Command::new(program.as_ref());
+        command.env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin").env("LANG", "C.UTF-8");
+        command.env("HOME", self.folder.join("home"));
+        command
+    }
+
+    fn empty_workspace(&self) -> Result<PathBuf, Error> {
+        let workspace = self.folder.join("workspace");
+        match std::fs::remove_dir_all(&workspace) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Error::context(workspace.display())(error));
+            }
+            _ => {}
+        }
+        std::fs::create_dir(&workspace).map_err(Error::context(workspace.display()))?;
+        Ok(workspace)
+    }
+}
+
+impl Times {
+    fn beyond(&self, start: &Times) -> Times {
+        let beyond = |times: &[f64; SIZES], start: &[f64; SIZES]| {
+            times.map(|time| (time - start[0]).max(0.0))
+        };
+        Times { ours: beyond(&self.ours, &start.ours), bash: beyond(&self.bash, &start.bash) }
+    }
+}
+
+/// Reads the constructs.
+fn all() -> impl Iterator<Item = Construct> {
+    CASES.split("#--- ").skip(1).map(|case| {
+        let (head, script) = case.split_once('\n').unwrap_or((case, ""));
+        let mut words = head.split(' ');
+        let name = words.next().unwrap_or_default();
+        let mut number = || words.next().and_then(|word| word.parse().ok()).unwrap_or(0);
+        Construct { name, share: number(), size: number(), script }
+    })
+}
+
+fn sizes(construct: &Construct) -> [u32; SIZES] {
+    std::array::from_fn(|index| construct.size * GROWTH.pow(index as u32))
+}
+
+fn row(construct: &Construct, times: &Times) -> Vec<String> {
+    let last = SIZES - 1;
+    let milliseconds = |time: f64| format!("{:.1} ms", time / 1e6);
+    let exponent = |times: &[f64; SIZES]| {
+        let exponent = (times[last] / times[last - 1]).log(f64::from(GROWTH));
+        if exponent.is_finite() { format!("{exponent:.2}") } else { "-".into() }
+    };
+    vec![
+        construct.name.into(),
+        construct.share.to_string(),
+        sizes(construct)[last].to_string(),
+        milliseconds(times.bash[last]),
+        milliseconds(times.ours[last]),
+        format!("{:.1}", times.ours[last] / times.bash[last]),
+        exponent(&times.ours),
+        exponent(&times.bash),
+    ]
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Error> {
+    std::fs::write(path, text).map_err(Error::context(path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn constructs_have_distinct_names_and_are_ranked() {
+        let all: Vec<_> = all().collect();
+        assert!(all.is_sorted_by_key(|construct| std::cmp::Reverse(construct.share)));
+        assert!(all.iter().all(|construct| construct.share > 0 && construct.size > 0), "{all:?}");
+        let names: std::collections::BTreeSet<_> =
+            all.iter().map(|construct| construct.name).collect();
+        assert_eq!(names.len(), all.len());
+    }
+
+    #[test]
+    fn exponents_are_those_of_the_larger_sizes() {
+        let times = Times { ours: [1e6, 16e6, 256e6], bash: [1e6, 4e6, 16e6] };
+        let construct = Construct { name: "loop", share: 5, size: 10, script: ":" };
+        let row = row(&construct, &times);
+        assert_eq!(row, ["loop", "5", "160", "16.0 ms", "256.0 ms", "16.0", "2.00", "1.00"]);
+    }
+}
