@@ -148,7 +148,7 @@ fn problems_have_locations_and_are_few_and_short() {
     });
     assert_eq!(
         found(&schema, &json!({ "txet": 1 })),
-        ["the field `text` is missing", "unknown field `txet`; did you mean `text`?"]
+        ["the field `text` is missing", "unknown field `txet` (did you mean `text`?)"]
     );
     let all = found(
         &schema,

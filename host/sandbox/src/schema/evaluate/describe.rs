@@ -60,7 +60,7 @@ pub(super) fn unknown_field(name: &str, siblings: &Map<String, Value>) -> String
         .max_by(|a, b| a.0.total_cmp(&b.0));
     match nearest.filter(|(likeness, _)| *likeness > 0.8) {
         Some((_, known)) => {
-            format!("unknown field {}; did you mean {}?", quote(name), quote(known))
+            format!("unknown field {} (did you mean {}?)", quote(name), quote(known))
         }
         None => format!("unknown field {}", quote(name)),
     }
