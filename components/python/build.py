@@ -1,12 +1,12 @@
-"""Builds the parts of the Python runtime that Python has to run for: `target/python/image/python.wasm`, CPython as one component with its
-memory image, which `cargo xtask python` then transforms; and `target/components/python-packages`, the packages that its scripts import,
-with their list in `python-packages.json`.
+"""Builds the parts of the Python runtime that need Python to be built: `target/python/image/python.wasm`, CPython as one component with its
+memory image, which `cargo xtask python` then transforms; and `target/components/python-packages`, the packages that scripts import, with
+their list in `python-packages.json`.
 
     python3 components/python/build.py [--check]
 
-`--check` reports what is missing to build it, and builds nothing. Four stages, each made again only when one of its inputs has changed:
-the tools, the standard library compiled by the interpreter itself, the memory image, and the packages. `BLESS=1` writes the lists of
-packages that are in the repository.
+`--check` only reports missing prerequisites. The build has four stages: the tools, the standard library (compiled by the interpreter
+itself), the memory image, and the packages. A stage runs only if one of its inputs has changed. `BLESS=1` writes the lists of packages in
+the repository.
 """
 
 import fcntl
@@ -43,7 +43,7 @@ def main():
 
 
 def wait_for_others(lock):
-    """Two builds at once would spoil each other's folders, as where one was ended and its parts go on."""
+    """Waits for other builds, which would write to the same folders. Child processes of a killed build may still be running."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -52,16 +52,16 @@ def wait_for_others(lock):
 
 
 def build():
-    tools = stage("tools", [HERE / "build/requirements.txt", HERE / "build/package.json", HERE / "build/package-lock.json"], make_tools)
-    stdlib = stage("stdlib", [tools, HERE / "build/compile_stdlib.py", HERE / "wit"], make_stdlib)
-    stage("image", [stdlib, HERE / "guest", HERE / "wit"], make_image)
+    tools = stage("tools", [HERE / "build/requirements.txt", HERE / "build/package.json", HERE / "build/package-lock.json"], build_tools)
+    stdlib = stage("stdlib", [tools, HERE / "build/compile_stdlib.py", HERE / "wit"], build_stdlib)
+    stage("image", [stdlib, HERE / "guest", HERE / "wit"], build_image)
     listed = [HERE / "packages" / name for name in ("requirements.txt", "sdists.txt")]
-    made = stage("packages", [tools, HERE / "build/compile_packages.py", HERE / "build/packages.py", *listed, HERE / "wit"], make_packages)
-    publish_packages(WORK / made)
+    built = stage("packages", [tools, HERE / "build/compile_packages.py", HERE / "build/packages.py", *listed, HERE / "wit"], build_packages)
+    publish_packages(WORK / built)
 
 
 def check_prerequisites():
-    """Before anything is downloaded or built: what is missing, and how to get it."""
+    """Checks that the prerequisites are installed, before anything is downloaded or built. Reports all that are missing, with fixes."""
     problems = []
     if sys.version_info < (3, 9):
         problems.append("python3 is older than 3.9\n  fix: `apt install python3`, or https://www.python.org/downloads")
@@ -69,17 +69,17 @@ def check_prerequisites():
         import ensurepip  # noqa: F401
         import venv  # noqa: F401
     except ImportError:
-        problems.append("python3 cannot make virtual environments\n  fix: `apt install python3-venv`")
+        problems.append("python3 cannot create virtual environments\n  fix: `apt install python3-venv`")
     for program in ("node", "npm"):
         if shutil.which(program) is None:
-            what = f"{program} is not installed; binaryen, which optimises the image, is an npm package"
-            problems.append(f"{what}\n  fix: `apt install nodejs npm`, or `brew install node`")
+            problem = f"{program} is not installed; it is required for binaryen, an npm package that optimises the image"
+            problems.append(f"{problem}\n  fix: `apt install nodejs npm`, or `brew install node`")
     if problems:
         raise Failed("\n".join(problems))
 
 
-def stage(name, inputs, make):
-    """Makes `target/python/NAME` unless it is there and made from just these inputs. Returns NAME, which later stages take as an input."""
+def stage(name, inputs, build):
+    """Builds `target/python/NAME`, unless it was built from the same inputs. Returns NAME, which later stages take as an input."""
     digest = hashlib.sha256(name.encode())
     for item in inputs:
         if isinstance(item, str):
@@ -95,14 +95,14 @@ def stage(name, inputs, make):
     start = time.monotonic()
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    make(folder)
-    # Last: a stage that was interrupted has no key.
+    build(folder)
+    # The key is written last, so that an interrupted stage has none.
     (folder / "key").write_text(key)
     print(f"{name} {time.monotonic() - start:.1f} s", flush=True)
     return name
 
 
-def make_tools(folder):
+def build_tools(folder):
     run(sys.executable, "-m", "venv", folder / "venv")
     strictly = ["--quiet", "--disable-pip-version-check", "--require-hashes", "--only-binary", ":all:"]
     run(python(folder), "-m", "pip", "install", *strictly, "-r", HERE / "build/requirements.txt")
@@ -111,20 +111,20 @@ def make_tools(folder):
     run("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--silent", cwd=folder)
 
 
-def make_stdlib(folder):
+def build_stdlib(folder):
     shutil.copy(HERE / "build/compile_stdlib.py", folder)
     componentize(folder, "compile_stdlib", folder / "unused.wasm")
     (folder / "unused.wasm").unlink()
 
 
-def make_image(folder):
+def build_image(folder):
     shutil.copytree(HERE / "guest", folder / "app", ignore=shutil.ignore_patterns("__pycache__"))
     for path in (WORK / "stdlib").glob("stdlib.*"):
         shutil.copy(path, folder / "app")
     componentize(folder / "app", "app", folder / "python.wasm")
 
 
-def make_packages(folder):
+def build_packages(folder):
     packages.install(folder, [python(WORK / "tools"), "-m", "pip"], run)
     shutil.copy(HERE / "build/compile_packages.py", folder)
     componentize(folder, "compile_packages", folder / "unused.wasm")
@@ -132,28 +132,28 @@ def make_packages(folder):
 
 
 def componentize(app, module, output):
-    # It would put the site-packages of whatever Python it finds on the guest's path; in an empty environment it finds none.
-    nothing = WORK / "empty"
-    (nothing / "lib/python3/site-packages").mkdir(parents=True, exist_ok=True)
+    # componentize-py would put the site-packages of the Python that it finds on the guest's path. An empty environment has none.
+    empty = WORK / "empty"
+    (empty / "lib/python3/site-packages").mkdir(parents=True, exist_ok=True)
     program = python(WORK / "tools").parent / "componentize-py"
     world = ["--quiet", "-d", HERE / "wit", "-w", "python"]
-    run(program, *world, "componentize", module, "-p", ".", "-o", output, cwd=app, env={**os.environ, "VIRTUAL_ENV": str(nothing)})
+    run(program, *world, "componentize", module, "-p", ".", "-o", output, cwd=app, env={**os.environ, "VIRTUAL_ENV": str(empty)})
 
 
 def python(folder):
     return folder / "venv" / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 
-def publish_packages(made):
-    found = packages.facts(made / "site")
+def publish_packages(built):
+    found = packages.describe(built / "site")
     problem = packages.check_lists(found, os.environ.get("BLESS") == "1")
     if problem:
         raise Failed(problem)
     OUT.mkdir(parents=True, exist_ok=True)
-    folder, copied = OUT / "python-packages", made / "copied"
+    folder, copied = OUT / "python-packages", built / "copied"
     if not (copied.is_file() and folder.is_dir()):
         shutil.rmtree(folder, ignore_errors=True)
-        shutil.copytree(made / "site", folder)
+        shutil.copytree(built / "site", folder)
         copied.touch()
     (OUT / "python-packages.json").write_text(json.dumps(found, indent=2) + "\n")
     print(f"target/components/python-packages: {len(found)} packages, {sum(p.stat().st_size for p in folder.rglob('*')) / (1 << 20):.1f} MiB")
@@ -162,7 +162,7 @@ def publish_packages(made):
 def run(*command, **options):
     words = [str(word) for word in command]
     if subprocess.run(words, **options).returncode:
-        raise Failed(f"`{' '.join(words)}` failed; what it said is above")
+        raise Failed(f"`{' '.join(words)}` failed; its output is above")
 
 
 if __name__ == "__main__":

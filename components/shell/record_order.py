@@ -1,9 +1,9 @@
-"""Makes `order.txt` again: the functions of `shell.wasm` that starts run, by name, in the order of their first call.
+"""Updates `order.txt`, the names of the functions of `shell.wasm` that starts run, in the order of their first calls.
 
     python3 components/shell/record_order.py [--skillhost target/release/skillhost]
 
-Run it by hand on Linux, x86-64, when the interpreter or its patches have changed, then `cargo xtask components` again. It needs what that has made,
-a host, and readelf; how it looks is told in components/python/build/record_order.py.
+Run it by hand on Linux, x86-64, when the interpreter or its patches have changed, and then run `cargo xtask components` again. It requires the
+output of that command, a host, and readelf. components/python/build/record_order.py describes the method.
 """
 
 import pathlib
@@ -16,7 +16,7 @@ sys.path.insert(0, str(ROOT / "components/python/build"))
 from record_order import record  # noqa: E402
 
 NAMES = ROOT / "target/shell/names.txt"
-# The most usual first: its functions lie closest together.
+# The most common start comes first, because its functions become adjacent.
 STARTS = {
     "hello": "echo hi\n",
     "usual": """

@@ -1,22 +1,22 @@
-"""Compiles the packages, inside the very interpreter that will import them: a `.pyc` beside each source.
+"""Compiles the packages with the same interpreter that imports them, to a `.pyc` next to each source.
 
-They hold good whatever the times of the files are (PEP 552, unchecked), as the folder is read-only where it is used, and copied about
-before. This runs while componentize-py prepares a component, which is then thrown away. There, `/0` is the working folder.
+The `.pyc` files are valid regardless of modification times (PEP 552, unchecked), because the folder is copied during the build and is
+read-only in the guest. This script runs while componentize-py prepares a component, which is then discarded. `/0` is the working folder.
 """
 
 import os
 import py_compile
 
-# Where they will lie.
-SHOWN = "/usr/lib/python3.14/site-packages"
+# The path of the packages in the guest, for tracebacks.
+GUEST_SITE = "/usr/lib/python3.14/site-packages"
 SITE = "/0/site"
 
 for folder, _, names in os.walk(SITE):
     for name in names:
         if name.endswith(".py"):
             path = f"{folder}/{name}"
-            shown = SHOWN + path.removeprefix(SITE)
-            py_compile.compile(path, dfile=shown, doraise=True, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+            guest_path = GUEST_SITE + path.removeprefix(SITE)
+            py_compile.compile(path, dfile=guest_path, doraise=True, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
 
 
 class Run:

@@ -1,10 +1,10 @@
-"""Compiles the standard library, inside the very interpreter that will run it, into files in the working folder.
+"""Compiles the standard library with the same interpreter that runs it, to files in the working folder.
 
-`stdlib.code` holds marshalled code objects and `stdlib.source` compressed sources, end to end; `stdlib.index` says where each lies:
-name -> (is it a package, path, offset and length of the code, offset and length of the source).
-`stdlib.version` is the interpreter's.
+`stdlib.code` is the concatenation of marshalled code objects, and `stdlib.source` that of compressed sources. `stdlib.index` maps each
+name to (is it a package, path, offset and length of the code, offset and length of the source). `stdlib.version` is the version of the
+interpreter.
 
-This runs while componentize-py prepares a component, which is then thrown away. There, `/python` is the standard library, and `/0` the
+This script runs while componentize-py prepares a component, which is then discarded. `/python` is the standard library, and `/0` the
 working folder.
 """
 
@@ -14,15 +14,15 @@ import sys
 import zlib
 
 ROOT = "/python"
-# Where the modules say that they are: what `os.__file__` says already.
-SHOWN = "/python/lib/python3.14"
-# Windows on a screen, installers and tests: nothing that a script without a screen can use. And what `guest` has in its place.
-LEFT_OUT = set("__pycache__ config-3.14-wasm32-wasi ensurepip idlelib site-packages ssl.py test tkinter turtledemo venv".split())
+# The path of the modules in their `__file__`, the same as that of `os`.
+GUEST_PATH = "/python/lib/python3.14"
+# Modules that scripts do not need: graphical user interfaces, installers and tests. Also `ssl`, which `guest` replaces.
+EXCLUDED = set("__pycache__ config-3.14-wasm32-wasi ensurepip idlelib site-packages ssl.py test tkinter turtledemo venv".split())
 
 
 def modules(folder="", package=""):
     for name in sorted(os.listdir(f"{ROOT}/{folder}")):
-        if name in LEFT_OUT or (not package and name == "turtle.py"):
+        if name in EXCLUDED or (not package and name == "turtle.py"):
             continue
         path = f"{folder}{name}"
         if name.endswith(".py"):
@@ -40,10 +40,10 @@ def compile_all():
     for name, path, is_package in modules():
         with open(f"{ROOT}/{path}", "rb") as file:
             source = file.read()
-        shown = f"{SHOWN}/{path}"
-        code = marshal.dumps(compile(source, shown, "exec", dont_inherit=True))
+        guest_path = f"{GUEST_PATH}/{path}"
+        code = marshal.dumps(compile(source, guest_path, "exec", dont_inherit=True))
         packed = zlib.compress(source, 9)
-        index[name] = (is_package, shown, code_at, len(code), source_at, len(packed))
+        index[name] = (is_package, guest_path, code_at, len(code), source_at, len(packed))
         codes.append(code)
         sources.append(packed)
         code_at += len(code)

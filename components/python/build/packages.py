@@ -1,6 +1,6 @@
-"""The packages beside the interpreter: installed by pip, stripped to what is pure Python, and listed.
+"""Installs the packages of the Python runtime with pip, strips them to pure Python, and lists them.
 
-The list is written twice into the repository, for the host (`set.json`) and for people (`docs/reference/packages.md`).
+The repository has two copies of the list: `set.json` for the host, and `docs/reference/packages.md` for people.
 """
 
 import csv
@@ -12,16 +12,16 @@ import shutil
 
 SET = pathlib.Path(__file__).resolve().parent.parent / "packages"
 DOCUMENT = SET.parent.parent.parent / "docs/reference/packages.md"
-# As cp314 on Linux: for what has no wheel for every machine. Its native parts go, and what is left is the same everywhere.
+# The Linux platform is for packages without a portable wheel. Their native parts are removed, and the rest is portable.
 TARGET = ["--python-version=3.14", "--implementation=cp", "--platform=any", "--platform=manylinux2014_x86_64", "--only-binary=:all:"]
-# The name of PyYAML's native half, which says so when it is imported: no module is better than one that fails.
-LEFT_OUT = ["_yaml"]
-# networkx imports bz2 to read graphs in such files, and would not be importable without it.
-MENDED = {
+# PyYAML's wrapper of its native part. Without that part, its import would fail with a misleading error.
+EXCLUDED = ["_yaml"]
+# networkx imports bz2, which the runtime does not have, to read compressed graphs.
+PATCHES = {
     "networkx/utils/decorators.py": [("import bz2\n", ""), ('    ".bz2": bz2.BZ2File,\n', "")],
 }
 NATIVE = {".so", ".pyd", ".dll", ".dylib", ".c", ".h", ".pyx", ".pxd"}
-# Of the licences that are named by a classifier alone: SPDX's names.
+# SPDX identifiers of licences that packages declare only by a classifier.
 CLASSIFIERS = {
     "License :: OSI Approved :: Apache Software License": "Apache-2.0",
     "License :: OSI Approved :: BSD License": "BSD-3-Clause",
@@ -47,7 +47,7 @@ PyYAML, MarkupSafe and charset-normalizer run without their native parts.
 
 
 def install(folder, pip, run):
-    """Fills `folder/site`. `pip` is the command, `run` starts one."""
+    """Fills `folder/site`. `pip` is the pip command, and `run` runs a command."""
     site, wheels = folder / "site", folder / "wheels"
     # The Python that runs pip may be older than the one that runs the packages.
     strictly = ["--quiet", "--disable-pip-version-check", "--no-deps", "--ignore-requires-python"]
@@ -60,12 +60,12 @@ def install(folder, pip, run):
 
 
 def strip(site):
-    for name in LEFT_OUT:
+    for name in EXCLUDED:
         shutil.rmtree(site / name)
-    for name, changes in MENDED.items():
+    for name, changes in PATCHES.items():
         text = (site / name).read_text(encoding="utf-8")
         for old, new in changes:
-            assert text.count(old) == 1, f"{name} is not what it was: {old!r}"
+            assert text.count(old) == 1, f"{name} does not contain {old!r} exactly once"
             text = text.replace(old, new)
         (site / name).write_text(text, encoding="utf-8")
     for folder, folders, names in os.walk(site):
@@ -74,7 +74,7 @@ def strip(site):
             shutil.rmtree(os.path.join(folder, name))
         for name in names:
             path = pathlib.Path(folder, name)
-            # What pip notes of the machine it ran on, and what only checkers and test runners read.
+            # Also removes files in which pip describes the build machine, and files that only type checkers and test runners read.
             if path.suffix in NATIVE or path.suffix == ".pyi" or name in ("direct_url.json", "REQUESTED", "conftest.py"):
                 path.unlink()
     for record in site.glob("*.dist-info/RECORD"):
@@ -84,8 +84,8 @@ def strip(site):
             csv.writer(file, lineterminator="\n").writerows(kept)
 
 
-def facts(site):
-    """Of each distribution: name, version, licence and the names it is imported by."""
+def describe(site):
+    """Returns the name, version, licence and importable modules of each distribution."""
     found = []
     for info in site.glob("*.dist-info"):
         metadata = email.message_from_string((info / "METADATA").read_text(encoding="utf-8"))
@@ -102,7 +102,7 @@ def licence(metadata):
 
 
 def check_lists(found, bless):
-    """The lists in the repository must say what was built. Returns what to do if they don't."""
+    """Compares the lists in the repository with the packages. Returns an error message if they differ."""
     listed = [{key: one[key] for key in ("name", "version", "imports")} for one in found]
     rows = ["| {name} | {version} | {licence} | {names} |\n".format(**one, names=", ".join(f"`{i}`" for i in one["imports"])) for one in found]
     wanted = {
@@ -113,5 +113,5 @@ def check_lists(found, bless):
         if bless:
             path.write_text(text, encoding="utf-8")
         elif not path.is_file() or path.read_text(encoding="utf-8") != text:
-            return f"{path} does not say what was built\n  fix: BLESS=1 cargo xtask python"
+            return f"{path} differs from the packages that were built\n  fix: BLESS=1 cargo xtask python"
     return None

@@ -1,10 +1,10 @@
-"""Makes `order.txt` again: the functions of `python.wasm` that starts run, by name, in the order of their first call.
+"""Updates `order.txt`, the names of the functions of `python.wasm` that starts run, in the order of their first calls.
 
     python3 components/python/build/record_order.py [--skillhost target/release/skillhost]
 
-Run it by hand on Linux, x86-64, when CPython or the pipeline has changed, then `cargo xtask python` again. It needs what that has made, a host, and
-readelf. The host runs each start below with a breakpoint at the first byte of every function of the compiled component; what is called is
-written down, and its breakpoint taken away.
+Run it by hand on Linux, x86-64, when CPython or the build has changed, and then run `cargo xtask python` again. It requires the output of that
+command, a host, and readelf. The host runs each of the starts below with a breakpoint at every function of the compiled component. Each call
+of a function is recorded once, and then the breakpoint is removed.
 """
 
 import argparse
@@ -22,7 +22,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent.parent
 NAMES = ROOT / "target/python/names.txt"
 SKILL = "---\nname: starts\ndescription: What programs do first.\nallowed-tools: Read Write Bash\n---\n"
-# The most usual first: its functions lie closest together.
+# The most common start comes first, because its functions become adjacent.
 STARTS = {
     "hello": 'print("hi")',
     "modules": "import argparse, collections, json, os, pathlib, re, sys\nprint(sys.argv, os.getcwd(), pathlib.Path(__file__).name)",
@@ -60,11 +60,11 @@ except (OSError, urllib.error.URLError) as error:
 """,
     "failure": 'import sys\ntry:\n    {}["x"]\nexcept KeyError as error:\n    print(f"error: {error}", file=sys.stderr)\nraise ValueError("a traceback")',
 }
-# Last: what is traced is a second run, whose scripts have been compiled.
+# Compiles explicitly, and last: only the second run of each start is traced, whose script is already compiled.
 STARTS["compiling"] = "\n".join(f"compile({code!r}, 'start', 'exec')" for code in STARTS.values())
 TRACEME, CONT, PEEKUSER, POKEUSER, SYSCALL, SETOPTIONS = 0, 7, 3, 6, 24, 0x4200
 SYSGOOD, CLONE, EXITKILL = 1, 8, 1 << 20
-# Its place in the registers that <sys/user.h> lays out.
+# The offset of the register in the structure of <sys/user.h>.
 RIP = 16 * 8
 # `__WALL`
 ANY_THREAD = 0x40000000
@@ -75,8 +75,8 @@ def main():
     record(__doc__, NAMES, STARTS, "py", 1, HERE / "order.txt")
 
 
-def record(about, names, starts, extension, module, written):
-    """Runs scripts, and writes down which functions of the component's main module, number `module`, they call."""
+def record(about, names, starts, extension, module, output):
+    """Runs scripts, and writes the functions of the component's main module, number `module`, that they call to `output`."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--skillhost", metavar="PATH", type=pathlib.Path, default=ROOT / "target/release/skillhost", help="the host")
     parser.add_argument("--programs", type=pathlib.Path, default=ROOT / "target/components", help="the folder of built-in programs")
@@ -91,16 +91,16 @@ def record(about, names, starts, extension, module, written):
             script = f"scripts/{name}.{extension}"
             (home / "starts" / script).write_text(code)
             command = [str(arguments.skillhost.resolve()), "run", str(home / "starts"), script]
-            # The first time each may compile: the component, and the script.
+            # The first run may compile the component and the script.
             subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             before = len(order)
             order.update(dict.fromkeys(names[index] for index in called(command, environment, len(names), module)))
             print(f"{name}: {len(order) - before} more functions")
-    written.write_text("".join(f"{name}\n" for name in order))
+    output.write_text("".join(f"{name}\n" for name in order))
 
 
 def called(command, environment, count, module):
-    """The numbers of the functions that a run of the host calls, of the component whose main module is number `module` and has `count` of them."""
+    """Returns the indices of the functions of module number `module`, which has `count` of them, that a run of the host calls."""
     process = os.fork()
     if process == 0:
         quiet = os.open(os.devnull, os.O_RDWR)
@@ -111,9 +111,9 @@ def called(command, environment, count, module):
     os.waitpid(process, 0)
     ptrace(SETOPTIONS, process, 0, SYSGOOD | CLONE | EXITKILL)
     ptrace(SYSCALL, process)
-    functions, waiting, result = {}, {}, []
-    # Each system call stops it until the code is mapped, and then only the breakpoints do.
-    go_on = SYSCALL
+    functions, breakpoints, result = {}, {}, []
+    # The process stops at each system call until the code is mapped, and then only at breakpoints.
+    resume = SYSCALL
     with open(f"/proc/{process}/mem", "r+b", buffering=0) as memory:
         while True:
             thread, status = os.waitpid(-1, ANY_THREAD)
@@ -121,29 +121,29 @@ def called(command, environment, count, module):
                 if thread == process:
                     break
                 continue
-            stopped, passed_on = os.WSTOPSIG(status), 0
-            if stopped == signal.SIGTRAP | 0x80:
-                if go_on == SYSCALL and (functions := mapped(process, count, module)):
-                    go_on = CONT
+            stop_signal, forwarded = os.WSTOPSIG(status), 0
+            if stop_signal == signal.SIGTRAP | 0x80:
+                if resume == SYSCALL and (functions := mapped(process, count, module)):
+                    resume = CONT
                     for address in functions:
-                        waiting[address] = os.pread(memory.fileno(), 1, address)
+                        breakpoints[address] = os.pread(memory.fileno(), 1, address)
                         os.pwrite(memory.fileno(), BREAKPOINT, address)
-            elif stopped == signal.SIGTRAP and status >> 16 == 0:
+            elif stop_signal == signal.SIGTRAP and status >> 16 == 0:
                 address = ptrace(PEEKUSER, thread, RIP) - 1
-                assert address in functions, f"a breakpoint that is none of ours at {address:#x}"
-                if address in waiting:
-                    os.pwrite(memory.fileno(), waiting.pop(address), address)
+                assert address in functions, f"unknown breakpoint at {address:#x}"
+                if address in breakpoints:
+                    os.pwrite(memory.fileno(), breakpoints.pop(address), address)
                     result.append(functions[address])
                 ptrace(POKEUSER, thread, RIP, address)
-            elif stopped not in (signal.SIGTRAP, signal.SIGSTOP):
-                passed_on = stopped
-            ptrace(go_on, thread, 0, passed_on)
+            elif stop_signal not in (signal.SIGTRAP, signal.SIGSTOP):
+                forwarded = stop_signal
+            ptrace(resume, thread, 0, forwarded)
     assert result, f"`{' '.join(command)}` has not run the component"
     return result
 
 
 def mapped(process, count, module):
-    """Address -> number of each function, once the process has mapped the component's code so that it can run."""
+    """Returns the index of the function at each address, or nothing until the process has mapped the component's code."""
     with open(f"/proc/{process}/maps") as maps:
         found = re.search(r"^(\w+)-\w+ r-xp (\w+) \S+ \S+ +(\S+\.cwasm)$", maps.read(), re.MULTILINE)
     if not found:
@@ -154,14 +154,14 @@ def mapped(process, count, module):
     functions = {}
     for value, index in re.findall(r": (\w+) .* FUNC .* wasm\[" + str(module) + r"\]::function\[(\d+)\]", symbols):
         functions[start + int(value, 16)] = int(index)
-    assert max(functions.values()) + 1 == count, "not the component whose names these are"
+    assert max(functions.values()) + 1 == count, "the names belong to another component"
     return functions
 
 
 def ptrace(request, process, address=0, data=0):
     ctypes.set_errno(0)
     result = LIBC.ptrace(request, process, address, data)
-    # What is read may be -1 too.
+    # A value that was read may also be -1.
     if result == -1 and ctypes.get_errno():
         raise OSError(ctypes.get_errno(), f"ptrace request {request}: {os.strerror(ctypes.get_errno())}")
     return result

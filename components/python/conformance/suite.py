@@ -75,5 +75,5 @@ def unpack(folder, packages):
 def run(*command):
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
-        sys.exit(f"error: `{' '.join(map(str, command))}` failed; what it said is above")
+        sys.exit(f"error: `{' '.join(map(str, command))}` failed; its output is above")
     return done.stdout

@@ -1,9 +1,9 @@
-"""Pins what `requirements.in` asks for, and what that needs, in `requirements.txt`: one version and one hash each.
+"""Pins the packages of `requirements.in` and their dependencies in `requirements.txt`, each with one version and one hash.
 
     python3 components/python/packages/lock.py
 
-Resolved for CPython 3.14. Of each release the wheel for any machine is taken; where there is none, the one for Linux, whose native parts
-are left out when it is unpacked. What has no wheel at all is pinned by hand in `sdists.txt`.
+The packages are resolved for CPython 3.14. The script selects the portable wheel of each release, or else the one for Linux, whose native
+parts are removed after installation. Packages without any wheel are pinned by hand in `sdists.txt`.
 """
 
 import json
@@ -29,18 +29,18 @@ def main():
         lines = []
         for name, version, file in sorted(resolved):
             if not file["url"].endswith("-none-any.whl"):
-                anywhere = report(pip, *TARGET, "--platform=any", "--no-deps", f"{name}=={version}", missing=[(name, version, file)])
-                ((_, _, file),) = anywhere
+                portable = report(pip, *TARGET, "--platform=any", "--no-deps", f"{name}=={version}", missing=[(name, version, file)])
+                ((_, _, file),) = portable
             lines.append(f"{name}=={version} \\\n    --hash=sha256:{file['archive_info']['hashes']['sha256']}\n")
     (HERE / "requirements.txt").write_text("# Written by lock.py from requirements.in.\n" + "".join(lines))
 
 
-def report(pip, *what, missing=None):
-    """(name, version, file) of each distribution that pip would install; `missing` if it would find none."""
-    command = [pip, "install", "--dry-run", "--quiet", "--disable-pip-version-check", "--ignore-installed", "--report=-", *what]
+def report(pip, *arguments, missing=None):
+    """Returns (name, version, file) of each distribution that pip would install, or `missing` if pip fails."""
+    command = [pip, "install", "--dry-run", "--quiet", "--disable-pip-version-check", "--ignore-installed", "--report=-", *arguments]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE if missing else None, check=False)
     if done.returncode:
-        return missing or sys.exit("error: pip could not resolve the requirements; what it said is above")
+        return missing or sys.exit("error: pip could not resolve the requirements; its output is above")
     found = json.loads(done.stdout)["install"]
     return [(re.sub(r"[-_.]+", "-", item["metadata"]["name"]).lower(), item["metadata"]["version"], item["download_info"]) for item in found]
 

@@ -1,1 +1,1 @@
-//! Nothing: this package names a dependency.
+//! This package is empty. It exists to declare a dependency.
