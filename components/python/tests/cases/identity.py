@@ -1,4 +1,4 @@
-# sandbox: there is no user, no machine and no other process
+# one user, one machine and no other process
 import getpass
 import grp
 import os
