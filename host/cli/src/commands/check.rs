@@ -21,8 +21,8 @@ use crate::args::permissions::Permissions;
 use crate::args::skills::{SkillRef, Skills};
 use crate::context::Context;
 use crate::error::{CliError, Exit};
-use crate::event_loop;
 use crate::output::{self, compatibility};
+use crate::{compilation, event_loop};
 
 /// Check skills: find problems, show what would be granted and which scripts run
 ///
@@ -91,7 +91,8 @@ struct Report {
 
 pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     let context = Context::with_permissions(&args.permissions)?;
-    let host = Runner::new(context.places.host_options(&HostArgs::default())?);
+    let host =
+        compilation::announced(context.places.host_options(&HostArgs::default())?, args.json);
     let named = args
         .named
         .iter()
