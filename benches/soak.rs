@@ -3,8 +3,8 @@
 //! invocations in at most 60 seconds; the full run is `-- 100000 3600`.
 //!
 //! Some guests succeed, some trap, some exceed their time or memory, some start programs, and some
-//! callers cancel. Prints the latencies of each kind, and the memory, descriptors and threads of the
-//! process over time. Fails if files, descriptors, threads, tasks or slots leak, if records are
+//! callers cancel. Prints the latencies of each kind, and the memory, descriptors and threads of
+//! the process over time. Fails if files, descriptors, threads, tasks or slots leak, if records are
 //! missing, or if memory grows.
 #![allow(
     missing_docs,
@@ -214,7 +214,8 @@ async fn one(
     invoked: &AtomicUsize,
     number: usize,
 ) {
-    // Spreads the kinds over time, in the same way in each run. Most requests are for the first skill.
+    // Spreads the kinds over time, in the same way in each run. Most requests are for the first
+    // skill.
     let mut place = number * 37 % 100;
     let kind = KINDS
         .iter()

@@ -1,5 +1,5 @@
-//! Generates skills that resemble public ones: in the number and the size of their files, and in the
-//! modules and programs that they use.
+//! Generates skills that resemble public ones: in the number and the size of their files, and in
+//! the modules and programs that they use.
 //!
 //! According to a study of public skills, a skill with scripts has 5 files and 29 KB at the median,
 //! 139 KB at the 90th percentile, and at most 7.5 MB; a script has about 250 lines. A quarter of

@@ -42,8 +42,8 @@ pub(crate) fn recording(c: &mut Criterion) {
     c.bench_function("append to the audit log", |b| b.iter(|| log.append(&record).unwrap()));
 }
 
-/// Runs guests that repeat an operation a thousand times, and guests that skip it. The difference is
-/// the cost of the operation.
+/// Runs guests that repeat an operation a thousand times, and guests that skip it. The difference
+/// is the cost of the operation.
 pub(crate) fn calls(c: &mut Criterion) {
     let bench = Bench::new("hostile");
     let policy = Policy::builtin();

@@ -27,8 +27,8 @@ pub(crate) trait Cell {
 
     fn case(&self) -> &Case;
 
-    /// Returns whether the machine's own program runs the case. The other cells of the case must have
-    /// the same output.
+    /// Returns whether the machine's own program runs the case. The other cells of the case must
+    /// have the same output.
     fn is_native(&self) -> bool;
 
     /// Returns the command that runs the cell, or `None` for a warm cell, which runs in the driver.
@@ -59,8 +59,8 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Runs each cell once. Excludes cells that fail, and cells whose output differs from that of the
-    /// native cell, because they do different work.
+    /// Runs each cell once. Excludes cells that fail, and cells whose output differs from that of
+    /// the native cell, because they do different work.
     pub(crate) fn check(&mut self, cells: &[impl Cell], step: &Step) {
         let mut native: BTreeMap<String, String> = BTreeMap::new();
         let (natives, others): (Vec<_>, Vec<_>) = cells.iter().partition(|cell| cell.is_native());

@@ -143,7 +143,7 @@ pub(crate) fn setup<'c>(
     Ok(file)
 }
 
-/// What runs a case: a new process, or the driver's host.
+/// Runs a case: in a new process, or in the driver's host.
 pub(crate) enum Executor<'a> {
     Process(Command),
     Driver(&'a mut Driver),

@@ -1,8 +1,8 @@
 //! The benchmarks of `cargo xtask bench`, with their reports, tables and charts.
 //!
-//! [`isolation()`] runs the same skills natively, in other sandboxes and in skillhost; [`targets()`]
-//! measures every figure that has a goal; [`phases()`] measures the phases of a cold start. xtask
-//! builds the programs and passes them in a [`Place`]. Read in this order:
+//! [`isolation()`] runs the same skills natively, in other sandboxes and in skillhost;
+//! [`targets()`] measures every figure that has a goal; [`phases()`] measures the phases of a cold
+//! start. xtask builds the programs and passes them in a [`Place`]. Read in this order:
 //!
 //! - `cases`: the programs to run; `inputs`: their input; `place`: the binaries and folders;
 //! - `measure`: one process; `driver`: the host of the warm tier; `bench`: interleaved measurement;
@@ -44,9 +44,9 @@ pub use place::{Place, native_python};
 pub use random::Random;
 pub use server::serve;
 
-/// Measures the cost of isolation, with `rounds` samples of each case in each tier. Passes the tables
-/// and the path of the page to `print`. With `commit`, writes the run to docs/figures and the
-/// documents.
+/// Measures the cost of isolation, with `rounds` samples of each case in each tier. Passes the
+/// tables and the path of the page to `print`. With `commit`, writes the run to docs/figures and
+/// the documents.
 ///
 /// # Errors
 /// Returns an error if a case cannot run natively or in skillhost, or if a file cannot be written.
@@ -68,8 +68,8 @@ pub fn isolation(
     Ok(())
 }
 
-/// Measures every figure that has a goal, with `rounds` samples of each short case. Passes the table
-/// to `print`. With `commit`, writes the run to docs/figures and the documents.
+/// Measures every figure that has a goal, with `rounds` samples of each short case. Passes the
+/// table to `print`. With `commit`, writes the run to docs/figures and the documents.
 ///
 /// # Errors
 /// Returns an error if the machine cannot be described, or if a file cannot be written. The table

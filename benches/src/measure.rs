@@ -49,8 +49,8 @@ pub(crate) fn output(command: &mut Command) -> Result<String, Error> {
 
 /// Runs a command, and returns the sampled peak of the resident memory of its processes, in bytes.
 ///
-/// The kernel's `ru_maxrss` is not usable: it includes the memory that the parent had when it started
-/// the child.
+/// The kernel's `ru_maxrss` is not usable: it includes the memory that the parent had when it
+/// started the child.
 pub(crate) fn memory(command: &mut Command) -> Result<u64, Error> {
     let mut child = spawn_silent(command)?;
     let mut peak = 0u64;
@@ -118,7 +118,8 @@ pub fn sizes(text: &str) -> BTreeMap<String, u64> {
     text.lines().filter_map(line).collect()
 }
 
-/// Refuses a measurement that may need more than half of the free memory, so that nothing is swapped.
+/// Refuses a measurement that may need more than half of the free memory, so that nothing is
+/// swapped.
 pub(crate) fn check_room(bytes: u64) -> Result<(), Error> {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let free = sizes(&text).get("MemAvailable").copied().unwrap_or(0);

@@ -1,4 +1,5 @@
-//! The programs that a benchmark measures, and its folder, with copies of the skills and their inputs.
+//! The programs that a benchmark measures, and its folder, with copies of the skills and their
+//! inputs.
 
 use std::fs;
 use std::path::{Path, PathBuf};

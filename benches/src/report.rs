@@ -82,8 +82,8 @@ impl Header {
         Ok(Header { schema: SCHEMA, command, machine, versions, rounds })
     }
 
-    /// Describes in one paragraph where and how the figures were measured. `more` follows the number
-    /// of rounds.
+    /// Describes in one paragraph where and how the figures were measured. `more` follows the
+    /// number of rounds.
     pub(crate) fn summary(&self, more: &str) -> String {
         let Header { command, machine, versions, rounds, .. } = self;
         let Machine { cpu, cores, memory, kernel, date, load_before } = machine;
@@ -112,7 +112,8 @@ impl Machine {
             cpu: cpu.lines().find_map(model).unwrap_or_else(|| "unknown".to_owned()),
             cores: std::thread::available_parallelism().map_err(Error::context("cores"))?.get(),
             memory: measure::sizes(&read("/proc/meminfo")?).get("MemTotal").copied().unwrap_or(0),
-            // Only the version number: suffixes of distributions and clouds could identify the machine.
+            // Only the version number: suffixes of distributions and clouds could identify the
+            // machine.
             kernel: format!("Linux {}", kernel.split('-').next().unwrap_or_default().trim()),
             date: jiff::Zoned::now().with_time_zone(jiff::tz::TimeZone::UTC).date().to_string(),
             load_before: load.split(' ').next().and_then(|load| load.parse().ok()).unwrap_or(0.0),
@@ -194,7 +195,8 @@ fn load<R: Report>(path: &Path) -> Result<R, Error> {
     }
 }
 
-/// Returns the files that are generated from a run: the documents with its sections, and its figures.
+/// Returns the files that are generated from a run: the documents with its sections, and its
+/// figures.
 fn generated_files<R: Report>(report: Option<&R>) -> Result<Vec<(PathBuf, String)>, Error> {
     let none =
         || format!("No run is committed: `cargo xtask bench {} --commit` creates one.", R::VERB);

@@ -14,8 +14,8 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// Calculates nearest-rank percentiles, so that each is one of the samples. Returns `None` if there
-    /// are no samples.
+    /// Calculates nearest-rank percentiles, so that each is one of the samples. Returns `None` if
+    /// there are no samples.
     pub(crate) fn of(samples: impl IntoIterator<Item = u64>) -> Option<Spread> {
         let mut sorted: Vec<u64> = samples.into_iter().collect();
         sorted.sort_unstable();

@@ -1,5 +1,5 @@
-//! `cargo xtask bench targets`: measures every figure that has a goal, and the figures that they are
-//! compared with, in one run.
+//! `cargo xtask bench targets`: measures every figure that has a goal, and the figures that they
+//! are compared with, in one run.
 
 mod alive;
 mod cells;

@@ -1,7 +1,7 @@
 //! The warm tier of `cargo xtask bench isolation`: one host process that invokes skills on request.
 //!
-//! Its argument is a JSON file (`Setup`). Each line of stdin is a request, which it answers with one
-//! line of JSON:
+//! Its argument is a JSON file (`Setup`). Each line of stdin is a request, which it answers with
+//! one line of JSON:
 //!
 //! | request | effect | response |
 //! |---|---|---|
@@ -9,8 +9,8 @@
 //! | `burst TASK N C` | N invocations, at most C of them concurrently | total `wall_ns` |
 //! | `alive TASK N` | N concurrent invocations, each of which prints a line and then waits for input | `idle` and `private` bytes, `first_ns` and `last_ns` |
 //!
-//! With `once TASK` after the file, it invokes a skill once, as `skillhost run` does, and prints the
-//! time of each phase.
+//! With `once TASK` after the file, it invokes a skill once, as `skillhost run` does, and prints
+//! the time of each phase.
 #![allow(
     missing_docs,
     clippy::unwrap_used,

@@ -1,5 +1,5 @@
-//! Measures concurrent skills: their throughput, the time of many that start at once, and the memory
-//! of live ones.
+//! Measures concurrent skills: their throughput, the time of many that start at once, and the
+//! memory of live ones.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -50,7 +50,7 @@ fn measure_rates(
     let one = run_burst(bench, cell, 10, 1)? / 10;
     let count = (WINDOW.as_secs_f64() / one.as_secs_f64()) as usize;
     let rate = |concurrency: usize| {
-        step.note(&format!("{concurrency} at once in {}", cell.tier.name()));
+        step.note(&format!("{concurrency} concurrent runs in {}", cell.tier.name()));
         let count = count.max(concurrency * 4);
         let time = run_burst(bench, cell, count, concurrency)?;
         let per_second = count as f64 / time.as_secs_f64();
@@ -64,7 +64,7 @@ pub(crate) fn measure_growth(isolation: &mut Isolation<'_>, step: &Step) -> Vec<
     for cell in isolation.cells(&[cases::hello()]) {
         let (bench, mut last) = (&mut isolation.bench, Duration::ZERO);
         for skills in COUNTS {
-            step.note(&format!("{skills} at once in {}", cell.tier.name()));
+            step.note(&format!("{skills} concurrent starts in {}", cell.tier.name()));
             let time = check_time(last * 10).and_then(|()| match cell.tier {
                 // A host with room for all skills: in a smaller one, some would wait.
                 Tier::Warm => {

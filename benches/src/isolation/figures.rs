@@ -59,7 +59,8 @@ pub(crate) struct Run {
     pub(crate) wall: Spread,
     /// User and system time of all processes of the run.
     pub(crate) cpu: Spread,
-    /// The peak resident memory of all processes of the run or, in the warm tier, of the whole host.
+    /// The peak resident memory of all processes of the run or, in the warm tier, of the whole
+    /// host.
     pub(crate) memory: u64,
 }
 

@@ -1,8 +1,9 @@
 //! A small seccomp filter, in the kernel's format. It refuses system calls that scripts do not need
 //! and that sandbox escapes have used.
 
-/// The refused system calls, for x86-64 (asm/unistd_64.h): ptrace, mount, umount2, pivot_root, reboot, init_module,
-/// kexec_load, add_key, keyctl, unshare, perf_event_open, setns, finit_module, bpf, userfaultfd.
+/// The refused system calls, for x86-64 (asm/unistd_64.h): ptrace, mount, umount2, pivot_root,
+/// reboot, init_module, kexec_load, add_key, keyctl, unshare, perf_event_open, setns, finit_module,
+/// bpf, userfaultfd.
 const REFUSED: [u32; 15] =
     [101, 165, 166, 155, 169, 175, 246, 248, 250, 272, 298, 308, 313, 321, 323];
 

@@ -1,4 +1,5 @@
-//! Formats a report as tables: all of them for stdout and the page, and a short one for the documents.
+//! Formats a report as tables: all of them for stdout and the page, and a short one for the
+//! documents.
 
 use super::figures::{CaseInfo, Report};
 use crate::phases;

@@ -90,8 +90,8 @@ impl Tools {
         Ok(Tools { root: Root::build(place)?, programs })
     }
 
-    /// Returns the command that runs a case in a tier, or `None` for the warm tier, which runs in the
-    /// driver.
+    /// Returns the command that runs a case in a tier, or `None` for the warm tier, which runs in
+    /// the driver.
     ///
     /// # Errors
     /// Returns an error if the tier is missing.
@@ -143,8 +143,9 @@ pub(crate) fn inside(case: &Case, place: &Place) -> Vec<String> {
     [program].into_iter().chain(script).chain(case.args.iter().cloned()).collect()
 }
 
-/// Isolates with all namespaces, no capabilities, and a separate root. The program runs as process 1:
-/// bubblewrap does not wait for the children of its own process 1, so their CPU time would be lost.
+/// Isolates with all namespaces, no capabilities, and a separate root. The program runs as process
+/// 1: bubblewrap does not wait for the children of its own process 1, so their CPU time would be
+/// lost.
 fn bubblewrap(tool: &Path, root: &Root, place: &Place, case: &Case) -> Command {
     let mut command = place.command(tool);
     command.args(["--unshare-all", "--as-pid-1", "--die-with-parent", "--new-session"]);
@@ -178,8 +179,8 @@ fn restricted(tool: &Path, place: &Place, case: &Case) -> Command {
 /// The seccomp filter, in the folder of the benchmark.
 const SECCOMP: &str = "seccomp.bpf";
 
-/// Finds `setpriv`, which has supported Landlock and seccomp filters since util-linux 2.41. No other
-/// widely packaged tool does.
+/// Finds `setpriv`, which has supported Landlock and seccomp filters since util-linux 2.41. No
+/// other widely packaged tool does.
 fn landlock(place: &Place) -> Result<PathBuf, String> {
     if !cfg!(target_arch = "x86_64") {
         return Err("the seccomp filter supports only x86-64".into());

@@ -25,8 +25,8 @@ const IDLE: [(&str, &[&str]); 3] = [
     ("python3, idle", &[]),
 ];
 
-/// The interval at which the memory of an idle process is sampled, the number of equal samples after
-/// which it counts as settled, and the maximal number of samples.
+/// The interval at which the memory of an idle process is sampled, the number of equal samples
+/// after which it counts as settled, and the maximal number of samples.
 const INTERVAL: Duration = Duration::from_millis(100);
 const SETTLED: usize = 10;
 const MAX_SAMPLES: usize = 200;

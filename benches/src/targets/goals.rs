@@ -1,5 +1,5 @@
-//! The goals of the project: each figure, the figure that it is compared with, and the bound, as plain
-//! data.
+//! The goals of the project: each figure, the figure that it is compared with, and the bound, as
+//! plain data.
 
 use serde::{Deserialize, Serialize};
 
