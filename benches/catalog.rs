@@ -1,10 +1,10 @@
-//! The catalogue at scale: starts cold and from the cache, searches, and memory, with ten thousand
-//! skills. Each start is a process of its own.
+//! Measures a catalogue of ten thousand skills: cold and cached starts, searches, and memory. Each
+//! start is a new process.
 #![allow(
     clippy::print_stdout,
     clippy::unwrap_used,
     clippy::disallowed_methods,
-    reason = "a benchmark prints, and makes its own folders"
+    reason = "a benchmark prints, panics if it cannot run, and creates its own folders"
 )]
 
 use std::path::{Path, PathBuf};
@@ -39,16 +39,16 @@ fn main() {
     if let Some(at) = args.iter().position(|arg| arg == "--start") {
         return start(Path::new(&args[at + 1]), args.get(at + 2).is_some());
     }
-    let place = tempfile::tempdir().unwrap();
+    let root = tempfile::tempdir().unwrap();
     let started = Instant::now();
-    write(place.path());
-    println!("{SKILLS} skills in {SOURCES} folders, made in {:.1?}", started.elapsed());
+    write(root.path());
+    println!("{SKILLS} skills in {SOURCES} folders, written in {:.1?}", started.elapsed());
     println!(
         "profile          {}",
         if cfg!(debug_assertions) { "debug (this crate is not optimised)" } else { "release" }
     );
-    println!("cold             {}", child(place.path(), &[]));
-    let mut warm: Vec<String> = (0..STARTS).map(|_| child(place.path(), &[])).collect();
+    println!("cold             {}", child(root.path(), &[]));
+    let mut warm: Vec<String> = (0..STARTS).map(|_| child(root.path(), &[])).collect();
     warm.sort_by_key(|line| {
         line.split_whitespace()
             .next()
@@ -56,29 +56,32 @@ fn main() {
             .map(|ms| (ms * 100.0) as u64)
     });
     println!("cached, median   {}", warm[STARTS / 2]);
-    print!("{}", child(place.path(), &["search"]));
-    let size = std::fs::metadata(place.path().join("cache/catalog.db")).unwrap().len();
+    print!("{}", child(root.path(), &["search"]));
+    let size = std::fs::metadata(root.path().join("cache/catalog.db")).unwrap().len();
     println!("cache file       {:.1} MiB", size as f64 / (1 << 20) as f64);
 }
 
-fn child(place: &Path, more: &[&str]) -> String {
+fn child(root: &Path, more: &[&str]) -> String {
     let program = std::env::current_exe().unwrap();
-    let output = Command::new(program).arg("--start").arg(place).args(more).output().unwrap();
+    let output = Command::new(program).arg("--start").arg(root).args(more).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).unwrap();
     if more.is_empty() { text.trim_end().to_owned() } else { text }
 }
 
-/// Opens the catalogue, and says how long it took and what the process holds.
-fn start(place: &Path, search: bool) {
+/// Opens the catalogue, and prints the time and the memory that it takes.
+fn start(root: &Path, search: bool) {
     let [before, _] = memory();
     let started = Instant::now();
-    let catalog = Catalog::open(sources(place), Some(&place.join("cache"))).unwrap();
+    let catalog = Catalog::open(sources(root), Some(&root.join("cache"))).unwrap();
     let took = started.elapsed();
     assert_eq!((catalog.entries().len(), catalog.problems().len()), (SKILLS, 0));
     if !search {
         let [now, peak] = memory().map(|memory| memory - before);
-        println!("{:.1} ms; the catalogue takes {now:.1} MiB, at most {peak:.1} MiB", ms(took));
+        println!(
+            "{:.1} ms; the catalogue takes {now:.1} MiB, with a peak of {peak:.1} MiB",
+            ms(took)
+        );
         return;
     }
     for text in QUESTIONS {
@@ -103,24 +106,24 @@ fn start(place: &Path, search: bool) {
     assert!(catalog.refresh().unwrap().is_empty());
     println!("refresh          {:.1} ms, nothing changed", ms(started.elapsed()));
     let [now, peak] = memory().map(|memory| memory - before);
-    println!("memory           {now:.1} MiB after the searches, at most {peak:.1} MiB");
+    println!("memory           {now:.1} MiB after the searches, with a peak of {peak:.1} MiB");
 }
 
 fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-fn sources(place: &Path) -> Vec<Source> {
-    (0..SOURCES).map(|at| Source { folder: folder(place, at), kind: SourceKind::User }).collect()
+fn sources(root: &Path) -> Vec<Source> {
+    (0..SOURCES).map(|at| Source { folder: folder(root, at), kind: SourceKind::User }).collect()
 }
 
-fn folder(place: &Path, at: usize) -> PathBuf {
-    place.join(format!("skills-{at}"))
+fn folder(root: &Path, at: usize) -> PathBuf {
+    root.join(format!("skills-{at}"))
 }
 
-/// Skills of the usual size: a description of two or three sentences, some 2 KB of instructions,
-/// every third with a script.
-fn write(place: &Path) {
+/// Writes skills of a typical size: a description of two or three sentences, and about 2 KB of
+/// instructions. Every third has a script.
+fn write(root: &Path) {
     const WORDS: &str = "extract table pdf report data convert csv json row check kubernetes pod start cluster log analysis chart customer team \
         write read file folder image video audio translate text letter invoice tax budget plan test code review commit branch merge database query \
         index schema backup restore server deploy container network request response header token password user account email calendar meeting note \
@@ -129,7 +132,7 @@ fn write(place: &Path) {
     let words: Vec<&str> = WORDS.split_whitespace().collect();
     let mut random = Random::new(1);
     let mut next = |end| random.below(end);
-    // Few words are in most texts, and most words in few.
+    // A few words occur in most texts, and most words in few.
     let mut text = |length: usize| {
         let word = |one: usize, two: usize| {
             if two.is_multiple_of(5) {
@@ -145,7 +148,7 @@ fn write(place: &Path) {
     };
     for number in 0..SKILLS {
         let name = format!("{}-{number}", text(2).replace(' ', "-"));
-        let folder = folder(place, number % SOURCES).join(&name);
+        let folder = folder(root, number % SOURCES).join(&name);
         std::fs::create_dir_all(&folder).unwrap();
         let (first, second, body) = (text(12), text(14), text(300));
         let skill = format!(
@@ -160,7 +163,7 @@ fn write(place: &Path) {
     }
 }
 
-/// The resident memory of this process, now and at its peak, in MiB.
+/// Returns the resident memory of this process, now and at its peak, in MiB.
 fn memory() -> [f64; 2] {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let sizes = skillhost_bench::sizes(&status);

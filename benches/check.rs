@@ -1,10 +1,10 @@
-//! What `skillhost check FOLDER` costs on a folder of 1,000 skills:
+//! Measures `skillhost check FOLDER` on a folder of 1,000 skills:
 //! `cargo bench -p skillhost-bench --bench check`.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
     clippy::disallowed_methods,
-    reason = "a benchmark that cannot run says so by panicking"
+    reason = "a benchmark panics if it cannot run"
 )]
 
 use std::process::{Command, Stdio};
@@ -24,11 +24,11 @@ fn folder_of_skills(c: &mut Criterion) {
     let bytes = corpus::write(folder.path(), SKILLS);
     let policy = Policy::builtin();
     let load = |path: &std::path::PathBuf| Skill::load(path, &Default::default()).unwrap();
-    let judge = |skill: Skill| {
+    let check_skill = |skill: Skill| {
         compat::check(&skill, &grant(&skill.policy_manifest(), &policy).capabilities)
     };
     let check = || -> Vec<Compatibility> {
-        scan::find_skills(folder.path()).unwrap().iter().map(load).map(judge).collect()
+        scan::find_skills(folder.path()).unwrap().iter().map(load).map(check_skill).collect()
     };
     assert_eq!(check().len(), SKILLS);
     let mut group = c.benchmark_group("check");

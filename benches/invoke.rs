@@ -1,10 +1,10 @@
-//! What an invocation costs, phase by phase and whole:
+//! Measures an invocation, in phases and as a whole:
 //! `cargo bench -p skillhost-bench --bench invoke`.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
     clippy::disallowed_methods,
-    reason = "a benchmark that cannot run says so by panicking"
+    reason = "a benchmark panics if it cannot run"
 )]
 
 #[path = "invoke/bench.rs"]
@@ -51,13 +51,13 @@ fn programs(c: &mut Criterion) {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let warm = bench.host(Allocation::Pooling(64));
-    // The difference of the first two is a program's start, its end and what its caller does about
-    // it: a hundred times.
+    // The difference between the first two is the cost of a hundred programs: their starts, their
+    // ends and the work of their caller.
     for (name, args) in [
-        ("a program that starts none", &["start", "0"][..]),
+        ("a program that starts no others", &["start", "0"][..]),
         ("a program that starts 100 in turn and waits for each", &["turns", "100"]),
         (
-            "a program that joins two by a pipe, through which 100 MB flow",
+            "a program that passes 100 MB through a pipe between two others",
             &["pipeline", "100000000"],
         ),
     ] {

@@ -1,11 +1,11 @@
-//! How well search ranks, over the labelled questions of `tests/search`: recall at 5, reciprocal
-//! rank, and the questions that fail.
+//! Measures how well search ranks on the labelled questions of `tests/search`: recall at 5,
+//! reciprocal rank, and the questions that fail.
 #![allow(
     clippy::print_stdout,
     clippy::unwrap_used,
     clippy::disallowed_methods,
     unreachable_pub,
-    reason = "a benchmark prints"
+    reason = "a benchmark prints its results, and panics if it cannot run"
 )]
 
 #[path = "../tests/catalog/labelled.rs"]

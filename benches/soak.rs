@@ -1,18 +1,18 @@
-//! A service under mixed load for a long time:
+//! Runs a service under mixed load for a long time:
 //! `cargo bench -p skillhost-bench --bench soak [-- COUNT [SECONDS]]`, by default 5,000
 //! invocations in at most 60 seconds; the full run is `-- 100000 3600`.
 //!
-//! Some guests work, some trap, some use up their time or their memory, some start programs, some
-//! callers go away. Prints the latencies of each kind and what the process held before and after;
-//! fails where files, descriptors, tasks, turns or records are left or missing, or where memory
-//! grew.
+//! Some guests succeed, some trap, some exceed their time or memory, some start programs, and some
+//! callers cancel. Prints the latencies of each kind, and the memory, descriptors and threads of
+//! the process over time. Fails if files, descriptors, threads, tasks or slots leak, if records are
+//! missing, or if memory grows.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
     clippy::disallowed_methods,
-    reason = "a benchmark that cannot run says so by panicking"
+    reason = "a benchmark panics if it cannot run"
 )]
-#![allow(clippy::print_stdout, reason = "what it found is what it is for")]
+#![allow(clippy::print_stdout, reason = "a benchmark prints its results")]
 
 #[path = "shared/host.rs"]
 mod host;
@@ -35,7 +35,7 @@ use host::{AUDIT, SCRATCH, host};
 
 const COUNT: usize = 5_000;
 const SECONDS: u64 = 60;
-/// Callers at once; twice what may run, so that there is always a line.
+/// The number of concurrent callers: twice the number of running guests, so that some always wait.
 const CALLERS: usize = 32;
 const CAPACITY: Capacity = Capacity {
     running: 16,
@@ -46,27 +46,27 @@ const CAPACITY: Capacity = Capacity {
 };
 const SKILLS: [&str; 3] = ["one", "two", "three"];
 const PARTS: usize = 10;
-/// Growth of memory that is noise: what allocators keep.
+/// Memory growth that counts as noise, because allocators retain memory.
 const NOISE: u64 = 64 << 20;
 
-/// What a caller asks for: how often of a hundred, the command line, and how it has to end.
+/// A kind of request: its share of a hundred, its command line, and the expected status.
 struct Kind {
     name: &'static str,
     share: usize,
     args: &'static [&'static str],
     timeout_ms: u64,
-    /// The caller goes away after so long.
+    /// The caller cancels the request after this time.
     patience: Option<Duration>,
-    ends: fn(&Status) -> bool,
+    is_expected: fn(&Status) -> bool,
 }
 
 const fn kind(
     name: &'static str,
     share: usize,
     args: &'static [&'static str],
-    ends: fn(&Status) -> bool,
+    is_expected: fn(&Status) -> bool,
 ) -> Kind {
-    Kind { name, share, args, timeout_ms: 60_000, patience: None, ends }
+    Kind { name, share, args, timeout_ms: 60_000, patience: None, is_expected }
 }
 
 const KINDS: [Kind; 9] = [
@@ -80,7 +80,7 @@ const KINDS: [Kind; 9] = [
     Kind { timeout_ms: 50, ..kind("sleeps", 2, &["sleep"], |status| hit(status, Limit::Timeout)) },
     Kind {
         patience: Some(Duration::from_millis(30)),
-        ..kind("is given up", 2, &["files", "/tmp"], |_| false)
+        ..kind("is cancelled", 2, &["files", "/tmp"], |_| false)
     },
 ];
 
@@ -88,12 +88,12 @@ fn hit(status: &Status, limit: Limit) -> bool {
     matches!(status, Status::LimitHit(hit) if hit.limit == limit)
 }
 
-/// What came of all of one kind.
+/// The results of all requests of one kind.
 #[derive(Default)]
 struct Tally {
     times: Vec<Duration>,
     busy: usize,
-    given_up: usize,
+    cancelled: usize,
 }
 
 fn main() {
@@ -102,7 +102,7 @@ fn main() {
     let end = Instant::now() + Duration::from_secs(numbers.get(1).copied().unwrap_or(SECONDS));
     let dir = tempfile::tempdir().unwrap();
     let skills = SKILLS.map(|name| skill(dir.path(), name));
-    // Guests that run, and what they start.
+    // Running guests, and the programs that they start.
     let allocation = Allocation::Pooling(24);
     let host = host(dir.path(), skillhost_bench::skillhost(), Vec::new(), allocation);
     let service = Service::new(host, CAPACITY);
@@ -113,15 +113,15 @@ fn main() {
     // The component is compiled before anything is timed.
     let first = runtime.block_on(load(&service, &skills, &tallies, 1, end));
     tallies.lock().unwrap().clear();
-    // A tenth at a time, so that one sees whether what the process holds grows.
+    // Runs a tenth at a time, to show whether the resources of the process grow.
     let started = Instant::now();
     let mut invoked = 0;
-    let mut held = Vec::new();
+    let mut resources = Vec::new();
     for _ in 0..PARTS {
         invoked += runtime.block_on(load(&service, &skills, &tallies, count / PARTS, end));
         settle(&runtime);
         service.runner().settle();
-        held.push(Held::now());
+        resources.push(Resources::now());
     }
     let took = started.elapsed();
     assert_eq!(service.load(), ServiceLoad { running: 0, waiting: 0, memory: 0 });
@@ -132,7 +132,7 @@ fn main() {
         "", "ran", "busy", "p50 ms", "p90 ms", "p99 ms", "max ms"
     );
     for Kind { name, .. } in &KINDS {
-        let Some(Tally { times, busy, given_up }) = tallies.get(name) else { continue };
+        let Some(Tally { times, busy, cancelled }) = tallies.get(name) else { continue };
         let mut times = times.clone();
         times.sort();
         let at = |share: usize| {
@@ -140,7 +140,7 @@ fn main() {
                 .get((times.len() * share / 100).min(times.len().saturating_sub(1)))
                 .map_or(0.0, |time| time.as_secs_f64() * 1e3)
         };
-        let ran = times.len() + given_up;
+        let ran = times.len() + cancelled;
         println!(
             "{name:22} {ran:>7} {busy:>7} {:>9.1} {:>9.1} {:>9.1} {:>9.1}",
             at(50),
@@ -149,36 +149,37 @@ fn main() {
             at(100)
         );
     }
-    let asked: usize =
-        tallies.values().map(|tally| tally.times.len() + tally.busy + tally.given_up).sum();
+    let requests: usize =
+        tallies.values().map(|tally| tally.times.len() + tally.busy + tally.cancelled).sum();
     println!(
-        "{asked} asked, {invoked} invoked in {:.1} s: {:.0} a second",
+        "{requests} requests, {invoked} invocations in {:.1} s: {:.0} per second",
         took.as_secs_f64(),
         invoked as f64 / took.as_secs_f64()
     );
     for (name, of) in [
-        ("MiB resident", (|held| held.memory >> 20) as fn(&Held) -> u64),
-        ("open descriptors", |held| held.descriptors as u64),
-        ("threads", |held| held.threads as u64),
+        ("MiB resident", (|now| now.memory >> 20) as fn(&Resources) -> u64),
+        ("open descriptors", |now| now.descriptors as u64),
+        ("threads", |now| now.threads as u64),
     ] {
-        let tenths: Vec<String> = held.iter().map(|held| of(held).to_string()).collect();
+        let tenths: Vec<String> = resources.iter().map(|now| of(now).to_string()).collect();
         println!("{name:22} {} after each tenth", tenths.join(" "));
     }
-    // What is made once and kept is made in the first half: compiled components, memory that is
-    // kept for the next guest.
-    let (middle, last) = (&held[PARTS / 2 - 1], &held[PARTS - 1]);
-    assert_eq!(last.descriptors, middle.descriptors, "descriptors are left");
-    assert!(last.threads <= middle.threads, "threads are left");
+    // The first half allocates what the process keeps: compiled components, and memory for later
+    // guests.
+    let (middle, last) = (&resources[PARTS / 2 - 1], &resources[PARTS - 1]);
+    assert_eq!(last.descriptors, middle.descriptors, "descriptors leaked");
+    assert!(last.threads <= middle.threads, "threads leaked");
     assert!(last.memory < middle.memory + NOISE, "memory grew");
-    assert_eq!(std::fs::read_dir(dir.path().join(SCRATCH)).unwrap().count(), 0, "files are left");
     assert_eq!(
-        records(dir.path()),
-        first + invoked,
-        "every invocation is recorded, and nothing else is"
+        std::fs::read_dir(dir.path().join(SCRATCH)).unwrap().count(),
+        0,
+        "scratch files leaked"
     );
+    assert_eq!(records(dir.path()), first + invoked, "each invocation has one record");
 }
 
-/// So many requests by callers that ask again as soon as they are answered; how many were invoked.
+/// Sends `count` requests from concurrent callers, each of which sends its next request when the
+/// previous one is answered. Returns the number of invocations.
 async fn load(
     service: &Service,
     skills: &[PathBuf; 3],
@@ -213,7 +214,8 @@ async fn one(
     invoked: &AtomicUsize,
     number: usize,
 ) {
-    // Spread, and the same every time; most are of the first skill.
+    // Spreads the kinds over time, in the same way in each run. Most requests are for the first
+    // skill.
     let mut place = number * 37 % 100;
     let kind = KINDS
         .iter()
@@ -237,8 +239,8 @@ async fn one(
     };
     let started = Instant::now();
     let result = match kind.patience {
-        // It counts as invoked once it has its turn, which only the host knows; so it is let in
-        // before it is given up.
+        // A request counts as invoked once it runs, which only the host knows. So this one bypasses
+        // the queue before it is cancelled.
         Some(patience) => {
             let mut running = std::pin::pin!(service.runner().invoke(request));
             tokio::time::timeout(patience, &mut running)
@@ -250,20 +252,20 @@ async fn one(
     };
     let took = started.elapsed();
     if let Some(Err(ServiceError::Busy { .. } | ServiceError::SkillBusy { .. })) = &result {
-        // "Try again later", it said.
+        // The error asks the caller to try again later.
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     let mut tallies = tallies.lock().unwrap();
     let tally = tallies.entry(kind.name).or_default();
     match result {
         None => {
-            tally.given_up += 1;
+            tally.cancelled += 1;
             invoked.fetch_add(1, Ordering::Relaxed);
         }
         Some(Err(ServiceError::Busy { .. } | ServiceError::SkillBusy { .. })) => tally.busy += 1,
         Some(Ok(done)) => {
             let outcome = done.finished.outcome;
-            assert!((kind.ends)(&outcome.status), "{}: {outcome:?}", kind.name);
+            assert!((kind.is_expected)(&outcome.status), "{}: {outcome:?}", kind.name);
             tally.times.push(took);
             invoked.fetch_add(1, Ordering::Relaxed);
         }
@@ -271,19 +273,19 @@ async fn one(
     }
 }
 
-/// What a process holds.
-struct Held {
-    /// Bytes resident.
+/// The resources of this process.
+struct Resources {
+    /// Resident memory, in bytes.
     memory: u64,
     descriptors: usize,
     threads: usize,
 }
 
-impl Held {
-    fn now() -> Held {
+impl Resources {
+    fn now() -> Resources {
         let status = std::fs::read_to_string("/proc/self/status").unwrap();
         let count = |folder: &str| std::fs::read_dir(folder).unwrap().count();
-        Held {
+        Resources {
             memory: sizes(&status)["VmRSS"],
             descriptors: count("/proc/self/fd"),
             threads: count("/proc/self/task"),
@@ -291,11 +293,11 @@ impl Held {
     }
 }
 
-/// What a guest that was given up had started ends at its next epoch.
+/// Waits for the tasks of cancelled guests, which end at their next epoch.
 fn settle(runtime: &tokio::runtime::Runtime) {
     let started = Instant::now();
     while runtime.metrics().num_alive_tasks() > 0 {
-        assert!(started.elapsed() < Duration::from_secs(60), "tasks are left");
+        assert!(started.elapsed() < Duration::from_secs(60), "tasks leaked");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
@@ -303,7 +305,7 @@ fn settle(runtime: &tokio::runtime::Runtime) {
 fn records(root: &Path) -> usize {
     let verified =
         skillhost_ledger::audit::LogStore::open(&root.join(AUDIT)).unwrap().verify(None).unwrap();
-    assert_eq!(verified.faults, [], "the audit log is as it was written");
+    assert_eq!(verified.faults, [], "the audit log is intact");
     usize::try_from(verified.records).unwrap()
 }
 

@@ -1,9 +1,9 @@
-//! A folder of skills as they are in the world: how many files, of what size, importing and
-//! starting what.
+//! Generates skills that resemble public ones: in the number and the size of their files, and in
+//! the modules and programs that they use.
 //!
-//! By a study of public skills, one with scripts has 5 files and 29 KB at the median, 139 KB at the
-//! 90th percentile, and 7.5 MB at most; a script has some 250 lines. Here all have scripts, which
-//! of public ones a quarter has. The same every time.
+//! According to a study of public skills, a skill with scripts has 5 files and 29 KB at the median,
+//! 139 KB at the 90th percentile, and at most 7.5 MB; a script has about 250 lines. A quarter of
+//! public skills have scripts; here, all of them do. The skills are the same in each run.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -11,7 +11,7 @@ use std::path::Path;
 
 use skillhost_bench::Random;
 
-/// Writes that many skills; how many bytes they have together.
+/// Writes a number of skills, and returns their total size in bytes.
 pub(crate) fn write(folder: &Path, skills: usize) -> u64 {
     let mut random = Random::new(7);
     (0..skills).map(|number| skill(folder, number, &mut random)).sum()
@@ -26,7 +26,7 @@ fn skill(folder: &Path, number: usize, random: &mut Random) -> u64 {
         bytes += text.len() as u64;
         fs::write(root.join(path), text).unwrap();
     };
-    // Half of them as at the median, a tenth as at the 90th percentile.
+    // The median and the 90th percentile are those of the study.
     let size = [1, 2, 2, 3, 3, 4, 5, 6, 8, 16][random.below(10)];
     put("SKILL.md", skill_md(&name, size, random));
     put("scripts/main.py", python(size, true, random));

@@ -1,4 +1,4 @@
-//! What each group uses: a skill, and hosts that run it.
+//! A skill and hosts that run it, for each group of benchmarks.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    /// With a skill that is one of the repository's components.
+    /// Uses one of the repository's components as the skill.
     pub(crate) fn new(name: &str) -> Bench {
         let folder = tempfile::tempdir().unwrap();
         let skill = folder.path().join(name);
@@ -34,7 +34,7 @@ impl Bench {
         Bench { folder, skill }
     }
 
-    /// With one of the skills in the folder of the benchmarks.
+    /// Uses one of the benchmarks' own skills.
     pub(crate) fn of_scripts(name: &str) -> Bench {
         Bench { folder: tempfile::tempdir().unwrap(), skill: repository("benches").join(name) }
     }

@@ -1,5 +1,5 @@
-//! Single things that invocations do, each beside what it would cost without a sandbox where there
-//! is such a thing.
+//! Measures single operations of invocations and, where possible, the same operations without a
+//! sandbox.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
@@ -42,33 +42,33 @@ pub(crate) fn recording(c: &mut Criterion) {
     c.bench_function("append to the audit log", |b| b.iter(|| log.append(&record).unwrap()));
 }
 
-/// A guest that does a thing a thousand times, and one that does it not at all: the difference is
-/// the thing.
+/// Runs guests that repeat an operation a thousand times, and guests that skip it. The difference
+/// is the cost of the operation.
 pub(crate) fn calls(c: &mut Criterion) {
     let bench = Bench::new("hostile");
     let policy = Policy::builtin();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let host = bench.host(Allocation::Pooling(64));
-    for (what, verb, rest) in [
+    for (action, verb, rest) in [
         ("opens a folder", "open", &["/tmp"][..]),
-        ("opens a folder by WASI 0.2", "open", &["/tmp", "0.2"]),
-        ("makes a file", "create", &["/tmp"]),
+        ("opens a folder with WASI 0.2", "open", &["/tmp", "0.2"]),
+        ("creates a file", "create", &["/tmp"]),
     ] {
         for count in ["0", "1000"] {
             let args = [&[verb, count], rest].concat();
             let args = args.as_slice();
-            c.bench_function(&format!("a guest that {what} {count} times"), |b| {
+            c.bench_function(&format!("a guest that {action} {count} times"), |b| {
                 b.to_async(&runtime).iter(|| bench.invoke(&host, &policy, Target::Main, args));
             });
         }
     }
     for wasi in ["0.3", "0.2"] {
         let args = &["write", "50000000", "/tmp", wasi];
-        c.bench_function(&format!("a guest that writes 50 MB by WASI {wasi}"), |b| {
+        c.bench_function(&format!("a guest that writes 50 MB with WASI {wasi}"), |b| {
             b.to_async(&runtime).iter(|| bench.invoke(&host, &policy, Target::Main, args));
         });
     }
-    c.bench_function("the host writes 50 MB itself", |b| {
+    c.bench_function("50 MB written without a sandbox", |b| {
         b.iter(|| {
             let mut file = tempfile::tempfile_in(bench.folder.path()).unwrap();
             let chunk = vec![b'x'; 64 << 10];
@@ -100,7 +100,7 @@ pub(crate) fn requests(c: &mut Criterion) {
             assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "hi\n");
         });
     });
-    c.bench_function("an HTTP request by hand", |b| {
+    c.bench_function("an HTTP request over a plain socket", |b| {
         b.iter(|| {
             let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
             stream.write_all(b"GET / HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n").unwrap();

@@ -1,4 +1,4 @@
-//! A cold start, phase by phase, as the host's own spans report it: engine, load of compiled code,
+//! Measures the phases of a start with the host's own spans: engine, load of compiled code,
 //! instantiation, call, end.
 
 use std::time::Duration;
@@ -15,15 +15,15 @@ use crate::spans::Spans;
 const PHASES: [(&str, &str); 12] = [
     ("skill", "skill read"),
     ("grant", "permissions granted"),
-    ("programs", "skill digested, programs named"),
+    ("programs", "skill digested, programs found"),
     ("mounts", "folders opened"),
-    ("engine", "engine made"),
+    ("engine", "engine created"),
     ("load", "compiled code loaded"),
     ("link", "imports linked"),
-    ("instantiate", "guest made"),
+    ("instantiate", "guest instantiated"),
     ("guest", "guest called"),
     ("drop", "guest dropped"),
-    ("log", "audit log looked at"),
+    ("log", "audit log checked"),
     ("record", "run recorded"),
 ];
 
@@ -51,7 +51,7 @@ pub(crate) fn phases(c: &mut Criterion) {
     }
 }
 
-/// How long a span was open in so many invocations.
+/// Returns how long a span was open in `count` invocations.
 fn time(span: &str, count: u64, once: &dyn Fn()) -> Duration {
     let spans = Spans::default();
     let subscriber = tracing_subscriber::registry().with(spans.clone());

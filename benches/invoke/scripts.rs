@@ -1,4 +1,4 @@
-//! The same scripts in a warm host and in the machine's own python3: files, programs, HTTP,
+//! Compares the same scripts in a warm host and in the machine's python3: files, programs, HTTP,
 //! computing, imports.
 
 use std::process::{Command, Stdio};
@@ -14,42 +14,42 @@ use tokio::runtime::Runtime;
 
 use crate::bench::Bench;
 
-/// What the scripts of public skills import most.
+/// The modules that scripts of public skills import most.
 const IMPORTS: &str = "argparse asyncio base64 collections csv dataclasses datetime hashlib html.parser \
     http.client json logging os pathlib random re shutil sqlite3 subprocess tempfile typing urllib.request \
     xml.etree.ElementTree zipfile";
 
 pub(crate) fn scripts(c: &mut Criterion) {
     let port = serve().unwrap();
-    let side = Sides::new(vec![format!("WebFetch(http://127.0.0.1:{port})")]);
+    let comparison = Comparison::new(vec![format!("WebFetch(http://127.0.0.1:{port})")]);
     let url = format!("http://127.0.0.1:{port}/");
     for (name, script, args) in [
         ("50 MB in blocks of 4 KiB, written and read", "blocks.py", vec![]),
         ("2,000 small files, written, listed and read", "small_files.py", vec![]),
         ("20 children in Python, one after the other", "children.py", vec!["python", "20"]),
         ("20 children in bash, one after the other", "children.py", vec!["bash", "20"]),
-        ("50 HTTP requests by urllib", "requests_to.py", vec![url.as_str(), "50"]),
+        ("50 HTTP requests with urllib", "requests_to.py", vec![url.as_str(), "50"]),
         ("computing: fib", "compute.py", vec!["fib"]),
         ("computing: nbody", "compute.py", vec!["nbody"]),
         ("computing: json, re, sort", "compute.py", vec!["text"]),
     ] {
         let mut group = c.benchmark_group(name);
         group.sample_size(10);
-        side.both(&mut group, Target::Named(format!("scripts/{script}")), &args, |native| {
-            native.arg(side.bench.skill.join("scripts").join(script)).args(&args);
+        comparison.both(&mut group, Target::Named(format!("scripts/{script}")), &args, |native| {
+            native.arg(comparison.bench.skill.join("scripts").join(script)).args(&args);
         });
         group.finish();
     }
 }
 
 pub(crate) fn imports(c: &mut Criterion) {
-    let side = Sides::new(Vec::new());
+    let comparison = Comparison::new(Vec::new());
     for module in ["nothing"].into_iter().chain(IMPORTS.split_whitespace()) {
         let program =
             if module == "nothing" { "pass".to_owned() } else { format!("import {module}") };
         let mut group = c.benchmark_group(format!("Python imports {module}"));
         group.sample_size(20);
-        side.both(
+        comparison.both(
             &mut group,
             Target::Shell(format!("exec python3 -c '{program}'")),
             &[],
@@ -61,16 +61,16 @@ pub(crate) fn imports(c: &mut Criterion) {
     }
 }
 
-/// A warm host, and the machine's own interpreter.
-struct Sides {
+/// A warm host, to compare with the machine's interpreter.
+struct Comparison {
     bench: Bench,
     host: Runner,
     policy: Policy,
     runtime: Runtime,
 }
 
-impl Sides {
-    fn new(allow: Vec<String>) -> Sides {
+impl Comparison {
+    fn new(allow: Vec<String>) -> Comparison {
         let bench = Bench::of_scripts("work");
         let limits = vec![(Limit::Timeout, 600_000)];
         let policy = Policy::builtin()
@@ -82,7 +82,7 @@ impl Sides {
             .enable_all()
             .build()
             .unwrap();
-        Sides { bench, host, policy, runtime }
+        Comparison { bench, host, policy, runtime }
     }
 
     fn both(

@@ -1,4 +1,4 @@
-//! A host for benchmarks, with everything that it writes in one folder.
+//! Creates a host for benchmarks that writes to one folder only.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use skillhost_sandbox::files::GuardedPaths;
 use skillhost_sandbox::http::{Resolver, Roots, Tls};
 use skillhost_sandbox::{Allocation, Options};
 
-/// The folder of its scratch folders, below that of the host.
+/// The folder of the scratch folders, in the folder of the host.
 pub(crate) const SCRATCH: &str = "scratch";
 
-/// The audit log, below the folder of the host.
+/// The audit log, in the folder of the host.
 pub(crate) const AUDIT: &str = "audit.jsonl";
 
 pub(crate) fn host(

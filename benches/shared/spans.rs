@@ -1,4 +1,4 @@
-//! How long the host's spans were open, by their names.
+//! Measures how long the host's spans are open, by name.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -9,15 +9,15 @@ use tracing::span::{Attributes, Id};
 use tracing_subscriber::layer::{Context, Layer};
 use tracing_subscriber::registry::LookupSpan;
 
-/// In nanoseconds. Clones share what they count.
+/// The times of spans, in nanoseconds. Clones share them.
 #[derive(Clone, Default)]
 pub(crate) struct Spans(Arc<Mutex<BTreeMap<&'static str, u64>>>);
 
-/// When a span began.
+/// The start of a span.
 struct Start(Instant);
 
 impl Spans {
-    /// How long all spans of a name were open.
+    /// Returns how long all spans of each name were open.
     pub(crate) fn all(&self) -> BTreeMap<&'static str, u64> {
         self.0.lock().unwrap().clone()
     }

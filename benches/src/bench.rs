@@ -1,5 +1,5 @@
-//! Measuring in turns: each round runs every cell once, in an order of its own. Whatever disturbs
-//! the machine, or ran before, then disturbs all cells alike.
+//! Interleaved measurement: each round runs every cell once, in a new order. So disturbances of the
+//! machine, and effects of the previous cell, affect all cells alike.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -9,35 +9,36 @@ use std::process::Command;
 use skillhost_toolchain::{Error, Progress, Step};
 
 use crate::cases::Case;
-use crate::driver::{Driver, Way};
+use crate::driver::{Driver, Executor};
 use crate::measure::Sample;
 use crate::place::Place;
 use crate::samples::Samples;
 
-/// Rounds before the first that counts: they fill caches and compile components.
+/// Rounds that are not recorded. They fill caches and compile components.
 pub(crate) const WARM_UP: usize = 3;
 
-/// Guests at once, at most, in one host.
+/// The maximal number of concurrent guests in one host.
 const STORES: usize = 64;
 
-/// A case that is run in one way.
+/// A case, run in one way.
 pub(crate) trait Cell {
-    /// The name of its samples.
+    /// Returns the name of the cell's samples.
     fn name(&self) -> String;
 
     fn case(&self) -> &Case;
 
-    /// Whether the machine's own program runs it. The other cells of the case print the same.
+    /// Returns whether the machine's own program runs the case. The other cells of the case must
+    /// have the same output.
     fn is_native(&self) -> bool;
 
-    /// The command that runs it. A warm cell has none: it runs in the driver.
+    /// Returns the command that runs the cell, or `None` for a warm cell, which runs in the driver.
     fn command(&self, place: &Place) -> Result<Option<Command>, Error>;
 
-    /// Records a turn, or why there is none.
-    fn note(&self, turn: Result<&[Sample], &Error>, samples: &mut Samples);
+    /// Records the samples of a turn, or the error.
+    fn record(&self, turn: Result<&[Sample], &Error>, samples: &mut Samples);
 }
 
-/// A benchmark that is under way.
+/// A running benchmark.
 pub(crate) struct Bench<'a> {
     pub(crate) place: &'a Place,
     pub(crate) driver: Result<Driver, Error>,
@@ -50,23 +51,23 @@ impl<'a> Bench<'a> {
         Bench { place, driver: Driver::start(place, warm, STORES), samples: Samples::default() }
     }
 
-    pub(crate) fn way(&mut self, cell: &impl Cell) -> Result<Way<'_>, Error> {
+    pub(crate) fn executor(&mut self, cell: &impl Cell) -> Result<Executor<'_>, Error> {
         match (cell.command(self.place)?, &mut self.driver) {
-            (Some(command), _) => Ok(Way::Process(command)),
-            (None, Ok(driver)) => Ok(Way::Driver(driver)),
+            (Some(command), _) => Ok(Executor::Process(command)),
+            (None, Ok(driver)) => Ok(Executor::Driver(driver)),
             (None, Err(error)) => Err(error.clone()),
         }
     }
 
-    /// Runs each cell once. One that fails is missing from then on, and so is one that prints
-    /// something else than the native one: it does something else.
+    /// Runs each cell once. Excludes cells that fail, and cells whose output differs from that of
+    /// the native cell, because they do different work.
     pub(crate) fn check(&mut self, cells: &[impl Cell], step: &Step) {
         let mut native: BTreeMap<String, String> = BTreeMap::new();
         let (natives, others): (Vec<_>, Vec<_>) = cells.iter().partition(|cell| cell.is_native());
         for cell in natives.into_iter().chain(others) {
-            step.note(&format!("try {}", cell.name()));
+            step.note(&format!("check {}", cell.name()));
             let case = cell.case();
-            let error = match self.way(cell).and_then(|way| way.output(case)) {
+            let error = match self.executor(cell).and_then(|executor| executor.output(case)) {
                 Ok(output) if cell.is_native() => {
                     native.insert(case.key(), output);
                     continue;
@@ -76,15 +77,17 @@ impl<'a> Bench<'a> {
                 }
                 Ok(_) => {
                     let name = case.name;
-                    Error::new(format!("{name} prints something else than the machine's program"))
+                    Error::new(format!(
+                        "the output of {name} differs from that of the machine's program"
+                    ))
                 }
                 Err(error) => error,
             };
-            cell.note(Err(&error), &mut self.samples);
+            cell.record(Err(&error), &mut self.samples);
         }
     }
 
-    /// Runs the cells in turns. A cell that fails is missing from then on.
+    /// Runs the cells in interleaved rounds. Excludes a cell from its first failure on.
     pub(crate) fn run_turns(
         &mut self,
         cells: &[impl Cell],
@@ -98,22 +101,23 @@ impl<'a> Bench<'a> {
                     continue;
                 }
                 let case = cell.case();
-                let turn = self.way(cell).and_then(|way| way.samples(case, case.batch));
+                let turn =
+                    self.executor(cell).and_then(|executor| executor.samples(case, case.batch));
                 if turn.is_err() || round >= warm_up {
-                    cell.note(turn.as_deref(), &mut self.samples);
+                    cell.record(turn.as_deref(), &mut self.samples);
                 }
             }
         }
     }
 }
 
-/// Runs a step that records failures rather than failing.
+/// Runs a step that records failures instead of returning them.
 pub(crate) fn step<T>(progress: &Progress, name: &str, work: impl FnOnce(&Step) -> T) -> T {
-    let Ok(found) = progress.step(name, |step| Ok::<_, Infallible>(work(step)));
-    found
+    let Ok(result) = progress.step(name, |step| Ok::<_, Infallible>(work(step)));
+    result
 }
 
-/// The order of a round: pseudo-random, and the same in every run of the benchmark.
+/// Returns the order of a round: pseudo-random, but the same in every run of the benchmark.
 fn order(round: usize, cells: usize) -> Vec<usize> {
     let rank = |cell: &usize| {
         let mut hasher = DefaultHasher::new();
@@ -154,13 +158,13 @@ mod tests {
             Ok((self.0 != "warm").then_some(command))
         }
 
-        fn note(&self, turn: Result<&[Sample], &Error>, samples: &mut Samples) {
-            samples.note(self.0, turn.map(|turn| turn.iter().map(|sample| sample.wall)));
+        fn record(&self, turn: Result<&[Sample], &Error>, samples: &mut Samples) {
+            samples.record(self.0, turn.map(|turn| turn.iter().map(|sample| sample.wall)));
         }
     }
 
     #[test]
-    fn cells_that_fail_or_differ_are_missing_with_a_reason() {
+    fn failing_and_differing_cells_are_excluded_with_a_reason() {
         let path = PathBuf::new;
         let [folder, skillhost, programs, python, converter] =
             [path(), path(), path(), path(), path()];
@@ -173,8 +177,8 @@ mod tests {
             bench.run_turns(&cells, (1, 2), step);
         });
         let spread = |line| bench.samples.spread(line);
-        assert_eq!(spread("exit 3"), Err("sh: exit status: 3: it says nothing".into()));
-        assert!(spread("echo 2").unwrap_err().contains("prints something else"));
+        assert_eq!(spread("exit 3"), Err("sh: exit status: 3: no error message".into()));
+        assert!(spread("echo 2").unwrap_err().contains("differs"));
         assert_eq!(spread("warm"), Err("no driver for the warm tier".into()));
         assert_eq!(
             [spread("true; echo 1"), spread("echo 1")].map(|found| found.unwrap().n),

@@ -1,11 +1,11 @@
-//! The cases: what is run, the same in every tier.
+//! The cases: the programs to run, which are the same in every tier.
 
 use std::path::PathBuf;
 use std::process::Command;
 
 use crate::place::Place;
 
-/// One thing to run.
+/// A program to run, with its arguments and input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Case {
     pub(crate) id: &'static str,
@@ -14,11 +14,11 @@ pub(crate) struct Case {
     pub(crate) skill: &'static str,
     pub(crate) target: Target,
     pub(crate) args: Vec<String>,
-    /// Its input, a file of the workspace. A case without input gets no workspace.
+    /// The input, a file in the workspace. A case without input has no workspace.
     pub(crate) input: Option<String>,
-    /// The policy of its cold runs, unless that is the built-in one.
+    /// The policy of cold runs, if not the built-in one.
     pub(crate) policy: Option<PathBuf>,
-    /// Invocations of the warm tier per round: as many as a round has time for.
+    /// The number of warm invocations per round.
     pub(crate) batch: usize,
 }
 
@@ -29,24 +29,24 @@ pub(crate) enum Target {
     Bash(&'static str),
     /// The skill's component; natively, the same crate.
     Component,
-    /// `/bin/true`, for what a process costs that does nothing. It only runs natively.
+    /// `/bin/true`, the cost of an empty process. It only runs natively.
     True,
 }
 
-/// A filter that reads all of its input and calculates.
+/// A filter that reads all of its input and does calculations.
 const FILTER: &str =
     "group_by(.city) | map({city: .[0].city, orders: length, total: (map(.total) | add)})";
 
-/// Bytes of the CSV file and of the JSON file.
+/// The size of the CSV file and of the JSON file, in bytes.
 pub(crate) const INPUT: u64 = 5_000_000;
 
-/// Bytes of the CSV files that show growth with the input.
+/// The sizes of the CSV files that show how time grows with the input, in bytes.
 pub(crate) const SIZES: [u64; 4] = [100_000, 500_000, 2_000_000, INPUT];
 
-/// More than the largest input takes: a limit that is hit measures nothing.
+/// More than the largest input takes, because a run that hits the limit yields no figure.
 const TIMEOUT: &str = "10m";
 
-/// The five of the table.
+/// Returns the five cases of the isolation benchmark.
 pub(crate) fn all() -> Vec<Case> {
     let filter = ["-c", "-f", FILTER, "orders.json"];
     let pipeline = Case::new("pipeline", "hello", Target::Bash("scripts/pipeline.sh"));
@@ -68,7 +68,7 @@ pub(crate) fn all() -> Vec<Case> {
     ]
 }
 
-/// Those whose start is measured phase by phase: what they do themselves is next to nothing.
+/// Returns the cases whose starts are measured in phases. They do almost nothing themselves.
 pub(crate) fn starts() -> [Case; 3] {
     let bash = Case::new("bash", "hello", Target::Bash("scripts/hello.sh"));
     [hello(), imports(), Case { name: "bash: hello", ..bash }]
@@ -84,7 +84,7 @@ fn imports() -> Case {
     Case { name: "Python: six imports", ..Case::new("imports", "hello", script) }
 }
 
-/// A CSV report on a file of `bytes`.
+/// Returns the CSV report on a file of `bytes`.
 pub(crate) fn report(bytes: u64) -> Case {
     let file = csv_name(bytes);
     let case = Case::new("csv-report", "csv-report", Target::Python("scripts/csv_report.py"));
@@ -95,12 +95,12 @@ pub(crate) fn report(bytes: u64) -> Case {
     }
 }
 
-/// One that waits for the end of its input.
+/// Returns a case that waits for the end of its input.
 pub(crate) fn waiting() -> Case {
     Case::new("wait", "hello", Target::Python("scripts/wait.py"))
 }
 
-/// What a process costs that does nothing.
+/// Returns `/bin/true`: the cost of an empty process.
 pub(crate) fn nothing() -> Case {
     Case::new("true", "hello", Target::True)
 }
@@ -119,13 +119,13 @@ impl Case {
         Case { args: args.iter().map(|arg| (*arg).to_owned()).collect(), ..self }
     }
 
-    /// A word that names the case and its input.
+    /// Returns a word that identifies the case and its input.
     pub(crate) fn key(&self) -> String {
         let input = self.input.iter().map(|input| format!(":{input}")).collect::<String>();
         format!("{}{input}", self.id)
     }
 
-    /// The command that runs it by the machine's own program.
+    /// Returns the command that runs the case with the machine's own program.
     pub(crate) fn native(&self, place: &Place) -> Command {
         let mut command = match self.target {
             Target::Python(_) => place.command(&place.python),
@@ -138,7 +138,7 @@ impl Case {
         command
     }
 
-    /// The command that runs it by `skillhost run`, with these flags.
+    /// Returns the command that runs the case with `skillhost run` and these flags.
     pub(crate) fn cold(&self, place: &Place, flags: &[&str]) -> Command {
         let mut command = place.command(&place.skillhost);
         command.env("SKILLHOST_PROGRAMS", &place.programs).arg("run").arg(place.skill(self.skill));
@@ -155,7 +155,7 @@ impl Case {
 }
 
 impl Target {
-    /// The script, relative to the skill.
+    /// Returns the path of the script in the skill.
     pub(crate) fn script(self) -> Option<&'static str> {
         match self {
             Target::Python(script) | Target::Bash(script) => Some(script),

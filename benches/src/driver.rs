@@ -1,5 +1,5 @@
-//! The warm tier: a host process that lives through the whole benchmark and invokes skills on
-//! request (benches/warm/main.rs).
+//! The warm tier: a host process that runs during the whole benchmark and invokes skills on request
+//! (benches/warm/main.rs).
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::PathBuf;
@@ -14,30 +14,30 @@ use crate::cases::Case;
 use crate::measure::{self, Sample};
 use crate::place::Place;
 
-/// A driver that waits for orders. It ends when it is dropped.
+/// A running driver. It ends when this value is dropped.
 pub(crate) struct Driver {
     child: Child,
-    orders: Option<ChildStdin>,
-    answers: BufReader<ChildStdout>,
+    requests: Option<ChildStdin>,
+    responses: BufReader<ChildStdout>,
 }
 
-/// Invocations one after the other.
+/// The result of invocations in sequence.
 #[derive(Deserialize)]
 struct Turn {
     wall_ns: Vec<u64>,
     cpu_ns: Vec<u64>,
-    /// The host's memory at its peak.
+    /// The peak memory of the host.
     memory: u64,
-    /// What the last one printed.
+    /// The output of the last invocation.
     stdout: String,
 }
 
-/// Guests, or processes, that are alive at once.
+/// Concurrent guests or processes.
 #[derive(Debug, Clone, Copy, Deserialize)]
-pub(crate) struct Crowd {
-    /// Memory that belongs to no other process.
+pub(crate) struct LiveGuests {
+    /// Private memory, in bytes.
     pub(crate) private: u64,
-    /// From the start of the first one to its first output, and of the last one.
+    /// The time from start to first output, of the first and of the last one.
     #[serde(rename = "first_ns")]
     pub(crate) first: u64,
     #[serde(rename = "last_ns")]
@@ -45,10 +45,10 @@ pub(crate) struct Crowd {
 }
 
 impl Driver {
-    /// Starts one that knows these cases and has room for `stores` guests at once.
+    /// Starts a driver that knows these cases and has room for `stores` concurrent guests.
     ///
     /// # Errors
-    /// There is none to start, or it does not start.
+    /// Returns an error if there is no driver, or if it does not start.
     pub(crate) fn start<'c>(
         place: &Place,
         cases: impl IntoIterator<Item = &'c Case>,
@@ -59,67 +59,67 @@ impl Driver {
         let mut command = place.command(program);
         command.arg(setup(place, cases, stores)?).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().map_err(Error::context(program.display()))?;
-        let (Some(orders), Some(answers)) = (child.stdin.take(), child.stdout.take()) else {
+        let (Some(requests), Some(responses)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(Error::new("the driver has no streams"));
         };
-        Ok(Driver { child, orders: Some(orders), answers: BufReader::new(answers) })
+        Ok(Driver { child, requests: Some(requests), responses: BufReader::new(responses) })
     }
 
-    /// Runs a case once, before anything is measured.
+    /// Runs a case once, without measuring it.
     pub(crate) fn warm_up(&mut self, case: &Case) -> Result<(), Error> {
         self.each(case, 1).map(drop)
     }
 
-    /// Runs a case `count` times, `at_once` at once, and returns the time of all, in nanoseconds.
+    /// Runs a case `count` times with this concurrency, and returns the total time in nanoseconds.
     pub(crate) fn burst(
         &mut self,
         case: &Case,
         count: usize,
-        at_once: usize,
+        concurrency: usize,
     ) -> Result<u64, Error> {
         #[derive(Deserialize)]
         struct Burst {
             wall_ns: u64,
         }
-        let burst: Burst = self.order(&format!("burst {} {count} {at_once}", case.key()))?;
+        let burst: Burst = self.request(&format!("burst {} {count} {concurrency}", case.key()))?;
         Ok(burst.wall_ns)
     }
 
-    /// Keeps `count` guests of a case alive at once.
-    pub(crate) fn alive(&mut self, case: &Case, count: usize) -> Result<Crowd, Error> {
-        self.order(&format!("alive {} {count}", case.key()))
+    /// Runs `count` guests of a case concurrently until each waits for input.
+    pub(crate) fn alive(&mut self, case: &Case, count: usize) -> Result<LiveGuests, Error> {
+        self.request(&format!("alive {} {count}", case.key()))
     }
 
-    /// Runs a case `count` times, one after the other.
+    /// Runs a case `count` times in sequence.
     fn each(&mut self, case: &Case, count: usize) -> Result<Turn, Error> {
-        self.order(&format!("each {} {count}", case.key()))
+        self.request(&format!("each {} {count}", case.key()))
     }
 
-    fn order<T: DeserializeOwned>(&mut self, order: &str) -> Result<T, Error> {
-        let ended = || Error::new(format!("the driver of the warm tier ended at `{order}`"));
-        let orders = self.orders.as_mut().ok_or_else(ended)?;
-        writeln!(orders, "{order}").map_err(|_| ended())?;
+    fn request<T: DeserializeOwned>(&mut self, request: &str) -> Result<T, Error> {
+        let ended = || Error::new(format!("the driver of the warm tier ended during `{request}`"));
+        let requests = self.requests.as_mut().ok_or_else(ended)?;
+        writeln!(requests, "{request}").map_err(|_| ended())?;
         let mut line = String::new();
-        if self.answers.read_line(&mut line).map_err(|_| ended())? == 0 {
+        if self.responses.read_line(&mut line).map_err(|_| ended())? == 0 {
             return Err(ended());
         }
-        let answer: Value = serde_json::from_str(&line).map_err(Error::context(order))?;
-        match answer["error"].as_str() {
-            Some(error) => Err(Error::new(format!("{order}: {error}"))),
-            None => serde_json::from_value(answer).map_err(Error::context(order)),
+        let response: Value = serde_json::from_str(&line).map_err(Error::context(request))?;
+        match response["error"].as_str() {
+            Some(error) => Err(Error::new(format!("{request}: {error}"))),
+            None => serde_json::from_value(response).map_err(Error::context(request)),
         }
     }
 }
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        // The end of its orders is its end.
-        drop(self.orders.take());
+        // The driver ends at the end of its input.
+        drop(self.requests.take());
         drop(self.child.wait());
     }
 }
 
-/// Writes what a driver reads first, and returns the file.
+/// Writes the setup of a driver, and returns the path of the file.
 pub(crate) fn setup<'c>(
     place: &Place,
     cases: impl IntoIterator<Item = &'c Case>,
@@ -143,18 +143,18 @@ pub(crate) fn setup<'c>(
     Ok(file)
 }
 
-/// How a case runs: in a process of its own, or in the driver's host.
-pub(crate) enum Way<'a> {
+/// Runs a case: in a new process, or in the driver's host.
+pub(crate) enum Executor<'a> {
     Process(Command),
     Driver(&'a mut Driver),
 }
 
-impl Way<'_> {
-    /// Runs a case; in a host, `count` times.
+impl Executor<'_> {
+    /// Runs a case: once in a process, or `count` times in the driver.
     pub(crate) fn samples(self, case: &Case, count: usize) -> Result<Vec<Sample>, Error> {
         match self {
-            Way::Process(mut command) => measure::run(&mut command).map(|sample| vec![sample]),
-            Way::Driver(driver) => {
+            Executor::Process(mut command) => measure::run(&mut command).map(|sample| vec![sample]),
+            Executor::Driver(driver) => {
                 let Turn { wall_ns, cpu_ns, .. } = driver.each(case, count)?;
                 let times = wall_ns.into_iter().zip(cpu_ns);
                 Ok(times.map(|(wall, cpu)| Sample { wall, cpu }).collect())
@@ -162,19 +162,19 @@ impl Way<'_> {
         }
     }
 
-    /// Runs a case once, and returns what it printed.
+    /// Runs a case once, and returns its output.
     pub(crate) fn output(self, case: &Case) -> Result<String, Error> {
         match self {
-            Way::Process(mut command) => measure::output(&mut command),
-            Way::Driver(driver) => driver.each(case, 1).map(|turn| turn.stdout),
+            Executor::Process(mut command) => measure::output(&mut command),
+            Executor::Driver(driver) => driver.each(case, 1).map(|turn| turn.stdout),
         }
     }
 
-    /// Runs a case once, and returns its memory at the peak; of a host, the memory of all of it.
+    /// Runs a case once, and returns its peak memory, or that of the whole driver.
     pub(crate) fn memory(self, case: &Case) -> Result<u64, Error> {
         match self {
-            Way::Process(mut command) => measure::memory(&mut command),
-            Way::Driver(driver) => driver.each(case, 1).map(|turn| turn.memory),
+            Executor::Process(mut command) => measure::memory(&mut command),
+            Executor::Driver(driver) => driver.each(case, 1).map(|turn| turn.memory),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What the cases read: files that are the same in every run.
+//! The input files of the cases, which are the same in every run.
 
 use std::path::Path;
 
@@ -9,10 +9,10 @@ use crate::random::Random;
 
 const CITIES: [&str; 8] = ["London", "Paris", "Nairobi", "Lima", "Osaka", "Quito", "Oslo", "Perth"];
 
-/// Lines of the access log.
+/// The number of lines of the access log.
 const LOG_LINES: usize = 10_000;
 
-/// Writes them.
+/// Writes the input files.
 pub(crate) fn write(folder: &Path) -> Result<(), Error> {
     let write =
         |name: &str, text: String| files::write_if_changed(&folder.join(name), text.as_bytes());
@@ -27,7 +27,7 @@ pub(crate) fn write(folder: &Path) -> Result<(), Error> {
 fn csv(bytes: u64) -> String {
     text("id,date,city,quantity,total,note\n", bytes, |order| {
         let Order { id, day, city, quantity, .. } = order;
-        // What a profile of real data meets: missing values, and fields with quotes.
+        // As in real data, there are missing values, and fields with quotes.
         let note = if id % 7 == 0 { "\"late, again\"" } else { "" };
         let (month, day, total) = (1 + id % 12, 1 + day % 28, order.total());
         format!("{id},2024-{month:02}-{day:02},{city},{quantity},{total},{note}\n")
@@ -60,7 +60,7 @@ fn log() -> String {
     orders().take(LOG_LINES).map(line).collect()
 }
 
-/// A text of at least so many bytes, of lines that are made of orders.
+/// Returns a text of at least this many bytes, with a line for each order.
 fn text(head: &str, bytes: u64, line: impl Fn(Order) -> String) -> String {
     let mut text = head.to_owned();
     let mut lines = orders().map(line);
@@ -85,7 +85,7 @@ impl Order {
     }
 }
 
-/// Without end, and always the same.
+/// Returns an endless sequence of orders, which is always the same.
 fn orders() -> impl Iterator<Item = Order> {
     let mut random = Random::new(1);
     let mut next = move |end| random.below(end) as u64;
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn inputs_have_their_size_and_are_always_the_same() {
+    fn inputs_have_the_requested_size_and_are_reproducible() {
         let csv_file = csv(100_000);
         assert!((100_000..100_100).contains(&csv_file.len()) && csv_file == csv(100_000));
         assert!(csv_file.lines().all(|line| line.split(',').count() >= 6));

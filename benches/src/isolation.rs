@@ -1,8 +1,8 @@
-//! `cargo xtask bench isolation`: the same skills in every tier, in turns.
+//! `cargo xtask bench isolation`: runs the same skills in every tier, interleaved.
 
 mod charts;
+mod concurrency;
 mod container;
-mod crowd;
 mod figures;
 pub(crate) mod page;
 mod root;
@@ -26,7 +26,8 @@ pub(crate) use figures::Report;
 use figures::{CaseInfo, FirstRun, Run, Size, TierInfo};
 use tiers::{Tier, Tools};
 
-/// Runs whose memory is sampled, which makes them slower: as many, unless there are fewer rounds.
+/// The maximal number of runs whose memory is sampled. They are not timed, because sampling makes
+/// them slower.
 const SAMPLED: usize = 3;
 
 /// Measures everything. `rounds` is the number of samples of each case in each tier, at least one.
@@ -34,10 +35,10 @@ pub(crate) fn run(
     place: &Place,
     rounds: usize,
     progress: &Progress,
-    say: &dyn Fn(&str),
+    print: &dyn Fn(&str),
 ) -> Result<Report, Error> {
     let tools = ["bwrap", "runc", "crun", "setpriv"];
-    let header = Header::new::<Report>(place, rounds, &tools, say)?;
+    let header = Header::new::<Report>(place, rounds, &tools, print)?;
     let cases = cases::all();
     let first = progress.step("the first run of each case", |_| measure_first(place, &cases))?;
     let mut missing = BTreeMap::new();
@@ -47,31 +48,31 @@ pub(crate) fn run(
     let mut isolation = Isolation { bench, tools: &tools, missing };
 
     let mut cells = isolation.cells(&cases);
-    progress.step("try every case in every tier", |step| {
+    progress.step("check every case in every tier", |step| {
         isolation.bench.check(&cells, step);
-        isolation.drop_failed(&mut cells, "it does not work here")
+        isolation.drop_failed(&mut cells, "it does not work on this machine")
     })?;
     cells.insert(0, Cell { tier: Tier::Native, case: cases::nothing(), tools: &tools });
     progress.step(&format!("{rounds} rounds"), |step| {
         isolation.bench.run_turns(&cells, (WARM_UP, rounds), step);
         isolation.drop_failed(&mut cells, FAILED)
     })?;
-    progress.step("watch the memory of each", |step| {
+    progress.step("measure memory", |step| {
         isolation.measure_memory(&cells, rounds.min(SAMPLED), step);
         isolation.drop_failed(&mut cells, FAILED)
     })?;
     let samples = std::mem::take(&mut isolation.bench.samples);
-    let sizes = step(progress, "growth with the input", |step| {
+    let sizes = step(progress, "time by size of the input", |step| {
         isolation.measure_sizes(rounds.div_ceil(10), step)
     });
     let throughput = progress.step("throughput by concurrency", |step| {
-        crowd::measure_throughput(&mut isolation, step)
+        concurrency::measure_throughput(&mut isolation, step)
     })?;
-    let growth = step(progress, "many that start at once", |step| {
-        crowd::measure_growth(&mut isolation, step)
+    let growth = step(progress, "concurrent starts", |step| {
+        concurrency::measure_growth(&mut isolation, step)
     });
-    let memory = step(progress, "many that are alive at once", |step| {
-        crowd::measure_memory(&mut isolation, step)
+    let memory = step(progress, "concurrent guests", |step| {
+        concurrency::measure_memory(&mut isolation, step)
     });
     let phases = phases::measure(place, rounds, progress)?;
 
@@ -92,7 +93,7 @@ pub(crate) fn run(
     })
 }
 
-/// Runs each case with nothing compiled. What it compiles stays for the next measurements.
+/// Runs each case with nothing compiled. The compiled code stays for the next measurements.
 fn measure_first(place: &Place, cases: &[Case]) -> Result<Vec<FirstRun>, Error> {
     let measure = |case: &Case| {
         place.remove_compiled()?;
@@ -102,26 +103,26 @@ fn measure_first(place: &Place, cases: &[Case]) -> Result<Vec<FirstRun>, Error> 
     cases.iter().map(measure).collect()
 }
 
-/// Why a tier is missing that was tried before.
+/// The reason why a tier is missing that passed the check.
 const FAILED: &str = "it failed after it had worked";
 
-/// A benchmark that is under way.
+/// The running benchmark.
 struct Isolation<'a> {
     bench: Bench<'a>,
     tools: &'a Tools,
-    /// The tiers that have no figures, and why.
+    /// The tiers without figures, and the reasons.
     missing: BTreeMap<Tier, String>,
 }
 
 impl<'a> Isolation<'a> {
-    /// Cases in all the tiers that have figures.
+    /// Returns the cells of cases in all tiers that are not missing.
     fn cells(&self, cases: &[Case]) -> Vec<Cell<'a>> {
         let tiers = || Tier::ALL.into_iter().filter(|tier| !self.missing.contains_key(tier));
         let cell = |case: &Case, tier| Cell { tier, case: case.clone(), tools: self.tools };
         cases.iter().flat_map(|case| tiers().map(move |tier| cell(case, tier))).collect()
     }
 
-    /// Removes the tiers of cells that failed: that is no reason to lose the others.
+    /// Removes the tiers of failed cells, and keeps the others.
     fn drop_failed(&mut self, cells: &mut Vec<Cell<'_>>, when: &str) -> Result<(), Error> {
         for cell in cells.iter() {
             if let Some(why) = self.bench.samples.failure(&cell.name()) {
@@ -132,8 +133,8 @@ impl<'a> Isolation<'a> {
         Ok(())
     }
 
-    /// A tier that fails is missing from then on. The native tier and the cold one may not fail:
-    /// without them there is nothing to compare.
+    /// Marks a tier as missing. Returns an error for the native and the cold tier, because without
+    /// them there is nothing to compare.
     fn fail(&mut self, tier: Tier, when: &str, why: String) -> Result<(), Error> {
         if matches!(tier, Tier::Native | Tier::Cold) {
             return Err(Error::new(why));
@@ -146,17 +147,18 @@ impl<'a> Isolation<'a> {
         for cell in cells {
             step.note(&cell.name());
             for _ in 0..runs {
-                let peak = self.bench.way(cell).and_then(|way| way.memory(&cell.case));
+                let peak =
+                    self.bench.executor(cell).and_then(|executor| executor.memory(&cell.case));
                 let samples = &mut self.bench.samples;
                 match peak {
-                    Ok(peak) => samples.note(&cell.memory(), Ok([peak])),
-                    Err(error) => cell.note(Err(&error), samples),
+                    Ok(peak) => samples.record(&cell.memory(), Ok([peak])),
+                    Err(error) => cell.record(Err(&error), samples),
                 }
             }
         }
     }
 
-    /// A tier that fails at a size, by a limit perhaps, is missing there only.
+    /// A tier that fails at one size, for example at a limit, is missing only there.
     fn measure_sizes(&mut self, rounds: usize, step: &Step) -> Vec<Size> {
         let mut sizes = Vec::new();
         for input in cases::SIZES {
@@ -223,9 +225,9 @@ impl bench::Cell for Cell<'_> {
         self.tools.command(place, self.tier, &self.case)
     }
 
-    fn note(&self, turn: Result<&[Sample], &Error>, samples: &mut Samples) {
-        samples.note(&self.name(), turn.map(|turn| turn.iter().map(|sample| sample.wall)));
-        samples.note(&self.cpu(), turn.map(|turn| turn.iter().map(|sample| sample.cpu)));
+    fn record(&self, turn: Result<&[Sample], &Error>, samples: &mut Samples) {
+        samples.record(&self.name(), turn.map(|turn| turn.iter().map(|sample| sample.wall)));
+        samples.record(&self.cpu(), turn.map(|turn| turn.iter().map(|sample| sample.cpu)));
     }
 }
 

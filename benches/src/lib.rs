@@ -1,14 +1,14 @@
-//! What `cargo xtask bench` measures, and its reports, tables and charts.
+//! The benchmarks of `cargo xtask bench`, with their reports, tables and charts.
 //!
-//! [`isolation()`] runs the same skills natively, in other sandboxes and in skillhost; [`targets()`]
-//! measures every figure that the project has a goal for; [`phases()`] shows where the time of a cold
-//! start goes. xtask builds the programs and passes them in a [`Place`]. Read in this order:
+//! [`isolation()`] runs the same skills natively, in other sandboxes and in skillhost;
+//! [`targets()`] measures every figure that has a goal; [`phases()`] measures the phases of a cold
+//! start. xtask builds the programs and passes them in a [`Place`]. Read in this order:
 //!
-//! - `cases`: what is run; `inputs`: what it reads; `place`: the programs and folders;
-//! - `measure`: one process; `driver`: the host of the warm tier; `bench`: measuring in turns;
+//! - `cases`: the programs to run; `inputs`: their input; `place`: the binaries and folders;
+//! - `measure`: one process; `driver`: the host of the warm tier; `bench`: interleaved measurement;
 //! - `isolation` and `targets`: the two benchmarks with a report; `phases`; `shell`: constructs of
-//!   scripts beside bash;
-//! - `report`: JSON, and what is written from committed runs; `table`, `units`, `samples`, `stats`.
+//!   scripts next to bash;
+//! - `report`: JSON, and files generated from committed runs; `table`, `units`, `samples`, `stats`.
 //!
 //! The library does not depend on the host: it measures processes from outside. The benchmarks of
 //! the host's own parts (`invoke`, `check`, `soak`, `search`, `catalog`) and the driver are other
@@ -16,7 +16,7 @@
 
 #![expect(
     clippy::disallowed_methods,
-    reason = "a benchmark starts programs, and works on the files of this repository"
+    reason = "benchmarks run programs and access the files of this repository"
 )]
 
 mod bench;
@@ -47,84 +47,84 @@ pub use random::Random;
 pub use server::serve;
 pub use shell::{Shell, constructs};
 
-/// Measures what isolation costs, with `rounds` samples of each case in each tier. `say` gets what
-/// is printed: the tables, and where the page is. With `commit`, the run is written to docs/figures
-/// and the documents.
+/// Measures the cost of isolation, with `rounds` samples of each case in each tier. Passes the
+/// tables and the path of the page to `print`. With `commit`, writes the run to docs/figures and
+/// the documents.
 ///
 /// # Errors
-/// Something cannot run natively or in skillhost, or a file cannot be written.
+/// Returns an error if a case cannot run natively or in skillhost, or if a file cannot be written.
 pub fn isolation(
     place: &Place,
     rounds: usize,
     commit: bool,
     progress: &Progress,
-    say: &dyn Fn(&str),
+    print: &dyn Fn(&str),
 ) -> Result<(), Error> {
-    let report = isolation::run(place, rounds, progress, say)?;
-    say(&isolation::tables::markdown(&report));
+    let report = isolation::run(place, rounds, progress, print)?;
+    print(&isolation::tables::markdown(&report));
     let page = isolation::page::save(&report, &place.folder)?;
     if commit {
         report::commit(&report)?;
     }
     let page = page.strip_prefix(repository("")).unwrap_or(&page);
-    say(&format!("The page is {}, and the JSON beside it.", page.display()));
+    print(&format!("The page is {}. The JSON file is in the same folder.", page.display()));
     Ok(())
 }
 
-/// Measures every figure that the project has a goal for, with `rounds` samples of what is short.
-/// `say` gets the table. With `commit`, the run is written to docs/figures and the documents.
+/// Measures every figure that has a goal, with `rounds` samples of each short case. Passes the
+/// table to `print`. With `commit`, writes the run to docs/figures and the documents.
 ///
 /// # Errors
-/// The machine cannot be described, or a file cannot be written. Whatever cannot run is missing in
-/// the table, with the reason.
+/// Returns an error if the machine cannot be described, or if a file cannot be written. The table
+/// lists cases that cannot run as missing, with the reason.
 pub fn targets(
     place: &Place,
     rounds: usize,
     commit: bool,
     progress: &Progress,
-    say: &dyn Fn(&str),
+    print: &dyn Fn(&str),
 ) -> Result<(), Error> {
-    let report = targets::run(place, rounds, progress, say)?;
-    say(&targets::report::markdown(&report));
+    let report = targets::run(place, rounds, progress, print)?;
+    print(&targets::report::markdown(&report));
     if commit { report::commit(&report) } else { Ok(()) }
 }
 
 /// Measures the phases of cold starts, `rounds` times each, and returns them as a table.
 ///
 /// # Errors
-/// The driver is missing or fails.
+/// Returns an error if the driver fails.
 pub fn phases(place: &Place, rounds: usize, progress: &Progress) -> Result<String, Error> {
     let table = phases::table(&phases::measure(place, rounds, progress)?);
     Ok(table
         .map_or_else(String::new, |table| format!("## {}\n\n{}", phases::TITLE, table.markdown())))
 }
 
-/// Writes everything that is written from committed runs anew.
+/// Regenerates all files that are generated from committed runs.
 ///
 /// # Errors
-/// A committed run cannot be read, or a file cannot be written.
+/// Returns an error if a committed run cannot be read, or if a file cannot be written.
 pub fn write_committed() -> Result<(), Error> {
     report::write::<isolation::Report>()?;
     report::write::<targets::Report>()
 }
 
-/// A path of the repository.
+/// Returns the absolute path of a file of the repository.
 pub fn repository(path: &str) -> PathBuf {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
     package.parent().unwrap_or(package).join(path)
 }
 
-/// The program `skillhost` that was built next to a benchmark of this package, which starts it to
-/// compile. `cargo xtask bench` builds it first.
+/// Returns the `skillhost` binary that was built next to the benchmarks, which use it to compile
+/// components. `cargo xtask bench` builds it first.
 ///
 /// # Panics
-/// There is none.
+/// Panics if the binary is missing.
 pub fn skillhost() -> PathBuf {
     let benchmark = std::env::current_exe().expect("a running program has a path");
     let program = benchmark.with_file_name("..").join("skillhost");
     assert!(
         program.is_file(),
-        "no {}: `cargo build --release -p skillhost-cli` builds it",
+        "{} is missing: `cargo build --release -p skillhost-cli` builds it",
         program.display()
     );
     program

@@ -1,5 +1,5 @@
-//! One process, measured from outside: its wall time, the CPU time of it and of all that it waited
-//! for, and the memory of its tree.
+//! Measures a process from outside: its wall time, the CPU time of it and of the children that it
+//! waited for, and the memory of its process tree.
 
 use std::collections::BTreeMap;
 use std::process::{Child, Command, Stdio};
@@ -8,17 +8,17 @@ use std::time::{Duration, Instant};
 use skillhost_toolchain::Error;
 use wait4::Wait4 as _;
 
-/// What one run took, in nanoseconds.
+/// The times of one run, in nanoseconds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sample {
     pub(crate) wall: u64,
     pub(crate) cpu: u64,
 }
 
-/// Runs a command to its end. Its output is discarded: a reader would run on its cores.
+/// Runs a command and measures it. Discards its output, because a reader would use its cores.
 ///
 /// # Errors
-/// It does not start, or does not end with 0.
+/// Returns an error if the command does not start or does not succeed.
 pub(crate) fn run(command: &mut Command) -> Result<Sample, Error> {
     let start = Instant::now();
     let mut child = spawn_silent(command)?;
@@ -31,25 +31,25 @@ pub(crate) fn run(command: &mut Command) -> Result<Sample, Error> {
     Ok(Sample { wall, cpu: u64::try_from(cpu.as_nanos()).unwrap_or(u64::MAX) })
 }
 
-/// Runs a command to its end, and returns what it printed.
+/// Runs a command, and returns its stdout.
 ///
 /// # Errors
-/// It does not start, or does not end with 0; with the last line of its stderr.
+/// Returns an error if the command does not start or does not succeed. It contains the last line of
+/// stderr.
 pub(crate) fn output(command: &mut Command) -> Result<String, Error> {
     let output = command.stdin(Stdio::null()).output().map_err(Error::context(program(command)))?;
     if !output.status.success() {
         let stderr = String::from_utf8_lossy(&output.stderr);
         let line = stderr.lines().rfind(|line| !line.trim().is_empty());
-        let line = line.unwrap_or("it says nothing");
+        let line = line.unwrap_or("no error message");
         return Err(Error::new(format!("{}: {}: {line}", program(command), output.status)));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Runs a command and returns the peak of the resident memory of its processes, in bytes, as
-/// sampled.
+/// Runs a command, and returns the sampled peak of the resident memory of its processes, in bytes.
 ///
-/// The kernel's own answer, `ru_maxrss`, is of no use: it counts what the parent had when it
+/// The kernel's `ru_maxrss` is not usable: it includes the memory that the parent had when it
 /// started the child.
 pub(crate) fn memory(command: &mut Command) -> Result<u64, Error> {
     let mut child = spawn_silent(command)?;
@@ -70,7 +70,7 @@ fn spawn_silent(command: &mut Command) -> Result<Child, Error> {
     command.spawn().map_err(Error::context(program(command)))
 }
 
-/// A process and its descendants, those of other namespaces included.
+/// Returns a process and its descendants, including those in other namespaces.
 fn tree(root: u32) -> Vec<u32> {
     let mut found = vec![root];
     let mut at = 0;
@@ -85,12 +85,12 @@ fn tree(root: u32) -> Vec<u32> {
     found
 }
 
-/// Memory that belongs to no other process, of a process and its descendants, in bytes.
+/// Returns the private memory of a process and its descendants, in bytes.
 pub(crate) fn private(root: u32) -> u64 {
     sum(root, "smaps_rollup", &["Private_Clean", "Private_Dirty"])
 }
 
-/// Resident memory of a process and its descendants, in bytes.
+/// Returns the resident memory of a process and its descendants, in bytes.
 pub(crate) fn resident(root: u32) -> u64 {
     sum(root, "status", &["VmRSS"])
 }
@@ -103,12 +103,12 @@ fn sum(root: u32, file: &str, keys: &[&str]) -> u64 {
     tree(root).into_iter().map(of).sum()
 }
 
-/// The sizes in a file of a process in /proc, in bytes. A process that has just ended has none.
+/// Returns the sizes in a /proc file of a process, in bytes. A process that has ended has none.
 fn fields(pid: u32, file: &str) -> BTreeMap<String, u64> {
     sizes(&std::fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default())
 }
 
-/// The sizes in a text of /proc, whose lines are `Key:  N kB`, in bytes.
+/// Parses the sizes in a /proc file, whose lines are `Key:  N kB`, to bytes.
 pub fn sizes(text: &str) -> BTreeMap<String, u64> {
     let line = |line: &str| {
         let (key, value) = line.split_once(':')?;
@@ -118,25 +118,26 @@ pub fn sizes(text: &str) -> BTreeMap<String, u64> {
     text.lines().filter_map(line).collect()
 }
 
-/// Refuses what may need more than half of the free memory, so that nothing is swapped.
+/// Refuses a measurement that may need more than half of the free memory, so that nothing is
+/// swapped.
 pub(crate) fn check_room(bytes: u64) -> Result<(), Error> {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let free = sizes(&text).get("MemAvailable").copied().unwrap_or(0);
     if bytes > free / 2 {
         return Err(Error::new(format!(
-            "it may need more than half of the memory that is free, {} MiB",
+            "it may need more than half of the free memory, {} MiB",
             free >> 20
         )));
     }
     Ok(())
 }
 
-/// The time since an instant.
+/// Returns the nanoseconds since an instant.
 pub fn nanoseconds(since: Instant) -> u64 {
     u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The name of a command's program.
+/// Returns the name of a command's program.
 pub(crate) fn program(command: &Command) -> String {
     let program = command.get_program().to_string_lossy();
     program.rsplit('/').next().unwrap_or_default().to_owned()
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_measured_and_a_failure_says_why() {
+    fn runs_are_measured_and_failures_have_a_reason() {
         let sample =
             run(&mut shell("while [ $((i = ${i:-0} + 1)) -lt 20000 ]; do :; done")).unwrap();
         assert!(sample.cpu > 0 && sample.wall > 0);
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_counts_the_processes_alive_at_once() {
+    fn memory_includes_concurrent_processes() {
         let one = memory(&mut shell("sleep 0.2")).unwrap();
         let five =
             memory(&mut shell("sleep 0.4 & sleep 0.4 & sleep 0.4 & sleep 0.4 & wait")).unwrap();
@@ -178,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_does_not_fit_into_memory_is_refused() {
+    fn measurement_that_does_not_fit_into_memory_is_refused() {
         assert!(check_room(1).is_ok());
         assert!(check_room(u64::MAX).unwrap_err().to_string().contains("more than half"));
     }

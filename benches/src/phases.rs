@@ -1,5 +1,5 @@
-//! Where a cold start's time goes. Each run is a process of its own, which reports how long each
-//! phase took (benches/warm/once.rs).
+//! Measures the phases of a cold start. Each run is a new process, which reports the time of each
+//! phase (benches/warm/once.rs).
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -18,7 +18,7 @@ use crate::units;
 
 pub(crate) const TITLE: &str = "Phases of a cold start";
 
-/// A part of a cold start.
+/// A phase of a cold start.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Phase {
     /// The case's name.
@@ -27,33 +27,33 @@ pub(crate) struct Phase {
     pub(crate) wall: Spread,
 }
 
-/// What is shown, in the order of a run, and the host's spans that it consists of. Before them is
-/// `PROCESS`, after them `OTHER`.
+/// The phases to show, in the order of a run, and the host's spans in each. `PROCESS` comes before
+/// them, and `OTHER` after them.
 const PARTS: [(&str, &[&str]); 7] = [
     ("skill read and digested", &["skill", "programs"]),
     ("permissions granted, folders opened", &["grant", "mounts"]),
     ("engine and linker", &["engine", "link"]),
     ("compiled code loaded", &["load"]),
-    ("guest made", &["instantiate"]),
+    ("guest instantiated", &["instantiate"]),
     ("guest runs", &["guest"]),
-    ("guest let go, run recorded", &["drop", "log", "record"]),
+    ("guest dropped, run recorded", &["drop", "log", "record"]),
 ];
 
-/// What is before `main` and after the invocation: the kernel's start of a process, its dynamic
-/// linker, its end.
+/// The time before `main` and after the invocation: the start of the process, dynamic linking, and
+/// the end of the process.
 const PROCESS: &str = "process started and ended";
 
-/// What is in no span.
-const OTHER: &str = "between";
+/// The time outside of spans.
+const OTHER: &str = "other";
 
-/// What the driver prints of a run.
+/// The driver's report of a run.
 #[derive(Deserialize)]
 struct Spans {
     total_ns: u64,
     phases_ns: BTreeMap<String, u64>,
 }
 
-/// Runs each case in turns, `rounds` times. Returns nothing if there is no driver.
+/// Runs the cases interleaved, `rounds` times each. Returns no phases if there is no driver.
 pub(crate) fn measure(
     place: &Place,
     rounds: usize,
@@ -64,7 +64,7 @@ pub(crate) fn measure(
     let setup = driver::setup(place, &cases, 1)?;
     let mut runs: Vec<Vec<[u64; 9]>> = vec![Vec::new(); cases.len()];
     progress.step("phases of a cold start", |step| {
-        // The first round compiles.
+        // The first round compiles components and is not recorded.
         for round in 0..=rounds {
             step.note(&format!("{round} of {rounds}"));
             for (case, runs) in cases.iter().zip(&mut runs) {
@@ -84,7 +84,7 @@ pub(crate) fn measure(
     Ok((0..cases.len()).flat_map(of_case).collect())
 }
 
-/// One row per phase, one column per case. `None` if there are no phases.
+/// Returns a table with a row per phase and a column per case, or `None` if there are no phases.
 pub(crate) fn table(phases: &[Phase]) -> Option<Table> {
     let (mut cases, mut names) = (Vec::new(), Vec::new());
     for phase in phases {
@@ -105,14 +105,14 @@ pub(crate) fn table(phases: &[Phase]) -> Option<Table> {
     (!cases.is_empty()).then_some(table)
 }
 
-/// One run: the nanoseconds of each part.
+/// Runs a case once, and returns the nanoseconds of each phase.
 fn run_once(command: &mut Command) -> Result<[u64; 9], Error> {
     let start = Instant::now();
     let output = measure::output(command)?;
     let wall = nanoseconds(start);
-    // What the guest prints is captured, so this is one line.
+    // The guest's output is captured, so the driver prints one line.
     let spans =
-        serde_json::from_str(output.trim()).map_err(Error::context("the driver's answer"))?;
+        serde_json::from_str(output.trim()).map_err(Error::context("the driver's report"))?;
     Ok(parts(wall, &spans))
 }
 
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_parts_of_a_run_are_all_of_its_time() {
+    fn phases_add_up_to_the_time_of_a_run() {
         let spans = [("skill", 40), ("programs", 60), ("guest", 300), ("record", 10)];
         let phases_ns = spans.map(|(span, time)| (span.to_owned(), time)).into();
         let parts = parts(1000, &Spans { total_ns: 700, phases_ns });

@@ -1,4 +1,4 @@
-//! Reports: what a benchmark found, as JSON, and what is written from the runs that are committed.
+//! Reports of benchmarks, as JSON, and the files that are generated from committed runs.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,42 +13,42 @@ use crate::measure;
 use crate::place::{Place, which};
 use crate::repository;
 
-/// The version of the layout of reports.
+/// The version of the layout of a report's JSON.
 const SCHEMA: u32 = 1;
 
 /// A benchmark's report. Times are in nanoseconds, sizes in bytes. docs/design/performance.md
 /// describes it for readers.
 pub(crate) trait Report: Serialize + DeserializeOwned {
-    /// The verb of `cargo xtask bench`, which names the files and sections of the report as well.
+    /// The benchmark's name in `cargo xtask bench`, and in the report's files and sections.
     const VERB: &'static str;
 
-    /// The documents that have a section of it.
+    /// The documents that have a section of the report.
     const DOCUMENTS: &'static [&'static str];
 
     fn header(&self) -> &Header;
 
-    /// Its section of a document.
+    /// Returns the section of a document.
     fn section(&self, document: &str) -> String;
 
-    /// The files that are made from it alone, by their names in docs/figures.
+    /// Returns the names and texts of the files in docs/figures that are generated from the report.
     fn figures(&self) -> Vec<(String, String)> {
         Vec::new()
     }
 }
 
-/// The head of a report: how, where and with what it was measured.
+/// The header of a report: the command, the machine and the versions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Header {
     pub(crate) schema: u32,
-    /// What repeats it.
+    /// The command that repeats the benchmark.
     pub(crate) command: String,
     pub(crate) machine: Machine,
-    /// The versions of the programs that were measured, and of those that measured them.
+    /// The versions of the measured programs and of the tools.
     pub(crate) versions: BTreeMap<String, String>,
     pub(crate) rounds: usize,
 }
 
-/// A machine. A figure says nothing without it.
+/// The machine on which the figures were measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Machine {
     pub(crate) cpu: String,
@@ -57,24 +57,23 @@ pub(crate) struct Machine {
     pub(crate) kernel: String,
     /// UTC, as YYYY-MM-DD.
     pub(crate) date: String,
-    /// Mean number of processes that wanted a core in the minute before: more than a fraction of
-    /// `cores` spoils the figures.
+    /// The load average of the minute before. More than a fraction of `cores` distorts the figures.
     pub(crate) load_before: f64,
 }
 
 impl Header {
-    /// Describes this machine and the programs, those `tools` included that are here, before a
-    /// benchmark starts. If other work would spoil the figures, it says so.
+    /// Describes this machine, the programs, and those of `tools` that are installed, before a
+    /// benchmark starts. Prints a warning if other work would distort the figures.
     pub(crate) fn new<R: Report>(
         place: &Place,
         rounds: usize,
         tools: &[&str],
-        say: &dyn Fn(&str),
+        print: &dyn Fn(&str),
     ) -> Result<Header, Error> {
         let machine = Machine::describe()?;
         let Machine { load_before, cores, .. } = machine;
         if load_before > 0.2 * cores as f64 {
-            say(&format!(
+            print(&format!(
                 "The machine is busy (load {load_before:.1} on {cores} cores): the figures will be too high."
             ));
         }
@@ -83,7 +82,8 @@ impl Header {
         Ok(Header { schema: SCHEMA, command, machine, versions, rounds })
     }
 
-    /// Where and how it was measured, in one paragraph; with `more` on the rounds.
+    /// Describes in one paragraph where and how the figures were measured. `more` follows the
+    /// number of rounds.
     pub(crate) fn summary(&self, more: &str) -> String {
         let Header { command, machine, versions, rounds, .. } = self;
         let Machine { cpu, cores, memory, kernel, date, load_before } = machine;
@@ -112,7 +112,8 @@ impl Machine {
             cpu: cpu.lines().find_map(model).unwrap_or_else(|| "unknown".to_owned()),
             cores: std::thread::available_parallelism().map_err(Error::context("cores"))?.get(),
             memory: measure::sizes(&read("/proc/meminfo")?).get("MemTotal").copied().unwrap_or(0),
-            // The number alone: what distributions and clouds add names the machine.
+            // Only the version number: suffixes of distributions and clouds could identify the
+            // machine.
             kernel: format!("Linux {}", kernel.split('-').next().unwrap_or_default().trim()),
             date: jiff::Zoned::now().with_time_zone(jiff::tz::TimeZone::UTC).date().to_string(),
             load_before: load.split(' ').next().and_then(|load| load.parse().ok()).unwrap_or(0.0),
@@ -120,7 +121,7 @@ impl Machine {
     }
 }
 
-/// The first line that each program prints about its version.
+/// Returns the first line of each program's version.
 fn versions(place: &Place, tools: &[&str]) -> BTreeMap<String, String> {
     let version = |program: &Path| {
         let output = measure::output(Command::new(program).arg("--version")).ok()?;
@@ -147,7 +148,7 @@ fn versions(place: &Place, tools: &[&str]) -> BTreeMap<String, String> {
     found.filter_map(|(name, version)| Some((name.to_owned(), version?))).collect()
 }
 
-/// A figure, or why it is missing, in the two fields that reports have for them.
+/// Splits a result into the two fields of reports: the figure, and the reason why it is missing.
 pub(crate) fn split<T, E: ToString>(found: Result<T, E>) -> (Option<T>, Option<String>) {
     match found {
         Ok(figure) => (Some(figure), None),
@@ -155,13 +156,13 @@ pub(crate) fn split<T, E: ToString>(found: Result<T, E>) -> (Option<T>, Option<S
     }
 }
 
-/// Commits a run: its JSON, and all that is written from it.
+/// Writes a run to docs/figures, and all files that are generated from it.
 pub(crate) fn commit<R: Report>(report: &R) -> Result<(), Error> {
     save(report, &repository("docs/figures"))?;
     write::<R>()
 }
 
-/// Writes all that is written from the committed run anew.
+/// Regenerates all files that are generated from the committed run.
 pub(crate) fn write<R: Report>() -> Result<(), Error> {
     for (path, text) in generated_files(committed::<R>()?.as_ref())? {
         files::write_if_changed(&path, text.as_bytes())?;
@@ -179,7 +180,7 @@ fn path<R: Report>(folder: &Path) -> PathBuf {
     folder.join(format!("{}.json", R::VERB))
 }
 
-/// The committed run, if there is one.
+/// Loads the committed run, if there is one.
 fn committed<R: Report>() -> Result<Option<R>, Error> {
     let path = path::<R>(&repository("docs/figures"));
     path.is_file().then(|| load(&path)).transpose()
@@ -190,16 +191,15 @@ fn load<R: Report>(path: &Path) -> Result<R, Error> {
     let report: R = serde_json::from_slice(&bytes).map_err(Error::context(path.display()))?;
     match report.header().schema {
         SCHEMA => Ok(report),
-        other => {
-            Err(Error::new(format!("{}: schema {other}, and this reads {SCHEMA}", path.display())))
-        }
+        other => Err(Error::new(format!("{}: schema {other} instead of {SCHEMA}", path.display()))),
     }
 }
 
-/// The files that are written from a run: the documents with its sections, and its figures.
+/// Returns the files that are generated from a run: the documents with its sections, and its
+/// figures.
 fn generated_files<R: Report>(report: Option<&R>) -> Result<Vec<(PathBuf, String)>, Error> {
     let none =
-        || format!("No run is committed: `cargo xtask bench {} --commit` makes one.", R::VERB);
+        || format!("No run is committed: `cargo xtask bench {} --commit` creates one.", R::VERB);
     let document = |name: &&str| {
         let text = std::fs::read_to_string(repository(name)).map_err(Error::context(name))?;
         let section = report.map_or_else(none, |report| report.section(name));
@@ -211,13 +211,13 @@ fn generated_files<R: Report>(report: Option<&R>) -> Result<Vec<(PathBuf, String
     R::DOCUMENTS.iter().map(document).chain(figures).collect()
 }
 
-/// The text of a document with the section of a verb replaced.
+/// Replaces the section of a benchmark in the text of a document.
 fn with_section(text: &str, verb: &str, section: &str) -> Result<String, Error> {
     let begin = format!(
         "<!-- {verb}: written from docs/figures/{verb}.json by `cargo xtask bench readme` -->"
     );
     let end = format!("<!-- /{verb} -->");
-    let missing = |line: &str| Error::new(format!("there is no line `{line}`"));
+    let missing = |line: &str| Error::new(format!("the line `{line}` is missing"));
     let (before, rest) = text.split_once(&begin).ok_or_else(|| missing(&begin))?;
     let (_, after) = rest.split_once(&end).ok_or_else(|| missing(&end))?;
     Ok(format!("{before}{begin}\n{}\n{end}{after}", section.trim_end()))
@@ -232,7 +232,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::{isolation, targets};
 
-    /// A report with these fields.
+    /// Returns a report with these fields.
     pub(crate) fn report<R: Report>(mut fields: Value) -> R {
         let header = json!({
             "schema": SCHEMA,
@@ -262,7 +262,7 @@ pub(crate) mod tests {
         assert_current::<targets::Report>();
     }
 
-    fn assert_same_after_a_file<R: Report + PartialEq + Debug>(report: &R) {
+    fn assert_round_trip<R: Report + PartialEq + Debug>(report: &R) {
         let folder = tempfile::tempdir().unwrap();
         let path = path::<R>(folder.path());
         save(report, folder.path()).unwrap();
@@ -274,13 +274,13 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_report_is_the_same_after_a_file() {
-        assert_same_after_a_file(&isolation::tests::report());
-        assert_same_after_a_file(&targets::tests::report());
+    fn reports_survive_saving_and_loading() {
+        assert_round_trip(&isolation::tests::report());
+        assert_round_trip(&targets::tests::report());
     }
 
     #[test]
-    fn a_run_is_written_into_documents_and_figures() {
+    fn documents_and_figures_are_generated_from_a_run() {
         let files = generated_files(Some(&isolation::tests::report())).unwrap();
         let name = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
         let names: Vec<String> = files.iter().map(|(path, _)| name(path)).collect();
@@ -302,7 +302,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_section_without_a_run_says_how_to_make_one() {
+    fn section_without_a_run_names_the_command() {
         let [(_, text)] = &generated_files::<targets::Report>(None).unwrap()[..] else { panic!() };
         assert!(text.contains("No run is committed: `cargo xtask bench targets --commit`"));
     }

@@ -5,19 +5,19 @@ use std::net::{Ipv4Addr, TcpListener};
 
 use skillhost_toolchain::Error;
 
-/// Answers every connection on a port of loopback with a short body, for as long as this process
-/// runs. Returns the port.
+/// Starts a server on loopback that answers every connection with a short body until this process
+/// ends. Returns the port.
 ///
 /// # Errors
-/// No port can be opened.
+/// Returns an error if no port can be opened.
 pub fn serve() -> Result<u16, Error> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
     let listener = listener.map_err(Error::context("a server on loopback"))?;
     let port = listener.local_addr().map_err(Error::context("a server on loopback"))?.port();
     std::thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
-            // A request without a body is one packet here. A client that leaves without its answer
-            // is no loss.
+            // On loopback, a request without a body arrives in one packet. A client that has
+            // disconnected is ignored.
             if stream.read(&mut [0; 4096]).is_ok() {
                 drop(stream.write_all(
                     b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\nconnection: close\r\n\r\nhi\n",

@@ -1,8 +1,9 @@
-//! The spread of samples as percentiles. Never a mean, since one interruption would move it.
+//! The spread of samples as percentiles. There is no mean, because a single interruption would
+//! distort it.
 
 use serde::{Deserialize, Serialize};
 
-/// The spread of a figure, in its own unit.
+/// The spread of a figure, in the unit of the figure.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Spread {
     /// The number of samples.
@@ -13,8 +14,8 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// Percentiles by the nearest rank: the smallest sample that at least so many of 100 do not
-    /// exceed, so each is a sample. `None` if there are no samples.
+    /// Calculates nearest-rank percentiles, so that each is one of the samples. Returns `None` if
+    /// there are no samples.
     pub(crate) fn of(samples: impl IntoIterator<Item = u64>) -> Option<Spread> {
         let mut sorted: Vec<u64> = samples.into_iter().collect();
         sorted.sort_unstable();

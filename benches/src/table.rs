@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-/// A table. Its first column is aligned left; the others, which hold figures, are aligned right
-/// unless they are named in [`left`](Table::left).
+/// A table. Its first column is aligned left. The others, which have figures, are aligned right,
+/// unless [`left`](Table::left) lists them.
 pub(crate) struct Table {
     head: Vec<String>,
     left: Vec<usize>,
@@ -60,17 +60,17 @@ impl Table {
     }
 }
 
-/// A figure, or that it is missing and why.
+/// Returns a figure, or the reason why it is missing.
 pub(crate) fn or_missing(figure: Option<String>, missing: Option<&str>) -> String {
     figure.unwrap_or_else(|| format!("missing: {}", missing.unwrap_or("not measured")))
 }
 
-/// Text as HTML.
+/// Escapes text for HTML.
 pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// A line of Markdown as HTML: text, with code in backticks.
+/// Converts a line of Markdown, which may have code in backticks, to HTML.
 pub(crate) fn inline(text: &str) -> String {
     let part = |(number, part)| match number % 2 {
         1 => format!("<code>{part}</code>"),

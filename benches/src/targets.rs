@@ -1,9 +1,9 @@
-//! `cargo xtask bench targets`: every figure that the project has a goal for, next to what it is
-//! compared with, in one run.
+//! `cargo xtask bench targets`: measures every figure that has a goal, and the figures that they
+//! are compared with, in one run.
 
+mod alive;
 mod cells;
 mod goals;
-mod living;
 pub(crate) mod report;
 
 use skillhost_toolchain::{Error, Progress};
@@ -12,27 +12,27 @@ use crate::bench::{Bench, WARM_UP, step};
 use crate::place::Place;
 use crate::report::Header;
 use crate::server::serve;
-use cells::How;
+use cells::Mode;
 pub(crate) use report::Report;
 
-/// Rounds of what takes long, and of crowds and idle processes; and those before the first that
-/// counts.
+/// The rounds of long cases, of concurrent guests and of idle processes, and those before the first
+/// that is recorded.
 const LONG: usize = 5;
 const LONG_WARM_UP: usize = 1;
 
-/// Measures everything. `rounds` is the number of samples of what is short, at least one.
+/// Measures everything. `rounds` is the number of samples of each short case, at least one.
 pub(crate) fn run(
     place: &Place,
     rounds: usize,
     progress: &Progress,
-    say: &dyn Fn(&str),
+    print: &dyn Fn(&str),
 ) -> Result<Report, Error> {
-    let header = Header::new::<Report>(place, rounds, &[], say)?;
+    let header = Header::new::<Report>(place, rounds, &[], print)?;
     cells::fill(place)?;
     let port = serve()?;
     let policy = cells::policy(place, port)?;
     let starts = cells::starts();
-    let warm = starts.iter().filter(|cell| cell.how == How::Warm);
+    let warm = starts.iter().filter(|cell| cell.mode == Mode::Warm);
     let mut bench = Bench::new(place, warm.map(|cell| &cell.case));
     for (name, cells, rounds) in [
         ("starts", &starts, (WARM_UP, rounds)),
@@ -46,12 +46,8 @@ pub(crate) fn run(
     }
     let Bench { mut samples, driver, .. } = bench;
     drop(driver);
-    step(progress, "guests that are alive at once", |step| {
-        living::measure_crowds(place, &mut samples, step)
-    });
-    step(progress, "processes that are left alone", |step| {
-        living::measure_idle(place, &mut samples, step)
-    });
+    step(progress, "concurrent guests", |step| alive::measure_guests(place, &mut samples, step));
+    step(progress, "idle processes", |step| alive::measure_idle(place, &mut samples, step));
     Ok(Report::new(header, &samples))
 }
 

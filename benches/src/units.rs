@@ -1,9 +1,9 @@
-//! Figures for readers: two or three significant digits, and a unit.
+//! Formats figures with two or three significant digits and a unit.
 
 /// Bytes in a mebibyte.
 pub(crate) const MEBIBYTE: f64 = 1_048_576.0;
 
-/// A number that a figure is written from.
+/// A number that can be formatted.
 pub(crate) trait Number {
     fn float(self) -> f64;
 }
@@ -20,34 +20,35 @@ impl Number for u64 {
     }
 }
 
-/// A time in nanoseconds.
+/// Formats a time in nanoseconds.
 pub(crate) fn time(nanoseconds: impl Number) -> String {
     scaled(nanoseconds.float(), &[("ns", 1.0), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)])
 }
 
-/// A size in bytes, in powers of 1024.
+/// Formats a size in bytes, in powers of 1024.
 pub(crate) fn size(bytes: impl Number) -> String {
     const UNITS: [(&str, f64); 4] =
         [("B", 1.0), ("KiB", 1024.0), ("MiB", MEBIBYTE), ("GiB", 1_073_741_824.0)];
     scaled(bytes.float(), &UNITS)
 }
 
-/// A time in nanoseconds, always in milliseconds: columns and axes of one unit can be compared.
+/// Formats a time in nanoseconds, always in milliseconds: columns and axes of one unit can be
+/// compared.
 pub(crate) fn milliseconds(nanoseconds: impl Number) -> String {
     format!("{} ms", grouped(nanoseconds.float() / 1e6))
 }
 
-/// A size in bytes, always in mebibytes.
+/// Formats a size in bytes, always in mebibytes.
 pub(crate) fn mebibytes(bytes: impl Number) -> String {
     in_mebibytes(bytes.float() / MEBIBYTE)
 }
 
-/// A number of mebibytes.
+/// Formats a number of mebibytes.
 pub(crate) fn in_mebibytes(number: f64) -> String {
     format!("{} MiB", grouped(number))
 }
 
-/// The size of an input, always in megabytes.
+/// Formats the size of an input, always in megabytes.
 pub(crate) fn input(bytes: impl Number) -> String {
     match bytes.float() / 1e6 {
         megabytes if megabytes < 1.0 => format!("{megabytes:.1} MB"),
@@ -55,12 +56,12 @@ pub(crate) fn input(bytes: impl Number) -> String {
     }
 }
 
-/// A count, to three digits if it is large: more of them are noise.
+/// Formats a count. Large counts have three digits, because more would be noise.
 pub(crate) fn count(number: impl Number) -> String {
     grouped(number.float())
 }
 
-/// A number to two digits, or to three with groups if it is large.
+/// Formats a number with two digits. Large numbers have three, in groups.
 fn grouped(number: f64) -> String {
     if number < 100.0 {
         return digits(number);
@@ -71,12 +72,12 @@ fn grouped(number: f64) -> String {
     groups.map(String::from_utf8_lossy).collect::<Vec<_>>().join(",")
 }
 
-/// How many times another figure.
+/// Formats the ratio of two figures.
 pub(crate) fn ratio(of: u64, to: u64) -> String {
     digits(of as f64 / to as f64)
 }
 
-/// The same to three digits, to be compared with a bound of two.
+/// Formats a ratio with three digits, to compare it with a bound that has two.
 pub(crate) fn exact_ratio(of: u64, to: u64) -> String {
     match of as f64 / to as f64 {
         ratio if ratio < 1.0 => format!("{ratio:.3}"),

@@ -1,22 +1,22 @@
 //! The warm tier of `cargo xtask bench isolation`: one host process that invokes skills on request.
 //!
-//! Its argument is a JSON file (`Setup`); each line of stdin is an order, answered by one line of
-//! JSON:
+//! Its argument is a JSON file (`Setup`). Each line of stdin is a request, which it answers with
+//! one line of JSON:
 //!
-//! | order | does | answer |
+//! | request | effect | response |
 //! |---|---|---|
-//! | `each TASK N` | N invocations, one after the other | `wall_ns` and `cpu_ns` of each, `memory` at the peak, `stdout` of the last |
-//! | `burst TASK N C` | N invocations, at most C under way at once | `wall_ns` of all |
-//! | `alive TASK N` | N invocations that print a line and then wait for their input | `idle` and `private` bytes, `first_ns` and `last_ns` |
+//! | `each TASK N` | N invocations in sequence | `wall_ns` and `cpu_ns` of each, `memory` at the peak, `stdout` of the last |
+//! | `burst TASK N C` | N invocations, at most C of them concurrently | total `wall_ns` |
+//! | `alive TASK N` | N concurrent invocations, each of which prints a line and then waits for input | `idle` and `private` bytes, `first_ns` and `last_ns` |
 //!
-//! With `once TASK` after the file, it invokes a skill once, as `skillhost run` does, and prints the
-//! time of each phase.
+//! With `once TASK` after the file, it invokes a skill once, as `skillhost run` does, and prints
+//! the time of each phase.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
     clippy::disallowed_methods,
     clippy::print_stdout,
-    reason = "a benchmark that cannot run says so by panicking"
+    reason = "a benchmark panics if it cannot run"
 )]
 
 #[path = "../shared/host.rs"]
@@ -40,28 +40,28 @@ use skillhost_policy::outcome::{Outcome, Status};
 use skillhost_policy::{Overrides, Policy};
 use skillhost_sandbox::{Allocation, Io, Sink, Stdin};
 
-/// What the orders need.
+/// The setup for all requests.
 #[derive(serde::Deserialize)]
 struct Setup {
-    /// The binary that compiles.
+    /// The binary that compiles components.
     skillhost: PathBuf,
     programs: PathBuf,
     /// The folder of the cache, the audit log and the scratch folders.
     home: PathBuf,
     workspace: PathBuf,
-    /// Guests that may be alive at once.
+    /// The maximal number of concurrent guests.
     stores: u32,
     tasks: BTreeMap<String, Task>,
 }
 
-/// What an order names.
+/// A task that requests name.
 #[derive(serde::Deserialize)]
 struct Task {
     skill: PathBuf,
-    /// A script; without it the component runs.
+    /// The script to run, or `None` for the component.
     script: Option<String>,
     args: Vec<String>,
-    /// Whether it is given the workspace.
+    /// Whether the skill gets the workspace.
     workspace: bool,
 }
 
@@ -69,13 +69,13 @@ struct Driver {
     host: Runner,
     tasks: BTreeMap<String, Task>,
     loaded: Mutex<BTreeMap<String, Arc<LoadedSkill>>>,
-    with: Policy,
-    without: Policy,
+    with_workspace: Policy,
+    without_workspace: Policy,
 }
 
 fn main() {
     let Some(setup) = std::env::args().nth(1) else {
-        println!("`cargo xtask bench isolation` drives this one");
+        println!("run `cargo xtask bench isolation`, which starts this program");
         return;
     };
     let setup: Setup = serde_json::from_slice(&std::fs::read(setup).unwrap()).unwrap();
@@ -89,16 +89,16 @@ fn main() {
     for line in std::io::stdin().lock().lines() {
         let line = line.unwrap();
         let words: Vec<&str> = line.split(' ').collect();
-        let answer = match words[..] {
+        let response = match words[..] {
             ["each", task, n] => one.block_on(driver.each(task, n.parse().unwrap())),
             ["burst", task, n, c] => {
                 many.block_on(driver.clone().burst(task, n.parse().unwrap(), c.parse().unwrap()))
             }
             ["alive", task, n] => driver.clone().alive(&many, task, n.parse().unwrap()),
-            _ => panic!("no such order: {line}"),
+            _ => panic!("unknown request: {line}"),
         };
-        let answer = answer.unwrap_or_else(|error| json!({ "error": error }));
-        println!("{answer}");
+        let response = response.unwrap_or_else(|error| json!({ "error": error }));
+        println!("{response}");
         std::io::stdout().flush().unwrap();
     }
 }
@@ -107,17 +107,18 @@ impl Driver {
     fn new(setup: Setup) -> Driver {
         let host = setup.host(Allocation::Pooling(setup.stores));
         let workspace = Some((setup.workspace, MountMode::Write));
-        // More than the largest input takes: a limit that is met measures nothing. In milliseconds.
+        // In milliseconds: more than the largest input needs, because a run that hits the limit
+        // yields no figure.
         let limits = [(Limit::Timeout, 600_000)].into();
-        let with = Policy::builtin()
+        let with_workspace = Policy::builtin()
             .with_command_line(Overrides { workspace, limits, ..Default::default() })
             .unwrap();
         Driver {
             host,
             tasks: setup.tasks,
             loaded: Mutex::default(),
-            with,
-            without: Policy::builtin(),
+            with_workspace,
+            without_workspace: Policy::builtin(),
         }
     }
 
@@ -137,13 +138,13 @@ impl Driver {
         }
     }
 
-    /// Loads a skill as a service would: again only if its files have changed.
+    /// Loads a skill like a service does: again only if its files have changed.
     fn loaded(&self, name: &str, task: &Task) -> Result<Arc<LoadedSkill>, String> {
         let loaded = self.loaded.lock().unwrap().get(name).cloned();
         if let Some(loaded) = loaded.filter(|loaded| loaded.is_current()) {
             return Ok(loaded);
         }
-        let policy = if task.workspace { &self.with } else { &self.without };
+        let policy = if task.workspace { &self.with_workspace } else { &self.without_workspace };
         let loaded =
             Arc::new(self.host.load(&task.skill, policy).map_err(|error| error.to_string())?);
         self.loaded.lock().unwrap().insert(name.to_owned(), loaded.clone());
@@ -151,7 +152,7 @@ impl Driver {
     }
 
     async fn each(&self, task: &str, count: usize) -> Result<Value, String> {
-        // The peak begins anew (proc_pid_clear_refs(5)).
+        // Resets the peak (proc_pid_clear_refs(5)).
         std::fs::write("/proc/self/clear_refs", "5").map_err(|error| error.to_string())?;
         let (mut wall, mut cpu, mut stdout) = (Vec::new(), Vec::new(), String::new());
         for _ in 0..count {
@@ -170,17 +171,17 @@ impl Driver {
         self: Arc<Self>,
         task: &str,
         count: usize,
-        at_once: usize,
+        concurrency: usize,
     ) -> Result<Value, String> {
         let start = Instant::now();
-        let places = Arc::new(tokio::sync::Semaphore::new(at_once));
+        let slots = Arc::new(tokio::sync::Semaphore::new(concurrency));
         let mut running = tokio::task::JoinSet::new();
         for _ in 0..count {
-            let place = places.clone().acquire_owned().await.unwrap();
+            let slot = slots.clone().acquire_owned().await.unwrap();
             let (driver, task) = (self.clone(), task.to_owned());
             running.spawn(async move {
                 let outcome = driver.invoke(&task, Io::default()).await;
-                drop(place);
+                drop(slot);
                 outcome.map(drop)
             });
         }
@@ -211,7 +212,7 @@ impl Driver {
             let mut line = String::new();
             std::io::BufReader::new(output).read_line(&mut line).unwrap();
             if line.is_empty() {
-                // It has ended and printed nothing.
+                // The guest ended without printing its line.
                 let ended = running.pop().map(|task| runtime.block_on(task).unwrap());
                 drop(end);
                 runtime.block_on(futures::future::join_all(running));
@@ -235,7 +236,7 @@ impl Setup {
     }
 }
 
-/// The sum of some sizes in a file of this process in /proc, in bytes.
+/// Returns the sum of the sizes with these keys in a /proc file of this process, in bytes.
 fn memory(file: &str, keys: &[&str]) -> u64 {
     let sizes = sizes(&std::fs::read_to_string(format!("/proc/self/{file}")).unwrap());
     keys.iter().map(|key| sizes[*key]).sum()
@@ -246,7 +247,7 @@ fn cpu_time() -> u64 {
     u64::try_from(time.tv_sec).unwrap() * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap()
 }
 
-/// A thousand guests hold several thousand descriptors.
+/// Raises the limit, because a thousand guests have several thousand descriptors.
 fn raise_descriptor_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);

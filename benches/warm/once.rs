@@ -1,4 +1,4 @@
-//! One invocation in a process of its own, phase by phase: each is a span of the host.
+//! Runs one invocation and prints the time of each phase. Each phase is a span of the host.
 
 use std::time::Instant;
 
@@ -38,6 +38,6 @@ pub(crate) fn main(setup: &Setup, task: &str) {
         invoked.finished.outcome.stderr.text()
     );
     println!("{}", json!({ "total_ns": total, "phases_ns": spans.all() }));
-    // As `skillhost run`: the process takes all of it along.
+    // Like `skillhost run`, does not drop the host, because the process ends anyway.
     std::mem::forget(host);
 }

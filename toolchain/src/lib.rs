@@ -1,8 +1,8 @@
 //! Finds or builds a Rust toolchain that compiles to [`TARGET`], and builds skills with it.
 //!
-//! Used by the repository's development tasks and by the host's commands for skill authors. The code that is
-//! built is the author's own, and the author's own cargo builds it natively. Running a skill never
-//! uses this crate.
+//! Used by the repository's development tasks and by the host's commands for skill authors. The
+//! code that is built is the author's own, and the author's own cargo builds it natively. Running a
+//! skill never uses this crate.
 //!
 //! Start reading at [`find`], which selects a [`WasmToolchain`] (module `packages` builds one if
 //! rustup cannot add the target). [`WasmToolchain::build`] compiles a crate to components,

@@ -44,7 +44,8 @@ pub(crate) enum Bench {
     Search,
     /// Measure a catalogue of ten thousand skills: cold and cached start, search, memory
     Catalog,
-    /// Write the figures in the README and the documentation from the committed runs in docs/figures
+    /// Write the figures in the README and the documentation from the committed runs in
+    /// docs/figures
     Readme,
 }
 

@@ -1,5 +1,5 @@
-//! `cargo xtask demo`: builds everything from a clean clone, runs skills on real data, and shows the
-//! permissions and the cost of each run.
+//! `cargo xtask demo`: builds everything from a clean clone, runs skills on real data, and shows
+//! the permissions and the cost of each run.
 
 mod inputs;
 

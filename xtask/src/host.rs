@@ -1,6 +1,7 @@
 //! Builds the host. [`build`] builds the program that is installed: a static position-independent
 //! executable, optimised as one unit, whose start-up functions are adjacent. [`build_for_demo`]
-//! builds it in the development profile, whose compiled dependencies the demo shares with the tests.
+//! builds it in the development profile, whose compiled dependencies the demo shares with the
+//! tests.
 //!
 //! docs/contribute/start-up.md lists what each measure here gains, and when it can be deleted.
 

@@ -11,10 +11,11 @@ use skillhost_toolchain::{Error, Progress, files};
 use crate::shell::hex;
 use crate::workspace;
 
-/// The names of the functions that starts call, as recorded by `record_order.py` in the same folder.
+/// The names of the functions that starts call, as recorded by `record_order.py` in the same
+/// folder.
 const ORDER: &str = include_str!("../../components/python/build/order.txt");
-/// With a smaller stack, deep recursion reaches its limit before CPython raises RecursionError: `repr`
-/// of nested deques needs more than 80 MiB.
+/// With a smaller stack, deep recursion reaches its limit before CPython raises RecursionError:
+/// `repr` of nested deques needs more than 80 MiB.
 const STACK: &str = "128MiB";
 
 /// Builds what has changed. `components/python/build.py` builds the image and the packages.

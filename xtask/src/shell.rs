@@ -19,7 +19,8 @@ const SHELLS: [&str; 2] = ["bash", "sh"];
 /// The commands of the shell that other programs start by name. `tests/bash.rs` compares them with
 /// the shell's own list.
 const COMMANDS: &str = include_str!("../../components/shell/programs.txt");
-/// The names of the functions that starts call, as recorded by `record_order.py` in the same folder.
+/// The names of the functions that starts call, as recorded by `record_order.py` in the same
+/// folder.
 const ORDER: &str = include_str!("../../components/shell/order.txt");
 /// The wasm stack that the deepest recursion of the shell needs: see `limits.rs` of the component.
 const STACK: &str = "64MiB";

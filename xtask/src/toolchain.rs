@@ -1,5 +1,5 @@
-//! `cargo xtask toolchain`: finds or builds the toolchain for components, and tests it by building a
-//! small one.
+//! `cargo xtask toolchain`: finds or builds the toolchain for components, and tests it by building
+//! a small one.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! The charts of a report, each one an SVG: readable at the width of a phone, in light and in dark,
-//! without a legend to look up.
+//! Draws the charts of a report as SVG. They are readable at the width of a phone and in light and
+//! dark themes, and lines have their names next to them.
 
 use std::fmt::Write as _;
 
@@ -10,26 +10,26 @@ use crate::phases::Phase;
 use crate::table::escaped;
 use crate::units;
 
-/// Pixels. On a phone of 360 pixels, a chart is two thirds of the size.
+/// The width in pixels. A phone of 360 pixels shows a chart at two thirds of its size.
 const WIDTH: i32 = 540;
 
 /// The colour of the text, which the page sets.
 const INK: &str = "currentColor";
 
-/// Of grids: visible on white and on black.
+/// The colour of grids, visible on white and on black.
 const GRID: &str = "#808080";
 
-/// Of the tiers, in their order.
+/// The colours of the tiers, in their order.
 const TIERS: [&str; 8] =
     ["#767E87", "#8C64C8", "#B8860B", "#D6601E", "#C84650", "#2F81E6", "#289B4B", "#149BA5"];
 
-/// Of the phases, in their order.
+/// The colours of the phases, in their order.
 const PHASES: [&str; 9] = [
     "#767E87", "#8C64C8", "#2F81E6", "#149BA5", "#289B4B", "#B8860B", "#D6601E", "#C84650",
     "#5A6068",
 ];
 
-/// A chart, and what it shows in a sentence.
+/// A chart, with its title and caption.
 pub(crate) struct Chart {
     pub(crate) id: &'static str,
     pub(crate) title: &'static str,
@@ -37,10 +37,10 @@ pub(crate) struct Chart {
     pub(crate) svg: String,
 }
 
-/// What the chart of start-up shows.
-pub(crate) const START_UP: &str = "A whole run, median: of a Python script that prints a line (filled), and of one that first imports six modules of the standard library (open). Logarithmic.";
+/// The caption of the start-up chart.
+pub(crate) const START_UP: &str = "Median time of a whole run: of a Python script that prints a line (filled), and of one that first imports six modules of the standard library (open). The axis is logarithmic.";
 
-/// All that the report has figures for.
+/// Draws all charts that the report has figures for.
 pub(crate) fn all(report: &Report) -> Vec<Chart> {
     let throughput =
         report.throughput.iter().map(|p| (&*p.tier, p.concurrency as f64, Some(p.per_second)));
@@ -54,33 +54,33 @@ pub(crate) fn all(report: &Report) -> Vec<Chart> {
         (
             phases(report),
             "phases",
-            "Where a cold start's time goes",
-            "A process of its own for each run, median of each phase, in the order of a run. The process is the benchmark's, which starts and ends more slowly than skillhost.",
+            "Phases of a cold start",
+            "Median time of each phase, in the order of a run. Each run is a new process of the benchmark, which starts and ends more slowly than skillhost.",
         ),
         (start_up(report), "start-up", "Start-up by tier", START_UP),
         (
-            lines(report, throughput, "at once", units::count, units::count),
+            lines(report, throughput, "concurrent", units::count, units::count),
             "throughput",
             "Throughput by concurrency",
-            "Python hellos a second, by how many are under way at once. Both axes logarithmic.",
+            "Python hellos per second, by the number of concurrent runs. Both axes are logarithmic.",
         ),
         (
-            lines(report, memory, "guests alive", units::count, units::in_mebibytes),
+            lines(report, memory, "live guests", units::count, units::in_mebibytes),
             "memory",
             "Memory by instances",
-            "Private memory of all the processes of a tier, by Python guests that are alive at once. One alone has to itself the files that several share. Both axes logarithmic.",
+            "Private memory of all processes of a tier, by the number of live Python guests. For one guest, it includes the files that several guests share. Both axes are logarithmic.",
         ),
         (
             lines(report, sizes, "of CSV", units::input, units::milliseconds),
             "input",
             "Time by size of the input",
-            "The CSV report, median, by the size of its input. Both axes logarithmic: lines that run side by side differ by a factor, lines that meet by a constant.",
+            "Median time of the CSV report, by the size of its input. Both axes are logarithmic: parallel lines differ by a factor, and lines that converge by a constant.",
         ),
         (
-            lines(report, growth, "skills at once", units::count, units::milliseconds),
+            lines(report, growth, "concurrent skills", units::count, units::milliseconds),
             "growth",
-            "Cost by crowd",
-            "Until the last has ended of so many Python hellos that start at once. Both axes logarithmic.",
+            "Time of concurrent starts",
+            "Time until the last of several Python hellos that start at once has ended. Both axes are logarithmic.",
         ),
     ];
     let chart = |(svg, id, title, caption)| Some(Chart { id, title, caption, svg: svg? });
@@ -95,7 +95,7 @@ fn colour(tier: &str) -> &'static str {
     Tier::ALL.iter().position(|of| of.id() == tier).map_or(GRID, |position| TIERS[position])
 }
 
-/// One bar per case, divided into its phases; below them what each colour is.
+/// Draws one bar per case, divided into its phases, with a legend below.
 fn phases(report: &Report) -> Option<String> {
     let bars: Vec<&[Phase]> = report.phases.chunk_by(|one, next| one.case == next.case).collect();
     let whole = |bar: &[Phase]| float(bar.iter().map(|phase| phase.wall.p50).sum());
@@ -124,7 +124,7 @@ fn phases(report: &Report) -> Option<String> {
     Some(svg.end())
 }
 
-/// Rows of points on one logarithmic axis.
+/// Draws rows of points on one logarithmic axis.
 fn start_up(report: &Report) -> Option<String> {
     let nothing = report.native(NOTHING).map(|run| ("/bin/true", "", vec![run.wall.p50]));
     let tiers = report.measured().map(|tier| {
@@ -156,7 +156,7 @@ fn start_up(report: &Report) -> Option<String> {
     Some(svg.end())
 }
 
-/// One line per tier, named where it ends.
+/// Draws one line per tier, with its name at the end.
 fn lines<'a>(
     report: &'a Report,
     points: impl Iterator<Item = (&'a str, f64, Option<f64>)>,
@@ -196,7 +196,7 @@ fn lines<'a>(
     let places = apart(&ends.iter().map(|(_, y, _)| *y).collect::<Vec<_>>(), 19, bottom);
     let edge = right + 14;
     for ((x, y, tier), place) in ends.iter().zip(places) {
-        // One that ends early is not drawn on: only its name is far away.
+        // The connection between a line that ends early and its name is faint.
         let opacity = if *x + 20 < edge { 0.2 } else { 0.6 };
         svg.line(&[(*x + 5, *y), (edge - 3, place)], colour(&tier.id), opacity, 1);
         svg.text(&tier.name, (edge, place), "start", colour(&tier.id));
@@ -204,12 +204,12 @@ fn lines<'a>(
     Some(svg.end())
 }
 
-/// A mark of an axis, which is exact.
+/// Removes zero decimals from a mark of an axis, which is exact.
 fn whole(text: &str) -> String {
     text.trim_end_matches(".0").replace(".0 ", " ")
 }
 
-/// The same heights, moved as little as keeps labels `gap` apart, and above `bottom`.
+/// Moves heights, so that labels are `gap` apart and above `bottom`.
 fn apart(heights: &[i32], gap: i32, bottom: i32) -> Vec<i32> {
     let mut places: Vec<i32> = heights.to_vec();
     for n in 1..places.len() {
@@ -232,7 +232,7 @@ struct Scale {
 }
 
 impl Scale {
-    /// Whole decades around some values.
+    /// Returns an axis of whole decades around values.
     fn decades(values: impl Iterator<Item = f64>, from: i32, to: i32) -> Option<Scale> {
         let range = (f64::INFINITY, 0.0f64);
         let (low, high) =
@@ -263,11 +263,12 @@ impl Scale {
     }
 }
 
-/// A picture that is drawn from its elements.
+/// An SVG to which elements are added.
 struct Svg(String);
 
 impl Svg {
-    /// Its ink is the page's, and in a picture of its own that of the reader's theme.
+    /// Starts an SVG. Its text has the colour of the page or, in a file of its own, of the reader's
+    /// theme.
     fn new(height: i32) -> Svg {
         Svg(format!(
             "<svg role=\"img\" width=\"{WIDTH}\" height=\"{height}\" viewBox=\"0 0 {WIDTH} {height}\" xmlns=\"http://www.w3.org/2000/svg\">
@@ -302,7 +303,7 @@ impl Svg {
         );
     }
 
-    /// A filled circle, or an open square.
+    /// Draws a filled circle or an open square.
     fn dot(&mut self, (x, y): (i32, i32), colour: &str, filled: bool) {
         _ = match filled {
             true => writeln!(
@@ -336,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_keep_their_distance_and_stay_on_the_chart() {
+    fn labels_are_apart_and_on_the_chart() {
         assert_eq!(apart(&[10, 12, 100], 17, 300), [10, 27, 100]);
         assert_eq!(apart(&[295, 298, 299], 17, 300), [266, 283, 300]);
         assert_eq!(apart(&[], 17, 300), Vec::<i32>::new());

@@ -1,8 +1,7 @@
-//! The container tiers: a bundle by the OCI runtime specification for each case, run by runc or
-//! crun.
+//! The container tiers: runc or crun runs an OCI bundle for each case.
 //!
-//! The runtime makes a cgroup of its own for each container, below this process's, and removes it.
-//! Nothing is mounted in the machine's namespaces and no cgroup of the machine is touched.
+//! The runtime creates a cgroup for each container below that of this process, and removes it.
+//! Nothing is mounted in the machine's namespaces, and the machine's own cgroups do not change.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -17,7 +16,7 @@ use super::tiers;
 use crate::cases::Case;
 use crate::place::Place;
 
-/// Names of containers are used once.
+/// The number of the next container, which makes its name unique.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
 pub(crate) fn command(
@@ -38,8 +37,9 @@ pub(crate) fn command(
     Ok(command)
 }
 
-/// All namespaces, no capabilities, a read-only root; where this is not root, a user namespace too.
-/// No seccomp profile, which would cost more time.
+/// Returns the configuration of a bundle: all namespaces, no capabilities, a read-only root file
+/// system and, unless this process runs as root, a user namespace. A seccomp profile is left out,
+/// because it would cost more time.
 fn config(root: &Root, place: &Place, case: &Case, uid: u32) -> Value {
     let mut namespaces = ["pid", "network", "ipc", "uts", "mount", "cgroup"]
         .map(|kind| json!({ "type": kind }))

@@ -1,4 +1,4 @@
-//! What the benchmark found: plain data.
+//! The figures of the benchmark, as plain data.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,21 +15,21 @@ use crate::stats::Spread;
 pub(crate) struct Report {
     #[serde(flatten)]
     pub(crate) header: Header,
-    /// Runs of each case in each tier before the first that counts.
+    /// The number of runs of each case in each tier before the first that is recorded.
     pub(crate) warm_up: usize,
     pub(crate) tiers: Vec<TierInfo>,
     pub(crate) cases: Vec<CaseInfo>,
-    /// `/bin/true`, and each case in each tier that is not missing.
+    /// The runs of `/bin/true`, and of each case in each tier that is not missing.
     pub(crate) runs: Vec<Run>,
     pub(crate) throughput: Vec<Throughput>,
     pub(crate) growth: Vec<Growth>,
     pub(crate) memory: Vec<Memory>,
     pub(crate) sizes: Vec<Size>,
-    /// The first run of each case after an installation without `skillhost runtimes compile`; none in
-    /// reports from before they were measured.
+    /// The first run of each case after an installation without `skillhost runtimes compile`. Older
+    /// reports have none.
     #[serde(default)]
     pub(crate) first: Vec<FirstRun>,
-    /// In the order of a run; none in reports from before they were measured.
+    /// In the order of a run. Older reports have none.
     #[serde(default)]
     pub(crate) phases: Vec<Phase>,
 }
@@ -38,10 +38,10 @@ pub(crate) struct Report {
 pub(crate) struct TierInfo {
     pub(crate) id: String,
     pub(crate) name: String,
-    /// Why there are no figures.
+    /// The reason why there are no figures.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) missing: Option<String>,
-    /// Bytes on disk that it needs for all the cases.
+    /// The disk space for all cases, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) disk: Option<u64>,
 }
@@ -50,7 +50,7 @@ pub(crate) struct TierInfo {
 pub(crate) struct CaseInfo {
     pub(crate) id: String,
     pub(crate) name: String,
-    /// Bytes of input.
+    /// The size of the input, in bytes.
     pub(crate) input: u64,
 }
 
@@ -67,20 +67,20 @@ pub(crate) struct FirstRun {
 pub(crate) struct Run {
     pub(crate) tier: String,
     pub(crate) case: String,
-    /// From before the start to after the end.
+    /// The time from the start to the end of the run.
     pub(crate) wall: Spread,
     /// User and system time of all processes of the run.
     pub(crate) cpu: Spread,
-    /// Resident memory of all processes of the run that were alive at once, at its peak; of the
-    /// warm tier, of the whole host.
+    /// The peak resident memory of all processes of the run or, in the warm tier, of the whole
+    /// host.
     pub(crate) memory: u64,
 }
 
-/// Invocations per second, of the Python hello.
+/// Invocations of the Python hello per second.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Throughput {
     pub(crate) tier: String,
-    /// Invocations under way at once.
+    /// The number of concurrent invocations.
     pub(crate) concurrency: usize,
     pub(crate) per_second: f64,
 }
@@ -90,27 +90,27 @@ pub(crate) struct Throughput {
 pub(crate) struct Growth {
     pub(crate) tier: String,
     pub(crate) skills: usize,
-    /// Until the last has ended.
+    /// The time until the last has ended.
     pub(crate) wall: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) missing: Option<String>,
 }
 
-/// Python guests that are alive at once, waiting for input.
+/// Live Python guests, which wait for input.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Memory {
     pub(crate) tier: String,
     pub(crate) instances: usize,
-    /// Memory that belongs to no other process, of all processes of the tier together.
+    /// The total private memory of the tier's processes.
     pub(crate) private: Option<u64>,
-    /// From the start of the first to its first output, and of the last.
+    /// The time from start to first output, of the first guest and of the last.
     pub(crate) first: Option<u64>,
     pub(crate) last: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) missing: Option<String>,
 }
 
-/// The CSV report on a file of that size.
+/// The CSV report on a file of one size.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Size {
     pub(crate) tier: String,
@@ -129,12 +129,12 @@ impl Report {
         self.run(Tier::Native.id(), case)
     }
 
-    /// The tiers that have figures.
+    /// Returns the tiers that have figures.
     pub(crate) fn measured(&self) -> impl Iterator<Item = &TierInfo> {
         self.tiers.iter().filter(|tier| tier.missing.is_none())
     }
 
-    /// The tiers that have no figures, with the reasons.
+    /// Describes the tiers that have no figures, with the reasons.
     pub(crate) fn gaps(&self) -> impl Iterator<Item = String> {
         self.tiers.iter().filter_map(|tier| {
             let why = tier.missing.as_deref()?.trim_end_matches('.').replace('\n', " ");
@@ -186,7 +186,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// A report of two tiers that are there and one that is not.
+    /// Returns a report with two measured tiers and a missing one.
     pub(crate) fn report() -> Report {
         let spread = |p50: u64| json!({ "n": 30, "p50": p50, "p90": p50 * 2, "p99": p50 * 3 });
         let run = |tier: &str, case: &str, wall: u64| {

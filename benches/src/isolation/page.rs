@@ -1,4 +1,4 @@
-//! A report as one HTML page that needs nothing else: no script, no font, no address.
+//! Renders a report as a self-contained HTML page, without scripts, fonts or external resources.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ const HEAD: &str = "\
 <html lang=\"en\">
 <meta charset=\"utf-8\">
 <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">
-<title>skillhost: what isolation costs</title>
+<title>skillhost: the cost of isolation</title>
 ";
 
 const STYLE: &str = "\
@@ -30,7 +30,7 @@ figure{margin:0}figure svg{width:100%;height:auto;display:block}\
 th:first-child,td:first-child{text-align:left}td[colspan]{white-space:normal;text-align:left;color:var(--soft)}code{font-size:.9em}";
 
 pub(crate) fn page(report: &Report) -> String {
-    let mut text = format!("{HEAD}<style>{STYLE}</style>\n<h1>What isolation costs</h1>\n");
+    let mut text = format!("{HEAD}<style>{STYLE}</style>\n<h1>The cost of isolation</h1>\n");
     let soft = |text: &str| format!("<p class=\"soft\">{}</p>\n", inline(text));
     text += &soft(&report.header.summary(""));
     text += "<div class=\"grid\">\n";
@@ -49,7 +49,7 @@ pub(crate) fn page(report: &Report) -> String {
     text + "</html>\n"
 }
 
-/// Writes the page and the JSON of a run into a folder, and returns the page.
+/// Writes the page and the JSON of a run to a folder, and returns the path of the page.
 pub(crate) fn save(report: &Report, folder: &Path) -> Result<PathBuf, Error> {
     report::save(report, folder)?;
     let file = folder.join("isolation.html");
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_stands_alone_and_closes_what_it_opens() {
+    fn page_is_self_contained_and_closes_its_tags() {
         let page = page(&report());
         for address in ["<script", "<link", "@import", "url(", " src="] {
             assert!(!page.contains(address), "{address}");

@@ -1,5 +1,5 @@
-//! An unpacked root for the sandboxes that need one: the machine's own Python and shell with the
-//! libraries they name, and nothing else.
+//! Builds a root file system for the sandboxes that need one. It has only the machine's own Python
+//! and shell, with their libraries.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,16 +11,16 @@ use skillhost_toolchain::Error;
 use crate::measure;
 use crate::place::Place;
 
-/// Where the native data-convert is in it.
+/// The path of the native data-convert in the root.
 pub(crate) const CONVERTER: &str = "/usr/bin/data-convert";
 
-/// What the pipeline starts, in /usr/bin.
+/// The programs in /usr/bin that the pipeline starts.
 const PROGRAMS: [&str; 5] = ["grep", "awk", "sort", "uniq", "env"];
 
-/// Python's standard library without its tests, as a slim image has it.
-const LEFT_OUT: [&str; 4] = ["test", "site-packages", "idlelib", "tkinter"];
+/// The parts of Python's standard library that slim images leave out.
+const EXCLUDED: [&str; 4] = ["test", "site-packages", "idlelib", "tkinter"];
 
-/// The root.
+/// A root file system.
 pub(crate) struct Root {
     pub(crate) folder: PathBuf,
 }
@@ -56,13 +56,14 @@ impl Root {
         bytes_below(&self.folder)
     }
 
-    /// Copies a folder with its times: compiled modules are only valid for sources of one time.
+    /// Copies a folder with its modification times, because compiled modules are valid only for
+    /// sources with the same time.
     fn copy_tree(&self, from: &Path) -> Result<(), Error> {
         let parent = self.at(from.parent().unwrap_or(from));
         fs::create_dir_all(&parent).map_err(Error::context(parent.display()))?;
         measure::output(Command::new("cp").arg("-a").arg(from).arg(&parent))?;
-        let left_out = LEFT_OUT.iter().map(|name| self.at(from).join(name));
-        for folder in left_out.filter(|folder| folder.is_dir()) {
+        let excluded = EXCLUDED.iter().map(|name| self.at(from).join(name));
+        for folder in excluded.filter(|folder| folder.is_dir()) {
             fs::remove_dir_all(&folder).map_err(Error::context(folder.display()))?;
         }
         Ok(())
@@ -80,7 +81,7 @@ impl Root {
     }
 }
 
-/// What a program or library is linked to, as the loader reports it; nothing if it is static.
+/// Returns the libraries of a program or library, as `ldd` lists them, or none if it is static.
 fn libraries(path: &Path) -> Vec<PathBuf> {
     let listed = measure::output(Command::new("ldd").arg(path)).unwrap_or_default();
     let library = |line: &str| {
@@ -91,7 +92,7 @@ fn libraries(path: &Path) -> Vec<PathBuf> {
     listed.lines().filter_map(library).collect()
 }
 
-/// Bytes of all files below a folder; links count nothing.
+/// Returns the total size of the files below a folder, without symlinks.
 pub(crate) fn bytes_below(folder: &Path) -> u64 {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let bytes = |entry: fs::DirEntry| match entry.metadata() {

@@ -1,18 +1,19 @@
-//! A small filter of system calls, as the kernel takes it: what no script needs and what has opened
-//! ways out before is refused.
+//! A small seccomp filter, in the kernel's format. It refuses system calls that scripts do not need
+//! and that sandbox escapes have used.
 
-/// Of x86-64 (asm/unistd_64.h): ptrace, mount, umount2, pivot_root, reboot, init_module,
-/// kexec_load, add_key, keyctl, unshare, perf_event_open, setns, finit_module, bpf, userfaultfd.
+/// The refused system calls, for x86-64 (asm/unistd_64.h): ptrace, mount, umount2, pivot_root,
+/// reboot, init_module, kexec_load, add_key, keyctl, unshare, perf_event_open, setns, finit_module,
+/// bpf, userfaultfd.
 const REFUSED: [u32; 15] =
     [101, 165, 166, 155, 169, 175, 246, 248, 250, 272, 298, 308, 313, 321, 323];
 
 /// AUDIT_ARCH_X86_64 of linux/audit.h.
 const X86_64: u32 = 0xc000_003e;
 
-/// A classic BPF program (linux/filter.h): each instruction is `code, jt, jf, k`, 8 bytes.
+/// Returns a classic BPF program (linux/filter.h): each instruction is `code, jt, jf, k`, 8 bytes.
 pub(crate) fn filter() -> Vec<u8> {
-    // Loads, jumps and returns of linux/bpf_common.h; seccomp_data has the number at 0 and the
-    // architecture at 4.
+    // The loads, jumps and returns are those of linux/bpf_common.h. seccomp_data has the number of
+    // the system call at 0 and the architecture at 4.
     const LOAD: u16 = 0x20;
     const EQUAL: u16 = 0x15;
     const RETURN: u16 = 0x06;

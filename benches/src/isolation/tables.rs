@@ -1,4 +1,5 @@
-//! A report as tables: all of them for stdout and the page, and the short one of the documents.
+//! Formats a report as tables: all of them for stdout and the page, and a short one for the
+//! documents.
 
 use super::figures::{CaseInfo, Report};
 use crate::phases;
@@ -8,7 +9,7 @@ use crate::units;
 /// The id of the run of `/bin/true`.
 pub(crate) const NOTHING: &str = "true";
 
-/// All figures, as titled tables.
+/// Returns all figures, as titled tables.
 pub(crate) fn all(report: &Report) -> Vec<(String, Table)> {
     let mut tables: Vec<(String, Table)> =
         report.cases.iter().map(|case| (case.name.clone(), tiers(report, case))).collect();
@@ -18,28 +19,28 @@ pub(crate) fn all(report: &Report) -> Vec<(String, Table)> {
     }
     let others = [
         ("First run, which compiles the runtime", first(report)),
-        ("Bytes on disk", Some(disk)),
-        ("CSV report by size", Some(sizes(report))),
+        ("Disk space", Some(disk)),
+        ("CSV report by size of the input", Some(sizes(report))),
         ("Throughput of the Python hello", Some(throughput(report))),
-        ("Python hellos that start at once", Some(growth(report))),
-        ("Python guests that are alive at once", Some(memory(report))),
+        ("Concurrent starts of the Python hello", Some(growth(report))),
+        ("Live Python guests", Some(memory(report))),
         (phases::TITLE, phases::table(&report.phases)),
     ];
     tables.extend(others.into_iter().filter_map(|(title, table)| Some((title.to_owned(), table?))));
     tables
 }
 
-/// All figures, and how they were measured.
+/// Returns all figures, and how they were measured.
 pub(crate) fn markdown(report: &Report) -> String {
     let tables = all(report).into_iter();
     let tables = tables.map(|(title, table)| format!("\n## {title}\n\n{}", table.markdown()));
     [report.header.summary("") + "\n"].into_iter().chain(tables).collect()
 }
 
-/// A case: one row per tier.
+/// Returns the table of a case, with one row per tier.
 fn tiers(report: &Report, case: &CaseInfo) -> Table {
     let mut table =
-        Table::new(["tier", "wall p50", "p90", "p99", "CPU p50", "memory", "to native"]);
+        Table::new(["tier", "wall p50", "p90", "p99", "CPU p50", "memory", "times native"]);
     let base = report.native(&case.id).map(|run| run.wall.p50);
     let nothing = ("`/bin/true`", None, report.native(NOTHING));
     let tiers = report
@@ -79,16 +80,16 @@ fn sizes(report: &Report) -> Table {
 }
 
 fn throughput(report: &Report) -> Table {
-    let mut table = Table::new(["tier", "at once", "a second"]);
+    let mut table = Table::new(["tier", "concurrent", "per second"]);
     for point in &report.throughput {
-        let at_once = point.concurrency.to_string();
-        table.row([name(report, &point.tier), at_once, units::count(point.per_second)]);
+        let concurrency = point.concurrency.to_string();
+        table.row([name(report, &point.tier), concurrency, units::count(point.per_second)]);
     }
     table
 }
 
 fn growth(report: &Report) -> Table {
-    let mut table = Table::new(["tier", "skills", "until the last has ended"]);
+    let mut table = Table::new(["tier", "skills", "time until the last has ended"]);
     for point in &report.growth {
         let wall = or_missing(point.wall.map(units::milliseconds), point.missing.as_deref());
         table.row([name(report, &point.tier), point.skills.to_string(), wall]);
@@ -116,7 +117,8 @@ fn or_empty<T>(figure: Option<T>, show: impl FnOnce(T) -> String) -> String {
     figure.map_or_else(String::new, show)
 }
 
-/// The median of each case in each tier with the ratio to the native one, and what is missing.
+/// Returns the table of the documents: the median of each case in each tier, with the ratio to the
+/// native tier, and the missing tiers.
 pub(crate) fn short(report: &Report) -> String {
     let cases = report.cases.iter().map(|case| case.name.as_str());
     let head = ["wall time, median (times native)"].into_iter().chain(cases).chain(["on disk"]);
@@ -159,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tables_list_every_tier_and_why_one_is_missing() {
+    fn tables_list_every_tier_or_the_reason_why_it_is_missing() {
         let text = markdown(&report());
         for row in [
             "| native process | 10 ms | 20 ms | 30 ms | 5.0 ms | 9.0 MiB | 1.0 |",
@@ -177,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn the_short_table_has_ratios_machine_command_and_gaps() {
+    fn short_table_has_ratios_machine_command_and_missing_tiers() {
         let text = short(&report());
         for part in [
             "| skillhost, cold | 3.0 ms (0.30) | 120 MiB |",

@@ -1,4 +1,4 @@
-//! The tiers: ways to isolate a skill, each as the command that runs a case in it.
+//! The tiers: ways to isolate a skill, and the commands that run a case in each.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::cases::{Case, Target};
 use crate::measure;
 use crate::place::{Place, which};
 
-/// A way to isolate, from none to all.
+/// A way to isolate a skill, from the weakest to the strongest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Tier {
     Native,
@@ -60,7 +60,7 @@ pub(crate) struct Tools {
 }
 
 impl Tools {
-    /// Finds the programs. Tiers whose program is not here go into `missing`, with the reason.
+    /// Finds the programs. Adds tiers whose program is not installed to `missing`, with the reason.
     pub(crate) fn find(
         place: &Place,
         missing: &mut BTreeMap<Tier, String>,
@@ -69,7 +69,7 @@ impl Tools {
             let help = "`cargo xtask bench isolation --install` installs it";
             which(name).ok_or_else(|| format!("no `{name}` on this machine: {help}"))
         };
-        let no_driver = || "a binary was given to measure, and no driver for it".to_owned();
+        let no_driver = || "`--skillhost` was given without `--driver`".to_owned();
         let mut programs = BTreeMap::new();
         for tier in Tier::ALL {
             let program = match tier {
@@ -90,17 +90,18 @@ impl Tools {
         Ok(Tools { root: Root::build(place)?, programs })
     }
 
-    /// The command that runs a case in a tier. The warm one has none: it runs in the driver.
+    /// Returns the command that runs a case in a tier, or `None` for the warm tier, which runs in
+    /// the driver.
     ///
     /// # Errors
-    /// The tier is missing.
+    /// Returns an error if the tier is missing.
     pub(crate) fn command(
         &self,
         place: &Place,
         tier: Tier,
         case: &Case,
     ) -> Result<Option<Command>, Error> {
-        let missing = || Error::new(format!("there is no {}", tier.name()));
+        let missing = || Error::new(format!("the tier {} is missing", tier.name()));
         let tool = self.programs.get(&tier).ok_or_else(missing)?;
         Ok(Some(match tier {
             Tier::Native => case.native(place),
@@ -113,7 +114,7 @@ impl Tools {
         }))
     }
 
-    /// Bytes on disk that a tier needs for all the cases.
+    /// Returns the disk space of a tier for all cases, in bytes.
     pub(crate) fn disk(&self, tier: Tier, place: &Place) -> Option<u64> {
         let size = |path: &Path| path.metadata().map_or(0, |file| file.len());
         let tool = self.programs.get(&tier)?;
@@ -130,7 +131,7 @@ impl Tools {
     }
 }
 
-/// What runs inside the root of a sandbox, where the skill is `/skill`.
+/// Returns the command line inside the root of a sandbox, where the skill is `/skill`.
 pub(crate) fn inside(case: &Case, place: &Place) -> Vec<String> {
     let program = match case.target {
         Target::Python(_) => place.python.display().to_string(),
@@ -142,8 +143,9 @@ pub(crate) fn inside(case: &Case, place: &Place) -> Vec<String> {
     [program].into_iter().chain(script).chain(case.args.iter().cloned()).collect()
 }
 
-/// All namespaces, no capabilities, a root of its own. The program is its process 1: bubblewrap does
-/// not wait for a process below its own process 1, whose CPU time would then count for nobody.
+/// Isolates with all namespaces, no capabilities, and a separate root. The program runs as process
+/// 1: bubblewrap does not wait for the children of its own process 1, so their CPU time would be
+/// lost.
 fn bubblewrap(tool: &Path, root: &Root, place: &Place, case: &Case) -> Command {
     let mut command = place.command(tool);
     command.args(["--unshare-all", "--as-pid-1", "--die-with-parent", "--new-session"]);
@@ -155,7 +157,7 @@ fn bubblewrap(tool: &Path, root: &Root, place: &Place, case: &Case) -> Command {
     command
 }
 
-/// Landlock's rules of the file system, no new privileges, and a filter of system calls.
+/// Isolates with Landlock rules for the file system, no new privileges, and a seccomp filter.
 fn restricted(tool: &Path, place: &Place, case: &Case) -> Command {
     let mut command = place.command(tool);
     command.args(["--no-new-privs", "--landlock-access", "fs", "--seccomp-filter"]);
@@ -174,15 +176,16 @@ fn restricted(tool: &Path, place: &Place, case: &Case) -> Command {
     command
 }
 
-/// The filter of system calls, in the folder of the benchmark.
+/// The seccomp filter, in the folder of the benchmark.
 const SECCOMP: &str = "seccomp.bpf";
 
-/// util-linux has both since 2.41; nothing else that is packaged widely has.
+/// Finds `setpriv`, which has supported Landlock and seccomp filters since util-linux 2.41. No
+/// other widely packaged tool does.
 fn landlock(place: &Place) -> Result<PathBuf, String> {
     if !cfg!(target_arch = "x86_64") {
-        return Err("the filter of system calls is for x86-64".into());
+        return Err("the seccomp filter supports only x86-64".into());
     }
-    let missing = "no tool for it: `setpriv` of util-linux 2.41 or later has `--landlock-access` and `--seccomp-filter`";
+    let missing = "no `setpriv` of util-linux 2.41 or later, which has `--landlock-access` and `--seccomp-filter`";
     let tool = which("setpriv").ok_or(missing)?;
     let help = measure::output(Command::new(&tool).arg("--help")).unwrap_or_default();
     if !["--landlock-access", "--seccomp-filter"].iter().all(|flag| help.contains(flag)) {
@@ -192,7 +195,7 @@ fn landlock(place: &Place) -> Result<PathBuf, String> {
     written.map(|_| tool).map_err(|error| error.to_string())
 }
 
-/// The binary, if its help names the flag.
+/// Returns the binary, if its help lists the flag.
 fn deterministic(skillhost: &Path) -> Result<PathBuf, String> {
     let help = measure::output(Command::new(skillhost).args(["run", "--help"])).unwrap_or_default();
     match help.contains("--deterministic") {

@@ -1,5 +1,5 @@
-//! The goals that the project set itself: each figure, what it is compared with, and the bound. Plain
-//! data.
+//! The goals of the project: each figure, the figure that it is compared with, and the bound, as
+//! plain data.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,32 +7,32 @@ use super::cells::{CHILDREN, REQUESTS};
 use crate::measure::Sample;
 use crate::samples::Samples;
 use Bound::{Faster, Part, Times};
-use Of::{Above, Mean, Median, P99};
+use Figure::{Above, Mean, Median, P99};
 
-/// A row of the table: the name of a figure, the figure here, what is beside it, and the bound.
-pub(crate) type Goal = (&'static str, Of, Beside, Bound);
+/// A row of the table: the name of a figure, the figure of skillhost, the reference, and the bound.
+pub(crate) type Goal = (&'static str, Figure, Reference, Bound);
 
-/// What a figure is compared with.
+/// The figure that another one is compared with.
 #[derive(Clone, Copy)]
-pub(crate) struct Beside {
+pub(crate) struct Reference {
     pub(crate) name: &'static str,
-    pub(crate) figure: Of,
+    pub(crate) figure: Figure,
 }
 
-/// How a figure is calculated from what was measured, by its name (`cells::names`).
+/// How a figure is calculated from measurements, by their names (`cells::names`).
 #[derive(Clone, Copy)]
-pub(crate) enum Of {
+pub(crate) enum Figure {
+    /// The median.
     Median(&'static str),
     /// The 99th percentile.
     P99(&'static str),
-    /// By how much the median of one is above that of another, divided: what each of so many things
-    /// costs.
+    /// The difference of two medians, divided by a count: the cost of each of several operations.
     Above(&'static str, &'static str, u64),
     /// The geometric mean of figures.
-    Mean(&'static [Of]),
+    Mean(&'static [Figure]),
 }
 
-/// What a figure counts.
+/// The unit of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Unit {
@@ -40,25 +40,25 @@ pub(crate) enum Unit {
     Time,
     /// Bytes.
     Size,
-    /// So many per second.
+    /// Per second.
     Rate,
 }
 
-/// What a goal asks of the figure `here`.
+/// The bound of a goal, for the figure `here`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Bound {
-    /// At most so many times what is beside it.
+    /// At most this multiple of the reference.
     Times(f64),
-    /// What is beside it takes at least so many times as long.
+    /// At least this many times faster than the reference.
     Faster(f64),
-    /// At most so many nanoseconds.
+    /// At most this many nanoseconds.
     Time(u64),
-    /// Less than so many bytes.
+    /// Less than this many bytes.
     Size(u64),
-    /// At least so many per second.
+    /// At least this many per second.
     Rate(u64),
-    /// None of its own: a part of another figure.
+    /// No bound: a part of another figure.
     Part,
 }
 
@@ -138,46 +138,46 @@ pub(crate) const GOALS: [Goal; 28] = [
     ("`skillhost serve`, idle", Median("serve, idle"), IDLE, mebibytes(30)),
 ];
 
-const HELLO: Beside = beside("`python3 hello.py`", Median("hello, native"));
-const BARE: Beside = beside("`python3 -S -E hello.py`", Median("hello, bare"));
-const IMPORTS: Beside = beside("`python3 imports.py`", Median("imports, native"));
-const BASH: Beside = beside("`bash hello.sh`", Median("bash, native"));
-const TRUE: Beside = beside("`/bin/true`", Median("true, native"));
-const TRUE_P99: Beside = beside("`/bin/true`", P99("true, native"));
-const TRUE_RATE: Beside = beside("`/bin/true`", Median("true, a second"));
-const JSON: Beside = beside("the same crate", Median("json, native"));
-const PACKAGE: Beside =
-    beside("the same package", Above("requests, packages", "requests none, packages", REQUESTS));
-const TEN_GUESTS: Beside = beside("10 guests", Median("10 alive, of each"));
-const FIRST_START: Beside = beside("the first", Median("1,000 alive, first start"));
-const TENTH_START: Beside = beside("the 10th of 10", Median("10 alive, last start"));
-const IDLE: Beside = beside("`python3`, idle", Median("python3, idle"));
+const HELLO: Reference = reference("`python3 hello.py`", Median("hello, native"));
+const BARE: Reference = reference("`python3 -S -E hello.py`", Median("hello, bare"));
+const IMPORTS: Reference = reference("`python3 imports.py`", Median("imports, native"));
+const BASH: Reference = reference("`bash hello.sh`", Median("bash, native"));
+const TRUE: Reference = reference("`/bin/true`", Median("true, native"));
+const TRUE_P99: Reference = reference("`/bin/true`", P99("true, native"));
+const TRUE_RATE: Reference = reference("`/bin/true`", Median("true, a second"));
+const JSON: Reference = reference("the same crate", Median("json, native"));
+const PACKAGE: Reference =
+    reference("the same package", Above("requests, packages", "requests none, packages", REQUESTS));
+const TEN_GUESTS: Reference = reference("10 guests", Median("10 alive, of each"));
+const FIRST_START: Reference = reference("the first", Median("1,000 alive, first start"));
+const TENTH_START: Reference = reference("the 10th of 10", Median("10 alive, last start"));
+const IDLE: Reference = reference("`python3`, idle", Median("python3, idle"));
 
-const LAST_START: Of = Median("1,000 alive, last start");
+const LAST_START: Figure = Median("1,000 alive, last start");
 
-const FIB: Of = cold("fib, cold");
-const FIB_NATIVE: Of = native("fib, native");
-const NBODY: Of = cold("nbody, cold");
-const NBODY_NATIVE: Of = native("nbody, native");
-const TEXT: Of = cold("text, cold");
-const TEXT_NATIVE: Of = native("text, native");
+const FIB: Figure = cold("fib, cold");
+const FIB_NATIVE: Figure = native("fib, native");
+const NBODY: Figure = cold("nbody, cold");
+const NBODY_NATIVE: Figure = native("nbody, native");
+const TEXT: Figure = cold("text, cold");
+const TEXT_NATIVE: Figure = native("text, native");
 
-/// Without what a run of the same script takes that does nothing: a quicker start is no quicker
+/// Subtracts the time of an empty run of the same script, because a faster start is not faster
 /// computing.
-const fn cold(name: &'static str) -> Of {
+const fn cold(name: &'static str) -> Figure {
     Above(name, "nothing, cold", 1)
 }
 
-const fn native(name: &'static str) -> Of {
+const fn native(name: &'static str) -> Figure {
     Above(name, "nothing, native", 1)
 }
 
-const fn beside(name: &'static str, figure: Of) -> Beside {
-    Beside { name, figure }
+const fn reference(name: &'static str, figure: Figure) -> Reference {
+    Reference { name, figure }
 }
 
-const fn python(figure: Of) -> Beside {
-    beside("`python3`", figure)
+const fn python(figure: Figure) -> Reference {
+    reference("`python3`", figure)
 }
 
 const fn microseconds(most: u64) -> Bound {
@@ -188,19 +188,20 @@ const fn mebibytes(bound: u64) -> Bound {
     Bound::Size(bound << 20)
 }
 
-impl Of {
-    /// The figure, or why there is none.
+impl Figure {
+    /// Calculates the figure, or returns the reason why there is none.
     pub(crate) fn figure(self, samples: &Samples) -> Result<u64, String> {
         match self {
             Median(name) => samples.spread(name).map(|spread| spread.p50),
             P99(name) => samples.spread(name).map(|spread| spread.p99),
             Above(name, from, count) => {
-                let (of, from) = (samples.spread(name)?.p50, samples.spread(from)?.p50);
-                let above = of.checked_sub(from);
-                Ok(above.ok_or("it took less time than what does nothing")? / count)
+                let (value, from) = (samples.spread(name)?.p50, samples.spread(from)?.p50);
+                let above = value.checked_sub(from);
+                Ok(above.ok_or("it took less time than the empty run")? / count)
             }
             Mean(figures) => {
-                let logs = figures.iter().map(|of| of.figure(samples).map(|of| (of as f64).ln()));
+                let logs =
+                    figures.iter().map(|f| f.figure(samples).map(|value| (value as f64).ln()));
                 let sum = logs.sum::<Result<f64, String>>()?;
                 Ok((sum / figures.len() as f64).exp().round() as u64)
             }
@@ -208,8 +209,7 @@ impl Of {
     }
 }
 
-/// How many per second a turn comes to on one core: the time of other threads that work for it
-/// counts too.
+/// Calculates the rate per second of a turn on one core. The CPU time of all threads counts.
 pub(crate) fn rate(turn: &[Sample]) -> u64 {
     let sum = |of: fn(&Sample) -> u64| turn.iter().map(of).sum::<u64>();
     let time = sum(|sample| sample.wall).max(sum(|sample| sample.cpu)).max(1);
@@ -217,7 +217,7 @@ pub(crate) fn rate(turn: &[Sample]) -> u64 {
 }
 
 impl Bound {
-    /// The unit of the figures.
+    /// Returns the unit of the figures.
     pub(crate) fn unit(self) -> Unit {
         match self {
             Bound::Size(_) => Unit::Size,
@@ -226,11 +226,11 @@ impl Bound {
         }
     }
 
-    /// Whether the figure `here` is within it; `None` for a part.
-    pub(crate) fn holds(self, here: u64, beside: u64) -> Option<bool> {
+    /// Returns whether the figure `here` is within the bound, or `None` for a part.
+    pub(crate) fn is_met(self, here: u64, reference: u64) -> Option<bool> {
         match self {
-            Times(most) => Some(here as f64 <= most * beside as f64),
-            Faster(least) => Some(beside as f64 >= least * here as f64),
+            Times(most) => Some(here as f64 <= most * reference as f64),
+            Faster(least) => Some(reference as f64 >= least * here as f64),
             Bound::Time(most) => Some(here <= most),
             Bound::Size(bound) => Some(here < bound),
             Bound::Rate(least) => Some(here >= least),
@@ -245,27 +245,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bound_is_met_at_its_edge_and_a_part_has_none() {
-        for (bound, beside, within, outside) in [
+    fn bounds_are_exact_and_parts_have_none() {
+        for (bound, reference, within, outside) in [
             (Times(0.4), 100, 40, 41),
             (Faster(35.0), 350, 10, 11),
             (Bound::Time(250), 0, 250, 251),
             (Bound::Size(30), 0, 29, 30),
             (Bound::Rate(40), 0, 40, 39),
         ] {
-            let holds = [within, outside].map(|here| bound.holds(here, beside));
-            assert_eq!(holds, [Some(true), Some(false)], "{bound:?}");
+            let met = [within, outside].map(|here| bound.is_met(here, reference));
+            assert_eq!(met, [Some(true), Some(false)], "{bound:?}");
         }
-        assert_eq!(Part.holds(1, 1), None);
+        assert_eq!(Part.is_met(1, 1), None);
     }
 
     #[test]
     fn figures_are_medians_differences_and_means() {
         let mut samples = Samples::default();
-        samples.note("fifty", Ok([1_200, 1_000, 1_100]));
-        samples.note("none", Ok([90, 100, 110]));
-        samples.note("long", Ok([8_800, 8_800, 8_800]));
-        let figure = |of: Of| of.figure(&samples);
+        samples.record("fifty", Ok([1_200, 1_000, 1_100]));
+        samples.record("none", Ok([90, 100, 110]));
+        samples.record("long", Ok([8_800, 8_800, 8_800]));
+        let figure = |figure: Figure| figure.figure(&samples);
         assert_eq!([Median("fifty"), P99("fifty")].map(figure), [Ok(1_100), Ok(1_200)]);
         assert_eq!(figure(Above("fifty", "none", 50)), Ok(20));
         assert_eq!(figure(Mean(&[Median("none"), Median("fifty"), Median("long")])), Ok(989));
@@ -274,30 +274,30 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_counts_the_time_of_all_threads() {
+    fn rate_includes_the_time_of_all_threads() {
         let turn = |wall, cpu| [Sample { wall, cpu }; 10];
         assert_eq!((rate(&turn(20_000, 18_000)), rate(&turn(20_000, 40_000))), (50_000, 25_000));
     }
 
-    /// The names of what a figure is calculated from.
-    fn parts(of: Of) -> Vec<&'static str> {
-        match of {
+    /// Returns the names of the measurements that a figure is calculated from.
+    fn parts(figure: Figure) -> Vec<&'static str> {
+        match figure {
             Median(name) | P99(name) => vec![name],
-            Above(of, from, _) => vec![of, from],
+            Above(name, from, _) => vec![name, from],
             Mean(figures) => figures.iter().copied().flat_map(parts).collect(),
         }
     }
 
     #[test]
     fn figures_and_measurements_correspond() {
-        let figures = GOALS.iter().flat_map(|(_, here, beside, _)| [*here, beside.figure]);
+        let figures = GOALS.iter().flat_map(|(_, here, reference, _)| [*here, reference.figure]);
         let named: Vec<&str> = figures.flat_map(parts).collect();
         let measured = cells::names();
         for name in &named {
             assert!(measured.iter().any(|measured| measured == name), "{name} is not measured");
         }
         for name in &measured {
-            assert!(named.contains(&name.as_str()), "{name} is in no figure");
+            assert!(named.contains(&name.as_str()), "no figure uses {name}");
         }
     }
 }

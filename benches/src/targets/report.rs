@@ -1,4 +1,4 @@
-//! What a run found, as a table of the goals, and how many of them are missed.
+//! The report of a run: a table of the goals, and the number of goals that are missed.
 
 use std::fmt::Write as _;
 
@@ -17,30 +17,32 @@ use crate::units;
 pub(crate) struct Report {
     #[serde(flatten)]
     header: Header,
-    /// Rounds of what takes long.
+    /// The rounds of long cases.
     long_rounds: usize,
     rows: Vec<Row>,
     samples: Vec<NamedSpread>,
 }
 
-/// A figure beside what it is compared with, both in `unit`.
+/// A figure and its reference, both in `unit`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Row {
     figure: String,
     unit: Unit,
     here: Option<u64>,
-    /// What is beside it.
+    /// The name of the reference.
     name: String,
-    beside: Option<u64>,
+    #[serde(rename = "beside")]
+    reference: Option<u64>,
     goal: Bound,
-    /// None of a part of another figure, and if one of the two is missing.
-    holds: Option<bool>,
-    /// Why one is missing.
+    /// Whether the goal is met. `None` for a part of another figure, and if a figure is missing.
+    #[serde(rename = "holds")]
+    is_met: Option<bool>,
+    /// The reason why a figure is missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     missing: Option<String>,
 }
 
-/// Samples of one name.
+/// The samples of one name.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct NamedSpread {
     name: String,
@@ -71,7 +73,7 @@ impl report::Report for Report {
     }
 }
 
-/// The table of the goals, and how it was measured.
+/// Returns the table of the goals, and how it was measured.
 pub(crate) fn markdown(report: &Report) -> String {
     let summary = report.header.summary(&format!(", {} for slow cases", report.long_rounds));
     let head = ["figure", "skillhost", "compared with", "ratio", "goal", "met"];
@@ -80,13 +82,13 @@ pub(crate) fn markdown(report: &Report) -> String {
     format!("{summary}\n\n{}", table.markdown())
 }
 
-/// How many of the goals are missed, and which ones, in a sentence or two.
+/// Describes in one or two sentences how many goals are missed, and which.
 fn verdict(rows: &[Row]) -> String {
     let goals: Vec<&Row> = rows.iter().filter(|row| row.goal != Bound::Part).collect();
-    let of = |holds: Option<bool>| -> Vec<String> {
-        goals.iter().filter(|row| row.holds == holds).map(|row| row.title()).collect()
+    let titles = |is_met: Option<bool>| -> Vec<String> {
+        goals.iter().filter(|row| row.is_met == is_met).map(|row| row.title()).collect()
     };
-    let (missed, missing) = (of(Some(false)), of(None));
+    let (missed, missing) = (titles(Some(false)), titles(None));
     let mut text = match missed.len() {
         0 => "None of the measured goals is missed.".to_owned(),
         count => {
@@ -99,8 +101,8 @@ fn verdict(rows: &[Row]) -> String {
     text
 }
 
-/// Where a reader finds the reasons.
-const WHY: &str = "[where the time goes](#where-the-time-goes) says why";
+/// The section of the documents that has the reasons.
+const WHY: &str = "[where the time goes](#where-the-time-goes) explains why";
 
 impl NamedSpread {
     fn all(samples: &Samples) -> Vec<NamedSpread> {
@@ -117,14 +119,14 @@ impl Row {
         GOALS.iter().map(|goal| Row::new(goal, samples)).collect()
     }
 
-    fn new((figure, here, beside, goal): &Goal, samples: &Samples) -> Row {
+    fn new((figure, here, reference, goal): &Goal, samples: &Samples) -> Row {
         let (here, missing) = split(here.figure(samples));
-        let name = beside.name.to_owned();
-        let (beside, missing_beside) = split(beside.figure.figure(samples));
-        let missing = missing.or(missing_beside.map(|why| format!("{name}: {why}")));
-        let holds = here.zip(beside).and_then(|(here, beside)| goal.holds(here, beside));
+        let name = reference.name.to_owned();
+        let (reference, missing_reference) = split(reference.figure.figure(samples));
+        let missing = missing.or(missing_reference.map(|why| format!("{name}: {why}")));
+        let is_met = here.zip(reference).and_then(|(here, reference)| goal.is_met(here, reference));
         let (figure, unit) = ((*figure).to_owned(), goal.unit());
-        Row { figure, unit, here, name, beside, goal: *goal, holds, missing }
+        Row { figure, unit, here, name, reference, goal: *goal, is_met, missing }
     }
 
     fn cells(&self) -> [String; 6] {
@@ -134,17 +136,17 @@ impl Row {
             Unit::Size => units::size(value),
             Unit::Rate => format!("{}/s", units::count(value)),
         };
-        let [here, beside, ratio] = match (self.here, self.beside) {
-            (Some(here), Some(beside)) => {
-                [show(here), format!("{} ({name})", show(beside)), ratio(here, beside)]
+        let [here, reference, ratio] = match (self.here, self.reference) {
+            (Some(here), Some(reference)) => {
+                [show(here), format!("{} ({name})", show(reference)), ratio(here, reference)]
             }
             _ => [or_missing(None, missing.as_deref()), name.clone(), String::new()],
         };
-        let holds = self.holds.map_or("", |holds| if holds { "yes" } else { "no" });
-        [figure.clone(), here, beside, ratio, self.goal(), holds.to_owned()]
+        let met = self.is_met.map_or("", |is_met| if is_met { "yes" } else { "no" });
+        [figure.clone(), here, reference, ratio, self.goal(), met.to_owned()]
     }
 
-    /// The figure and its goal.
+    /// Returns the figure and its goal.
     fn title(&self) -> String {
         match self.goal {
             Bound::Times(_) => format!("{} ({} {})", self.figure, self.goal(), self.name),
@@ -164,11 +166,11 @@ impl Row {
     }
 }
 
-/// A small ratio is shown as its inverse, as people say it.
-fn ratio(here: u64, beside: u64) -> String {
-    match here * 10 < beside {
-        true => format!("1/{}", units::ratio(beside, here.max(1))),
-        false => units::exact_ratio(here, beside),
+/// Formats a ratio. Small ones are shown as their inverse, which is easier to read.
+fn ratio(here: u64, reference: u64) -> String {
+    match here * 10 < reference {
+        true => format!("1/{}", units::ratio(reference, here.max(1))),
+        false => units::exact_ratio(here, reference),
     }
 }
 
@@ -180,8 +182,8 @@ pub(crate) mod tests {
     use super::super::cells;
     use super::*;
 
-    /// A report in which each goal is met, but those of the Python hello; without the driver of the
-    /// warm tier.
+    /// Returns a report in which all goals are met, except those of the Python hello. The driver of
+    /// the warm tier is missing.
     pub(crate) fn report() -> Report {
         let mut samples = Samples::default();
         let no_driver = Error::new("no driver for the warm tier");
@@ -199,7 +201,7 @@ pub(crate) mod tests {
                 _ if name.contains("imports") && !name.contains("cold") => Ok([30_000_000]),
                 _ => Ok([1_500_000]),
             };
-            samples.note(&name, sample);
+            samples.record(&name, sample);
         }
         let rows = Row::all(&samples);
         let fields =
@@ -208,26 +210,26 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_row_says_whether_its_goal_holds_or_why_it_is_missing() {
+    fn rows_have_a_verdict_or_the_reason_why_it_is_missing() {
         let report = report();
         let row = |figure: &str, name: &str| {
             report.rows.iter().find(|row| row.figure == figure && row.name == name).unwrap()
         };
         let hello = row("Python hello, cold", "`python3 hello.py`");
         assert_eq!(
-            (hello.here, hello.beside, hello.holds),
+            (hello.here, hello.reference, hello.is_met),
             (Some(6_600_000), Some(11_000_000), Some(false))
         );
         let above = row("the same, above `/bin/true`", "`/bin/true`");
-        assert_eq!((above.here, above.holds), (Some(1_900_000), Some(true)));
+        assert_eq!((above.here, above.is_met), (Some(1_900_000), Some(true)));
         let warm = row("bash hello, warm", "`bash hello.sh`");
         let why = Some("no driver for the warm tier");
-        assert_eq!((warm.here, warm.holds, warm.missing.as_deref()), (None, None, why));
-        assert_eq!(row("small Rust component, cold", "`/bin/true`").holds, None);
+        assert_eq!((warm.here, warm.is_met, warm.missing.as_deref()), (None, None, why));
+        assert_eq!(row("small Rust component, cold", "`/bin/true`").is_met, None);
     }
 
     #[test]
-    fn the_table_has_a_row_for_each_goal_or_why_not() {
+    fn table_has_a_row_for_each_goal() {
         let text = markdown(&report());
         for row in [
             "| Python hello, cold | 6.6 ms | 11 ms (`python3 hello.py`) | 0.600 | at most 0.4 times | no |",
@@ -244,7 +246,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_verdict_names_what_is_missed_and_not_measured() {
+    fn verdict_names_missed_and_unmeasured_goals() {
         let mut report = report();
         let text = verdict(&report.rows);
         let missed = "Python hello, cold (at most 0.4 times `python3 hello.py`); Python hello, cold (at most 0.55 times `python3 -S -E hello.py`)";
@@ -253,7 +255,7 @@ pub(crate) mod tests {
             text.starts_with(&format!("2 of 23 are missed, and {WHY}: {missed}. {missing}")),
             "{text}"
         );
-        report.rows.retain(|row| row.holds == Some(true));
+        report.rows.retain(|row| row.is_met == Some(true));
         assert_eq!(verdict(&report.rows), "None of the measured goals is missed.");
     }
 }

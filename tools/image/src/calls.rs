@@ -2,8 +2,8 @@
 //! targets first compares its pointer with theirs.
 //!
 //! CPython frees, hashes and allocates objects through pointers to functions. For such a call, an
-//! engine checks that the pointer is within the table, checks that the entry is filled, and compares
-//! the type of the function. Other pointers still go through the table.
+//! engine checks that the pointer is within the table, checks that the entry is filled, and
+//! compares the type of the function. Other pointers still go through the table.
 
 use std::collections::BTreeMap;
 
@@ -76,7 +76,7 @@ struct Target {
 
 struct Calls<'a> {
     types: &'a [FuncType],
-    /// By the index of their bodies.
+    /// The callers, by the index of their bodies.
     callers: BTreeMap<usize, Caller<'a>>,
 }
 
@@ -121,8 +121,8 @@ impl Calls<'_> {
             {
                 function.instruction(&Instruction::LocalSet(pointer));
                 for target in &targets {
-                    // The arguments are on the stack. The `if` takes them and returns the results, like
-                    // the call.
+                    // The arguments are on the stack. The `if` takes them and returns the results,
+                    // like the call.
                     for instruction in [
                         Instruction::LocalGet(pointer),
                         Instruction::I32Const(target.entry),

@@ -257,8 +257,8 @@ impl<'a> Roles<'a> {
         Ok(roles)
     }
 
-    /// Follows bundles and trampolines to the origin of an item: a canonical function, an export of a
-    /// merged module, or a trampoline for a host function.
+    /// Follows bundles and trampolines to the origin of an item: a canonical function, an export of
+    /// a merged module, or a trampoline for a host function.
     pub(crate) fn resolve(
         &self,
         wiring: &Wiring<'a>,

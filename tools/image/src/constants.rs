@@ -1,8 +1,8 @@
 //! Pass: replaces globals that never change with their values, and adds up constants.
 //!
-//! The code of a shared library finds its data and functions through globals, whose values are known
-//! once the image is built. An engine can lay out table and memory before a start only at constant
-//! offsets, and only a constant can become the target of a direct call.
+//! The code of a shared library finds its data and functions through globals, whose values are
+//! known once the image is built. An engine can lay out table and memory before a start only at
+//! constant offsets, and only a constant can become the target of a direct call.
 
 use std::collections::BTreeSet;
 

@@ -15,9 +15,9 @@ const HEADER: u32 = 8;
 const BEFORE_IN_USE: u32 = 1;
 const IN_USE: u32 = 2;
 const FLAGS: u32 = 7;
-/// Fields of `malloc_state`: the bitmaps of nonempty bins of small and of large chunks, the sizes of
-/// the chunk that was split last and of the top chunk, the lowest address, these two chunks, and the
-/// size above which malloc returns memory.
+/// Fields of `malloc_state`: the bitmaps of nonempty bins of small and of large chunks, the sizes
+/// of the chunk that was split last and of the top chunk, the lowest address, these two chunks, and
+/// the size above which malloc returns memory.
 const SMALL_BINS: u32 = 0;
 const LARGE_BINS: u32 = 4;
 const LAST_SIZE: u32 = 8;
@@ -61,8 +61,8 @@ pub(crate) fn fill_gaps(memory: &mut Memory) -> Result<()> {
     Ok(())
 }
 
-/// Finds malloc's state: the only place that has the addresses and the sizes of the top chunk and of
-/// the chunk that was split last.
+/// Finds malloc's state: the only place that has the addresses and the sizes of the top chunk and
+/// of the chunk that was split last.
 fn find_state(memory: &Memory) -> Result<u32> {
     let (words, _) = memory.bytes.as_chunks();
     let words: Vec<u32> = words.iter().map(|word| u32::from_le_bytes(*word)).collect();
@@ -99,7 +99,8 @@ mod tests {
 
     const CHUNK: u32 = 0x108;
 
-    /// Returns a memory with malloc's state at 0x20 and three chunks: a used, a free and the top one.
+    /// Returns a memory with malloc's state at 0x20 and three chunks: a used, a free and the top
+    /// one.
     fn memory() -> Memory {
         let module = wat::parse_str(format!(
             "(module (memory 1) (data (i32.const 0) \"{}\"))",
@@ -140,8 +141,8 @@ mod tests {
     #[test]
     fn unknown_layouts_are_errors() {
         for (address, value) in [
-            // No state; a chunk without a size, with an invalid size, and beyond the top chunk; a wrong
-            // lowest address.
+            // No state; a chunk without a size, with an invalid size, and beyond the top chunk; a
+            // wrong lowest address.
             (0x20 + TRIM, 0),
             (CHUNK + 4, 0),
             (CHUNK + 4, 0x38),

@@ -1,9 +1,9 @@
 //! Pass: makes the objects of the memory image immortal.
 //!
-//! CPython stores reference counts in objects. So even a program that only reads an object writes to
-//! it, and the instance must copy its page. The counts of immortal objects do not change (PEP 683).
-//! `guest/_skillhost/boot.py` lists the objects that live as long as the interpreter, and this pass
-//! sets their counts.
+//! CPython stores reference counts in objects. So even a program that only reads an object writes
+//! to it, and the instance must copy its page. The counts of immortal objects do not change (PEP
+//! 683). `guest/_skillhost/boot.py` lists the objects that live as long as the interpreter, and
+//! this pass sets their counts.
 
 use std::collections::HashSet;
 
@@ -28,7 +28,8 @@ const LOAD_CONST_IMMORTAL: u8 = 190;
 /// The least number of objects in the list. CPython's image has 125,000.
 pub(crate) const LEAST_OBJECTS: usize = 50_000;
 
-/// Sets the counts, and clears the list. Returns an error if the list has fewer than `least` objects.
+/// Sets the counts, and clears the list. Returns an error if the list has fewer than `least`
+/// objects.
 pub(crate) fn make_immortal(memory: &mut Memory, least: usize) -> Result<()> {
     let start = find_mark(memory)?;
     let mut list = List { at: start + 4 * MARK_LENGTH };
@@ -111,8 +112,8 @@ mod tests {
     const LIST: u32 = 0x100;
     const TYPE: u32 = 0x40;
 
-    /// Returns a memory with a mortal object, an immortal one, code with two instructions, and their
-    /// list.
+    /// Returns a memory with a mortal object, an immortal one, code with two instructions, and
+    /// their list.
     fn memory() -> Memory {
         let module = wat::parse_str(format!(
             "(module (memory 1) (data (i32.const 0) \"{}\"))",
@@ -150,8 +151,8 @@ mod tests {
     fn unexpected_images_are_errors() {
         assert!(make_immortal(&mut memory(), 4).is_err());
         for (address, value) in [
-            // Another type, a freed object, no mark, too many objects, an object outside the image, a
-            // wrong and a missing instruction.
+            // Another type, a freed object, no mark, too many objects, an object outside the image,
+            // a wrong and a missing instruction.
             (0x14, TYPE + 4),
             (0x10, 0),
             (LIST, 0),

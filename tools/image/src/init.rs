@@ -12,8 +12,8 @@ use wasmparser::{
 use crate::component::{Part, Wiring};
 use crate::error::{Error, Result};
 
-/// The number of parts of an exported function: the lifted function, a component that renames it, an
-/// instance of that component, and the export of the instance.
+/// The number of parts of an exported function: the lifted function, a component that renames it,
+/// an instance of that component, and the export of the instance.
 const GROUP: usize = 4;
 
 /// Removes the export, which is the last but one. The last export takes its place.

@@ -1,14 +1,15 @@
 //! Transforms the images of guests: the content and the layout of their modules.
 //!
 //! An image is a component whose guest has already started: its memory holds an interpreter that
-//! has imported its libraries. An instance maps the image and copies the pages that it writes to, and
-//! the engine lays out code in the order of the module. So the image determines the cost of a start.
+//! has imported its libraries. An instance maps the image and copies the pages that it writes to,
+//! and the engine lays out code in the order of the module. So the image determines the cost of a
+//! start.
 //!
 //! [`python`] and [`shell`] run the passes in the order of the table. Each pass is in a file of its
 //! name. It takes and returns the bytes of a core module, or changes the content of its memory. A
 //! pass returns an error if it does not recognise the layout of a module, so that the build fails
-//! instead of producing a wrong image. Figures are for Python unless they name the shell. "hello" is
-//! `print("hi")`.
+//! instead of producing a wrong image. Figures are for Python unless they name the shell. "hello"
+//! is `print("hi")`.
 //!
 //! | pass | effect | gain | can be deleted when |
 //! |---|---|---|---|
@@ -81,8 +82,8 @@ pub struct Optimizer<'a> {
 /// page also contains data.
 const BEFORE: usize = 620_000;
 
-/// Transforms the component that componentize-py builds from CPython. `order` lists the names of the
-/// functions that a start runs, one per line.
+/// Transforms the component that componentize-py builds from CPython. `order` lists the names of
+/// the functions that a start runs, one per line.
 ///
 /// # Errors
 /// Returns an error if a pass does not recognise the layout of the component, or if the optimizer

@@ -1,11 +1,12 @@
 //! Pass: merges the core modules of a component into one.
 //!
 //! componentize-py links libc, CPython and its own parts as shared libraries: every call between
-//! them goes through a table, and every instance fills tables and globals. In one module, nearly all
-//! of this is resolved at build time.
+//! them goes through a table, and every instance fills tables and globals. In one module, nearly
+//! all of this is resolved at build time.
 //!
-//! Two small modules stay, because they resolve a cycle: the shim has trampolines for host functions
-//! that need the memory, which does not exist yet, and the fix-up later fills the shim's table.
+//! Two small modules stay, because they resolve a cycle: the shim has trampolines for host
+//! functions that need the memory, which does not exist yet, and the fix-up later fills the shim's
+//! table.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -26,7 +27,8 @@ use crate::module::Functions;
 /// The merged module, and the canonical functions of the component that it imports.
 pub(crate) struct Merged {
     pub(crate) module: Vec<u8>,
-    /// By their index among the core functions of the old component.
+    /// The imported canonical functions, by their index among the core functions of the old
+    /// component.
     pub(crate) canonical: BTreeSet<u32>,
 }
 

@@ -1,10 +1,11 @@
 //! Pass: gives files the permissions and owners that WASI does not have.
 //!
-//! WASI has no permission bits and no users, so libc sets them to zero. Access is checked when a file
-//! is opened, but scripts print modes, compare owners and check whether a file is executable. So each
-//! file gets the permissions that it would have on Linux, and belongs to the only user (uid and gid
-//! 1000, as in `guest/_skillhost/system.py`). CPython creates every `os.stat_result` in one function,
-//! from libc's structure. This pass adds instructions to its start that fill in the structure.
+//! WASI has no permission bits and no users, so libc sets them to zero. Access is checked when a
+//! file is opened, but scripts print modes, compare owners and check whether a file is executable.
+//! So each file gets the permissions that it would have on Linux, and belongs to the only user (uid
+//! and gid 1000, as in `guest/_skillhost/system.py`). CPython creates every `os.stat_result` in one
+//! function, from libc's structure. This pass adds instructions to its start that fill in the
+//! structure.
 
 use wasm_encoder::reencode::{Reencode, utils};
 use wasm_encoder::{BlockType, CodeSection, Instruction, MemArg, Module};

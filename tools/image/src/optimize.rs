@@ -2,8 +2,8 @@
 //!
 //! CPython is compiled file by file and linked as shared libraries, so no compiler has seen a
 //! function together with its callers in other files. The gain comes from inlining the functions
-//! that allocate, free and create floats. `wasm-opt` also replaces calls of constant table entries by
-//! direct calls, and removes functions that nothing can call.
+//! that allocate, free and create floats. `wasm-opt` also replaces calls of constant table entries
+//! by direct calls, and removes functions that nothing can call.
 
 use std::path::Path;
 use std::process::Command;

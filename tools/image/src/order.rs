@@ -1,9 +1,9 @@
 //! Pass: places the functions that a start runs next to each other, in the order of their first
 //! calls.
 //!
-//! Engines lay out functions in the order of the module, and the kernel maps code piece by piece when
-//! it first runs. A start that runs a tenth of the functions, scattered over the module, touches
-//! nearly every piece.
+//! Engines lay out functions in the order of the module, and the kernel maps code piece by piece
+//! when it first runs. A start that runs a tenth of the functions, scattered over the module,
+//! touches nearly every piece.
 //!
 //! A list names the functions. Names without a function are skipped, and functions that are not
 //! listed come before or after those that are. So a stale list costs time, but is not an error.

@@ -137,8 +137,8 @@ impl Wrapper<'_, '_> {
         self.functions - 1
     }
 
-    /// Instantiates the merged module, immediately before the first function that needs it. By then,
-    /// its imports must be defined.
+    /// Instantiates the merged module, immediately before the first function that needs it. By
+    /// then, its imports must be defined.
     fn main(&mut self) -> Result<u32> {
         if let Some(main) = self.main {
             return Ok(main);
@@ -245,8 +245,8 @@ mod tests {
     use crate::module::Functions;
     use crate::prune::prune;
 
-    /// A small component like those of componentize-py: two libraries, one of which has memory and a
-    /// global, a shim and a fix-up for the host function that needs the memory, and two exports.
+    /// A small component like those of componentize-py: two libraries, one of which has memory and
+    /// a global, a shim and a fix-up for the host function that needs the memory, and two exports.
     const COMPONENT: &str = r#"(component
         (import "print" (func $print (param "text" string)))
         (import "now" (func $now (result u32)))

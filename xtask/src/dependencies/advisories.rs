@@ -43,8 +43,8 @@ struct Versions {
 
 impl Database {
     /// # Errors
-    /// Returns an error if the folder is not a database or has no advisories: without this check, an
-    /// empty folder would pass every dependency.
+    /// Returns an error if the folder is not a database or has no advisories: without this check,
+    /// an empty folder would pass every dependency.
     pub(super) fn open(folder: &Path) -> Result<Database, Error> {
         let crates = folder.join("crates");
         let has_any =
@@ -55,8 +55,8 @@ impl Database {
         Ok(Database { crates })
     }
 
-    /// Returns the advisories that affect a version of a crate. Leaves out those that only report an
-    /// unmaintained crate or are notices.
+    /// Returns the advisories that affect a version of a crate. Leaves out those that only report
+    /// an unmaintained crate or are notices.
     ///
     /// # Errors
     /// Returns an error if an advisory cannot be read.

@@ -19,8 +19,8 @@ use skillhost_toolchain::Error;
 /// `int3`.
 const BREAKPOINT: u8 = 0xcc;
 
-/// Runs `program` with the arguments and environment of `command`, and returns the functions that it
-/// calls. Discards its output. The program must have symbols, must not start other programs, and
+/// Runs `program` with the arguments and environment of `command`, and returns the functions that
+/// it calls. Discards its output. The program must have symbols, must not start other programs, and
 /// must succeed.
 pub(crate) fn called(program: &Path, command: &Command) -> Result<Vec<String>, Error> {
     let bytes = fs::read(program).map_err(Error::context(program.display()))?;

@@ -1,5 +1,5 @@
-//! Many skills at once: how many per second, how long a crowd takes, and the memory of each that is
-//! alive.
+//! Measures concurrent skills: their throughput, the time of many that start at once, and the
+//! memory of live ones.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -12,21 +12,21 @@ use super::tiers::Tier;
 use super::{Cell, FAILED, Isolation};
 use crate::bench::Bench;
 use crate::cases;
-use crate::driver::{Crowd, Driver, Way};
+use crate::driver::{Driver, Executor, LiveGuests};
 use crate::measure::{self, nanoseconds};
 use crate::report::split;
 
-/// Invocations under way at once.
+/// The numbers of concurrent invocations.
 const CONCURRENCY: [usize; 5] = [1, 2, 4, 8, 16];
 
-/// Skills that start at once, or are alive at once.
-const CROWDS: [usize; 4] = [1, 10, 100, 1000];
+/// The numbers of skills that start at once, or of live guests.
+const COUNTS: [usize; 4] = [1, 10, 100, 1000];
 
-/// How long a throughput is measured, in time of the invocations.
+/// How long each throughput is measured, as the sum of the invocations' times.
 const WINDOW: Duration = Duration::from_secs(2);
 
-/// The most that one point may take.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// The maximal time of one point.
+const MAX_TIME: Duration = Duration::from_secs(120);
 
 pub(crate) fn measure_throughput(
     isolation: &mut Isolation<'_>,
@@ -50,7 +50,7 @@ fn measure_rates(
     let one = run_burst(bench, cell, 10, 1)? / 10;
     let count = (WINDOW.as_secs_f64() / one.as_secs_f64()) as usize;
     let rate = |concurrency: usize| {
-        step.note(&format!("{concurrency} at once in {}", cell.tier.name()));
+        step.note(&format!("{concurrency} concurrent runs in {}", cell.tier.name()));
         let count = count.max(concurrency * 4);
         let time = run_burst(bench, cell, count, concurrency)?;
         let per_second = count as f64 / time.as_secs_f64();
@@ -63,10 +63,10 @@ pub(crate) fn measure_growth(isolation: &mut Isolation<'_>, step: &Step) -> Vec<
     let mut points = Vec::new();
     for cell in isolation.cells(&[cases::hello()]) {
         let (bench, mut last) = (&mut isolation.bench, Duration::ZERO);
-        for skills in CROWDS {
-            step.note(&format!("{skills} at once in {}", cell.tier.name()));
+        for skills in COUNTS {
+            step.note(&format!("{skills} concurrent starts in {}", cell.tier.name()));
             let time = check_time(last * 10).and_then(|()| match cell.tier {
-                // A host of this size: in a smaller one, some would wait for a place.
+                // A host with room for all skills: in a smaller one, some would wait.
                 Tier::Warm => {
                     let mut driver = Driver::start(bench.place, [&cell.case], skills)?;
                     driver.warm_up(&cell.case)?;
@@ -87,8 +87,8 @@ pub(crate) fn measure_memory(isolation: &mut Isolation<'_>, step: &Step) -> Vec<
     let mut points = Vec::new();
     for cell in isolation.cells(&[cases::waiting()]) {
         let (bench, mut each, mut time) = (&mut isolation.bench, 0, Duration::ZERO);
-        for instances in CROWDS {
-            step.note(&format!("{instances} alive in {}", cell.tier.name()));
+        for instances in COUNTS {
+            step.note(&format!("{instances} live guests in {}", cell.tier.name()));
             let start = Instant::now();
             let room =
                 check_time(time * 10).and_then(|()| measure::check_room(each * instances as u64));
@@ -100,7 +100,7 @@ pub(crate) fn measure_memory(isolation: &mut Isolation<'_>, step: &Step) -> Vec<
             time = start.elapsed().max(time);
             let (found, missing) = split(found);
             each = found.map_or(each, |found| found.private / instances as u64);
-            let of = |figure: fn(Crowd) -> u64| found.map(figure);
+            let of = |figure: fn(LiveGuests) -> u64| found.map(figure);
             points.push(Memory {
                 tier: cell.tier.id().into(),
                 instances,
@@ -116,29 +116,29 @@ pub(crate) fn measure_memory(isolation: &mut Isolation<'_>, step: &Step) -> Vec<
 
 /// Refuses a point that would take too long.
 fn check_time(expected: Duration) -> Result<(), Error> {
-    if expected > PATIENCE {
+    if expected > MAX_TIME {
         return Err(Error::new(format!(
-            "it would take about {:.0} s, and a point may take {} s",
+            "it would take about {:.0} s, more than the limit of {} s",
             expected.as_secs_f64(),
-            PATIENCE.as_secs()
+            MAX_TIME.as_secs()
         )));
     }
     Ok(())
 }
 
-/// Runs a case `count` times, `at_once` at once, and returns the time of all.
+/// Runs a case `count` times with this concurrency, and returns the total time.
 fn run_burst(
     bench: &mut Bench<'_>,
     cell: &Cell<'_>,
     count: usize,
-    at_once: usize,
+    concurrency: usize,
 ) -> Result<Duration, Error> {
     let mut commands = Vec::new();
     for _ in 0..count {
-        match bench.way(cell)? {
-            Way::Process(command) => commands.push(command),
-            Way::Driver(driver) => {
-                return driver.burst(&cell.case, count, at_once).map(Duration::from_nanos);
+        match bench.executor(cell)? {
+            Executor::Process(command) => commands.push(command),
+            Executor::Driver(driver) => {
+                return driver.burst(&cell.case, count, concurrency).map(Duration::from_nanos);
             }
         }
     }
@@ -147,7 +147,7 @@ fn run_burst(
         let run = |commands: &mut [Command]| {
             commands.iter_mut().try_for_each(|command| measure::run(command).map(drop))
         };
-        let shares = commands.chunks_mut(count.div_ceil(at_once));
+        let shares = commands.chunks_mut(count.div_ceil(concurrency));
         let workers: Vec<_> = shares.map(|share| scope.spawn(move || run(share))).collect();
         let panicked = |_| Error::new("a thread of the benchmark panicked");
         workers.into_iter().try_for_each(|worker| worker.join().map_err(panicked)?)
@@ -155,12 +155,12 @@ fn run_burst(
     Ok(start.elapsed())
 }
 
-/// Keeps `count` processes of a case alive at once.
-fn keep_alive(bench: &mut Bench<'_>, cell: &Cell<'_>, count: usize) -> Result<Crowd, Error> {
+/// Runs `count` processes of a case concurrently until each waits for input.
+fn keep_alive(bench: &mut Bench<'_>, cell: &Cell<'_>, count: usize) -> Result<LiveGuests, Error> {
     let mut waiting = WaitingProcesses(Vec::new());
     let (mut first, mut last) = (0, 0);
     for number in 1..=count {
-        let Way::Process(mut command) = bench.way(cell)? else { continue };
+        let Executor::Process(mut command) = bench.executor(cell)? else { continue };
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let start = Instant::now();
         let mut child = command.spawn().map_err(Error::context(measure::program(&command)))?;
@@ -172,17 +172,17 @@ fn keep_alive(bench: &mut Bench<'_>, cell: &Cell<'_>, count: usize) -> Result<Cr
             read.map_err(Error::context(measure::program(&command)))?;
         }
         if line.trim() != "ready" {
-            return Err(Error::new(format!("{number} of {count} did not start")));
+            return Err(Error::new(format!("process {number} of {count} did not start")));
         }
         last = nanoseconds(start);
         first = if number == 1 { last } else { first };
     }
     let private = waiting.0.iter().map(|child| measure::private(child.id())).sum();
-    Ok(Crowd { private, first, last })
+    Ok(LiveGuests { private, first, last })
 }
 
-/// Processes that wait for the end of their input. When this is dropped, they get it, and are
-/// waited for.
+/// Processes that wait for the end of their input. Dropping this value closes their input and waits
+/// for them to exit.
 struct WaitingProcesses(Vec<Child>);
 
 impl Drop for WaitingProcesses {

@@ -1,4 +1,4 @@
-//! What is alive and waits: many guests in one host, and idle processes.
+//! Measures live guests in one host, and idle processes.
 
 use std::process::{Child, Stdio};
 use std::time::Duration;
@@ -7,31 +7,32 @@ use skillhost_toolchain::{Error, Step};
 
 use super::LONG;
 use crate::cases;
-use crate::driver::{Crowd, Driver};
+use crate::driver::{Driver, LiveGuests};
 use crate::measure;
 use crate::place::Place;
 use crate::samples::Samples;
 
-/// Guests that are alive at once.
-const CROWDS: [usize; 2] = [10, 1_000];
+/// The numbers of live guests.
+const COUNTS: [usize; 2] = [10, 1_000];
 
-/// More than a guest needs: nothing is tried unless so much memory is free for each.
+/// More memory than a guest needs. The measurement requires this much free memory for each guest.
 const ROOM: u64 = 3 << 20;
 
-/// What is left alone, and its arguments; the machine's Python has none of them.
+/// The idle processes, and their arguments. The machine's Python has none.
 const IDLE: [(&str, &[&str]); 3] = [
     ("mcp, idle", &["mcp"]),
     ("serve, idle", &["serve", "--listen", "127.0.0.1:0"]),
     ("python3, idle", &[]),
 ];
 
-/// How often an idle process is looked at, how often it must be the same, and how often at most.
-const LOOK: Duration = Duration::from_millis(100);
-const SAME: usize = 10;
-const LOOKS: usize = 200;
+/// The interval at which the memory of an idle process is sampled, the number of equal samples
+/// after which it counts as settled, and the maximal number of samples.
+const INTERVAL: Duration = Duration::from_millis(100);
+const SETTLED: usize = 10;
+const MAX_SAMPLES: usize = 200;
 
-/// What is measured of so many guests. Of ten, the first start is in no figure.
-type Figure = (usize, &'static str, fn(Crowd) -> u64);
+/// The figures of each number of guests. No goal uses the first start of ten guests.
+type Figure = (usize, &'static str, fn(LiveGuests) -> u64);
 const FIGURES: [Figure; 5] = [
     (10, "10 alive, of each", |alive| alive.private / 10),
     (10, "10 alive, last start", |alive| alive.last),
@@ -40,13 +41,13 @@ const FIGURES: [Figure; 5] = [
     (1_000, "1,000 alive, last start", |alive| alive.last),
 ];
 
-pub(crate) fn measure_crowds(place: &Place, samples: &mut Samples, step: &Step) {
+pub(crate) fn measure_guests(place: &Place, samples: &mut Samples, step: &Step) {
     for round in 1..=LONG {
-        for count in CROWDS {
+        for count in COUNTS {
             step.note(&format!("{count} guests, {round} of {LONG}"));
             let found = keep_alive(place, count);
-            for (_, name, figure) in FIGURES.iter().filter(|(of, ..)| *of == count) {
-                samples.note(name, found.as_ref().map(|alive| [figure(*alive)]));
+            for (_, name, figure) in FIGURES.iter().filter(|(guests, ..)| *guests == count) {
+                samples.record(name, found.as_ref().map(|alive| [figure(*alive)]));
             }
         }
     }
@@ -56,14 +57,15 @@ pub(crate) fn measure_idle(place: &Place, samples: &mut Samples, step: &Step) {
     for round in 1..=LONG {
         for (name, args) in IDLE {
             step.note(&format!("{name}, {round} of {LONG}"));
-            samples.note(name, measure_resident(place, args).as_ref().map(|resident| [*resident]));
+            samples
+                .record(name, measure_resident(place, args).as_ref().map(|resident| [*resident]));
         }
     }
 }
 
-/// Keeps guests alive in one host. One guest comes and goes before, so that no start loads the
+/// Measures live guests in one host. Runs one guest first, so that no measured start loads the
 /// component.
-fn keep_alive(place: &Place, count: usize) -> Result<Crowd, Error> {
+fn keep_alive(place: &Place, count: usize) -> Result<LiveGuests, Error> {
     measure::check_room(count as u64 * ROOM)?;
     let waiting = cases::waiting();
     let mut driver = Driver::start(place, [&waiting], count)?;
@@ -71,15 +73,15 @@ fn keep_alive(place: &Place, count: usize) -> Result<Crowd, Error> {
     driver.alive(&waiting, count)
 }
 
-/// The names of all that is measured here.
+/// Returns the names of the measurements in this module.
 #[cfg(test)]
 pub(crate) fn names() -> impl Iterator<Item = String> {
     let crowds = FIGURES.iter().map(|(_, name, _)| *name);
     crowds.chain(IDLE.map(|(name, _)| name)).map(str::to_owned)
 }
 
-/// Resident memory of `skillhost` with these arguments, or without any of the machine's Python
-/// that waits.
+/// Measures the resident memory of `skillhost` with these arguments or, if there are none, of the
+/// machine's Python.
 fn measure_resident(place: &Place, args: &[&str]) -> Result<u64, Error> {
     let mut command = place.command(if args.is_empty() { &place.python } else { &place.skillhost });
     match args {
@@ -90,32 +92,35 @@ fn measure_resident(place: &Place, args: &[&str]) -> Result<u64, Error> {
             .arg("--skills")
             .arg(place.folder.join("skills")),
     };
-    // An input that stays open: its end would be theirs.
+    // The input stays open, because the processes exit at its end.
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     let child = command.spawn().map_err(Error::context(measure::program(&command)))?;
     IdleProcess(child).settled()
 }
 
-/// A process that is left alone, and killed when this is dropped.
+/// An idle process, which is killed when this value is dropped.
 struct IdleProcess(Child);
 
 impl IdleProcess {
-    /// Its resident memory, once that does not change any more.
+    /// Returns the resident memory once it no longer changes.
     fn settled(mut self) -> Result<u64, Error> {
         let (mut last, mut same) = (0, 0);
-        for _ in 0..LOOKS {
-            std::thread::sleep(LOOK);
+        for _ in 0..MAX_SAMPLES {
+            std::thread::sleep(INTERVAL);
             if let Some(status) = self.0.try_wait().map_err(Error::context("an idle process"))? {
-                return Err(Error::new(format!("it ended by itself: {status}")));
+                return Err(Error::new(format!("the process exited: {status}")));
             }
             let now = measure::resident(self.0.id());
             same = if now == last { same + 1 } else { 0 };
             last = now;
-            if same == SAME {
+            if same == SETTLED {
                 return Ok(now);
             }
         }
-        Err(Error::new(format!("its memory changed for {} s", (LOOK * LOOKS as u32).as_secs())))
+        Err(Error::new(format!(
+            "its memory kept changing for {} s",
+            (INTERVAL * MAX_SAMPLES as u32).as_secs()
+        )))
     }
 }
 
@@ -138,9 +143,9 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_waits_has_memory_and_one_that_ends_has_none() {
+    fn idle_process_is_measured_and_exited_process_is_an_error() {
         assert!(settled("read line").unwrap() > 64 << 10);
         let error = settled("exit 3").unwrap_err().to_string();
-        assert!(error.contains("ended by itself: exit status: 3"), "{error}");
+        assert!(error.contains("the process exited: exit status: 3"), "{error}");
     }
 }
