@@ -57,6 +57,15 @@ impl PassedChecks {
         self.inputs.packages.iter().map(|package| package.name.clone()).collect()
     }
 
+    /// Returns whether cargo can run documentation tests of one of these packages: whether one has a
+    /// library. Otherwise cargo reports an error.
+    pub(crate) fn have_library(&self, names: &[String]) -> bool {
+        self.inputs
+            .packages
+            .iter()
+            .any(|package| package.has_library && names.contains(&package.name))
+    }
+
     /// Returns whether a check must run: it never passed, or its inputs have changed since.
     pub(crate) fn must_run(&mut self, check: &Check) -> bool {
         let unchanged = self.digests.get(&check.to_string()) == Some(&self.inputs.digest(check));
@@ -109,6 +118,8 @@ struct Package {
     /// Whether it has tests outside its folder. Such tests may read any file of the repository,
     /// except the sources of packages that it does not depend on.
     reads_repository: bool,
+    /// Whether it has a library.
+    has_library: bool,
 }
 
 impl Inputs {
@@ -201,6 +212,10 @@ fn packages(root: &Path) -> Result<Vec<Package>, Error> {
         };
         Package {
             reads_repository: described.targets.iter().any(is_outside),
+            has_library: described
+                .targets
+                .iter()
+                .any(|target| target.kind.iter().any(|kind| kind == "lib" || kind == "proc-macro")),
             name: described.name,
             dir: format!("{}/", workspace::name(root, &dir)),
             dependencies: described
@@ -223,6 +238,7 @@ mod tests {
             dir: format!("host/{name}/"),
             dependencies: dependencies.iter().map(|name| (*name).to_owned()).collect(),
             reads_repository,
+            has_library: true,
         }
     }
 
@@ -273,6 +289,15 @@ mod tests {
     #[test]
     fn a_new_file_is_a_change() {
         assert_eq!(affected("host/cli/new.rs"), ["tests of cli"]);
+    }
+
+    #[test]
+    fn programs_have_no_library() {
+        let packages = packages(&workspace::root()).unwrap();
+        let has_library =
+            |name: &str| packages.iter().find(|package| package.name == name).unwrap().has_library;
+        assert!(!has_library("skillhost-cli") && !has_library("xtask"));
+        assert!(has_library("skillhost-policy"));
     }
 
     #[test]

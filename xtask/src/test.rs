@@ -155,12 +155,14 @@ fn test_host(
             runner.exclude(&mut tests, &skipped);
             step.run_loud(&mut tests)
         })?;
-        progress.loud_step("documentation tests", |step| {
-            let mut tests = workspace::cargo(root);
-            host::linted(&mut tests).args(["test", "--workspace", "--locked", "--doc"]);
-            Runner::Cargo.exclude(&mut tests, &skipped);
-            step.run_loud(&mut tests)
-        })?;
+        if passed.have_library(&run) {
+            progress.loud_step("documentation tests", |step| {
+                let mut tests = workspace::cargo(root);
+                host::linted(&mut tests).args(["test", "--workspace", "--locked", "--doc"]);
+                Runner::Cargo.exclude(&mut tests, &skipped);
+                step.run_loud(&mut tests)
+            })?;
+        }
         run.into_iter().try_for_each(|package| passed.record_pass(&Check::Package(package)))?;
     }
     if passed.must_run(&Check::PythonCases) {
