@@ -31,7 +31,7 @@ const START: Construct = Construct { name: "start", share: 100, size: 1, script:
 #[derive(Debug, Clone, Copy)]
 struct Construct {
     name: &'static str,
-    /// The share of public skills' shell scripts that use it, in percent.
+    /// The rough share of public skills' shell scripts that use it, in percent.
     share: u32,
     /// The smallest size.
     size: u32,

@@ -1,5 +1,6 @@
 # The constructs and tools that the benchmark of the shell runs: NAME, the percentage of the shell scripts of public
-# skills that use it, and the smallest of its three sizes, which is the script's argument.
+# skills that use it (rough: some are estimates, not counts), and the smallest of its three sizes, which is the
+# script's argument.
 #--- echo 95 4000
 for ((i=0;i<$1;i++)); do echo "line $i"; done
 #--- subst-builtin 79 125

@@ -201,7 +201,8 @@ pub(crate) fn text(text: &str) -> Result<(), CliError> {
     written(writeln!(anstream::stdout().lock(), "{}", text.trim_end()))
 }
 
-/// Prints a line to stdout for a command that follows something. `false`: nobody reads it.
+/// Prints a line to stdout for a command that follows something. Returns `false` if the reader of
+/// stdout has closed it.
 pub(crate) fn line(text: &str) -> Result<bool, CliError> {
     PRINTED.store(true, Relaxed);
     match writeln!(io::stdout().lock(), "{text}") {

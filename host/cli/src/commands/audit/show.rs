@@ -76,7 +76,7 @@ fn words(values: &[&Value]) -> String {
     texts.collect::<Vec<_>>().join(" ")
 }
 
-/// A value on one line; empty if there is none.
+/// Returns a value on one line, or nothing for a missing value.
 fn word(value: &Value) -> String {
     match value {
         Value::Null => String::new(),

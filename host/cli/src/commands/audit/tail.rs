@@ -30,8 +30,8 @@ pub(super) fn tail(path: &Path, follow: bool, json: bool) -> Result<Exit, CliErr
     Ok(Exit::Ok)
 }
 
-/// Prints the records after one, or the last few. Returns the number of the last record; `None` if
-/// nobody reads stdout any longer.
+/// Prints the records after one, or the last few. Returns the number of the last record, or `None`
+/// if the reader of stdout has closed it.
 fn print_after(path: &Path, after: Option<u64>, json: bool) -> Result<Option<u64>, CliError> {
     let store = LogStore::open(path)?;
     let head = store.head()?.sequence;
