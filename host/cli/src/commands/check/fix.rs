@@ -5,6 +5,7 @@ use std::path::Path;
 
 use skillhost_policy::manifest::fix::fixed;
 use skillhost_skill::Skill;
+use skillhost_skill::files::SkillFile;
 
 use crate::error::CliError;
 use crate::output;
@@ -14,14 +15,15 @@ use crate::output;
 pub(super) fn fix(folder: &Path) -> Result<(), CliError> {
     let Ok(skill) = Skill::load(folder, &Default::default()) else { return Ok(()) };
     let file = folder.join(&skill.skill_file);
-    // The author of a skill must not choose which other file is written.
-    if file.is_symlink() {
+    // The author of a skill must not choose which other file is read or replaced: the listing says
+    // whether this is a symlink, and the file is read through the opened folder.
+    let is_link = |file: &SkillFile| file.path == skill.skill_file && file.link.is_some();
+    if skill.files.iter().any(is_link) {
         return Ok(());
     }
     let failed =
         |error: std::io::Error| CliError::io(format_args!("repair {}", file.display()), error);
-    #[expect(clippy::disallowed_methods, reason = "a file of a folder that the operator named")]
-    let old = std::fs::read(&file).map_err(failed)?;
+    let old = skill.read(&skill.skill_file).map_err(failed)?;
     // Whatever is not UTF-8 could not be kept byte for byte.
     let Ok(old) = String::from_utf8(old) else { return Ok(()) };
     let real = folder.canonicalize().map_err(failed)?;
