@@ -7,7 +7,7 @@ use std::process::{Output, Stdio};
 
 use tempfile::TempDir;
 
-use crate::cli::{User, repository, text};
+use crate::cli::{User, copy_compiled_runtimes, repository, text};
 
 /// A user with a cache of their own.
 struct Place {
@@ -182,6 +182,7 @@ fn a_cache_that_cannot_be_created_is_reported() {
 #[test]
 fn what_a_skill_puts_into_the_cache_is_charged_to_it() {
     let place = Place::warm();
+    copy_compiled_runtimes(&place.cache());
     let scripted = place.user.work().join("scripted");
     std::fs::create_dir_all(scripted.join("scripts")).unwrap();
     std::fs::write(

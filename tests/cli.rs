@@ -156,6 +156,20 @@ impl User {
     }
 }
 
+/// Copies the compiled runtimes into a cache of components, so that the test does not spend
+/// seconds on their compilation. Compiles them if no test has done so.
+pub fn copy_compiled_runtimes(components: &Path) {
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("runtimes");
+    let compiled = Command::new(env!("CARGO_BIN_EXE_skillhost"))
+        .env("XDG_CACHE_HOME", &cache)
+        .args(["runtimes", "compile", "--programs"])
+        .arg(repository("target/components"))
+        .output()
+        .unwrap();
+    assert!(compiled.status.success(), "{compiled:?}");
+    copy(&cache.join("skillhost/components"), components);
+}
+
 /// A table's line with a place in it, without the padding that the place's length decides.
 fn unpadded(line: &str) -> String {
     match line.strip_suffix("│\n") {

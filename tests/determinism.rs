@@ -1,10 +1,9 @@
-//! Deterministic runs give the same bytes, the same files and the same fuel, whatever is different
-//! around them.
+//! Deterministic runs give the same output, the same files and the same fuel under any conditions.
 //!
-//! The programs are `tests/cases/determinism`: scripts, and command lines of the component
-//! `hostile`. Each runs as a user runs it, as a process of its own (which has seeds of its own for
-//! the host's hash maps), `REPEAT` times (4 where nothing is said; `cargo xtask determinism` runs
-//! each 20 times), and each time otherwise: see [`conditions`].
+//! The programs are in `tests/cases/determinism`: scripts, and command lines of the component
+//! `hostile`. Each runs as an operator runs it, in a process of its own, whose hash maps have seeds
+//! of their own. Each run of a program has other conditions: see [`conditions`]. The variable
+//! `REPEAT` sets the number of runs per program, 2 by default; `cargo xtask determinism` does 20.
 
 mod conditions;
 mod generated;
@@ -16,12 +15,12 @@ use std::fmt::Write as _;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
-use conditions::{Around, Place};
+use conditions::{Conditions, Environment};
 use programs::Program;
 
-/// What a run came to: all that must be the same.
+/// The results of a run that must always be the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Came {
+pub struct RunResult {
     code: Option<i32>,
     stdout: Vec<u8>,
     stderr: Vec<u8>,
@@ -32,9 +31,9 @@ pub struct Came {
     record: serde_json::Value,
 }
 
-impl Came {
-    /// The first thing that is different, in short.
-    fn differs(&self, other: &Came) -> Option<String> {
+impl RunResult {
+    /// Returns the first difference as a short diff.
+    fn difference(&self, other: &RunResult) -> Option<String> {
         if self == other {
             return None;
         }
@@ -46,10 +45,10 @@ impl Came {
             ("record", format!("{:#}", self.record), format!("{:#}", other.record)),
             ("files", format!("{:#?}", self.shown_tree()), format!("{:#?}", other.shown_tree())),
         ];
-        let (what, one, two) = pairs.into_iter().find(|(_, one, two)| one != two)?;
+        let (part, one, two) = pairs.into_iter().find(|(_, one, two)| one != two)?;
         let diff = similar::TextDiff::from_lines(&one, &two);
         Some(
-            format!("{what}:\n{}", diff.unified_diff().context_radius(1))
+            format!("{part}:\n{}", diff.unified_diff().context_radius(1))
                 .chars()
                 .take(3_000)
                 .collect(),
@@ -65,38 +64,43 @@ impl Came {
 }
 
 fn repeat() -> usize {
-    std::env::var("REPEAT").ok().map_or(4, |text| text.parse().expect("REPEAT is a number"))
+    std::env::var("REPEAT").ok().map_or(2, |text| text.parse().expect("REPEAT is a number"))
 }
 
 #[test]
-fn a_hundred_programs_give_one_result_in_any_environment() {
-    let wanted = std::env::var("CASE").unwrap_or_default();
+fn programs_have_the_same_result_under_all_conditions() {
+    let case = std::env::var("CASE").unwrap_or_default();
     let programs: Vec<Program> = programs::all();
     assert_eq!(programs.len(), 100);
     let programs: Vec<Program> =
-        programs.into_iter().filter(|program| program.name.contains(&wanted)).collect();
-    let mut first: Vec<Came> = Vec::new();
-    let mut wrong = String::new();
+        programs.into_iter().filter(|program| program.name.contains(&case)).collect();
+    let mut first: Vec<RunResult> = Vec::new();
+    let mut errors = String::new();
     for turn in 0..repeat() {
-        let around = Around::of(turn);
-        let came = run_all(&programs, &Place::new(&around), &around);
+        let conditions = Conditions::of(turn);
+        let results = run_all(&programs, &Environment::new(&conditions), &conditions);
         if first.is_empty() {
-            for (program, came) in programs.iter().zip(&came) {
-                wrong += &program.check(came);
+            for (program, result) in programs.iter().zip(&results) {
+                errors += &program.check(result);
             }
-            first = came;
+            first = results;
             continue;
         }
-        for ((program, one), two) in programs.iter().zip(&first).zip(&came) {
-            if let Some(difference) = one.differs(two) {
-                write!(wrong, "==> {} differs {around:?}: {difference}\n\n", program.name).unwrap();
+        for ((program, one), two) in programs.iter().zip(&first).zip(&results) {
+            if let Some(difference) = one.difference(two) {
+                write!(
+                    errors,
+                    "==> {} differs under {conditions:?}: {difference}\n\n",
+                    program.name
+                )
+                .unwrap();
             }
         }
     }
-    assert!(wrong.is_empty(), "{wrong}");
+    assert!(errors.is_empty(), "{errors}");
 }
 
-/// What would be seen of a source of chance, or of time, that was forgotten.
+/// Shows that the comparison notices sources of randomness and time.
 #[test]
 fn live_runs_of_the_same_programs_differ() {
     let differing = [
@@ -117,43 +121,47 @@ fn live_runs_of_the_same_programs_differ() {
         .into_iter()
         .filter(|program| differing.contains(&program.name.as_str()))
         .collect();
-    let around = Around::live();
-    let (one, two) = (
-        run_all(&programs, &Place::new(&around), &around),
-        run_all(&programs, &Place::new(&around), &around),
-    );
+    let conditions = Conditions::live();
+    let run = || run_all(&programs, &Environment::new(&conditions), &conditions);
+    let (one, two) = (run(), run());
     for ((program, one), two) in programs.iter().zip(&one).zip(&two) {
         assert_ne!(one.stdout, two.stdout, "{}", program.name);
     }
     assert_eq!(programs.len(), differing.len());
 }
 
-/// Runs all programs, one at a time or several, with other work on the processors or without.
-fn run_all(programs: &[Program], place: &Place, around: &Around) -> Vec<Came> {
-    let (next, over) = (AtomicUsize::new(0), AtomicBool::new(false));
-    let came: Vec<Mutex<Option<Came>>> = programs.iter().map(|_| Mutex::default()).collect();
+/// Runs all programs, with the parallelism and the load of the conditions.
+fn run_all(
+    programs: &[Program],
+    environment: &Environment,
+    conditions: &Conditions,
+) -> Vec<RunResult> {
+    let (next, all_ended) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let results: Vec<Mutex<Option<RunResult>>> =
+        programs.iter().map(|_| Mutex::default()).collect();
     std::thread::scope(|scope| {
-        for _ in 0..around.load {
+        for _ in 0..conditions.load {
             scope.spawn(|| {
-                while !over.load(Relaxed) {
+                while !all_ended.load(Relaxed) {
                     std::hint::spin_loop();
                 }
             });
         }
-        let workers: Vec<_> = (0..around.at_once)
+        let workers: Vec<_> = (0..conditions.at_once)
             .map(|_| {
                 scope.spawn(|| {
                     loop {
                         let index = next.fetch_add(1, Relaxed);
                         let Some(program) = programs.get(index) else { return };
-                        *came[index].lock().unwrap() = Some(place.run(program, index as u64));
+                        let result = environment.run(program, index as u64);
+                        *results[index].lock().unwrap() = Some(result);
                     }
                 })
             })
             .collect();
         let ended: Vec<_> = workers.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
-        over.store(true, Relaxed);
+        all_ended.store(true, Relaxed);
         ended.into_iter().for_each(|ended| ended.unwrap());
     });
-    came.into_iter().map(|came| came.into_inner().unwrap().unwrap()).collect()
+    results.into_iter().map(|result| result.into_inner().unwrap().unwrap()).collect()
 }

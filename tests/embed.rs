@@ -19,7 +19,7 @@ use skillhost_sandbox::recording::scene::Scene;
 use skillhost_sandbox::recording::seal::Seal;
 use skillhost_sandbox::{Io, RecordingIo};
 
-use crate::cli::repository;
+use crate::cli::{copy_compiled_runtimes, repository};
 use crate::hostile_host::shell_host;
 
 fn components() -> PathBuf {
@@ -90,6 +90,7 @@ fn the_example_of_the_library_runs() {
         made(&program) >= made(&example),
         "the example is older than its source: `cargo build -p skillhost-cli --examples`"
     );
+    copy_compiled_runtimes(&folder.path().join("home/cache/components"));
     let ran = Command::new(program)
         .arg(folder.path().join("home"))
         .args([components(), repository("skills"), file.clone()])
@@ -253,6 +254,9 @@ async fn two_hosts_of_one_process_share_nothing() {
     let [first, second] = ["first", "second"].map(|home| folder.path().join(home));
     let one = builder(&first).skills(&skills).build().unwrap();
     let other = builder(&second).build().unwrap();
+    for home in [&first, &second] {
+        copy_compiled_runtimes(&home.join("cache/components"));
+    }
     let (a, b) =
         tokio::join!(one.invoke(Request::of("says-hi")), other.invoke(Request::of(&named)));
     assert_eq!(a.unwrap().outcome.stdout.text(), "hi\n");
@@ -289,8 +293,9 @@ async fn an_embedders_language_replaces_no_built_in_one() {
         ("calls.sh", "greet from bash && /skill/y.txt\n"),
     ];
     let skill = skill(folder.path(), "speaks", &files);
-    let host =
-        builder(&folder.path().join("home")).runtime(Greeting).runtime(Broken).build().unwrap();
+    let home = folder.path().join("home");
+    let host = builder(&home).runtime(Greeting).runtime(Broken).build().unwrap();
+    copy_compiled_runtimes(&home.join("cache/components"));
     let run = async |name: &str| {
         host.invoke(Request::of(&skill).script(name).args(["a b"])).await.unwrap().outcome
     };

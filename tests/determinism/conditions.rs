@@ -1,4 +1,4 @@
-//! What is different around a run: everything that a host could let through.
+//! The conditions of a run: everything on the host that could influence a guest.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -12,152 +12,157 @@ use proptest::prelude::Rng as _;
 use proptest::test_runner::{RngAlgorithm, TestRng};
 use tempfile::TempDir;
 
-use super::Came;
-use super::programs::{self, Program, Runs, files};
+use super::RunResult;
+use super::programs::{self, Program, Target, files};
 use crate::cli::repository;
 use crate::hostile_host::hostile;
 
-/// The conditions of one turn.
+/// The conditions of one turn, in which each program runs once.
 #[derive(Debug, Clone)]
-pub struct Around {
+pub struct Conditions {
     turn: usize,
-    /// Programs that run at the same time.
+    /// The number of programs that run at the same time.
     pub at_once: usize,
-    /// Threads that keep the processors busy meanwhile.
+    /// The number of threads that keep the processors busy.
     pub load: usize,
     timezone: &'static str,
     language: &'static str,
-    /// Nobody, where this is root.
+    /// Whether the runs are those of the user `nobody`. Requires root.
     other_user: bool,
-    /// Everything is compiled anew.
+    /// Whether the cache of compiled components is empty.
     fresh_cache: bool,
-    /// Not deterministic at all.
+    /// Whether the runs are not deterministic.
     live: bool,
 }
 
-impl Around {
-    /// The first turn is the plain one.
-    pub fn of(turn: usize) -> Around {
-        let pick = |of: &[&'static str]| of[turn % of.len()];
-        Around {
+impl Conditions {
+    /// Returns the conditions of a turn. Turn 0 has the usual ones; turn 1 changes all except
+    /// the cache.
+    pub fn of(turn: usize) -> Conditions {
+        let pick = |values: &[&'static str]| values[turn % values.len()];
+        Conditions {
             turn,
             at_once: if turn == 0 { 1 } else { 2 + turn % 3 },
             load: turn % 3,
             timezone: pick(&["UTC", "Asia/Tokyo", "America/New_York", "Pacific/Chatham"]),
             language: pick(&["C", "de_DE.UTF-8", "tr_TR.UTF-8"]),
-            other_user: turn % 4 == 2,
-            fresh_cache: turn % 16 == 1,
+            other_user: turn % 4 == 1,
+            fresh_cache: turn % 16 == 3,
             live: false,
         }
     }
 
-    /// A turn of runs that are not deterministic.
-    pub fn live() -> Around {
-        Around { live: true, ..Around::of(0) }
+    /// The conditions of runs that are not deterministic.
+    pub fn live() -> Conditions {
+        Conditions { live: true, ..Conditions::of(0) }
     }
 }
 
-/// Where the runs of a turn take place.
-pub struct Place {
-    around: Around,
+/// The folders and the user of a turn.
+pub struct Environment {
+    conditions: Conditions,
     folder: TempDir,
     cache: PathBuf,
     user: Option<u32>,
 }
 
-/// Who has no rights.
+/// The number of the user without rights.
 const NOBODY: u32 = 65_534;
 
-impl Place {
-    #[expect(clippy::print_stderr, reason = "a test that does less must not pass in silence")]
-    pub fn new(around: &Around) -> Place {
-        // Longer and longer names, in another folder each time.
-        let name = format!("turn{}{}-", around.turn, "x".repeat(around.turn * 7 % 40));
+impl Environment {
+    #[expect(clippy::print_stderr, reason = "reports a part that this machine cannot test")]
+    pub fn new(conditions: &Conditions) -> Environment {
+        // Each turn has another folder, with a longer name.
+        let name = format!("turn{}{}-", conditions.turn, "x".repeat(conditions.turn * 7 % 40));
         let folder = tempfile::Builder::new().prefix(&name).tempdir().unwrap();
         open_to_all(folder.path());
         let shared = Path::new(env!("CARGO_TARGET_TMPDIR")).join("determinism");
-        let user = around.other_user.then_some(NOBODY).filter(|user| can_be(*user, folder.path()));
-        if around.other_user && user.is_none() {
+        let user =
+            conditions.other_user.then_some(NOBODY).filter(|user| can_run_as(*user, folder.path()));
+        if conditions.other_user && user.is_none() {
             eprintln!(
-                "not tested: another user; that takes root, and a repository that all may read"
+                "not tested: another user, which requires root and a repository that all users can read"
             );
         }
-        let cache = match (user, around.fresh_cache) {
+        let cache = match (user, conditions.fresh_cache) {
             (None, false) => shared.clone(),
             _ => folder.path().join("cache"),
         };
-        let place = Place { around: around.clone(), cache, user, folder };
-        place.fill_skills();
-        if user.is_some() && !around.fresh_cache {
-            copy_cache(&shared, &place.cache);
+        let environment = Environment { conditions: conditions.clone(), cache, user, folder };
+        environment.create_skills();
+        if user.is_some() && !conditions.fresh_cache {
+            copy_cache(&shared, &environment.cache);
         }
-        own(&place.cache, place.user);
-        place
+        fs::create_dir_all(&environment.cache).unwrap();
+        give_to(&environment.cache, environment.user);
+        environment
     }
 
-    /// The skills, as other folders with their files made in another order.
-    fn fill_skills(&self) {
-        let mut chance = self.chance(0);
+    /// Creates the skills, each time in another folder and with the files in another order.
+    fn create_skills(&self) {
+        let mut rng = self.rng(0);
         let skills = self.folder.path().join("skills");
         copy_shuffled(
             &programs::folder().join("scripts"),
             &skills.join("determinism/scripts"),
-            &mut chance,
+            &mut rng,
         );
         fs::copy(programs::folder().join("SKILL.md"), skills.join("determinism/SKILL.md")).unwrap();
         fs::create_dir_all(skills.join("hostile")).unwrap();
         fs::write(skills.join("hostile/hostile.wasm"), hostile()).unwrap();
-        let manifest = "---\nname: hostile\ndescription: Asks. Use to test.\nmetadata:\n  component: hostile.wasm\n---\n";
+        let manifest = "---\nname: hostile\ndescription: Attacks. Use to test.\nmetadata:\n  component: hostile.wasm\n---\n";
         fs::write(skills.join("hostile/SKILL.md"), manifest).unwrap();
     }
 
-    /// One more script of the skill.
+    /// Adds a script to the skill.
     pub fn add_script(&self, name: &str, text: &str) {
         fs::write(self.folder.path().join("skills/determinism/scripts").join(name), text).unwrap();
     }
 
     /// Runs a program in a folder of its own.
-    pub fn run(&self, program: &Program, number: u64) -> Came {
-        let mut chance = self.chance(number + 1);
+    pub fn run(&self, program: &Program, number: u64) -> RunResult {
+        let mut rng = self.rng(number + 1);
         let own_folder =
-            self.folder.path().join(format!("{number}{}", "y".repeat(self.around.turn % 5)));
+            self.folder.path().join(format!("{number}{}", "y".repeat(self.conditions.turn % 5)));
         let at = |name: &str| own_folder.join(name);
         for name in ["home", "tmp", "one", "two", "here"] {
             fs::create_dir_all(at(name)).unwrap();
         }
-        copy_shuffled(&programs::folder().join("workspace"), &at("workspace"), &mut chance);
+        copy_shuffled(&programs::folder().join("workspace"), &at("workspace"), &mut rng);
         fs::write(at("one/x"), "x").unwrap();
         fs::write(at("two/y"), "y").unwrap();
         fs::write(at("policy.yaml"), self.policy(&own_folder)).unwrap();
-        own(&own_folder, self.user);
-        let came = self.start(program, &own_folder, &mut chance);
+        give_to(&own_folder, self.user);
+        let result = self.start(program, &own_folder, &mut rng);
         fs::remove_dir_all(&own_folder).unwrap();
-        came
+        result
     }
 
     fn policy(&self, folder: &Path) -> String {
         let mut mounts = ["one", "two"].map(|name| {
             format!("{{ host: {}, guest: /data/{name} }}", folder.join(name).display())
         });
-        if self.around.turn % 2 == 1 {
+        if self.conditions.turn % 2 == 1 {
             mounts.reverse();
         }
         let start = format!(
             "deterministic: {}\nseed: 42\nstart-time: 2027-05-06T07:08:09Z\n",
-            !self.around.live
+            !self.conditions.live
         );
         let allow = "Read, Write, Bash, \"WebFetch(domain:api.example.com)\"";
         format!("{start}default:\n  allow: [{allow}]\n  mounts: [{}]\n", mounts.join(", "))
     }
 
-    fn start(&self, program: &Program, folder: &Path, chance: &mut TestRng) -> Came {
+    fn start(&self, program: &Program, folder: &Path, rng: &mut TestRng) -> RunResult {
         let at = |name: &str| folder.join(name);
         let mut command = Command::new(env!("CARGO_BIN_EXE_skillhost"));
         let skill = |name: &str| self.folder.path().join("skills").join(name);
         command.arg("run");
-        match &program.runs {
-            Runs::Script(name) => command.arg(skill("determinism")).arg(format!("scripts/{name}")),
-            Runs::Component(_) => command.arg(skill("hostile")),
+        match &program.target {
+            Target::Script(name) => {
+                command.arg(skill("determinism")).arg(format!("scripts/{name}"))
+            }
+            Target::Component(_) => command.arg(skill("hostile")),
         };
         command
             .arg("--policy")
@@ -166,10 +171,10 @@ impl Place {
             .arg(at("workspace"))
             .arg("--audit")
             .arg(at("audit"));
-        // Nothing but the program itself is to end it, however busy the machine is.
+        // However busy the machine is, only the program itself ends the run.
         command.arg("--timeout").arg("20m").arg("--programs").arg(repository("target/components"));
         command.args(program.fuel.iter().flat_map(|fuel| ["--fuel".to_owned(), fuel.to_string()]));
-        if let Runs::Component(args) = &program.runs {
+        if let Target::Component(args) = &program.target {
             command.arg("--").args(args);
         }
         command
@@ -178,16 +183,16 @@ impl Place {
             .env("TMPDIR", at("tmp"))
             .env("XDG_CACHE_HOME", &self.cache);
         command
-            .env("TZ", self.around.timezone)
-            .env("LANG", self.around.language)
-            .env("LC_ALL", self.around.language);
+            .env("TZ", self.conditions.timezone)
+            .env("LANG", self.conditions.language)
+            .env("LC_ALL", self.conditions.language);
         command
-            .env("PYTHONHASHSEED", chance.next_u32().to_string())
-            .env("RANDOM", chance.next_u32().to_string());
+            .env("PYTHONHASHSEED", rng.next_u32().to_string())
+            .env("RANDOM", rng.next_u32().to_string());
         command
-            .env(format!("NOISE_{}", self.around.turn), "n".repeat(self.around.turn * 100))
+            .env(format!("NOISE_{}", self.conditions.turn), "n".repeat(self.conditions.turn * 100))
             .env("USER", "somebody");
-        command.current_dir(if self.around.turn.is_multiple_of(2) {
+        command.current_dir(if self.conditions.turn.is_multiple_of(2) {
             at("here")
         } else {
             folder.to_owned()
@@ -195,7 +200,7 @@ impl Place {
         if let Some(user) = self.user {
             command.uid(user).gid(user);
         }
-        // The digests of a record are keyed, and each log has a key of its own.
+        // Digests in a record are keyed. By default each log generates its key.
         fs::write(at("audit.key"), "5a".repeat(32)).unwrap();
         let mut child = command
             .stdin(Stdio::piped())
@@ -204,21 +209,21 @@ impl Place {
             .spawn()
             .unwrap();
         let stdin = child.stdin.take().unwrap();
-        let pieces = pieces(&fs::read(programs::folder().join("stdin.txt")).unwrap(), chance);
+        let pieces = pieces(&fs::read(programs::folder().join("stdin.txt")).unwrap(), rng);
         let feed = std::thread::spawn(move || feed(stdin, &pieces));
         let output = child.wait_with_output().unwrap();
         feed.join().unwrap();
         let record = fs::read_to_string(at("audit"))
             .unwrap_or_else(|e| panic!("{}: {e}: {output:?}", program.name));
         let mut record = crate::cli::ends(&record).remove(0);
-        // Where it stands in the chain; the digest is over the times too.
+        // The position in the chain, and the digest, which covers the times.
         ["run", "sequence", "previous", "digest"]
             .into_iter()
             .for_each(|key| drop(record.as_object_mut().unwrap().remove(key)));
         scrub(&mut record);
         let mut tree = BTreeMap::new();
         read_tree(&at("workspace"), &at("workspace"), &mut tree);
-        Came {
+        RunResult {
             code: output.status.code(),
             stdout: output.stdout,
             stderr: output.stderr,
@@ -227,15 +232,15 @@ impl Place {
         }
     }
 
-    fn chance(&self, number: u64) -> TestRng {
+    fn rng(&self, number: u64) -> TestRng {
         let mut seed = [0; 32];
-        seed[..8].copy_from_slice(&(self.around.turn as u64).to_le_bytes());
+        seed[..8].copy_from_slice(&(self.conditions.turn as u64).to_le_bytes());
         seed[8..16].copy_from_slice(&number.to_le_bytes());
         TestRng::from_seed(RngAlgorithm::ChaCha, &seed)
     }
 }
 
-/// What says when and where, and how long it took.
+/// Removes times, durations and host paths.
 fn scrub(value: &mut serde_json::Value) {
     match value {
         serde_json::Value::Object(map) => {
@@ -249,19 +254,19 @@ fn scrub(value: &mut serde_json::Value) {
     }
 }
 
-/// The same bytes in pieces of other sizes.
-fn pieces(bytes: &[u8], chance: &mut TestRng) -> Vec<Vec<u8>> {
+/// Splits bytes into pieces of random sizes.
+fn pieces(bytes: &[u8], rng: &mut TestRng) -> Vec<Vec<u8>> {
     let mut rest = bytes;
     let mut pieces = Vec::new();
     while !rest.is_empty() {
-        let (piece, more) = rest.split_at(rest.len().min(1 + chance.next_u32() as usize % 20));
+        let (piece, more) = rest.split_at(rest.len().min(1 + rng.next_u32() as usize % 20));
         pieces.push(piece.to_vec());
         rest = more;
     }
     pieces
 }
 
-/// One that ends without reading breaks the pipe.
+/// Writes the pieces. Stops if the program ends without reading, which breaks the pipe.
 fn feed(mut stdin: std::process::ChildStdin, pieces: &[Vec<u8>]) {
     for piece in pieces {
         if stdin.write_all(piece).is_err() {
@@ -271,20 +276,20 @@ fn feed(mut stdin: std::process::ChildStdin, pieces: &[Vec<u8>]) {
     }
 }
 
-/// Copies a folder; its files are made in another order, and are of another age.
-fn copy_shuffled(from: &Path, to: &Path, chance: &mut TestRng) {
+/// Copies a folder. Creates its files in random order, with random times.
+fn copy_shuffled(from: &Path, to: &Path, rng: &mut TestRng) {
     fs::create_dir_all(to).unwrap();
     let mut paths = files(from);
     for at in (1..paths.len()).rev() {
-        paths.swap(at, chance.next_u32() as usize % (at + 1));
+        paths.swap(at, rng.next_u32() as usize % (at + 1));
     }
     for path in paths {
         let copy = to.join(path.file_name().unwrap());
         if path.is_dir() {
-            copy_shuffled(&path, &copy, chance);
+            copy_shuffled(&path, &copy, rng);
         } else {
             fs::write(&copy, fs::read(&path).unwrap()).unwrap();
-            let age = Duration::from_secs(u64::from(chance.next_u32()));
+            let age = Duration::from_secs(u64::from(rng.next_u32()));
             File::options()
                 .append(true)
                 .open(&copy)
@@ -312,8 +317,8 @@ fn open_to_all(folder: &Path) {
     fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// Whether another user can start the host, and read what it stands on.
-fn can_be(user: u32, folder: &Path) -> bool {
+/// Checks whether a user can start the host and read the runtimes.
+fn can_run_as(user: u32, folder: &Path) -> bool {
     let sees = Command::new("test")
         .arg("-r")
         .arg(repository("target/components/python.wasm"))
@@ -329,7 +334,7 @@ fn can_be(user: u32, folder: &Path) -> bool {
     sees.is_ok_and(|status| status.success()) && starts.is_ok_and(|output| output.status.success())
 }
 
-/// Compiled components stay usable where they are copied whole: their bytes decide.
+/// Copies a cache of compiled components, which identifies them by their contents.
 fn copy_cache(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for path in files(from) {
@@ -337,19 +342,19 @@ fn copy_cache(from: &Path, to: &Path) {
         if path.is_dir() {
             copy_cache(&path, &copy);
         } else if !path.to_string_lossy().ends_with(".tmp") {
-            // Another test's may be gone again.
+            // Parallel tests remove entries.
             fs::copy(&path, &copy).ok();
         }
     }
 }
 
-/// Gives a folder with all in it to a user.
-fn own(path: &Path, user: Option<u32>) {
+/// Makes a user the owner of a folder and its contents.
+fn give_to(path: &Path, user: Option<u32>) {
     let Some(user) = user else { return };
     if path.exists() {
         std::os::unix::fs::lchown(path, Some(user), Some(user)).unwrap();
     }
     if path.is_dir() {
-        files(path).iter().for_each(|path| own(path, Some(user)));
+        files(path).iter().for_each(|path| give_to(path, Some(user)));
     }
 }

@@ -1,4 +1,4 @@
-//! What deterministic runs do otherwise than others.
+//! The rules that only deterministic runs follow.
 
 use std::io::Read as _;
 use std::time::Instant;
@@ -15,7 +15,7 @@ use skillhost_sandbox::http::Resolver;
 use crate::cli::{guest, repository};
 use crate::hostile_host::{Arena, PATIENCE};
 
-fn said(outcome: &Outcome) -> String {
+fn stdout_of(outcome: &Outcome) -> String {
     assert_eq!(outcome.status, Status::Exited { code: 0 }, "{outcome:?}");
     outcome.stdout.text().into_owned()
 }
@@ -30,26 +30,26 @@ fn assert_aborted(outcome: &Outcome, words: &str) {
 #[test]
 fn only_the_seed_decides_what_is_random() {
     let arena = Arena::new();
-    let chance = |seed| said(&arena.run(&["randomness"]).deterministic(seed).obeys());
-    assert_eq!(chance(1), chance(1));
-    assert_ne!(chance(1), chance(2));
-    let live = || said(&arena.run(&["randomness"]).obeys());
+    let random = |seed| stdout_of(&arena.run(&["randomness"]).deterministic(seed).obeys());
+    assert_eq!(random(1), random(1));
+    assert_ne!(random(1), random(2));
+    let live = || stdout_of(&arena.run(&["randomness"]).obeys());
     assert_ne!(live(), live());
 }
 
-/// The bits of a NaN are the processor's choice elsewhere.
+/// In other runs, the processor chooses the bits of a NaN.
 #[test]
 fn every_nan_is_canonical() {
     let arena = Arena::new();
-    let said = said(&arena.run(&["floats"]).deterministic(0).obeys());
+    let stdout = stdout_of(&arena.run(&["floats"]).deterministic(0).obeys());
     let (nan, narrow) = ("7ff8000000000000", "7fc00000");
-    assert!(said.contains(nan) && said.contains(narrow), "{said}");
+    assert!(stdout.contains(nan) && stdout.contains(narrow), "{stdout}");
     let others = ["fff8", "dead", "ffc", "7fc1"];
-    assert!(others.iter().all(|bits| !said.contains(bits)), "{said}");
+    assert!(others.iter().all(|bits| !stdout.contains(bits)), "{stdout}");
 }
 
 #[test]
-fn a_tool_answers_the_same() {
+fn tool_calls_have_the_same_result() {
     let arena = Arena::with(guest("echo"), Resolver::System);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let call = || {
@@ -73,10 +73,9 @@ fn a_tool_answers_the_same() {
     assert_eq!(once, call());
 }
 
-/// On every machine, by every build: a component of a few instructions, whose fuel is written down
-/// here.
+/// A component of a few instructions uses the same fuel on every machine and in every build.
 #[test]
-fn the_fuel_of_a_small_component_is_known() {
+fn small_components_use_a_known_amount_of_fuel() {
     for (name, fuel) in [("sleep", 4), ("hello", 58)] {
         let arena = Arena::with(guest(name), Resolver::System);
         let outcome = arena.run(&[]).deterministic(0).obeys();
@@ -85,36 +84,37 @@ fn the_fuel_of_a_small_component_is_known() {
 }
 
 #[test]
-fn an_hour_takes_no_time() {
+fn sleeping_for_days_takes_no_time() {
     let arena = Arena::new();
     let started = Instant::now();
     for day in 1..=3 {
         assert!(
-            said(&arena.run(&["nap", "86400000"]).deterministic(day).obeys()).contains("slept")
+            stdout_of(&arena.run(&["nap", "86400000"]).deterministic(day).obeys())
+                .contains("slept")
         );
     }
     assert!(started.elapsed() < PATIENCE);
 }
 
 #[test]
-fn fuel_is_the_verdict_and_falls_at_the_same_instruction() {
+fn fuel_always_ends_at_the_same_instruction() {
     let arena = Arena::new();
     for fuel in [100_000, 1_000_001, 5_000_000] {
-        let go = || {
+        let run = || {
             arena
                 .run(&["lines", "1000000", "0"])
                 .limit(Limit::Fuel, fuel)
                 .deterministic(0)
                 .hits(Limit::Fuel)
         };
-        let (one, two) = (go(), go());
+        let (one, two) = (run(), run());
         assert_eq!((one.usage.fuel, two.usage.fuel), (Some(fuel), Some(fuel)));
         assert!(one.stdout == two.stdout && one.usage.memory_peak == two.usage.memory_peak);
     }
 }
 
 #[test]
-fn time_and_the_stack_only_abort() {
+fn timeout_and_full_stack_abort_the_run() {
     let arena = Arena::new();
     for verb in [&["spin"][..], &["start", "1", "spin"]] {
         let outcome = arena
@@ -126,7 +126,7 @@ fn time_and_the_stack_only_abort() {
         assert_aborted(&outcome, "the limit `timeout` of 300ms was hit");
     }
     assert_aborted(&arena.run(&["recurse", "10000000"]).deterministic(0).go(), "stack is full");
-    // A limit of the guest's own is a result.
+    // A limit that does not depend on the host is a result.
     arena
         .run(&["alloc", "100"])
         .limit(Limit::Memory, 50 << 20)
@@ -136,9 +136,9 @@ fn time_and_the_stack_only_abort() {
     arena.assert_alive();
 }
 
-/// The host's own errors are no results either: here it may open too few files.
+/// Errors of the host are not results. Here, the host can open too few files.
 #[test]
-fn a_host_that_cannot_do_its_part_aborts_the_run() {
+fn failure_of_the_host_aborts_the_run() {
     let folder = tempfile::tempdir().unwrap();
     let skill = folder.path().join("open-many");
     std::fs::create_dir_all(skill.join("scripts")).unwrap();
@@ -165,7 +165,11 @@ fn a_host_that_cannot_do_its_part_aborts_the_run() {
     let enough = run("--deterministic", "1000");
     assert_eq!(enough.status.code(), Some(0), "{enough:?}");
     let (live, short) = (run("", "100"), run("--deterministic", "100"));
-    assert_eq!(live.status.code(), Some(1), "a guest may cope with it: {live:?}");
+    assert_eq!(
+        live.status.code(),
+        Some(1),
+        "without determinism, the guest gets the error: {live:?}"
+    );
     assert_eq!(short.status.code(), Some(75), "{short:?}");
     assert!(
         String::from_utf8_lossy(&short.stderr).contains("a file operation failed on the host"),
@@ -174,7 +178,7 @@ fn a_host_that_cannot_do_its_part_aborts_the_run() {
 }
 
 #[test]
-fn a_component_that_cannot_be_compiled_here_aborts_the_run() {
+fn failed_compilation_aborts_the_run() {
     let arena =
         Arena::with(&crate::handwritten_components::long_function(60_002), Resolver::System);
     assert_aborted(
@@ -184,7 +188,7 @@ fn a_component_that_cannot_be_compiled_here_aborts_the_run() {
 }
 
 #[test]
-fn the_network_is_off() {
+fn deterministic_runs_have_no_network() {
     let arena = Arena::new();
     for version in ["0.3", "0.2"] {
         let allow = "WebFetch(http://127.0.0.1:9)";
@@ -202,15 +206,15 @@ fn the_network_is_off() {
 }
 
 #[test]
-fn readers_of_the_output_make_no_difference() {
+fn reader_of_the_output_does_not_change_the_result() {
     let arena = Arena::new();
     let run = || arena.run(&["lines", "20000", "0"]).deterministic(0);
     let captured = run().obeys();
-    // Nobody.
+    // No reader.
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let unread = run().stdout(writer).obeys();
-    // Somebody slow, who gets all of it.
+    // A slow reader, which gets all of it.
     let (mut reader, writer) = std::io::pipe().unwrap();
     let slow = std::thread::spawn(move || {
         std::thread::sleep(std::time::Duration::from_millis(300));
@@ -221,7 +225,7 @@ fn readers_of_the_output_make_no_difference() {
     assert_eq!(slow.join().unwrap().unwrap(), captured.stdout.0);
     assert_eq!((captured.usage.fuel, captured.usage.fuel), (unread.usage.fuel, late.usage.fuel));
     assert_eq!(unread.usage.stdout_bytes, captured.usage.stdout_bytes);
-    // Somebody who holds the pipe and never reads does not hold the host.
+    // A reader that never reads cannot block the host.
     let (reader, writer) = std::io::pipe().unwrap();
     assert_aborted(&run().stdout(writer).limit(Limit::Timeout, 2_000).go(), "`timeout`");
     drop(reader);
@@ -236,7 +240,7 @@ fn policy(arena: &Arena) -> Policy {
 }
 
 #[test]
-fn many_runs_of_one_host_at_once_are_each_as_if_alone() {
+fn parallel_runs_do_not_influence_each_other() {
     let arena = Arena::new();
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
@@ -273,7 +277,7 @@ fn many_runs_of_one_host_at_once_are_each_as_if_alone() {
 }
 
 #[test]
-fn a_run_that_is_given_up_or_interrupted_ends() {
+fn cancelled_or_interrupted_run_ends() {
     let arena = Arena::new();
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
@@ -283,12 +287,12 @@ fn a_run_that_is_given_up_or_interrupted_ends() {
         RunRequest { skill: (&skill).into(), policy: &policy, target: Target::Main, args, io }
     };
     runtime.block_on(async {
-        let given_up = tokio::time::timeout(
+        let cancelled = tokio::time::timeout(
             std::time::Duration::from_millis(300),
             arena.host.invoke(request(Io::default())),
         )
         .await;
-        assert!(given_up.is_err());
+        assert!(cancelled.is_err());
         let interrupt: futures::future::BoxFuture<'static, ()> =
             Box::pin(tokio::time::sleep(std::time::Duration::from_millis(300)));
         let invoked = arena
@@ -300,12 +304,12 @@ fn a_run_that_is_given_up_or_interrupted_ends() {
     });
     let started = Instant::now();
     while threads_named("deterministic") > 0 {
-        assert!(started.elapsed() < PATIENCE, "a run goes on");
+        assert!(started.elapsed() < PATIENCE, "a run has not ended");
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
 }
 
-/// Threads of this process; other tests' runs come to an end too.
+/// Counts the threads of this process. The runs of other tests have such threads too, but they end.
 fn threads_named(name: &str) -> usize {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap().filter_map(Result::ok);
     tasks

@@ -5,6 +5,7 @@ Arguments: the mode (`legacy` or `auto`), `--only` for no more than a run that w
 
 import asyncio
 import json
+import os
 import sys
 
 from mcp import Client
@@ -23,7 +24,8 @@ def text(result):
 
 def transport(arguments):
     if arguments[0] != "--url":
-        return stdio_client(StdioServerParameters(command=arguments[0], args=arguments[1:]))
+        # By default the client passes only some variables, and so not the cache of compiled runtimes.
+        return stdio_client(StdioServerParameters(command=arguments[0], args=arguments[1:], env=dict(os.environ)))
     import httpx2
 
     return streamable_http_client(arguments[1], http_client=httpx2.AsyncClient(headers={"Authorization": f"Bearer {arguments[2]}"}, timeout=60))
