@@ -30,10 +30,11 @@ const STATIC_PIE: [&str; 4] = ["-C", "target-feature=+crt-static", "-C", "reloca
 const HARDENED: [&str; 4] =
     ["-C", "relro-level=full", "-C", "link-arg=-Wl,-z,pack-relative-relocs"];
 
-/// Builds the program in the development profile, without link-time optimisation.
+/// Builds the program in the development profile, without link-time optimisation. Without
+/// `--package`, its dependencies have the features of all workspace members, as those of xtask do.
 pub(crate) fn build_for_demo(root: &Path, step: &Step) -> Result<PathBuf, Error> {
     let mut cargo = workspace::cargo(root);
-    cargo.args(["build", "--locked", "--workspace", "--bins"]);
+    cargo.args(["build", "--locked", "--bin", "skillhost"]);
     cargo.arg("--message-format=json-render-diagnostics");
     executable(&step.run(&mut cargo)?, "skillhost")
 }
