@@ -1,5 +1,5 @@
-//! Servers of an authority that only the operator's policy names: scripts reach them, and say what
-//! they say natively where it does not.
+//! Servers of a certificate authority that only the operator's policy names: scripts reach them,
+//! and otherwise fail with the same messages as natively.
 
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
@@ -27,8 +27,8 @@ except requests.ConnectionError as error:
 
 const SHELL: &str = "curl -sS \"https://localhost:$1/y\"\necho \" $?\"\n";
 
-/// An operator's folder: a skill, an authority, a server of its own, and a policy that lets the
-/// skill ask it.
+/// An operator's folder: a skill, a certificate authority, a server with its certificate, and a
+/// policy that allows the skill to contact the server.
 struct Place {
     root: TempDir,
     port: u16,
@@ -59,7 +59,7 @@ impl Place {
         let hex: String =
             Sha256::digest(&certificate).iter().map(|byte| format!("{byte:02x}")).collect();
         let place = Place { root, port, digest: format!("sha256:{hex}") };
-        // The runtimes may have to be compiled first, by a loaded machine.
+        // Compiling the runtimes on a loaded machine takes long.
         let rest = format!(
             "limits: {{ timeout: 5m }}\ndefault:\n  allow: [Read, Write, Bash, \"WebFetch(domain:localhost:{port})\"]\n"
         );
@@ -87,7 +87,7 @@ impl Place {
             .arg(self.root.path())
             .args(flags);
         command.arg("--").arg(self.port.to_string()).stdin(Stdio::null());
-        // Kept between runs: the runtimes are compiled once.
+        // Kept between runs, so that the runtimes are compiled once.
         command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
         command.output().unwrap()
     }

@@ -1,9 +1,9 @@
-//! The shell against bash: every snippet of tests/bash runs in both, and must give the same output,
-//! exit code and files.
+//! Compares the shell with bash: every snippet of tests/bash runs in both, and must give the same
+//! output, exit code and files.
 //!
-//! A file holds many snippets, each under a line `#--- NAME`. Those that are known to differ are in
-//! tests/bash/differences.txt, each with the reason; one of them that agrees fails the test as much
-//! as another that does not.
+//! A file holds many snippets, each under a line `#--- NAME`. Known differences are listed in
+//! tests/bash/differences.txt, each with the reason. A listed snippet that agrees fails the test,
+//! and so does an unlisted one that does not.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -21,21 +21,21 @@ use skillhost_sandbox::{Io, Stdin};
 use crate::hostile_host::{PATIENCE, shell_host};
 use crate::support::repository;
 
-/// Of those that ran, this many of a hundred must agree.
+/// The percentage of the snippets run that must agree.
 const SHARE: f64 = 98.0;
 
-/// Commands that a machine may lack: snippets that name one of those are left out there.
+/// Commands that a machine may lack: snippets that use a missing one are skipped.
 const OPTIONAL: [&str; 9] =
     ["jq", "zip", "unzip", "bc", "xxd", "column", "hexdump", "strings", "envsubst"];
 
 pub struct Snippet {
     pub name: String,
     pub text: String,
-    /// Where it may fetch from.
+    /// The address that snippets may fetch from.
     pub fetch: Option<String>,
 }
 
-/// What a run leaves.
+/// The result of a run.
 #[derive(Debug, PartialEq, Eq)]
 struct Left {
     stdout: String,
@@ -98,8 +98,8 @@ fn the_shell_does_what_bash_does() {
     assert!(share >= SHARE, "{share:.1} % agree");
 }
 
-/// A start makes no command and no system file that the script does not use: all of them together
-/// burn two million units more.
+/// Startup creates no command and no system file that the script does not use: creating all of them
+/// would burn two million more units of fuel.
 #[test]
 fn a_small_script_burns_little() {
     let dir = tempfile::tempdir().unwrap();
@@ -120,9 +120,9 @@ fn a_small_script_burns_little() {
     );
 }
 
-/// What the shell has beside bash's own words and what other programs start by name: the host's
-/// part (`env`), and commands that are too little like those of their names, or that no machine
-/// has.
+/// Commands of the shell that are neither bash builtins nor reachable by name from other programs:
+/// the host's part (`env`), and commands that differ too much from their namesakes, or that no
+/// machine has.
 const NOT_PROGRAMS: &str = "
     env nice nohup time timeout pip pip3 uv uvx python python3 bash sh
     assert busybox csv dotenv glob http json log make man openssl parallel pgrep pkill ps retry semver sudo template tomlq verify watch";
@@ -151,7 +151,7 @@ fn other_programs_can_start_what_the_shell_has() {
     );
 }
 
-/// Each in bash with the machine's curl, and in the shell; `URL` is a server's.
+/// Each command runs in bash with the machine's curl, and in the shell; `URL` is a server's.
 const CURL: [&str; 24] = [
     "curl -s URL/get",
     "curl -s -X DELETE URL/item/1",
@@ -179,7 +179,7 @@ const CURL: [&str; 24] = [
     "echo content > up; curl -s -T up URL/upload; curl -s -F 'a=b' -F 'f=@up' URL/form",
 ];
 
-/// Says what it was asked, without what differs from client to client.
+/// Echoes the request, without the parts that differ between clients.
 fn answer(request: &[u8], stream: &mut std::net::TcpStream) {
     let mut all = request.to_vec();
     let text = String::from_utf8_lossy(&all).into_owned();
@@ -313,7 +313,7 @@ fn snippets() -> Vec<Snippet> {
     files.iter().flat_map(of).collect()
 }
 
-/// Names and reasons.
+/// Returns the names of known differences with their reasons.
 fn differences() -> BTreeMap<String, String> {
     let text = std::fs::read_to_string(repository("tests/bash/differences.txt")).unwrap();
     let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
@@ -346,8 +346,8 @@ fn in_bash(snippet: &Snippet, place: &Path) -> Left {
         std::fs::create_dir_all(folder).unwrap();
     }
     let path = std::env::var_os("PATH").unwrap();
-    // Tests that run in the background ignore the keyboard's signals, and what bash finds ignored
-    // it cannot trap.
+    // Background tests ignore the keyboard's signals, and bash cannot trap signals that were
+    // ignored at its start.
     let mut bash = Command::new("env");
     bash.args(["--default-signal=INT,QUIT", "bash", "-c", &snippet.text])
         .current_dir(place)
@@ -372,7 +372,7 @@ fn in_shell(host: &Runner, skill: &Path, snippet: &Snippet, place: &Path) -> Lef
     Left { stdout: outcome.stdout.text().into_owned(), code: i32::from(code), files: files(place) }
 }
 
-/// In the sandbox, in a thread whose silence fails the test.
+/// Runs in the sandbox, on a thread; a timeout fails the test.
 pub fn outcome(
     host: &Runner,
     skill: &Path,
@@ -405,14 +405,14 @@ pub fn outcome(
         let outcome =
             runtime.block_on(host.invoke(request)).map(|invoked| invoked.finished.outcome);
         runtime.shutdown_background();
-        // Nobody listens where the test has given up.
+        // The receiver is gone if the test timed out.
         tell.send(outcome.unwrap_or_else(|error| panic!("{error}"))).ok();
     });
     told.recv_timeout(PATIENCE)
         .unwrap_or_else(|error| panic!("`{}`: the host did not come back: {error}", snippet.name))
 }
 
-/// Names, kinds and contents below a folder.
+/// Returns names, kinds and contents below a folder.
 fn files(root: &Path) -> BTreeMap<String, String> {
     fn walk(root: &Path, at: &Path, found: &mut BTreeMap<String, String>) {
         for entry in std::fs::read_dir(at).unwrap() {

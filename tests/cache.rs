@@ -1,5 +1,5 @@
-//! Compiled components on disk: found again, rebuilt where they are not whole, and never taken from
-//! where others may write.
+//! Compiled components on disk: reused, rebuilt if incomplete, and never loaded from folders that
+//! others can write.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -9,14 +9,14 @@ use tempfile::TempDir;
 
 use crate::cli::{User, repository, text};
 
-/// A user with a cache of their own.
+/// A user with a separate cache.
 struct Place {
     user: User,
     root: TempDir,
 }
 
 impl Place {
-    /// With one component compiled.
+    /// Creates a user with one compiled component.
     fn warm() -> Place {
         let place = Place { user: User::new(), root: tempfile::tempdir().unwrap() };
         assert!(place.run().status.success());
@@ -48,7 +48,7 @@ impl Place {
     }
 }
 
-/// Compiled code and its stamps, and what is half-written; not what is known of skills.
+/// Returns compiled code, stamps and incomplete files, without the catalogue's cache.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> =
         std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -60,7 +60,7 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Which file it is: one that was written anew differs, even where it got the old one's inode.
+/// Identifies a file; a rewritten one differs even if it reuses the inode.
 fn identity(path: &Path) -> (u64, std::time::SystemTime) {
     let metadata = std::fs::metadata(path).unwrap();
     (std::os::unix::fs::MetadataExt::ino(&metadata), metadata.modified().unwrap())
@@ -189,7 +189,7 @@ fn what_a_skill_puts_into_the_cache_is_charged_to_it() {
         "---\nname: scripted\ndescription: Has a script. Use to test.\n---\n",
     )
     .unwrap();
-    // Long enough to be worth keeping, and new.
+    // Takes long enough to compile to be cached, and is new.
     let script = (0..400).fold(String::new(), |text, line| format!("{text}x{line} = {line}\n"));
     std::fs::write(scripted.join("scripts/run.py"), script).unwrap();
     let mut command = place.user.command(env!("CARGO_BIN_EXE_skillhost"));
@@ -238,7 +238,7 @@ fn a_run_that_adds_to_the_cache_tidies_it() {
     assert!(!abandoned.exists());
 }
 
-/// The unfinished code of runtimes: `KEY.PROCESS.RANDOM.tmp`.
+/// Returns the incomplete code files of runtimes: `KEY.PROCESS.RANDOM.tmp`.
 fn unfinished(cache: &Path) -> Vec<String> {
     let names = std::fs::read_dir(cache).into_iter().flatten().flatten();
     let names = names.filter_map(|entry| entry.file_name().into_string().ok());

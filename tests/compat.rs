@@ -1,6 +1,6 @@
-//! What `check` says of scripts as people write them. Each case is a folder of `cases/compat`: the
-//! skill, `expected.txt`, and `allow.txt` where the operator allows more than the built-in policy.
-//! `BLESS=1` writes the expectations anew.
+//! `check` on realistic scripts. Each case is a folder of `cases/compat`: the skill,
+//! `expected.txt`, and `allow.txt` if the operator allows more than the built-in policy. `BLESS=1`
+//! rewrites the expectations.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -15,7 +15,7 @@ use skillhost_skill::{SizeLimits, Skill, scan};
 
 use crate::support::{pinned, repository};
 
-/// The report on a skill under the built-in policy, with these entries allowed too.
+/// Returns the report on a skill under the built-in policy with these additional entries.
 fn check(folder: &Path, allow: &[String]) -> Compatibility {
     let skill = Skill::load(folder, &SizeLimits::default()).unwrap();
     let overrides = Overrides { allow: allow.to_vec(), ..Overrides::default() };
@@ -23,7 +23,7 @@ fn check(folder: &Path, allow: &[String]) -> Compatibility {
     compat::check(&skill, &grant(&skill.policy_manifest(), &policy).capabilities)
 }
 
-/// A skill of these files, checked.
+/// Checks a skill with these files.
 fn report(files: &[(&str, &str)]) -> Compatibility {
     let scratch = tempfile::tempdir().unwrap();
     let folder = scratch.path().join("case");
@@ -56,7 +56,7 @@ fn compatibility_cases_match_their_expectations() {
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
-/// A report as text; versions of the package set left out, which change with it.
+/// Formats a report as text, without the package set's versions, which change with the set.
 fn shown(report: &Compatibility) -> String {
     let mut out = format!("{}\n", report.verdict.description());
     for script in &report.scripts {
@@ -266,7 +266,7 @@ fn summary_counts_skills_and_unmet_needs() {
     assert_eq!(reasons, [("numpy", 2), ("torch", 1)]);
 }
 
-/// Pieces that mean something to one of the readers, so that texts of them are more than noise.
+/// Fragments that are significant to at least one parser, so that random texts reach deeper code.
 fn pieces() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("import "),

@@ -1,6 +1,5 @@
-//! What `check` takes the runtimes to have, held against what they have: every name of its tables
-//! is asked of the real shell and the real Python, and every name that they know of is looked up in
-//! the tables.
+//! Compares the tables of `check` with the runtimes: tries every name in the tables in the real
+//! shell and the real Python, and looks up every name that these know in the tables.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -16,8 +15,8 @@ use skillhost_sandbox::Io;
 use crate::hostile_host::{PATIENCE, shell_host};
 use crate::support::repository;
 
-/// What the shell has by name and cannot do here, each with a use that fails: so `check` says that
-/// it is never here.
+/// Commands that the shell has only by name, each with a use that fails: `check` reports them as
+/// unavailable.
 const IN_NAME_ONLY: [(&str, &str); 6] = [
     ("ln", "cd /tmp; echo a > a; ln -s a b || ln a c"),
     ("link", "cd /tmp; echo a > a; link a b"),
@@ -27,20 +26,20 @@ const IN_NAME_ONLY: [(&str, &str); 6] = [
     ("parallel", "[ \"$(parallel echo ::: a)\" = a ]"),
 ];
 
-/// What the shell brings along that no other system has, so that a script that says it means
-/// something else; and `watch`, which looks once.
+/// Extras that only this shell has, so scripts that use these names mean something else; and
+/// `watch`, which runs its command only once.
 const OF_NOBODY: [&str; 12] = [
     "assert", "csv", "dotenv", "glob", "json", "log", "retry", "semver", "template", "uvx",
     "verify", "watch",
 ];
 
-/// The shell's own syntax.
+/// Shell keywords.
 const SYNTAX: [&str; 21] = [
     "!", "[[", "]]", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for",
     "function", "if", "in", "select", "then", "until", "while", "{", "}",
 ];
 
-/// What a shell text prints, in a skill that may start every program.
+/// Returns what a shell script prints in a skill that may start every program.
 fn shell(text: &str) -> (String, Status) {
     let dir = tempfile::tempdir().unwrap();
     let skill = dir.path().join("skill");
@@ -67,7 +66,7 @@ fn shell(text: &str) -> (String, Status) {
         let outcome =
             runtime.block_on(host.invoke(request)).map(|invoked| invoked.finished.outcome);
         runtime.shutdown_background();
-        // Nobody listens where the test has given up.
+        // The receiver is gone if the test timed out.
         tell.send(outcome.unwrap_or_else(|error| panic!("{error}"))).ok();
     });
     let outcome = told.recv_timeout(PATIENCE).unwrap();
@@ -132,7 +131,7 @@ fn check_names_shell_commands_that_do_not_work() {
 #[test]
 fn subcommands_listed_as_working_exist() {
     let (git, _) = compat::subcommands("git").unwrap();
-    // Outside of a repository, one that reads says so.
+    // Outside a repository, commands that read one say so.
     let ask: String =
         git.iter().map(|sub| format!("git {sub} > /tmp/out 2>&1 || grep -q 'not a git repository' /tmp/out || cat /tmp/out\n")).collect();
     let (wrong, status) = shell(&format!("cd /tmp\n{ask}true"));
@@ -176,7 +175,7 @@ fn python_has_the_standard_library_that_check_says_it_has() {
         told.len() > 290 && told.contains(&("json", true)) && told.contains(&("ctypes", false)),
         "{told:?}"
     );
-    // Those two do something when they are imported.
+    // Importing these two has side effects.
     let quiet = |name: &str| !matches!(name, "this" | "antigravity");
     let names: Vec<&str> = told.iter().map(|(name, _)| *name).filter(|name| quiet(name)).collect();
     let script = format!(

@@ -1,4 +1,4 @@
-//! What a component imports, against what its skill asks for.
+//! Compares the imports of a component with the permissions that its skill requests.
 
 use skillhost_policy::manifest::{Manifest, ToolEntry};
 use skillhost_policy::{Policy, grant};
@@ -6,7 +6,7 @@ use skillhost_sandbox::world::{World, read};
 
 use crate::cli::guest;
 
-/// What is said of a component with these imports in a skill that asks for these entries.
+/// Returns the findings for a component with these imports in a skill with these entries.
 fn unasked(imports: &[&str], entries: &[&str]) -> Vec<String> {
     let entry = |text: &&str| ToolEntry { text: (*text).to_owned(), span: None };
     let manifest = Manifest {

@@ -1,5 +1,5 @@
-//! Components that no compiler of ours emits: bombs for the compiler and for tables, traps at odd
-//! moments, and files that are no component.
+//! Components that no compiler in use emits: compilation bombs, table bombs, traps at unusual
+//! moments, and files that are not components.
 
 use std::time::Instant;
 
@@ -15,7 +15,7 @@ fn arena(component: &[u8]) -> Arena {
     Arena::with(component, Resolver::System)
 }
 
-/// Runs a component by itself; the host goes on afterwards.
+/// Runs a component, and asserts that the host still serves afterwards.
 fn outcome_of(component: &[u8]) -> Outcome {
     let arena = arena(component);
     let outcome = arena.run(&[]).limit(Limit::Timeout, 5_000).go();
@@ -49,7 +49,7 @@ pub fn table_elements() {
     arena(&growing(90)).run(&[]).limit(Limit::TableElements, 100).obeys();
     arena(&growing(91)).run(&[]).limit(Limit::TableElements, 100).hits(Limit::TableElements);
     arena(&growing(u32::MAX - 10)).run(&[]).hits(Limit::TableElements);
-    // As large at the start, in one table and in many.
+    // The same size from the start, in one table and in many.
     let at_once = |tables: &str| {
         command(&format!("{tables} (func (export \"run\") (result i32) (i32.const 0))"))
     };
@@ -81,7 +81,7 @@ pub fn instances() {
     arena(&many(20)).run(&[]).limit(Limit::Instances, 20).obeys();
     arena(&many(21)).run(&[]).limit(Limit::Instances, 20).hits(Limit::Instances);
     arena(&many(900)).run(&[]).hits(Limit::Instances);
-    // Their memories are counted together.
+    // The instances' memories are counted together.
     arena(&many(20)).run(&[]).limit(Limit::Memory, 20 << 16).obeys();
     arena(&many(21)).run(&[]).limit(Limit::Memory, 20 << 16).hits(Limit::Memory);
 }
@@ -137,16 +137,16 @@ fn a_trap_in_a_destructor_is_a_trap_of_the_guest() {
         ))
     };
     assert_trapped(&with("(call $drop (call $new (i32.const 1)))"), "unreachable");
-    // Twice, and of something that never was.
+    // Drops a handle that does not exist.
     assert_trapped(&with("(call $drop (i32.const 7))"), "unknown handle index 7");
-    // Left behind: no destructor runs when a store goes.
+    // A leaked resource: dropping the store runs no destructors.
     assert_eq!(
         outcome_of(&with("(drop (call $new (i32.const 1)))")).status,
         Status::Exited { code: 0 }
     );
 }
 
-/// A command that asks for its arguments, with a `realloc` of its own for where they go.
+/// A command that requests its arguments, with this `realloc` for their memory.
 fn with_realloc(body: &str) -> Vec<u8> {
     component(&format!(
         r#"(component
@@ -190,8 +190,8 @@ fn a_trap_after_the_result_is_out_is_a_trap() {
     assert_trapped(&returning("unreachable", "unreachable"), "unreachable");
 }
 
-/// An asynchronous command that returns its result, and then goes on: at once, and each time that
-/// it is called back.
+/// An asynchronous command that returns its result and then runs further code: immediately, and on
+/// each callback.
 fn returning(then: &str, callback: &str) -> Vec<u8> {
     component(&format!(
         r#"(component
@@ -212,7 +212,7 @@ fn work_after_the_result_is_stopped() {
     const EXIT: &str = "(i32.const 0)";
     const YIELD: &str = "(i32.const 1)";
     assert_eq!(outcome_of(&returning(EXIT, EXIT)).status, Status::Exited { code: 0 });
-    // Yields for ever.
+    // Yields forever.
     let outcome = outcome_of(&returning(YIELD, YIELD));
     assert!(
         matches!(outcome.status, Status::Exited { code: 0 } | Status::LimitHit(_)),
@@ -250,7 +250,7 @@ fn unknown_imports_are_named() {
         &importing(r#""evil:host/everything@1.0.0" (instance (export "open" (func)))"#),
         "evil:host/everything",
     );
-    // Known by name, but not as it is.
+    // A known name with a different type.
     assert_invalid(
         &importing(
             r#""wasi:cli/environment@0.2.6" (instance (export "get-arguments" (func (result string))))"#,
@@ -281,7 +281,7 @@ fn files_that_are_not_components_are_not_run() {
     assert_invalid(b"\0asm\x02\0\0\0", "version");
     let outcome = assert_invalid(&wat::parse_str("(module)").unwrap(), "core module");
     assert!(matches!(outcome.status, Status::Invalid { fix: Some(_), .. }));
-    // Compiled code of somebody else's is not a component either.
+    // Native code is not a component either.
     let mut elf = vec![0; 4096];
     elf[..20].copy_from_slice(b"\x7fELF\x02\x01\x01\xc8\0\0\0\0\0\0\0\0\x01\0>\0");
     assert_invalid(&elf, "not a WebAssembly file");
@@ -334,7 +334,7 @@ fn a_component_with_flipped_bits_does_no_harm() {
             bytes[at] ^= 1 << random.random_range(0..8);
         }
         arena.put(&bytes);
-        // Whatever it has become: the host says what, and goes on.
+        // Any outcome is fine as long as the host reports it and continues.
         arena.run(&[]).limit(Limit::Timeout, 5_000).limit(Limit::CompileMemory, 1 << 30).go();
     }
     arena.assert_alive();

@@ -1,5 +1,5 @@
-//! Many invocations of one host at once, on a runtime that goes on: none harms another, and what is
-//! over leaves nothing behind.
+//! Many concurrent runs of one host on a shared runtime: none affects another, and none leaves
+//! anything behind.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -37,7 +37,7 @@ async fn invoke(host: Runner, arena: &Arena, limits: &[(Limit, u64)], args: &[&s
     host.invoke(request).await.unwrap().finished.outcome
 }
 
-/// Waits until scratch space is as it was; programs that were told to end may take a moment.
+/// Waits until scratch space is empty again; killed programs may take a moment to end.
 fn assert_scratch_is_empty(arena: &Arena) {
     let started = Instant::now();
     loop {
@@ -89,7 +89,7 @@ fn programs_of_a_run_that_is_over_are_over_too() {
         );
         assert_scratch_is_empty(&arena);
     }
-    // Nothing goes on in the background: the processor is idle.
+    // No background task remains that could use the processor.
     std::thread::sleep(Duration::from_millis(100));
     assert_eq!(runtime.metrics().num_alive_tasks(), 0, "tasks of ended runs are alive");
 }
@@ -175,14 +175,14 @@ fn a_host_that_keeps_memory_ready_is_no_weaker() {
     arena.run(&["recursion"]).hits(Limit::Stack);
     arena.run(&["handles"]).go();
     arena.run(&["spin"]).limit(Limit::Timeout, 200).hits(Limit::Timeout);
-    // More programs at once than there is room for: those over it are refused, the caller goes on.
+    // More programs at once than the pool has room for: the excess is refused, and the caller
+    // continues.
     let outcome = arena.run(&["fork", "8"]).limit(Limit::Processes, 100).go();
     assert!(!matches!(outcome.status, Status::Trapped { .. }), "{outcome:?}");
     for _ in 0..10 {
         arena.assert_alive();
     }
-    // What one guest leaves in memory, the next does not find: a slot is used again only when it is
-    // clean.
+    // A slot is cleared before reuse, so a guest never sees another guest's memory.
     arena.run(&["alloc", "40"]).obeys();
     arena.run(&["zeroed", "40"]).obeys();
 }
@@ -229,7 +229,7 @@ fn built_in_programs_leave_nothing_in_memory_to_the_next() {
         assert_eq!(outcome.status, Status::Exited { code: 0 }, "{verb} {mebibytes}: {outcome:?}");
     };
     runtime.block_on(async {
-        // What fits into what is kept, more than is copied back, and what is not kept.
+        // Sizes below and above the amount that the pool resets in place, and above what it keeps.
         for mebibytes in ["1", "6", "40"] {
             for _ in 0..4 {
                 futures::join!(

@@ -1,4 +1,4 @@
-//! skillhost as a library.
+//! The library `skillhost` as an embedder uses it.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -268,7 +268,7 @@ async fn two_hosts_of_one_process_share_nothing() {
             1
         );
     }
-    // A name never means a folder in the current directory.
+    // A name never refers to a folder in the current directory.
     assert!(matches!(other.invoke(Request::of("says-hi")).await, Err(InvokeError::NoSkill(_))));
     one.close().await;
     assert!(matches!(one.invoke(Request::of("says-hi")).await, Err(InvokeError::Service(_))));

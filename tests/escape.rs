@@ -1,5 +1,5 @@
-//! The hostile guest tries to get out, and to take the host down. Whatever it does is denied or
-//! stopped by its limit, the host stays alive and serves the next run, and nothing is left on disk.
+//! The hostile guest tries to escape and to exhaust the host. Everything it does is denied or
+//! stopped by a limit, the host still serves the next run, and nothing remains on disk.
 
 mod ambient;
 mod endings;
@@ -17,7 +17,7 @@ use skillhost_policy::outcome::{Outcome, Status};
 
 use crate::hostile_host::{Arena, Run};
 
-/// The test of each verb, by name. `docs/design/security.md` names the same.
+/// The test of each verb, by name. `docs/design/security.md` lists the same names.
 macro_rules! table {
     ($($verb:literal => $module:ident::$test:ident,)+) => {
         const TABLE: &[(&str, &str)] = &[$(($verb, stringify!($test))),+];
@@ -114,14 +114,15 @@ fn every_verb_has_a_test_and_a_row_in_the_documentation() {
     }
 }
 
-/// The report that an attack printed.
+/// Returns the report that an attack printed.
 fn report(outcome: &Outcome) -> Value {
     let text = outcome.stdout.text();
     let line = text.lines().last().unwrap_or_else(|| panic!("no report: {outcome:?}"));
     serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// Everything was tried, everything was denied, nothing has changed, and the host goes on.
+/// Asserts that the attack tried something, that everything was denied, that nothing changed, and
+/// that the host still serves.
 fn denied(arena: &Arena, run: Run<'_>) -> Outcome {
     let before = arena.snapshot();
     let outcome = run.go();
@@ -134,8 +135,8 @@ fn denied(arena: &Arena, run: Run<'_>) -> Outcome {
     outcome
 }
 
-/// A limit ended it, scratch space is empty, nothing but the workspace has changed, and the host
-/// goes on.
+/// Asserts that a limit ended the run, that nothing outside the workspace changed, and that the
+/// host still serves.
 fn stopped(arena: &Arena, run: Run<'_>, limit: Limit) -> Outcome {
     let outside = |arena: &Arena| -> BTreeMap<_, _> {
         arena.snapshot().into_iter().filter(|(path, _)| !path.starts_with("workspace")).collect()

@@ -1,6 +1,5 @@
-//! The fuzz targets as ordinary tests: each over its seeds, and over what is made of those by
-//! cutting, joining and changing bytes. What a fuzzer with coverage finds beyond that is added to
-//! `tests/cases`.
+//! Runs each fuzz target as an ordinary test, over its seeds and mutations of them. Further
+//! failures that a coverage-guided fuzzer finds become cases in `tests/cases`.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -15,7 +14,7 @@ pub mod targets;
 
 type Target = fn(&[u8]);
 
-/// Each with its files of `tests/cases`, and what it does with bytes.
+/// Each target's name, its seeds, and its entry point.
 const TARGETS: [(&str, Seeds, Target); 10] = [
     ("skill_md", Seeds::Files("skill", &["SKILL.md"]), targets::skill_md),
     ("policy", Seeds::Files("policy", &[".yaml"]), |bytes| with_text(bytes, targets::policy)),
@@ -32,7 +31,7 @@ const TARGETS: [(&str, Seeds, Target); 10] = [
 ];
 
 enum Seeds {
-    /// Of a folder of `tests/cases`, those that end so.
+    /// Files below a folder of `tests/cases` with these endings.
     Files(&'static str, &'static [&'static str]),
     Texts(&'static [&'static str]),
 }
@@ -128,7 +127,7 @@ const ANSWERS: [&str; 12] = [
     "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
 ];
 
-/// As the fuzzer hands on a text: what is none is passed over.
+/// Skips input that is not UTF-8, like the fuzzer does.
 fn with_text(bytes: &[u8], run: fn(&str)) {
     if let Ok(text) = std::str::from_utf8(bytes) {
         run(text);
@@ -192,8 +191,8 @@ fn every_target_takes_its_seeds_and_what_is_made_of_them() {
     }
 }
 
-/// `cargo xtask fuzz` where there is no fuzzer with coverage: `FUZZ_SECONDS` for each target, or
-/// for `FUZZ_TARGET` alone; `FUZZ_SEED` repeats a run.
+/// `cargo xtask fuzz` runs this where no coverage-guided fuzzer is installed: `FUZZ_SECONDS` for
+/// each target, or only for `FUZZ_TARGET`; `FUZZ_SEED` repeats a run.
 #[test]
 #[ignore = "`cargo xtask fuzz` runs it for a given time"]
 #[expect(clippy::print_stderr, reason = "a failure is repeated by the seed")]
@@ -254,7 +253,7 @@ impl Random {
         ((mixed ^ (mixed >> 31)) % bound.max(1) as u64) as usize
     }
 
-    /// A seed, cut, joined with another and changed in a few places.
+    /// Mutates a seed: cuts it, joins it with another seed, and changes a few places.
     fn mutation(&mut self, seeds: &[Vec<u8>]) -> Vec<u8> {
         const PIECES: [&[u8]; 12] = [
             b"\0",

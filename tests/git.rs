@@ -1,5 +1,5 @@
-//! The shell's git against the machine's: the same output and exit code for each line of
-//! tests/cases/git, and an end with a reason for what it does not do.
+//! Compares the shell's git with the machine's: each line of tests/cases/git gives the same output
+//! and exit code, and unsupported commands fail with a reason.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,7 +13,7 @@ struct Place {
 }
 
 impl Place {
-    /// `None` where the machine has no git, which is said.
+    /// Returns `None`, and reports it, if the machine has no git.
     #[expect(clippy::print_stderr, reason = "a test that does nothing must not pass in silence")]
     fn new() -> Option<Place> {
         if Command::new("git").arg("--version").stdout(Stdio::null()).status().is_err() {
@@ -34,7 +34,7 @@ impl Place {
         self.user.work().join("repositories")
     }
 
-    /// What a script prints in bash.
+    /// Returns what a script prints in bash.
     fn natively(&self, script: &str) -> String {
         let mut bash = Command::new("bash");
         bash.args(["-c", script]).current_dir(self.repositories()).stdin(Stdio::null()).env_clear();
@@ -42,7 +42,7 @@ impl Place {
             .env("HOME", self.user.home())
             .env("TZ", "UTC")
             .env("LC_ALL", "C.UTF-8");
-        // The machine's settings are its owner's, and no folder above is a repository.
+        // Ignores the machine's settings, and repositories in parent folders.
         bash.env("GIT_CONFIG_NOSYSTEM", "1")
             .env("GIT_CEILING_DIRECTORIES", self.user.work())
             .env("GIT_PAGER", "cat");
@@ -51,7 +51,7 @@ impl Place {
             .replace(&*self.repositories().canonicalize().unwrap().to_string_lossy(), "/workspace")
     }
 
-    /// What it prints in the sandbox.
+    /// Returns what a script prints in the sandbox.
     fn here(&self, script: &str) -> String {
         let mut run = self.user.command(env!("CARGO_BIN_EXE_skillhost"));
         run.env("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR"))).args([
@@ -67,7 +67,7 @@ impl Place {
     }
 }
 
-/// What each part of a script printed.
+/// Returns the output of each part of a script.
 fn parts(printed: &str) -> BTreeMap<usize, String> {
     let parts = printed.split("@@@ ").skip(1).filter_map(|part| part.split_once('\n'));
     parts.map(|(number, text)| (number.parse().unwrap(), text.to_owned())).collect()

@@ -1,5 +1,5 @@
-//! Where the hostile guest runs: a host of its own in a folder of its own, with things around it
-//! that it must not reach.
+//! A host for the hostile guest, in a temporary folder, with files around it that the guest must
+//! not reach.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -18,31 +18,31 @@ use skillhost_sandbox::files::GuardedPaths;
 use skillhost_sandbox::http::{Resolver, Roots, Tls};
 use skillhost_sandbox::{Allocation, Io, Options, Sink, Stdin};
 
-/// What lies in the files outside.
+/// The content of the files outside.
 pub const SECRET: &str = "a secret that no guest may see";
 
-/// What takes longer has hung. Far more than a loaded machine needs: how fast something is,
-/// benchmarks say.
+/// A run that takes longer hangs. Generous even for a loaded machine, because benchmarks measure
+/// speed.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A host, a skill, a workspace, and what lies beside each of them.
+/// A host, a skill, a workspace, and files outside of each of them.
 pub struct Arena {
     pub dir: tempfile::TempDir,
     pub host: Runner,
 }
 
 impl Arena {
-    /// With the hostile component as the skill's.
+    /// Uses the hostile component as the skill's.
     pub fn new() -> Arena {
         Arena::with(&hostile(), Resolver::System)
     }
 
-    /// With the hostile component, in a host that gets its memory in another way.
+    /// Uses the hostile component, in a host with this memory allocation.
     pub fn allocating(allocation: Allocation) -> Arena {
         Arena::with_both(&hostile(), Resolver::System, allocation)
     }
 
-    /// With another component, or with names that mean what a test says.
+    /// Uses another component, or the given host names.
     pub fn with(component: &[u8], resolver: Resolver) -> Arena {
         Arena::with_both(component, resolver, Allocation::OnDemand)
     }
@@ -84,12 +84,12 @@ impl Arena {
         self.dir.path().join(rel)
     }
 
-    /// Puts another component in the skill.
+    /// Replaces the skill's component.
     pub fn put(&self, component: &[u8]) {
         std::fs::write(self.path("skills/hostile/hostile.wasm"), component).unwrap();
     }
 
-    /// A run to be described.
+    /// Builds a run with these arguments.
     pub fn run(&self, args: &[&str]) -> Run<'_> {
         Run {
             arena: self,
@@ -104,8 +104,7 @@ impl Arena {
         }
     }
 
-    /// The arena's host, were some of the arena's folders its own, and `own/programs` that of its
-    /// programs.
+    /// Returns a host that owns these folders, with its programs in `own/programs`.
     pub fn owning<'a>(&self, folders: impl IntoIterator<Item = &'a str>) -> Runner {
         let options = options(self.dir.path(), Resolver::System, Allocation::OnDemand);
         let own = folders.into_iter().map(|folder| self.path(folder)).collect();
@@ -117,7 +116,7 @@ impl Arena {
         })
     }
 
-    /// Everything in the arena but the host's own log and cache: what a guest must leave as it was.
+    /// Returns everything except the host's log and cache: what a guest must leave unchanged.
     pub fn snapshot(&self) -> BTreeMap<String, String> {
         let mut found = BTreeMap::new();
         for part in ["outside", "skills", "scratch", "workspace", "home", "own"] {
@@ -128,7 +127,7 @@ impl Arena {
         found
     }
 
-    /// The host still serves, in the same process and with the same engine.
+    /// Asserts that the host still serves, in the same process and with the same engine.
     pub fn assert_alive(&self) {
         let (before, hostile) =
             (std::fs::read(self.path("skills/hostile/hostile.wasm")).unwrap(), hostile());
@@ -142,7 +141,7 @@ impl Arena {
         }
     }
 
-    /// The records of the audit log, without those of starts.
+    /// Returns the records of the audit log, without those of starts.
     pub fn audit(&self) -> Vec<serde_json::Value> {
         let text = std::fs::read_to_string(self.path("audit.jsonl")).unwrap_or_default();
         crate::support::ends(&text)
@@ -158,7 +157,7 @@ metadata:
 ---
 ";
 
-/// The hostile component, as `cargo xtask components` leaves it.
+/// The hostile component, as `cargo xtask components` builds it.
 pub fn hostile() -> Vec<u8> {
     let path = Path::new(crate::ROOT).join("target/components/hostile.wasm");
     std::fs::read(&path).unwrap_or_else(|error| {
@@ -166,7 +165,7 @@ pub fn hostile() -> Vec<u8> {
     })
 }
 
-/// A host with the built-in programs, as `cargo xtask components` leaves them.
+/// A host with the built-in programs, as `cargo xtask components` builds them.
 pub fn shell_host(root: &Path) -> Runner {
     let programs = Path::new(crate::ROOT).join("target/components");
     assert!(
@@ -187,7 +186,7 @@ fn options(root: &Path, resolver: Resolver, allocation: Allocation) -> RunnerOpt
     RunnerOptions {
         sandbox: Options {
             compiler: crate::COMPILER.into(),
-            // One for all tests: a component is compiled once.
+            // Shared by all tests, so that a component is compiled once.
             cache: Path::new(env!("CARGO_TARGET_TMPDIR")).join("skillhost/components"),
             allocation,
             tls: Tls::new(Roots::default()).unwrap().into(),
@@ -202,7 +201,7 @@ fn options(root: &Path, resolver: Resolver, allocation: Allocation) -> RunnerOpt
     }
 }
 
-/// A run under a policy.
+/// A run to be configured.
 pub struct Run<'a> {
     arena: &'a Arena,
     host: Runner,
@@ -233,20 +232,20 @@ impl Run<'_> {
         self
     }
 
-    /// Another folder of the host as the workspace.
+    /// Uses another host folder as the workspace.
     pub fn folder(mut self, host: &Path) -> Self {
         self.overrides.workspace = Some((host.to_owned(), MountMode::Write));
         self
     }
 
-    /// Deterministically.
+    /// Makes the run deterministic.
     pub fn deterministic(mut self, seed: u64) -> Self {
         self.overrides.determinism =
             DeterminismRule { on: Some(true), seed: Some(seed), start_time: None };
         self
     }
 
-    /// By another host.
+    /// Runs on another host.
     pub fn by(mut self, host: Runner) -> Self {
         self.host = host;
         self
@@ -262,7 +261,7 @@ impl Run<'_> {
         self
     }
 
-    /// Runs it, in a thread whose silence fails the test.
+    /// Runs the guest on a thread; a timeout fails the test.
     pub fn go(self) -> Outcome {
         let policy = Policy::builtin()
             .with_command_line(self.overrides)
@@ -284,7 +283,7 @@ impl Run<'_> {
             let outcome =
                 runtime.block_on(host.invoke(request)).map(|invoked| invoked.finished.outcome);
             runtime.shutdown_background();
-            // Nobody listens where the test has given up.
+            // The receiver is gone if the test timed out.
             tell.send(outcome.unwrap_or_else(|error| panic!("{error}"))).ok();
         });
         told.recv_timeout(PATIENCE).unwrap_or_else(|error| {
@@ -295,7 +294,7 @@ impl Run<'_> {
         })
     }
 
-    /// Runs it, and expects its limit to end it soon.
+    /// Runs the guest, and expects this limit to end it in time.
     pub fn hits(self, limit: Limit) -> Outcome {
         let shown = self.args.join(" ");
         let started = Instant::now();
@@ -309,7 +308,7 @@ impl Run<'_> {
         outcome
     }
 
-    /// Runs it, and expects it to end well within its limits.
+    /// Runs the guest, and expects it to exit with 0 without hitting a limit.
     pub fn obeys(self) -> Outcome {
         let shown = self.args.join(" ");
         let outcome = self.go();
@@ -319,7 +318,7 @@ impl Run<'_> {
     }
 }
 
-/// That a limit ended a run, and is the first that it ran into.
+/// Asserts that a limit ended a run, and is the first that the run hit.
 pub fn assert_hit(outcome: &Outcome, limit: Limit, shown: &str) {
     match &outcome.status {
         Status::LimitHit(LimitHit { limit: hit, .. }) if *hit == limit => {}
@@ -332,7 +331,7 @@ pub fn assert_hit(outcome: &Outcome, limit: Limit, shown: &str) {
     assert_eq!(outcome.limits_hit.first().map(|hit| hit.limit), Some(limit), "`hostile {shown}`");
 }
 
-/// Names, kinds, contents and times below a folder.
+/// Adds names, kinds, contents and times below a folder.
 fn list(root: &Path, at: &Path, found: &mut BTreeMap<String, String>) {
     let meta = std::fs::symlink_metadata(at).unwrap();
     let name = at.strip_prefix(root).unwrap().to_string_lossy().into_owned();

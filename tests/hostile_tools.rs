@@ -1,5 +1,5 @@
-//! Typed tools of components that nobody should trust: schemas that cost time, results that cost
-//! memory, listings that cost both.
+//! Typed tools of untrusted components: schemas that take long to evaluate, results that need much
+//! memory, and listings that do both.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -67,7 +67,7 @@ pub fn toolbox(tools: &[Listed<'_>]) -> Vec<u8> {
     wat::parse_str(&text).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// One call of the tool `t`, in a thread whose silence fails the test.
+/// Calls the tool `t` on a thread; a timeout fails the test.
 fn call(
     component: &[u8],
     input: &str,
@@ -102,7 +102,7 @@ fn call(
             };
             arena.host.invoke(request).await.map(|invoked| invoked.finished.outcome)
         });
-        // Waits for the threads that still evaluate something.
+        // Waits for the threads that are still evaluating a schema.
         drop(runtime);
         assert_eq!(arena.audit().len(), 1, "the call is recorded");
         send.send(outcome.unwrap()).ok();
@@ -115,7 +115,7 @@ fn failure(outcome: &Outcome) -> &str {
     outcome.error.as_deref().unwrap()
 }
 
-/// Definitions that apply the next one so many times each.
+/// Nested definitions, each of which applies the next one this many times.
 fn doubling(depth: usize, times: usize) -> String {
     let mut definitions = serde_json::Map::new();
     for at in 0..depth {
@@ -260,7 +260,7 @@ fn a_listing_that_breaks_the_interface_is_refused() {
     assert_eq!(list(&toolbox(&many[..128])).unwrap(), 128);
 }
 
-/// How many tools a component lists when it is asked.
+/// The number of tools that a component lists.
 fn list(component: &[u8]) -> Result<usize, String> {
     let arena = Arena::with(component, Resolver::System);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -1,5 +1,5 @@
-//! The smallest grant from evidence: what is proposed lets the same run end the same, is never
-//! wider than what it replaces, and says what it generalised.
+//! Learning the smallest grant from a recorded run: under the proposal the same run ends the same
+//! way, the proposal is never wider than what it replaces, and it reports what it generalised.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,8 @@ use crate::cli::{User, repository, text};
 use crate::hostile_host::{PATIENCE, shell_host};
 use crate::servers::Server;
 
-/// A skill, a workspace and a policy, run twice: under what is granted, and under what is proposed.
+/// A skill, a workspace and a policy, run twice: under the original grant, and under the proposed
+/// one.
 struct Case {
     dir: tempfile::TempDir,
     host: Runner,
@@ -63,7 +64,7 @@ impl Case {
         self.dir.path().join("policy.yaml")
     }
 
-    /// The policy of a text, or the built-in one, under the command line.
+    /// Loads a policy from a text, or the built-in one, with these overrides.
     fn read(&self, text: Option<&str>, overrides: Overrides) -> Option<Policy> {
         let base = match text {
             Some(text) => policy::load(&self.file(), text, None).ok()?,
@@ -72,7 +73,7 @@ impl Case {
         base.with_command_line(overrides).ok()
     }
 
-    /// A run in a new workspace.
+    /// Runs the skill in a new workspace.
     fn run(&self, policy: &Policy, place: &Path, target: Target, args: &[&str]) -> Invocation {
         fill(place);
         let (host, skill, policy) =
@@ -93,13 +94,14 @@ impl Case {
             let invoked =
                 runtime.block_on(host.invoke(request)).unwrap_or_else(|error| panic!("{error}"));
             runtime.shutdown_background();
-            // Nobody listens where the test has given up.
+            // The receiver is gone if the test timed out.
             tell.send(invoked).ok();
         });
         told.recv_timeout(PATIENCE).unwrap()
     }
 
-    /// Runs it, takes up the proposal, and runs it again. Holds what always holds.
+    /// Runs the skill, applies the proposal, and runs it again; asserts what holds for every
+    /// proposal.
     fn twice(mut self, target: &Target, args: &[&str]) -> Twice {
         let place = self.dir.path().join("first/place");
         self.overrides.workspace = Some((place.clone(), MountMode::Write));
@@ -163,7 +165,7 @@ struct Twice {
 }
 
 impl Twice {
-    /// What was proposed for SKILL.md, and that the second run ended as the first.
+    /// Asserts that both runs ended the same way, and returns the entries proposed for SKILL.md.
     fn same(&self) -> Vec<&str> {
         let told = |(outcome, files): &(Outcome, BTreeMap<String, String>)| {
             let requests: Vec<_> =
@@ -270,7 +272,7 @@ fn written_and_read_files_get_separate_entries() {
     );
     assert_eq!(twice.same(), ["Write(out/**)", "Write(own.txt)", "Write(data/one.csv)"]);
     assert!(twice.learned.notes.iter().any(|note| note.contains("limits are the peaks")));
-    // The whole mount, as the file layer asks for it where a folder moves.
+    // The whole mount, because the file layer requests it when a folder moves.
     assert_eq!(learn("os.rename('tree', 'forest')").same(), ["Write(**)"]);
 }
 
@@ -387,7 +389,7 @@ fn edit_keeps_unrelated_parts_of_the_policy() {
     ] {
         assert!(text.contains(kept), "{kept:?} is gone:\n{text}");
     }
-    // Reading is everyone's, by `default`.
+    // The `default` rule lets every skill read.
     assert!(
         text.contains("    allow:\n      - Write(out/**)\n    limits:\n      timeout: ")
             && !text.contains("Write(data"),
@@ -524,7 +526,7 @@ fn grant_use_is_recorded_only_on_request() {
     assert_eq!(serde_json::to_value(&back).unwrap(), learned["uses"]);
 }
 
-/// What scripts do, in Python and in bash.
+/// Scripts in Python and bash.
 const STEPS: [(&str, &str); 14] = [
     ("print(open('own.txt').read())", "cat own.txt"),
     ("print(open('data/one.csv').read())", "cat data/one.csv"),
@@ -557,8 +559,8 @@ const STEPS: [(&str, &str); 14] = [
     ),
 ];
 
-/// What skills ask for: nothing said, all, all by implication, and in patterns of which some leave
-/// things out.
+/// Values of `allowed-tools`: none, everything, everything by implication, and patterns of which
+/// some exclude files.
 const ASKED: [Option<&str>; 5] = [
     None,
     Some("Read Write Bash"),
@@ -584,7 +586,7 @@ proptest! {
         let mut case = Case::new(ASKED[asked], (script.0, &script.1));
         case.overrides.determinism.on = deterministic.then_some(true);
         let twice = case.twice(&Target::Main, &[]);
-        // What was refused stays refused, perhaps in other words.
+        // Refused attempts stay refused, possibly with a different message.
         if twice.first.0.denials.is_empty() {
             twice.same();
             prop_assert_eq!(&twice.second.0.denials, &Vec::new());
@@ -641,7 +643,7 @@ fn proposals_are_printed_and_not_applied() {
         "{found}"
     );
     assert!(!check(&[]).1.contains("grant-unused"));
-    // A recording is a folder, and one of another skill says nothing of this one.
+    // `learn` needs a recording of this skill.
     for (skill, found) in [("hello", true), ("other", false)] {
         std::fs::create_dir_all(user.work().join(skill).join("rec")).unwrap();
         let uses = serde_json::json!({ "version": 1, "skill": skill, "uses": GrantUse::default() });

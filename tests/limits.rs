@@ -1,5 +1,4 @@
-//! Each limit in a pair: a run that stays under it ends well, one that goes over it is stopped by
-//! it.
+//! Each limit is tested in a pair: a run below it succeeds, and a run above it is stopped.
 
 use std::time::{Duration, Instant};
 
@@ -11,8 +10,8 @@ use skillhost_sandbox::Stdin;
 use crate::hostile_host::{Arena, PATIENCE, Run};
 use crate::servers::Server;
 
-/// Where each limit's pair is. The ones of tables and instances take components made by hand: they
-/// are in `components.rs`, with the compiler's.
+/// The pair of each limit. Table and instance limits need handwritten components, so their pairs
+/// are in `components.rs`, with those of the compiler.
 const PAIRS: [(Limit, fn()); 26] = [
     (Limit::Timeout, timeout),
     (Limit::Fuel, fuel),
@@ -47,7 +46,7 @@ fn every_limit_has_a_pair() {
     assert_eq!(PAIRS.iter().map(|(limit, _)| *limit).collect::<Vec<_>>(), Limit::ALL);
 }
 
-/// Those of WASI, where both have the interface.
+/// The WASI versions to test if both have the interface.
 const VERSIONS: [&str; 2] = ["0.3", "0.2"];
 
 #[test]
@@ -58,7 +57,7 @@ fn timeout() {
     let outcome = arena.run(&["nap", "600000"]).limit(Limit::Timeout, 200).hits(Limit::Timeout);
     assert!(started.elapsed() < PATIENCE, "{:?}", started.elapsed());
     assert!(outcome.usage.wall_ms >= 200.0, "{}", outcome.usage.wall_ms);
-    // What was printed before the end is kept.
+    // Output printed before the timeout is kept.
     let outcome =
         arena.run(&["lines", "100", "20"]).limit(Limit::Timeout, 500).hits(Limit::Timeout);
     assert!(outcome.stdout.text().starts_with("line 0\nline 1\n"), "{}", outcome.stdout.text());
@@ -95,13 +94,13 @@ fn fuel() {
     assert!((10_000..50_000_000).contains(&burnt), "{burnt}");
     assert_eq!(outcome.usage.epochs, None);
     arena.run(&["burn", "10000000"]).limit(Limit::Fuel, 10_000_000).hits(Limit::Fuel);
-    // As much as it takes is enough; a little less is not.
+    // The exact amount suffices; slightly less does not.
     let again = arena.run(&["burn", "10000"]).limit(Limit::Fuel, burnt + 1000).obeys();
     assert_eq!(again.usage.fuel, Some(burnt));
     arena.run(&["burn", "10000"]).limit(Limit::Fuel, burnt - 1000).hits(Limit::Fuel);
     // Programs may start programs that start programs.
     arena.run(&["nest", "3"]).limit(Limit::Fuel, 500_000_000).limit(Limit::Timeout, 10_000).obeys();
-    // What a started program burns is its caller's.
+    // Fuel of a started program is charged to its caller.
     let nested = arena.run(&["start", "1", "burn", "10000"]).limit(Limit::Fuel, 50_000_000).obeys();
     assert!(nested.usage.fuel.unwrap() > burnt, "{:?} against {burnt}", nested.usage.fuel);
     arena.run(&["start", "1", "burn", "10000000"]).limit(Limit::Fuel, 10_000_000).hits(Limit::Fuel);
@@ -117,10 +116,10 @@ fn memory() {
         outcome.usage.memory_peak
     );
     arena.run(&["alloc", "70"]).limit(Limit::Memory, 64 << 20).hits(Limit::Memory);
-    // Started programs count, while they live.
+    // The memory of started programs counts while they run.
     arena.run(&["start", "3", "alloc", "40"]).limit(Limit::Memory, 64 << 20).obeys();
     arena.run(&["start", "1", "alloc", "70"]).limit(Limit::Memory, 64 << 20).hits(Limit::Memory);
-    // So does what they wrote and nobody has read yet.
+    // Their unread output counts too.
     arena
         .run(&["start", "1", "hold", "30000000"])
         .limit(Limit::Memory, 16 << 20)
@@ -153,7 +152,7 @@ fn output(stream: &str, limit: Limit, kept: fn(&Outcome) -> usize) {
     assert_eq!(kept(&exact), 70_000);
     let over = arena.run(&["print", "70001", stream]).limit(limit, 70_000).hits(limit);
     assert_eq!(kept(&over), 70_000);
-    // A started program's output goes to its caller, under the same bound.
+    // A started program's output goes to its caller, under the same limit.
     arena.run(&["start", "1", "print", "70000", stream]).limit(limit, 70_000).obeys();
     arena.run(&["start", "1", "print", "70001", stream]).limit(limit, 70_000).hits(limit);
 }
@@ -236,7 +235,7 @@ fn state() {
 fn handles() {
     let arena = Arena::new();
     for version in VERSIONS {
-        // The guest holds a few beside those that it counts: its folders and its output.
+        // The guest also holds a few handles that it does not count: its folders and its output.
         arena.run(&["open", "40", "/skill", version]).limit(Limit::Handles, 60).obeys();
         arena
             .run(&["open", "61", "/skill", version])
@@ -256,14 +255,14 @@ fn host_call() {
 fn random() {
     let arena = Arena::new();
     for version in ["0.3", "0.2", "insecure"] {
-        // The SDK's maps take a few for their seeds.
+        // The SDK's maps draw a few bytes for their seeds.
         arena.run(&["draw", "99000", version]).limit(Limit::Random, 100_000).obeys();
         arena.run(&["draw", "100001", version]).limit(Limit::Random, 100_000).hits(Limit::Random);
     }
     arena.run(&["start", "2", "draw", "60000"]).limit(Limit::Random, 100_000).hits(Limit::Random);
 }
 
-/// A run that may ask one server.
+/// Builds a run that may send requests to this server.
 fn asking<'a>(arena: &'a Arena, server: &Server, args: &[&str]) -> Run<'a> {
     arena.run(args).allow(&format!("WebFetch({})", server.url()))
 }
@@ -283,7 +282,7 @@ fn http_requests() {
             .hits(Limit::HttpRequests);
         assert_eq!(server.connections(), 6);
     }
-    // Started programs ask on the same account.
+    // Started programs share the limit.
     let server = Server::of_size(10);
     let url = server.url();
     asking(&arena, &server, &["start", "2", "fetch", &url, "2"])
@@ -306,7 +305,7 @@ fn http_concurrent() {
             crate::servers::respond(stream, "200 OK", "", b"x");
         });
         let url = server.url();
-        // Those over the limit wait for their turn: that is no error.
+        // Requests above the limit wait, without an error.
         let run = asking(&arena, &server, &["fetch", &url, "6", "together"])
             .limit(Limit::HttpConcurrent, allowed);
         run.obeys();
@@ -344,7 +343,7 @@ fn http_response_body() {
                 run.hits(Limit::HttpResponseBody)
             };
         }
-        // One that says no length, and never ends.
+        // A response without a length that never ends.
         let endless = Server::start(|_, stream| {
             use std::io::Write as _;
             stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").ok();
@@ -363,8 +362,8 @@ fn http_connect() {
     let server = Server::of_size(1);
     let url = server.url();
     asking(&arena, &server, &["fetch", &url, "1"]).limit(Limit::HttpConnect, 5_000).obeys();
-    // A listener whose queue is full takes no connection and refuses none: the kernel goes on
-    // trying.
+    // A listener with a full queue neither accepts nor refuses connections: the kernel keeps
+    // retrying.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let full = runtime.block_on(async {
         let socket = tokio::net::TcpSocket::new_v4().unwrap();
@@ -387,13 +386,13 @@ fn http_connect() {
 #[test]
 fn http_tls() {
     let arena = Arena::new();
-    // A server that takes the connection and says nothing: the handshake never ends.
+    // A server that accepts the connection and sends nothing: the handshake never ends.
     let server = Server::silent();
     let url = format!("https://127.0.0.1:{}", server.port);
     let run = || arena.run(&["fetch", &url, "1"]).allow(&format!("WebFetch({url})"));
     run().limit(Limit::HttpTls, 200).hits(Limit::HttpTls);
-    // One that answers at once is within it: with what is no TLS, so that the guest sees an error
-    // and no limit.
+    // A server that answers at once stays below the limit. It does not speak TLS, so the guest gets
+    // an error instead.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("https://{}", listener.local_addr().unwrap());
     std::thread::spawn(move || {

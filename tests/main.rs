@@ -1,4 +1,4 @@
-//! The tests that start the command `skillhost`, in one program: one module per subject.
+//! The tests that run the command `skillhost`, in one program: one module per subject.
 #![allow(
     clippy::disallowed_methods,
     clippy::unwrap_used,
@@ -45,7 +45,7 @@ mod tls;
 mod usage;
 mod verify;
 
-/// The program that compiles components when it is asked to.
+/// The program that the sandbox starts to compile components.
 const COMPILER: &str = env!("CARGO_BIN_EXE_skillhost");
 /// The root of the repository.
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");

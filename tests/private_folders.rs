@@ -1,4 +1,5 @@
-//! The host's own folders: closed to other users, and removed when their owner was killed.
+//! The host's own folders are inaccessible to other users, and are removed after their owner was
+//! killed.
 
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::{MetadataExt as _, symlink};
@@ -9,8 +10,8 @@ use std::time::{Duration, Instant};
 use crate::hostile_host::PATIENCE;
 use crate::receipt::Place;
 
-/// A place whose runs have swept nothing yet: the time of the last sweep is in the cache folder,
-/// and this one's is new.
+/// A user whose runs have not swept yet: the time of the last sweep is in the cache folder, which
+/// is new here.
 struct Fresh {
     place: Place,
     cache: PathBuf,
@@ -47,7 +48,7 @@ impl Fresh {
             "--command",
             text,
         ]);
-        // The shell gives the run a umask that takes nothing away.
+        // The shell runs skillhost with a umask that removes no permissions.
         let mut command = Command::new("sh");
         command
             .args(["-c", "umask 0; exec \"$@\"", "sh"])

@@ -1,5 +1,5 @@
-//! Programs start programs: their streams flow while both run, within bounds, and nothing outlives
-//! the run.
+//! Programs that start programs: streams flow while both run, buffers are bounded, and nothing
+//! outlives the run.
 
 use skillhost::invoke::{RunRequest, Target};
 use skillhost_policy::Policy;
@@ -9,12 +9,12 @@ use skillhost_sandbox::{Io, Stdin};
 
 use crate::hostile_host::Arena;
 
-/// What became of each program that was started, in order.
+/// Returns how each started program ended, in order.
 fn ends(outcome: &Outcome) -> Vec<ProcessEnd> {
     outcome.processes.iter().map(|process| process.exit.clone()).collect()
 }
 
-/// The answer of a load.
+/// Returns the answer in the report of a load.
 fn answer(outcome: &Outcome) -> String {
     let text = outcome.stdout.text();
     let report: serde_json::Value = serde_json::from_str(text.lines().last().unwrap_or_default())
@@ -27,7 +27,7 @@ fn a_program_answers_while_both_run() {
     let arena = Arena::new();
     let outcome = arena.run(&["talk", "1"]).obeys();
     assert_eq!(ends(&outcome), [ProcessEnd::Exited { code: 0 }]);
-    // Ten of them, turn by turn.
+    // Ten programs, one after the other.
     let outcome = arena.run(&["talk", "10"]).obeys();
     assert_eq!(ends(&outcome), vec![ProcessEnd::Exited { code: 0 }; 10]);
 }
@@ -37,7 +37,7 @@ fn much_flows_through_a_pipe_in_little_memory() {
     let arena = Arena::new();
     let outcome = arena.run(&["pipeline", "100000000"]).limit(Limit::Memory, 16 << 20).obeys();
     assert_eq!(answer(&outcome), "100000000");
-    // The two ends of it, each by itself: what is poured is what is counted.
+    // Tests the two ends separately: `count` counts what `pour` writes.
     let poured = arena.run(&["pour", "1000"]).obeys().stdout.0;
     assert_eq!(poured, (0..1000).map(|at| at as u8).collect::<Vec<_>>());
     assert_eq!(arena.run(&["count"]).stdin(Stdin::Bytes(poured)).obeys().stdout.text(), "1000\n");
@@ -63,7 +63,7 @@ fn streams_that_are_joined_keep_their_order() {
     let arena = Arena::new();
     let expected: String = (0..100).map(|n| format!("out {n}\nerr {n}\n")).collect();
     assert_eq!(arena.run(&["joined"]).obeys().stdout.text(), expected);
-    // What is not joined goes where the caller's own goes.
+    // Streams that are not joined are inherited from the caller.
     let outcome = arena.run(&["launch", "hostile", "both"]).obeys();
     let (mut out, mut err) = (expected.lines().step_by(2), expected.lines().skip(1).step_by(2));
     assert!(
@@ -95,7 +95,8 @@ fn inherited_output_is_live() {
         .stdin(Stdin::Descriptor(stdin.into()))
         .stdout(writer);
     std::thread::scope(|scope| {
-        // Each word has to come back before the next is given: all three programs run meanwhile.
+        // Each word must come back before the next is sent, so all three programs run at the same
+        // time.
         scope.spawn(move || {
             use std::io::{Read as _, Write as _};
             for word in ["one ", "two ", "three"] {
@@ -113,7 +114,7 @@ fn inherited_output_is_live() {
 fn a_program_may_be_started_elsewhere_with_other_variables() {
     let arena = Arena::new();
     assert_eq!(arena.run(&["elsewhere"]).obeys().stdout.text(), "/tmp\nB=2\nA=1\n");
-    // Else they are the caller's.
+    // By default, a program inherits both.
     let (own, inherited) = (
         arena.run(&["surroundings"]).obeys(),
         arena.run(&["launch", "hostile", "surroundings"]).obeys(),
@@ -140,7 +141,7 @@ fn waiting_can_be_given_up_and_a_program_ended() {
         (answer(&outcome).as_str(), ends(&outcome)),
         ("Some(Status::Killed)", vec![ProcessEnd::Killed])
     );
-    // Nothing is told of a program that nobody lets end.
+    // A program is killed at the end of the run if its caller never kills it.
     let outcome =
         arena.run(&["launch", "hostile", "sleep"]).limit(Limit::Timeout, 300).hits(Limit::Timeout);
     assert_eq!(ends(&outcome), [ProcessEnd::Killed]);
@@ -154,11 +155,11 @@ fn ends_of_pipes_are_waited_for_together() {
 #[test]
 fn who_ends_with_whom() {
     let arena = Arena::new();
-    // The one between ends by itself: what it started goes on, until the run is over.
+    // The middle program exits by itself; the program that it started continues until the run ends.
     let outcome = arena.run(&["grandchild", "leaves"]).obeys();
     assert_eq!(answer(&outcome), "Exited(0)");
     assert_eq!(ends(&outcome), [ProcessEnd::Exited { code: 0 }, ProcessEnd::Killed]);
-    // It is ended: what it started ends too.
+    // Killing the middle program kills the program that it started.
     let outcome = arena.run(&["grandchild", "keeps"]).obeys();
     assert_eq!(answer(&outcome), "Killed");
     assert_eq!(ends(&outcome), [ProcessEnd::Killed, ProcessEnd::Killed]);
@@ -166,7 +167,7 @@ fn who_ends_with_whom() {
 
 #[test]
 fn a_broken_pipe_is_an_error_and_not_the_end() {
-    // A program that writes on and on to nobody is told so, and ends as it likes.
+    // A program that keeps writing to a closed pipe gets an error and exits on its own.
     let arena = Arena::new();
     let outcome = arena.run(&["launch", "hostile", "deaf"]).obeys();
     assert_eq!(outcome.usage.stdout_bytes, 10_000 * 4096);
@@ -193,7 +194,7 @@ fn the_end_of_each_program_is_reported_and_recorded() {
         (&record["processes"][0]["exit"]["kind"], &record["processes_omitted"]),
         (&"exited".into(), &0.into())
     );
-    // No more than a thousand are listed.
+    // At most 1,000 programs are listed.
     let outcome = arena
         .run(&["turns", "1005"])
         .limit(Limit::Processes, 2_000)
@@ -209,7 +210,7 @@ fn the_end_of_each_program_is_reported_and_recorded() {
 fn fuel_is_one_pool() {
     let arena = Arena::new();
     let spend = |args: &[&str]| arena.run(args).limit(Limit::Fuel, 2_000_000_000).obeys();
-    // Exact, and the same each time, for programs that run in turn.
+    // For programs that run in turn, the fuel is exact and the same each time.
     let (once, again) = (
         spend(&["launch", "hostile", "burn", "100000"]),
         spend(&["launch", "hostile", "burn", "100000"]),
@@ -218,13 +219,13 @@ fn fuel_is_one_pool() {
     assert_eq!(once.processes[0].fuel, again.processes[0].fuel);
     let (all, child) = (once.usage.fuel.unwrap(), once.processes[0].fuel.unwrap());
     assert!(child > 100_000 && child < all, "{child} of {all}");
-    // As much as it takes is enough; a little less is not.
+    // The exact amount suffices; slightly less does not.
     arena.run(&["launch", "hostile", "burn", "100000"]).limit(Limit::Fuel, all + 1_000).obeys();
     arena
         .run(&["launch", "hostile", "burn", "100000"])
         .limit(Limit::Fuel, all - 1_000)
         .hits(Limit::Fuel);
-    // Programs that burn side by side, deep down too, do not have the limit each.
+    // Concurrent programs share the limit, including nested ones.
     let limit = 400_000_000;
     let outcome = arena.run(&["side-by-side", "8"]).limit(Limit::Fuel, limit).hits(Limit::Fuel);
     let burnt: u64 = outcome.processes.iter().filter_map(|process| process.fuel).sum();
@@ -257,7 +258,7 @@ fn commands_that_run_commands_are_taken_away_before_the_check() {
             "{line}: {outcome:?}"
         );
     }
-    // Nothing is gained by them, and nothing is allowed by allowing them.
+    // Wrappers neither avoid a check nor extend an allowance for the wrapped command.
     for line in [
         "hostile verbs",
         "env hostile verbs",
@@ -280,7 +281,7 @@ fn commands_that_run_commands_are_taken_away_before_the_check() {
             );
         }
     }
-    // One that is denied itself is denied.
+    // A denied wrapper stays denied.
     manifest("Bash");
     let outcome =
         arena.run(&["launch", "timeout", "60", "hostile", "verbs"]).deny("Bash(timeout:*)").go();
@@ -322,8 +323,7 @@ fn a_command_that_is_not_here_has_a_reason() {
     }
 }
 
-/// What a guest of WASI 0.2 needs of the interface: less than there is, and nothing that is
-/// `async`.
+/// The subset of the interface that a WASI 0.2 guest uses, without `async` functions.
 const SUBSET: &str = "
 package test:old;
 
@@ -351,7 +351,7 @@ world guest {
 }
 ";
 
-/// A guest of WASI 0.2, whose `run` has this body: it returns 0 where all is well.
+/// A WASI 0.2 guest whose `run` has this body, which returns 0 on success.
 fn old_guest(body: &str) -> Vec<u8> {
     let process = r#"(import "skillhost:skill/process@0.1.0""#;
     let module = format!(
@@ -395,8 +395,8 @@ fn a_guest_of_wasi_0_2_starts_programs_and_waits() {
     let arena = Arena::new();
     std::fs::write(arena.path("skills/hostile/other.wasm"), crate::hostile_host::hostile())
         .unwrap();
-    // Spawns with no environment of its own and inherited streams, waits, and looks at the status:
-    // some, exited, 7.
+    // Spawns a program with inherited environment and streams, waits for it, and compares the
+    // status: some, exited, 7.
     arena.put(&old_guest(
         "(call $spawn (i32.const 16) (i32.const 3) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0)
             (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 1024))
@@ -412,7 +412,7 @@ fn a_guest_of_wasi_0_2_starts_programs_and_waits() {
 #[test]
 fn a_guest_of_wasi_0_2_that_blocks_blocks_nobody_else() {
     let (arena, other) = (Arena::new(), Arena::new());
-    // Reads a pipe whose other end it holds itself: for ever.
+    // Reads a pipe while holding its write end, so the read never ends.
     arena.put(&old_guest(
         "(call $pipe (i32.const 1024))
         (call $read (i32.load (i32.const 1028)) (i32.const 1) (i32.const 0) (i32.const 0) (i32.const 2048)) unreachable",

@@ -1,5 +1,5 @@
-//! The built-in programs: what is read of them and when, that nothing but what their files describe
-//! is run, and which command starts what.
+//! The built-in programs: when their files are read, that only components matching their
+//! description run, and which program a command starts.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use crate::cli::{User, guest, text};
 
-/// Writes a program whose component is that one.
+/// Writes a program with this component.
 pub fn program(folder: &Path, name: &str, commands: &[&str], component: &[u8]) {
     std::fs::create_dir_all(folder).unwrap();
     std::fs::write(folder.join(format!("{name}.wasm")), component).unwrap();
@@ -31,7 +31,7 @@ fn facts(name: &str, commands: &[&str], component: &[u8]) -> serde_json::Value {
     serde_json::json!({ "name": name, "version": "1.2.3", "programs": commands, "wasm": wasm, "size": size, "digest": digest })
 }
 
-/// Stand-ins for the programs that take minutes to build: each prints its argv.
+/// Writes stand-ins for the programs that take minutes to build: each prints its argv.
 pub fn stand_ins(folder: &Path) {
     program(folder, "python", &["python3", "python"], guest("argv"));
     program(folder, "shell", &["bash", "sh"], guest("argv"));
@@ -84,7 +84,7 @@ impl Place {
         programs.find(command).map(|found| found.map(|component| component.digest))
     }
 
-    /// What keeps `python3` from being found.
+    /// Returns why `python3` cannot be found.
     fn problem(&self) -> String {
         self.find("python3").unwrap_err().to_string()
     }
@@ -137,10 +137,10 @@ fn a_broken_description_is_an_error_that_names_the_file() {
             problem.contains(words) && problem.contains("programs/python.json"),
             "{text}: {problem}"
         );
-        // Whatever runs: what is broken is not passed over.
+        // A broken description is an error for every command.
         assert!(place.find("bash").is_err(), "{text}");
     }
-    // What describes no program is none of ours.
+    // Files that do not describe a program are ignored.
     for other in [without("programs"), "{}".into(), "[]".into()] {
         std::fs::write(&file, other).unwrap();
         assert!(place.problem().contains("not installed"));
@@ -195,7 +195,7 @@ fn a_stamp_of_another_file_vouches_for_nothing() {
         .collect();
     let [stamp] = stamps.as_slice() else { panic!("{stamps:?}") };
     let known = std::fs::read_to_string(stamp).unwrap();
-    // A file of the same size, written in its place.
+    // A replacement of the same size.
     let mut changed = guest("argv").to_vec();
     *changed.last_mut().unwrap() ^= 1;
     std::fs::write(place.programs().join("python.wasm"), changed).unwrap();
@@ -229,13 +229,13 @@ fn a_skill_cannot_replace_a_built_in_program() {
     ] {
         let found = find(place.built_ins(), command);
         assert_ne!(found, Ok(Some(digest(own))), "{command}");
-        // Nor where the built-in one is missing.
+        // Not even if the built-in program is missing.
         let found = find(BuiltIns { folders: Vec::new(), ..place.built_ins() }, command);
         assert_ne!(found, Ok(Some(digest(own))), "{command}");
     }
     assert_eq!(find(place.built_ins(), "python3"), Ok(Some(digest(guest("argv")))));
     assert_eq!(find(place.built_ins(), "python3.9"), Ok(Some(digest(guest("argv")))));
-    // Under a name that no entry for `python3` covers, it is one like any other.
+    // A name that no entry for `python3` covers is an ordinary command.
     assert_eq!(find(place.built_ins(), "/skill/python3.wasm"), Ok(Some(digest(own))));
     assert_eq!(
         find(place.built_ins(), "jq"),
@@ -247,7 +247,7 @@ fn a_skill_cannot_replace_a_built_in_program() {
         ("jq", Some(guest("argv"))),
         ("/usr/local/bin/jq", Some(guest("argv"))),
         ("/bin/jq", Some(guest("argv"))),
-        // Files of the caller's own, and no component that would pass for the built-in program.
+        // Explicit paths mean the caller's files, never the built-in program.
         ("./jq", None),
         ("/skill/jq", None),
         ("/opt/bin/jq", None),
@@ -303,7 +303,7 @@ fn what_a_command_line_starts() {
         ("/usr/bin/sort", "/usr/bin/sort"),
         ("./sort -r", "sh /workspace/sort -r"),
         ("./x/sort", "error: no program `./x/sort` in the sandbox"),
-        // A file of the guest's is not run under a built-in program's name either.
+        // A guest's file does not run under a built-in program's name either.
         ("/workspace/python3 x", "/workspace/python3 x"),
         ("tool a", "tool a"),
         ("run", "error: no program `run` in the sandbox; the skill provides: tool"),
@@ -338,7 +338,7 @@ fn what_a_command_line_starts() {
 fn an_unchanged_component_is_read_once() {
     let user = User::new();
     let (folder, cache) = (user.work().join("programs"), user.work().join("cache"));
-    // As large as a real one: a custom section of zeros behind it (id 0, its length, the length of
+    // As large as a real one: a custom section of zeros follows (id 0, its length, the length of
     // its name, its name).
     let mut component = guest("argv").to_vec();
     let zeros = 24 << 20;
@@ -363,7 +363,7 @@ fn an_unchanged_component_is_read_once() {
             .stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let pid = rustix::process::Pid::from_child(&child);
-        // Ended, and not yet waited for: its accounts can still be read.
+        // The child has exited but has not been reaped, so its accounting can still be read.
         let options =
             rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT;
         rustix::process::waitid(rustix::process::WaitId::Pid(pid), options).unwrap();

@@ -14,7 +14,7 @@ struct Place {
     user: User,
 }
 
-/// One run before the others, so that the runtime is compiled once and not by each of them at once.
+/// Runs once before the others, so that concurrent tests do not all compile the runtime.
 static READY: LazyLock<()> = LazyLock::new(|| {
     let wasm = repository("target").join("components/python.wasm");
     assert!(wasm.is_file(), "{} is missing: run `cargo xtask components` first", wasm.display());
@@ -52,7 +52,7 @@ impl Place {
         self.command(args).output().unwrap()
     }
 
-    /// The run's stdout, where it ended with 0 and said nothing else.
+    /// Returns the run's stdout, and asserts that it exited with 0 and an empty stderr.
     fn prints(&self, args: &[&str]) -> String {
         let run = self.run(args);
         assert_eq!(

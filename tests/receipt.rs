@@ -1,4 +1,4 @@
-//! Receipts: their content, that they are the same everywhere, and their signatures.
+//! Receipts: their content, their reproducibility and their signatures.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
@@ -377,7 +377,7 @@ fn a_signed_receipt_is_an_envelope_others_can_verify() {
         json!({ "sha256": hex(b"data\n") })
     );
     assert_eq!(statement["predicateType"], "urn:skillhost:receipt:v1");
-    // What DSSE signs, assembled here independently.
+    // The bytes that DSSE signs, assembled here independently.
     let kind = envelope["payloadType"].as_str().unwrap();
     assert_eq!(kind, "application/vnd.in-toto+json");
     let signed =

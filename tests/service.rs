@@ -1,5 +1,5 @@
-//! A service with a real host: who runs when, who is refused as busy, and what is left if a caller
-//! goes away.
+//! A service with a real host: which run starts when, which are refused as busy, and that a
+//! disconnected caller leaves nothing behind.
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -226,7 +226,7 @@ fn memory_is_reserved_before_a_run() {
 fn spinning_guests_do_not_block_others() {
     let place = Place::new(Capacity { running: 4, running_per_skill: 3, ..Capacity::default() });
     on_one_thread(async {
-        // More than may run: the rest waits, without taking turns of the other skill.
+        // More runs than may start: the rest waits without taking turns from the other skill.
         let mut spinning = select_all(
             (0..6).map(|_| Box::pin(place.invoke(0, &[(Limit::Timeout, 100_000)], &["spin"]))),
         );

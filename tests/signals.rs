@@ -1,4 +1,4 @@
-//! `skillhost run` as a process among others: interrupted, killed, blocked, read slowly.
+//! `skillhost run` as an operating-system process: interrupted, killed, blocked, read slowly.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::hostile_host::{Arena, PATIENCE};
 
-/// The arena's skill, run by the binary, with folders of its own for everything.
+/// Runs the hostile skill with the binary, with separate folders for everything.
 struct Machine {
     arena: Arena,
     audit: PathBuf,
@@ -16,7 +16,7 @@ struct Machine {
 impl Machine {
     fn new() -> Machine {
         let arena = Arena::new();
-        // The component is compiled before anything is timed.
+        // Compiles the component before anything is timed.
         arena.run(&["verbs"]).obeys();
         let own = arena.path("cache/skillhost");
         std::fs::create_dir_all(&own).unwrap();
@@ -48,7 +48,7 @@ impl Machine {
         self.command(flags, args).spawn().unwrap()
     }
 
-    /// What is left of scratch folders.
+    /// Returns the remaining scratch folders.
     fn scratch(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.arena.path("temporary")).unwrap();
         entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect()
@@ -63,7 +63,7 @@ impl Machine {
     }
 }
 
-/// Waits for the end, but not for ever.
+/// Waits for the process to end, with a timeout.
 fn wait(child: &mut Child) -> ExitStatus {
     let started = Instant::now();
     loop {
@@ -83,7 +83,7 @@ fn signal(child: &Child, signal: rustix::process::Signal) {
     rustix::process::kill_process(pid, signal).unwrap();
 }
 
-/// Whether a host has started its engine, whose thread is called `epoch`.
+/// Checks whether a host has started its engine, whose thread is called `epoch`.
 pub fn has_engine(host: &Child) -> bool {
     let Ok(threads) = std::fs::read_dir(format!("/proc/{}/task", host.id())) else { return false };
     threads.flatten().any(|thread| {
@@ -103,8 +103,8 @@ fn an_interrupt_ends_the_guest_cleans_up_and_is_recorded() {
     let machine = Machine::new();
     for (nth, sent) in [Signal::INT, Signal::TERM].into_iter().enumerate() {
         for args in [&["lines", "1000", "50"][..], &["sleep"], &["spin"]] {
-            // Where there is no output to wait for, the engine tells that the guest is about to
-            // run.
+            // If there is no output to wait for, the engine's thread shows that the guest is about
+            // to run.
             let mut child = machine.start(&[], args);
             if args[0] == "lines" {
                 let mut line = String::new();
@@ -156,7 +156,7 @@ fn a_host_that_is_killed_leaves_the_next_one_working() {
     assert_eq!(machine.statuses().last().map(String::as_str), Some("exited"));
 }
 
-/// Files of code in a cache folder, half-written ones too.
+/// Returns the code files in a cache folder, including incomplete ones.
 fn code_in(cache: &Path) -> usize {
     let names = std::fs::read_dir(cache)
         .into_iter()
@@ -232,7 +232,7 @@ fn a_compiler_is_confined_while_it_compiles() {
             started.elapsed() < PATIENCE && host.try_wait().unwrap().is_none(),
             "no compiler was seen to be confined"
         );
-        // By the limit that no other test has.
+        // The limit's value identifies this test's compilers.
         let mut processes =
             std::fs::read_dir("/proc").unwrap().flatten().map(|process| process.path());
         let found = processes.find_map(|process| {
@@ -308,14 +308,14 @@ fn output_arrives_while_the_guest_still_runs() {
 fn a_slow_reader_does_not_defeat_the_timeout() {
     let machine = Machine::new();
     for stream in ["stdout", "stderr"] {
-        // Nobody reads: the pipe fills up after 64 KiB.
+        // Nothing reads the pipe, so it fills up after 64 KiB.
         let started = Instant::now();
         let mut child = machine.start(&["--timeout", "500ms"], &["flood", stream]);
         if stream == "stdout" {
             assert_eq!(wait(&mut child).code(), Some(124));
         } else {
-            // The host's own last word goes to stderr too: it may wait for its reader, but the
-            // guest is over.
+            // The host's last message also goes to stderr and may wait for its reader, but the
+            // guest has ended.
             std::thread::sleep(Duration::from_secs(1));
             let mut rest = Vec::new();
             child.stderr.take().unwrap().read_to_end(&mut rest).unwrap();
@@ -345,7 +345,7 @@ fn the_binary_s_environment_reaches_no_guest() {
     let mut child = machine.start(&[], &["environment", "tsoh eht fo elbairav a"]);
     let code = wait(&mut child).code();
     assert_eq!(code, Some(0), "{}", text(child.stdout));
-    // By name it does, where the operator says so: the same attack then finds it.
+    // If the operator allows it by name, the same attack succeeds.
     let mut child = machine.start(&["--env", "CANARY"], &["environment", "tsoh eht fo elbairav a"]);
     assert_eq!(wait(&mut child).code(), Some(3), "{}", text(child.stdout));
     let log = std::fs::read_to_string(machine.arena.path("audit.jsonl")).unwrap();

@@ -1,6 +1,6 @@
-//! What becomes of skills as people write them. Each case is a folder of `cases/skill`: the skill,
-//! and `expected.txt`, which says whether it loads, as what, and what is wrong with it. `BLESS=1`
-//! writes the expectations anew.
+//! Loading of realistic skills. Each case is a folder of `cases/skill`: the skill, and
+//! `expected.txt`, which contains the loaded manifest or the error, and the diagnostics. `BLESS=1`
+//! rewrites the expectations.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -13,8 +13,8 @@ use skillhost_skill::{SizeLimits, Skill};
 
 const GOOD: &str = "---\nname: NAME\ndescription: Does a thing. Use when a thing is to be done.\nallowed-tools: Read\n---\n";
 
-/// Skills that do not live well in a repository: bytes that editors and git would touch, symlinks,
-/// and sheer size.
+/// Skills that cannot be stored well in a repository: bytes that editors and git would change,
+/// symlinks, and very large files.
 const GENERATED: &[(&str, Make)] = &[
     ("byte-order-mark", |folder| write(folder, "SKILL.md", format!("\u{feff}{GOOD}Body.\n"))),
     ("byte-order-mark-and-spaces", |folder| {
@@ -358,7 +358,8 @@ fn only_listed_files_are_read() {
     for path in ["link", "../secret", "data", "data/../data/a.txt", "/etc/passwd", ""] {
         assert_eq!(loaded.read(path).unwrap_err().kind(), std::io::ErrorKind::NotFound, "{path}");
     }
-    // Swapped after loading: the handle still does not leave the skill, nor wait for a writer.
+    // The file is replaced after loading: the handle still neither leaves the skill nor waits for a
+    // writer.
     fs::remove_file(skill.join("data/a.txt")).unwrap();
     symlink("../../secret", skill.join("data/a.txt")).unwrap();
     assert!(loaded.read("data/a.txt").is_err());
@@ -407,7 +408,7 @@ fn any_path_to_the_folder_loads_the_skill() {
     }
 }
 
-/// Puts a skill into an empty folder.
+/// Writes a skill into an empty folder.
 type Make = fn(&Path);
 type Loaded = Result<Skill, skillhost_skill::SkillError>;
 
@@ -423,7 +424,7 @@ fn all_cases() -> Vec<String> {
     names
 }
 
-/// Loads a case's skill, which is generated, or else the one folder beside `expected.txt`.
+/// Loads a case's skill: a generated one, or the only folder beside `expected.txt`.
 fn load(case: &str) -> Loaded {
     if let Some((name, make)) = GENERATED.iter().find(|(name, _)| *name == case) {
         let scratch = tempfile::tempdir().unwrap();
@@ -446,7 +447,7 @@ fn diagnostics(loaded: &Loaded) -> &[Diagnostic] {
     }
 }
 
-/// What `expected.txt` says.
+/// Formats a result as in `expected.txt`.
 fn report(loaded: &Loaded, case: &str) -> String {
     let mut out = String::new();
     let root = match loaded {

@@ -1,11 +1,11 @@
-//! What the design says of the source itself.
+//! Rules of the design that apply to the source code itself.
 
 use std::path::{Path, PathBuf};
 
 use crate::support::repository;
 
-/// Every Rust file below a folder of the repository, with its text; the path relative to that
-/// folder.
+/// Returns every Rust file below a folder of the repository with its text; paths are relative to
+/// that folder.
 fn sources(folder: &str) -> Vec<(String, String)> {
     fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
         for entry in std::fs::read_dir(folder).unwrap() {
@@ -51,7 +51,7 @@ fn nothing_is_left_to_do() {
 fn every_test_file_is_a_module() {
     for (path, _) in sources("tests") {
         let path = Path::new(&path);
-        // The two test programs, and the compiler of one of them.
+        // The two test programs, and the compiler program of one of them.
         if ["main.rs", "library.rs", "compiler.rs"].map(Path::new).contains(&path) {
             continue;
         }

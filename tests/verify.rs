@@ -1,8 +1,8 @@
-//! `skillhost verify`: a genuine receipt is confirmed, and each kind of tampering is found, named
-//! and has its exit code.
+//! `skillhost verify` confirms a genuine receipt, and reports each kind of tampering with its name
+//! and exit code.
 //!
-//! A tamperer here may even sign: most receipts are changed and then signed by a trusted key, so
-//! that only digests and the run itself tell.
+//! The attacker can even sign: most receipts are changed and then signed with a trusted key, so
+//! that only the digests and the repeated run reveal the change.
 
 use std::process::Output;
 use std::sync::LazyLock;
@@ -17,7 +17,7 @@ use crate::audit::digest;
 use crate::cli::text;
 use crate::receipt::{Place, parsed};
 
-/// A receipt, and all that is needed to repeat its run.
+/// A receipt, and everything needed to repeat its run.
 struct Genuine {
     place: Place,
     key: SigningKey,
@@ -43,7 +43,7 @@ const SKILL: i32 = 81;
 const RESULT: i32 = 82;
 const NOT_HERE: i32 = 83;
 
-/// An envelope around any payload, put together as DSSE says.
+/// Wraps a payload in an envelope as DSSE specifies.
 fn enveloped(payload: &[u8], key: &SigningKey) -> Value {
     let kind = "application/vnd.in-toto+json";
     let signed =
@@ -71,7 +71,7 @@ fn signed(receipt: &Value, key: &SigningKey) -> Vec<u8> {
     canonical::text(&enveloped(&canonical::text(&statement(receipt)), key))
 }
 
-/// Verifies a file's bytes, with more flags, in the place of the genuine one.
+/// Verifies a document with additional flags against the genuine run's skill and inputs.
 fn verify(document: &[u8], flags: &[&str], stdin: &str) -> Output {
     let place = &GENUINE.place;
     let file = tempfile::NamedTempFile::new_in(place.user.work()).unwrap();
@@ -90,14 +90,14 @@ fn verify(document: &[u8], flags: &[&str], stdin: &str) -> Output {
     place.skillhost(&[&base[..], given, flags].concat(), stdin)
 }
 
-/// That a document is refused with a code, and that what is said names something.
+/// Asserts that a document is refused with this exit code, and that the message names the cause.
 fn refused(document: &[u8], code: i32, named: &str) {
     let run = verify(document, &[], "input\n");
     assert_eq!(run.status.code(), Some(code), "{run:?}");
     assert!(text(&run.stderr).contains(named), "{named}: {}", text(&run.stderr));
 }
 
-/// That a receipt that was changed so, and then signed, is refused.
+/// Asserts that a receipt is refused after this change, although it is signed with a trusted key.
 fn tampered(code: i32, named: &str, tamper: impl FnOnce(&mut Value)) {
     let mut receipt = GENUINE.receipt.clone();
     tamper(&mut receipt);
@@ -276,7 +276,7 @@ fn tampering_15_the_capabilities() {
 
 #[test]
 fn tampering_16_the_seed() {
-    // With the digest that goes with it: only the run tells.
+    // The capabilities' digest is adjusted, so only repeating the run reveals the change.
     tampered(RESULT, "result.stderr", |receipt| {
         receipt["grant"]["capabilities"]["determinism"]["seed"] = 7.into();
         receipt["grant"]["digest"] = canonical::digest(&receipt["grant"]["capabilities"]).into();

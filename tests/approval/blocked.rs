@@ -1,4 +1,5 @@
-//! A level that denies a program applies however the program is named, and whoever starts it.
+//! A level that denies a program applies under every name of the program, and to everything that
+//! starts it.
 
 use std::process::Output;
 

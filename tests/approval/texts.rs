@@ -1,5 +1,5 @@
-//! The questions that people read before they approve: for the skills of this repository, and for
-//! manifests as others write them. `BLESS=1` writes the expectations anew.
+//! The approval questions that operators read: for the skills of this repository, and for
+//! third-party manifests. `BLESS=1` rewrites the expectations.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use skillhost_skill::{SizeLimits, Skill};
 use super::policy;
 use crate::cli::{pinned, repository};
 
-/// Manifests as others write them, each with a policy.
+/// Third-party manifests, each with a policy.
 const MANIFESTS: [(&str, &str, &str); 7] = [
     ("reads-and-writes", "allowed-tools: Read Write Bash\n", "allow: [Read, Write, Bash]"),
     (

@@ -1,4 +1,4 @@
-//! What the cache keeps and notices, and how a broken cache is replaced.
+//! What the cache stores and detects, and how a broken cache is rebuilt.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::sync::mpsc;
@@ -204,11 +204,11 @@ fn changes_are_noticed_while_it_runs() {
         .find(|changes| changes.files == [file.clone()].into())
         .unwrap();
     assert!(written.skills.is_empty() && !written.all, "{written:?}");
-    // A folder that did not exist when the watch began.
+    // A folder that did not exist when the watch started.
     place.skill("later/.agents/skills/c", "C.");
     while next().skills != ["c"] {}
     drop(watch);
     place.skill("all/d", "D.");
-    // The thread drops its end when it stops.
+    // The thread drops its sender when it stops.
     assert_eq!(receive.recv_timeout(PATIENCE), Err(mpsc::RecvTimeoutError::Disconnected));
 }

@@ -1,4 +1,4 @@
-//! Queries: any text is valid, and what it finds.
+//! Search queries: any text is valid.
 
 use proptest::prelude::*;
 use skillhost_catalog::{Catalog, Query, SkillRuntime, estimate_tokens};

@@ -1,4 +1,4 @@
-//! Keys of SKILL.md that bear permissions and are misspelt: what `run` and `check` make of them.
+//! Misspelt permission keys in SKILL.md, and how `run` and `check` treat them.
 
 use super::{User, text};
 

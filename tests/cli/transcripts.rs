@@ -1,7 +1,7 @@
-//! `tests/cases/cli/*.txt`: what a user types, and what they get. `BLESS=1` rewrites what they get.
+//! `tests/cases/cli/*.txt`: commands and their output. `BLESS=1` rewrites the output.
 //!
 //! A case is lines of prose, then commands. A command is a line `$ ...`, run by bash in the case's
-//! own folder; below it come its stdout, its stderr with `! ` before each line, and `? CODE` where
+//! own folder; it is followed by its stdout, its stderr with `! ` before each line, and `? CODE` if
 //! the exit code is not 0.
 
 use std::fmt::Write as _;
@@ -26,7 +26,7 @@ fn transcripts_match_the_output() {
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
-/// The case as it goes now.
+/// Returns the case with the current output.
 fn replay(case: &str) -> String {
     let user = User::new();
     let programs = user.stand_ins();

@@ -1,4 +1,4 @@
-//! What is around the host: its variables, its programs.
+//! The host's environment: its variables and its programs.
 
 use skillhost_policy::outcome::Status;
 
@@ -8,11 +8,11 @@ use crate::hostile_host::Arena;
 #[test]
 pub fn host_environment_and_paths_are_hidden() {
     let arena = Arena::new();
-    // What this very process, the host, has around it: its folders, and what cargo and the shell
-    // have set for it.
+    // The environment of this process, which is the host: its folders, and the variables that cargo
+    // and the shell set.
     let mut secrets = vec![arena.dir.path().to_string_lossy().into_owned()];
     let vars = std::env::vars().filter(|(name, _)| name == "PATH" || name.starts_with("CARGO"));
-    // The guest has a PATH of its own, which may be what the host's is.
+    // The guest has its own PATH, which may equal the host's.
     let own = "/usr/local/bin:/usr/bin:/bin";
     secrets.extend(
         vars.map(|(_, value)| value)

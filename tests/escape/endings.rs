@@ -1,4 +1,4 @@
-//! Ways to end, and what is kept of them.
+//! Kinds of endings, and what the outcome and the audit log contain of them.
 
 use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::Status;
@@ -53,7 +53,7 @@ pub fn control_characters_are_kept_as_data() {
     let arena = Arena::new();
     let outcome = arena.run(&["control"]).obeys();
     assert!(outcome.stdout.0.starts_with(b"\x1b]0;a title\x07"));
-    // In what others read, they are escaped: in JSON, and in the audit log.
+    // JSON and the audit log escape them.
     let json = serde_json::to_string(&outcome).unwrap();
     assert!(json.bytes().all(|byte| byte >= b' '), "{json}");
     let log = std::fs::read(arena.path("audit.jsonl")).unwrap();

@@ -1,4 +1,4 @@
-//! Ways out by the names of files, and what files cost.
+//! Attempts to escape through file names, and to exhaust storage.
 
 use std::os::unix::fs::symlink;
 use std::sync::Arc;
@@ -65,7 +65,8 @@ pub fn host_files_are_unreachable_in_every_folder() {
         std::fs::write(whole.join(path).join("code.cwasm"), "native code").unwrap();
     }
     let host = arena.owning(own);
-    // The folder of everything, spelled out; `own/state/skillhost` is found by a link as well.
+    // The folder that contains all of them, by its canonical path; a symlink also leads to
+    // `own/state/skillhost`.
     symlink("skillhost", whole.join("own/state/by-link")).unwrap();
     let args = [
         "state",
@@ -87,7 +88,7 @@ pub fn host_files_are_unreachable_in_every_folder() {
     );
     assert_eq!(arena.snapshot(), before);
     assert_eq!(arena.audit().len(), 1);
-    // A folder inside of them is not there at all.
+    // A folder inside one of them is not visible at all.
     let outcome = arena.run(&["state", "."]).folder(&whole.join("own/cache")).by(host).go();
     assert!(outcome.stdout.text().contains("no folder to try"), "{outcome:?}");
     assert!(!whole.join("own/cache/made-by-a-guest").exists());
@@ -184,7 +185,7 @@ pub fn disk_usage_is_limited() {
 pub fn state_does_not_outgrow_its_quota() {
     for version in ["0.3", "0.2"] {
         let arena = Arena::new();
-        // The second run finds what the first has filled.
+        // The second run starts with the state that the first one filled.
         for _ in 0..2 {
             let outcome = arena.run(&["disk", "/state", version]).limit(Limit::State, 3 << 20).go();
             assert_eq!(outcome.status, Status::Exited { code: 0 }, "{outcome:?}");

@@ -1,4 +1,4 @@
-//! Ways out over the network.
+//! Attempts to escape over the network.
 
 use std::net::{IpAddr, TcpListener, UdpSocket};
 use std::time::{Duration, Instant};
@@ -35,8 +35,7 @@ pub fn private_addresses_are_not_contacted() {
     let arena = Arena::new();
     let server = Server::of_size(10);
     let local = format!("http://localhost:{}/", server.port);
-    // Without a grant, with one for all hosts, with one for other hosts, and with one that another
-    // entry denies.
+    // With no grant, a grant for all hosts, one for other hosts, and one that a denial overrides.
     let url = server.url();
     let run = || arena.run(&["http-private", &url, &local]);
     denied(&arena, run());

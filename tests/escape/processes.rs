@@ -1,4 +1,4 @@
-//! Programs side by side, and the pipes between them, as ways to use the host up.
+//! Concurrent programs and the pipes between them, as ways to exhaust the host.
 
 use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::ProcessEnd;
@@ -9,7 +9,7 @@ use crate::hostile_host::Arena;
 #[test]
 pub fn pipes_are_not_hoarded() {
     let arena = Arena::new();
-    // Each counts as memory with all that it can hold.
+    // Each pipe counts as memory with its full capacity.
     let outcome = denied(&arena, arena.run(&["pipes"]).limit(Limit::Memory, 8 << 20));
     assert_eq!(outcome.limits_hit[0].limit, Limit::Memory);
     stopped(&arena, arena.run(&["pipes"]).limit(Limit::Handles, 200), Limit::Handles);
@@ -28,8 +28,8 @@ pub fn programs_left_running_end_with_the_run() {
     assert_eq!(outcome.processes, []);
     let outcome = arena.run(&["leave"]).obeys();
     assert_eq!(report(&outcome)["denied"], true);
-    // Those that only started another may have ended by themselves, or have been ended before they
-    // did.
+    // The programs that only started another may have exited by themselves, or may have been killed
+    // before.
     assert!(outcome.processes.len() >= 5, "{outcome:?}");
     assert!(
         outcome.processes[..3].iter().all(|process| process.exit == ProcessEnd::Killed),
@@ -44,7 +44,7 @@ pub fn killing_a_program_kills_its_descendants() {
     let outcome = arena.run(&["kill-tree"]).go();
     assert_eq!(report(&outcome)["denied"], true, "{}", outcome.stdout.text());
     assert_eq!(outcome.limits_hit[0].limit, Limit::Processes);
-    // None has ended by itself, but for those that were refused the last programs.
+    // None exited by itself, except for those that were refused the last programs.
     let others = outcome
         .processes
         .iter()

@@ -1,4 +1,4 @@
-//! Ways to use the host up.
+//! Attempts to exhaust the host's resources.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use crate::servers::Server;
 pub fn memory_stops_growing_at_its_limit() {
     let arena = Arena::new();
     for verb in ["memory", "memory-at-once"] {
-        // The guest is told, and copes.
+        // The guest sees the failure and handles it.
         let outcome = denied(&arena, arena.run(&[verb]).limit(Limit::Memory, 64 << 20));
         assert_eq!(outcome.limits_hit[0].limit, Limit::Memory);
         assert!(outcome.usage.memory_peak <= 64 << 20, "{}", outcome.usage.memory_peak);
@@ -39,7 +39,7 @@ pub fn endless_guests_are_stopped() {
         arena.run(&["stdin"]).stdin(Stdin::Descriptor(stdin.into())).limit(Limit::Timeout, 300),
         Limit::Timeout,
     );
-    // As do programs that a program started: a spinning child, and its caller that waits.
+    // The same applies to started programs: a spinning child, and its caller that waits.
     stopped(&arena, arena.run(&["start", "1", "spin"]).limit(Limit::Timeout, 300), Limit::Timeout);
     for server in [Server::silent(), Server::dripping()] {
         let (url, allow) = (server.url(), format!("WebFetch({})", server.url()));
@@ -117,7 +117,7 @@ pub fn random_bytes_are_limited() {
         );
     }
     stopped(&arena, arena.run(&["random-at-once", "0.2"]), Limit::Random);
-    // 0.3 may give less than it is asked for, and does.
+    // 0.3 may return fewer bytes than requested, and does.
     arena.run(&["random-at-once", "0.3"]).obeys();
 }
 
@@ -167,7 +167,7 @@ pub fn host_buffers_for_programs_count_as_memory() {
         assert!(outcome.usage.memory_peak <= 512 << 20, "{which}: {}", outcome.usage.memory_peak);
         arena.assert_alive();
     }
-    // With fuel they wait for each other, and what waits is kept as well.
+    // With fuel, programs take turns, and waiting programs use memory too.
     let outcome = arena
         .run(&["hoard", "input"])
         .limit(Limit::Processes, 1_000)
@@ -198,7 +198,7 @@ pub fn nested_programs_are_limited() {
         (Limit::Processes, 40),
         "{outcome:?}"
     );
-    // All of them together have the memory that one has.
+    // Together they have the memory limit of one run.
     let outcome =
         arena.run(&["fork"]).limit(Limit::Memory, 8 << 20).limit(Limit::ProcessDepth, 100).go();
     assert_eq!(outcome.limits_hit[0].limit, Limit::Memory, "{outcome:?}");
@@ -206,7 +206,7 @@ pub fn nested_programs_are_limited() {
     arena.assert_alive();
 }
 
-/// The innermost program was refused its attempt; those above it report what they saw.
+/// The innermost program was refused; its callers report what they saw.
 fn denied_deep(arena: &Arena, run: Run<'_>) -> Outcome {
     let outcome = run.go();
     assert_eq!(report(&outcome)["denied"], true, "{}", outcome.stdout.text());

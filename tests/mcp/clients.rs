@@ -1,4 +1,4 @@
-//! Other people's clients: the official Python and TypeScript SDKs, and the Inspector. `cargo xtask
+//! Third-party clients: the official Python and TypeScript SDKs, and the Inspector. `cargo xtask
 //! clients` fetches them.
 
 use std::path::PathBuf;
@@ -47,7 +47,7 @@ fn python(place: &Place) -> Command {
 }
 
 fn node(place: &Place) -> Command {
-    // The machine decides which `node` this is.
+    // The machine determines which `node` this is.
     let mut command = place.user.command("node");
     command.env("PATH", std::env::var_os("PATH").unwrap());
     command.arg(repository("tests/clients/node/session.mjs")).arg(client("node"));

@@ -1,4 +1,4 @@
-//! Policy files and what is said of them: `tests/cases/policy/*.yaml` beside `*.expected`.
+//! Policy files with their expected diagnostics: `tests/cases/policy/*.yaml` and `*.expected`.
 //! `BLESS=1` rewrites the expectations.
 
 use std::fmt::Write as _;

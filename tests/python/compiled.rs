@@ -1,5 +1,5 @@
-//! A skill's Python files are compiled once: what is kept of them, who has a part in it, and that
-//! nobody notices.
+//! A skill's Python files are compiled once: what the cache contains, who shares it, and that
+//! scripts cannot observe it.
 
 use std::path::{Path, PathBuf};
 
@@ -7,8 +7,8 @@ use super::Place;
 use crate::cli::{repository, text};
 use skillhost_skill::runtime::digest;
 
-/// Where the code of a file of the skill is kept: the name is over the runtime, the path and the
-/// content.
+/// Returns where the compiled code of a skill's file is cached: the name depends on the runtime,
+/// the path and the content.
 fn kept(path: &str, content: &str) -> PathBuf {
     let facts = std::fs::read(repository("target").join("components/python.json")).unwrap();
     let facts: serde_json::Value = serde_json::from_slice(&facts).unwrap();
@@ -21,7 +21,7 @@ fn kept(path: &str, content: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("skillhost/components").join(name)
 }
 
-/// A script that no other test has.
+/// A script that no other test uses.
 fn script(code: &str) -> String {
     format!("{code}\n# {}", tempfile::tempdir().unwrap().path().display())
 }
@@ -31,8 +31,7 @@ fn main(code: &str) -> (Place, PathBuf) {
     (Place::new(&code), kept("/skill/scripts/main.py", &code))
 }
 
-/// What a Python guest is told of a file, as one that is imported and as one that a program begins
-/// with.
+/// What a Python guest can observe of a file, both imported and as the main script.
 const ASK: &str = "import sys
 from _skillhost import compiled
 print(type(compiled.of(sys.argv[1])).__name__, type(compiled.script(sys.argv[1])).__name__)";
@@ -181,7 +180,7 @@ fn each_run_that_counts_fuel_compiles_for_itself() {
 #[test]
 fn long_sources_are_compiled_at_the_guests_expense() {
     let long = format!("x = '{}'\nprint(len(x))", "a".repeat(256 << 10));
-    // Copied anew at each field: seconds.
+    // Copied again for each field because timestamps have a resolution of seconds.
     let slow = format!("if 0: f'{}'\nprint('done')", "{x}".repeat(60_000));
     for (code, printed) in [(long, "262144\n"), (slow, "done\n")] {
         let (place, kept) = main(&code);

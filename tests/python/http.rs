@@ -1,5 +1,5 @@
-//! Requests that Python sends in one call of the host are under the same limits as all others, and
-//! never sent twice.
+//! Requests that Python sends in one host call are subject to the same limits as all others, and
+//! are never sent twice.
 
 use std::io::Write as _;
 use std::process::Output;
@@ -8,7 +8,7 @@ use super::Place;
 use crate::cli::text;
 use crate::servers::{Server, respond};
 
-/// Sends as many bytes as it is told to, so many times.
+/// Sends a body of the given size, the given number of times.
 const SCRIPT: &str = "import sys, urllib.request
 url, length, times = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 for _ in range(times):

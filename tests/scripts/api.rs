@@ -1,5 +1,5 @@
-//! A small API on loopback, for scripts that speak HTTP: users, orders, redirects, errors, and what
-//! a client sent.
+//! A small HTTP API on loopback for scripts: users, orders, redirects, errors, and an echo of the
+//! request.
 
 use std::io::Read as _;
 use std::net::TcpStream;
@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 
 use crate::servers::{Server, respond};
 
-/// With orders of its own.
+/// Starts a server with separate orders.
 pub struct Api {
     server: Server,
 }
 
-/// What a client asks.
+/// A client's request.
 struct Asked<'a> {
     method: &'a str,
     path: &'a str,
@@ -74,7 +74,7 @@ impl<'a> Asked<'a> {
         self.headers.iter().find(|(n, _)| n == name).map_or("", |(_, value)| value)
     }
 
-    /// A value of the query.
+    /// Returns a parameter of the query.
     fn value(&self, name: &str) -> Option<&str> {
         self.query
             .split('&')
@@ -84,7 +84,7 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// The body of a request that comes in chunks, of which some have come.
+/// Decodes a chunked request body, which may still be incomplete.
 fn chunks(mut raw: Vec<u8>, stream: &mut TcpStream) -> Option<Vec<u8>> {
     let mut buffer = [0; 4096];
     while !raw.ends_with(b"0\r\n\r\n") {
