@@ -92,7 +92,7 @@ impl Place {
         command.output().unwrap()
     }
 
-    fn says(&self, script: &str, policy: &str) -> (String, String) {
+    fn output(&self, script: &str, policy: &str) -> (String, String) {
         let output = self.run(script, policy, &[]);
         let [stdout, stderr] =
             [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
@@ -104,9 +104,9 @@ impl Place {
 #[test]
 fn python_trusts_only_the_policys_authority() {
     let place = Place::new();
-    assert_eq!(place.says("scripts/ask.py", "with.yaml").0, "secure GET /x\nsecure GET /x\n");
+    assert_eq!(place.output("scripts/ask.py", "with.yaml").0, "secure GET /x\nsecure GET /x\n");
     assert_eq!(
-        place.says("scripts/ask.py", "without.yaml").0,
+        place.output("scripts/ask.py", "without.yaml").0,
         "SSLCertVerificationError\nSSLError\n"
     );
     let records = std::fs::read_to_string(place.path("audit.jsonl")).unwrap();
@@ -118,14 +118,14 @@ fn python_trusts_only_the_policys_authority() {
 #[test]
 fn curl_trusts_only_the_policys_authority() {
     let place = Place::new();
-    assert_eq!(place.says("scripts/ask.sh", "with.yaml").0, "secure GET /y 0\n");
-    let (stdout, stderr) = place.says("scripts/ask.sh", "without.yaml");
+    assert_eq!(place.output("scripts/ask.sh", "with.yaml").0, "secure GET /y 0\n");
+    let (stdout, stderr) = place.output("scripts/ask.sh", "without.yaml");
     assert_eq!(stdout, " 60\n", "{stderr}");
     assert!(stderr.contains("curl: (60)") && stderr.contains("certificate"), "{stderr}");
 }
 
 #[test]
-fn an_authority_is_explained_and_its_file_is_kept_from_guests() {
+fn authorities_are_explained_and_their_files_hidden() {
     let place = Place::new();
     let text =
         String::from_utf8(place.run("scripts/ask.py", "with.yaml", &["--explain"]).stdout).unwrap();

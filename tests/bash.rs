@@ -18,7 +18,7 @@ use skillhost_policy::outcome::{Outcome, Status};
 use skillhost_policy::{Overrides, Policy};
 use skillhost_sandbox::{Io, Stdin};
 
-use crate::hostile_host::{PATIENCE, shell_host};
+use crate::hostile_host::{HANG_TIMEOUT, shell_host};
 use crate::support::repository;
 
 /// The percentage of the snippets run that must agree.
@@ -37,21 +37,21 @@ pub struct Snippet {
 
 /// The result of a run.
 #[derive(Debug, PartialEq, Eq)]
-struct Left {
+struct RunResult {
     stdout: String,
     code: i32,
     files: BTreeMap<String, String>,
 }
 
 #[test]
-#[expect(clippy::print_stderr, reason = "the share that agrees is asked for")]
-fn the_shell_does_what_bash_does() {
+#[expect(clippy::print_stderr, reason = "reports the share that agrees")]
+fn the_shell_matches_bash() {
     let (known, snippets) = (differences(), snippets());
     assert!(snippets.len() >= 300, "{} snippets", snippets.len());
     for name in known.keys() {
         assert!(
             snippets.iter().any(|snippet| snippet.name == *name),
-            "tests/bash/differences.txt: there is no snippet `{name}`"
+            "tests/bash/differences.txt: no snippet is named `{name}`"
         );
     }
     let missing: Vec<_> = OPTIONAL.into_iter().filter(|command| !is_installed(command)).collect();
@@ -101,7 +101,7 @@ fn the_shell_does_what_bash_does() {
 /// Startup creates no command and no system file that the script does not use: creating all of them
 /// would burn two million more units of fuel.
 #[test]
-fn a_small_script_burns_little() {
+fn starting_a_small_script_burns_little_fuel() {
     let dir = tempfile::tempdir().unwrap();
     let host = shell_host(dir.path());
     let skill = write_skill(dir.path());
@@ -128,7 +128,7 @@ const NOT_PROGRAMS: &str = "
     assert busybox csv dotenv glob http json log make man openssl parallel pgrep pkill ps retry semver sudo template tomlq verify watch";
 
 #[test]
-fn other_programs_can_start_what_the_shell_has() {
+fn other_programs_can_start_the_commands_of_the_shell() {
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<BTreeSet<_>>();
     let manifest = std::fs::read(repository("target/components/shell.json")).unwrap();
     let manifest: serde_json::Value = serde_json::from_slice(&manifest).unwrap();
@@ -140,14 +140,14 @@ fn other_programs_can_start_what_the_shell_has() {
     let has = words(&in_shell(&host, &skill, &snippet, &dir.path().join("workspace")).stdout);
     let own = Command::new("bash").args(["-c", "compgen -bk"]).output().unwrap();
     let own = words(&String::from_utf8_lossy(&own.stdout));
-    let rest: BTreeSet<String> = own.union(&words(NOT_PROGRAMS)).cloned().collect();
-    let lacking: Vec<_> = listed.difference(&has).collect();
-    assert!(lacking.is_empty(), "components/shell/programs.txt: the shell has no {lacking:?}");
+    let uncovered: BTreeSet<String> = own.union(&words(NOT_PROGRAMS)).cloned().collect();
+    let missing: Vec<_> = listed.difference(&has).collect();
+    assert!(missing.is_empty(), "components/shell/programs.txt: the shell has no {missing:?}");
     let new: Vec<_> =
-        has.iter().filter(|name| !listed.contains(*name) && !rest.contains(*name)).collect();
+        has.iter().filter(|name| !listed.contains(*name) && !uncovered.contains(*name)).collect();
     assert!(
         new.is_empty(),
-        "the shell has {new:?}: list them in components/shell/programs.txt, or here with what is not listed"
+        "the shell has {new:?}: list them in components/shell/programs.txt or in NOT_PROGRAMS"
     );
 }
 
@@ -235,7 +235,7 @@ fn answer(request: &[u8], stream: &mut std::net::TcpStream) {
 }
 
 #[test]
-fn curl_does_what_curl_does() {
+fn the_sandbox_curl_matches_the_native_curl() {
     let server = crate::servers::Server::start(answer);
     let dir = tempfile::tempdir().unwrap();
     let host = shell_host(dir.path());
@@ -320,7 +320,7 @@ fn differences() -> BTreeMap<String, String> {
     lines
         .map(|line| {
             let (name, reason) =
-                line.split_once(" | ").unwrap_or_else(|| panic!("`{line}` is no `NAME | REASON`"));
+                line.split_once(" | ").unwrap_or_else(|| panic!("`{line}` is not `NAME | REASON`"));
             (name.trim().to_owned(), reason.trim().to_owned())
         })
         .collect()
@@ -331,16 +331,14 @@ fn is_installed(command: &str) -> bool {
         .args(["-c", "command -v \"$1\"", "bash", command])
         .stdout(Stdio::null())
         .status();
-    found
-        .unwrap_or_else(|error| panic!("bash is what the shell is held against: {error}"))
-        .success()
+    found.unwrap_or_else(|error| panic!("this test needs bash: {error}")).success()
 }
 
 fn uses(text: &str, command: &str) -> bool {
     text.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-')).any(|word| word == command)
 }
 
-fn in_bash(snippet: &Snippet, place: &Path) -> Left {
+fn in_bash(snippet: &Snippet, place: &Path) -> RunResult {
     let home = place.with_extension("home");
     for folder in [place, &home] {
         std::fs::create_dir_all(folder).unwrap();
@@ -359,17 +357,21 @@ fn in_bash(snippet: &Snippet, place: &Path) -> Left {
         .env("LANG", "C.UTF-8")
         .env("LC_ALL", "C.UTF-8");
     let output = bash.output().unwrap();
-    Left {
+    RunResult {
         stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
         code: output.status.code().unwrap_or(-1),
         files: files(place),
     }
 }
 
-fn in_shell(host: &Runner, skill: &Path, snippet: &Snippet, place: &Path) -> Left {
+fn in_shell(host: &Runner, skill: &Path, snippet: &Snippet, place: &Path) -> RunResult {
     let outcome = outcome(host, skill, snippet, place, vec![(Limit::Timeout, 100_000)]);
     let Status::Exited { code } = outcome.status else { panic!("`{}`: {outcome:?}", snippet.name) };
-    Left { stdout: outcome.stdout.text().into_owned(), code: i32::from(code), files: files(place) }
+    RunResult {
+        stdout: outcome.stdout.text().into_owned(),
+        code: i32::from(code),
+        files: files(place),
+    }
 }
 
 /// Runs in the sandbox, on a thread; a timeout fails the test.
@@ -391,7 +393,7 @@ pub fn outcome(
         .with_command_line(overrides)
         .unwrap_or_else(|findings| panic!("{findings:?}"));
     let (host, skill, text) = (host.clone(), skill.to_owned(), snippet.text.clone());
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let io = Io { stdin: Stdin::Empty, ..Io::default() };
@@ -406,10 +408,11 @@ pub fn outcome(
             runtime.block_on(host.invoke(request)).map(|invoked| invoked.finished.outcome);
         runtime.shutdown_background();
         // The receiver is gone if the test timed out.
-        tell.send(outcome.unwrap_or_else(|error| panic!("{error}"))).ok();
+        sender.send(outcome.unwrap_or_else(|error| panic!("{error}"))).ok();
     });
-    told.recv_timeout(PATIENCE)
-        .unwrap_or_else(|error| panic!("`{}`: the host did not come back: {error}", snippet.name))
+    receiver
+        .recv_timeout(HANG_TIMEOUT)
+        .unwrap_or_else(|error| panic!("`{}`: the host did not answer: {error}", snippet.name))
 }
 
 /// Returns names, kinds and contents below a folder.

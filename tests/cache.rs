@@ -67,7 +67,7 @@ fn identity(path: &Path) -> (u64, std::time::SystemTime) {
 }
 
 #[test]
-fn a_second_run_uses_what_the_first_one_left() {
+fn later_runs_see_the_state_of_earlier_runs() {
     let place = Place::warm();
     let before = identity(&place.entry("cwasm"));
     place.says_hello();
@@ -76,22 +76,22 @@ fn a_second_run_uses_what_the_first_one_left() {
 }
 
 #[test]
-fn code_that_was_changed_is_never_run_and_is_built_again() {
+fn changed_compiled_code_is_never_run_and_is_rebuilt() {
     let place = Place::warm();
     let code = place.entry("cwasm");
-    let whole = std::fs::read(&code).unwrap();
-    let middle = whole.len() / 2;
-    let mut flipped = whole.clone();
+    let complete = std::fs::read(&code).unwrap();
+    let middle = complete.len() / 2;
+    let mut flipped = complete.clone();
     flipped[middle] ^= 0xff;
-    for broken in [&flipped[..], &whole[..middle], b"", b"not code"] {
+    for broken in [&flipped[..], &complete[..middle], b"", b"not code"] {
         std::fs::write(&code, broken).unwrap();
         place.says_hello();
-        assert_eq!(std::fs::read(&code).unwrap(), whole, "built again");
+        assert_eq!(std::fs::read(&code).unwrap(), complete, "the code is rebuilt");
     }
 }
 
 #[test]
-fn code_without_a_stamp_that_vouches_for_it_is_built_again() {
+fn compiled_code_without_a_valid_stamp_is_rebuilt() {
     let place = Place::warm();
     let stamp = place.entry("stamp");
     for broken in ["", "{", "null", "{\"digest\": \"0\"}"] {
@@ -127,7 +127,7 @@ fn a_cache_below_a_folder_that_others_can_write_is_refused() {
 }
 
 #[test]
-fn a_cache_that_was_moved_elsewhere_still_serves() {
+fn a_moved_cache_is_still_used() {
     let mut place = Place::warm();
     let elsewhere = tempfile::tempdir().unwrap();
     let (from, to) = (place.cache(), elsewhere.path().join("skillhost/components"));
@@ -139,11 +139,7 @@ fn a_cache_that_was_moved_elsewhere_still_serves() {
     place.root = elsewhere;
     let copied = identity(&place.entry("cwasm"));
     place.says_hello();
-    assert_eq!(
-        identity(&place.entry("cwasm")),
-        copied,
-        "the copy's bytes are right, so it is used"
-    );
+    assert_eq!(identity(&place.entry("cwasm")), copied, "an intact copy is used");
 }
 
 #[test]
@@ -180,7 +176,7 @@ fn a_cache_that_cannot_be_created_is_reported() {
 }
 
 #[test]
-fn what_a_skill_puts_into_the_cache_is_charged_to_it() {
+fn cache_writes_count_towards_the_skills_quota() {
     let place = Place::warm();
     let scripted = place.user.work().join("scripted");
     std::fs::create_dir_all(scripted.join("scripts")).unwrap();

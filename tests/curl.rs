@@ -70,25 +70,25 @@ fn agree(url: &str, command: &str, expected: &str) {
 }
 
 #[test]
-fn a_server_that_speaks_no_tls_is_35() {
+fn a_server_without_tls_exits_with_35() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let url = format!("https://127.0.0.1:{}", listener.local_addr().unwrap().port());
     std::thread::spawn(move || {
         listener.incoming().for_each(|stream| {
-            respond(&mut stream.unwrap(), "400 Bad Request", "", b"this is no TLS")
+            respond(&mut stream.unwrap(), "400 Bad Request", "", b"this is not TLS")
         })
     });
     agree(&url, "curl -s -m 60 URL/", " exit 35\n");
 }
 
 #[test]
-fn a_server_that_closes_without_an_answer_is_52() {
+fn an_empty_reply_exits_with_52() {
     let server = Server::start(|_, _| {});
     agree(&server.url(), "curl -s -m 60 URL/", " exit 52\n");
 }
 
 #[test]
-fn a_server_that_resets_the_connection_is_56() {
+fn a_connection_reset_exits_with_56() {
     let server = Server::start(|_, stream| {
         // Closing with a zero linger time sends a reset.
         rustix::net::sockopt::set_socket_linger(&*stream, Some(std::time::Duration::ZERO)).unwrap();
@@ -97,7 +97,7 @@ fn a_server_that_resets_the_connection_is_56() {
 }
 
 #[test]
-fn a_certificate_that_nobody_trusts_is_60() {
+fn an_untrusted_certificate_exits_with_60() {
     let (_, port) = secure("never read");
     agree(&format!("https://localhost:{port}"), "curl -s -m 60 URL/", " exit 60\n");
 }

@@ -10,7 +10,7 @@ use skillhost_policy::{Overrides, Policy};
 use skillhost_sandbox::{Io, Stdin};
 
 use crate::cli::{User, guest, script_skill, skill_of, text};
-use crate::hostile_host::{Arena, shell_host};
+use crate::hostile_host::{Fixture, shell_host};
 
 /// The exit code of a denied run.
 const DENIED: i32 = 77;
@@ -99,13 +99,13 @@ fn a_denial_of_its_name_stops_the_skill_s_component() {
 
 #[test]
 fn a_denial_stops_a_started_program_under_each_name() {
-    let arena = Arena::new();
+    let fixture = Fixture::new();
     for copy in ["tool.wasm", "same.wasm"] {
-        std::fs::write(arena.path("skills/hostile").join(copy), guest("hello")).unwrap();
+        std::fs::write(fixture.path("skills/hostile").join(copy), guest("hello")).unwrap();
     }
     let launch = |line: &str, denial: &str| {
         let args: Vec<&str> = std::iter::once("launch").chain(line.split(' ')).collect();
-        arena.run(&args).deny(denial).go()
+        fixture.run(&args).deny(denial).go()
     };
     for line in [
         "tool",
@@ -148,13 +148,13 @@ fn a_denial_stops_a_started_program_under_each_name() {
 }
 
 #[test]
-fn a_denial_is_named_for_a_program_that_is_not_there() {
-    let arena = Arena::new();
+fn denial_of_a_missing_program_names_the_entry() {
+    let fixture = Fixture::new();
     for (denial, code, rule) in [
         ("Bash(absent:*)", 126, "the policy denies `Bash(absent:*)`"),
         ("Bash(jq:*)", 127, "no program `absent` in the sandbox"),
     ] {
-        let outcome = arena.run(&["launch", "absent"]).deny(denial).go();
+        let outcome = fixture.run(&["launch", "absent"]).deny(denial).go();
         assert_eq!(outcome.status, Status::Exited { code }, "{denial}: {outcome:?}");
         assert!(outcome.denials[0].rule.contains(rule), "{denial}: {outcome:?}");
     }

@@ -43,7 +43,7 @@ fn permission_table_matches_the_policy() {
 }
 
 #[test]
-fn exit_codes_are_those_of_the_help() {
+fn exit_codes_match_the_help() {
     let help = skillhost(&["--help"]);
     let (_, codes) = help.split_once("Exit codes").unwrap();
     let codes = codes
@@ -115,7 +115,7 @@ fn every_security_claim_names_existing_tests() {
             } else {
                 existing.contains(test)
             };
-            assert!(exists, "{}: there is no test `{test}`", row[0]);
+            assert!(exists, "{}: the test `{test}` does not exist", row[0]);
         }
     }
 }
@@ -224,8 +224,8 @@ fn anchors(file: &Path) -> BTreeSet<String> {
         .filter(|line| line.starts_with('#'))
         .map(|line| {
             let heading = line.trim_start_matches('#').trim().to_lowercase();
-            let kept = heading.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
-            kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+            let anchor = heading.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+            anchor.map(|c| if c == ' ' { '-' } else { c }).collect()
         })
         .collect()
 }
@@ -320,7 +320,7 @@ fn explained(of: &str, document: &str) {
     let mut found = Vec::new();
     fields(&schema, &schema, "", &mut found);
     let rows = Document::read(document).table("field");
-    let told: Vec<&str> = rows.iter().flat_map(|row| code(&row[0])).collect();
-    assert_eq!(told, found);
+    let documented: Vec<&str> = rows.iter().flat_map(|row| code(&row[0])).collect();
+    assert_eq!(documented, found);
     assert!(rows.iter().all(|row| row[1].len() > 5));
 }

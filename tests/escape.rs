@@ -15,7 +15,7 @@ use serde_json::Value;
 use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::{Outcome, Status};
 
-use crate::hostile_host::{Arena, Run};
+use crate::hostile_host::{Fixture, Run};
 
 /// The test of each verb, by name. `docs/design/security.md` lists the same names.
 macro_rules! table {
@@ -82,7 +82,7 @@ table! {
 
 #[test]
 fn every_verb_has_a_test_and_a_row_in_the_documentation() {
-    let verbs = Arena::new().run(&["verbs"]).obeys().stdout.text().into_owned();
+    let verbs = Fixture::new().run(&["verbs"]).succeeds().stdout.text().into_owned();
     let of_kind = |kind: &str| -> Vec<String> {
         verbs.lines().filter_map(|line| line.strip_prefix(kind)).map(str::to_owned).collect()
     };
@@ -123,27 +123,27 @@ fn report(outcome: &Outcome) -> Value {
 
 /// Asserts that the attack tried something, that everything was denied, that nothing changed, and
 /// that the host still serves.
-fn denied(arena: &Arena, run: Run<'_>) -> Outcome {
-    let before = arena.snapshot();
+fn denied(fixture: &Fixture, run: Run<'_>) -> Outcome {
+    let before = fixture.snapshot();
     let outcome = run.go();
     let report = report(&outcome);
     assert_eq!(report["detail"]["escapes"], Value::Array(vec![]), "{report:#}");
     assert_eq!(outcome.status, Status::Exited { code: 0 }, "{outcome:?}");
     assert!(report["detail"]["tried"].as_u64() > Some(0), "nothing was tried: {report:#}");
-    assert_eq!(arena.snapshot(), before);
-    arena.assert_alive();
+    assert_eq!(fixture.snapshot(), before);
+    fixture.assert_alive();
     outcome
 }
 
 /// Asserts that a limit ended the run, that nothing outside the workspace changed, and that the
 /// host still serves.
-fn stopped(arena: &Arena, run: Run<'_>, limit: Limit) -> Outcome {
-    let outside = |arena: &Arena| -> BTreeMap<_, _> {
-        arena.snapshot().into_iter().filter(|(path, _)| !path.starts_with("workspace")).collect()
+fn stopped(fixture: &Fixture, run: Run<'_>, limit: Limit) -> Outcome {
+    let outside = |fixture: &Fixture| -> BTreeMap<_, _> {
+        fixture.snapshot().into_iter().filter(|(path, _)| !path.starts_with("workspace")).collect()
     };
-    let before = outside(arena);
+    let before = outside(fixture);
     let outcome = run.hits(limit);
-    assert_eq!(outside(arena), before);
-    arena.assert_alive();
+    assert_eq!(outside(fixture), before);
+    fixture.assert_alive();
     outcome
 }

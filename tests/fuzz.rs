@@ -135,7 +135,7 @@ fn with_text(bytes: &[u8], run: fn(&str)) {
 }
 
 #[test]
-fn every_target_is_a_program_of_the_fuzz_crate_and_has_seeds() {
+fn every_target_has_a_fuzz_program_and_seeds() {
     let manifest = std::fs::read_to_string(repository("fuzz/Cargo.toml")).unwrap();
     let mut programs: Vec<String> = std::fs::read_dir(repository("fuzz/fuzz_targets"))
         .unwrap()
@@ -156,34 +156,34 @@ fn every_target_is_a_program_of_the_fuzz_crate_and_has_seeds() {
 }
 
 #[test]
-fn every_target_takes_its_seeds_and_what_is_made_of_them() {
+fn every_target_accepts_its_seeds_and_their_mutations() {
     for (name, seeds, run) in &TARGETS {
         let seeds = read(seeds);
         seeds.iter().for_each(|seed| run(seed));
         let pick = || proptest::sample::select(seeds.clone());
-        let made = (
+        let mutated = (
             pick(),
             pick(),
             any::<[prop::sample::Index; 4]>(),
             prop::collection::vec(any::<u8>(), 0..4),
         )
-            .prop_map(|(one, other, at, bytes)| {
+            .prop_map(|(first, second, at, bytes)| {
                 let [end, start, from, to] = at;
-                let mut made = [
-                    &one[..end.index(one.len() + 1)],
+                let mut mutated = [
+                    &first[..end.index(first.len() + 1)],
                     &bytes,
-                    &other[start.index(other.len() + 1)..],
+                    &second[start.index(second.len() + 1)..],
                 ]
                 .concat();
-                if !made.is_empty() {
-                    let (from, to) = (from.index(made.len()), to.index(made.len()));
-                    made.swap(from, to);
+                if !mutated.is_empty() {
+                    let (from, to) = (from.index(mutated.len()), to.index(mutated.len()));
+                    mutated.swap(from, to);
                 }
-                made
+                mutated
             });
         let mut runner =
             TestRunner::new(Config { failure_persistence: None, ..Config::with_cases(256) });
-        let ran = runner.run(&made, |input| {
+        let ran = runner.run(&mutated, |input| {
             run(&input);
             Ok(())
         });
@@ -203,12 +203,12 @@ fn targets_withstand_mutations_for_a_given_time() {
             .map(|text| text.parse::<u64>().unwrap_or_else(|error| panic!("{name}: {error}")))
     };
     let seconds = Duration::from_secs(number("FUZZ_SECONDS").unwrap_or(1));
-    let wanted = std::env::var("FUZZ_TARGET").ok();
+    let selected = std::env::var("FUZZ_TARGET").ok();
     let chosen: Vec<_> = TARGETS
         .iter()
-        .filter(|(name, ..)| wanted.as_deref().is_none_or(|wanted| wanted == *name))
+        .filter(|(name, ..)| selected.as_deref().is_none_or(|selected| selected == *name))
         .collect();
-    assert!(!chosen.is_empty(), "there is no target {wanted:?}");
+    assert!(!chosen.is_empty(), "no target is named {selected:?}");
     for (name, seeds, run) in chosen {
         let seeds = read(seeds);
         let seed = number("FUZZ_SEED").unwrap_or_else(|| std::process::id().into());
@@ -218,12 +218,12 @@ fn targets_withstand_mutations_for_a_given_time() {
             let input = random.mutation(&seeds);
             inputs += 1;
             if let Err(panic) = std::panic::catch_unwind(|| run(&input)) {
-                let kept = Path::new(env!("CARGO_TARGET_TMPDIR"))
+                let path = Path::new(env!("CARGO_TARGET_TMPDIR"))
                     .join(format!("fuzz-{name}-{seed}-{inputs}"));
-                std::fs::write(&kept, &input).unwrap();
+                std::fs::write(&path, &input).unwrap();
                 eprintln!(
-                    "{name}: input {inputs} of seed {seed} fails; it is kept in {}",
-                    kept.display()
+                    "{name}: input {inputs} of seed {seed} fails; it is in {}",
+                    path.display()
                 );
                 std::panic::resume_unwind(panic);
             }
@@ -235,11 +235,11 @@ fn targets_withstand_mutations_for_a_given_time() {
 #[test]
 fn a_mutation_can_be_reproduced_from_its_seed() {
     let seeds = [b"one".to_vec(), b"another".to_vec(), Vec::new()];
-    let made = |seed| {
+    let mutations = |seed| {
         let mut random = Random(seed);
         (0..100).map(|_| random.mutation(&seeds)).collect::<Vec<_>>()
     };
-    assert!(made(1) == made(1) && made(1) != made(2));
+    assert!(mutations(1) == mutations(1) && mutations(1) != mutations(2));
 }
 
 /// SplitMix64.
@@ -269,31 +269,31 @@ impl Random {
             b"\xe2\x80\xae",
             b"null",
         ];
-        let mut made = seeds[self.below(seeds.len())].clone();
+        let mut input = seeds[self.below(seeds.len())].clone();
         for _ in 0..=self.below(4) {
-            let at = self.below(made.len() + 1);
+            let at = self.below(input.len() + 1);
             match self.below(6) {
-                0 => made.truncate(at),
-                1 => drop(made.splice(at.., seeds[self.below(seeds.len())].iter().copied())),
-                2 => drop(made.splice(at..at, PIECES[self.below(PIECES.len())].iter().copied())),
+                0 => input.truncate(at),
+                1 => drop(input.splice(at.., seeds[self.below(seeds.len())].iter().copied())),
+                2 => drop(input.splice(at..at, PIECES[self.below(PIECES.len())].iter().copied())),
                 3 => {
-                    let end = (at + self.below(16)).min(made.len());
-                    drop(made.drain(at..end));
+                    let end = (at + self.below(16)).min(input.len());
+                    drop(input.drain(at..end));
                 }
                 4 => {
-                    let end = (at + self.below(64)).min(made.len());
-                    let piece = made[at..end].repeat(1 + self.below(8));
-                    drop(made.splice(at..at, piece));
+                    let end = (at + self.below(64)).min(input.len());
+                    let piece = input[at..end].repeat(1 + self.below(8));
+                    drop(input.splice(at..at, piece));
                 }
                 _ => {
-                    if let Some(byte) = made.get_mut(at) {
+                    if let Some(byte) = input.get_mut(at) {
                         *byte = self.below(256) as u8;
                     }
                 }
             }
         }
-        made.truncate(1 << 16);
-        made
+        input.truncate(1 << 16);
+        input
     }
 }
 

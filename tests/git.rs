@@ -74,8 +74,8 @@ fn parts(printed: &str) -> BTreeMap<usize, String> {
 }
 
 #[test]
-#[expect(clippy::print_stderr, reason = "how many agree is asked for")]
-fn the_shells_git_says_what_git_says() {
+#[expect(clippy::print_stderr, reason = "reports how many agree")]
+fn the_shells_git_matches_native_git() {
     let Some(place) = Place::new() else { return };
     let text = std::fs::read_to_string(repository("tests/cases/git/commands.txt")).unwrap();
     let (mut commands, mut script, mut folder) = (Vec::new(), String::new(), ".");
@@ -131,7 +131,7 @@ fn unsupported_git_commands_fail_with_a_reason() {
 }
 
 #[test]
-fn a_broken_repository_is_an_error_and_no_more() {
+fn broken_repositories_cause_only_an_error() {
     let Some(place) = Place::new() else { return };
     let main = place.repositories().join("main");
     let file = |folder: &str, end: &str| {
@@ -141,8 +141,8 @@ fn a_broken_repository_is_an_error_and_no_more() {
         found.strip_prefix(&main).unwrap().to_owned()
     };
     let (pack, idx) = (file(".git/objects/pack", ".pack"), file(".git/objects/pack", ".idx"));
-    type Spoil = fn(&mut Vec<u8>);
-    let cases: [(&str, &Path, Spoil); 8] = [
+    type Corrupt = fn(&mut Vec<u8>);
+    let cases: [(&str, &Path, Corrupt); 8] = [
         ("pack cut", &pack, |bytes| bytes.truncate(bytes.len() / 3)),
         ("pack of ones", &pack, |bytes| bytes[12..].fill(0xff)),
         ("pack of noise", &pack, |bytes| {
@@ -157,17 +157,17 @@ fn a_broken_repository_is_an_error_and_no_more() {
         ("index cut", Path::new(".git/index"), |bytes| bytes.truncate(100)),
         ("index of ones", Path::new(".git/index"), |bytes| bytes[12..].fill(0xff)),
     ];
-    for (name, path, spoil) in cases {
-        let whole = std::fs::read(main.join(path)).unwrap();
-        let mut bytes = whole.clone();
-        spoil(&mut bytes);
+    for (name, path, corrupt) in cases {
+        let original = std::fs::read(main.join(path)).unwrap();
+        let mut bytes = original.clone();
+        corrupt(&mut bytes);
         let read_only = std::fs::metadata(main.join(path)).unwrap().permissions();
         std::fs::remove_file(main.join(path)).unwrap();
         std::fs::write(main.join(path), bytes).unwrap();
         let printed =
             place.here("cd main; for c in 'log -p' 'status' 'diff HEAD'; do git $c > /dev/null 2> /tmp/e; echo $?; tail -1 /tmp/e; done");
         assert!(printed.contains("128\nfatal: "), "{name}: {printed}");
-        std::fs::write(main.join(path), whole).unwrap();
+        std::fs::write(main.join(path), original).unwrap();
         std::fs::set_permissions(main.join(path), read_only).unwrap();
     }
 }

@@ -33,11 +33,11 @@ pub fn long_function(statements: usize) -> Vec<u8> {
 
 /// Returns the number of running compiler processes with these arguments.
 pub fn compilers_with(arguments: &[&str]) -> usize {
-    let wanted = format!("__compile\0{}\0", arguments.join("\0"));
+    let command_line = format!("__compile\0{}\0", arguments.join("\0"));
     let processes = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
     processes
         .filter_map(|process| std::fs::read_to_string(process.path().join("cmdline")).ok())
-        .filter(|line| line.contains(&wanted))
+        .filter(|line| line.contains(&command_line))
         .count()
 }
 

@@ -23,31 +23,31 @@ pub const SECRET: &str = "a secret that no guest may see";
 
 /// A run that takes longer hangs. Generous even for a loaded machine, because benchmarks measure
 /// speed.
-pub const PATIENCE: Duration = Duration::from_secs(120);
+pub const HANG_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A host, a skill, a workspace, and files outside of each of them.
-pub struct Arena {
+pub struct Fixture {
     pub dir: tempfile::TempDir,
     pub host: Runner,
 }
 
-impl Arena {
+impl Fixture {
     /// Uses the hostile component as the skill's.
-    pub fn new() -> Arena {
-        Arena::with(&hostile(), Resolver::System)
+    pub fn new() -> Fixture {
+        Fixture::with(&hostile(), Resolver::System)
     }
 
     /// Uses the hostile component, in a host with this memory allocation.
-    pub fn allocating(allocation: Allocation) -> Arena {
-        Arena::with_both(&hostile(), Resolver::System, allocation)
+    pub fn allocating(allocation: Allocation) -> Fixture {
+        Fixture::with_both(&hostile(), Resolver::System, allocation)
     }
 
     /// Uses another component, or the given host names.
-    pub fn with(component: &[u8], resolver: Resolver) -> Arena {
-        Arena::with_both(component, resolver, Allocation::OnDemand)
+    pub fn with(component: &[u8], resolver: Resolver) -> Fixture {
+        Fixture::with_both(component, resolver, Allocation::OnDemand)
     }
 
-    fn with_both(component: &[u8], resolver: Resolver, allocation: Allocation) -> Arena {
+    fn with_both(component: &[u8], resolver: Resolver, allocation: Allocation) -> Fixture {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();
         for folder in ["skills/hostile/in", "workspace/in", "workspace/flip", "scratch", "home"] {
@@ -63,7 +63,7 @@ impl Arena {
         std::fs::write(root.join("skills/hostile/hostile.wasm"), component).unwrap();
         let workspace = root.join("workspace");
         std::fs::write(workspace.join("own.txt"), "the user's own").unwrap();
-        std::fs::write(root.join("outside/other-name.txt"), "of two names").unwrap();
+        std::fs::write(root.join("outside/other-name.txt"), "has two names").unwrap();
         std::fs::hard_link(root.join("outside/other-name.txt"), workspace.join("linked.txt"))
             .unwrap();
         for (target, link) in [
@@ -77,7 +77,7 @@ impl Arena {
         ] {
             symlink(target, workspace.join(link)).unwrap();
         }
-        Arena { host: Runner::new(options(root, resolver, allocation)), dir }
+        Fixture { host: Runner::new(options(root, resolver, allocation)), dir }
     }
 
     pub fn path(&self, rel: &str) -> PathBuf {
@@ -85,14 +85,14 @@ impl Arena {
     }
 
     /// Replaces the skill's component.
-    pub fn put(&self, component: &[u8]) {
+    pub fn replace_component(&self, component: &[u8]) {
         std::fs::write(self.path("skills/hostile/hostile.wasm"), component).unwrap();
     }
 
     /// Builds a run with these arguments.
     pub fn run(&self, args: &[&str]) -> Run<'_> {
         Run {
-            arena: self,
+            fixture: self,
             host: self.host.clone(),
             args: args.iter().map(|arg| (*arg).to_owned()).collect(),
             overrides: Overrides {
@@ -132,12 +132,12 @@ impl Arena {
         let (before, hostile) =
             (std::fs::read(self.path("skills/hostile/hostile.wasm")).unwrap(), hostile());
         if before != hostile {
-            self.put(&hostile);
+            self.replace_component(&hostile);
         }
         let outcome = self.run(&["burn", "1000"]).go();
         assert_eq!(outcome.status, Status::Exited { code: 0 }, "the next run: {outcome:?}");
         if before != hostile {
-            self.put(&before);
+            self.replace_component(&before);
         }
     }
 
@@ -203,7 +203,7 @@ fn options(root: &Path, resolver: Resolver, allocation: Allocation) -> RunnerOpt
 
 /// A run to be configured.
 pub struct Run<'a> {
-    arena: &'a Arena,
+    fixture: &'a Fixture,
     host: Runner,
     args: Vec<String>,
     overrides: Overrides,
@@ -228,7 +228,7 @@ impl Run<'_> {
     }
 
     pub fn workspace(mut self, mode: MountMode) -> Self {
-        self.overrides.workspace = Some((self.arena.path("workspace"), mode));
+        self.overrides.workspace = Some((self.fixture.path("workspace"), mode));
         self
     }
 
@@ -267,8 +267,8 @@ impl Run<'_> {
             .with_command_line(self.overrides)
             .unwrap_or_else(|findings| panic!("{findings:?}"));
         let (host, skill, args, stdin, stdout) =
-            (self.host, self.arena.path("skills/hostile"), self.args, self.stdin, self.stdout);
-        let (tell, told) = mpsc::channel();
+            (self.host, self.fixture.path("skills/hostile"), self.args, self.stdin, self.stdout);
+        let (sender, receiver) = mpsc::channel();
         let shown = args.join(" ");
         std::thread::spawn(move || {
             let runtime =
@@ -284,11 +284,11 @@ impl Run<'_> {
                 runtime.block_on(host.invoke(request)).map(|invoked| invoked.finished.outcome);
             runtime.shutdown_background();
             // The receiver is gone if the test timed out.
-            tell.send(outcome.unwrap_or_else(|error| panic!("{error}"))).ok();
+            sender.send(outcome.unwrap_or_else(|error| panic!("{error}"))).ok();
         });
-        told.recv_timeout(PATIENCE).unwrap_or_else(|error| {
+        receiver.recv_timeout(HANG_TIMEOUT).unwrap_or_else(|error| {
             panic!(
-                "`hostile {}`: the host did not come back: {error}",
+                "`hostile {}`: the host did not answer: {error}",
                 shown.get(..80).unwrap_or(&shown)
             )
         })
@@ -301,7 +301,7 @@ impl Run<'_> {
         let outcome = self.go();
         assert_hit(&outcome, limit, &shown);
         assert!(
-            started.elapsed() < PATIENCE,
+            started.elapsed() < HANG_TIMEOUT,
             "`hostile {shown}` took {:?} to be stopped",
             started.elapsed()
         );
@@ -309,7 +309,7 @@ impl Run<'_> {
     }
 
     /// Runs the guest, and expects it to exit with 0 without hitting a limit.
-    pub fn obeys(self) -> Outcome {
+    pub fn succeeds(self) -> Outcome {
         let shown = self.args.join(" ");
         let outcome = self.go();
         assert_eq!(outcome.status, Status::Exited { code: 0 }, "`hostile {shown}`: {outcome:?}");
@@ -323,7 +323,7 @@ pub fn assert_hit(outcome: &Outcome, limit: Limit, shown: &str) {
     match &outcome.status {
         Status::LimitHit(LimitHit { limit: hit, .. }) if *hit == limit => {}
         other => panic!(
-            "`hostile {shown}` was to hit {limit}: {other:?}, {:?}, {}",
+            "`hostile {shown}` did not hit {limit}: {other:?}, {:?}, {}",
             outcome.limits_hit,
             outcome.stderr.text()
         ),

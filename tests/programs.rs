@@ -99,14 +99,14 @@ fn programs(skill: Arc<Skill>, built_ins: BuiltIns) -> Programs {
 fn a_broken_description_is_an_error_that_names_the_file() {
     let place = Place::new();
     let file = place.programs().join("python.json");
-    let whole = facts("python", &["python3"], guest("argv"));
+    let valid = facts("python", &["python3"], guest("argv"));
     let with = |key: &str, value: serde_json::Value| {
-        let mut facts = whole.clone();
+        let mut facts = valid.clone();
         facts[key] = value;
         facts.to_string()
     };
     let without = |key: &str| {
-        let mut facts = whole.clone();
+        let mut facts = valid.clone();
         facts.as_object_mut().unwrap().remove(key);
         facts.to_string()
     };
@@ -149,7 +149,7 @@ fn a_broken_description_is_an_error_that_names_the_file() {
 }
 
 #[test]
-fn a_component_that_is_not_what_its_description_says_is_not_run() {
+fn components_that_differ_from_their_description_never_run() {
     let place = Place::new();
     let file = place.programs().join("python.wasm");
     assert_eq!(place.find("python3"), Ok(Some(digest(guest("argv")))));
@@ -160,7 +160,7 @@ fn a_component_that_is_not_what_its_description_says_is_not_run() {
     std::fs::write(&file, &changed[1..]).unwrap();
     assert!(place.problem().contains(" bytes, but python.json says "), "{}", place.problem());
     std::fs::write(&file, guest("argv")).unwrap();
-    assert!(place.find("python").unwrap().is_some(), "the right one again");
+    assert!(place.find("python").unwrap().is_some(), "the original component is restored");
     std::fs::remove_file(&file).unwrap();
     let error = place.find("python3").unwrap_err();
     assert!(
@@ -169,11 +169,11 @@ fn a_component_that_is_not_what_its_description_says_is_not_run() {
     );
     std::fs::create_dir(&file).unwrap();
     assert!(place.find("python3").is_err());
-    assert!(place.find("bash").unwrap().is_some(), "the others go on");
+    assert!(place.find("bash").unwrap().is_some(), "other programs still work");
 }
 
 #[test]
-fn a_symlink_is_followed_inside_the_folder_and_never_out_of_it() {
+fn symlinks_are_followed_only_within_the_folder() {
     let place = Place::new();
     let (file, real) = (place.programs().join("python.wasm"), place.programs().join("real.wasm"));
     std::fs::rename(&file, &real).unwrap();
@@ -186,7 +186,7 @@ fn a_symlink_is_followed_inside_the_folder_and_never_out_of_it() {
 }
 
 #[test]
-fn a_stamp_of_another_file_vouches_for_nothing() {
+fn stamps_of_other_files_are_not_trusted() {
     let place = Place::new();
     assert!(place.find("python3").unwrap().is_some());
     let stamps: Vec<_> = std::fs::read_dir(place.path("cache"))
@@ -240,7 +240,7 @@ fn a_skill_cannot_replace_a_built_in_program() {
     assert_eq!(
         find(place.built_ins(), "jq"),
         Ok(Some(digest(own))),
-        "what is no built-in program's name is the skill's to use"
+        "a skill may use any name that no built-in program has"
     );
     program(&place.programs(), "shell", &["bash", "sh", "jq"], guest("argv"));
     for (command, expected) in [
@@ -258,7 +258,7 @@ fn a_skill_cannot_replace_a_built_in_program() {
 }
 
 #[test]
-fn what_a_command_line_starts() {
+fn command_lines_resolve_to_programs_and_scripts() {
     let place = Place::new();
     program(&place.programs(), "shell", &["bash", "sh", "sort"], guest("argv"));
     let (component, js): (&[u8], &[u8]) = (guest("hello"), b"");
@@ -395,7 +395,7 @@ fn leb128(mut value: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_run_that_needs_no_built_in_program_does_not_look_at_them() {
+fn built_in_programs_are_not_read_unless_a_run_needs_them() {
     let user = User::new();
     let folder = user.work().join("programs");
     std::fs::create_dir(&folder).unwrap();
@@ -430,7 +430,7 @@ fn packages_of_a_program_are_available_read_only() {
             .find(|program| program.description.name == "python")
             .unwrap()
     };
-    assert_eq!(list().package_names(), Ok(None), "the folder is not there");
+    assert_eq!(list().package_names(), Ok(None), "the folder is missing");
     for name in ["six-1.17.0.dist-info", "requests", "requests-2.32.5.dist-info"] {
         std::fs::create_dir_all(place.programs().join("packages").join(name)).unwrap();
     }

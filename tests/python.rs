@@ -66,7 +66,7 @@ impl Place {
 }
 
 #[test]
-fn arguments_and_names_are_those_of_python3() {
+fn arguments_and_names_match_python3() {
     let place = Place::new(
         "import sys\nfrom helper import name\nprint(sys.argv, __file__, __name__, name, sys.path[0])",
     );
@@ -85,7 +85,7 @@ fn arguments_and_names_are_those_of_python3() {
 }
 
 #[test]
-fn stdin_is_the_callers() {
+fn scripts_read_the_callers_stdin() {
     let place = Place::new(
         "import sys\ndata = sys.stdin.buffer.read()\nsys.stdout.buffer.write(data[::-1])",
     );
@@ -96,11 +96,11 @@ fn stdin_is_the_callers() {
     std::io::Write::write_all(&mut child.stdin.take().unwrap(), &bytes).unwrap();
     let run = child.wait_with_output().unwrap();
     assert!(run.status.success() && run.stdout.iter().eq(bytes.iter().rev()));
-    assert_eq!(place.prints(&["main"]), "", "at its end where there is none");
+    assert_eq!(place.prints(&["main"]), "", "stdin is empty by default");
 }
 
 #[test]
-fn exit_codes_and_tracebacks_are_the_scripts_own() {
+fn exit_codes_and_tracebacks_come_from_the_script() {
     for (script, code, words) in [
         ("import sys; sys.exit(7)", 7, ""),
         ("import sys; sys.exit('no')", 1, "no\n"),
@@ -137,7 +137,7 @@ fn recursion_and_memory_end_as_pythons_own_errors() {
 }
 
 #[test]
-fn a_stack_that_the_operator_sets_lower_wins() {
+fn a_lower_stack_limit_of_the_operator_applies() {
     let place = Place::new("import json\nx = []\nfor _ in range(100000): x = [x]\njson.dumps(x)");
     std::fs::write(place.user.work().join("policy.yaml"), "limits: { stack: 256KiB }\n").unwrap();
     let explained = place.prints(&["main", "--policy", "policy.yaml", "--explain"]);
@@ -291,7 +291,7 @@ cp
 }
 
 #[test]
-fn a_file_called_like_a_command_is_not_what_its_entry_allows() {
+fn command_entries_do_not_allow_files_of_the_same_name() {
     let place = Place::new(
         "import subprocess
 for argv in ['jq', '-n', '1'], ['/skill/scripts/jq'], ['./jq']:

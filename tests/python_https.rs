@@ -78,6 +78,6 @@ fn scripts_reach_only_https_servers_that_the_host_trusts() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let outcome = runtime.block_on(host.invoke(request)).unwrap().finished.outcome;
     assert_eq!(outcome.status, Status::Exited { code: 0 }, "{outcome:?}");
-    let said = "200 b'secure GET /x'\nb'secure POST /y'\nSSLCertVerificationError True\nSSLCertVerificationError True\n";
-    assert_eq!(outcome.stdout.text(), said);
+    let expected = "200 b'secure GET /x'\nb'secure POST /y'\nSSLCertVerificationError True\nSSLCertVerificationError True\n";
+    assert_eq!(outcome.stdout.text(), expected);
 }

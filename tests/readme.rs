@@ -69,7 +69,7 @@ fn other_commands_print_what_is_shown() {
 fn run_commands(selected: impl Fn(&str) -> bool) {
     let wrong: String =
         documents().filter(|page| selected(page)).map(|page| run_page(&page)).collect();
-    assert!(wrong.is_empty(), "{wrong}\nBLESS=1 writes what is printed");
+    assert!(wrong.is_empty(), "{wrong}\nBLESS=1 writes the current output");
 }
 
 /// Runs one page. Returns its differences, unless they are blessed.
@@ -120,7 +120,7 @@ fn run_page(page: &str) -> String {
 }
 
 #[test]
-fn commands_that_no_test_runs_are_known() {
+fn every_command_without_a_test_is_listed() {
     let found: BTreeSet<(String, String)> = documents()
         .flat_map(|page| Document::read(&page).blocks())
         .filter_map(|block| Some((first_command(&block), block.not_run?)))
@@ -263,7 +263,7 @@ fn is_time(word: &str) -> bool {
 }
 
 #[test]
-fn blessed_lines_leave_out_what_differs_between_runs() {
+fn blessing_masks_values_that_differ_between_runs() {
     let digest = "5".repeat(64);
     let lines = [
         (format!("a.wasm  10 bytes  sha256:{digest}"), "a.wasm  ... bytes  sha256:..."),

@@ -15,18 +15,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::cli::{pinned, repository};
 use api::Api;
-use case::{Case, Found, Machine};
+use case::{Case, Machine, RunResult};
 
 /// The skills that consist of scripts.
 const SKILLS: [&str; 5] = ["api-probe", "changelog", "csv-report", "log-triage", "pdf-text"];
 
 #[test]
-fn scripts_do_what_they_do_natively() {
+fn scripts_match_their_native_results() {
     check(&cases(&repository("tests/cases/scripts")), |_, _| Ok(()));
 }
 
 #[test]
-fn the_example_skills_do_what_they_do_natively() {
+fn example_skills_match_their_native_results() {
     let cases: Vec<Case> = SKILLS
         .iter()
         .flat_map(|name| cases(&repository("skills").join(name).join("tests")))
@@ -36,7 +36,7 @@ fn the_example_skills_do_what_they_do_natively() {
 
 /// Features of the scripts, in proportions like those of public skills.
 #[test]
-fn the_scripts_are_like_those_of_real_skills() {
+fn the_scripts_resemble_those_of_public_skills() {
     let scripts: Vec<(String, String)> = cases(&repository("tests/cases/scripts"))
         .iter()
         .map(|case| {
@@ -86,11 +86,11 @@ fn cases(folder: &Path) -> Vec<Case> {
 /// Runs each case natively and in the sandbox, several at a time; `CASE=TEXT` selects those whose
 /// name contains it. `also` returns what is wrong with the native run. Cases listed in
 /// `differences.txt` must differ; remove their lines once they agree.
-fn check(cases: &[Case], also: impl Fn(&Case, &Found) -> Result<(), String> + Sync) {
+fn check(cases: &[Case], also: impl Fn(&Case, &RunResult) -> Result<(), String> + Sync) {
     let machine = Machine::find();
-    let wanted = std::env::var("CASE").unwrap_or_default();
+    let selected = std::env::var("CASE").unwrap_or_default();
     let known = differences();
-    let cases: Vec<&Case> = cases.iter().filter(|case| case.name().contains(&wanted)).collect();
+    let cases: Vec<&Case> = cases.iter().filter(|case| case.name().contains(&selected)).collect();
     let next = AtomicUsize::new(0);
     let work = || {
         let mut wrong = Vec::new();
@@ -128,7 +128,7 @@ fn differences() -> BTreeSet<String> {
 fn difference(
     case: &Case,
     machine: &Machine,
-    also: &impl Fn(&Case, &Found) -> Result<(), String>,
+    also: &impl Fn(&Case, &RunResult) -> Result<(), String>,
 ) -> Option<String> {
     // Separate folders, so that neither run sees the other's files.
     let native = case.run_natively(machine, &Api::start());
@@ -137,7 +137,8 @@ fn difference(
     if native.code != case.exit {
         writeln!(text, "natively the exit code is {}, not {}", native.code, case.exit).unwrap();
     }
-    if native.stdout.is_empty() && native.stderr.is_empty() && native.files == case.given() {
+    if native.stdout.is_empty() && native.stderr.is_empty() && native.files == case.initial_files()
+    {
         writeln!(text, "natively it does nothing that could differ").unwrap();
     }
     also(case, &native).unwrap_or_else(|error| text += &error);

@@ -15,7 +15,7 @@ const GOOD: &str = "---\nname: NAME\ndescription: Does a thing. Use when a thing
 
 /// Skills that cannot be stored well in a repository: bytes that editors and git would change,
 /// symlinks, and very large files.
-const GENERATED: &[(&str, Make)] = &[
+const GENERATED: &[(&str, Generate)] = &[
     ("byte-order-mark", |folder| write(folder, "SKILL.md", format!("\u{feff}{GOOD}Body.\n"))),
     ("byte-order-mark-and-spaces", |folder| {
         write(folder, "SKILL.md", format!("\u{feff}{}", GOOD.replacen("---\n", "---  \n", 1)))
@@ -409,8 +409,8 @@ fn any_path_to_the_folder_loads_the_skill() {
 }
 
 /// Writes a skill into an empty folder.
-type Make = fn(&Path);
-type Loaded = Result<Skill, skillhost_skill::SkillError>;
+type Generate = fn(&Path);
+type LoadResult = Result<Skill, skillhost_skill::SkillError>;
 
 fn all_cases() -> Vec<String> {
     let mut names: Vec<String> = fs::read_dir(cases())
@@ -425,7 +425,7 @@ fn all_cases() -> Vec<String> {
 }
 
 /// Loads a case's skill: a generated one, or the only folder beside `expected.txt`.
-fn load(case: &str) -> Loaded {
+fn load(case: &str) -> LoadResult {
     if let Some((name, make)) = GENERATED.iter().find(|(name, _)| *name == case) {
         let scratch = tempfile::tempdir().unwrap();
         let folder = mkdir(scratch.path(), name);
@@ -440,7 +440,7 @@ fn load(case: &str) -> Loaded {
     )
 }
 
-fn diagnostics(loaded: &Loaded) -> &[Diagnostic] {
+fn diagnostics(loaded: &LoadResult) -> &[Diagnostic] {
     match loaded {
         Ok(skill) => &skill.diagnostics,
         Err(error) => &error.diagnostics,
@@ -448,7 +448,7 @@ fn diagnostics(loaded: &Loaded) -> &[Diagnostic] {
 }
 
 /// Formats a result as in `expected.txt`.
-fn report(loaded: &Loaded, case: &str) -> String {
+fn report(loaded: &LoadResult, case: &str) -> String {
     let mut out = String::new();
     let root = match loaded {
         Ok(skill) => {

@@ -90,7 +90,7 @@ fn notes_are_there_in_the_next_run() {
 }
 
 #[test]
-fn without_a_grant_the_line_that_gives_one_is_named() {
+fn missing_grants_suggest_the_line_that_adds_them() {
     let place = Place::new();
     for (skill, tool) in [("notes", "list"), ("tasks", "list")] {
         let (code, _, stderr) = place.run(skill, &[tool, "--input", "{}"]);
@@ -148,7 +148,7 @@ fn tasks_are_due_in_order_and_done_once() {
 }
 
 #[test]
-fn what_was_remembered_is_recalled_and_saved_notes_are_searched() {
+fn memories_are_recalled_and_saved_notes_are_searched() {
     let place = Place::new();
     place.call(
         "memory-recall",
@@ -188,7 +188,7 @@ fn what_was_remembered_is_recalled_and_saved_notes_are_searched() {
 }
 
 #[test]
-fn files_are_formatted_in_place_where_that_is_asked_for() {
+fn files_are_formatted_in_place_only_on_request() {
     let place = Place::new();
     let file = place.0.work().join("a.json");
     std::fs::write(&file, "{\"b\":1.10,\n// why\n\"a\":[1,2]}").unwrap();

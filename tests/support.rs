@@ -14,7 +14,7 @@ pub static GUESTS: LazyLock<Vec<(String, Vec<u8>)>> = LazyLock::new(|| {
 });
 
 /// Reports that a test was skipped, and why.
-#[expect(clippy::print_stderr, reason = "the test runner shows what a test prints")]
+#[expect(clippy::print_stderr, reason = "the test runner shows the output")]
 pub fn skipped(why: &str) {
     eprintln!("SKIPPED: {why}");
 }

@@ -81,7 +81,7 @@ fn questions_list_the_permissions() {
         .collect();
     folders.retain(|folder| folder.join("SKILL.md").exists());
     folders.sort();
-    assert!(folders.len() >= 12, "the skills are there");
+    assert!(folders.len() >= 12, "skills are missing");
     let wide = "default:\n  allow: [Read, Write, Bash, WebFetch]\n";
     for folder in folders {
         let skill = Skill::load(&folder, &SizeLimits::default()).unwrap();

@@ -104,8 +104,8 @@ fn a_guest_cannot_create_a_source_of_skills() {
         "--workspace",
         "project",
     ]);
-    let made = |name: &str| user.work().join("project").join(name).exists();
-    assert_eq!((made("team"), made("beside")), (false, true));
+    let exists = |name: &str| user.work().join("project").join(name).exists();
+    assert_eq!((exists("team"), exists("beside")), (false, true));
 }
 
 #[test]

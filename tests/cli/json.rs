@@ -210,9 +210,9 @@ fn failing_commands_print_one_json_object() {
         assert_eq!(text(&run.stdout).lines().count(), 1, "{args:?}: {run:?}");
         assert!(PREFACE.contains(&format!("`{}`", error["code"].as_str().unwrap())), "{value}");
     }
-    let nowhere: Value =
+    let missing: Value =
         serde_json::from_slice(&user.skillhost(&["run", "./nowhere", "--json"]).stdout).unwrap();
-    assert!(nowhere["error"]["diagnostics"][0]["message"].is_string(), "{nowhere:#}");
+    assert!(missing["error"]["diagnostics"][0]["message"].is_string(), "{missing:#}");
     let bad = user.skillhost(&["list", "--json", "--policy", "bad.yaml"]);
     let bad: Value = serde_json::from_slice(&bad.stdout).unwrap();
     assert_eq!(bad["error"]["diagnostics"].as_array().map(Vec::len), Some(3), "{bad:#}");

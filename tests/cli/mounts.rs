@@ -16,7 +16,7 @@ fn with_mounts(user: &User, mounts: &str, line: &str, workspace: &str) -> Option
     };
     let Some(flag) = ["-m", "-rm"].into_iter().find(works) else {
         eprintln!(
-            "NOT TESTED: what is mounted in a granted folder, because this machine gives no mount namespace"
+            "NOT TESTED: mounts in granted folders, because this machine permits no mount namespace"
         );
         return None;
     };

@@ -15,15 +15,15 @@ fn coloured(user: &User, args: &[&str]) -> String {
 
 /// Removes the colours that skillhost itself uses.
 fn without_colours(text: &str) -> String {
-    let mut rest = text;
+    let mut remaining = text;
     let mut out = String::new();
-    while let Some((before, after)) = rest.split_once("\u{1b}[") {
+    while let Some((before, after)) = remaining.split_once("\u{1b}[") {
         out.push_str(before);
         let end = after.find(|c: char| !c.is_ascii_digit() && c != ';').unwrap();
         assert_eq!(&after[end..=end], "m", "only colours: {text:?}");
-        rest = &after[end + 1..];
+        remaining = &after[end + 1..];
     }
-    out + rest
+    out + remaining
 }
 
 fn make_hostile_skill(user: &User) {

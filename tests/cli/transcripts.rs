@@ -14,9 +14,10 @@ fn transcripts_match_the_output() {
         .into_iter()
         .filter(|p| p.extension().is_some_and(|e| e == "txt"))
         .collect();
-    assert!(cases.len() >= 8, "the cases are there");
-    let wanted = std::env::var("CASE").ok();
-    let cases = cases.iter().filter(|path| wanted.as_ref().is_none_or(|name| stem(path) == *name));
+    assert!(cases.len() >= 8, "cases are missing");
+    let selected = std::env::var("CASE").ok();
+    let cases =
+        cases.iter().filter(|path| selected.as_ref().is_none_or(|name| stem(path) == *name));
     let problems: Vec<String> = cases
         .filter_map(|path| {
             let found = replay(&std::fs::read_to_string(path).unwrap());

@@ -13,7 +13,7 @@ use skillhost_sandbox::Io;
 use skillhost_sandbox::http::Resolver;
 
 use crate::cli::{guest, repository};
-use crate::hostile_host::{Arena, PATIENCE};
+use crate::hostile_host::{Fixture, HANG_TIMEOUT};
 
 fn said(outcome: &Outcome) -> String {
     assert_eq!(outcome.status, Status::Exited { code: 0 }, "{outcome:?}");
@@ -29,19 +29,19 @@ fn assert_aborted(outcome: &Outcome, words: &str) {
 
 #[test]
 fn only_the_seed_decides_what_is_random() {
-    let arena = Arena::new();
-    let chance = |seed| said(&arena.run(&["randomness"]).deterministic(seed).obeys());
+    let fixture = Fixture::new();
+    let chance = |seed| said(&fixture.run(&["randomness"]).deterministic(seed).succeeds());
     assert_eq!(chance(1), chance(1));
     assert_ne!(chance(1), chance(2));
-    let live = || said(&arena.run(&["randomness"]).obeys());
+    let live = || said(&fixture.run(&["randomness"]).succeeds());
     assert_ne!(live(), live());
 }
 
 /// The bits of a NaN are the processor's choice elsewhere.
 #[test]
 fn every_nan_is_canonical() {
-    let arena = Arena::new();
-    let said = said(&arena.run(&["floats"]).deterministic(0).obeys());
+    let fixture = Fixture::new();
+    let said = said(&fixture.run(&["floats"]).deterministic(0).succeeds());
     let (nan, narrow) = ("7ff8000000000000", "7fc00000");
     assert!(said.contains(nan) && said.contains(narrow), "{said}");
     let others = ["fff8", "dead", "ffc", "7fc1"];
@@ -50,11 +50,11 @@ fn every_nan_is_canonical() {
 
 #[test]
 fn a_tool_answers_the_same() {
-    let arena = Arena::with(guest("echo"), Resolver::System);
+    let fixture = Fixture::with(guest("echo"), Resolver::System);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let call = || {
         let target = Target::Tool { name: "echo".into(), input: r#"{"text": "hi"}"#.into() };
-        let (skill, policy) = (arena.path("skills/hostile"), policy(&arena));
+        let (skill, policy) = (fixture.path("skills/hostile"), policy(&fixture));
         let request = RunRequest {
             skill: (&skill).into(),
             policy: &policy,
@@ -62,7 +62,7 @@ fn a_tool_answers_the_same() {
             args: Vec::new(),
             io: Io::default(),
         };
-        let outcome = runtime.block_on(arena.host.invoke(request)).unwrap().finished.outcome;
+        let outcome = runtime.block_on(fixture.host.invoke(request)).unwrap().finished.outcome;
         (outcome.status, outcome.result, outcome.error, outcome.usage.fuel)
     };
     let once = call();
@@ -78,30 +78,31 @@ fn a_tool_answers_the_same() {
 #[test]
 fn the_fuel_of_a_small_component_is_known() {
     for (name, fuel) in [("sleep", 4), ("hello", 58)] {
-        let arena = Arena::with(guest(name), Resolver::System);
-        let outcome = arena.run(&[]).deterministic(0).obeys();
+        let fixture = Fixture::with(guest(name), Resolver::System);
+        let outcome = fixture.run(&[]).deterministic(0).succeeds();
         assert_eq!(outcome.usage.fuel, Some(fuel), "{name}");
     }
 }
 
 #[test]
 fn an_hour_takes_no_time() {
-    let arena = Arena::new();
+    let fixture = Fixture::new();
     let started = Instant::now();
     for day in 1..=3 {
         assert!(
-            said(&arena.run(&["nap", "86400000"]).deterministic(day).obeys()).contains("slept")
+            said(&fixture.run(&["nap", "86400000"]).deterministic(day).succeeds())
+                .contains("slept")
         );
     }
-    assert!(started.elapsed() < PATIENCE);
+    assert!(started.elapsed() < HANG_TIMEOUT);
 }
 
 #[test]
 fn fuel_is_the_verdict_and_falls_at_the_same_instruction() {
-    let arena = Arena::new();
+    let fixture = Fixture::new();
     for fuel in [100_000, 1_000_001, 5_000_000] {
         let go = || {
-            arena
+            fixture
                 .run(&["lines", "1000000", "0"])
                 .limit(Limit::Fuel, fuel)
                 .deterministic(0)
@@ -115,9 +116,9 @@ fn fuel_is_the_verdict_and_falls_at_the_same_instruction() {
 
 #[test]
 fn time_and_the_stack_only_abort() {
-    let arena = Arena::new();
+    let fixture = Fixture::new();
     for verb in [&["spin"][..], &["start", "1", "spin"]] {
-        let outcome = arena
+        let outcome = fixture
             .run(verb)
             .limit(Limit::Timeout, 300)
             .limit(Limit::Fuel, u64::MAX >> 1)
@@ -125,15 +126,15 @@ fn time_and_the_stack_only_abort() {
             .go();
         assert_aborted(&outcome, "the limit `timeout` of 300ms was hit");
     }
-    assert_aborted(&arena.run(&["recurse", "10000000"]).deterministic(0).go(), "stack is full");
+    assert_aborted(&fixture.run(&["recurse", "10000000"]).deterministic(0).go(), "stack is full");
     // A limit of the guest's own is a result.
-    arena
+    fixture
         .run(&["alloc", "100"])
         .limit(Limit::Memory, 50 << 20)
         .deterministic(0)
         .hits(Limit::Memory);
-    arena.run(&["print", "1000"]).limit(Limit::Stdout, 999).deterministic(0).hits(Limit::Stdout);
-    arena.assert_alive();
+    fixture.run(&["print", "1000"]).limit(Limit::Stdout, 999).deterministic(0).hits(Limit::Stdout);
+    fixture.assert_alive();
 }
 
 /// The host's own errors are no results either: here it may open too few files.
@@ -175,20 +176,20 @@ fn a_host_that_cannot_do_its_part_aborts_the_run() {
 
 #[test]
 fn a_component_that_cannot_be_compiled_here_aborts_the_run() {
-    let arena =
-        Arena::with(&crate::handwritten_components::long_function(60_002), Resolver::System);
+    let fixture =
+        Fixture::with(&crate::handwritten_components::long_function(60_002), Resolver::System);
     assert_aborted(
-        &arena.run(&[]).limit(Limit::Compile, 1_000).deterministic(0).go(),
+        &fixture.run(&[]).limit(Limit::Compile, 1_000).deterministic(0).go(),
         "the limit `compile` of 1s",
     );
 }
 
 #[test]
 fn the_network_is_off() {
-    let arena = Arena::new();
+    let fixture = Fixture::new();
     for version in ["0.3", "0.2"] {
         let allow = "WebFetch(http://127.0.0.1:9)";
-        let outcome = arena
+        let outcome = fixture
             .run(&["fetch", "http://127.0.0.1:9/", "1", version])
             .allow(allow)
             .deterministic(0)
@@ -203,13 +204,13 @@ fn the_network_is_off() {
 
 #[test]
 fn readers_of_the_output_make_no_difference() {
-    let arena = Arena::new();
-    let run = || arena.run(&["lines", "20000", "0"]).deterministic(0);
-    let captured = run().obeys();
+    let fixture = Fixture::new();
+    let run = || fixture.run(&["lines", "20000", "0"]).deterministic(0);
+    let captured = run().succeeds();
     // Nobody.
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
-    let unread = run().stdout(writer).obeys();
+    let unread = run().stdout(writer).succeeds();
     // Somebody slow, who gets all of it.
     let (mut reader, writer) = std::io::pipe().unwrap();
     let slow = std::thread::spawn(move || {
@@ -217,7 +218,7 @@ fn readers_of_the_output_make_no_difference() {
         let mut text = Vec::new();
         reader.read_to_end(&mut text).map(|_| text)
     });
-    let late = run().stdout(writer).obeys();
+    let late = run().stdout(writer).succeeds();
     assert_eq!(slow.join().unwrap().unwrap(), captured.stdout.0);
     assert_eq!((captured.usage.fuel, captured.usage.fuel), (unread.usage.fuel, late.usage.fuel));
     assert_eq!(unread.usage.stdout_bytes, captured.usage.stdout_bytes);
@@ -227,8 +228,8 @@ fn readers_of_the_output_make_no_difference() {
     drop(reader);
 }
 
-fn policy(arena: &Arena) -> Policy {
-    let workspace = Some((arena.path("workspace"), MountMode::Overlay));
+fn policy(fixture: &Fixture) -> Policy {
+    let workspace = Some((fixture.path("workspace"), MountMode::Overlay));
     let determinism = DeterminismRule { on: Some(true), ..DeterminismRule::default() };
     Policy::builtin()
         .with_command_line(Overrides { workspace, determinism, ..Overrides::default() })
@@ -237,12 +238,12 @@ fn policy(arena: &Arena) -> Policy {
 
 #[test]
 fn many_runs_of_one_host_at_once_are_each_as_if_alone() {
-    let arena = Arena::new();
+    let fixture = Fixture::new();
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let invoke = async |verb: &[&str]| {
         let args = verb.iter().map(|word| (*word).to_owned()).collect();
-        let (skill, policy) = (arena.path("skills/hostile"), policy(&arena));
+        let (skill, policy) = (fixture.path("skills/hostile"), policy(&fixture));
         let request = RunRequest {
             skill: (&skill).into(),
             policy: &policy,
@@ -250,7 +251,7 @@ fn many_runs_of_one_host_at_once_are_each_as_if_alone() {
             args,
             io: Io::default(),
         };
-        let outcome = arena.host.invoke(request).await.unwrap().finished.outcome;
+        let outcome = fixture.host.invoke(request).await.unwrap().finished.outcome;
         (
             outcome.status.clone(),
             outcome.stdout.clone(),
@@ -274,10 +275,10 @@ fn many_runs_of_one_host_at_once_are_each_as_if_alone() {
 
 #[test]
 fn a_run_that_is_given_up_or_interrupted_ends() {
-    let arena = Arena::new();
+    let fixture = Fixture::new();
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let (skill, policy) = (arena.path("skills/hostile"), policy(&arena));
+    let (skill, policy) = (fixture.path("skills/hostile"), policy(&fixture));
     let request = |io| {
         let args = ["start", "1", "spin"].map(str::to_owned).into();
         RunRequest { skill: (&skill).into(), policy: &policy, target: Target::Main, args, io }
@@ -285,13 +286,13 @@ fn a_run_that_is_given_up_or_interrupted_ends() {
     runtime.block_on(async {
         let given_up = tokio::time::timeout(
             std::time::Duration::from_millis(300),
-            arena.host.invoke(request(Io::default())),
+            fixture.host.invoke(request(Io::default())),
         )
         .await;
         assert!(given_up.is_err());
         let interrupt: futures::future::BoxFuture<'static, ()> =
             Box::pin(tokio::time::sleep(std::time::Duration::from_millis(300)));
-        let invoked = arena
+        let invoked = fixture
             .host
             .invoke(request(Io { interrupt: Some(interrupt), ..Io::default() }))
             .await
@@ -300,7 +301,7 @@ fn a_run_that_is_given_up_or_interrupted_ends() {
     });
     let started = Instant::now();
     while threads_named("deterministic") > 0 {
-        assert!(started.elapsed() < PATIENCE, "a run goes on");
+        assert!(started.elapsed() < HANG_TIMEOUT, "a run goes on");
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
 }

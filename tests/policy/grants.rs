@@ -104,7 +104,7 @@ fn built_in_policy_grants_only_files_and_programs() {
     assert!(!may_fetch(&c, "https://example.com"));
     assert!(c.env.is_empty());
     let c = grant(&skill(None), &Policy::builtin()).capabilities;
-    assert!(c.mounts.is_empty(), "no workspace is named, none is there");
+    assert!(c.mounts.is_empty(), "no workspace is configured");
 }
 
 #[test]
@@ -556,7 +556,7 @@ fn deterministic_runs_have_fuel_and_flags_override_the_file() {
 }
 
 #[test]
-fn the_side_that_lacks_an_entry_is_named_with_the_entry() {
+fn missing_entry_is_suggested_for_the_side_that_lacks_it() {
     let allowing = |entries: &[&str]| {
         let allow = entries.iter().map(|entry| (*entry).to_owned()).collect();
         with_workspace(builtin(), MountMode::Write)

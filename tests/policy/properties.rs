@@ -193,7 +193,7 @@ proptest! {
         // Isolates the skill's side: the operator allows everything, and names the private
         // addresses.
         let names = ["Read", "Write", "Bash", "WebFetch", "WebFetch(http://localhost:3000)", "WebFetch(domain:127.0.0.1)", "WebFetch(http://example.com)"];
-        prop_assert!(within(&both, &grant(&asks(&asked), &policy_of(&names, &[])).capabilities), "wider than the skill asked");
+        prop_assert!(within(&both, &grant(&asks(&asked), &policy_of(&names, &[])).capabilities), "wider than the request");
     }
 
     #[test]
@@ -246,9 +246,9 @@ proptest! {
         let policy = policy_of(&allow, &deny);
         let result = grant(&asks(&[entry]), &policy);
         let all = policy_of(&["Read", "Write", "Bash", "WebFetch", "WebFetch(http://localhost:3000)", "WebFetch(domain:127.0.0.1)"], &[]);
-        let wish = grant(&asks(&[entry]), &all).capabilities;
+        let requested = grant(&asks(&[entry]), &all).capabilities;
         match result.decisions[0].verdict {
-            Verdict::Granted => prop_assert!(within(&wish, &result.capabilities), "{:?}", result.decisions[0]),
+            Verdict::Granted => prop_assert!(within(&requested, &result.capabilities), "{:?}", result.decisions[0]),
             Verdict::Refused => prop_assert!(allowed(&result.capabilities).iter().all(|p| !p.0 && !p.1), "{:?}", result.decisions[0]),
             Verdict::Narrowed => {}
         }

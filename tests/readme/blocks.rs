@@ -87,11 +87,11 @@ impl Document {
     /// Returns the commands of a console block. A line that ends in `\` continues on the next.
     pub fn steps(&self, block: &Block) -> Vec<Step> {
         let mut steps: Vec<Step> = Vec::new();
-        let mut goes_on = false;
+        let mut continues = false;
         for at in block.inner.clone() {
             let line = self.lines[at].as_str();
             match (line.strip_prefix("$ "), steps.last_mut()) {
-                (_, Some(step)) if goes_on => {
+                (_, Some(step)) if continues => {
                     step.command.push_str(&format!("\n{line}"));
                     step.shown = at + 1..at + 1;
                 }
@@ -101,7 +101,7 @@ impl Document {
                 (None, Some(step)) => step.shown.end = at + 1,
                 (None, None) => panic!("line {}: a console block begins with `$ `", at + 1),
             }
-            goes_on = line.ends_with('\\') && steps.last().is_some_and(|s| s.shown.is_empty());
+            continues = line.ends_with('\\') && steps.last().is_some_and(|s| s.shown.is_empty());
         }
         steps
     }

@@ -16,7 +16,7 @@ pub struct Api {
 }
 
 /// A client's request.
-struct Asked<'a> {
+struct ApiRequest<'a> {
     method: &'a str,
     path: &'a str,
     query: &'a str,
@@ -29,7 +29,7 @@ impl Api {
         let orders = Arc::new(Mutex::new(Vec::new()));
         let server = Server::start(move |sent, stream| {
             let head = String::from_utf8_lossy(sent).into_owned();
-            let Some(asked) = Asked::read(&head, sent, stream) else { return };
+            let Some(asked) = ApiRequest::read(&head, sent, stream) else { return };
             let (status, headers, body) = answer(&asked, &mut orders.lock().unwrap());
             let body = if asked.method == "HEAD" { String::new() } else { body };
             respond(stream, status, &headers, body.as_bytes());
@@ -46,8 +46,8 @@ impl Api {
     }
 }
 
-impl<'a> Asked<'a> {
-    fn read(head: &'a str, sent: &[u8], stream: &mut TcpStream) -> Option<Asked<'a>> {
+impl<'a> ApiRequest<'a> {
+    fn read(head: &'a str, sent: &[u8], stream: &mut TcpStream) -> Option<ApiRequest<'a>> {
         let (head, _) = head.split_once("\r\n\r\n")?;
         let mut lines = head.lines();
         let mut words = lines.next()?.split(' ');
@@ -58,7 +58,7 @@ impl<'a> Asked<'a> {
             .map(|(name, value)| (name.to_ascii_lowercase(), value.trim()))
             .collect();
         let mut asked =
-            Asked { method, path, query, headers, body: sent[head.len() + 4..].to_vec() };
+            ApiRequest { method, path, query, headers, body: sent[head.len() + 4..].to_vec() };
         stream.set_read_timeout(Some(Duration::from_secs(60))).ok()?;
         if asked.header("transfer-encoding").contains("chunked") {
             asked.body = chunks(std::mem::take(&mut asked.body), stream)?;
@@ -115,7 +115,7 @@ const USERS: [(u32, &str, &str); 5] = [
     (5, "Zoë", "Zürich"),
 ];
 
-fn answer(asked: &Asked, orders: &mut Vec<Value>) -> (&'static str, String, String) {
+fn answer(asked: &ApiRequest, orders: &mut Vec<Value>) -> (&'static str, String, String) {
     let user = |(id, name, city): &(u32, &str, &str)| json!({"id": id, "name": name, "city": city});
     let found = |value: Value| {
         (

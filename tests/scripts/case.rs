@@ -33,7 +33,7 @@ pub struct Case {
 }
 
 /// The result of a run.
-pub struct Found {
+pub struct RunResult {
     pub code: i32,
     pub stdout: Vec<u8>,
     pub stderr: String,
@@ -77,7 +77,7 @@ impl Case {
     }
 
     /// The files at the start of a run.
-    pub fn given(&self) -> Files {
+    pub fn initial_files(&self) -> Files {
         let mut files = Files::new();
         let folder = self.folder.join("workspace");
         if folder.is_dir() {
@@ -86,7 +86,7 @@ impl Case {
         files
     }
 
-    pub fn run_natively(&self, machine: &Machine, api: &Api) -> Found {
+    pub fn run_natively(&self, machine: &Machine, api: &Api) -> RunResult {
         let place = Place::new(self);
         let (skill, tmp) = (place.root.join("skill"), place.root.join("tmp"));
         let interpreter = if self.script.ends_with(".py") { "python3" } else { "bash" };
@@ -118,7 +118,7 @@ impl Case {
         self.finish(command, &place, api)
     }
 
-    pub fn run_sandboxed(&self, api: &Api) -> Found {
+    pub fn run_sandboxed(&self, api: &Api) -> RunResult {
         let place = Place::new(self);
         let policy = place.root.join("policy.yaml");
         let allow = format!("[Read, Write, Bash, \"WebFetch({})\"]", api.url());
@@ -147,7 +147,7 @@ impl Case {
         self.finish(command, &place, api)
     }
 
-    fn finish(&self, mut command: Command, place: &Place, api: &Api) -> Found {
+    fn finish(&self, mut command: Command, place: &Place, api: &Api) -> RunResult {
         let stdin =
             fs::File::open(self.folder.join("stdin")).map_or_else(|_| Stdio::null(), Stdio::from);
         let output =
@@ -155,7 +155,7 @@ impl Case {
         let mut files = Files::new();
         list(&place.root.join("workspace"), &place.root.join("workspace"), &mut files);
         let normal = |bytes: Vec<u8>| place.normal(bytes, api);
-        Found {
+        RunResult {
             code: output.status.code().unwrap_or(-1),
             stdout: normal(output.stdout),
             stderr: String::from_utf8_lossy(&normal(output.stderr)).into_owned(),
@@ -164,7 +164,7 @@ impl Case {
     }
 }
 
-impl Found {
+impl RunResult {
     /// The exit code and the output.
     pub fn text(&self) -> String {
         format!("exit {}\n{}", self.code, String::from_utf8(self.stdout.clone()).unwrap())
