@@ -520,7 +520,7 @@ fn a_replay_stops_at_a_fuel_limit() {
 fn recordings_cannot_exceed_the_local_grant() {
     let place = Place::new();
     recorded(&place, &["--memory", "600MiB", "--timeout", "5m"]);
-    // More than the default limit, if nobody sets another one.
+    // More than the default limit, unless another limit is set.
     assert_eq!(place.skillhost(&["replay", "rec"], "").status.code(), Some(0));
     std::fs::write(place.path("policy.yaml"), "limits: { memory: 512MiB }\n").unwrap();
     let run = place.skillhost(&["replay", "rec", "--policy", "policy.yaml"], "");

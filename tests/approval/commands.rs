@@ -87,7 +87,7 @@ fn a_run_that_needs_approval_says_how_to_approve_it() {
 fn a_session_approval_survives_its_leader() {
     let user = user();
     let run = format!("skillhost {} 2>&-; echo $?", RUN.join(" "));
-    // `$$` is the leader, which exits at once; the rest of the session goes on.
+    // `$$` is the leader, which exits at once; the rest of the session continues.
     let session = format!(
         "while kill -0 $$ 2>&-; do sleep 0.01; done; {run}; skillhost approve 1 --once >&-; {run}; {run}"
     );

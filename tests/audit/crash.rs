@@ -210,7 +210,7 @@ fn a_missing_journal_is_recreated_and_continues() {
     std::fs::remove_file(journal.path()).unwrap();
     assert_eq!(log.append(&record(31)).unwrap().sequence, 32);
     assert_eq!(journal.store().verify(None).unwrap().faults, []);
-    // From a sealed journal that nobody has read.
+    // From a sealed journal that no host has imported.
     let journal = Journal::new(0, 1);
     journal.append(0..1);
     std::fs::remove_file(journal.path()).unwrap();

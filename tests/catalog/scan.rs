@@ -1,4 +1,4 @@
-//! Where skills are found, which of two with the same name wins, and what is omitted.
+//! Where skills are found, which of two skills with one name wins, and which are omitted.
 
 use std::os::unix::fs::symlink;
 

@@ -70,7 +70,7 @@ fn a_clients_user_approves_for_the_chosen_term() {
     let (place, workspace) = place();
     let written = workspace.join("sub/out.txt");
     let mut agent = agent(&place, &workspace, OLD, &json!({ "elicitation": {} }));
-    // The answer, or nothing if nobody is asked, and whether the run starts.
+    // The answer, or nothing if no one is asked, and whether the run starts.
     for (answer, runs) in [
         (Some(json!({ "action": "decline" })), false),
         (Some(json!({ "action": "accept", "content": { "allow": "no" } })), false),

@@ -99,7 +99,7 @@ fn no_call_widens_what_a_skill_may_do() {
                 .fails(method, json!({ "uri": "skill://scribe/SKILL.md", "allow": ["Write"] }));
             assert!([-32601, -32602].contains(&code), "{method}: {code}");
         }
-        // A client's root does not become a workspace that nobody granted.
+        // A client's root does not become a workspace without a grant.
         agent.say(&json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" }));
         // Each method with valid parameters; none writes.
         for (method, params) in [

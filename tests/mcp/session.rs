@@ -416,7 +416,7 @@ fn clients_are_notified_of_changed_files() {
     };
     let before = skill(&mut agent);
     agent.notifications.clear();
-    // Both, with the one that nobody subscribed to in between.
+    // Both, and between them one without a subscription.
     place.write("scribe/references/guide.md", "other\n");
     place.write("scribe/scripts/note.sh", "#!/bin/bash\necho other\n");
     let updated = agent.notification("notifications/resources/updated");

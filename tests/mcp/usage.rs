@@ -405,7 +405,7 @@ fn preloaded_skills_are_active_and_granted_nothing() {
         agent.close();
     }
     assert!(!workspace.join("sub").exists());
-    // A client that has not listed the tools has them too; without the key nobody does.
+    // A client that has not listed the tools has them too; without the key no client does.
     let mut agent = place.agent(OLD, &args);
     assert_eq!(
         agent.call("calculator.calculate", json!({ "expression": "2 + 2" }))["structuredContent"]["result"],
