@@ -48,7 +48,7 @@ impl Place {
     }
 }
 
-/// Returns compiled code, stamps and incomplete files, without the catalogue's cache.
+/// Returns compiled code, stamps and incomplete files, without the cached facts about skills.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> =
         std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();

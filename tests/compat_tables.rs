@@ -87,7 +87,7 @@ fn the_shell_has_every_command_that_check_lists() {
         ("", Status::Exited { code: 0 }),
         "the shell lacks those"
     );
-    let (found, _) = shell("type -t -- a-command-of-nobody > /dev/null || echo none");
+    let (found, _) = shell("type -t -- a-command-that-does-not-exist > /dev/null || echo none");
     assert_eq!(found, "none\n", "`type -t` tells them apart");
 }
 

@@ -77,7 +77,7 @@ fn a_denial_stops_an_interpreter_as_the_first_program() {
 }
 
 #[test]
-fn a_denial_of_its_name_stops_the_skill_s_component() {
+fn denying_its_name_stops_the_skills_component() {
     let user = User::new();
     let skill = user.work().join("named");
     skill_of("hello", &skill);

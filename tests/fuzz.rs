@@ -195,7 +195,7 @@ fn every_target_accepts_its_seeds_and_their_mutations() {
 /// each target, or only for `FUZZ_TARGET`; `FUZZ_SEED` repeats a run.
 #[test]
 #[ignore = "`cargo xtask fuzz` runs it for a given time"]
-#[expect(clippy::print_stderr, reason = "a failure is repeated by the seed")]
+#[expect(clippy::print_stderr, reason = "the seed reproduces a failure")]
 fn targets_withstand_mutations_for_a_given_time() {
     let number = |name: &str| {
         std::env::var(name)

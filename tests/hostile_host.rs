@@ -53,8 +53,8 @@ impl Fixture {
         for folder in ["skills/hostile/in", "workspace/in", "workspace/flip", "scratch", "home"] {
             std::fs::create_dir_all(root.join(folder)).unwrap();
         }
-        for beside in ["", "skills", "scratch"] {
-            let outside = root.join(beside).join("outside");
+        for parent in ["", "skills", "scratch"] {
+            let outside = root.join(parent).join("outside");
             std::fs::create_dir_all(&outside).unwrap();
             std::fs::write(outside.join("secret.txt"), SECRET).unwrap();
             std::fs::write(outside.join("only-outside"), "").unwrap();

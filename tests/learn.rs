@@ -670,7 +670,7 @@ fn proposals_are_printed_and_not_applied() {
         "{found}"
     );
     assert!(!check(&[]).1.contains("grant-unused"));
-    // `learn` needs a recording of this skill.
+    // `--used` accepts a recording, which is a folder; one of another skill yields no findings.
     for (skill, found) in [("hello", true), ("other", false)] {
         std::fs::create_dir_all(user.work().join(skill).join("rec")).unwrap();
         let uses = serde_json::json!({ "version": 1, "skill": skill, "uses": GrantUse::default() });

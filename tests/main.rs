@@ -3,7 +3,7 @@
     clippy::disallowed_methods,
     clippy::unwrap_used,
     unreachable_pub,
-    reason = "tests make their own folders, and a helper that fails fails its test"
+    reason = "tests use temporary folders, and a failing helper fails its test"
 )]
 
 mod approval;

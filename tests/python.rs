@@ -126,7 +126,7 @@ fn exit_codes_and_tracebacks_come_from_the_script() {
 }
 
 #[test]
-fn recursion_and_memory_end_as_pythons_own_errors() {
+fn python_raises_its_own_recursion_and_memory_errors() {
     let deep = "def f(n):\n    return f(n + 1)\ntry:\n    f(0)\nexcept RecursionError as error:\n    print(error)";
     assert!(Place::new(deep).prints(&["main"]).starts_with("maximum recursion depth exceeded"));
     let nested = "import json\nx = []\nfor _ in range(100000): x = [x]\ntry:\n    json.dumps(x)\nexcept RecursionError:\n    print('caught')";

@@ -298,7 +298,7 @@ fn the_operators_packages_are_restored() {
 }
 
 #[test]
-fn state_is_recorded_and_a_replay_leaves_the_hosts() {
+fn state_is_recorded_and_replay_leaves_local_state_alone() {
     let place = Place::new();
     std::fs::write(
         place.path("p.yaml"),

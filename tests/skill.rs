@@ -150,7 +150,7 @@ fn skill_cases_match_their_expectations() {
             .unwrap();
         }
     }
-    assert!(wrong.is_empty(), "{wrong}\nBLESS=1 writes the expectations anew");
+    assert!(wrong.is_empty(), "{wrong}\nBLESS=1 rewrites the expectations");
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn diagnostics_render_as_snippets_of_the_file() {
     assert_eq!(
         expected,
         actual,
-        "BLESS=1 writes the snippets anew:\n{}",
+        "BLESS=1 rewrites the snippets:\n{}",
         similar::TextDiff::from_lines(&expected, &actual).unified_diff()
     );
 }
@@ -271,11 +271,7 @@ fn documentation_lists_all_rules() {
     if std::env::var_os("BLESS").is_some() {
         fs::write(&file, &text).unwrap();
     }
-    assert_eq!(
-        fs::read_to_string(file).unwrap(),
-        text,
-        "BLESS=1 writes docs/reference/rules.md anew"
-    );
+    assert_eq!(fs::read_to_string(file).unwrap(), text, "BLESS=1 rewrites docs/reference/rules.md");
 }
 
 #[test]
@@ -424,7 +420,7 @@ fn all_cases() -> Vec<String> {
     names
 }
 
-/// Loads a case's skill: a generated one, or the only folder beside `expected.txt`.
+/// Loads a case's skill: a generated one, or the only folder next to `expected.txt`.
 fn load(case: &str) -> LoadResult {
     if let Some((name, make)) = GENERATED.iter().find(|(name, _)| *name == case) {
         let scratch = tempfile::tempdir().unwrap();

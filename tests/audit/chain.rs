@@ -142,7 +142,7 @@ fn changes_to_the_journal_are_located() {
         ("two in each other's place", |lines| lines.swap(4, 5), &[(Moved, 5, 5)]),
         ("one put in twice", |lines| lines.insert(5, lines[4].clone()), &[(Moved, 5, 5)]),
         ("a line put in", |lines| lines.insert(5, "{}".into()), &[(Foreign, 5, 5)]),
-        ("a record written anew", |lines| lines[4] = rewritten(&lines[4]), &[(Replaced, 5, 5)]),
+        ("a rewritten record", |lines| lines[4] = rewritten(&lines[4]), &[(Replaced, 5, 5)]),
     ];
     for (what, tamper, found) in cases {
         let journal = Journal::new(10, 1 << 20);

@@ -459,8 +459,8 @@ fn clients_are_notified_of_changed_files() {
 fn a_listener_is_notified_of_its_files() {
     let place = Place::new();
     let mut agent = place.agent(NEW, &[]);
-    let wanted = json!({ "resourceSubscriptions": ["skill://scribe/scripts/note.sh"], "resourcesListChanged": true });
-    agent.ask("subscriptions/listen", json!({ "notifications": wanted }));
+    let filter = json!({ "resourceSubscriptions": ["skill://scribe/scripts/note.sh"], "resourcesListChanged": true });
+    agent.ask("subscriptions/listen", json!({ "notifications": filter }));
     agent.notification("notifications/subscriptions/acknowledged");
     place.write("scribe/references/guide.md", "other\n");
     agent.notification("notifications/resources/list_changed");

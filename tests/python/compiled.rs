@@ -178,9 +178,9 @@ fn each_run_that_counts_fuel_compiles_for_itself() {
 }
 
 #[test]
-fn long_sources_are_compiled_at_the_guests_expense() {
+fn long_sources_are_compiled_in_the_guest_and_not_cached() {
     let long = format!("x = '{}'\nprint(len(x))", "a".repeat(256 << 10));
-    // Copied again for each field because timestamps have a resolution of seconds.
+    // The compiler copies the source for each field, which takes seconds.
     let slow = format!("if 0: f'{}'\nprint('done')", "{x}".repeat(60_000));
     for (code, printed) in [(long, "262144\n"), (slow, "done\n")] {
         let (place, compiled) = main(&code);

@@ -99,7 +99,7 @@ fn variables(home: &Path) -> Vec<(&'static str, String)> {
         // Kept between runs, like an author's cache, so that the runtimes are compiled once.
         ("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR").into()),
     ];
-    // Uses the installed component toolchain if the fetched one is missing.
+    // If a component toolchain had to be built, the commands use the one in target/toolchain.
     let toolchain =
         find(&repository("").join("target/toolchain"), Source::Any, &Progress::silent()).unwrap();
     variables.extend(toolchain.rustc.map(|rustc| ("RUSTC", text(&rustc))));
