@@ -27,7 +27,7 @@ fn a_program_answers_while_both_run() {
     let fixture = Fixture::new();
     let outcome = fixture.run(&["talk", "1"]).succeeds();
     assert_eq!(ends(&outcome), [ProcessEnd::Exited { code: 0 }]);
-    // Ten programs, one after the other.
+    // Ten concurrent programs, which answer in turns.
     let outcome = fixture.run(&["talk", "10"]).succeeds();
     assert_eq!(ends(&outcome), vec![ProcessEnd::Exited { code: 0 }; 10]);
 }
