@@ -144,16 +144,16 @@ fn writing_or_untrusted_skills_need_approval() {
     let readonly =
         policy("", |flags| flags.workspace = Some(("/srv/work".into(), MountMode::Read)));
     assert_eq!(place.decide(&Run { policy: readonly, ..writing() }), allowed());
-    let aside =
+    let staged =
         policy("", |flags| flags.workspace = Some(("/srv/work".into(), MountMode::Overlay)));
-    assert_eq!(place.decide(&Run { policy: aside, ..writing() }), allowed());
+    assert_eq!(place.decide(&Run { policy: staged, ..writing() }), allowed());
     assert_eq!(
         place.decide(&Run { session_folder: Some("/srv/work".into()), ..writing() }),
         allowed(),
-        "a session's own folder"
+        "the folder of a session"
     );
     let reads = Place::new("allowed-tools: Read\n");
-    assert_eq!(reads.decide(&writing()), allowed(), "it asks for nothing that it could write by");
+    assert_eq!(reads.decide(&writing()), allowed(), "it requests no permission to write");
 }
 
 #[test]
@@ -385,17 +385,20 @@ fn rejecting_and_revoking_take_effect() {
     let place = Place::new("");
     let (id, _) = place.asks(&writing());
     place.approvals().deny(id, "ada").unwrap();
-    assert!(place.approvals().approve(id, Term::Always, "ada").is_err(), "it is no longer pending");
+    assert!(
+        place.approvals().approve(id, Term::Always, "ada").is_err(),
+        "the request is no longer pending"
+    );
     let (id, _) = place.asks(&writing());
     place.approvals().approve(id, Term::Always, "ada").unwrap();
     assert_eq!(place.decide(&writing()), allowed());
     assert_eq!(place.approvals().revoke("report").unwrap(), 1);
     place.asks(&writing());
-    let kept = &place.approvals().approvals().unwrap()[0];
+    let approval = &place.approvals().approvals().unwrap()[0];
     assert_eq!(
-        (kept.who.as_str(), kept.ended.is_some()),
+        (approval.who.as_str(), approval.ended.is_some()),
         ("ada", true),
-        "it is kept who said what"
+        "the approval records who gave it"
     );
 }
 
@@ -428,7 +431,7 @@ fn pending_requests_are_limited() {
             matches!(full, ApprovalError::QueueFull(which) if which == if of < 9 { QueueLimit::Skill } else { QueueLimit::All }),
             "{full}"
         );
-        note(of, 49).expect("what waits already is no more");
+        note(of, 49).expect("pending requests do not count twice");
     }
     let full = note(10, 0).unwrap_err();
     assert!(
@@ -477,7 +480,7 @@ fn pending_requests_are_limited_in_bytes() {
             && full.to_string().starts_with("changes of 256 MiB are pending"),
         "{full}"
     );
-    assert_eq!(place.approvals().pending().unwrap().len(), 2, "nothing of it is kept");
+    assert_eq!(place.approvals().pending().unwrap().len(), 2, "the failed request is not stored");
 }
 
 #[test]
@@ -499,7 +502,7 @@ fn pending_requests_expire_after_a_week() {
     assert_eq!(place.approvals().pending().unwrap(), []);
     let late = place.approvals().approve(id, Term::Always, "ada").unwrap_err();
     assert!(matches!(late, ApprovalError::NotPending(_)), "{late}");
-    assert_ne!(place.asks(&writing()).0, id, "it is asked anew");
+    assert_ne!(place.asks(&writing()).0, id, "it is a new request");
 }
 
 #[test]

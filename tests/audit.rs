@@ -128,7 +128,7 @@ fn arguments_and_values_are_only_keyed_digests() {
     assert_eq!(
         one["program"]["arguments"],
         run(&["s3cret", "x"])["program"]["arguments"],
-        "the same arguments are found again"
+        "equal arguments have equal digests"
     );
     assert_ne!(one["program"]["arguments"], run(&["s3cretx"])["program"]["arguments"]);
     let tool = record(&user, &["run", "./echo", "echo", "--input", "{\"text\": \"s3cret\"}"]);
@@ -163,20 +163,20 @@ fn streams_and_the_skill_version_are_recorded() {
 #[test]
 fn the_stdin_digest_covers_what_the_guest_read() {
     use skillhost_sandbox::Stdin;
-    let arena = crate::hostile_host::Arena::new();
-    let log = arena.path("audit.jsonl");
+    let fixture = crate::hostile_host::Fixture::new();
+    let log = fixture.path("audit.jsonl");
     let (read, write) = std::io::pipe().unwrap();
     std::io::Write::write_all(&mut &write, b"typed by a person").unwrap();
     drop(write);
     for stdin in [Stdin::Bytes(b"typed by a person".to_vec()), Stdin::Descriptor(read.into())] {
-        arena.run(&["cat"]).stdin(stdin).go();
-        let streams = arena.audit().pop().unwrap()["streams"].clone();
+        fixture.run(&["cat"]).stdin(stdin).go();
+        let streams = fixture.audit().pop().unwrap()["streams"].clone();
         assert_eq!(streams["stdin"], keyed(&log, b"typed by a person"));
         assert_eq!(streams["stdout"], streams["stdin"]);
     }
     // A guest that reads nothing has no digest of stdin.
-    arena.run(&["exit", "0"]).stdin(Stdin::Bytes(b"unread".to_vec())).go();
-    assert!(arena.audit().pop().unwrap()["streams"].get("stdin").is_none());
+    fixture.run(&["exit", "0"]).stdin(Stdin::Bytes(b"unread".to_vec())).go();
+    assert!(fixture.audit().pop().unwrap()["streams"].get("stdin").is_none());
 }
 
 #[test]
@@ -184,8 +184,8 @@ fn invalid_tool_names_are_not_recorded() {
     let user = User::new();
     let long = "secret.".repeat(10_000);
     for name in ["curl -H 'secret'", "a.secret", &long] {
-        let kept = record(&user, &["run", "./hello", name]).to_string();
-        assert!(!kept.contains("secret") && kept.len() < 4_000, "{kept}");
+        let record_text = record(&user, &["run", "./hello", name]).to_string();
+        assert!(!record_text.contains("secret") && record_text.len() < 4_000, "{record_text}");
         let tool = record(&user, &["run", "./hello", name, "--input", "{}"]).to_string();
         assert!(!tool.contains("secret") && tool.len() < 4_000, "{tool}");
     }
@@ -193,7 +193,7 @@ fn invalid_tool_names_are_not_recorded() {
 
 #[test]
 fn attempts_are_recorded_without_the_guests_text() {
-    let arena = crate::hostile_host::Arena::new();
+    let fixture = crate::hostile_host::Fixture::new();
     let (mut denials, mut about) = (0, std::collections::BTreeSet::new());
     let url = "http://127.0.0.1:9/a-secret-path";
     for attempt in [
@@ -202,28 +202,38 @@ fn attempts_are_recorded_without_the_guests_text() {
         &["http-private", url, url],
         &["launch", "hostile", "exit", "7"],
     ] {
-        let outcome = arena.run(attempt).go();
-        let record = arena.audit().pop().unwrap();
+        let outcome = fixture.run(attempt).go();
+        let record = fixture.audit().pop().unwrap();
         let log = record.to_string();
-        for (denial, kept) in outcome.denials.iter().zip(record["denials"].as_array().unwrap()) {
-            assert!(!log.contains(&denial.what) && kept.get("fix").is_none(), "{denial:?}: {kept}");
-            about.insert(kept["about"].as_str().unwrap().to_owned());
+        for (denial, recorded) in outcome.denials.iter().zip(record["denials"].as_array().unwrap())
+        {
+            assert!(
+                !log.contains(&denial.what) && recorded.get("fix").is_none(),
+                "{denial:?}: {recorded}"
+            );
+            about.insert(recorded["about"].as_str().unwrap().to_owned());
             denials += 1;
         }
-        for (request, kept) in outcome.requests.iter().zip(record["requests"].as_array().unwrap()) {
+        for (request, recorded) in
+            outcome.requests.iter().zip(record["requests"].as_array().unwrap())
+        {
             assert!(
                 !log.contains(&request.url)
-                    && kept["path"].as_str().unwrap().starts_with("hmac-sha256:"),
-                "{kept}"
+                    && recorded["path"].as_str().unwrap().starts_with("hmac-sha256:"),
+                "{recorded}"
             );
-            assert!(kept["failure"].is_string(), "{request:?}: {kept}");
+            assert!(recorded["failure"].is_string(), "{request:?}: {recorded}");
         }
-        for (process, kept) in outcome.processes.iter().zip(record["processes"].as_array().unwrap())
+        for (process, recorded) in
+            outcome.processes.iter().zip(record["processes"].as_array().unwrap())
         {
-            assert_eq!((&kept["program"], kept.get("argv0")), (&"hostile.wasm".into(), None));
             assert_eq!(
-                kept["argv"],
-                keyed(&arena.path("audit.jsonl"), b"hostile\0exit\x007\0"),
+                (&recorded["program"], recorded.get("argv0")),
+                (&"hostile.wasm".into(), None)
+            );
+            assert_eq!(
+                recorded["argv"],
+                keyed(&fixture.path("audit.jsonl"), b"hostile\0exit\x007\0"),
                 "{process:?}"
             );
         }
@@ -234,7 +244,7 @@ fn attempts_are_recorded_without_the_guests_text() {
 }
 
 #[test]
-fn texts_are_kept_only_by_policy_and_without_secrets() {
+fn texts_are_recorded_only_by_policy_and_without_secrets() {
     let user = User::new();
     let policy = user.work().join("policy.yaml");
     let run = |detail: &str| {
@@ -257,12 +267,12 @@ fn texts_are_kept_only_by_policy_and_without_secrets() {
         )
     };
     assert!(run("digests").get("text").is_none());
-    let kept = run("text");
-    assert_eq!(kept["text"]["arguments"][0], "plain");
+    let recorded = run("text");
+    assert_eq!(recorded["text"]["arguments"][0], "plain");
     assert!(
-        !kept.to_string().contains("hunter2")
-            && kept["text"]["arguments"][1].as_str().unwrap().starts_with("--token="),
-        "{kept:#}"
+        !recorded.to_string().contains("hunter2")
+            && recorded["text"]["arguments"][1].as_str().unwrap().starts_with("--token="),
+        "{recorded:#}"
     );
     std::fs::write(&policy, "audit: { detail: all }\n").unwrap();
     let wrong = user.skillhost(&["run", "./hello", "--policy", "policy.yaml"]);

@@ -1,5 +1,5 @@
-//! Servers of an authority that only the operator's policy names: scripts reach them, and say what
-//! they say natively where it does not.
+//! Servers of a certificate authority that only the operator's policy names: scripts reach them,
+//! and otherwise fail with the same messages as natively.
 
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
@@ -27,8 +27,8 @@ except requests.ConnectionError as error:
 
 const SHELL: &str = "curl -sS \"https://localhost:$1/y\"\necho \" $?\"\n";
 
-/// An operator's folder: a skill, an authority, a server of its own, and a policy that lets the
-/// skill ask it.
+/// An operator's folder: a skill, a certificate authority, a server with its certificate, and a
+/// policy that allows the skill to contact the server.
 struct Place {
     root: TempDir,
     port: u16,
@@ -59,7 +59,7 @@ impl Place {
         let hex: String =
             Sha256::digest(&certificate).iter().map(|byte| format!("{byte:02x}")).collect();
         let place = Place { root, port, digest: format!("sha256:{hex}") };
-        // The runtimes may have to be compiled first, by a loaded machine.
+        // Compiling the runtimes on a loaded machine takes long.
         let rest = format!(
             "limits: {{ timeout: 5m }}\ndefault:\n  allow: [Read, Write, Bash, \"WebFetch(domain:localhost:{port})\"]\n"
         );
@@ -87,12 +87,12 @@ impl Place {
             .arg(self.root.path())
             .args(flags);
         command.arg("--").arg(self.port.to_string()).stdin(Stdio::null());
-        // Kept between runs: the runtimes are compiled once.
+        // Kept between runs, so that the runtimes are compiled once.
         command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
         command.output().unwrap()
     }
 
-    fn says(&self, script: &str, policy: &str) -> (String, String) {
+    fn output(&self, script: &str, policy: &str) -> (String, String) {
         let output = self.run(script, policy, &[]);
         let [stdout, stderr] =
             [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
@@ -104,9 +104,9 @@ impl Place {
 #[test]
 fn python_trusts_only_the_policys_authority() {
     let place = Place::new();
-    assert_eq!(place.says("scripts/ask.py", "with.yaml").0, "secure GET /x\nsecure GET /x\n");
+    assert_eq!(place.output("scripts/ask.py", "with.yaml").0, "secure GET /x\nsecure GET /x\n");
     assert_eq!(
-        place.says("scripts/ask.py", "without.yaml").0,
+        place.output("scripts/ask.py", "without.yaml").0,
         "SSLCertVerificationError\nSSLError\n"
     );
     let records = std::fs::read_to_string(place.path("audit.jsonl")).unwrap();
@@ -118,14 +118,14 @@ fn python_trusts_only_the_policys_authority() {
 #[test]
 fn curl_trusts_only_the_policys_authority() {
     let place = Place::new();
-    assert_eq!(place.says("scripts/ask.sh", "with.yaml").0, "secure GET /y 0\n");
-    let (stdout, stderr) = place.says("scripts/ask.sh", "without.yaml");
+    assert_eq!(place.output("scripts/ask.sh", "with.yaml").0, "secure GET /y 0\n");
+    let (stdout, stderr) = place.output("scripts/ask.sh", "without.yaml");
     assert_eq!(stdout, " 60\n", "{stderr}");
     assert!(stderr.contains("curl: (60)") && stderr.contains("certificate"), "{stderr}");
 }
 
 #[test]
-fn an_authority_is_explained_and_its_file_is_kept_from_guests() {
+fn authorities_are_explained_and_their_files_hidden() {
     let place = Place::new();
     let text =
         String::from_utf8(place.run("scripts/ask.py", "with.yaml", &["--explain"]).stdout).unwrap();

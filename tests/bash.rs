@@ -1,9 +1,9 @@
-//! The shell against bash: every snippet of tests/bash runs in both, and must give the same output,
-//! exit code and files.
+//! Compares the shell with bash: every snippet of tests/bash runs in both, and must give the same
+//! output, exit code and files.
 //!
-//! A file holds many snippets, each under a line `#--- NAME`. Those that are known to differ are in
-//! tests/bash/differences.txt, each with the reason; one of them that agrees fails the test as much
-//! as another that does not.
+//! A file holds many snippets, each under a line `#--- NAME`. Known differences are listed in
+//! tests/bash/differences.txt, each with the reason. A listed snippet that agrees fails the test,
+//! and so does an unlisted one that does not.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -18,40 +18,40 @@ use skillhost_policy::outcome::{Outcome, Status};
 use skillhost_policy::{Overrides, Policy};
 use skillhost_sandbox::{Io, Stdin};
 
-use crate::hostile_host::{PATIENCE, shell_host};
+use crate::hostile_host::{HANG_TIMEOUT, shell_host};
 use crate::support::repository;
 
-/// Of those that ran, this many of a hundred must agree.
+/// The percentage of the snippets run that must agree.
 const SHARE: f64 = 98.0;
 
-/// Commands that a machine may lack: snippets that name one of those are left out there.
+/// Commands that a machine may lack: snippets that use a missing one are skipped.
 const OPTIONAL: [&str; 9] =
     ["jq", "zip", "unzip", "bc", "xxd", "column", "hexdump", "strings", "envsubst"];
 
 pub struct Snippet {
     pub name: String,
     pub text: String,
-    /// Where it may fetch from.
+    /// The address that snippets may fetch from.
     pub fetch: Option<String>,
 }
 
-/// What a run leaves.
+/// The result of a run.
 #[derive(Debug, PartialEq, Eq)]
-struct Left {
+struct RunResult {
     stdout: String,
     code: i32,
     files: BTreeMap<String, String>,
 }
 
 #[test]
-#[expect(clippy::print_stderr, reason = "the share that agrees is asked for")]
-fn the_shell_does_what_bash_does() {
+#[expect(clippy::print_stderr, reason = "reports the share that agrees")]
+fn the_shell_matches_bash() {
     let (known, snippets) = (differences(), snippets());
     assert!(snippets.len() >= 300, "{} snippets", snippets.len());
     for name in known.keys() {
         assert!(
             snippets.iter().any(|snippet| snippet.name == *name),
-            "tests/bash/differences.txt: there is no snippet `{name}`"
+            "tests/bash/differences.txt: no snippet is named `{name}`"
         );
     }
     let missing: Vec<_> = OPTIONAL.into_iter().filter(|command| !is_installed(command)).collect();
@@ -98,10 +98,10 @@ fn the_shell_does_what_bash_does() {
     assert!(share >= SHARE, "{share:.1} % agree");
 }
 
-/// A start makes no command and no system file that the script does not use: all of them together
-/// burn two million units more.
+/// Startup creates no command and no system file that the script does not use: creating all of them
+/// would burn two million more units of fuel.
 #[test]
-fn a_small_script_burns_little() {
+fn starting_a_small_script_burns_little_fuel() {
     let dir = tempfile::tempdir().unwrap();
     let host = shell_host(dir.path());
     let skill = write_skill(dir.path());
@@ -120,15 +120,15 @@ fn a_small_script_burns_little() {
     );
 }
 
-/// What the shell has beside bash's own words and what other programs start by name: the host's
-/// part (`env`), and commands that are too little like those of their names, or that no machine
-/// has.
+/// Commands of the shell that are neither bash builtins nor reachable by name from other programs:
+/// the host's part (`env`), and commands that differ too much from their namesakes, or that no
+/// machine has.
 const NOT_PROGRAMS: &str = "
     env nice nohup time timeout pip pip3 uv uvx python python3 bash sh
     assert busybox csv dotenv glob http json log make man openssl parallel pgrep pkill ps retry semver sudo template tomlq verify watch";
 
 #[test]
-fn other_programs_can_start_what_the_shell_has() {
+fn other_programs_can_start_the_commands_of_the_shell() {
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<BTreeSet<_>>();
     let manifest = std::fs::read(repository("target/components/shell.json")).unwrap();
     let manifest: serde_json::Value = serde_json::from_slice(&manifest).unwrap();
@@ -140,18 +140,18 @@ fn other_programs_can_start_what_the_shell_has() {
     let has = words(&in_shell(&host, &skill, &snippet, &dir.path().join("workspace")).stdout);
     let own = Command::new("bash").args(["-c", "compgen -bk"]).output().unwrap();
     let own = words(&String::from_utf8_lossy(&own.stdout));
-    let rest: BTreeSet<String> = own.union(&words(NOT_PROGRAMS)).cloned().collect();
-    let lacking: Vec<_> = listed.difference(&has).collect();
-    assert!(lacking.is_empty(), "components/shell/programs.txt: the shell has no {lacking:?}");
+    let uncovered: BTreeSet<String> = own.union(&words(NOT_PROGRAMS)).cloned().collect();
+    let missing: Vec<_> = listed.difference(&has).collect();
+    assert!(missing.is_empty(), "components/shell/programs.txt: the shell has no {missing:?}");
     let new: Vec<_> =
-        has.iter().filter(|name| !listed.contains(*name) && !rest.contains(*name)).collect();
+        has.iter().filter(|name| !listed.contains(*name) && !uncovered.contains(*name)).collect();
     assert!(
         new.is_empty(),
-        "the shell has {new:?}: list them in components/shell/programs.txt, or here with what is not listed"
+        "the shell has {new:?}: list them in components/shell/programs.txt or in NOT_PROGRAMS"
     );
 }
 
-/// Each in bash with the machine's curl, and in the shell; `URL` is a server's.
+/// Each command runs in bash with the machine's curl, and in the shell; `URL` is a server's.
 const CURL: [&str; 24] = [
     "curl -s URL/get",
     "curl -s -X DELETE URL/item/1",
@@ -179,7 +179,7 @@ const CURL: [&str; 24] = [
     "echo content > up; curl -s -T up URL/upload; curl -s -F 'a=b' -F 'f=@up' URL/form",
 ];
 
-/// Says what it was asked, without what differs from client to client.
+/// Echoes the request, without the parts that differ between clients.
 fn answer(request: &[u8], stream: &mut std::net::TcpStream) {
     let mut all = request.to_vec();
     let text = String::from_utf8_lossy(&all).into_owned();
@@ -235,7 +235,7 @@ fn answer(request: &[u8], stream: &mut std::net::TcpStream) {
 }
 
 #[test]
-fn curl_does_what_curl_does() {
+fn the_sandbox_curl_matches_the_native_curl() {
     let server = crate::servers::Server::start(answer);
     let dir = tempfile::tempdir().unwrap();
     let host = shell_host(dir.path());
@@ -313,14 +313,14 @@ fn snippets() -> Vec<Snippet> {
     files.iter().flat_map(of).collect()
 }
 
-/// Names and reasons.
+/// Returns the names of known differences with their reasons.
 fn differences() -> BTreeMap<String, String> {
     let text = std::fs::read_to_string(repository("tests/bash/differences.txt")).unwrap();
     let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     lines
         .map(|line| {
             let (name, reason) =
-                line.split_once(" | ").unwrap_or_else(|| panic!("`{line}` is no `NAME | REASON`"));
+                line.split_once(" | ").unwrap_or_else(|| panic!("`{line}` is not `NAME | REASON`"));
             (name.trim().to_owned(), reason.trim().to_owned())
         })
         .collect()
@@ -331,23 +331,21 @@ fn is_installed(command: &str) -> bool {
         .args(["-c", "command -v \"$1\"", "bash", command])
         .stdout(Stdio::null())
         .status();
-    found
-        .unwrap_or_else(|error| panic!("bash is what the shell is held against: {error}"))
-        .success()
+    found.unwrap_or_else(|error| panic!("this test needs bash: {error}")).success()
 }
 
 fn uses(text: &str, command: &str) -> bool {
     text.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-')).any(|word| word == command)
 }
 
-fn in_bash(snippet: &Snippet, place: &Path) -> Left {
+fn in_bash(snippet: &Snippet, place: &Path) -> RunResult {
     let home = place.with_extension("home");
     for folder in [place, &home] {
         std::fs::create_dir_all(folder).unwrap();
     }
     let path = std::env::var_os("PATH").unwrap();
-    // Tests that run in the background ignore the keyboard's signals, and what bash finds ignored
-    // it cannot trap.
+    // Background tests ignore the keyboard's signals, and bash cannot trap signals that were
+    // ignored at its start.
     let mut bash = Command::new("env");
     bash.args(["--default-signal=INT,QUIT", "bash", "-c", &snippet.text])
         .current_dir(place)
@@ -359,20 +357,24 @@ fn in_bash(snippet: &Snippet, place: &Path) -> Left {
         .env("LANG", "C.UTF-8")
         .env("LC_ALL", "C.UTF-8");
     let output = bash.output().unwrap();
-    Left {
+    RunResult {
         stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
         code: output.status.code().unwrap_or(-1),
         files: files(place),
     }
 }
 
-fn in_shell(host: &Runner, skill: &Path, snippet: &Snippet, place: &Path) -> Left {
+fn in_shell(host: &Runner, skill: &Path, snippet: &Snippet, place: &Path) -> RunResult {
     let outcome = outcome(host, skill, snippet, place, vec![(Limit::Timeout, 100_000)]);
     let Status::Exited { code } = outcome.status else { panic!("`{}`: {outcome:?}", snippet.name) };
-    Left { stdout: outcome.stdout.text().into_owned(), code: i32::from(code), files: files(place) }
+    RunResult {
+        stdout: outcome.stdout.text().into_owned(),
+        code: i32::from(code),
+        files: files(place),
+    }
 }
 
-/// In the sandbox, in a thread whose silence fails the test.
+/// Runs in the sandbox, on a thread; a timeout fails the test.
 pub fn outcome(
     host: &Runner,
     skill: &Path,
@@ -391,7 +393,7 @@ pub fn outcome(
         .with_command_line(overrides)
         .unwrap_or_else(|findings| panic!("{findings:?}"));
     let (host, skill, text) = (host.clone(), skill.to_owned(), snippet.text.clone());
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let io = Io { stdin: Stdin::Empty, ..Io::default() };
@@ -405,14 +407,15 @@ pub fn outcome(
         let outcome =
             runtime.block_on(host.invoke(request)).map(|invoked| invoked.finished.outcome);
         runtime.shutdown_background();
-        // Nobody listens where the test has given up.
-        tell.send(outcome.unwrap_or_else(|error| panic!("{error}"))).ok();
+        // The receiver is gone if the test timed out.
+        sender.send(outcome.unwrap_or_else(|error| panic!("{error}"))).ok();
     });
-    told.recv_timeout(PATIENCE)
-        .unwrap_or_else(|error| panic!("`{}`: the host did not come back: {error}", snippet.name))
+    receiver
+        .recv_timeout(HANG_TIMEOUT)
+        .unwrap_or_else(|error| panic!("`{}`: the host did not answer: {error}", snippet.name))
 }
 
-/// Names, kinds and contents below a folder.
+/// Returns names, kinds and contents below a folder.
 fn files(root: &Path) -> BTreeMap<String, String> {
     fn walk(root: &Path, at: &Path, found: &mut BTreeMap<String, String>) {
         for entry in std::fs::read_dir(at).unwrap() {

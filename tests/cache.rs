@@ -1,5 +1,5 @@
-//! Compiled components on disk: found again, rebuilt where they are not whole, and never taken from
-//! where others may write.
+//! Compiled components on disk: reused, rebuilt if incomplete, and never loaded from folders that
+//! others can write.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -9,14 +9,14 @@ use tempfile::TempDir;
 
 use crate::cli::{User, copy_compiled_runtimes, repository, text};
 
-/// A user with a cache of their own.
+/// A user with a separate cache.
 struct Place {
     user: User,
     root: TempDir,
 }
 
 impl Place {
-    /// With one component compiled.
+    /// Creates a user with one compiled component.
     fn warm() -> Place {
         let place = Place { user: User::new(), root: tempfile::tempdir().unwrap() };
         assert!(place.run().status.success());
@@ -48,7 +48,7 @@ impl Place {
     }
 }
 
-/// Compiled code and its stamps, and what is half-written; not what is known of skills.
+/// Returns compiled code, stamps and incomplete files, without the cached facts about skills.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> =
         std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -60,14 +60,14 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Which file it is: one that was written anew differs, even where it got the old one's inode.
+/// Identifies a file; a rewritten one differs even if it reuses the inode.
 fn identity(path: &Path) -> (u64, std::time::SystemTime) {
     let metadata = std::fs::metadata(path).unwrap();
     (std::os::unix::fs::MetadataExt::ino(&metadata), metadata.modified().unwrap())
 }
 
 #[test]
-fn a_second_run_uses_what_the_first_one_left() {
+fn later_runs_see_the_state_of_earlier_runs() {
     let place = Place::warm();
     let before = identity(&place.entry("cwasm"));
     place.says_hello();
@@ -76,22 +76,22 @@ fn a_second_run_uses_what_the_first_one_left() {
 }
 
 #[test]
-fn code_that_was_changed_is_never_run_and_is_built_again() {
+fn changed_compiled_code_is_never_run_and_is_rebuilt() {
     let place = Place::warm();
     let code = place.entry("cwasm");
-    let whole = std::fs::read(&code).unwrap();
-    let middle = whole.len() / 2;
-    let mut flipped = whole.clone();
+    let complete = std::fs::read(&code).unwrap();
+    let middle = complete.len() / 2;
+    let mut flipped = complete.clone();
     flipped[middle] ^= 0xff;
-    for broken in [&flipped[..], &whole[..middle], b"", b"not code"] {
+    for broken in [&flipped[..], &complete[..middle], b"", b"not code"] {
         std::fs::write(&code, broken).unwrap();
         place.says_hello();
-        assert_eq!(std::fs::read(&code).unwrap(), whole, "built again");
+        assert_eq!(std::fs::read(&code).unwrap(), complete, "the code is rebuilt");
     }
 }
 
 #[test]
-fn code_without_a_stamp_that_vouches_for_it_is_built_again() {
+fn compiled_code_without_a_valid_stamp_is_rebuilt() {
     let place = Place::warm();
     let stamp = place.entry("stamp");
     for broken in ["", "{", "null", "{\"digest\": \"0\"}"] {
@@ -127,7 +127,7 @@ fn a_cache_below_a_folder_that_others_can_write_is_refused() {
 }
 
 #[test]
-fn a_cache_that_was_moved_elsewhere_still_serves() {
+fn a_moved_cache_is_still_used() {
     let mut place = Place::warm();
     let elsewhere = tempfile::tempdir().unwrap();
     let (from, to) = (place.cache(), elsewhere.path().join("skillhost/components"));
@@ -139,11 +139,7 @@ fn a_cache_that_was_moved_elsewhere_still_serves() {
     place.root = elsewhere;
     let copied = identity(&place.entry("cwasm"));
     place.says_hello();
-    assert_eq!(
-        identity(&place.entry("cwasm")),
-        copied,
-        "the copy's bytes are right, so it is used"
-    );
+    assert_eq!(identity(&place.entry("cwasm")), copied, "an intact copy is used");
 }
 
 #[test]
@@ -180,7 +176,7 @@ fn a_cache_that_cannot_be_created_is_reported() {
 }
 
 #[test]
-fn what_a_skill_puts_into_the_cache_is_charged_to_it() {
+fn cache_writes_count_towards_the_skills_quota() {
     let place = Place::warm();
     copy_compiled_runtimes(&place.cache());
     let scripted = place.user.work().join("scripted");
@@ -190,7 +186,7 @@ fn what_a_skill_puts_into_the_cache_is_charged_to_it() {
         "---\nname: scripted\ndescription: Has a script. Use to test.\n---\n",
     )
     .unwrap();
-    // Long enough to be worth keeping, and new.
+    // Takes long enough to compile to be cached, and is new.
     let script = (0..400).fold(String::new(), |text, line| format!("{text}x{line} = {line}\n"));
     std::fs::write(scripted.join("scripts/run.py"), script).unwrap();
     let mut command = place.user.command(env!("CARGO_BIN_EXE_skillhost"));
@@ -239,7 +235,7 @@ fn a_run_that_adds_to_the_cache_tidies_it() {
     assert!(!abandoned.exists());
 }
 
-/// The unfinished code of runtimes: `KEY.PROCESS.RANDOM.tmp`.
+/// Returns the incomplete code files of runtimes: `KEY.PROCESS.RANDOM.tmp`.
 fn unfinished(cache: &Path) -> Vec<String> {
     let names = std::fs::read_dir(cache).into_iter().flatten().flatten();
     let names = names.filter_map(|entry| entry.file_name().into_string().ok());

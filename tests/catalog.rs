@@ -1,4 +1,4 @@
-//! The catalogue: where skills are found, which one wins, what the cache keeps, and what is
+//! The catalogue: where skills are found, which one wins, what the cache stores, and what is
 //! reported.
 
 mod cache;

@@ -1,8 +1,8 @@
-//! The command line as a user meets it: the real binary, in folders of its own, with a home of its
-//! own.
+//! The command line as an operator uses it: the real binary, in temporary folders, with a separate
+//! home folder.
 //!
-//! The guests are `tests/guests/*.wat`; each is a skill of the same name whose component it is.
-//! What else the commands meet is in `tests/cases/cli/setup`, copied over them.
+//! The guests are `tests/guests/*.wat`, each the component of a skill of the same name. Further
+//! skills and files come from `tests/cases/cli/setup`, copied over them.
 
 mod bench;
 mod completions;
@@ -24,7 +24,7 @@ pub use crate::support::{copy, ends, guest, pinned, repository, skipped, text};
 
 use crate::support::{GUESTS, files, stem};
 
-/// A user's place: a home, and a folder to work in that holds the skills.
+/// An operator with a home folder, and a working folder that contains the skills.
 pub struct User {
     root: TempDir,
 }
@@ -32,7 +32,7 @@ pub struct User {
 /// The cache folder of all tests, so that each component is compiled once.
 pub const CACHE: &str = env!("CARGO_TARGET_TMPDIR");
 
-/// Makes a skill of a guest.
+/// Writes a skill whose component is a guest.
 pub fn skill_of(guest_name: &str, folder: &Path) {
     std::fs::create_dir_all(folder).unwrap();
     let name = folder.file_name().unwrap().to_str().unwrap();
@@ -81,7 +81,7 @@ impl User {
         self.root.path().join("home")
     }
 
-    /// The records of the audit log in its standard place.
+    /// Returns the records of the audit log at its default path.
     pub fn records(&self) -> Vec<serde_json::Value> {
         ends(
             &std::fs::read_to_string(self.home().join(".local/state/skillhost/audit.jsonl"))
@@ -89,7 +89,7 @@ impl User {
         )
     }
 
-    /// A command in this user's environment, and nothing else's.
+    /// Prepares a command with only this user's environment.
     pub fn command(&self, program: &str) -> Command {
         let bin = Path::new(env!("CARGO_BIN_EXE_skillhost")).parent().unwrap();
         let mut command = Command::new(program);
@@ -105,7 +105,7 @@ impl User {
         command
     }
 
-    /// A command of this user's, who is the operator.
+    /// Runs skillhost as this user, who is the operator.
     pub fn skillhost(&self, args: &[&str]) -> Output {
         let mut command = self.command(env!("CARGO_BIN_EXE_skillhost"));
         if args
@@ -117,11 +117,11 @@ impl User {
         command.args(args).output().unwrap()
     }
 
-    /// The token of this user's state folder.
+    /// Returns the operator token of this user's state folder.
     pub fn operator_token(&self) -> String {
         let file = self.home().join(".local/state/skillhost/operator.token");
         if !file.exists() {
-            // What is refused makes it.
+            // A refused command creates the token.
             let refused = self
                 .command(env!("CARGO_BIN_EXE_skillhost"))
                 .args(["approve", "1"])
@@ -132,7 +132,7 @@ impl User {
         std::fs::read_to_string(file).unwrap()
     }
 
-    /// What a text says, with what differs from run to run and place to place named instead.
+    /// Replaces the parts of an output that differ between runs and machines with names.
     pub fn normal(&self, text: &str) -> String {
         let root = self.root.path().canonicalize().unwrap();
         let text = text.replace(&root.join("work").display().to_string(), "[work]");
@@ -143,14 +143,14 @@ impl User {
         text.split_inclusive('\n').map(unpadded).map(|line| measured(&line)).collect()
     }
 
-    /// A folder of stand-ins for the built-in programs, which print their argv.
+    /// Creates a folder of stand-ins for the built-in programs, which print their argv.
     pub fn stand_ins(&self) -> PathBuf {
         let folder = self.root.path().join("programs");
         crate::programs::stand_ins(&folder);
         folder
     }
 
-    /// What is left of scratch folders: nothing, if all went well.
+    /// Returns the remaining scratch folders; a clean run leaves none.
     pub fn scratch(&self) -> Vec<PathBuf> {
         files(&self.root.path().join("tmp"))
     }
@@ -170,7 +170,7 @@ pub fn copy_compiled_runtimes(components: &Path) {
     copy(&cache.join("skillhost/components"), components);
 }
 
-/// A table's line with a place in it, without the padding that the place's length decides.
+/// Removes the padding from a table's line with a path, because it depends on the path's length.
 fn unpadded(line: &str) -> String {
     match line.strip_suffix("│\n") {
         Some(cells) if cells.contains("[work]") => format!("{} │\n", cells.trim_end()),
@@ -178,7 +178,7 @@ fn unpadded(line: &str) -> String {
     }
 }
 
-/// A line of JSON that tells a measured value, without it.
+/// Replaces a measured value or a digest in a line of JSON.
 fn measured(line: &str) -> String {
     for key in ["\"wall_ms\": ", "\"epochs\": "] {
         if let Some((before, rest)) = line.split_once(key) {

@@ -1,6 +1,6 @@
-//! What `check` says of scripts as people write them. Each case is a folder of `cases/compat`: the
-//! skill, `expected.txt`, and `allow.txt` where the operator allows more than the built-in policy.
-//! `BLESS=1` writes the expectations anew.
+//! `check` on realistic scripts. Each case is a folder of `cases/compat`: the skill,
+//! `expected.txt`, and `allow.txt` if the operator allows more than the built-in policy. `BLESS=1`
+//! rewrites the expectations.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -15,7 +15,7 @@ use skillhost_skill::{SizeLimits, Skill, scan};
 
 use crate::support::{pinned, repository};
 
-/// The report on a skill under the built-in policy, with these entries allowed too.
+/// Returns the report on a skill under the built-in policy with these additional entries.
 fn check(folder: &Path, allow: &[String]) -> Compatibility {
     let skill = Skill::load(folder, &SizeLimits::default()).unwrap();
     let overrides = Overrides { allow: allow.to_vec(), ..Overrides::default() };
@@ -23,7 +23,7 @@ fn check(folder: &Path, allow: &[String]) -> Compatibility {
     compat::check(&skill, &grant(&skill.policy_manifest(), &policy).capabilities)
 }
 
-/// A skill of these files, checked.
+/// Checks a skill with these files.
 fn report(files: &[(&str, &str)]) -> Compatibility {
     let scratch = tempfile::tempdir().unwrap();
     let folder = scratch.path().join("case");
@@ -43,7 +43,7 @@ fn compatibility_cases_match_their_expectations() {
         .map(|e| e.unwrap().file_name().into_string().unwrap())
         .collect();
     names.sort();
-    assert!(names.len() >= 14, "the cases are there");
+    assert!(names.len() >= 14, "cases are missing");
     let problems: Vec<String> = names
         .iter()
         .filter_map(|name| {
@@ -56,7 +56,7 @@ fn compatibility_cases_match_their_expectations() {
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
-/// A report as text; versions of the package set left out, which change with it.
+/// Formats a report as text, without the package set's versions, which change with the set.
 fn shown(report: &Compatibility) -> String {
     let mut out = format!("{}\n", report.verdict.description());
     for script in &report.scripts {
@@ -209,16 +209,16 @@ fn site_packages_provide_pure_python_modules() {
     )
     .unwrap();
     let skill = Skill::load(&folder, &SizeLimits::default()).unwrap();
-    let lacks = |packages: Vec<std::path::PathBuf>| {
+    let missing_packages = |packages: Vec<std::path::PathBuf>| {
         let policy = Policy::builtin()
             .with_command_line(Overrides { packages, ..Overrides::default() })
             .unwrap();
         let report = compat::check(&skill, &grant(&skill.policy_manifest(), &policy).capabilities);
         report.scripts[0].needs.iter().map(|need| need.name.clone()).collect::<Vec<_>>()
     };
-    assert_eq!(lacks(vec![site]), ["numpy", "other"]);
+    assert_eq!(missing_packages(vec![site]), ["numpy", "other"]);
     assert_eq!(
-        lacks(vec![scratch.path().join("nowhere")]),
+        missing_packages(vec![scratch.path().join("nowhere")]),
         ["mystery", "single", "PyPDF2", "numpy", "other"]
     );
 }
@@ -266,7 +266,7 @@ fn summary_counts_skills_and_unmet_needs() {
     assert_eq!(reasons, [("numpy", 2), ("torch", 1)]);
 }
 
-/// Pieces that mean something to one of the readers, so that texts of them are more than noise.
+/// Fragments that are significant to at least one parser, so that random texts reach deeper code.
 fn pieces() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("import "),
@@ -417,6 +417,6 @@ fn hostile_scripts_are_analyzed_in_bounded_time() {
         let start = std::time::Instant::now();
         crate::fuzz::targets::compat(&text);
         let took = start.elapsed();
-        assert!(took < crate::hostile_host::PATIENCE, "{took:?} for {piece:?} repeated");
+        assert!(took < crate::hostile_host::HANG_TIMEOUT, "{took:?} for {piece:?} repeated");
     }
 }

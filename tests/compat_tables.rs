@@ -1,6 +1,5 @@
-//! What `check` takes the runtimes to have, held against what they have: every name of its tables
-//! is asked of the real shell and the real Python, and every name that they know of is looked up in
-//! the tables.
+//! Compares the tables of `check` with the runtimes: tries every name in the tables in the real
+//! shell and the real Python, and looks up every name that these know in the tables.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,12 +12,12 @@ use skillhost_policy::outcome::Status;
 use skillhost_policy::{Overrides, Policy};
 use skillhost_sandbox::Io;
 
-use crate::hostile_host::{PATIENCE, shell_host};
+use crate::hostile_host::{HANG_TIMEOUT, shell_host};
 use crate::support::repository;
 
-/// What the shell has by name and cannot do here, each with a use that fails: so `check` says that
-/// it is never here.
-const IN_NAME_ONLY: [(&str, &str); 6] = [
+/// Commands that the shell has only by name, each with a use that fails: `check` reports them as
+/// unavailable.
+const NOT_IMPLEMENTED: [(&str, &str); 6] = [
     ("ln", "cd /tmp; echo a > a; ln -s a b || ln a c"),
     ("link", "cd /tmp; echo a > a; link a b"),
     ("mkfifo", "mkfifo /tmp/a"),
@@ -27,20 +26,20 @@ const IN_NAME_ONLY: [(&str, &str); 6] = [
     ("parallel", "[ \"$(parallel echo ::: a)\" = a ]"),
 ];
 
-/// What the shell brings along that no other system has, so that a script that says it means
-/// something else; and `watch`, which looks once.
-const OF_NOBODY: [&str; 12] = [
+/// Extras that only this shell has, so scripts that use these names mean something else; and
+/// `watch`, which runs its command only once.
+const ONLY_IN_THIS_SHELL: [&str; 12] = [
     "assert", "csv", "dotenv", "glob", "json", "log", "retry", "semver", "template", "uvx",
     "verify", "watch",
 ];
 
-/// The shell's own syntax.
+/// Shell keywords.
 const SYNTAX: [&str; 21] = [
     "!", "[[", "]]", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for",
     "function", "if", "in", "select", "then", "until", "while", "{", "}",
 ];
 
-/// What a shell text prints, in a skill that may start every program.
+/// Returns what a shell script prints in a skill that may start every program.
 fn shell(text: &str) -> (String, Status) {
     let dir = tempfile::tempdir().unwrap();
     let skill = dir.path().join("skill");
@@ -53,7 +52,7 @@ fn shell(text: &str) -> (String, Status) {
     let host = shell_host(dir.path());
     let overrides = Overrides { limits: vec![(Limit::Timeout, 100_000)], ..Overrides::default() };
     let policy = Policy::builtin().with_command_line(overrides).unwrap();
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let target = Target::Shell(text.to_owned());
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -67,15 +66,15 @@ fn shell(text: &str) -> (String, Status) {
         let outcome =
             runtime.block_on(host.invoke(request)).map(|invoked| invoked.finished.outcome);
         runtime.shutdown_background();
-        // Nobody listens where the test has given up.
-        tell.send(outcome.unwrap_or_else(|error| panic!("{error}"))).ok();
+        // The receiver is gone if the test timed out.
+        sender.send(outcome.unwrap_or_else(|error| panic!("{error}"))).ok();
     });
-    let outcome = told.recv_timeout(PATIENCE).unwrap();
+    let outcome = receiver.recv_timeout(HANG_TIMEOUT).unwrap();
     (outcome.stdout.text().into_owned(), outcome.status)
 }
 
 #[test]
-fn the_shell_has_every_command_that_check_says_it_has() {
+fn the_shell_has_every_command_that_check_lists() {
     let names: Vec<&str> = compat::built_in_commands().collect();
     assert!(names.len() > 150 && names.contains(&"cd") && names.contains(&"jq"), "{names:?}");
     let ask: String = names
@@ -88,18 +87,22 @@ fn the_shell_has_every_command_that_check_says_it_has() {
         ("", Status::Exited { code: 0 }),
         "the shell lacks those"
     );
-    let (found, _) = shell("type -t -- a-command-of-nobody > /dev/null || echo none");
+    let (found, _) = shell("type -t -- a-command-that-does-not-exist > /dev/null || echo none");
     assert_eq!(found, "none\n", "`type -t` tells them apart");
 }
 
 #[test]
-fn check_knows_every_command_that_the_shell_has() {
+fn check_lists_every_command_of_the_shell() {
     let (listed, status) = shell("compgen -c");
     assert_eq!(status, Status::Exited { code: 0 });
     let listed: BTreeSet<&str> = listed.lines().collect();
     assert!(listed.len() > 150 && listed.contains("grep"), "{listed:?}");
-    let but: Vec<&str> =
-        IN_NAME_ONLY.iter().map(|(name, _)| *name).chain(OF_NOBODY).chain(SYNTAX).collect();
+    let but: Vec<&str> = NOT_IMPLEMENTED
+        .iter()
+        .map(|(name, _)| *name)
+        .chain(ONLY_IN_THIS_SHELL)
+        .chain(SYNTAX)
+        .collect();
     assert_eq!(
         but.iter().filter(|name| !listed.contains(*name)).collect::<Vec<_>>(),
         Vec::<&&str>::new(),
@@ -119,7 +122,7 @@ fn check_knows_every_command_that_the_shell_has() {
 
 #[test]
 fn check_names_shell_commands_that_do_not_work() {
-    for (name, text) in IN_NAME_ONLY {
+    for (name, text) in NOT_IMPLEMENTED {
         let (_, status) = shell(text);
         assert!(
             matches!(status, Status::Exited { code } if code != 0),
@@ -132,7 +135,7 @@ fn check_names_shell_commands_that_do_not_work() {
 #[test]
 fn subcommands_listed_as_working_exist() {
     let (git, _) = compat::subcommands("git").unwrap();
-    // Outside of a repository, one that reads says so.
+    // Outside a repository, commands that read one say so.
     let ask: String =
         git.iter().map(|sub| format!("git {sub} > /tmp/out 2>&1 || grep -q 'not a git repository' /tmp/out || cat /tmp/out\n")).collect();
     let (wrong, status) = shell(&format!("cd /tmp\n{ask}true"));
@@ -161,8 +164,8 @@ fn programs_known_to_check_are_installed_or_stand_ins() {
                 matches!(compat::availability(name), Availability::BuiltIn | Availability::Program);
             assert!(
                 known
-                    || IN_NAME_ONLY.iter().any(|(only, _)| *only == name)
-                    || OF_NOBODY.contains(&name),
+                    || NOT_IMPLEMENTED.iter().any(|(only, _)| *only == name)
+                    || ONLY_IN_THIS_SHELL.contains(&name),
                 "{name}"
             );
         }
@@ -170,15 +173,18 @@ fn programs_known_to_check_are_installed_or_stand_ins() {
 }
 
 #[test]
-fn python_has_the_standard_library_that_check_says_it_has() {
-    let told: Vec<(&str, bool)> = compat::standard_modules().collect();
+fn python_has_every_standard_module_that_check_lists() {
+    let modules: Vec<(&str, bool)> = compat::standard_modules().collect();
     assert!(
-        told.len() > 290 && told.contains(&("json", true)) && told.contains(&("ctypes", false)),
-        "{told:?}"
+        modules.len() > 290
+            && modules.contains(&("json", true))
+            && modules.contains(&("ctypes", false)),
+        "{modules:?}"
     );
-    // Those two do something when they are imported.
-    let quiet = |name: &str| !matches!(name, "this" | "antigravity");
-    let names: Vec<&str> = told.iter().map(|(name, _)| *name).filter(|name| quiet(name)).collect();
+    // Importing these two has side effects.
+    let has_no_effect = |name: &str| !matches!(name, "this" | "antigravity");
+    let names: Vec<&str> =
+        modules.iter().map(|(name, _)| *name).filter(|name| has_no_effect(name)).collect();
     let script = format!(
         "import contextlib, importlib, io, sys, warnings\nwarnings.simplefilter('ignore')\n\
          def there(name):\n    try:\n        importlib.import_module(name)\n        return 1\n    except ImportError:\n        return 0\n\
@@ -190,7 +196,7 @@ fn python_has_the_standard_library_that_check_says_it_has() {
     let (printed, status) = shell(&format!("python3 - <<'END'\n{script}END\n"));
     assert_eq!(status, Status::Exited { code: 0 }, "{printed}");
     let lines: BTreeSet<&str> = printed.lines().collect();
-    for (name, here) in told.iter().filter(|(name, _)| quiet(name)) {
+    for (name, here) in modules.iter().filter(|(name, _)| has_no_effect(name)) {
         assert!(
             lines.contains(format!("{name} {}", u8::from(*here)).as_str()),
             "`{name}` is {}there",
@@ -200,7 +206,7 @@ fn python_has_the_standard_library_that_check_says_it_has() {
     let listed: BTreeSet<&str> =
         lines.iter().filter_map(|line| line.strip_prefix("listed ")).collect();
     let tables: BTreeSet<&str> =
-        told.iter().map(|(name, _)| *name).filter(|name| !name.contains('.')).collect();
+        modules.iter().map(|(name, _)| *name).filter(|name| !name.contains('.')).collect();
     assert_eq!(
         listed.symmetric_difference(&tables).collect::<Vec<_>>(),
         Vec::<&&str>::new(),

@@ -1,5 +1,5 @@
-//! The compiler of the library's tests: an embedder's program that the sandbox starts to compile a
-//! component.
+//! The compiler program of the library tests: like an embedder's program, the sandbox starts it to
+//! compile components.
 
 fn main() {
     skillhost_sandbox::compile_if_asked();

@@ -1,4 +1,4 @@
-//! What a component imports, against what its skill asks for.
+//! Compares the imports of a component with the permissions that its skill requests.
 
 use skillhost_policy::manifest::{Manifest, ToolEntry};
 use skillhost_policy::{Policy, grant};
@@ -6,7 +6,7 @@ use skillhost_sandbox::world::{World, read};
 
 use crate::cli::guest;
 
-/// What is said of a component with these imports in a skill that asks for these entries.
+/// Returns the findings for a component with these imports in a skill with these entries.
 fn unasked(imports: &[&str], entries: &[&str]) -> Vec<String> {
     let entry = |text: &&str| ToolEntry { text: (*text).to_owned(), span: None };
     let manifest = Manifest {
@@ -32,8 +32,8 @@ fn only_imports_without_an_entry_are_reported() {
         ("wasi:filesystem/types@0.3.0", "Read", "Read"),
         ("wasi:filesystem/types@0.2.0", "Write(out/**)", "Read"),
     ] {
-        let told = unasked(&[import], &[]);
-        assert!(told.len() == 1 && told[0].contains(word), "{import}: {told:?}");
+        let findings = unasked(&[import], &[]);
+        assert!(findings.len() == 1 && findings[0].contains(word), "{import}: {findings:?}");
         assert_eq!(unasked(&[import], &[entry]), Vec::<String>::new(), "{import} with {entry}");
     }
 }
@@ -47,7 +47,7 @@ fn an_import_of_sockets_is_always_reported() {
 }
 
 #[test]
-fn what_every_guest_has_is_not_reported() {
+fn imports_of_every_guest_are_not_reported() {
     assert!(
         unasked(
             &[

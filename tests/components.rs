@@ -1,5 +1,5 @@
-//! Components that no compiler of ours emits: bombs for the compiler and for tables, traps at odd
-//! moments, and files that are no component.
+//! Components that no compiler in use emits: compilation bombs, table bombs, traps at unusual
+//! moments, and files that are not components.
 
 use std::time::Instant;
 
@@ -9,17 +9,17 @@ use skillhost_policy::outcome::{Outcome, Status};
 use skillhost_sandbox::http::Resolver;
 
 use crate::handwritten_components::{command, compilers_with, component, long_function};
-use crate::hostile_host::{Arena, PATIENCE, hostile};
+use crate::hostile_host::{Fixture, HANG_TIMEOUT, hostile};
 
-fn arena(component: &[u8]) -> Arena {
-    Arena::with(component, Resolver::System)
+fn fixture(component: &[u8]) -> Fixture {
+    Fixture::with(component, Resolver::System)
 }
 
-/// Runs a component by itself; the host goes on afterwards.
+/// Runs a component, and asserts that the host still serves afterwards.
 fn outcome_of(component: &[u8]) -> Outcome {
-    let arena = arena(component);
-    let outcome = arena.run(&[]).limit(Limit::Timeout, 5_000).go();
-    arena.assert_alive();
+    let fixture = fixture(component);
+    let outcome = fixture.run(&[]).limit(Limit::Timeout, 5_000).go();
+    fixture.assert_alive();
     outcome
 }
 
@@ -46,19 +46,19 @@ pub fn table_elements() {
             "(table 10 funcref) (func (export \"run\") (result i32) (i32.eq (table.grow (ref.null func) (i32.const {by})) (i32.const -1)))"
         ))
     };
-    arena(&growing(90)).run(&[]).limit(Limit::TableElements, 100).obeys();
-    arena(&growing(91)).run(&[]).limit(Limit::TableElements, 100).hits(Limit::TableElements);
-    arena(&growing(u32::MAX - 10)).run(&[]).hits(Limit::TableElements);
-    // As large at the start, in one table and in many.
+    fixture(&growing(90)).run(&[]).limit(Limit::TableElements, 100).succeeds();
+    fixture(&growing(91)).run(&[]).limit(Limit::TableElements, 100).hits(Limit::TableElements);
+    fixture(&growing(u32::MAX - 10)).run(&[]).hits(Limit::TableElements);
+    // The same size from the start, in one table and in many.
     let at_once = |tables: &str| {
         command(&format!("{tables} (func (export \"run\") (result i32) (i32.const 0))"))
     };
-    arena(&at_once("(table 100 funcref)")).run(&[]).limit(Limit::TableElements, 100).obeys();
-    arena(&at_once("(table 101 funcref)"))
+    fixture(&at_once("(table 100 funcref)")).run(&[]).limit(Limit::TableElements, 100).succeeds();
+    fixture(&at_once("(table 101 funcref)"))
         .run(&[])
         .limit(Limit::TableElements, 100)
         .hits(Limit::TableElements);
-    arena(&at_once(&"(table 10 funcref)".repeat(11)))
+    fixture(&at_once(&"(table 10 funcref)".repeat(11)))
         .run(&[])
         .limit(Limit::TableElements, 100)
         .hits(Limit::TableElements);
@@ -78,12 +78,12 @@ pub fn instances() {
             "(core instance (instantiate $m))".repeat(count - 1)
         ))
     };
-    arena(&many(20)).run(&[]).limit(Limit::Instances, 20).obeys();
-    arena(&many(21)).run(&[]).limit(Limit::Instances, 20).hits(Limit::Instances);
-    arena(&many(900)).run(&[]).hits(Limit::Instances);
-    // Their memories are counted together.
-    arena(&many(20)).run(&[]).limit(Limit::Memory, 20 << 16).obeys();
-    arena(&many(21)).run(&[]).limit(Limit::Memory, 20 << 16).hits(Limit::Memory);
+    fixture(&many(20)).run(&[]).limit(Limit::Instances, 20).succeeds();
+    fixture(&many(21)).run(&[]).limit(Limit::Instances, 20).hits(Limit::Instances);
+    fixture(&many(900)).run(&[]).hits(Limit::Instances);
+    // The instances' memories are counted together.
+    fixture(&many(20)).run(&[]).limit(Limit::Memory, 20 << 16).succeeds();
+    fixture(&many(21)).run(&[]).limit(Limit::Memory, 20 << 16).hits(Limit::Memory);
 }
 
 #[test]
@@ -91,33 +91,33 @@ fn initial_memory_counts() {
     let with = |pages: u32| {
         command(&format!("(memory {pages}) (func (export \"run\") (result i32) (i32.const 0))"))
     };
-    arena(&with(16)).run(&[]).limit(Limit::Memory, 1 << 20).obeys();
-    arena(&with(17)).run(&[]).limit(Limit::Memory, 1 << 20).hits(Limit::Memory);
-    arena(&with(65_536)).run(&[]).hits(Limit::Memory);
+    fixture(&with(16)).run(&[]).limit(Limit::Memory, 1 << 20).succeeds();
+    fixture(&with(17)).run(&[]).limit(Limit::Memory, 1 << 20).hits(Limit::Memory);
+    fixture(&with(65_536)).run(&[]).hits(Limit::Memory);
 }
 
 #[test]
 pub fn compile() {
-    arena(&long_function(100)).run(&[]).limit(Limit::Compile, 60_000).obeys();
-    let arena = arena(&long_function(60_000));
+    fixture(&long_function(100)).run(&[]).limit(Limit::Compile, 60_000).succeeds();
+    let fixture = fixture(&long_function(60_000));
     let started = Instant::now();
-    let outcome = arena.run(&[]).limit(Limit::Compile, 1_000).hits(Limit::Compile);
-    assert!(started.elapsed() < PATIENCE, "{:?}", started.elapsed());
+    let outcome = fixture.run(&[]).limit(Limit::Compile, 1_000).hits(Limit::Compile);
+    assert!(started.elapsed() < HANG_TIMEOUT, "{:?}", started.elapsed());
     assert_eq!(outcome.limits_hit[0].value, 1_000);
-    arena.assert_alive();
+    fixture.assert_alive();
     assert_eq!(compilers_with(&["fast", "whole", "1000"]), 0, "a compiler is still running");
 }
 
 #[test]
 pub fn compile_memory() {
-    arena(&long_function(101)).run(&[]).limit(Limit::CompileMemory, 2 << 30).obeys();
-    let arena = arena(&long_function(60_001));
-    arena.run(&[]).limit(Limit::CompileMemory, 300_000_000).hits(Limit::CompileMemory);
-    arena.assert_alive();
+    fixture(&long_function(101)).run(&[]).limit(Limit::CompileMemory, 2 << 30).succeeds();
+    let fixture = fixture(&long_function(60_001));
+    fixture.run(&[]).limit(Limit::CompileMemory, 300_000_000).hits(Limit::CompileMemory);
+    fixture.assert_alive();
 }
 
 #[test]
-fn a_trap_in_a_destructor_is_a_trap_of_the_guest() {
+fn a_trap_in_a_destructor_is_reported() {
     let with = |run: &str| {
         component(&format!(
             r#"(component
@@ -137,16 +137,16 @@ fn a_trap_in_a_destructor_is_a_trap_of_the_guest() {
         ))
     };
     assert_trapped(&with("(call $drop (call $new (i32.const 1)))"), "unreachable");
-    // Twice, and of something that never was.
+    // Drops a handle that does not exist.
     assert_trapped(&with("(call $drop (i32.const 7))"), "unknown handle index 7");
-    // Left behind: no destructor runs when a store goes.
+    // A leaked resource: dropping the store runs no destructors.
     assert_eq!(
         outcome_of(&with("(drop (call $new (i32.const 1)))")).status,
         Status::Exited { code: 0 }
     );
 }
 
-/// A command that asks for its arguments, with a `realloc` of its own for where they go.
+/// A command that requests its arguments, with this `realloc` for their memory.
 fn with_realloc(body: &str) -> Vec<u8> {
     component(&format!(
         r#"(component
@@ -165,19 +165,19 @@ fn with_realloc(body: &str) -> Vec<u8> {
 }
 
 #[test]
-fn an_allocator_that_lies_harms_nobody_else() {
+fn lying_allocator_affects_only_its_own_guest() {
     assert_eq!(outcome_of(&with_realloc("(i32.const 1024)")).status, Status::Exited { code: 0 });
     assert_trapped(&with_realloc("unreachable"), "unreachable");
     assert_trapped(&with_realloc("(i32.const 0xfffffff0)"), "beyond end of memory");
     assert_trapped(&with_realloc("(i32.const 65532)"), "beyond end of memory");
     assert_trapped(&with_realloc("(i32.const 3)"), "not aligned");
-    let spinning = arena(&with_realloc("(loop (br 0)) unreachable"));
+    let spinning = fixture(&with_realloc("(loop (br 0)) unreachable"));
     spinning.run(&[]).limit(Limit::Timeout, 200).hits(Limit::Timeout);
     spinning.assert_alive();
 }
 
 #[test]
-fn a_trap_after_the_result_is_out_is_a_trap() {
+fn a_trap_after_the_result_is_reported() {
     let after = component(
         r#"(component
             (core module $m (func (export "run") (result i32) (i32.const 0)) (func (export "after") (param i32) unreachable))
@@ -190,8 +190,8 @@ fn a_trap_after_the_result_is_out_is_a_trap() {
     assert_trapped(&returning("unreachable", "unreachable"), "unreachable");
 }
 
-/// An asynchronous command that returns its result, and then goes on: at once, and each time that
-/// it is called back.
+/// An asynchronous command that returns its result and then runs further code: immediately, and on
+/// each callback.
 fn returning(then: &str, callback: &str) -> Vec<u8> {
     component(&format!(
         r#"(component
@@ -212,14 +212,14 @@ fn work_after_the_result_is_stopped() {
     const EXIT: &str = "(i32.const 0)";
     const YIELD: &str = "(i32.const 1)";
     assert_eq!(outcome_of(&returning(EXIT, EXIT)).status, Status::Exited { code: 0 });
-    // Yields for ever.
+    // Yields forever.
     let outcome = outcome_of(&returning(YIELD, YIELD));
     assert!(
         matches!(outcome.status, Status::Exited { code: 0 } | Status::LimitHit(_)),
         "{outcome:?}"
     );
     // Spins and never yields.
-    let spinning = arena(&returning("(loop (br 0)) unreachable", EXIT));
+    let spinning = fixture(&returning("(loop (br 0)) unreachable", EXIT));
     let outcome = spinning.run(&[]).limit(Limit::Timeout, 200).go();
     assert!(
         matches!(outcome.status, Status::Exited { code: 0 } | Status::LimitHit(_)),
@@ -229,7 +229,7 @@ fn work_after_the_result_is_stopped() {
 }
 
 #[test]
-fn an_exit_code_beyond_a_byte_is_cut_to_one() {
+fn exit_codes_are_truncated_to_a_byte() {
     let exit = component(
         r#"(component
             (import "wasi:cli/exit@0.3.0" (instance $exit (export "exit-with-code" (func (param "status-code" u8)))))
@@ -250,7 +250,7 @@ fn unknown_imports_are_named() {
         &importing(r#""evil:host/everything@1.0.0" (instance (export "open" (func)))"#),
         "evil:host/everything",
     );
-    // Known by name, but not as it is.
+    // A known name with a different type.
     assert_invalid(
         &importing(
             r#""wasi:cli/environment@0.2.6" (instance (export "get-arguments" (func (result string))))"#,
@@ -281,61 +281,61 @@ fn files_that_are_not_components_are_not_run() {
     assert_invalid(b"\0asm\x02\0\0\0", "version");
     let outcome = assert_invalid(&wat::parse_str("(module)").unwrap(), "core module");
     assert!(matches!(outcome.status, Status::Invalid { fix: Some(_), .. }));
-    // Compiled code of somebody else's is not a component either.
+    // Native code is not a component either.
     let mut elf = vec![0; 4096];
     elf[..20].copy_from_slice(b"\x7fELF\x02\x01\x01\xc8\0\0\0\0\0\0\0\0\x01\0>\0");
     assert_invalid(&elf, "not a WebAssembly file");
 }
 
 #[test]
-fn a_component_that_was_cut_short_is_not_run() {
-    let whole = hostile();
-    let arena = arena(b"");
+fn truncated_components_do_not_run() {
+    let complete = hostile();
+    let fixture = fixture(b"");
     for eighth in 0..8 {
-        let cut = &whole[..(whole.len() * eighth / 8).max(8) + eighth];
-        arena.put(cut);
-        let outcome = arena.run(&["verbs"]).go();
+        let cut = &complete[..(complete.len() * eighth / 8).max(8) + eighth];
+        fixture.replace_component(cut);
+        let outcome = fixture.run(&["verbs"]).go();
         assert!(
             matches!(outcome.status, Status::Invalid { .. }),
             "cut at {}: {outcome:?}",
             cut.len()
         );
     }
-    arena.assert_alive();
+    fixture.assert_alive();
 }
 
 #[test]
-fn noise_after_a_right_beginning_is_not_run() {
+fn noise_after_a_valid_header_does_not_run() {
     use proptest::prelude::RngExt as _;
     let mut random = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
-    let arena = arena(b"");
+    let fixture = fixture(b"");
     for _ in 0..30 {
         let mut bytes = b"\0asm\x0d\0\x01\0".to_vec();
         let length = random.random_range(1..2000);
         bytes.extend((0..length).map(|_| random.random::<u8>()));
-        arena.put(&bytes);
-        let outcome = arena.run(&[]).go();
+        fixture.replace_component(&bytes);
+        let outcome = fixture.run(&[]).go();
         assert!(matches!(outcome.status, Status::Invalid { .. }), "{bytes:?}: {outcome:?}");
     }
-    arena.assert_alive();
+    fixture.assert_alive();
 }
 
 #[test]
-fn a_component_with_flipped_bits_does_no_harm() {
+fn bit_flips_in_components_do_not_harm_the_host() {
     use proptest::prelude::RngExt as _;
     let mut random = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
-    let arena = arena(b"");
-    let whole =
+    let fixture = fixture(b"");
+    let original =
         command("(memory 1) (func (export \"run\") (result i32) (i32.load (i32.const 100)))");
     for _ in 0..60 {
-        let mut bytes = whole.clone();
+        let mut bytes = original.clone();
         for _ in 0..2 {
             let at = random.random_range(8..bytes.len());
             bytes[at] ^= 1 << random.random_range(0..8);
         }
-        arena.put(&bytes);
-        // Whatever it has become: the host says what, and goes on.
-        arena.run(&[]).limit(Limit::Timeout, 5_000).limit(Limit::CompileMemory, 1 << 30).go();
+        fixture.replace_component(&bytes);
+        // Any outcome is fine as long as the host reports it and continues.
+        fixture.run(&[]).limit(Limit::Timeout, 5_000).limit(Limit::CompileMemory, 1 << 30).go();
     }
-    arena.assert_alive();
+    fixture.assert_alive();
 }

@@ -1,5 +1,5 @@
-//! Many invocations of one host at once, on a runtime that goes on: none harms another, and what is
-//! over leaves nothing behind.
+//! Many concurrent runs of one host on a shared runtime: none affects another, and none leaves
+//! anything behind.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,19 +14,24 @@ use skillhost_sandbox::{Allocation, Io, Options, Sandbox, run_alone};
 use skillhost_skill::runtime::built_in::BuiltIns;
 use skillhost_skill::runtime::{EntryPoint, Program, digest};
 
-use crate::hostile_host::{Arena, PATIENCE, hostile};
+use crate::hostile_host::{Fixture, HANG_TIMEOUT, hostile};
 
-fn policy(arena: &Arena, limits: &[(Limit, u64)]) -> Policy {
-    let workspace = Some((arena.path("workspace"), MountMode::Write));
+fn policy(fixture: &Fixture, limits: &[(Limit, u64)]) -> Policy {
+    let workspace = Some((fixture.path("workspace"), MountMode::Write));
     Policy::builtin()
         .with_command_line(Overrides { workspace, limits: limits.to_vec(), ..Overrides::default() })
         .unwrap()
 }
 
-async fn invoke(host: Runner, arena: &Arena, limits: &[(Limit, u64)], args: &[&str]) -> Outcome {
-    let policy = policy(arena, limits);
+async fn invoke(
+    host: Runner,
+    fixture: &Fixture,
+    limits: &[(Limit, u64)],
+    args: &[&str],
+) -> Outcome {
+    let policy = policy(fixture, limits);
     let args = args.iter().map(|arg| (*arg).to_owned()).collect();
-    let skill = arena.path("skills/hostile");
+    let skill = fixture.path("skills/hostile");
     let request = RunRequest {
         skill: (&skill).into(),
         policy: &policy,
@@ -37,38 +42,38 @@ async fn invoke(host: Runner, arena: &Arena, limits: &[(Limit, u64)], args: &[&s
     host.invoke(request).await.unwrap().finished.outcome
 }
 
-/// Waits until scratch space is as it was; programs that were told to end may take a moment.
-fn assert_scratch_is_empty(arena: &Arena) {
+/// Waits until scratch space is empty again; killed programs may take a moment to end.
+fn assert_scratch_is_empty(fixture: &Fixture) {
     let started = Instant::now();
     loop {
-        let names: Vec<_> = std::fs::read_dir(arena.path("scratch"))
+        let names: Vec<_> = std::fs::read_dir(fixture.path("scratch"))
             .unwrap()
             .map(|entry| entry.unwrap().file_name())
             .collect();
         if names == ["outside"] {
             return;
         }
-        assert!(started.elapsed() < PATIENCE, "{names:?} are left");
+        assert!(started.elapsed() < HANG_TIMEOUT, "{names:?} remain");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
 
 #[test]
 fn a_spinning_guest_does_not_block_others_on_its_thread() {
-    let arena = Arena::new();
+    let fixture = Fixture::new();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         tokio::select! {
             biased;
-            served = invoke(arena.host.clone(), &arena, &[], &["burn", "1000"]) => assert_eq!(served.status, Status::Exited { code: 0 }),
-            spun = invoke(arena.host.clone(), &arena, &[(Limit::Timeout, 60_000)], &["spin"]) => panic!("the other was not served before {spun:?}"),
+            served = invoke(fixture.host.clone(), &fixture, &[], &["burn", "1000"]) => assert_eq!(served.status, Status::Exited { code: 0 }),
+            spun = invoke(fixture.host.clone(), &fixture, &[(Limit::Timeout, 60_000)], &["spin"]) => panic!("the other run was not served before {spun:?}"),
         }
     });
 }
 
 #[test]
-fn programs_of_a_run_that_is_over_are_over_too() {
-    let arena = Arena::new();
+fn started_programs_end_with_their_run() {
+    let fixture = Fixture::new();
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     for child in
@@ -82,36 +87,36 @@ fn programs_of_a_run_that_is_over_are_over_too() {
             (Limit::Stdout, 1 << 40),
             (Limit::Memory, 1 << 40),
         ];
-        let outcome = runtime.block_on(invoke(arena.host.clone(), &arena, &limits, &args));
+        let outcome = runtime.block_on(invoke(fixture.host.clone(), &fixture, &limits, &args));
         assert!(
             matches!(&outcome.status, Status::LimitHit(hit) if hit.limit == Limit::Timeout),
             "{child:?}: {outcome:?}"
         );
-        assert_scratch_is_empty(&arena);
+        assert_scratch_is_empty(&fixture);
     }
-    // Nothing goes on in the background: the processor is idle.
+    // No background task remains that could use the processor.
     std::thread::sleep(Duration::from_millis(100));
     assert_eq!(runtime.metrics().num_alive_tasks(), 0, "tasks of ended runs are alive");
 }
 
 #[test]
 fn a_run_that_is_dropped_is_cleaned_up_and_recorded() {
-    let arena = Arena::new();
+    let fixture = Fixture::new();
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     for args in [&["sleep"][..], &["spin"], &["start", "1", "sleep"]] {
         let dropped = runtime.block_on(async {
             tokio::time::timeout(
                 Duration::from_millis(300),
-                invoke(arena.host.clone(), &arena, &[], args),
+                invoke(fixture.host.clone(), &fixture, &[], args),
             )
             .await
         });
         assert!(dropped.is_err(), "{args:?} ended: {dropped:?}");
-        assert_scratch_is_empty(&arena);
+        assert_scratch_is_empty(&fixture);
     }
-    arena.assert_alive();
-    let statuses: Vec<_> = arena
+    fixture.assert_alive();
+    let statuses: Vec<_> = fixture
         .audit()
         .iter()
         .map(|line| line["status"]["kind"].as_str().unwrap().to_owned())
@@ -120,8 +125,8 @@ fn a_run_that_is_dropped_is_cleaned_up_and_recorded() {
 }
 
 #[test]
-fn attackers_side_by_side_do_not_harm_each_other() {
-    let arena = Arc::new(Arena::new());
+fn concurrent_attackers_do_not_affect_each_other() {
+    let fixture = Arc::new(Fixture::new());
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let attacks: Vec<&[&str]> = vec![
@@ -146,49 +151,47 @@ fn attackers_side_by_side_do_not_harm_each_other() {
     let mut running = Vec::new();
     for _ in 0..3 {
         for attack in &attacks {
-            let (arena, attack) = (arena.clone(), attack.to_vec());
-            running.push(
-                runtime.spawn(
-                    async move { invoke(arena.host.clone(), &arena, &limits, &attack).await },
-                ),
-            );
+            let (fixture, attack) = (fixture.clone(), attack.to_vec());
+            running.push(runtime.spawn(async move {
+                invoke(fixture.host.clone(), &fixture, &limits, &attack).await
+            }));
         }
     }
-    for one in running {
-        let outcome = runtime.block_on(one).unwrap();
+    for run in running {
+        let outcome = runtime.block_on(run).unwrap();
         assert!(
             !matches!(outcome.status, Status::Exited { code: 3 } | Status::Interrupted),
             "{outcome:?}"
         );
     }
-    assert_scratch_is_empty(&arena);
-    assert_eq!(arena.audit().len(), 3 * attacks.len());
-    arena.assert_alive();
+    assert_scratch_is_empty(&fixture);
+    assert_eq!(fixture.audit().len(), 3 * attacks.len());
+    fixture.assert_alive();
 }
 
 #[test]
-fn a_host_that_keeps_memory_ready_is_no_weaker() {
-    let arena = Arena::allocating(Allocation::Pooling(4));
-    arena.run(&["nest", "3"]).obeys();
-    arena.run(&["alloc", "40"]).limit(Limit::Memory, 64 << 20).obeys();
-    arena.run(&["alloc", "70"]).limit(Limit::Memory, 64 << 20).hits(Limit::Memory);
-    arena.run(&["recursion"]).hits(Limit::Stack);
-    arena.run(&["handles"]).go();
-    arena.run(&["spin"]).limit(Limit::Timeout, 200).hits(Limit::Timeout);
-    // More programs at once than there is room for: those over it are refused, the caller goes on.
-    let outcome = arena.run(&["fork", "8"]).limit(Limit::Processes, 100).go();
+fn pooled_memory_keeps_limits_and_isolation() {
+    let fixture = Fixture::allocating(Allocation::Pooling(4));
+    fixture.run(&["nest", "3"]).succeeds();
+    fixture.run(&["alloc", "40"]).limit(Limit::Memory, 64 << 20).succeeds();
+    fixture.run(&["alloc", "70"]).limit(Limit::Memory, 64 << 20).hits(Limit::Memory);
+    fixture.run(&["recursion"]).hits(Limit::Stack);
+    fixture.run(&["handles"]).go();
+    fixture.run(&["spin"]).limit(Limit::Timeout, 200).hits(Limit::Timeout);
+    // More programs at once than the pool has room for: the excess is refused, and the caller
+    // continues.
+    let outcome = fixture.run(&["fork", "8"]).limit(Limit::Processes, 100).go();
     assert!(!matches!(outcome.status, Status::Trapped { .. }), "{outcome:?}");
     for _ in 0..10 {
-        arena.assert_alive();
+        fixture.assert_alive();
     }
-    // What one guest leaves in memory, the next does not find: a slot is used again only when it is
-    // clean.
-    arena.run(&["alloc", "40"]).obeys();
-    arena.run(&["zeroed", "40"]).obeys();
+    // A slot is cleared before reuse, so a guest never sees another guest's memory.
+    fixture.run(&["alloc", "40"]).succeeds();
+    fixture.run(&["zeroed", "40"]).succeeds();
 }
 
 #[test]
-fn built_in_programs_leave_nothing_in_memory_to_the_next() {
+fn built_in_programs_start_with_cleared_memory() {
     let root = tempfile::tempdir().unwrap();
     let (programs, cache, scratch) =
         (root.path().join("programs"), root.path().join("cache"), root.path().join("scratch"));
@@ -229,7 +232,7 @@ fn built_in_programs_leave_nothing_in_memory_to_the_next() {
         assert_eq!(outcome.status, Status::Exited { code: 0 }, "{verb} {mebibytes}: {outcome:?}");
     };
     runtime.block_on(async {
-        // What fits into what is kept, more than is copied back, and what is not kept.
+        // Sizes below and above the amount that the pool resets in place, and above what it keeps.
         for mebibytes in ["1", "6", "40"] {
             for _ in 0..4 {
                 futures::join!(

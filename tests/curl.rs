@@ -1,4 +1,4 @@
-//! What curl says of servers that misbehave: the same exit code and output as the machine's own,
+//! curl reports misbehaving servers with the same exit code and output as the machine's own curl,
 //! against the same server on loopback.
 
 use std::net::{Ipv4Addr, TcpListener};
@@ -16,7 +16,8 @@ use crate::hostile_host::shell_host;
 use crate::servers::{Server, respond};
 use crate::tls::secure;
 
-/// Exit code and stdout of a curl command in the sandbox and on the machine; `URL` is the server's.
+/// The exit code and stdout of a curl command, in the sandbox and on the machine. `URL` is the
+/// server's.
 fn both(url: &str, command: &str) -> [(i32, String); 2] {
     let text = format!("{}; echo \" exit $?\"", command.replace("URL", url));
     let native = Command::new("bash")
@@ -38,7 +39,7 @@ fn both(url: &str, command: &str) -> [(i32, String); 2] {
         Some(place) => format!("WebFetch(domain:{place})"),
         None => format!("WebFetch({url})"),
     };
-    // The runtime may have to be compiled first, by a loaded machine.
+    // Compiling the runtime on a loaded machine takes long.
     let overrides = Overrides {
         allow: vec![allow],
         limits: vec![(Limit::Timeout, 100_000)],
@@ -69,34 +70,34 @@ fn agree(url: &str, command: &str, expected: &str) {
 }
 
 #[test]
-fn a_server_that_speaks_no_tls_is_35() {
+fn a_server_without_tls_exits_with_35() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let url = format!("https://127.0.0.1:{}", listener.local_addr().unwrap().port());
     std::thread::spawn(move || {
         listener.incoming().for_each(|stream| {
-            respond(&mut stream.unwrap(), "400 Bad Request", "", b"this is no TLS")
+            respond(&mut stream.unwrap(), "400 Bad Request", "", b"this is not TLS")
         })
     });
     agree(&url, "curl -s -m 60 URL/", " exit 35\n");
 }
 
 #[test]
-fn a_server_that_closes_without_an_answer_is_52() {
+fn an_empty_reply_exits_with_52() {
     let server = Server::start(|_, _| {});
     agree(&server.url(), "curl -s -m 60 URL/", " exit 52\n");
 }
 
 #[test]
-fn a_server_that_resets_the_connection_is_56() {
+fn a_connection_reset_exits_with_56() {
     let server = Server::start(|_, stream| {
-        // Closing with a linger of nothing is a reset.
+        // Closing with a zero linger time sends a reset.
         rustix::net::sockopt::set_socket_linger(&*stream, Some(std::time::Duration::ZERO)).unwrap();
     });
     agree(&server.url(), "curl -s -m 60 URL/", " exit 56\n");
 }
 
 #[test]
-fn a_certificate_that_nobody_trusts_is_60() {
+fn an_untrusted_certificate_exits_with_60() {
     let (_, port) = secure("never read");
     agree(&format!("https://localhost:{port}"), "curl -s -m 60 URL/", " exit 60\n");
 }
@@ -106,7 +107,8 @@ fn only_transient_errors_are_retried() {
     let failing = |times: usize, status: &'static str| {
         let asked = Arc::new(AtomicUsize::new(0));
         Server::start(move |_, stream| {
-            // Two clients ask one after the other; each sees the same.
+            // The two clients send their requests one after the other; each sees the same server
+            // behaviour.
             match asked.fetch_add(1, Ordering::SeqCst) % (times + 1) < times {
                 true => respond(stream, status, "", b"not yet\n"),
                 false => respond(stream, "200 OK", "", b"at last\n"),

@@ -1,5 +1,5 @@
-//! A denial of a program holds for all its names: for the first program of a run, for those that
-//! programs start, and for the commands that the shell runs itself.
+//! A denial of a program applies to all its names: for the first program of a run, for programs
+//! that others start, and for the commands that the shell runs itself.
 
 use std::path::Path;
 
@@ -10,9 +10,9 @@ use skillhost_policy::{Overrides, Policy};
 use skillhost_sandbox::{Io, Stdin};
 
 use crate::cli::{User, guest, script_skill, skill_of, text};
-use crate::hostile_host::{Arena, shell_host};
+use crate::hostile_host::{Fixture, shell_host};
 
-/// The exit code of a run that is denied.
+/// The exit code of a denied run.
 const DENIED: i32 = 77;
 
 /// Runs with denials; returns the exit code and stderr.
@@ -77,11 +77,11 @@ fn a_denial_stops_an_interpreter_as_the_first_program() {
 }
 
 #[test]
-fn a_denial_of_its_name_stops_the_skill_s_component() {
+fn denying_its_name_stops_the_skills_component() {
     let user = User::new();
     let skill = user.work().join("named");
     skill_of("hello", &skill);
-    // Its file has another name than the skill.
+    // The component's file name differs from the skill's name.
     std::fs::rename(skill.join("named.wasm"), skill.join("upload.wasm")).unwrap();
     let manifest = std::fs::read_to_string(skill.join("SKILL.md"))
         .unwrap()
@@ -90,7 +90,7 @@ fn a_denial_of_its_name_stops_the_skill_s_component() {
     for denial in ["Bash(named:*)", "Bash(upload:*)", "Bash(upload.wasm:*)"] {
         assert_eq!(run(&user, &[denial], &["./named"]).0, DENIED, "{denial}");
     }
-    // What the operator runs is not started by `Bash`.
+    // `Bash` entries do not apply to the program that the operator runs.
     for denial in ["Bash", "Bash(other:*)"] {
         let (code, stderr) = run(&user, &[denial], &["./named"]);
         assert_eq!(code, 0, "{denial}: {stderr}");
@@ -99,13 +99,13 @@ fn a_denial_of_its_name_stops_the_skill_s_component() {
 
 #[test]
 fn a_denial_stops_a_started_program_under_each_name() {
-    let arena = Arena::new();
+    let fixture = Fixture::new();
     for copy in ["tool.wasm", "same.wasm"] {
-        std::fs::write(arena.path("skills/hostile").join(copy), guest("hello")).unwrap();
+        std::fs::write(fixture.path("skills/hostile").join(copy), guest("hello")).unwrap();
     }
     let launch = |line: &str, denial: &str| {
         let args: Vec<&str> = std::iter::once("launch").chain(line.split(' ')).collect();
-        arena.run(&args).deny(denial).go()
+        fixture.run(&args).deny(denial).go()
     };
     for line in [
         "tool",
@@ -130,7 +130,7 @@ fn a_denial_stops_a_started_program_under_each_name() {
             "{line}: {outcome:?}"
         );
     }
-    // A command that only runs another is denied wherever it stands.
+    // A command that only wraps another is denied at any position.
     for line in ["nice tool", "env nice tool", "env -i nohup nice -n 5 tool"] {
         assert_eq!(launch(line, "Bash(nice:*)").usage.processes, 0, "{line}");
     }
@@ -148,19 +148,19 @@ fn a_denial_stops_a_started_program_under_each_name() {
 }
 
 #[test]
-fn a_denial_is_named_for_a_program_that_is_not_there() {
-    let arena = Arena::new();
+fn denial_of_a_missing_program_names_the_entry() {
+    let fixture = Fixture::new();
     for (denial, code, rule) in [
         ("Bash(absent:*)", 126, "the policy denies `Bash(absent:*)`"),
         ("Bash(jq:*)", 127, "no program `absent` in the sandbox"),
     ] {
-        let outcome = arena.run(&["launch", "absent"]).deny(denial).go();
+        let outcome = fixture.run(&["launch", "absent"]).deny(denial).go();
         assert_eq!(outcome.status, Status::Exited { code }, "{denial}: {outcome:?}");
         assert!(outcome.denials[0].rule.contains(rule), "{denial}: {outcome:?}");
     }
 }
 
-/// Runs a text in the shell.
+/// Runs a script in the shell.
 fn shell(place: &Path, denials: &[&str], script: &str) -> Outcome {
     let (skill, workspace) = (place.join("skill"), place.join("workspace"));
     for folder in [&skill, &workspace] {
@@ -248,7 +248,7 @@ fn a_denial_stops_a_command_of_the_shell_however_called() {
         outcome.stderr.text(),
         "bash: line 1: rm: Permission denied: the policy denies `Bash(rm:*)`\n"
     );
-    // Another denial stops nothing of that.
+    // An unrelated denial stops none of these.
     let outcome = shell(place, &["Bash(curl:*)"], "rm victim && echo gone");
     assert_eq!(
         (outcome.stdout.text().as_ref(), outcome.denials.len()),
@@ -283,8 +283,8 @@ fn a_denied_shell_is_not_reached_by_its_own_commands() {
     assert!(matches!(outcome.status, Status::Denied(_)), "{outcome:?}");
 }
 
-/// Python can start a single command of the shell, and some of them run or expand their arguments
-/// as a shell does.
+/// Python can start a single command of the shell, and some of these run or expand their arguments
+/// like a shell.
 #[test]
 fn a_denied_shell_is_not_reached_from_python() {
     let user = User::new();

@@ -1,5 +1,5 @@
-//! Documents agree with the code: their tables, links and generated pages. `BLESS=1` writes the
-//! generated pages anew.
+//! Documents agree with the code: their tables, links and generated pages. `BLESS=1` rewrites the
+//! generated pages.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -30,7 +30,7 @@ fn permission_table_matches_the_policy() {
                 Manifest { name: "demo".into(), allowed_tools: Some(asked), ..Manifest::default() };
             let decisions = grant(&skill, &policy).decisions;
             let meaning = decisions[0].meaning.replace('`', "");
-            // Asked of a policy that allows all of it, so nothing is narrowed.
+            // Uses a policy that allows all of it, so nothing is narrowed.
             let meaning = if entry == "WebFetch" {
                 format!("{meaning}, within what the policy allows")
             } else {
@@ -43,7 +43,7 @@ fn permission_table_matches_the_policy() {
 }
 
 #[test]
-fn exit_codes_are_those_of_the_help() {
+fn exit_codes_match_the_help() {
     let help = skillhost(&["--help"]);
     let (_, codes) = help.split_once("Exit codes").unwrap();
     let codes = codes
@@ -98,8 +98,8 @@ fn attacks_are_listed_by_kind_and_their_tests_exist() {
     }
 }
 
-/// Every table of the security page ends in a column of tests. A claim without a test that exists
-/// is not a claim.
+/// Every table of the security page ends in a column of tests, because each claim needs an existing
+/// test.
 #[test]
 fn every_security_claim_names_existing_tests() {
     let existing = test_names();
@@ -109,13 +109,13 @@ fn every_security_claim_names_existing_tests() {
         let named = code(row.last().unwrap());
         assert!(!named.is_empty(), "no test: {}", row[0]);
         for test in named {
-            // A file of cases is named by its path.
+            // Case files are named by their path.
             let exists = if test.contains('/') {
                 repository(test).is_file()
             } else {
                 existing.contains(test)
             };
-            assert!(exists, "{}: there is no test `{test}`", row[0]);
+            assert!(exists, "{}: the test `{test}` does not exist", row[0]);
         }
     }
 }
@@ -129,7 +129,8 @@ fn test_names() -> BTreeSet<String> {
                 collect(&path, names);
             } else if path.extension().is_some_and(|end| end == "rs") {
                 let text = fs::read_to_string(&path).unwrap();
-                // Between the attribute and the function there may be others, and `async`.
+                // Further attributes, and `async`, may stand between the attribute and the
+                // function.
                 let marked = text
                     .split("#[test]")
                     .chain(text.split("#[tokio::test"))
@@ -147,7 +148,8 @@ fn test_names() -> BTreeSet<String> {
     names
 }
 
-/// Links of the book stay in the book, and those of other pages may lead anywhere in the repository.
+/// Links in the book stay within the book; links in other pages may lead anywhere in the
+/// repository.
 #[test]
 fn links_lead_to_files_and_headings() {
     let others =
@@ -184,7 +186,7 @@ fn summary_lists_every_page_once() {
     assert_eq!(sorted, pages, "docs/SUMMARY.md");
 }
 
-/// Pages of the book name files of the repository by their path, for they cannot link to them.
+/// Pages of the book name files of the repository by path, because they cannot link to them.
 #[test]
 fn source_files_named_in_the_book_exist() {
     let folders = ["host/", "components/", "tests/", "wit/", "xtask/", "toolchain/", "guest-sdk/"];
@@ -199,7 +201,7 @@ fn source_files_named_in_the_book_exist() {
     }
 }
 
-/// The links outside of code blocks, with the numbers of their lines.
+/// Returns the links outside of code blocks, with their line numbers.
 fn links(document: &Document) -> Vec<(usize, String)> {
     let blocks = document.blocks();
     let outside = document
@@ -215,15 +217,15 @@ fn links(document: &Document) -> Vec<(usize, String)> {
         .collect()
 }
 
-/// The anchors of a page's headings, as repository hosts and mdBook make them.
+/// Returns the anchors of a page's headings, as repository hosts and mdBook generate them.
 fn anchors(file: &Path) -> BTreeSet<String> {
     let text = fs::read_to_string(file).unwrap();
     text.lines()
         .filter(|line| line.starts_with('#'))
         .map(|line| {
             let heading = line.trim_start_matches('#').trim().to_lowercase();
-            let kept = heading.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
-            kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+            let anchor = heading.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+            anchor.map(|c| if c == ' ' { '-' } else { c }).collect()
         })
         .collect()
 }
@@ -257,7 +259,7 @@ fn policy_keys(node: &Value, path: &str, page: &mut String) {
     }
 }
 
-/// What a key takes: one of some words, or values of a type.
+/// Describes the values of a key: one of some words, or a type.
 fn value_kind(node: &Value) -> String {
     if let Some(words) = node["enum"].as_array() {
         let words: Vec<String> =
@@ -289,7 +291,7 @@ fn every_field_of_a_recording_is_explained() {
     explained("recording", "docs/reference/recording.md");
 }
 
-/// That a document has a row for each field of a schema, in its order.
+/// Asserts that a document has a row for each field of a schema, in its order.
 fn explained(of: &str, document: &str) {
     fn fields(schema: &Value, node: &Value, path: &str, found: &mut Vec<String>) {
         let node = match node["$ref"]
@@ -318,7 +320,7 @@ fn explained(of: &str, document: &str) {
     let mut found = Vec::new();
     fields(&schema, &schema, "", &mut found);
     let rows = Document::read(document).table("field");
-    let told: Vec<&str> = rows.iter().flat_map(|row| code(&row[0])).collect();
-    assert_eq!(told, found);
+    let documented: Vec<&str> = rows.iter().flat_map(|row| code(&row[0])).collect();
+    assert_eq!(documented, found);
     assert!(rows.iter().all(|row| row[1].len() > 5));
 }

@@ -1,4 +1,4 @@
-//! skillhost as a library.
+//! The library `skillhost` as an embedder uses it.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -60,9 +60,9 @@ impl Runtime for Greeting {
     }
 }
 
-struct Broken;
+struct UnbuildableRuntime;
 
-impl Runtime for Broken {
+impl Runtime for UnbuildableRuntime {
     fn commands(&self) -> Vec<String> {
         vec!["broken".into()]
     }
@@ -85,9 +85,9 @@ fn the_example_of_the_library_runs() {
     std::fs::write(&file, "name,city,age\nAda,London,36\nGrace,New York,85\n").unwrap();
     let program =
         Path::new(env!("CARGO_BIN_EXE_skillhost")).with_file_name("examples").join("embed");
-    let made = |path: &Path| path.metadata().and_then(|file| file.modified()).ok();
+    let modified = |path: &Path| path.metadata().and_then(|file| file.modified()).ok();
     assert!(
-        made(&program) >= made(&example),
+        modified(&program) >= modified(&example),
         "the example is older than its source: `cargo build -p skillhost-cli --examples`"
     );
     copy_compiled_runtimes(&folder.path().join("home/cache/components"));
@@ -96,17 +96,17 @@ fn the_example_of_the_library_runs() {
         .args([components(), repository("skills"), file.clone()])
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&ran.stdout);
-    assert!(ran.status.success(), "{said}{}", String::from_utf8_lossy(&ran.stderr));
+    let output = String::from_utf8_lossy(&ran.stdout);
+    assert!(ran.status.success(), "{output}{}", String::from_utf8_lossy(&ran.stderr));
     assert!(
-        said.starts_with(
+        output.starts_with(
             "recorded: csv-report Exited { code: 0 }\npeople.csv: 2 rows, 3 columns\n"
         ),
-        "{said}"
+        "{output}"
     );
     assert!(
-        said.contains("recorded: calculator Denied(") && said.contains("\ncalculator: Denied("),
-        "{said}"
+        output.contains("recorded: calculator Denied(") && output.contains("\ncalculator: Denied("),
+        "{output}"
     );
     assert!(file.with_file_name("people.report.html").is_file());
     let log = std::fs::read_to_string(folder.path().join("home/audit.jsonl")).unwrap();
@@ -119,8 +119,8 @@ async fn hooks_refuse_runs_and_see_every_record() {
     let skill = skill(folder.path(), "writes", &[("x.sh", "echo written > /workspace/out.txt\n")]);
     let work = folder.path().join("work");
     std::fs::create_dir(&work).unwrap();
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let keep = told.clone();
+    let events = Arc::new(Mutex::new(Vec::new()));
+    let keep = events.clone();
     let host = builder(&folder.path().join("home"))
         .approve(|asking| {
             Err(Denial {
@@ -147,7 +147,7 @@ async fn hooks_refuse_runs_and_see_every_record() {
     });
     assert_eq!(outcome.status, denial);
     assert!(!work.join("out.txt").exists());
-    assert_eq!(*told.lock().unwrap(), [("writes".to_owned(), true)]);
+    assert_eq!(*events.lock().unwrap(), [("writes".to_owned(), true)]);
 }
 
 #[tokio::test]
@@ -156,9 +156,9 @@ async fn hooks_see_recorded_runs_and_replays() {
     let (skill, scratch) =
         (skill(folder.path(), "says-hi", &[("x.sh", "echo hi\n")]), folder.path().join("scratch"));
     let host = shell_host(folder.path());
-    let told = Arc::new(Mutex::new(Vec::new()));
+    let events = Arc::new(Mutex::new(Vec::new()));
     let hooked = |allows: bool| {
-        let (asked, recorded) = (told.clone(), told.clone());
+        let (asked, recorded) = (events.clone(), events.clone());
         let approve = move |asking: &PlannedRun<'_>| {
             asked.lock().unwrap().push(format!("asked: {}", asking.skill.name));
             if allows {
@@ -175,7 +175,7 @@ async fn hooks_see_recorded_runs_and_replays() {
         let record = move |record: &Record<'_>| {
             let is_denied = matches!(record.status, StatusRecord::Denied(_));
             recorded.lock().unwrap().push(format!(
-                "told: {}{}",
+                "recorded: {}{}",
                 record.skill.name,
                 if is_denied { ", denied" } else { "" }
             ));
@@ -191,8 +191,8 @@ async fn hooks_see_recorded_runs_and_replays() {
         .with_command_line(Overrides { determinism, ..Overrides::default() })
         .unwrap();
     for (allows, expected) in [
-        (true, ["asked: says-hi", "told: says-hi"]),
-        (false, ["asked: says-hi", "told: says-hi, denied"]),
+        (true, ["asked: says-hi", "recorded: says-hi"]),
+        (false, ["asked: says-hi", "recorded: says-hi, denied"]),
     ] {
         let host = hooked(allows);
         let place = folder.path().join(if allows { "recording" } else { "none" });
@@ -218,7 +218,7 @@ async fn hooks_see_recorded_runs_and_replays() {
             (allows, allows),
             "{written:?}"
         );
-        assert_eq!(std::mem::take(&mut *told.lock().unwrap()), expected);
+        assert_eq!(std::mem::take(&mut *events.lock().unwrap()), expected);
 
         let kept = StoredRecording::read(&folder.path().join("recording")).unwrap();
         let seal = Seal::open(&kept.recording.sealed, &Default::default()).unwrap();
@@ -242,7 +242,7 @@ async fn hooks_see_recorded_runs_and_replays() {
             "{:?}",
             replayed.finished.outcome
         );
-        assert_eq!(std::mem::take(&mut *told.lock().unwrap()), expected);
+        assert_eq!(std::mem::take(&mut *events.lock().unwrap()), expected);
     }
 }
 
@@ -265,14 +265,14 @@ async fn two_hosts_of_one_process_share_nothing() {
         assert_eq!(
             std::fs::metadata(home).unwrap().permissions().mode() & 0o777,
             0o700,
-            "nobody else's to read"
+            "only the owner may read it"
         );
         assert_eq!(
             crate::cli::ends(&std::fs::read_to_string(home.join("audit.jsonl")).unwrap()).len(),
             1
         );
     }
-    // A name never means a folder in the current directory.
+    // A name never refers to a folder in the current directory.
     assert!(matches!(other.invoke(Request::of("says-hi")).await, Err(InvokeError::NoSkill(_))));
     one.close().await;
     assert!(matches!(one.invoke(Request::of("says-hi")).await, Err(InvokeError::Service(_))));
@@ -294,7 +294,7 @@ async fn an_embedders_language_replaces_no_built_in_one() {
     ];
     let skill = skill(folder.path(), "speaks", &files);
     let home = folder.path().join("home");
-    let host = builder(&home).runtime(Greeting).runtime(Broken).build().unwrap();
+    let host = builder(&home).runtime(Greeting).runtime(UnbuildableRuntime).build().unwrap();
     copy_compiled_runtimes(&home.join("cache/components"));
     let run = async |name: &str| {
         host.invoke(Request::of(&skill).script(name).args(["a b"])).await.unwrap().outcome

@@ -1,5 +1,5 @@
-//! The hostile guest tries to get out, and to take the host down. Whatever it does is denied or
-//! stopped by its limit, the host stays alive and serves the next run, and nothing is left on disk.
+//! The hostile guest tries to escape and to exhaust the host. Everything it does is denied or
+//! stopped by a limit, the host still serves the next run, and nothing remains on disk.
 
 mod ambient;
 mod endings;
@@ -15,9 +15,9 @@ use serde_json::Value;
 use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::{Outcome, Status};
 
-use crate::hostile_host::{Arena, Run};
+use crate::hostile_host::{Fixture, Run};
 
-/// The test of each verb, by name. `docs/design/security.md` names the same.
+/// The test of each verb, by name. `docs/design/security.md` lists the same names.
 macro_rules! table {
     ($($verb:literal => $module:ident::$test:ident,)+) => {
         const TABLE: &[(&str, &str)] = &[$(($verb, stringify!($test))),+];
@@ -82,7 +82,7 @@ table! {
 
 #[test]
 fn every_verb_has_a_test_and_a_row_in_the_documentation() {
-    let verbs = Arena::new().run(&["verbs"]).obeys().stdout.text().into_owned();
+    let verbs = Fixture::new().run(&["verbs"]).succeeds().stdout.text().into_owned();
     let of_kind = |kind: &str| -> Vec<String> {
         verbs.lines().filter_map(|line| line.strip_prefix(kind)).map(str::to_owned).collect()
     };
@@ -114,35 +114,36 @@ fn every_verb_has_a_test_and_a_row_in_the_documentation() {
     }
 }
 
-/// The report that an attack printed.
+/// Returns the report that an attack printed.
 fn report(outcome: &Outcome) -> Value {
     let text = outcome.stdout.text();
     let line = text.lines().last().unwrap_or_else(|| panic!("no report: {outcome:?}"));
     serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// Everything was tried, everything was denied, nothing has changed, and the host goes on.
-fn denied(arena: &Arena, run: Run<'_>) -> Outcome {
-    let before = arena.snapshot();
+/// Asserts that the attack tried something, that everything was denied, that nothing changed, and
+/// that the host still serves.
+fn denied(fixture: &Fixture, run: Run<'_>) -> Outcome {
+    let before = fixture.snapshot();
     let outcome = run.go();
     let report = report(&outcome);
     assert_eq!(report["detail"]["escapes"], Value::Array(vec![]), "{report:#}");
     assert_eq!(outcome.status, Status::Exited { code: 0 }, "{outcome:?}");
     assert!(report["detail"]["tried"].as_u64() > Some(0), "nothing was tried: {report:#}");
-    assert_eq!(arena.snapshot(), before);
-    arena.assert_alive();
+    assert_eq!(fixture.snapshot(), before);
+    fixture.assert_alive();
     outcome
 }
 
-/// A limit ended it, scratch space is empty, nothing but the workspace has changed, and the host
-/// goes on.
-fn stopped(arena: &Arena, run: Run<'_>, limit: Limit) -> Outcome {
-    let outside = |arena: &Arena| -> BTreeMap<_, _> {
-        arena.snapshot().into_iter().filter(|(path, _)| !path.starts_with("workspace")).collect()
+/// Asserts that a limit ended the run, that nothing outside the workspace changed, and that the
+/// host still serves.
+fn stopped(fixture: &Fixture, run: Run<'_>, limit: Limit) -> Outcome {
+    let outside = |fixture: &Fixture| -> BTreeMap<_, _> {
+        fixture.snapshot().into_iter().filter(|(path, _)| !path.starts_with("workspace")).collect()
     };
-    let before = outside(arena);
+    let before = outside(fixture);
     let outcome = run.hits(limit);
-    assert_eq!(outside(arena), before);
-    arena.assert_alive();
+    assert_eq!(outside(fixture), before);
+    fixture.assert_alive();
     outcome
 }

@@ -1,6 +1,5 @@
-//! The fuzz targets as ordinary tests: each over its seeds, and over what is made of those by
-//! cutting, joining and changing bytes. What a fuzzer with coverage finds beyond that is added to
-//! `tests/cases`.
+//! Runs each fuzz target as an ordinary test, over its seeds and mutations of them. Further
+//! failures that a coverage-guided fuzzer finds become cases in `tests/cases`.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -15,7 +14,7 @@ pub mod targets;
 
 type Target = fn(&[u8]);
 
-/// Each with its files of `tests/cases`, and what it does with bytes.
+/// Each target's name, its seeds, and its entry point.
 const TARGETS: [(&str, Seeds, Target); 10] = [
     ("skill_md", Seeds::Files("skill", &["SKILL.md"]), targets::skill_md),
     ("policy", Seeds::Files("policy", &[".yaml"]), |bytes| with_text(bytes, targets::policy)),
@@ -32,7 +31,7 @@ const TARGETS: [(&str, Seeds, Target); 10] = [
 ];
 
 enum Seeds {
-    /// Of a folder of `tests/cases`, those that end so.
+    /// Files below a folder of `tests/cases` with these endings.
     Files(&'static str, &'static [&'static str]),
     Texts(&'static [&'static str]),
 }
@@ -128,7 +127,7 @@ const ANSWERS: [&str; 12] = [
     "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
 ];
 
-/// As the fuzzer hands on a text: what is none is passed over.
+/// Skips input that is not UTF-8, like the fuzzer does.
 fn with_text(bytes: &[u8], run: fn(&str)) {
     if let Ok(text) = std::str::from_utf8(bytes) {
         run(text);
@@ -136,7 +135,7 @@ fn with_text(bytes: &[u8], run: fn(&str)) {
 }
 
 #[test]
-fn every_target_is_a_program_of_the_fuzz_crate_and_has_seeds() {
+fn every_target_has_a_fuzz_program_and_seeds() {
     let manifest = std::fs::read_to_string(repository("fuzz/Cargo.toml")).unwrap();
     let mut programs: Vec<String> = std::fs::read_dir(repository("fuzz/fuzz_targets"))
         .unwrap()
@@ -157,34 +156,34 @@ fn every_target_is_a_program_of_the_fuzz_crate_and_has_seeds() {
 }
 
 #[test]
-fn every_target_takes_its_seeds_and_what_is_made_of_them() {
+fn every_target_accepts_its_seeds_and_their_mutations() {
     for (name, seeds, run) in &TARGETS {
         let seeds = read(seeds);
         seeds.iter().for_each(|seed| run(seed));
         let pick = || proptest::sample::select(seeds.clone());
-        let made = (
+        let mutated = (
             pick(),
             pick(),
             any::<[prop::sample::Index; 4]>(),
             prop::collection::vec(any::<u8>(), 0..4),
         )
-            .prop_map(|(one, other, at, bytes)| {
+            .prop_map(|(first, second, at, bytes)| {
                 let [end, start, from, to] = at;
-                let mut made = [
-                    &one[..end.index(one.len() + 1)],
+                let mut mutated = [
+                    &first[..end.index(first.len() + 1)],
                     &bytes,
-                    &other[start.index(other.len() + 1)..],
+                    &second[start.index(second.len() + 1)..],
                 ]
                 .concat();
-                if !made.is_empty() {
-                    let (from, to) = (from.index(made.len()), to.index(made.len()));
-                    made.swap(from, to);
+                if !mutated.is_empty() {
+                    let (from, to) = (from.index(mutated.len()), to.index(mutated.len()));
+                    mutated.swap(from, to);
                 }
-                made
+                mutated
             });
         let mut runner =
             TestRunner::new(Config { failure_persistence: None, ..Config::with_cases(256) });
-        let ran = runner.run(&made, |input| {
+        let ran = runner.run(&mutated, |input| {
             run(&input);
             Ok(())
         });
@@ -192,11 +191,11 @@ fn every_target_takes_its_seeds_and_what_is_made_of_them() {
     }
 }
 
-/// `cargo xtask fuzz` where there is no fuzzer with coverage: `FUZZ_SECONDS` for each target, or
-/// for `FUZZ_TARGET` alone; `FUZZ_SEED` repeats a run.
+/// `cargo xtask fuzz` runs this where no coverage-guided fuzzer is installed: `FUZZ_SECONDS` for
+/// each target, or only for `FUZZ_TARGET`; `FUZZ_SEED` repeats a run.
 #[test]
 #[ignore = "`cargo xtask fuzz` runs it for a given time"]
-#[expect(clippy::print_stderr, reason = "a failure is repeated by the seed")]
+#[expect(clippy::print_stderr, reason = "the seed reproduces a failure")]
 fn targets_withstand_mutations_for_a_given_time() {
     let number = |name: &str| {
         std::env::var(name)
@@ -204,12 +203,12 @@ fn targets_withstand_mutations_for_a_given_time() {
             .map(|text| text.parse::<u64>().unwrap_or_else(|error| panic!("{name}: {error}")))
     };
     let seconds = Duration::from_secs(number("FUZZ_SECONDS").unwrap_or(1));
-    let wanted = std::env::var("FUZZ_TARGET").ok();
+    let selected = std::env::var("FUZZ_TARGET").ok();
     let chosen: Vec<_> = TARGETS
         .iter()
-        .filter(|(name, ..)| wanted.as_deref().is_none_or(|wanted| wanted == *name))
+        .filter(|(name, ..)| selected.as_deref().is_none_or(|selected| selected == *name))
         .collect();
-    assert!(!chosen.is_empty(), "there is no target {wanted:?}");
+    assert!(!chosen.is_empty(), "no target is named {selected:?}");
     for (name, seeds, run) in chosen {
         let seeds = read(seeds);
         let seed = number("FUZZ_SEED").unwrap_or_else(|| std::process::id().into());
@@ -219,12 +218,12 @@ fn targets_withstand_mutations_for_a_given_time() {
             let input = random.mutation(&seeds);
             inputs += 1;
             if let Err(panic) = std::panic::catch_unwind(|| run(&input)) {
-                let kept = Path::new(env!("CARGO_TARGET_TMPDIR"))
+                let path = Path::new(env!("CARGO_TARGET_TMPDIR"))
                     .join(format!("fuzz-{name}-{seed}-{inputs}"));
-                std::fs::write(&kept, &input).unwrap();
+                std::fs::write(&path, &input).unwrap();
                 eprintln!(
-                    "{name}: input {inputs} of seed {seed} fails; it is kept in {}",
-                    kept.display()
+                    "{name}: input {inputs} of seed {seed} fails; it is in {}",
+                    path.display()
                 );
                 std::panic::resume_unwind(panic);
             }
@@ -236,11 +235,11 @@ fn targets_withstand_mutations_for_a_given_time() {
 #[test]
 fn a_mutation_can_be_reproduced_from_its_seed() {
     let seeds = [b"one".to_vec(), b"another".to_vec(), Vec::new()];
-    let made = |seed| {
+    let mutations = |seed| {
         let mut random = Random(seed);
         (0..100).map(|_| random.mutation(&seeds)).collect::<Vec<_>>()
     };
-    assert!(made(1) == made(1) && made(1) != made(2));
+    assert!(mutations(1) == mutations(1) && mutations(1) != mutations(2));
 }
 
 /// SplitMix64.
@@ -254,7 +253,7 @@ impl Random {
         ((mixed ^ (mixed >> 31)) % bound.max(1) as u64) as usize
     }
 
-    /// A seed, cut, joined with another and changed in a few places.
+    /// Mutates a seed: cuts it, joins it with another seed, and changes a few places.
     fn mutation(&mut self, seeds: &[Vec<u8>]) -> Vec<u8> {
         const PIECES: [&[u8]; 12] = [
             b"\0",
@@ -270,31 +269,31 @@ impl Random {
             b"\xe2\x80\xae",
             b"null",
         ];
-        let mut made = seeds[self.below(seeds.len())].clone();
+        let mut input = seeds[self.below(seeds.len())].clone();
         for _ in 0..=self.below(4) {
-            let at = self.below(made.len() + 1);
+            let at = self.below(input.len() + 1);
             match self.below(6) {
-                0 => made.truncate(at),
-                1 => drop(made.splice(at.., seeds[self.below(seeds.len())].iter().copied())),
-                2 => drop(made.splice(at..at, PIECES[self.below(PIECES.len())].iter().copied())),
+                0 => input.truncate(at),
+                1 => drop(input.splice(at.., seeds[self.below(seeds.len())].iter().copied())),
+                2 => drop(input.splice(at..at, PIECES[self.below(PIECES.len())].iter().copied())),
                 3 => {
-                    let end = (at + self.below(16)).min(made.len());
-                    drop(made.drain(at..end));
+                    let end = (at + self.below(16)).min(input.len());
+                    drop(input.drain(at..end));
                 }
                 4 => {
-                    let end = (at + self.below(64)).min(made.len());
-                    let piece = made[at..end].repeat(1 + self.below(8));
-                    drop(made.splice(at..at, piece));
+                    let end = (at + self.below(64)).min(input.len());
+                    let piece = input[at..end].repeat(1 + self.below(8));
+                    drop(input.splice(at..at, piece));
                 }
                 _ => {
-                    if let Some(byte) = made.get_mut(at) {
+                    if let Some(byte) = input.get_mut(at) {
                         *byte = self.below(256) as u8;
                     }
                 }
             }
         }
-        made.truncate(1 << 16);
-        made
+        input.truncate(1 << 16);
+        input
     }
 }
 

@@ -1,5 +1,5 @@
-//! The shell's git against the machine's: the same output and exit code for each line of
-//! tests/cases/git, and an end with a reason for what it does not do.
+//! Compares the shell's git with the machine's: each line of tests/cases/git gives the same output
+//! and exit code, and unsupported commands fail with a reason.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,11 +13,11 @@ struct Place {
 }
 
 impl Place {
-    /// `None` where the machine has no git, which is said.
-    #[expect(clippy::print_stderr, reason = "a test that does nothing must not pass in silence")]
+    /// Returns `None`, and reports it, if the machine has no git.
+    #[expect(clippy::print_stderr, reason = "skipped tests must be visible")]
     fn new() -> Option<Place> {
         if Command::new("git").arg("--version").stdout(Stdio::null()).status().is_err() {
-            eprintln!("NOT TESTED: git, which the shell's git is held against, is not installed");
+            eprintln!("NOT TESTED: git, which this test compares with, is not installed");
             return None;
         }
         let place = Place { user: User::new() };
@@ -34,7 +34,7 @@ impl Place {
         self.user.work().join("repositories")
     }
 
-    /// What a script prints in bash.
+    /// Returns what a script prints in bash.
     fn natively(&self, script: &str) -> String {
         let mut bash = Command::new("bash");
         bash.args(["-c", script]).current_dir(self.repositories()).stdin(Stdio::null()).env_clear();
@@ -42,7 +42,7 @@ impl Place {
             .env("HOME", self.user.home())
             .env("TZ", "UTC")
             .env("LC_ALL", "C.UTF-8");
-        // The machine's settings are its owner's, and no folder above is a repository.
+        // Ignores the machine's settings, and repositories in parent folders.
         bash.env("GIT_CONFIG_NOSYSTEM", "1")
             .env("GIT_CEILING_DIRECTORIES", self.user.work())
             .env("GIT_PAGER", "cat");
@@ -51,7 +51,7 @@ impl Place {
             .replace(&*self.repositories().canonicalize().unwrap().to_string_lossy(), "/workspace")
     }
 
-    /// What it prints in the sandbox.
+    /// Returns what a script prints in the sandbox.
     fn here(&self, script: &str) -> String {
         let mut run = self.user.command(env!("CARGO_BIN_EXE_skillhost"));
         run.env("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR"))).args([
@@ -67,15 +67,15 @@ impl Place {
     }
 }
 
-/// What each part of a script printed.
+/// Returns the output of each part of a script.
 fn parts(printed: &str) -> BTreeMap<usize, String> {
     let parts = printed.split("@@@ ").skip(1).filter_map(|part| part.split_once('\n'));
     parts.map(|(number, text)| (number.parse().unwrap(), text.to_owned())).collect()
 }
 
 #[test]
-#[expect(clippy::print_stderr, reason = "how many agree is asked for")]
-fn the_shells_git_says_what_git_says() {
+#[expect(clippy::print_stderr, reason = "reports how many agree")]
+fn the_shells_git_matches_native_git() {
     let Some(place) = Place::new() else { return };
     let text = std::fs::read_to_string(repository("tests/cases/git/commands.txt")).unwrap();
     let (mut commands, mut script, mut folder) = (Vec::new(), String::new(), ".");
@@ -131,7 +131,7 @@ fn unsupported_git_commands_fail_with_a_reason() {
 }
 
 #[test]
-fn a_broken_repository_is_an_error_and_no_more() {
+fn broken_repositories_cause_only_an_error() {
     let Some(place) = Place::new() else { return };
     let main = place.repositories().join("main");
     let file = |folder: &str, end: &str| {
@@ -141,8 +141,8 @@ fn a_broken_repository_is_an_error_and_no_more() {
         found.strip_prefix(&main).unwrap().to_owned()
     };
     let (pack, idx) = (file(".git/objects/pack", ".pack"), file(".git/objects/pack", ".idx"));
-    type Spoil = fn(&mut Vec<u8>);
-    let cases: [(&str, &Path, Spoil); 8] = [
+    type Corrupt = fn(&mut Vec<u8>);
+    let cases: [(&str, &Path, Corrupt); 8] = [
         ("pack cut", &pack, |bytes| bytes.truncate(bytes.len() / 3)),
         ("pack of ones", &pack, |bytes| bytes[12..].fill(0xff)),
         ("pack of noise", &pack, |bytes| {
@@ -157,17 +157,17 @@ fn a_broken_repository_is_an_error_and_no_more() {
         ("index cut", Path::new(".git/index"), |bytes| bytes.truncate(100)),
         ("index of ones", Path::new(".git/index"), |bytes| bytes[12..].fill(0xff)),
     ];
-    for (name, path, spoil) in cases {
-        let whole = std::fs::read(main.join(path)).unwrap();
-        let mut bytes = whole.clone();
-        spoil(&mut bytes);
+    for (name, path, corrupt) in cases {
+        let original = std::fs::read(main.join(path)).unwrap();
+        let mut bytes = original.clone();
+        corrupt(&mut bytes);
         let read_only = std::fs::metadata(main.join(path)).unwrap().permissions();
         std::fs::remove_file(main.join(path)).unwrap();
         std::fs::write(main.join(path), bytes).unwrap();
         let printed =
             place.here("cd main; for c in 'log -p' 'status' 'diff HEAD'; do git $c > /dev/null 2> /tmp/e; echo $?; tail -1 /tmp/e; done");
         assert!(printed.contains("128\nfatal: "), "{name}: {printed}");
-        std::fs::write(main.join(path), whole).unwrap();
+        std::fs::write(main.join(path), original).unwrap();
         std::fs::set_permissions(main.join(path), read_only).unwrap();
     }
 }

@@ -1,8 +1,8 @@
-//! Components that no compiler of ours emits, and the processes that compile them.
+//! Components that no compiler in use emits, and the processes that compile them.
 
 use std::fmt::Write as _;
 
-/// A function of that many statements, all of whose values are alive until the end.
+/// A function of this many statements, all of whose values stay live until the end.
 pub fn long_function(statements: usize) -> Vec<u8> {
     let mut body = String::new();
     for n in 0..statements {
@@ -31,17 +31,17 @@ pub fn long_function(statements: usize) -> Vec<u8> {
     ))
 }
 
-/// Compiler processes that were started with these arguments.
+/// Returns the number of running compiler processes with these arguments.
 pub fn compilers_with(arguments: &[&str]) -> usize {
-    let wanted = format!("__compile\0{}\0", arguments.join("\0"));
+    let command_line = format!("__compile\0{}\0", arguments.join("\0"));
     let processes = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
     processes
         .filter_map(|process| std::fs::read_to_string(process.path().join("cmdline")).ok())
-        .filter(|line| line.contains(&wanted))
+        .filter(|line| line.contains(&command_line))
         .count()
 }
 
-/// A command around a core module that exports `run`, which returns 0 for success.
+/// A command that wraps a core module exporting `run`, which returns 0 for success.
 pub fn command(module: &str) -> Vec<u8> {
     component(&format!(
         r#"(component
@@ -53,7 +53,7 @@ pub fn command(module: &str) -> Vec<u8> {
     ))
 }
 
-/// A component from its text.
+/// Assembles a component from its text.
 pub fn component(text: &str) -> Vec<u8> {
     wat::parse_str(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }

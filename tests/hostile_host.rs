@@ -1,5 +1,5 @@
-//! Where the hostile guest runs: a host of its own in a folder of its own, with things around it
-//! that it must not reach.
+//! A host for the hostile guest, in a temporary folder, with files around it that the guest must
+//! not reach.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -18,43 +18,43 @@ use skillhost_sandbox::files::GuardedPaths;
 use skillhost_sandbox::http::{Resolver, Roots, Tls};
 use skillhost_sandbox::{Allocation, Io, Options, Sink, Stdin};
 
-/// What lies in the files outside.
+/// The content of the files outside.
 pub const SECRET: &str = "a secret that no guest may see";
 
-/// What takes longer has hung. Far more than a loaded machine needs: how fast something is,
-/// benchmarks say.
-pub const PATIENCE: Duration = Duration::from_secs(120);
+/// A run that takes longer hangs. Generous even for a loaded machine, because benchmarks measure
+/// speed.
+pub const HANG_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// A host, a skill, a workspace, and what lies beside each of them.
-pub struct Arena {
+/// A host, a skill, a workspace, and files outside of each of them.
+pub struct Fixture {
     pub dir: tempfile::TempDir,
     pub host: Runner,
 }
 
-impl Arena {
-    /// With the hostile component as the skill's.
-    pub fn new() -> Arena {
-        Arena::with(&hostile(), Resolver::System)
+impl Fixture {
+    /// Uses the hostile component as the skill's.
+    pub fn new() -> Fixture {
+        Fixture::with(&hostile(), Resolver::System)
     }
 
-    /// With the hostile component, in a host that gets its memory in another way.
-    pub fn allocating(allocation: Allocation) -> Arena {
-        Arena::with_both(&hostile(), Resolver::System, allocation)
+    /// Uses the hostile component, in a host with this memory allocation.
+    pub fn allocating(allocation: Allocation) -> Fixture {
+        Fixture::with_both(&hostile(), Resolver::System, allocation)
     }
 
-    /// With another component, or with names that mean what a test says.
-    pub fn with(component: &[u8], resolver: Resolver) -> Arena {
-        Arena::with_both(component, resolver, Allocation::OnDemand)
+    /// Uses another component, or the given host names.
+    pub fn with(component: &[u8], resolver: Resolver) -> Fixture {
+        Fixture::with_both(component, resolver, Allocation::OnDemand)
     }
 
-    fn with_both(component: &[u8], resolver: Resolver, allocation: Allocation) -> Arena {
+    fn with_both(component: &[u8], resolver: Resolver, allocation: Allocation) -> Fixture {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();
         for folder in ["skills/hostile/in", "workspace/in", "workspace/flip", "scratch", "home"] {
             std::fs::create_dir_all(root.join(folder)).unwrap();
         }
-        for beside in ["", "skills", "scratch"] {
-            let outside = root.join(beside).join("outside");
+        for parent in ["", "skills", "scratch"] {
+            let outside = root.join(parent).join("outside");
             std::fs::create_dir_all(&outside).unwrap();
             std::fs::write(outside.join("secret.txt"), SECRET).unwrap();
             std::fs::write(outside.join("only-outside"), "").unwrap();
@@ -63,7 +63,7 @@ impl Arena {
         std::fs::write(root.join("skills/hostile/hostile.wasm"), component).unwrap();
         let workspace = root.join("workspace");
         std::fs::write(workspace.join("own.txt"), "the user's own").unwrap();
-        std::fs::write(root.join("outside/other-name.txt"), "of two names").unwrap();
+        std::fs::write(root.join("outside/other-name.txt"), "has two names").unwrap();
         std::fs::hard_link(root.join("outside/other-name.txt"), workspace.join("linked.txt"))
             .unwrap();
         for (target, link) in [
@@ -77,22 +77,22 @@ impl Arena {
         ] {
             symlink(target, workspace.join(link)).unwrap();
         }
-        Arena { host: Runner::new(options(root, resolver, allocation)), dir }
+        Fixture { host: Runner::new(options(root, resolver, allocation)), dir }
     }
 
     pub fn path(&self, rel: &str) -> PathBuf {
         self.dir.path().join(rel)
     }
 
-    /// Puts another component in the skill.
-    pub fn put(&self, component: &[u8]) {
+    /// Replaces the skill's component.
+    pub fn replace_component(&self, component: &[u8]) {
         std::fs::write(self.path("skills/hostile/hostile.wasm"), component).unwrap();
     }
 
-    /// A run to be described.
+    /// Builds a run with these arguments.
     pub fn run(&self, args: &[&str]) -> Run<'_> {
         Run {
-            arena: self,
+            fixture: self,
             host: self.host.clone(),
             args: args.iter().map(|arg| (*arg).to_owned()).collect(),
             overrides: Overrides {
@@ -104,8 +104,7 @@ impl Arena {
         }
     }
 
-    /// The arena's host, were some of the arena's folders its own, and `own/programs` that of its
-    /// programs.
+    /// Returns a host that owns these folders, with its programs in `own/programs`.
     pub fn owning<'a>(&self, folders: impl IntoIterator<Item = &'a str>) -> Runner {
         let options = options(self.dir.path(), Resolver::System, Allocation::OnDemand);
         let own = folders.into_iter().map(|folder| self.path(folder)).collect();
@@ -117,7 +116,7 @@ impl Arena {
         })
     }
 
-    /// Everything in the arena but the host's own log and cache: what a guest must leave as it was.
+    /// Returns everything except the host's log and cache: what a guest must leave unchanged.
     pub fn snapshot(&self) -> BTreeMap<String, String> {
         let mut found = BTreeMap::new();
         for part in ["outside", "skills", "scratch", "workspace", "home", "own"] {
@@ -128,21 +127,21 @@ impl Arena {
         found
     }
 
-    /// The host still serves, in the same process and with the same engine.
+    /// Asserts that the host still serves, in the same process and with the same engine.
     pub fn assert_alive(&self) {
         let (before, hostile) =
             (std::fs::read(self.path("skills/hostile/hostile.wasm")).unwrap(), hostile());
         if before != hostile {
-            self.put(&hostile);
+            self.replace_component(&hostile);
         }
         let outcome = self.run(&["burn", "1000"]).go();
         assert_eq!(outcome.status, Status::Exited { code: 0 }, "the next run: {outcome:?}");
         if before != hostile {
-            self.put(&before);
+            self.replace_component(&before);
         }
     }
 
-    /// The records of the audit log, without those of starts.
+    /// Returns the records of the audit log, without those of starts.
     pub fn audit(&self) -> Vec<serde_json::Value> {
         let text = std::fs::read_to_string(self.path("audit.jsonl")).unwrap_or_default();
         crate::support::ends(&text)
@@ -158,7 +157,7 @@ metadata:
 ---
 ";
 
-/// The hostile component, as `cargo xtask components` leaves it.
+/// The hostile component, as `cargo xtask components` builds it.
 pub fn hostile() -> Vec<u8> {
     let path = Path::new(crate::ROOT).join("target/components/hostile.wasm");
     std::fs::read(&path).unwrap_or_else(|error| {
@@ -166,7 +165,7 @@ pub fn hostile() -> Vec<u8> {
     })
 }
 
-/// A host with the built-in programs, as `cargo xtask components` leaves them.
+/// A host with the built-in programs, as `cargo xtask components` builds them.
 pub fn shell_host(root: &Path) -> Runner {
     let programs = Path::new(crate::ROOT).join("target/components");
     assert!(
@@ -187,7 +186,7 @@ fn options(root: &Path, resolver: Resolver, allocation: Allocation) -> RunnerOpt
     RunnerOptions {
         sandbox: Options {
             compiler: crate::COMPILER.into(),
-            // One for all tests: a component is compiled once.
+            // Shared by all tests, so that a component is compiled once.
             cache: Path::new(env!("CARGO_TARGET_TMPDIR")).join("skillhost/components"),
             allocation,
             tls: Tls::new(Roots::default()).unwrap().into(),
@@ -202,9 +201,9 @@ fn options(root: &Path, resolver: Resolver, allocation: Allocation) -> RunnerOpt
     }
 }
 
-/// A run under a policy.
+/// A run to be configured.
 pub struct Run<'a> {
-    arena: &'a Arena,
+    fixture: &'a Fixture,
     host: Runner,
     args: Vec<String>,
     overrides: Overrides,
@@ -229,24 +228,24 @@ impl Run<'_> {
     }
 
     pub fn workspace(mut self, mode: MountMode) -> Self {
-        self.overrides.workspace = Some((self.arena.path("workspace"), mode));
+        self.overrides.workspace = Some((self.fixture.path("workspace"), mode));
         self
     }
 
-    /// Another folder of the host as the workspace.
+    /// Uses another host folder as the workspace.
     pub fn folder(mut self, host: &Path) -> Self {
         self.overrides.workspace = Some((host.to_owned(), MountMode::Write));
         self
     }
 
-    /// Deterministically.
+    /// Makes the run deterministic.
     pub fn deterministic(mut self, seed: u64) -> Self {
         self.overrides.determinism =
             DeterminismRule { on: Some(true), seed: Some(seed), start_time: None };
         self
     }
 
-    /// By another host.
+    /// Runs on another host.
     pub fn by(mut self, host: Runner) -> Self {
         self.host = host;
         self
@@ -262,14 +261,14 @@ impl Run<'_> {
         self
     }
 
-    /// Runs it, in a thread whose silence fails the test.
+    /// Runs the guest on a thread; a timeout fails the test.
     pub fn go(self) -> Outcome {
         let policy = Policy::builtin()
             .with_command_line(self.overrides)
             .unwrap_or_else(|findings| panic!("{findings:?}"));
         let (host, skill, args, stdin, stdout) =
-            (self.host, self.arena.path("skills/hostile"), self.args, self.stdin, self.stdout);
-        let (tell, told) = mpsc::channel();
+            (self.host, self.fixture.path("skills/hostile"), self.args, self.stdin, self.stdout);
+        let (sender, receiver) = mpsc::channel();
         let shown = args.join(" ");
         std::thread::spawn(move || {
             let runtime =
@@ -284,33 +283,33 @@ impl Run<'_> {
             let outcome =
                 runtime.block_on(host.invoke(request)).map(|invoked| invoked.finished.outcome);
             runtime.shutdown_background();
-            // Nobody listens where the test has given up.
-            tell.send(outcome.unwrap_or_else(|error| panic!("{error}"))).ok();
+            // The receiver is gone if the test timed out.
+            sender.send(outcome.unwrap_or_else(|error| panic!("{error}"))).ok();
         });
-        told.recv_timeout(PATIENCE).unwrap_or_else(|error| {
+        receiver.recv_timeout(HANG_TIMEOUT).unwrap_or_else(|error| {
             panic!(
-                "`hostile {}`: the host did not come back: {error}",
+                "`hostile {}`: the host did not answer: {error}",
                 shown.get(..80).unwrap_or(&shown)
             )
         })
     }
 
-    /// Runs it, and expects its limit to end it soon.
+    /// Runs the guest, and expects this limit to end it in time.
     pub fn hits(self, limit: Limit) -> Outcome {
         let shown = self.args.join(" ");
         let started = Instant::now();
         let outcome = self.go();
         assert_hit(&outcome, limit, &shown);
         assert!(
-            started.elapsed() < PATIENCE,
+            started.elapsed() < HANG_TIMEOUT,
             "`hostile {shown}` took {:?} to be stopped",
             started.elapsed()
         );
         outcome
     }
 
-    /// Runs it, and expects it to end well within its limits.
-    pub fn obeys(self) -> Outcome {
+    /// Runs the guest, and expects it to exit with 0 without hitting a limit.
+    pub fn succeeds(self) -> Outcome {
         let shown = self.args.join(" ");
         let outcome = self.go();
         assert_eq!(outcome.status, Status::Exited { code: 0 }, "`hostile {shown}`: {outcome:?}");
@@ -319,12 +318,12 @@ impl Run<'_> {
     }
 }
 
-/// That a limit ended a run, and is the first that it ran into.
+/// Asserts that a limit ended a run, and is the first that the run hit.
 pub fn assert_hit(outcome: &Outcome, limit: Limit, shown: &str) {
     match &outcome.status {
         Status::LimitHit(LimitHit { limit: hit, .. }) if *hit == limit => {}
         other => panic!(
-            "`hostile {shown}` was to hit {limit}: {other:?}, {:?}, {}",
+            "`hostile {shown}` did not hit {limit}: {other:?}, {:?}, {}",
             outcome.limits_hit,
             outcome.stderr.text()
         ),
@@ -332,7 +331,7 @@ pub fn assert_hit(outcome: &Outcome, limit: Limit, shown: &str) {
     assert_eq!(outcome.limits_hit.first().map(|hit| hit.limit), Some(limit), "`hostile {shown}`");
 }
 
-/// Names, kinds, contents and times below a folder.
+/// Adds names, kinds, contents and times below a folder.
 fn list(root: &Path, at: &Path, found: &mut BTreeMap<String, String>) {
     let meta = std::fs::symlink_metadata(at).unwrap();
     let name = at.strip_prefix(root).unwrap().to_string_lossy().into_owned();

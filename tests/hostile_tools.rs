@@ -1,5 +1,5 @@
-//! Typed tools of components that nobody should trust: schemas that cost time, results that cost
-//! memory, listings that cost both.
+//! Typed tools of untrusted components: schemas that take long to evaluate, results that need much
+//! memory, and listings that do both.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -15,26 +15,26 @@ use skillhost_sandbox::{Io, Tool, with_listing};
 use skillhost_skill::runtime::Component;
 
 use crate::cli::{User, repository};
-use crate::hostile_host::{Arena, PATIENCE, assert_hit};
+use crate::hostile_host::{Fixture, HANG_TIMEOUT, assert_hit};
 
 /// A tool as a component lists it: name, input schema, output schema.
-pub type Listed<'a> = (&'a str, &'a str, Option<&'a str>);
+pub type ListedTool<'a> = (&'a str, &'a str, Option<&'a str>);
 
 /// A component that lists tools, each of which returns its input.
-pub fn toolbox(tools: &[Listed<'_>]) -> Vec<u8> {
+pub fn toolbox(tools: &[ListedTool<'_>]) -> Vec<u8> {
     let template = std::fs::read_to_string(repository("tests/guests/echo.wat")).unwrap();
     let mut data = Vec::new();
     let mut records = Vec::new();
     let base = 64 << 10;
-    let mut put = |text: &str| {
+    let mut store = |text: &str| {
         let at = base + data.len() as u32;
         data.extend_from_slice(text.as_bytes());
         [at, text.len() as u32]
     };
     for (name, input, output) in tools {
-        let mut words = [put(name), put("Returns its input."), put(input)].concat();
+        let mut words = [store(name), store("Returns its input."), store(input)].concat();
         match output {
-            Some(output) => words.extend([&[1][..], &put(output)[..]].concat()),
+            Some(output) => words.extend([&[1][..], &store(output)[..]].concat()),
             None => words.extend([0, 0, 0]),
         }
         records.extend(words.iter().flat_map(|word| word.to_le_bytes()));
@@ -67,7 +67,7 @@ pub fn toolbox(tools: &[Listed<'_>]) -> Vec<u8> {
     wat::parse_str(&text).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// One call of the tool `t`, in a thread whose silence fails the test.
+/// Calls the tool `t` on a thread; a timeout fails the test.
 fn call(
     component: &[u8],
     input: &str,
@@ -75,7 +75,7 @@ fn call(
     deterministic: bool,
     interrupt: Option<Duration>,
 ) -> Outcome {
-    let arena = Arena::with(component, Resolver::System);
+    let fixture = Fixture::with(component, Resolver::System);
     let determinism = DeterminismRule {
         on: deterministic.then_some(true),
         seed: deterministic.then_some(1),
@@ -92,7 +92,7 @@ fn call(
         let outcome = runtime.block_on(async {
             let interrupt = interrupt.map(|after| Box::pin(tokio::time::sleep(after)) as _);
             let io = Io { interrupt, ..Io::default() };
-            let skill = arena.path("skills/hostile");
+            let skill = fixture.path("skills/hostile");
             let request = RunRequest {
                 skill: (&skill).into(),
                 policy: &policy,
@@ -100,14 +100,14 @@ fn call(
                 args: Vec::new(),
                 io,
             };
-            arena.host.invoke(request).await.map(|invoked| invoked.finished.outcome)
+            fixture.host.invoke(request).await.map(|invoked| invoked.finished.outcome)
         });
-        // Waits for the threads that still evaluate something.
+        // Waits for the threads that are still evaluating a schema.
         drop(runtime);
-        assert_eq!(arena.audit().len(), 1, "the call is recorded");
+        assert_eq!(fixture.audit().len(), 1, "the call is recorded");
         send.send(outcome.unwrap()).ok();
     });
-    receive.recv_timeout(PATIENCE).expect("the host comes back")
+    receive.recv_timeout(HANG_TIMEOUT).expect("the host answers")
 }
 
 fn failure(outcome: &Outcome) -> &str {
@@ -115,7 +115,7 @@ fn failure(outcome: &Outcome) -> &str {
     outcome.error.as_deref().unwrap()
 }
 
-/// Definitions that apply the next one so many times each.
+/// Nested definitions, each of which applies the next one this many times.
 fn doubling(depth: usize, times: usize) -> String {
     let mut definitions = serde_json::Map::new();
     for at in 0..depth {
@@ -145,7 +145,7 @@ fn an_endless_schema_ends_at_the_timeout() {
 }
 
 #[test]
-fn the_host_survives_a_long_chain_of_references() {
+fn long_reference_chains_do_not_crash_the_host() {
     let outcome = call(&toolbox(&[("t", &doubling(1_500, 1), None)]), "{}", &[], false, None);
     assert!(failure(&outcome).contains("nests deeper than"), "{outcome:?}");
     let outcome = call(&toolbox(&[("t", &doubling(60_000, 1), None)]), "{}", &[], false, None);
@@ -226,9 +226,10 @@ fn the_schemas_of_a_call_count_as_memory() {
 fn a_listing_that_breaks_the_interface_is_refused() {
     let long = "x".repeat(65);
     let names: Vec<String> = (0..200).map(|n| format!("t{n}")).collect();
-    let many: Vec<Listed<'_>> = names.iter().map(|name| (name.as_str(), "true", None)).collect();
+    let many: Vec<ListedTool<'_>> =
+        names.iter().map(|name| (name.as_str(), "true", None)).collect();
     let heavy = json!({ "description": "x".repeat(60_000) }).to_string();
-    let total: Vec<Listed<'_>> =
+    let total: Vec<ListedTool<'_>> =
         names.iter().take(10).map(|name| (name.as_str(), heavy.as_str(), None)).collect();
     for (tools, words) in [
         (&[("t", "true", None), ("a b", "true", None)][..], "is not a tool name"),
@@ -260,17 +261,17 @@ fn a_listing_that_breaks_the_interface_is_refused() {
     assert_eq!(list(&toolbox(&many[..128])).unwrap(), 128);
 }
 
-/// How many tools a component lists when it is asked.
+/// The number of tools that a component lists.
 fn list(component: &[u8]) -> Result<usize, String> {
-    let arena = Arena::with(component, Resolver::System);
+    let fixture = Fixture::with(component, Resolver::System);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let tools = runtime.block_on(arena.host.component_tools(&Component::new(component.to_vec())));
+    let tools = runtime.block_on(fixture.host.component_tools(&Component::new(component.to_vec())));
     tools.map(|tools| tools.len()).map_err(|status| skillhost_sandbox::say(&status))
 }
 
 #[test]
-fn check_compares_the_section_with_what_the_component_offers() {
-    let arena = Arena::new();
+fn check_compares_the_tools_section_with_the_component() {
+    let fixture = Fixture::new();
     let tool = |name: &str| Tool {
         name: name.into(),
         description: "Returns its input.".into(),
@@ -278,9 +279,11 @@ fn check_compares_the_section_with_what_the_component_offers() {
         output_schema: None,
     };
     for (listed, exit) in [("t", 0), ("other", 1)] {
-        arena.put(&with_listing(&toolbox(&[("t", "true", None)]), &[tool(listed)]).unwrap());
+        fixture.replace_component(
+            &with_listing(&toolbox(&[("t", "true", None)]), &[tool(listed)]).unwrap(),
+        );
         let check =
-            User::new().skillhost(&["check", arena.path("skills/hostile").to_str().unwrap()]);
+            User::new().skillhost(&["check", fixture.path("skills/hostile").to_str().unwrap()]);
         let text = String::from_utf8_lossy(&check.stdout).into_owned();
         assert_eq!(check.status.code(), Some(exit), "{text}");
         assert_eq!(text.contains("does not match the tools that it lists"), exit == 1, "{text}");

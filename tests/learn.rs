@@ -1,5 +1,5 @@
-//! The smallest grant from evidence: what is proposed lets the same run end the same, is never
-//! wider than what it replaces, and says what it generalised.
+//! Learning the smallest grant from a recorded run: under the proposal the same run ends the same
+//! way, the proposal is never wider than what it replaces, and it reports what it generalised.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,10 +20,11 @@ use skillhost_sandbox::{Io, Stdin};
 use skillhost_skill::{Skill, SkillFolder, SourceKind};
 
 use crate::cli::{User, repository, text};
-use crate::hostile_host::{PATIENCE, shell_host};
+use crate::hostile_host::{HANG_TIMEOUT, shell_host};
 use crate::servers::Server;
 
-/// A skill, a workspace and a policy, run twice: under what is granted, and under what is proposed.
+/// A skill, a workspace and a policy, run twice: under the original grant, and under the proposed
+/// one.
 struct Case {
     dir: tempfile::TempDir,
     host: Runner,
@@ -63,7 +64,7 @@ impl Case {
         self.dir.path().join("policy.yaml")
     }
 
-    /// The policy of a text, or the built-in one, under the command line.
+    /// Loads a policy from a text, or the built-in one, with these overrides.
     fn read(&self, text: Option<&str>, overrides: Overrides) -> Option<Policy> {
         let base = match text {
             Some(text) => policy::load(&self.file(), text, None).ok()?,
@@ -72,13 +73,13 @@ impl Case {
         base.with_command_line(overrides).ok()
     }
 
-    /// A run in a new workspace.
+    /// Runs the skill in a new workspace.
     fn run(&self, policy: &Policy, place: &Path, target: Target, args: &[&str]) -> Invocation {
         fill(place);
         let (host, skill, policy) =
             (self.host.clone(), self.dir.path().join("learner"), policy.clone());
         let args = args.iter().map(|arg| (*arg).to_owned()).collect();
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         std::thread::spawn(move || {
             let runtime =
                 tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -93,14 +94,15 @@ impl Case {
             let invoked =
                 runtime.block_on(host.invoke(request)).unwrap_or_else(|error| panic!("{error}"));
             runtime.shutdown_background();
-            // Nobody listens where the test has given up.
-            tell.send(invoked).ok();
+            // The receiver is gone if the test timed out.
+            sender.send(invoked).ok();
         });
-        told.recv_timeout(PATIENCE).unwrap()
+        receiver.recv_timeout(HANG_TIMEOUT).unwrap()
     }
 
-    /// Runs it, takes up the proposal, and runs it again. Holds what always holds.
-    fn twice(mut self, target: &Target, args: &[&str]) -> Twice {
+    /// Runs the skill, applies the proposal, and runs it again; asserts what holds for every
+    /// proposal.
+    fn run_and_learn(mut self, target: &Target, args: &[&str]) -> LearnedRuns {
         let place = self.dir.path().join("first/place");
         self.overrides.workspace = Some((place.clone(), MountMode::Write));
         let old = self.read(self.policy.as_deref(), self.overrides.clone()).unwrap();
@@ -137,7 +139,12 @@ impl Case {
             .unwrap();
         let second = self.run(&new, &place, target.clone(), args);
         let second = (second.finished.outcome, files(&place));
-        Twice { learned, first: (first.finished.outcome, first_files), second, skill: skill.source }
+        LearnedRuns {
+            learned,
+            first: (first.finished.outcome, first_files),
+            second,
+            skill: skill.source,
+        }
     }
 
     fn propose(&self, policy: &Policy, invoked: &Invocation) -> Proposal {
@@ -155,28 +162,31 @@ impl Case {
     }
 }
 
-struct Twice {
+struct LearnedRuns {
     learned: Proposal,
     first: (Outcome, BTreeMap<String, String>),
     second: (Outcome, BTreeMap<String, String>),
     skill: String,
 }
 
-impl Twice {
-    /// What was proposed for SKILL.md, and that the second run ended as the first.
+impl LearnedRuns {
+    /// Asserts that both runs ended the same way, and returns the entries proposed for SKILL.md.
     fn same(&self) -> Vec<&str> {
-        let told = |(outcome, files): &(Outcome, BTreeMap<String, String>)| {
-            let requests: Vec<_> =
-                outcome.requests.iter().map(|made| (made.method.clone(), made.status)).collect();
+        let summary = |(outcome, files): &(Outcome, BTreeMap<String, String>)| {
+            let requests: Vec<_> = outcome
+                .requests
+                .iter()
+                .map(|request| (request.method.clone(), request.status))
+                .collect();
             let texts = (outcome.stdout.text().into_owned(), outcome.stderr.text().into_owned());
             (outcome.status.clone(), texts, requests, files.clone())
         };
-        assert_eq!(told(&self.first), told(&self.second), "{:#?}", self.learned);
+        assert_eq!(summary(&self.first), summary(&self.second), "{:#?}", self.learned);
         self.entries()
     }
 
     fn entries(&self) -> Vec<&str> {
-        self.learned.allowed_tools.iter().flatten().map(|one| one.entry.as_str()).collect()
+        self.learned.allowed_tools.iter().flatten().map(|entry| entry.entry.as_str()).collect()
     }
 }
 
@@ -225,28 +235,34 @@ fn python(text: &str) -> (&'static str, String) {
 
 const ALL: &str = "Read Write Bash WebFetch(http://127.0.0.1)";
 
-fn learn(text: &str) -> Twice {
+fn learn(text: &str) -> LearnedRuns {
     let (name, script) = python(text);
-    Case::new(Some(ALL), (name, &script)).twice(&Target::Main, &[])
+    Case::new(Some(ALL), (name, &script)).run_and_learn(&Target::Main, &[])
 }
 
 #[test]
 fn many_files_in_one_folder_become_one_explained_entry() {
-    let twice = learn(
+    let run_and_learn = learn(
         "for f in ['one', 'two', 'three', 'four', 'five']: print(open(f'data/{f}.csv').read())",
     );
-    assert_eq!(twice.same(), ["Read(data/*.csv)"]);
-    let one = &twice.learned.allowed_tools.as_ref().unwrap()[0];
-    assert_eq!(one.generalised.as_deref(), Some("5 files in one folder end in .csv"));
-    assert_eq!(one.used_for.len(), 5);
-    assert!(twice.skill.contains("\nallowed-tools: Read(data/*.csv)\nlicense"), "{}", twice.skill);
+    assert_eq!(run_and_learn.same(), ["Read(data/*.csv)"]);
+    let entry = &run_and_learn.learned.allowed_tools.as_ref().unwrap()[0];
+    assert_eq!(entry.generalised.as_deref(), Some("5 files in one folder end in .csv"));
+    assert_eq!(entry.used_for.len(), 5);
+    assert!(
+        run_and_learn.skill.contains("\nallowed-tools: Read(data/*.csv)\nlicense"),
+        "{}",
+        run_and_learn.skill
+    );
 }
 
 #[test]
 fn two_files_remain_two_entries() {
-    let twice = learn("print(open('data/one.csv').read(), open('data/two.csv').read())");
-    assert_eq!(twice.same(), ["Read(data/one.csv)", "Read(data/two.csv)"]);
-    assert!(twice.learned.allowed_tools.unwrap().iter().all(|one| one.generalised.is_none()));
+    let run_and_learn = learn("print(open('data/one.csv').read(), open('data/two.csv').read())");
+    assert_eq!(run_and_learn.same(), ["Read(data/one.csv)", "Read(data/two.csv)"]);
+    assert!(
+        run_and_learn.learned.allowed_tools.unwrap().iter().all(|one| one.generalised.is_none())
+    );
 }
 
 #[test]
@@ -265,41 +281,46 @@ fn listed_folders_remain_listable() {
 
 #[test]
 fn written_and_read_files_get_separate_entries() {
-    let twice = learn(
+    let run_and_learn = learn(
         "open('own.txt', 'a').write('x'); os.mkdir('out'); open('out/a.txt', 'w').write('a'); os.remove('data/one.csv')",
     );
-    assert_eq!(twice.same(), ["Write(out/**)", "Write(own.txt)", "Write(data/one.csv)"]);
-    assert!(twice.learned.notes.iter().any(|note| note.contains("limits are the peaks")));
-    // The whole mount, as the file layer asks for it where a folder moves.
+    assert_eq!(run_and_learn.same(), ["Write(out/**)", "Write(own.txt)", "Write(data/one.csv)"]);
+    assert!(run_and_learn.learned.notes.iter().any(|note| note.contains("limits are the peaks")));
+    // The whole mount, because the file layer requests it when a folder moves.
     assert_eq!(learn("os.rename('tree', 'forest')").same(), ["Write(**)"]);
 }
 
 #[test]
 fn special_characters_in_names_are_masked() {
-    let twice = learn("print(open('space dir/x (1).txt').read())");
-    assert_eq!(twice.same(), ["Read(space?dir/x??1?.txt)"]);
+    let run_and_learn = learn("print(open('space dir/x (1).txt').read())");
+    assert_eq!(run_and_learn.same(), ["Read(space?dir/x??1?.txt)"]);
     assert_eq!(learn("print(open('link.txt').read())").same(), ["Read(link.txt)", "Read(own.txt)"]);
 }
 
 #[test]
 fn run_without_needs_proposes_no_entries() {
-    let twice = learn("print(1)");
-    assert_eq!(twice.same(), Vec::<&str>::new());
-    assert!(twice.skill.contains("allowed-tools: \"\"\n"), "{}", twice.skill);
+    let run_and_learn = learn("print(1)");
+    assert_eq!(run_and_learn.same(), Vec::<&str>::new());
+    assert!(run_and_learn.skill.contains("allowed-tools: \"\"\n"), "{}", run_and_learn.skill);
     assert!(
-        twice.learned.notes.iter().any(|note| note.contains("nothing in /workspace was used")),
+        run_and_learn
+            .learned
+            .notes
+            .iter()
+            .any(|note| note.contains("nothing in /workspace was used")),
         "{:?}",
-        twice.learned.notes
+        run_and_learn.learned.notes
     );
 }
 
 #[test]
 fn proposed_commands_are_exact_if_possible() {
-    let twice = learn("print(subprocess.run(['jq', '-n', '1+1'], capture_output=True).stdout)");
-    assert_eq!(twice.same(), ["Bash(jq -n 1+1)", "Read(/skill/**)"]);
+    let run_and_learn =
+        learn("print(subprocess.run(['jq', '-n', '1+1'], capture_output=True).stdout)");
+    assert_eq!(run_and_learn.same(), ["Bash(jq -n 1+1)", "Read(/skill/**)"]);
     let text = "import tempfile\nname = tempfile.mktemp()\nprint(subprocess.run(['jq', '-n', '--arg', 'x', name, '1'], capture_output=True).stdout)";
-    let twice = learn(text);
-    assert_eq!(twice.same(), ["Bash(jq -n --arg x:*)", "Read(/skill/**)"]);
+    let run_and_learn = learn(text);
+    assert_eq!(run_and_learn.same(), ["Bash(jq -n --arg x:*)", "Read(/skill/**)"]);
     let text = "for n in range(4): print(subprocess.run(['jq', '-n', str(n)], capture_output=True).stdout)";
     assert_eq!(learn(text).same(), ["Bash(jq -n:*)", "Read(/skill/**)"]);
 }
@@ -312,9 +333,9 @@ fn proposed_hosts_and_methods_are_exact() {
     let (name, script) = python(&script);
     let entry = format!("WebFetch(http://127.0.0.1:{})", server.port);
     let case = Case::new(None, (name, &script)).allow(&entry).allow("WebFetch(domain:*)");
-    let twice = case.twice(&Target::Main, &[]);
-    assert_eq!(twice.same(), [entry.as_str()]);
-    let policy = &twice.learned.policy_edit.as_ref().unwrap().text;
+    let run_and_learn = case.run_and_learn(&Target::Main, &[]);
+    assert_eq!(run_and_learn.same(), [entry.as_str()]);
+    let policy = &run_and_learn.learned.policy_edit.as_ref().unwrap().text;
     assert!(
         policy.contains("methods: [GET]")
             && policy.contains(&entry)
@@ -328,10 +349,10 @@ fn proposed_hosts_and_methods_are_exact() {
 fn denied_attempts_are_listed_but_not_proposed() {
     let script = "try: open('secret.txt').read()\nexcept OSError as e: print(type(e).__name__)\nprint(open('own.txt').read())";
     let (name, script) = python(script);
-    let twice =
-        Case::new(Some("Read(own.txt) Read(data/**)"), (name, &script)).twice(&Target::Main, &[]);
-    assert_eq!(twice.same(), ["Read(own.txt)"]);
-    let also = &twice.learned.would_also_need;
+    let run_and_learn = Case::new(Some("Read(own.txt) Read(data/**)"), (name, &script))
+        .run_and_learn(&Target::Main, &[]);
+    assert_eq!(run_and_learn.same(), ["Read(own.txt)"]);
+    let also = &run_and_learn.learned.would_also_need;
     assert_eq!(also.len(), 1);
     assert_eq!(
         (also[0].what.as_str(), also[0].fix.as_deref()),
@@ -342,10 +363,11 @@ fn denied_attempts_are_listed_but_not_proposed() {
 #[test]
 fn pattern_is_kept_if_no_narrower_one_is_verified() {
     let (name, script) = python("print(open('own.txt').read(), sorted(os.listdir('data')))");
-    let twice = Case::new(Some("Read(*.txt) Read(data/*.csv) Write(out/**)"), (name, &script))
-        .twice(&Target::Main, &[]);
-    assert_eq!(twice.same(), ["Read(data/*.csv)", "Read(*.txt)"]);
-    let kept = &twice.learned.allowed_tools.as_ref().unwrap()[1];
+    let run_and_learn =
+        Case::new(Some("Read(*.txt) Read(data/*.csv) Write(out/**)"), (name, &script))
+            .run_and_learn(&Target::Main, &[]);
+    assert_eq!(run_and_learn.same(), ["Read(data/*.csv)", "Read(*.txt)"]);
+    let kept = &run_and_learn.learned.allowed_tools.as_ref().unwrap()[1];
     assert!(kept.generalised.as_ref().unwrap().contains("unchanged: a narrower entry"), "{kept:?}");
 }
 
@@ -374,9 +396,10 @@ fn edit_keeps_unrelated_parts_of_the_policy() {
     let (name, script) = python(
         "os.mkdir('out'); open('out/a.txt', 'w').write(open('own.txt').read() + os.environ['LEVEL'])",
     );
-    let twice = Case::new(None, (name, &script)).under(POLICY).twice(&Target::Main, &[]);
-    assert_eq!(twice.same(), ["Write(out/**)", "Read(own.txt)"]);
-    let text = &twice.learned.policy_edit.as_ref().unwrap().text;
+    let run_and_learn =
+        Case::new(None, (name, &script)).under(POLICY).run_and_learn(&Target::Main, &[]);
+    assert_eq!(run_and_learn.same(), ["Write(out/**)", "Read(own.txt)"]);
+    let text = &run_and_learn.learned.policy_edit.as_ref().unwrap().text;
     for kept in [
         "# Ours.\n",
         "    - Read   # everyone\n",
@@ -387,33 +410,34 @@ fn edit_keeps_unrelated_parts_of_the_policy() {
     ] {
         assert!(text.contains(kept), "{kept:?} is gone:\n{text}");
     }
-    // Reading is everyone's, by `default`.
+    // The `default` rule lets every skill read.
     assert!(
         text.contains("    allow:\n      - Write(out/**)\n    limits:\n      timeout: ")
             && !text.contains("Write(data"),
         "{text}"
     );
-    assert!(twice.learned.policy_edit.unwrap().diff.contains("-    - Write(data/**)\n"));
+    assert!(run_and_learn.learned.policy_edit.unwrap().diff.contains("-    - Write(data/**)\n"));
 }
 
 #[test]
 fn missing_section_is_added_and_flow_style_is_not_edited() {
     let script = python("print(open('own.txt').read())");
-    let twice = Case::new(None, (script.0, &script.1))
+    let run_and_learn = Case::new(None, (script.0, &script.1))
         .under("default: { allow: [Read] }\n")
-        .twice(&Target::Main, &[]);
-    assert_eq!(twice.same(), ["Read(own.txt)"]);
-    let text = &twice.learned.policy_edit.as_ref().unwrap().text;
+        .run_and_learn(&Target::Main, &[]);
+    assert_eq!(run_and_learn.same(), ["Read(own.txt)"]);
+    let text = &run_and_learn.learned.policy_edit.as_ref().unwrap().text;
     assert!(
         text.starts_with("default: { allow: [Read] }\n\nskills:\n  learner:\n    allow: []\n"),
         "{text}"
     );
     let inline = "skills: { learner: { allow: [Read] } }\n";
-    let twice = Case::new(None, (script.0, &script.1)).under(inline).twice(&Target::Main, &[]);
-    assert_eq!(twice.same(), ["Read(own.txt)"]);
-    assert_eq!(twice.learned.policy_edit, None);
+    let run_and_learn =
+        Case::new(None, (script.0, &script.1)).under(inline).run_and_learn(&Target::Main, &[]);
+    assert_eq!(run_and_learn.same(), ["Read(own.txt)"]);
+    assert_eq!(run_and_learn.learned.policy_edit, None);
     assert!(
-        twice
+        run_and_learn
             .learned
             .notes
             .iter()
@@ -429,10 +453,10 @@ fn deterministic_run_gives_the_same_proposal() {
     let mut case = Case::new(Some("Read Write"), (name, &script));
     case.overrides.determinism =
         DeterminismRule { on: Some(true), seed: Some(7), start_time: None };
-    let twice = case.twice(&Target::Main, &[]);
-    assert_eq!(twice.same(), ["Write(new.txt)", "Read(own.txt)"]);
-    assert!(twice.learned.policy_edit.as_ref().unwrap().text.contains("      fuel: "));
-    assert_eq!(twice.first.0.usage.fuel, twice.second.0.usage.fuel);
+    let run_and_learn = case.run_and_learn(&Target::Main, &[]);
+    assert_eq!(run_and_learn.same(), ["Write(new.txt)", "Read(own.txt)"]);
+    assert!(run_and_learn.learned.policy_edit.as_ref().unwrap().text.contains("      fuel: "));
+    assert_eq!(run_and_learn.first.0.usage.fuel, run_and_learn.second.0.usage.fuel);
 }
 
 #[test]
@@ -450,9 +474,14 @@ fn component_runs_give_proposals() {
         manifest.replace("license: MIT", "metadata:\n  component: data-convert.wasm"),
     )
     .unwrap();
-    let twice = case.twice(&Target::Main, &["--to", "yaml", "mixed/b.json"]);
-    assert_eq!(twice.first.0.status, Status::Exited { code: 0 }, "{:?}", twice.first.0);
-    assert_eq!(twice.same(), ["Read(mixed/b.json)"]);
+    let run_and_learn = case.run_and_learn(&Target::Main, &["--to", "yaml", "mixed/b.json"]);
+    assert_eq!(
+        run_and_learn.first.0.status,
+        Status::Exited { code: 0 },
+        "{:?}",
+        run_and_learn.first.0
+    );
+    assert_eq!(run_and_learn.same(), ["Read(mixed/b.json)"]);
 }
 
 #[test]
@@ -467,19 +496,19 @@ fn unused_grants_are_found() {
     uses.paths.insert("/workspace/own.txt".into(), Default::default());
     uses.paths.insert("/workspace/data/one.csv".into(), Default::default());
     let found = find_unused(&skill, &uses);
-    let told: Vec<_> = found
+    let reported: Vec<_> = found
         .iter()
-        .map(|one| {
+        .map(|finding| {
             (
-                one.rule,
-                one.span.unwrap().line,
-                one.span.unwrap().column,
-                one.fix.as_deref().unwrap(),
+                finding.rule,
+                finding.span.unwrap().line,
+                finding.span.unwrap().column,
+                finding.fix.as_deref().unwrap(),
             )
         })
         .collect();
     assert_eq!(
-        told,
+        reported,
         [
             (
                 "grant-unwritten",
@@ -524,7 +553,7 @@ fn grant_use_is_recorded_only_on_request() {
     assert_eq!(serde_json::to_value(&back).unwrap(), learned["uses"]);
 }
 
-/// What scripts do, in Python and in bash.
+/// Scripts in Python and bash.
 const STEPS: [(&str, &str); 14] = [
     ("print(open('own.txt').read())", "cat own.txt"),
     ("print(open('data/one.csv').read())", "cat data/one.csv"),
@@ -557,8 +586,8 @@ const STEPS: [(&str, &str); 14] = [
     ),
 ];
 
-/// What skills ask for: nothing said, all, all by implication, and in patterns of which some leave
-/// things out.
+/// Values of `allowed-tools`: none, everything, everything by implication, and patterns of which
+/// some exclude files.
 const ASKED: [Option<&str>; 5] = [
     None,
     Some("Read Write Bash"),
@@ -583,13 +612,13 @@ proptest! {
         let script = if shell { ("main.sh", lines.join("\n")) } else { python(&lines.join("\n")) };
         let mut case = Case::new(ASKED[asked], (script.0, &script.1));
         case.overrides.determinism.on = deterministic.then_some(true);
-        let twice = case.twice(&Target::Main, &[]);
-        // What was refused stays refused, perhaps in other words.
-        if twice.first.0.denials.is_empty() {
-            twice.same();
-            prop_assert_eq!(&twice.second.0.denials, &Vec::new());
+        let run_and_learn = case.run_and_learn(&Target::Main, &[]);
+        // Refused attempts stay refused, possibly with a different message.
+        if run_and_learn.first.0.denials.is_empty() {
+            run_and_learn.same();
+            prop_assert_eq!(&run_and_learn.second.0.denials, &Vec::new());
         } else {
-            prop_assert_eq!(twice.first.1, twice.second.1);
+            prop_assert_eq!(run_and_learn.first.1, run_and_learn.second.1);
         }
     }
 }
@@ -641,7 +670,7 @@ fn proposals_are_printed_and_not_applied() {
         "{found}"
     );
     assert!(!check(&[]).1.contains("grant-unused"));
-    // A recording is a folder, and one of another skill says nothing of this one.
+    // `--used` accepts a recording, which is a folder; one of another skill yields no findings.
     for (skill, found) in [("hello", true), ("other", false)] {
         std::fs::create_dir_all(user.work().join(skill).join("rec")).unwrap();
         let uses = serde_json::json!({ "version": 1, "skill": skill, "uses": GrantUse::default() });

@@ -1,10 +1,10 @@
 //! The tests of the libraries, in one program: one module per subject. They do not need the command
-//! `skillhost`, and are not built anew when it changes.
+//! `skillhost`, and are not rebuilt when it changes.
 #![allow(
     clippy::disallowed_methods,
     clippy::unwrap_used,
     unreachable_pub,
-    reason = "tests make their own folders, and a helper that fails fails its test"
+    reason = "tests use temporary folders, and a failing helper fails its test"
 )]
 
 mod bash;
@@ -37,7 +37,7 @@ mod tidy;
 #[allow(dead_code, reason = "shared by two test programs; each uses its part")]
 mod tls;
 
-/// The program that compiles components when it is asked to.
+/// The program that the sandbox starts to compile components.
 const COMPILER: &str = env!("CARGO_BIN_EXE_skillhost-compiler");
 /// The root of the repository.
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");

@@ -1,5 +1,4 @@
-//! Each limit in a pair: a run that stays under it ends well, one that goes over it is stopped by
-//! it.
+//! Each limit is tested in a pair: a run below it succeeds, and a run above it is stopped.
 
 use std::time::{Duration, Instant};
 
@@ -8,11 +7,11 @@ use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::{Outcome, Status};
 use skillhost_sandbox::Stdin;
 
-use crate::hostile_host::{Arena, PATIENCE, Run};
+use crate::hostile_host::{Fixture, HANG_TIMEOUT, Run};
 use crate::servers::Server;
 
-/// Where each limit's pair is. The ones of tables and instances take components made by hand: they
-/// are in `components.rs`, with the compiler's.
+/// The pair of each limit. Table and instance limits need handwritten components, so their pairs
+/// are in `components.rs`, with those of the compiler.
 const PAIRS: [(Limit, fn()); 26] = [
     (Limit::Timeout, timeout),
     (Limit::Fuel, fuel),
@@ -47,29 +46,29 @@ fn every_limit_has_a_pair() {
     assert_eq!(PAIRS.iter().map(|(limit, _)| *limit).collect::<Vec<_>>(), Limit::ALL);
 }
 
-/// Those of WASI, where both have the interface.
+/// The WASI versions to test if both have the interface.
 const VERSIONS: [&str; 2] = ["0.3", "0.2"];
 
 #[test]
 fn timeout() {
-    let arena = Arena::new();
-    arena.run(&["nap", "50"]).limit(Limit::Timeout, 20_000).obeys();
+    let fixture = Fixture::new();
+    fixture.run(&["nap", "50"]).limit(Limit::Timeout, 20_000).succeeds();
     let started = Instant::now();
-    let outcome = arena.run(&["nap", "600000"]).limit(Limit::Timeout, 200).hits(Limit::Timeout);
-    assert!(started.elapsed() < PATIENCE, "{:?}", started.elapsed());
+    let outcome = fixture.run(&["nap", "600000"]).limit(Limit::Timeout, 200).hits(Limit::Timeout);
+    assert!(started.elapsed() < HANG_TIMEOUT, "{:?}", started.elapsed());
     assert!(outcome.usage.wall_ms >= 200.0, "{}", outcome.usage.wall_ms);
-    // What was printed before the end is kept.
+    // Output printed before the timeout is kept.
     let outcome =
-        arena.run(&["lines", "100", "20"]).limit(Limit::Timeout, 500).hits(Limit::Timeout);
+        fixture.run(&["lines", "100", "20"]).limit(Limit::Timeout, 500).hits(Limit::Timeout);
     assert!(outcome.stdout.text().starts_with("line 0\nline 1\n"), "{}", outcome.stdout.text());
 }
 
 #[test]
-fn a_clock_that_starts_with_the_run_counts_reading_input() {
-    let arena = Arena::new();
+fn the_timeout_includes_time_spent_reading_input() {
+    let fixture = Fixture::new();
     let (stdin, mut writer) = std::io::pipe().unwrap();
     std::io::Write::write_all(&mut writer, b"some of it").unwrap();
-    let outcome = arena
+    let outcome = fixture
         .run(&["cat"])
         .stdin(Stdin::Descriptor(stdin.into()))
         .limit(Limit::Timeout, 300)
@@ -79,62 +78,70 @@ fn a_clock_that_starts_with_the_run_counts_reading_input() {
     let (stdin, mut writer) = std::io::pipe().unwrap();
     std::io::Write::write_all(&mut writer, b"all of it").unwrap();
     drop(writer);
-    let outcome = arena
+    let outcome = fixture
         .run(&["cat"])
         .stdin(Stdin::Descriptor(stdin.into()))
         .limit(Limit::Timeout, 20_000)
-        .obeys();
+        .succeeds();
     assert_eq!(outcome.stdout.text(), "all of it");
 }
 
 #[test]
 fn fuel() {
-    let arena = Arena::new();
-    let outcome = arena.run(&["burn", "10000"]).limit(Limit::Fuel, 50_000_000).obeys();
+    let fixture = Fixture::new();
+    let outcome = fixture.run(&["burn", "10000"]).limit(Limit::Fuel, 50_000_000).succeeds();
     let burnt = outcome.usage.fuel.unwrap();
     assert!((10_000..50_000_000).contains(&burnt), "{burnt}");
     assert_eq!(outcome.usage.epochs, None);
-    arena.run(&["burn", "10000000"]).limit(Limit::Fuel, 10_000_000).hits(Limit::Fuel);
-    // As much as it takes is enough; a little less is not.
-    let again = arena.run(&["burn", "10000"]).limit(Limit::Fuel, burnt + 1000).obeys();
+    fixture.run(&["burn", "10000000"]).limit(Limit::Fuel, 10_000_000).hits(Limit::Fuel);
+    // The exact amount suffices; slightly less does not.
+    let again = fixture.run(&["burn", "10000"]).limit(Limit::Fuel, burnt + 1000).succeeds();
     assert_eq!(again.usage.fuel, Some(burnt));
-    arena.run(&["burn", "10000"]).limit(Limit::Fuel, burnt - 1000).hits(Limit::Fuel);
+    fixture.run(&["burn", "10000"]).limit(Limit::Fuel, burnt - 1000).hits(Limit::Fuel);
     // Programs may start programs that start programs.
-    arena.run(&["nest", "3"]).limit(Limit::Fuel, 500_000_000).limit(Limit::Timeout, 10_000).obeys();
-    // What a started program burns is its caller's.
-    let nested = arena.run(&["start", "1", "burn", "10000"]).limit(Limit::Fuel, 50_000_000).obeys();
+    fixture
+        .run(&["nest", "3"])
+        .limit(Limit::Fuel, 500_000_000)
+        .limit(Limit::Timeout, 10_000)
+        .succeeds();
+    // Fuel of a started program is charged to its caller.
+    let nested =
+        fixture.run(&["start", "1", "burn", "10000"]).limit(Limit::Fuel, 50_000_000).succeeds();
     assert!(nested.usage.fuel.unwrap() > burnt, "{:?} against {burnt}", nested.usage.fuel);
-    arena.run(&["start", "1", "burn", "10000000"]).limit(Limit::Fuel, 10_000_000).hits(Limit::Fuel);
+    fixture
+        .run(&["start", "1", "burn", "10000000"])
+        .limit(Limit::Fuel, 10_000_000)
+        .hits(Limit::Fuel);
 }
 
 #[test]
 fn memory() {
-    let arena = Arena::new();
-    let outcome = arena.run(&["alloc", "40"]).limit(Limit::Memory, 64 << 20).obeys();
+    let fixture = Fixture::new();
+    let outcome = fixture.run(&["alloc", "40"]).limit(Limit::Memory, 64 << 20).succeeds();
     assert!(
         (40 << 20..64 << 20).contains(&outcome.usage.memory_peak),
         "{}",
         outcome.usage.memory_peak
     );
-    arena.run(&["alloc", "70"]).limit(Limit::Memory, 64 << 20).hits(Limit::Memory);
-    // Started programs count, while they live.
-    arena.run(&["start", "3", "alloc", "40"]).limit(Limit::Memory, 64 << 20).obeys();
-    arena.run(&["start", "1", "alloc", "70"]).limit(Limit::Memory, 64 << 20).hits(Limit::Memory);
-    // So does what they wrote and nobody has read yet.
-    arena
+    fixture.run(&["alloc", "70"]).limit(Limit::Memory, 64 << 20).hits(Limit::Memory);
+    // The memory of started programs counts while they run.
+    fixture.run(&["start", "3", "alloc", "40"]).limit(Limit::Memory, 64 << 20).succeeds();
+    fixture.run(&["start", "1", "alloc", "70"]).limit(Limit::Memory, 64 << 20).hits(Limit::Memory);
+    // Their unread output counts too.
+    fixture
         .run(&["start", "1", "hold", "30000000"])
         .limit(Limit::Memory, 16 << 20)
         .hits(Limit::Memory);
     // Not even the first page fits.
-    arena.run(&["burn", "1"]).limit(Limit::Memory, 4096).hits(Limit::Memory);
+    fixture.run(&["burn", "1"]).limit(Limit::Memory, 4096).hits(Limit::Memory);
 }
 
 #[test]
 fn stack() {
-    let arena = Arena::new();
-    arena.run(&["recurse", "1000"]).limit(Limit::Stack, 256 << 10).obeys();
-    arena.run(&["recurse", "50000"]).limit(Limit::Stack, 256 << 10).hits(Limit::Stack);
-    arena.run(&["recurse", "10000"]).limit(Limit::Stack, 4 << 20).obeys();
+    let fixture = Fixture::new();
+    fixture.run(&["recurse", "1000"]).limit(Limit::Stack, 256 << 10).succeeds();
+    fixture.run(&["recurse", "50000"]).limit(Limit::Stack, 256 << 10).hits(Limit::Stack);
+    fixture.run(&["recurse", "10000"]).limit(Limit::Stack, 4 << 20).succeeds();
 }
 
 #[test]
@@ -147,15 +154,15 @@ fn stderr() {
     output("stderr", Limit::Stderr, |outcome| outcome.stderr.0.len());
 }
 
-fn output(stream: &str, limit: Limit, kept: fn(&Outcome) -> usize) {
-    let arena = Arena::new();
-    let exact = arena.run(&["print", "70000", stream]).limit(limit, 70_000).obeys();
-    assert_eq!(kept(&exact), 70_000);
-    let over = arena.run(&["print", "70001", stream]).limit(limit, 70_000).hits(limit);
-    assert_eq!(kept(&over), 70_000);
-    // A started program's output goes to its caller, under the same bound.
-    arena.run(&["start", "1", "print", "70000", stream]).limit(limit, 70_000).obeys();
-    arena.run(&["start", "1", "print", "70001", stream]).limit(limit, 70_000).hits(limit);
+fn output(stream: &str, limit: Limit, captured: fn(&Outcome) -> usize) {
+    let fixture = Fixture::new();
+    let exact = fixture.run(&["print", "70000", stream]).limit(limit, 70_000).succeeds();
+    assert_eq!(captured(&exact), 70_000);
+    let excess = fixture.run(&["print", "70001", stream]).limit(limit, 70_000).hits(limit);
+    assert_eq!(captured(&excess), 70_000);
+    // A started program's output goes to its caller, under the same limit.
+    fixture.run(&["start", "1", "print", "70000", stream]).limit(limit, 70_000).succeeds();
+    fixture.run(&["start", "1", "print", "70001", stream]).limit(limit, 70_000).hits(limit);
 }
 
 #[test]
@@ -166,18 +173,18 @@ fn disk() {
             ("/workspace", MountMode::Write),
             ("/workspace", MountMode::Overlay),
         ] {
-            let arena = Arena::new();
+            let fixture = Fixture::new();
             let run = |bytes: &str| {
-                arena
+                fixture
                     .run(&["write", bytes, at, version])
                     .workspace(mode)
                     .limit(Limit::Disk, 100_000)
             };
-            let outcome = run("100000").obeys();
+            let outcome = run("100000").succeeds();
             assert_eq!(outcome.usage.bytes_written, 100_000, "{version} {at}");
-            let arena = Arena::new();
+            let fixture = Fixture::new();
             let run = |bytes: &str| {
-                arena
+                fixture
                     .run(&["write", bytes, at, version])
                     .workspace(mode)
                     .limit(Limit::Disk, 100_000)
@@ -195,15 +202,15 @@ fn files() {
             ("/workspace", MountMode::Write),
             ("/workspace", MountMode::Overlay),
         ] {
-            let arena = Arena::new();
-            let outcome = arena
+            let fixture = Fixture::new();
+            let outcome = fixture
                 .run(&["create", "20", at, version])
                 .workspace(mode)
                 .limit(Limit::Files, 20)
-                .obeys();
+                .succeeds();
             assert_eq!(outcome.usage.files_created, 20, "{version} {at}");
-            let arena = Arena::new();
-            arena
+            let fixture = Fixture::new();
+            fixture
                 .run(&["create", "21", at, version])
                 .workspace(mode)
                 .limit(Limit::Files, 20)
@@ -215,17 +222,17 @@ fn files() {
 #[test]
 fn state() {
     for version in VERSIONS {
-        let arena = Arena::new();
+        let fixture = Fixture::new();
         let run = |bytes: &str| {
-            arena
+            fixture
                 .run(&["write", bytes, "/state", version])
                 .limit(Limit::State, 100_000)
                 .limit(Limit::Disk, 10)
         };
-        let outcome = run("100000").obeys();
+        let outcome = run("100000").succeeds();
         assert_eq!(outcome.usage.bytes_written, 100_000, "{version}");
-        let arena = Arena::new();
-        arena
+        let fixture = Fixture::new();
+        fixture
             .run(&["write", "100001", "/state", version])
             .limit(Limit::State, 100_000)
             .hits(Limit::State);
@@ -234,11 +241,11 @@ fn state() {
 
 #[test]
 fn handles() {
-    let arena = Arena::new();
+    let fixture = Fixture::new();
     for version in VERSIONS {
-        // The guest holds a few beside those that it counts: its folders and its output.
-        arena.run(&["open", "40", "/skill", version]).limit(Limit::Handles, 60).obeys();
-        arena
+        // The guest also holds a few handles that it does not count: its folders and its output.
+        fixture.run(&["open", "40", "/skill", version]).limit(Limit::Handles, 60).succeeds();
+        fixture
             .run(&["open", "61", "/skill", version])
             .limit(Limit::Handles, 60)
             .hits(Limit::Handles);
@@ -247,46 +254,46 @@ fn handles() {
 
 #[test]
 fn host_call() {
-    let arena = Arena::new();
-    arena.run(&["hand-over", "90000"]).limit(Limit::HostCall, 100_000).obeys();
-    arena.run(&["hand-over", "110000"]).limit(Limit::HostCall, 100_000).hits(Limit::HostCall);
+    let fixture = Fixture::new();
+    fixture.run(&["hand-over", "90000"]).limit(Limit::HostCall, 100_000).succeeds();
+    fixture.run(&["hand-over", "110000"]).limit(Limit::HostCall, 100_000).hits(Limit::HostCall);
 }
 
 #[test]
 fn random() {
-    let arena = Arena::new();
+    let fixture = Fixture::new();
     for version in ["0.3", "0.2", "insecure"] {
-        // The SDK's maps take a few for their seeds.
-        arena.run(&["draw", "99000", version]).limit(Limit::Random, 100_000).obeys();
-        arena.run(&["draw", "100001", version]).limit(Limit::Random, 100_000).hits(Limit::Random);
+        // The SDK's maps draw a few bytes for their seeds.
+        fixture.run(&["draw", "99000", version]).limit(Limit::Random, 100_000).succeeds();
+        fixture.run(&["draw", "100001", version]).limit(Limit::Random, 100_000).hits(Limit::Random);
     }
-    arena.run(&["start", "2", "draw", "60000"]).limit(Limit::Random, 100_000).hits(Limit::Random);
+    fixture.run(&["start", "2", "draw", "60000"]).limit(Limit::Random, 100_000).hits(Limit::Random);
 }
 
-/// A run that may ask one server.
-fn asking<'a>(arena: &'a Arena, server: &Server, args: &[&str]) -> Run<'a> {
-    arena.run(args).allow(&format!("WebFetch({})", server.url()))
+/// Builds a run that may send requests to this server.
+fn asking<'a>(fixture: &'a Fixture, server: &Server, args: &[&str]) -> Run<'a> {
+    fixture.run(args).allow(&format!("WebFetch({})", server.url()))
 }
 
 #[test]
 fn http_requests() {
-    let arena = Arena::new();
+    let fixture = Fixture::new();
     for version in VERSIONS {
         let server = Server::of_size(10);
         let url = server.url();
-        let outcome = asking(&arena, &server, &["fetch", &url, "3", version])
+        let outcome = asking(&fixture, &server, &["fetch", &url, "3", version])
             .limit(Limit::HttpRequests, 3)
-            .obeys();
+            .succeeds();
         assert_eq!((outcome.requests.len(), server.connections()), (3, 3));
-        asking(&arena, &server, &["fetch", &url, "4", version])
+        asking(&fixture, &server, &["fetch", &url, "4", version])
             .limit(Limit::HttpRequests, 3)
             .hits(Limit::HttpRequests);
         assert_eq!(server.connections(), 6);
     }
-    // Started programs ask on the same account.
+    // Started programs share the limit.
     let server = Server::of_size(10);
     let url = server.url();
-    asking(&arena, &server, &["start", "2", "fetch", &url, "2"])
+    asking(&fixture, &server, &["start", "2", "fetch", &url, "2"])
         .limit(Limit::HttpRequests, 3)
         .hits(Limit::HttpRequests);
 }
@@ -295,7 +302,7 @@ fn http_requests() {
 fn http_concurrent() {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-    let arena = Arena::new();
+    let fixture = Fixture::new();
     for allowed in [2, 6] {
         let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let counted = (now.clone(), most.clone());
@@ -306,24 +313,24 @@ fn http_concurrent() {
             crate::servers::respond(stream, "200 OK", "", b"x");
         });
         let url = server.url();
-        // Those over the limit wait for their turn: that is no error.
-        let run = asking(&arena, &server, &["fetch", &url, "6", "together"])
+        // Requests above the limit wait, without an error.
+        let run = asking(&fixture, &server, &["fetch", &url, "6", "together"])
             .limit(Limit::HttpConcurrent, allowed);
-        run.obeys();
+        run.succeeds();
         assert_eq!((most.load(SeqCst) as u64, server.connections()), (allowed, 6));
     }
 }
 
 #[test]
 fn http_request_body() {
-    let arena = Arena::new();
+    let fixture = Fixture::new();
     let server = Server::echo();
     let url = server.url();
     for version in VERSIONS {
-        asking(&arena, &server, &["upload", &url, "10000", version])
+        asking(&fixture, &server, &["upload", &url, "10000", version])
             .limit(Limit::HttpRequestBody, 10_000)
-            .obeys();
-        asking(&arena, &server, &["upload", &url, "10001", version])
+            .succeeds();
+        asking(&fixture, &server, &["upload", &url, "10001", version])
             .limit(Limit::HttpRequestBody, 10_000)
             .hits(Limit::HttpRequestBody);
     }
@@ -331,27 +338,27 @@ fn http_request_body() {
 
 #[test]
 fn http_response_body() {
-    let arena = Arena::new();
+    let fixture = Fixture::new();
     for version in VERSIONS {
         for (size, fits) in [(10_000, true), (10_001, false)] {
             let server = Server::of_size(size);
             let url = server.url();
-            let run = asking(&arena, &server, &["fetch", &url, "1", version])
+            let run = asking(&fixture, &server, &["fetch", &url, "1", version])
                 .limit(Limit::HttpResponseBody, 10_000);
             if fits {
-                run.obeys()
+                run.succeeds()
             } else {
                 run.hits(Limit::HttpResponseBody)
             };
         }
-        // One that says no length, and never ends.
+        // A response without a length that never ends.
         let endless = Server::start(|_, stream| {
             use std::io::Write as _;
             stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").ok();
             while stream.write_all(&[b'x'; 1000]).is_ok() {}
         });
         let url = endless.url();
-        asking(&arena, &endless, &["fetch", &url, "1", version])
+        asking(&fixture, &endless, &["fetch", &url, "1", version])
             .limit(Limit::HttpResponseBody, 10_000)
             .hits(Limit::HttpResponseBody);
     }
@@ -359,12 +366,12 @@ fn http_response_body() {
 
 #[test]
 fn http_connect() {
-    let arena = Arena::new();
+    let fixture = Fixture::new();
     let server = Server::of_size(1);
     let url = server.url();
-    asking(&arena, &server, &["fetch", &url, "1"]).limit(Limit::HttpConnect, 5_000).obeys();
-    // A listener whose queue is full takes no connection and refuses none: the kernel goes on
-    // trying.
+    asking(&fixture, &server, &["fetch", &url, "1"]).limit(Limit::HttpConnect, 5_000).succeeds();
+    // A listener with a full queue neither accepts nor refuses connections: the kernel keeps
+    // retrying.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let full = runtime.block_on(async {
         let socket = tokio::net::TcpSocket::new_v4().unwrap();
@@ -373,10 +380,10 @@ fn http_connect() {
     });
     let address = full.local_addr().unwrap();
     let fill = |_| std::net::TcpStream::connect_timeout(&address, Duration::from_millis(200)).ok();
-    let held: Vec<_> = (0..4).filter_map(fill).collect();
-    assert!(held.len() < 4, "the queue is not full: this proves nothing");
+    let open: Vec<_> = (0..4).filter_map(fill).collect();
+    assert!(open.len() < 4, "the queue is not full, so nothing is tested");
     let url = format!("http://{address}");
-    let outcome = arena
+    let outcome = fixture
         .run(&["fetch", &url, "1"])
         .allow(&format!("WebFetch({url})"))
         .limit(Limit::HttpConnect, 200)
@@ -386,14 +393,14 @@ fn http_connect() {
 
 #[test]
 fn http_tls() {
-    let arena = Arena::new();
-    // A server that takes the connection and says nothing: the handshake never ends.
+    let fixture = Fixture::new();
+    // A server that accepts the connection and sends nothing: the handshake never ends.
     let server = Server::silent();
     let url = format!("https://127.0.0.1:{}", server.port);
-    let run = || arena.run(&["fetch", &url, "1"]).allow(&format!("WebFetch({url})"));
+    let run = || fixture.run(&["fetch", &url, "1"]).allow(&format!("WebFetch({url})"));
     run().limit(Limit::HttpTls, 200).hits(Limit::HttpTls);
-    // One that answers at once is within it: with what is no TLS, so that the guest sees an error
-    // and no limit.
+    // A server that answers at once stays below the limit. It does not speak TLS, so the guest gets
+    // an error instead.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("https://{}", listener.local_addr().unwrap());
     std::thread::spawn(move || {
@@ -402,7 +409,7 @@ fn http_tls() {
                 .ok();
         }
     });
-    let outcome = arena
+    let outcome = fixture
         .run(&["fetch", &url, "1"])
         .allow(&format!("WebFetch({url})"))
         .limit(Limit::HttpTls, 5_000)
@@ -412,7 +419,7 @@ fn http_tls() {
 
 #[test]
 fn http_first_byte() {
-    let arena = Arena::new();
+    let fixture = Fixture::new();
     for version in VERSIONS {
         let slow = |millis| {
             Server::start(move |_, stream| {
@@ -422,12 +429,12 @@ fn http_first_byte() {
         };
         let server = slow(50);
         let url = server.url();
-        asking(&arena, &server, &["fetch", &url, "1", version])
+        asking(&fixture, &server, &["fetch", &url, "1", version])
             .limit(Limit::HttpFirstByte, 5_000)
-            .obeys();
+            .succeeds();
         let server = slow(5_000);
         let url = server.url();
-        asking(&arena, &server, &["fetch", &url, "1", version])
+        asking(&fixture, &server, &["fetch", &url, "1", version])
             .limit(Limit::HttpFirstByte, 200)
             .hits(Limit::HttpFirstByte);
     }
@@ -435,16 +442,16 @@ fn http_first_byte() {
 
 #[test]
 fn http_total() {
-    let arena = Arena::new();
+    let fixture = Fixture::new();
     for version in VERSIONS {
         let server = Server::of_size(1000);
         let url = server.url();
-        asking(&arena, &server, &["fetch", &url, "1", version])
+        asking(&fixture, &server, &["fetch", &url, "1", version])
             .limit(Limit::HttpTotal, 5_000)
-            .obeys();
+            .succeeds();
         let server = Server::dripping();
         let url = server.url();
-        asking(&arena, &server, &["fetch", &url, "1", version])
+        asking(&fixture, &server, &["fetch", &url, "1", version])
             .limit(Limit::HttpTotal, 300)
             .hits(Limit::HttpTotal);
     }
@@ -452,25 +459,25 @@ fn http_total() {
 
 #[test]
 fn process_depth() {
-    let arena = Arena::new();
-    let outcome = arena.run(&["nest", "3"]).limit(Limit::ProcessDepth, 3).obeys();
+    let fixture = Fixture::new();
+    let outcome = fixture.run(&["nest", "3"]).limit(Limit::ProcessDepth, 3).succeeds();
     assert_eq!(outcome.usage.processes, 3);
-    arena.run(&["nest", "4"]).limit(Limit::ProcessDepth, 3).hits(Limit::ProcessDepth);
-    arena.run(&["nest", "1"]).limit(Limit::ProcessDepth, 0).hits(Limit::ProcessDepth);
+    fixture.run(&["nest", "4"]).limit(Limit::ProcessDepth, 3).hits(Limit::ProcessDepth);
+    fixture.run(&["nest", "1"]).limit(Limit::ProcessDepth, 0).hits(Limit::ProcessDepth);
 }
 
 #[test]
 fn processes() {
-    let arena = Arena::new();
-    let outcome = arena.run(&["start", "5"]).limit(Limit::Processes, 5).obeys();
+    let fixture = Fixture::new();
+    let outcome = fixture.run(&["start", "5"]).limit(Limit::Processes, 5).succeeds();
     assert_eq!(outcome.usage.processes, 5);
-    arena.run(&["start", "6"]).limit(Limit::Processes, 5).hits(Limit::Processes);
+    fixture.run(&["start", "6"]).limit(Limit::Processes, 5).hits(Limit::Processes);
 }
 
 #[test]
 fn a_handled_limit_is_named_in_a_successful_outcome() {
-    let arena = Arena::new();
-    let outcome = arena.run(&["memory"]).limit(Limit::Memory, 32 << 20).go();
+    let fixture = Fixture::new();
+    let outcome = fixture.run(&["memory"]).limit(Limit::Memory, 32 << 20).go();
     assert_eq!(outcome.status, Status::Exited { code: 0 });
     assert_eq!(
         outcome.limits_hit.iter().map(|hit| (hit.limit, hit.value)).collect::<Vec<_>>(),

@@ -1,9 +1,9 @@
-//! The tests that start the command `skillhost`, in one program: one module per subject.
+//! The tests that run the command `skillhost`, in one program: one module per subject.
 #![allow(
     clippy::disallowed_methods,
     clippy::unwrap_used,
     unreachable_pub,
-    reason = "tests make their own folders, and a helper that fails fails its test"
+    reason = "tests use temporary folders, and a failing helper fails its test"
 )]
 
 mod approval;
@@ -45,7 +45,7 @@ mod tls;
 mod usage;
 mod verify;
 
-/// The program that compiles components when it is asked to.
+/// The program that the sandbox starts to compile components.
 const COMPILER: &str = env!("CARGO_BIN_EXE_skillhost");
 /// The root of the repository.
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");

@@ -26,7 +26,7 @@ use serde_json::{Value, json};
 use skillhost_sandbox::{Tool, with_listing};
 
 use crate::cli::{User, repository};
-use crate::hostile_host::PATIENCE;
+use crate::hostile_host::HANG_TIMEOUT;
 
 /// Protocol revisions: with a handshake, and without.
 pub const OLD: &str = "2025-11-25";
@@ -161,16 +161,16 @@ impl Agent {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let (told, lines) = channel();
+        let (sender, lines) = channel();
         let stdout = BufReader::new(child.stdout.take().unwrap());
         std::thread::spawn(move || {
-            stdout.lines().map_while(Result::ok).try_for_each(|line| told.send(line))
+            stdout.lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
         });
         let mut stderr = child.stderr.take().unwrap();
         let stderr = std::thread::spawn(move || {
-            let mut said = Vec::new();
-            drop(stderr.read_to_end(&mut said));
-            String::from_utf8_lossy(&said).into_owned()
+            let mut bytes = Vec::new();
+            drop(stderr.read_to_end(&mut bytes));
+            String::from_utf8_lossy(&bytes).into_owned()
         });
         let stdin = child.stdin.take();
         let mut agent = Agent {
@@ -203,21 +203,21 @@ impl Agent {
     }
 
     /// Returns the next message.
-    pub fn hear(&mut self) -> Value {
-        let line = self.lines.recv_timeout(PATIENCE).expect("the server says something");
+    pub fn next_message(&mut self) -> Value {
+        let line = self.lines.recv_timeout(HANG_TIMEOUT).expect("the server answers");
         serde_json::from_str(&line)
-            .unwrap_or_else(|error| panic!("stdout holds what is no message: {line}: {error}"))
+            .unwrap_or_else(|error| panic!("not a message on stdout: {line}: {error}"))
     }
 
     /// Returns the answer to a request, and keeps the messages before it.
     pub fn answer(&mut self, id: u64) -> Value {
         loop {
-            let message = self.hear();
+            let message = self.next_message();
             match (&message["id"], message.get("method")) {
                 (Value::Number(number), None) if number.as_u64() == Some(id) => return message,
                 (Value::Null, _) => self.notifications.push(message),
                 (_, Some(_)) => self.requests.push(message),
-                other => panic!("an answer to nothing that was asked: {other:?}"),
+                other => panic!("an answer without a request: {other:?}"),
             }
         }
     }
@@ -267,7 +267,7 @@ impl Agent {
     }
 
     /// Waits for a notification of this method.
-    pub fn told(&mut self, method: &str) -> Value {
+    pub fn notification(&mut self, method: &str) -> Value {
         let started = Instant::now();
         loop {
             if let Some(at) =
@@ -275,8 +275,8 @@ impl Agent {
             {
                 return self.notifications.remove(at);
             }
-            assert!(started.elapsed() < PATIENCE, "{method} does not come");
-            let message = self.hear();
+            assert!(started.elapsed() < HANG_TIMEOUT, "{method} does not arrive");
+            let message = self.next_message();
             self.notifications.push(message);
         }
     }
@@ -284,9 +284,9 @@ impl Agent {
     /// Disconnects, and returns what the server wrote to stderr. The server must exit with 0.
     pub fn close(mut self) -> String {
         drop(self.stdin.take());
-        let said = self.stderr.take().unwrap().join().unwrap();
-        assert!(self.child.wait().unwrap().success(), "{said}");
-        said
+        let log = self.stderr.take().unwrap().join().unwrap();
+        assert!(self.child.wait().unwrap().success(), "{log}");
+        log
     }
 }
 
@@ -310,7 +310,7 @@ pub fn request(revision: &str, id: u64, method: &str, mut params: Value) -> Valu
 }
 
 /// Returns all text of an answer.
-pub fn said(result: &Value) -> String {
+pub fn answer_text(result: &Value) -> String {
     let content = result["content"].as_array().unwrap_or_else(|| panic!("{result}"));
     content.iter().filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n")
 }
@@ -319,7 +319,7 @@ pub fn said(result: &Value) -> String {
 pub fn becomes(what: &str, mut holds: impl FnMut() -> bool) {
     let started = Instant::now();
     while !holds() {
-        assert!(started.elapsed() < PATIENCE, "{what}");
+        assert!(started.elapsed() < HANG_TIMEOUT, "{what}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

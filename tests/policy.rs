@@ -1,4 +1,4 @@
-//! What an operator allows, and how it meets what a skill asks for.
+//! The operator's policy, and how it combines with a skill's requests.
 
 mod cases;
 mod entries;
@@ -12,7 +12,7 @@ use skillhost_policy::manifest::{Manifest, ToolEntry};
 use skillhost_policy::pattern::Destination;
 use skillhost_policy::{Grant, Overrides, Policy, grant, load};
 
-/// A skill that asks for these entries; `None`: without `allowed-tools`.
+/// A skill that requests these entries; `None`: without `allowed-tools`.
 fn skill(entries: Option<&[&str]>) -> Manifest {
     let entry = |text: &&str| ToolEntry { text: (*text).to_owned(), span: None };
     Manifest {
@@ -27,7 +27,7 @@ fn asks(entries: &[&str]) -> Manifest {
     skill(Some(entries))
 }
 
-/// A policy file's text, which must be right.
+/// Parses a valid policy file.
 fn policy(text: &str) -> Policy {
     load(Path::new("policy.yaml"), text, Some(Path::new("/home/op")))
         .unwrap_or_else(|e| panic!("{:#?}", e.diagnostics))
@@ -51,7 +51,7 @@ fn granted(entries: &[&str], policy: &Policy) -> Grant {
     grant(&asks(entries), policy)
 }
 
-/// What may be done with a path, in the mount that holds it; nothing where no mount does.
+/// Returns what the mount that holds a path allows; nothing outside every mount.
 fn access(c: &Capabilities, path: &str) -> PathAccess {
     let holds = |m: &&Mount| path == m.guest || path.starts_with(&format!("{}/", m.guest));
     c.mounts.iter().find(holds).map_or(PathAccess::None, |m| c.path_access(m, path))
@@ -62,12 +62,12 @@ fn may_spawn(c: &Capabilities, command: &str) -> bool {
     c.spawn.allows_command(&argv)
 }
 
-/// Whether a request may be sent to a public address of that host.
+/// Checks whether a request to a public address of this host is allowed.
 fn may_fetch(c: &Capabilities, url: &str) -> bool {
     c.fetch.allows(|p| p.matches(&target(url)))
 }
 
-/// The same where the host turns out to be on a private network.
+/// The same if the host resolves to a private address.
 fn may_fetch_private(c: &Capabilities, url: &str) -> bool {
     c.fetch.allows(|p| p.private && p.matches(&target(url)))
 }

@@ -1,4 +1,5 @@
-//! The host's own folders: closed to other users, and removed when their owner was killed.
+//! The host's own folders are inaccessible to other users, and are removed after their owner was
+//! killed.
 
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::{MetadataExt as _, symlink};
@@ -6,18 +7,18 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::hostile_host::PATIENCE;
+use crate::hostile_host::HANG_TIMEOUT;
 use crate::receipt::Place;
 
-/// A place whose runs have swept nothing yet: the time of the last sweep is in the cache folder,
-/// and this one's is new.
-struct Fresh {
+/// A user whose runs have not swept yet: the time of the last sweep is in the cache folder, which
+/// is new here.
+struct UnsweptHost {
     place: Place,
     cache: PathBuf,
 }
 
-impl Fresh {
-    fn new() -> Fresh {
+impl UnsweptHost {
+    fn new() -> UnsweptHost {
         let place = Place::new();
         let cache = place.user.root().join("cache");
         std::fs::create_dir_all(cache.join("skillhost")).unwrap();
@@ -25,7 +26,7 @@ impl Fresh {
         std::fs::create_dir_all(&shared).unwrap();
         symlink(shared, cache.join("skillhost/components")).unwrap();
         std::fs::write(place.path("p.yaml"), "default: { allow: [Bash, Read, Write] }\n").unwrap();
-        Fresh { place, cache }
+        UnsweptHost { place, cache }
     }
 
     fn command(&self, args: &[&str]) -> Command {
@@ -47,7 +48,7 @@ impl Fresh {
             "--command",
             text,
         ]);
-        // The shell gives the run a umask that takes nothing away.
+        // The shell runs skillhost with a umask that removes no permissions.
         let mut command = Command::new("sh");
         command
             .args(["-c", "umask 0; exec \"$@\"", "sh"])
@@ -82,16 +83,16 @@ fn kill(mut child: Child) {
 
 #[test]
 fn scratch_is_private_whatever_the_umask() {
-    let fresh = Fresh::new();
-    let run = fresh.waiting();
-    let scratch = fresh.scratch();
+    let host = UnsweptHost::new();
+    let run = host.waiting();
+    let scratch = host.scratch();
     assert_eq!(scratch.len(), 1, "{scratch:?}");
     for folder in [&scratch[0], &scratch[0].join("tmp"), &scratch[0].join("upper0")] {
         assert_eq!(folder.metadata().unwrap().mode() & 0o777, 0o700, "{}", folder.display());
     }
     for own in [".local/state/skillhost", ".local/state"] {
         assert_eq!(
-            fresh.place.user.home().join(own).metadata().unwrap().mode() & 0o777,
+            host.place.user.home().join(own).metadata().unwrap().mode() & 0o777,
             0o700,
             "{own}"
         );
@@ -100,33 +101,33 @@ fn scratch_is_private_whatever_the_umask() {
 }
 
 #[test]
-fn a_run_sweeps_a_killed_one_and_leaves_a_live_one() {
-    let fresh = Fresh::new();
-    kill(fresh.waiting());
-    let left = fresh.scratch();
-    assert_eq!(left.len(), 1, "{left:?}");
-    let live = fresh.waiting();
-    let run = fresh.place.finish(fresh.command(&["run", "./hello"]), "");
+fn runs_remove_folders_of_killed_runs_but_not_of_live_ones() {
+    let host = UnsweptHost::new();
+    kill(host.waiting());
+    let remaining = host.scratch();
+    assert_eq!(remaining.len(), 1, "{remaining:?}");
+    let live = host.waiting();
+    let run = host.place.finish(host.command(&["run", "./hello"]), "");
     assert_eq!(run.status.code(), Some(0), "{run:?}");
-    let now = fresh.scratch();
-    assert!(now.len() == 1 && now != left, "{left:?} {now:?}");
+    let now = host.scratch();
+    assert!(now.len() == 1 && now != remaining, "{remaining:?} {now:?}");
     kill(live);
 }
 
 #[test]
 fn a_server_sweeps_when_it_starts() {
-    let fresh = Fresh::new();
-    kill(fresh.waiting());
+    let host = UnsweptHost::new();
+    kill(host.waiting());
     for verb in [&["mcp"][..], &["serve", "--listen", "127.0.0.1:0"]] {
-        if fresh.scratch().is_empty() {
+        if host.scratch().is_empty() {
             std::fs::create_dir(
-                fresh.place.user.root().join("tmp/skillhost-session-0123456789abcdef"),
+                host.place.user.root().join("tmp/skillhost-session-0123456789abcdef"),
             )
             .unwrap();
             let closed = std::os::unix::fs::PermissionsExt::from_mode(0o700);
-            std::fs::set_permissions(&fresh.scratch()[0], closed).unwrap();
+            std::fs::set_permissions(&host.scratch()[0], closed).unwrap();
         }
-        let server = fresh
+        let server = host
             .command(verb)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
@@ -134,8 +135,8 @@ fn a_server_sweeps_when_it_starts() {
             .spawn()
             .unwrap();
         let started = Instant::now();
-        while !fresh.scratch().is_empty() {
-            assert!(started.elapsed() < PATIENCE, "{verb:?} left {:?}", fresh.scratch());
+        while !host.scratch().is_empty() {
+            assert!(started.elapsed() < HANG_TIMEOUT, "{verb:?} left {:?}", host.scratch());
             std::thread::sleep(Duration::from_millis(5));
         }
         kill(server);

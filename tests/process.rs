@@ -1,5 +1,5 @@
-//! Programs start programs: their streams flow while both run, within bounds, and nothing outlives
-//! the run.
+//! Programs that start programs: streams flow while both run, buffers are bounded, and nothing
+//! outlives the run.
 
 use skillhost::invoke::{RunRequest, Target};
 use skillhost_policy::Policy;
@@ -7,14 +7,14 @@ use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::{Outcome, ProcessEnd, Status};
 use skillhost_sandbox::{Io, Stdin};
 
-use crate::hostile_host::Arena;
+use crate::hostile_host::Fixture;
 
-/// What became of each program that was started, in order.
+/// Returns how each started program ended, in order.
 fn ends(outcome: &Outcome) -> Vec<ProcessEnd> {
     outcome.processes.iter().map(|process| process.exit.clone()).collect()
 }
 
-/// The answer of a load.
+/// Returns the answer in the report of a load.
 fn answer(outcome: &Outcome) -> String {
     let text = outcome.stdout.text();
     let report: serde_json::Value = serde_json::from_str(text.lines().last().unwrap_or_default())
@@ -24,34 +24,38 @@ fn answer(outcome: &Outcome) -> String {
 
 #[test]
 fn a_program_answers_while_both_run() {
-    let arena = Arena::new();
-    let outcome = arena.run(&["talk", "1"]).obeys();
+    let fixture = Fixture::new();
+    let outcome = fixture.run(&["talk", "1"]).succeeds();
     assert_eq!(ends(&outcome), [ProcessEnd::Exited { code: 0 }]);
-    // Ten of them, turn by turn.
-    let outcome = arena.run(&["talk", "10"]).obeys();
+    // Ten concurrent programs, which answer in turns.
+    let outcome = fixture.run(&["talk", "10"]).succeeds();
     assert_eq!(ends(&outcome), vec![ProcessEnd::Exited { code: 0 }; 10]);
 }
 
 #[test]
-fn much_flows_through_a_pipe_in_little_memory() {
-    let arena = Arena::new();
-    let outcome = arena.run(&["pipeline", "100000000"]).limit(Limit::Memory, 16 << 20).obeys();
+fn pipes_carry_large_streams_in_little_memory() {
+    let fixture = Fixture::new();
+    let outcome = fixture.run(&["pipeline", "100000000"]).limit(Limit::Memory, 16 << 20).succeeds();
     assert_eq!(answer(&outcome), "100000000");
-    // The two ends of it, each by itself: what is poured is what is counted.
-    let poured = arena.run(&["pour", "1000"]).obeys().stdout.0;
+    // Tests the two ends separately: `count` counts what `pour` writes.
+    let poured = fixture.run(&["pour", "1000"]).succeeds().stdout.0;
     assert_eq!(poured, (0..1000).map(|at| at as u8).collect::<Vec<_>>());
-    assert_eq!(arena.run(&["count"]).stdin(Stdin::Bytes(poured)).obeys().stdout.text(), "1000\n");
+    assert_eq!(
+        fixture.run(&["count"]).stdin(Stdin::Bytes(poured)).succeeds().stdout.text(),
+        "1000\n"
+    );
 }
 
 #[test]
-fn a_standard_input_that_is_shared_is_not_read_ahead() {
-    let arena = Arena::new();
-    let outcome = arena.run(&["share", "3"]).stdin(Stdin::Bytes(b"one two three".into())).obeys();
+fn shared_stdin_is_not_read_ahead() {
+    let fixture = Fixture::new();
+    let outcome =
+        fixture.run(&["share", "3"]).stdin(Stdin::Bytes(b"one two three".into())).succeeds();
     assert_eq!(outcome.stdout.text(), "one| two three");
     let (stdin, mut writer) = std::io::pipe().unwrap();
     std::io::Write::write_all(&mut writer, b"one two three").unwrap();
     drop(writer);
-    let outcome = arena.run(&["share", "3"]).stdin(Stdin::Descriptor(stdin.into())).obeys();
+    let outcome = fixture.run(&["share", "3"]).stdin(Stdin::Descriptor(stdin.into())).succeeds();
     assert_eq!(
         (outcome.stdout.text().as_ref(), outcome.status),
         ("one| two three", Status::Exited { code: 0 })
@@ -59,12 +63,12 @@ fn a_standard_input_that_is_shared_is_not_read_ahead() {
 }
 
 #[test]
-fn streams_that_are_joined_keep_their_order() {
-    let arena = Arena::new();
+fn joined_streams_keep_their_order() {
+    let fixture = Fixture::new();
     let expected: String = (0..100).map(|n| format!("out {n}\nerr {n}\n")).collect();
-    assert_eq!(arena.run(&["joined"]).obeys().stdout.text(), expected);
-    // What is not joined goes where the caller's own goes.
-    let outcome = arena.run(&["launch", "hostile", "both"]).obeys();
+    assert_eq!(fixture.run(&["joined"]).succeeds().stdout.text(), expected);
+    // Streams that are not joined are inherited from the caller.
+    let outcome = fixture.run(&["launch", "hostile", "both"]).succeeds();
     let (mut out, mut err) = (expected.lines().step_by(2), expected.lines().skip(1).step_by(2));
     assert!(
         out.all(|line| outcome.stdout.text().contains(line))
@@ -75,10 +79,10 @@ fn streams_that_are_joined_keep_their_order() {
 }
 
 #[test]
-fn inherited_output_counts_as_the_caller_s() {
-    let arena = Arena::new();
-    arena.run(&["launch", "hostile", "print", "70000"]).limit(Limit::Stdout, 70_000).obeys();
-    let outcome = arena
+fn inherited_output_counts_towards_the_callers_limit() {
+    let fixture = Fixture::new();
+    fixture.run(&["launch", "hostile", "print", "70000"]).limit(Limit::Stdout, 70_000).succeeds();
+    let outcome = fixture
         .run(&["launch", "hostile", "print", "70001"])
         .limit(Limit::Stdout, 70_000)
         .hits(Limit::Stdout);
@@ -87,15 +91,16 @@ fn inherited_output_counts_as_the_caller_s() {
 
 #[test]
 fn inherited_output_is_live() {
-    let arena = Arena::new();
+    let fixture = Fixture::new();
     let (mut reader, writer) = std::io::pipe().unwrap();
     let (stdin, mut input) = std::io::pipe().unwrap();
-    let run = arena
+    let run = fixture
         .run(&["launch", "hostile", "launch", "hostile", "cat"])
         .stdin(Stdin::Descriptor(stdin.into()))
         .stdout(writer);
     std::thread::scope(|scope| {
-        // Each word has to come back before the next is given: all three programs run meanwhile.
+        // Each word must come back before the next is sent, so all three programs run at the same
+        // time.
         scope.spawn(move || {
             use std::io::{Read as _, Write as _};
             for word in ["one ", "two ", "three"] {
@@ -105,18 +110,18 @@ fn inherited_output_is_live() {
                 assert_eq!(back, word.as_bytes());
             }
         });
-        run.obeys();
+        run.succeeds();
     });
 }
 
 #[test]
-fn a_program_may_be_started_elsewhere_with_other_variables() {
-    let arena = Arena::new();
-    assert_eq!(arena.run(&["elsewhere"]).obeys().stdout.text(), "/tmp\nB=2\nA=1\n");
-    // Else they are the caller's.
+fn programs_can_start_in_another_folder_and_environment() {
+    let fixture = Fixture::new();
+    assert_eq!(fixture.run(&["elsewhere"]).succeeds().stdout.text(), "/tmp\nB=2\nA=1\n");
+    // By default, a program inherits both.
     let (own, inherited) = (
-        arena.run(&["surroundings"]).obeys(),
-        arena.run(&["launch", "hostile", "surroundings"]).obeys(),
+        fixture.run(&["surroundings"]).succeeds(),
+        fixture.run(&["launch", "hostile", "surroundings"]).succeeds(),
     );
     assert!(
         own.stdout.text().starts_with("/workspace\n")
@@ -128,54 +133,56 @@ fn a_program_may_be_started_elsewhere_with_other_variables() {
 
 #[test]
 fn single_bytes_arrive_in_order() {
-    let arena = Arena::new();
-    arena.run(&["drip", "20000"]).obeys();
+    let fixture = Fixture::new();
+    fixture.run(&["drip", "20000"]).succeeds();
 }
 
 #[test]
-fn waiting_can_be_given_up_and_a_program_ended() {
-    let arena = Arena::new();
-    let outcome = arena.run(&["patience"]).obeys();
+fn waits_can_be_cancelled_and_programs_killed() {
+    let fixture = Fixture::new();
+    let outcome = fixture.run(&["patience"]).succeeds();
     assert_eq!(
         (answer(&outcome).as_str(), ends(&outcome)),
         ("Some(Status::Killed)", vec![ProcessEnd::Killed])
     );
-    // Nothing is told of a program that nobody lets end.
-    let outcome =
-        arena.run(&["launch", "hostile", "sleep"]).limit(Limit::Timeout, 300).hits(Limit::Timeout);
+    // A program is killed at the end of the run if its caller never kills it.
+    let outcome = fixture
+        .run(&["launch", "hostile", "sleep"])
+        .limit(Limit::Timeout, 300)
+        .hits(Limit::Timeout);
     assert_eq!(ends(&outcome), [ProcessEnd::Killed]);
 }
 
 #[test]
-fn ends_of_pipes_are_waited_for_together() {
-    Arena::new().run(&["poll"]).obeys();
+fn one_poll_waits_for_several_pipe_ends() {
+    Fixture::new().run(&["poll"]).succeeds();
 }
 
 #[test]
-fn who_ends_with_whom() {
-    let arena = Arena::new();
-    // The one between ends by itself: what it started goes on, until the run is over.
-    let outcome = arena.run(&["grandchild", "leaves"]).obeys();
+fn started_programs_outlive_an_exit_but_not_a_kill() {
+    let fixture = Fixture::new();
+    // The middle program exits by itself; the program that it started continues until the run ends.
+    let outcome = fixture.run(&["grandchild", "leaves"]).succeeds();
     assert_eq!(answer(&outcome), "Exited(0)");
     assert_eq!(ends(&outcome), [ProcessEnd::Exited { code: 0 }, ProcessEnd::Killed]);
-    // It is ended: what it started ends too.
-    let outcome = arena.run(&["grandchild", "keeps"]).obeys();
+    // Killing the middle program kills the program that it started.
+    let outcome = fixture.run(&["grandchild", "keeps"]).succeeds();
     assert_eq!(answer(&outcome), "Killed");
     assert_eq!(ends(&outcome), [ProcessEnd::Killed, ProcessEnd::Killed]);
 }
 
 #[test]
-fn a_broken_pipe_is_an_error_and_not_the_end() {
-    // A program that writes on and on to nobody is told so, and ends as it likes.
-    let arena = Arena::new();
-    let outcome = arena.run(&["launch", "hostile", "deaf"]).obeys();
+fn a_program_survives_writing_to_a_broken_pipe() {
+    // A program that keeps writing to a closed pipe gets an error and exits on its own.
+    let fixture = Fixture::new();
+    let outcome = fixture.run(&["launch", "hostile", "deaf"]).succeeds();
     assert_eq!(outcome.usage.stdout_bytes, 10_000 * 4096);
 }
 
 #[test]
-fn the_end_of_each_program_is_reported_and_recorded() {
-    let arena = Arena::new();
-    let outcome = arena.run(&["launch", "hostile", "launch", "hostile", "exit", "7"]).go();
+fn each_programs_exit_is_reported_and_recorded() {
+    let fixture = Fixture::new();
+    let outcome = fixture.run(&["launch", "hostile", "launch", "hostile", "exit", "7"]).go();
     let [first, second] = &outcome.processes[..] else { panic!("{outcome:?}") };
     assert_eq!((first.argv0.as_str(), first.depth, second.depth), ("hostile", 1, 2));
     let digest = skillhost_skill::runtime::digest(b"hostile\0exit\x007\0");
@@ -184,7 +191,7 @@ fn the_end_of_each_program_is_reported_and_recorded() {
         second.epochs.is_some() && second.fuel.is_none() && first.wall_ms >= second.wall_ms,
         "{outcome:?}"
     );
-    let record = &arena.audit()[0];
+    let record = &fixture.audit()[0];
     assert_eq!(
         (&record["processes"][1]["program"], &record["processes"][1]["depth"]),
         (&"hostile.wasm".into(), &2.into())
@@ -193,12 +200,12 @@ fn the_end_of_each_program_is_reported_and_recorded() {
         (&record["processes"][0]["exit"]["kind"], &record["processes_omitted"]),
         (&"exited".into(), &0.into())
     );
-    // No more than a thousand are listed.
-    let outcome = arena
+    // At most 1,000 programs are listed.
+    let outcome = fixture
         .run(&["turns", "1005"])
         .limit(Limit::Processes, 2_000)
         .limit(Limit::Timeout, 100_000)
-        .obeys();
+        .succeeds();
     assert_eq!(
         (outcome.processes.len(), outcome.processes_omitted, outcome.usage.processes),
         (1_000, 5, 1_005)
@@ -207,9 +214,9 @@ fn the_end_of_each_program_is_reported_and_recorded() {
 
 #[test]
 fn fuel_is_one_pool() {
-    let arena = Arena::new();
-    let spend = |args: &[&str]| arena.run(args).limit(Limit::Fuel, 2_000_000_000).obeys();
-    // Exact, and the same each time, for programs that run in turn.
+    let fixture = Fixture::new();
+    let spend = |args: &[&str]| fixture.run(args).limit(Limit::Fuel, 2_000_000_000).succeeds();
+    // For programs that run in turn, the fuel is exact and the same each time.
     let (once, again) = (
         spend(&["launch", "hostile", "burn", "100000"]),
         spend(&["launch", "hostile", "burn", "100000"]),
@@ -218,31 +225,34 @@ fn fuel_is_one_pool() {
     assert_eq!(once.processes[0].fuel, again.processes[0].fuel);
     let (all, child) = (once.usage.fuel.unwrap(), once.processes[0].fuel.unwrap());
     assert!(child > 100_000 && child < all, "{child} of {all}");
-    // As much as it takes is enough; a little less is not.
-    arena.run(&["launch", "hostile", "burn", "100000"]).limit(Limit::Fuel, all + 1_000).obeys();
-    arena
+    // The exact amount suffices; slightly less does not.
+    fixture
+        .run(&["launch", "hostile", "burn", "100000"])
+        .limit(Limit::Fuel, all + 1_000)
+        .succeeds();
+    fixture
         .run(&["launch", "hostile", "burn", "100000"])
         .limit(Limit::Fuel, all - 1_000)
         .hits(Limit::Fuel);
-    // Programs that burn side by side, deep down too, do not have the limit each.
+    // Concurrent programs share the limit, including nested ones.
     let limit = 400_000_000;
-    let outcome = arena.run(&["side-by-side", "8"]).limit(Limit::Fuel, limit).hits(Limit::Fuel);
+    let outcome = fixture.run(&["side-by-side", "8"]).limit(Limit::Fuel, limit).hits(Limit::Fuel);
     let burnt: u64 = outcome.processes.iter().filter_map(|process| process.fuel).sum();
     assert_eq!((outcome.processes.len(), outcome.usage.fuel), (16, Some(limit)));
     assert!(burnt < 2 * limit, "{burnt} of {limit}");
 }
 
 #[test]
-fn commands_that_run_commands_are_taken_away_before_the_check() {
-    let arena = Arena::new();
+fn wrapper_commands_are_removed_before_entries_are_checked() {
+    let fixture = Fixture::new();
     let manifest = |tools: &str| {
         let text = format!(
             "---\nname: hostile\ndescription: Starts itself.\nallowed-tools: {tools}\nmetadata:\n  component: hostile.wasm\n---\n"
         );
-        std::fs::write(arena.path("skills/hostile/SKILL.md"), text).unwrap();
+        std::fs::write(fixture.path("skills/hostile/SKILL.md"), text).unwrap();
     };
     let launch = |line: &str| {
-        arena.run(&["launch"].into_iter().chain(line.split(' ')).collect::<Vec<_>>()).go()
+        fixture.run(&["launch"].into_iter().chain(line.split(' ')).collect::<Vec<_>>()).go()
     };
     manifest("Bash(hostile exit:*)");
     for line in [
@@ -257,7 +267,7 @@ fn commands_that_run_commands_are_taken_away_before_the_check() {
             "{line}: {outcome:?}"
         );
     }
-    // Nothing is gained by them, and nothing is allowed by allowing them.
+    // Wrappers neither avoid a check nor extend an allowance for the wrapped command.
     for line in [
         "hostile verbs",
         "env hostile verbs",
@@ -280,10 +290,10 @@ fn commands_that_run_commands_are_taken_away_before_the_check() {
             );
         }
     }
-    // One that is denied itself is denied.
+    // A denied wrapper stays denied.
     manifest("Bash");
     let outcome =
-        arena.run(&["launch", "timeout", "60", "hostile", "verbs"]).deny("Bash(timeout:*)").go();
+        fixture.run(&["launch", "timeout", "60", "hostile", "verbs"]).deny("Bash(timeout:*)").go();
     assert_eq!(outcome.status, Status::Exited { code: 126 });
     let outcome = launch("timeout 0.2 hostile sleep");
     assert_eq!(
@@ -297,8 +307,8 @@ fn commands_that_run_commands_are_taken_away_before_the_check() {
 }
 
 #[test]
-fn a_command_that_is_not_here_has_a_reason() {
-    let arena = Arena::new();
+fn unavailable_commands_have_a_reason() {
+    let fixture = Fixture::new();
     for (line, reason) in [
         ("ffmpeg -i x", "`ffmpeg` is not available: native programs cannot run in the sandbox"),
         (
@@ -311,7 +321,7 @@ fn a_command_that_is_not_here_has_a_reason() {
         ("uv sync", "only `uv run` and `uv pip` are available"),
     ] {
         let outcome =
-            arena.run(&["launch"].into_iter().chain(line.split(' ')).collect::<Vec<_>>()).go();
+            fixture.run(&["launch"].into_iter().chain(line.split(' ')).collect::<Vec<_>>()).go();
         assert_eq!(outcome.status, Status::Exited { code: 127 }, "{line}");
         assert!(outcome.stderr.text().contains(reason), "{line}: {}", outcome.stderr.text());
         let [denial] = &outcome.denials[..] else { panic!("{line}: {outcome:?}") };
@@ -322,8 +332,7 @@ fn a_command_that_is_not_here_has_a_reason() {
     }
 }
 
-/// What a guest of WASI 0.2 needs of the interface: less than there is, and nothing that is
-/// `async`.
+/// The subset of the interface that a WASI 0.2 guest uses, without `async` functions.
 const SUBSET: &str = "
 package test:old;
 
@@ -351,7 +360,7 @@ world guest {
 }
 ";
 
-/// A guest of WASI 0.2, whose `run` has this body: it returns 0 where all is well.
+/// A WASI 0.2 guest whose `run` has this body, which returns 0 on success.
 fn old_guest(body: &str) -> Vec<u8> {
     let process = r#"(import "skillhost:skill/process@0.1.0""#;
     let module = format!(
@@ -391,13 +400,13 @@ fn old_guest(body: &str) -> Vec<u8> {
 }
 
 #[test]
-fn a_guest_of_wasi_0_2_starts_programs_and_waits() {
-    let arena = Arena::new();
-    std::fs::write(arena.path("skills/hostile/other.wasm"), crate::hostile_host::hostile())
+fn wasi_0_2_guests_start_programs_and_wait_for_them() {
+    let fixture = Fixture::new();
+    std::fs::write(fixture.path("skills/hostile/other.wasm"), crate::hostile_host::hostile())
         .unwrap();
-    // Spawns with no environment of its own and inherited streams, waits, and looks at the status:
-    // some, exited, 7.
-    arena.put(&old_guest(
+    // Spawns a program with inherited environment and streams, waits for it, and compares the
+    // status: some, exited, 7.
+    fixture.replace_component(&old_guest(
         "(call $spawn (i32.const 16) (i32.const 3) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0)
             (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 1024))
         (if (i32.load8_u (i32.const 1024)) (then unreachable))
@@ -405,23 +414,23 @@ fn a_guest_of_wasi_0_2_starts_programs_and_waits() {
         (if (i32.ne (i32.load8_u (i32.const 2048)) (i32.const 1)) (then unreachable))
         (i32.ne (i32.load16_u (i32.const 2052)) (i32.const 0)) (i32.ne (i32.load8_u (i32.const 2056)) (i32.const 7)) i32.or",
     ));
-    let outcome = arena.run(&[]).obeys();
+    let outcome = fixture.run(&[]).succeeds();
     assert_eq!(ends(&outcome), [ProcessEnd::Exited { code: 7 }]);
 }
 
 #[test]
-fn a_guest_of_wasi_0_2_that_blocks_blocks_nobody_else() {
-    let (arena, other) = (Arena::new(), Arena::new());
-    // Reads a pipe whose other end it holds itself: for ever.
-    arena.put(&old_guest(
+fn a_blocking_wasi_0_2_guest_does_not_block_other_guests() {
+    let (fixture, other) = (Fixture::new(), Fixture::new());
+    // Reads a pipe while holding its write end, so the read never ends.
+    fixture.replace_component(&old_guest(
         "(call $pipe (i32.const 1024))
         (call $read (i32.load (i32.const 1028)) (i32.const 1) (i32.const 0) (i32.const 0) (i32.const 2048)) unreachable",
     ));
-    arena.run(&[]).limit(Limit::Timeout, 300).hits(Limit::Timeout);
+    fixture.run(&[]).limit(Limit::Timeout, 300).hits(Limit::Timeout);
     let policy = Policy::builtin();
-    let invoke = async |arena: &Arena, args: &[&str]| {
+    let invoke = async |fixture: &Fixture, args: &[&str]| {
         let args = args.iter().map(|arg| (*arg).to_owned()).collect();
-        let skill = arena.path("skills/hostile");
+        let skill = fixture.path("skills/hostile");
         let request = RunRequest {
             skill: (&skill).into(),
             policy: &policy,
@@ -429,13 +438,13 @@ fn a_guest_of_wasi_0_2_that_blocks_blocks_nobody_else() {
             args,
             io: Io::default(),
         };
-        arena.host.invoke(request).await.unwrap().finished.outcome
+        fixture.host.invoke(request).await.unwrap().finished.outcome
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         tokio::select! {
             biased;
-            blocked = invoke(&arena, &[]) => panic!("it did not block: {blocked:?}"),
+            blocked = invoke(&fixture, &[]) => panic!("it did not block: {blocked:?}"),
             served = invoke(&other, &["talk", "2"]) => assert_eq!(served.status, Status::Exited { code: 0 }),
         }
     });

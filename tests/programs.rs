@@ -1,5 +1,5 @@
-//! The built-in programs: what is read of them and when, that nothing but what their files describe
-//! is run, and which command starts what.
+//! The built-in programs: when their files are read, that only components matching their
+//! description run, and which program a command starts.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use crate::cli::{User, guest, text};
 
-/// Writes a program whose component is that one.
+/// Writes a program with this component.
 pub fn program(folder: &Path, name: &str, commands: &[&str], component: &[u8]) {
     std::fs::create_dir_all(folder).unwrap();
     std::fs::write(folder.join(format!("{name}.wasm")), component).unwrap();
@@ -31,7 +31,7 @@ fn facts(name: &str, commands: &[&str], component: &[u8]) -> serde_json::Value {
     serde_json::json!({ "name": name, "version": "1.2.3", "programs": commands, "wasm": wasm, "size": size, "digest": digest })
 }
 
-/// Stand-ins for the programs that take minutes to build: each prints its argv.
+/// Writes stand-ins for the programs that take minutes to build: each prints its argv.
 pub fn stand_ins(folder: &Path) {
     program(folder, "python", &["python3", "python"], guest("argv"));
     program(folder, "shell", &["bash", "sh"], guest("argv"));
@@ -84,7 +84,7 @@ impl Place {
         programs.find(command).map(|found| found.map(|component| component.digest))
     }
 
-    /// What keeps `python3` from being found.
+    /// Returns why `python3` cannot be found.
     fn problem(&self) -> String {
         self.find("python3").unwrap_err().to_string()
     }
@@ -99,14 +99,14 @@ fn programs(skill: Arc<Skill>, built_ins: BuiltIns) -> Programs {
 fn a_broken_description_is_an_error_that_names_the_file() {
     let place = Place::new();
     let file = place.programs().join("python.json");
-    let whole = facts("python", &["python3"], guest("argv"));
+    let valid = facts("python", &["python3"], guest("argv"));
     let with = |key: &str, value: serde_json::Value| {
-        let mut facts = whole.clone();
+        let mut facts = valid.clone();
         facts[key] = value;
         facts.to_string()
     };
     let without = |key: &str| {
-        let mut facts = whole.clone();
+        let mut facts = valid.clone();
         facts.as_object_mut().unwrap().remove(key);
         facts.to_string()
     };
@@ -137,10 +137,10 @@ fn a_broken_description_is_an_error_that_names_the_file() {
             problem.contains(words) && problem.contains("programs/python.json"),
             "{text}: {problem}"
         );
-        // Whatever runs: what is broken is not passed over.
+        // A broken description is an error for every command.
         assert!(place.find("bash").is_err(), "{text}");
     }
-    // What describes no program is none of ours.
+    // Files that do not describe a program are ignored.
     for other in [without("programs"), "{}".into(), "[]".into()] {
         std::fs::write(&file, other).unwrap();
         assert!(place.problem().contains("not installed"));
@@ -149,7 +149,7 @@ fn a_broken_description_is_an_error_that_names_the_file() {
 }
 
 #[test]
-fn a_component_that_is_not_what_its_description_says_is_not_run() {
+fn components_that_differ_from_their_description_never_run() {
     let place = Place::new();
     let file = place.programs().join("python.wasm");
     assert_eq!(place.find("python3"), Ok(Some(digest(guest("argv")))));
@@ -160,7 +160,7 @@ fn a_component_that_is_not_what_its_description_says_is_not_run() {
     std::fs::write(&file, &changed[1..]).unwrap();
     assert!(place.problem().contains(" bytes, but python.json says "), "{}", place.problem());
     std::fs::write(&file, guest("argv")).unwrap();
-    assert!(place.find("python").unwrap().is_some(), "the right one again");
+    assert!(place.find("python").unwrap().is_some(), "the original component is restored");
     std::fs::remove_file(&file).unwrap();
     let error = place.find("python3").unwrap_err();
     assert!(
@@ -169,11 +169,11 @@ fn a_component_that_is_not_what_its_description_says_is_not_run() {
     );
     std::fs::create_dir(&file).unwrap();
     assert!(place.find("python3").is_err());
-    assert!(place.find("bash").unwrap().is_some(), "the others go on");
+    assert!(place.find("bash").unwrap().is_some(), "other programs still work");
 }
 
 #[test]
-fn a_symlink_is_followed_inside_the_folder_and_never_out_of_it() {
+fn symlinks_are_followed_only_within_the_folder() {
     let place = Place::new();
     let (file, real) = (place.programs().join("python.wasm"), place.programs().join("real.wasm"));
     std::fs::rename(&file, &real).unwrap();
@@ -186,7 +186,7 @@ fn a_symlink_is_followed_inside_the_folder_and_never_out_of_it() {
 }
 
 #[test]
-fn a_stamp_of_another_file_vouches_for_nothing() {
+fn stamps_of_other_files_are_not_trusted() {
     let place = Place::new();
     assert!(place.find("python3").unwrap().is_some());
     let stamps: Vec<_> = std::fs::read_dir(place.path("cache"))
@@ -195,7 +195,7 @@ fn a_stamp_of_another_file_vouches_for_nothing() {
         .collect();
     let [stamp] = stamps.as_slice() else { panic!("{stamps:?}") };
     let known = std::fs::read_to_string(stamp).unwrap();
-    // A file of the same size, written in its place.
+    // A replacement of the same size.
     let mut changed = guest("argv").to_vec();
     *changed.last_mut().unwrap() ^= 1;
     std::fs::write(place.programs().join("python.wasm"), changed).unwrap();
@@ -229,25 +229,25 @@ fn a_skill_cannot_replace_a_built_in_program() {
     ] {
         let found = find(place.built_ins(), command);
         assert_ne!(found, Ok(Some(digest(own))), "{command}");
-        // Nor where the built-in one is missing.
+        // Not even if the built-in program is missing.
         let found = find(BuiltIns { folders: Vec::new(), ..place.built_ins() }, command);
         assert_ne!(found, Ok(Some(digest(own))), "{command}");
     }
     assert_eq!(find(place.built_ins(), "python3"), Ok(Some(digest(guest("argv")))));
     assert_eq!(find(place.built_ins(), "python3.9"), Ok(Some(digest(guest("argv")))));
-    // Under a name that no entry for `python3` covers, it is one like any other.
+    // A name that no entry for `python3` covers is an ordinary command.
     assert_eq!(find(place.built_ins(), "/skill/python3.wasm"), Ok(Some(digest(own))));
     assert_eq!(
         find(place.built_ins(), "jq"),
         Ok(Some(digest(own))),
-        "what is no built-in program's name is the skill's to use"
+        "a skill may use any name that no built-in program has"
     );
     program(&place.programs(), "shell", &["bash", "sh", "jq"], guest("argv"));
     for (command, expected) in [
         ("jq", Some(guest("argv"))),
         ("/usr/local/bin/jq", Some(guest("argv"))),
         ("/bin/jq", Some(guest("argv"))),
-        // Files of the caller's own, and no component that would pass for the built-in program.
+        // Explicit paths mean the caller's files, never the built-in program.
         ("./jq", None),
         ("/skill/jq", None),
         ("/opt/bin/jq", None),
@@ -258,7 +258,7 @@ fn a_skill_cannot_replace_a_built_in_program() {
 }
 
 #[test]
-fn what_a_command_line_starts() {
+fn command_lines_resolve_to_programs_and_scripts() {
     let place = Place::new();
     program(&place.programs(), "shell", &["bash", "sh", "sort"], guest("argv"));
     let (component, js): (&[u8], &[u8]) = (guest("hello"), b"");
@@ -303,7 +303,7 @@ fn what_a_command_line_starts() {
         ("/usr/bin/sort", "/usr/bin/sort"),
         ("./sort -r", "sh /workspace/sort -r"),
         ("./x/sort", "error: no program `./x/sort` in the sandbox"),
-        // A file of the guest's is not run under a built-in program's name either.
+        // A guest's file does not run under a built-in program's name either.
         ("/workspace/python3 x", "/workspace/python3 x"),
         ("tool a", "tool a"),
         ("run", "error: no program `run` in the sandbox; the skill provides: tool"),
@@ -338,7 +338,7 @@ fn what_a_command_line_starts() {
 fn an_unchanged_component_is_read_once() {
     let user = User::new();
     let (folder, cache) = (user.work().join("programs"), user.work().join("cache"));
-    // As large as a real one: a custom section of zeros behind it (id 0, its length, the length of
+    // As large as a real one: a custom section of zeros follows (id 0, its length, the length of
     // its name, its name).
     let mut component = guest("argv").to_vec();
     let zeros = 24 << 20;
@@ -363,7 +363,7 @@ fn an_unchanged_component_is_read_once() {
             .stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let pid = rustix::process::Pid::from_child(&child);
-        // Ended, and not yet waited for: its accounts can still be read.
+        // The child has exited but has not been reaped, so its accounting can still be read.
         let options =
             rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT;
         rustix::process::waitid(rustix::process::WaitId::Pid(pid), options).unwrap();
@@ -395,7 +395,7 @@ fn leb128(mut value: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_run_that_needs_no_built_in_program_does_not_look_at_them() {
+fn built_in_programs_are_not_read_unless_a_run_needs_them() {
     let user = User::new();
     let folder = user.work().join("programs");
     std::fs::create_dir(&folder).unwrap();
@@ -430,7 +430,7 @@ fn packages_of_a_program_are_available_read_only() {
             .find(|program| program.description.name == "python")
             .unwrap()
     };
-    assert_eq!(list().package_names(), Ok(None), "the folder is not there");
+    assert_eq!(list().package_names(), Ok(None), "the folder is missing");
     for name in ["six-1.17.0.dist-info", "requests", "requests-2.32.5.dist-info"] {
         std::fs::create_dir_all(place.programs().join("packages").join(name)).unwrap();
     }

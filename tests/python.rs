@@ -14,7 +14,7 @@ struct Place {
     user: User,
 }
 
-/// One run before the others, so that the runtime is compiled once and not by each of them at once.
+/// Runs once before the others, so that concurrent tests do not all compile the runtime.
 static READY: LazyLock<()> = LazyLock::new(|| {
     let wasm = repository("target").join("components/python.wasm");
     assert!(wasm.is_file(), "{} is missing: run `cargo xtask components` first", wasm.display());
@@ -52,7 +52,7 @@ impl Place {
         self.command(args).output().unwrap()
     }
 
-    /// The run's stdout, where it ended with 0 and said nothing else.
+    /// Returns the run's stdout, and asserts that it exited with 0 and an empty stderr.
     fn prints(&self, args: &[&str]) -> String {
         let run = self.run(args);
         assert_eq!(
@@ -66,7 +66,7 @@ impl Place {
 }
 
 #[test]
-fn arguments_and_names_are_those_of_python3() {
+fn arguments_and_names_match_python3() {
     let place = Place::new(
         "import sys\nfrom helper import name\nprint(sys.argv, __file__, __name__, name, sys.path[0])",
     );
@@ -85,7 +85,7 @@ fn arguments_and_names_are_those_of_python3() {
 }
 
 #[test]
-fn stdin_is_the_callers() {
+fn scripts_read_the_callers_stdin() {
     let place = Place::new(
         "import sys\ndata = sys.stdin.buffer.read()\nsys.stdout.buffer.write(data[::-1])",
     );
@@ -96,11 +96,11 @@ fn stdin_is_the_callers() {
     std::io::Write::write_all(&mut child.stdin.take().unwrap(), &bytes).unwrap();
     let run = child.wait_with_output().unwrap();
     assert!(run.status.success() && run.stdout.iter().eq(bytes.iter().rev()));
-    assert_eq!(place.prints(&["main"]), "", "at its end where there is none");
+    assert_eq!(place.prints(&["main"]), "", "stdin is empty by default");
 }
 
 #[test]
-fn exit_codes_and_tracebacks_are_the_scripts_own() {
+fn exit_codes_and_tracebacks_come_from_the_script() {
     for (script, code, words) in [
         ("import sys; sys.exit(7)", 7, ""),
         ("import sys; sys.exit('no')", 1, "no\n"),
@@ -126,7 +126,7 @@ fn exit_codes_and_tracebacks_are_the_scripts_own() {
 }
 
 #[test]
-fn recursion_and_memory_end_as_pythons_own_errors() {
+fn python_raises_its_own_recursion_and_memory_errors() {
     let deep = "def f(n):\n    return f(n + 1)\ntry:\n    f(0)\nexcept RecursionError as error:\n    print(error)";
     assert!(Place::new(deep).prints(&["main"]).starts_with("maximum recursion depth exceeded"));
     let nested = "import json\nx = []\nfor _ in range(100000): x = [x]\ntry:\n    json.dumps(x)\nexcept RecursionError:\n    print('caught')";
@@ -137,7 +137,7 @@ fn recursion_and_memory_end_as_pythons_own_errors() {
 }
 
 #[test]
-fn a_stack_that_the_operator_sets_lower_wins() {
+fn a_lower_stack_limit_of_the_operator_applies() {
     let place = Place::new("import json\nx = []\nfor _ in range(100000): x = [x]\njson.dumps(x)");
     std::fs::write(place.user.work().join("policy.yaml"), "limits: { stack: 256KiB }\n").unwrap();
     let explained = place.prints(&["main", "--policy", "policy.yaml", "--explain"]);
@@ -291,7 +291,7 @@ cp
 }
 
 #[test]
-fn a_file_called_like_a_command_is_not_what_its_entry_allows() {
+fn command_entries_do_not_allow_files_of_the_same_name() {
     let place = Place::new(
         "import subprocess
 for argv in ['jq', '-n', '1'], ['/skill/scripts/jq'], ['./jq']:

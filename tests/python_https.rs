@@ -1,5 +1,5 @@
-//! The Python runtime in a host that trusts a certificate authority of its own.
-//! `components/python/tests` says the rest in scripts.
+//! The Python runtime in a host that trusts an additional certificate authority. The scripts in
+//! `components/python/tests` cover further cases.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use skillhost_sandbox::{Allocation, Io, Options};
 use crate::support::repository;
 use crate::tls::secure;
 
-/// What each client says of the server that the host trusts, then of one that it does not.
+/// The output of each client for a server that the host trusts, then for one that it does not.
 const SCRIPT: &str = r#"
 import http.client, ssl, sys, urllib.error, urllib.request
 
@@ -62,7 +62,7 @@ fn scripts_reach_only_https_servers_that_the_host_trusts() {
     });
     let overrides = Overrides {
         allow: [trusted, other].map(|port| format!("WebFetch(domain:localhost:{port})")).to_vec(),
-        // The runtime may have to be compiled first, by a loaded machine.
+        // Compiling the runtime on a loaded machine takes long.
         limits: vec![(Limit::Timeout, 300_000)],
         ..Overrides::default()
     };
@@ -78,6 +78,6 @@ fn scripts_reach_only_https_servers_that_the_host_trusts() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let outcome = runtime.block_on(host.invoke(request)).unwrap().finished.outcome;
     assert_eq!(outcome.status, Status::Exited { code: 0 }, "{outcome:?}");
-    let said = "200 b'secure GET /x'\nb'secure POST /y'\nSSLCertVerificationError True\nSSLCertVerificationError True\n";
-    assert_eq!(outcome.stdout.text(), said);
+    let expected = "200 b'secure GET /x'\nb'secure POST /y'\nSSLCertVerificationError True\nSSLCertVerificationError True\n";
+    assert_eq!(outcome.stdout.text(), expected);
 }

@@ -1,5 +1,5 @@
-//! The README and the pages of the book are tested: each of their blocks is run, loaded or
-//! compiled. `BLESS=1` writes the outputs of commands anew.
+//! Tests the README and the pages of the book: each of their blocks is run, loaded or compiled.
+//! `BLESS=1` rewrites the outputs of commands.
 
 pub mod blocks;
 mod shell;
@@ -65,11 +65,11 @@ fn other_commands_print_what_is_shown() {
     });
 }
 
-/// Runs the commands of each page in order, in one folder a page, as a reader would.
+/// Runs the commands of each page in order, in one folder per page, as a reader would.
 fn run_commands(selected: impl Fn(&str) -> bool) {
     let wrong: String =
         documents().filter(|page| selected(page)).map(|page| run_page(&page)).collect();
-    assert!(wrong.is_empty(), "{wrong}\nBLESS=1 writes what is printed");
+    assert!(wrong.is_empty(), "{wrong}\nBLESS=1 writes the current output");
 }
 
 /// Runs one page. Returns its differences, unless they are blessed.
@@ -95,7 +95,7 @@ fn run_page(page: &str) -> String {
                 document.lines[step.shown.clone()].iter().map(String::as_str).collect();
             let got: Vec<&str> = output.lines().collect();
             let at = step.shown.start;
-            // That no output can mend.
+            // Failures that blessing cannot fix.
             assert!(success, "{page}:{at}: `{}` fails\n{output}", step.command);
             if !matches(&shown, &got) {
                 writeln!(
@@ -120,7 +120,7 @@ fn run_page(page: &str) -> String {
 }
 
 #[test]
-fn commands_that_no_test_runs_are_known() {
+fn every_command_without_a_test_is_listed() {
     let found: BTreeSet<(String, String)> = documents()
         .flat_map(|page| Document::read(&page).blocks())
         .filter_map(|block| Some((first_command(&block), block.not_run?)))
@@ -145,11 +145,11 @@ fn every_block_is_of_a_kind_that_is_tested() {
                 "yaml" if block.text.starts_with("---\n") => check_frontmatter(&at, &block.text),
                 "yaml" => check_policy(&at, &block.text),
                 "json" => check_json(&at, &block.text),
-                // Files, which commands of the page run.
+                // Files that commands of the page run.
                 "python" | "bash" | "markdown" => {
                     assert!(file_name(&block).is_some(), "{at}: names no file")
                 }
-                // What `skillhost new` writes, which is compiled.
+                // The output of `skillhost new`, which is compiled.
                 "rust,ignore" => assert!(
                     template.contains(&block.text),
                     "{at}: not in the template of `skillhost new`"
@@ -182,7 +182,7 @@ fn documents() -> impl Iterator<Item = String> {
     std::iter::once("README.md".to_owned()).chain(pages())
 }
 
-/// Checks that what a client starts is a command of skillhost.
+/// Checks that clients start an existing command of skillhost.
 fn check_json(at: &str, text: &str) {
     let value: serde_json::Value =
         serde_json::from_str(text).unwrap_or_else(|error| panic!("{at}: {error}"));
@@ -211,7 +211,8 @@ fn check_policy(at: &str, text: &str) {
     assert!(errors.iter().all(|d| d.severity != Severity::Error), "{at}: {errors:#?}");
 }
 
-/// The file that a block is: the one that the comment above it names, or its first line, `# PATH`.
+/// Returns the file that a block contains, named by the comment above it or by its first line, `#
+/// PATH`.
 fn file_name(block: &Block) -> Option<String> {
     if let Some(file) = &block.file {
         return Some(file.clone());
@@ -220,7 +221,8 @@ fn file_name(block: &Block) -> Option<String> {
     [".yaml", ".py", ".sh"].iter().any(|end| name.ends_with(end)).then(|| name.to_owned())
 }
 
-/// A line whose parts that differ between runs are `...`: digests, times and measurements.
+/// Replaces the parts of a line that differ between runs with `...`: digests, times and
+/// measurements.
 fn stable(line: &str) -> String {
     if let Some((head, _)) = line.split_once("/workspace = ").filter(|_| line.starts_with('│')) {
         return format!("{head}/workspace = ... │");
@@ -251,7 +253,7 @@ fn stable(line: &str) -> String {
     stable
 }
 
-/// A word without the punctuation around it.
+/// Trims the punctuation around a word.
 fn core(word: &str) -> &str {
     word.trim().trim_matches(|c| "(),\"".contains(c))
 }
@@ -261,7 +263,7 @@ fn is_time(word: &str) -> bool {
 }
 
 #[test]
-fn blessed_lines_leave_out_what_differs_between_runs() {
+fn blessing_masks_values_that_differ_between_runs() {
     let digest = "5".repeat(64);
     let lines = [
         (format!("a.wasm  10 bytes  sha256:{digest}"), "a.wasm  ... bytes  sha256:..."),

@@ -1,4 +1,4 @@
-//! Receipts: their content, that they are the same everywhere, and their signatures.
+//! Receipts: their content, their reproducibility and their signatures.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
@@ -152,7 +152,7 @@ fn two_users_get_the_same_receipt() {
 }
 
 #[test]
-fn a_receipt_says_nothing_about_the_machine() {
+fn a_receipt_reveals_nothing_about_the_machine() {
     let place = Place::new();
     let bytes = place.receipt(&["--deterministic", "--seed", "18446744073709551615"]);
     let receipt = parsed(&bytes);
@@ -312,21 +312,21 @@ fn changed_packages_are_digested_again() {
         parsed(&std::fs::read(place.path("r.json")).unwrap())["runtime"]["packages"].clone()
     };
     let folder = std::fs::metadata(place.path("site")).unwrap();
-    let kept = place.cache().join(format!(
+    let cached = place.cache().join(format!(
         "skillhost/components/{:x}-{:x}.packages",
         folder.dev(),
         folder.ino()
     ));
     let first = packages();
-    assert!(!kept.exists(), "what has just been written may be written again without a trace");
+    assert!(!cached.exists(), "recent files may change again within one timestamp");
     std::thread::sleep(Duration::from_millis(2_100));
     assert_eq!(packages(), first);
-    assert!(kept.exists(), "{kept:?}");
+    assert!(cached.exists(), "{cached:?}");
     let real = first["/usr/local/lib/site-packages/1"].as_str().unwrap();
-    let known = std::fs::read_to_string(&kept).unwrap();
+    let known = std::fs::read_to_string(&cached).unwrap();
     assert!(known.contains(real), "{known}");
     let other = digest(b"from the cache");
-    std::fs::write(&kept, known.replace(real, &other)).unwrap();
+    std::fs::write(&cached, known.replace(real, &other)).unwrap();
     assert_eq!(packages()["/usr/local/lib/site-packages/1"], other, "no file is read");
     std::fs::write(place.path("site/own.py"), "2").unwrap();
     let changed = packages();
@@ -377,7 +377,7 @@ fn a_signed_receipt_is_an_envelope_others_can_verify() {
         json!({ "sha256": hex(b"data\n") })
     );
     assert_eq!(statement["predicateType"], "urn:skillhost:receipt:v1");
-    // What DSSE signs, assembled here independently.
+    // The bytes that DSSE signs, assembled here independently.
     let kind = envelope["payloadType"].as_str().unwrap();
     assert_eq!(kind, "application/vnd.in-toto+json");
     let signed =
@@ -399,7 +399,7 @@ fn a_signing_key_is_private_and_not_replaced() {
     assert_eq!(
         (run.status.code(), text(&run.stdout).as_str()),
         (Some(64), ""),
-        "there is no key, so nothing runs: {run:?}"
+        "without a key, nothing runs: {run:?}"
     );
     assert_eq!(place.skillhost(&["key", "new"], "").status.code(), Some(0));
     let file = place.user.home().join(".config/skillhost/key.pem");
@@ -484,19 +484,19 @@ fn two_users_confirm_each_others_receipts() {
         // once more for that user.
         if rustix::process::geteuid().is_root()
             && !args[0].starts_with("scripts")
-            && is_open_to(NOBODY)
+            && is_open_to(NOBODY_UID)
         {
-            let nobody = Place::new();
-            let given = Command::new("chown")
+            let other_user = Place::new();
+            let chowned = Command::new("chown")
                 .arg("-R")
-                .arg(NOBODY.to_string())
-                .arg(nobody.user.root())
+                .arg(NOBODY_UID.to_string())
+                .arg(other_user.user.root())
                 .status()
                 .unwrap();
-            assert!(given.success());
+            assert!(chowned.success());
             assert_eq!(
                 receipt,
-                run(&nobody, repository("skills").join(skill), Some(NOBODY)),
+                run(&other_user, repository("skills").join(skill), Some(NOBODY_UID)),
                 "{skill}"
             );
         }
@@ -516,7 +516,7 @@ fn two_users_confirm_each_others_receipts() {
     }
 }
 
-const NOBODY: u32 = 65_534;
+const NOBODY_UID: u32 = 65_534;
 
 /// Checks whether another user can read what these tests use.
 fn is_open_to(user: u32) -> bool {

@@ -61,7 +61,7 @@ pub fn same(place: &Place, folder: &str, flags: &[&str], recorded: &Output) {
             .collect::<Vec<_>>()
     };
     assert_eq!(own(&run.stderr), own(&recorded.stderr));
-    assert_eq!(place.user.scratch(), Vec::<PathBuf>::new(), "nothing is left");
+    assert_eq!(place.user.scratch(), Vec::<PathBuf>::new(), "scratch space is not empty");
 }
 
 /// Records the script of a [`Place`].
@@ -87,10 +87,10 @@ fn a_recording_shows_unused_grants() {
         rest.split_inclusive('\n').filter(|line| !line.starts_with("allowed-tools:")).collect();
     let asked = "\nallowed-tools: Read Write Bash WebFetch(domain:never.example)\ndescription:";
     std::fs::write(place.path("sk/SKILL.md"), format!("{head}{asked}{rest}")).unwrap();
-    let told = text(&place.skillhost(&["check", "./sk", "--used", "rec"], "").stdout);
+    let findings = text(&place.skillhost(&["check", "./sk", "--used", "rec"], "").stdout);
     assert!(
-        told.contains("grant-unused") && told.contains("WebFetch(domain:never.example)"),
-        "{told}"
+        findings.contains("grant-unused") && findings.contains("WebFetch(domain:never.example)"),
+        "{findings}"
     );
     assert!(!text(&place.skillhost(&["check", "./sk"], "").stdout).contains("grant-unused"));
 }
@@ -129,7 +129,7 @@ fn another_user_can_replay_a_run() {
 }
 
 #[test]
-fn a_given_seed_and_start_time_are_used() {
+fn the_requested_seed_and_start_time_are_used() {
     let place = Place::new();
     recorded(&place, &["--seed", "18446744073709551615", "--start-time", "2030-01-01T00:00:00Z"]);
     let determinism =
@@ -139,16 +139,16 @@ fn a_given_seed_and_start_time_are_used() {
 }
 
 #[test]
-fn a_recording_says_nothing_about_the_machine() {
+fn a_recording_reveals_nothing_about_the_machine() {
     let place = Place::new();
     std::fs::write(place.path("w/unread.txt"), "never read by anyone").unwrap();
     recorded(&place, &["--deny", "Read(data/l*)"]);
     let folder = place.path("rec");
-    let told = recording(&folder);
+    let recorded = recording(&folder);
     let schema = parsed(&place.skillhost(&["schema", "recording"], "").stdout);
     let problems: Vec<String> = jsonschema::validator_for(&schema)
         .unwrap()
-        .iter_errors(&told)
+        .iter_errors(&recorded)
         .map(|e| e.to_string())
         .collect();
     assert!(problems.is_empty(), "{problems:?}");
@@ -162,7 +162,7 @@ fn a_recording_says_nothing_about_the_machine() {
     ] {
         assert!(!holds(&all, foreign), "{foreign}");
     }
-    let workspace = told["folders"]
+    let workspace = recorded["folders"]
         .as_array()
         .unwrap()
         .iter()
@@ -248,7 +248,7 @@ python3 -c 'import os; os.truncate("short", 2); print(open("short").read(), sort
         assert_eq!(
             holds(&all_bytes(&place.path("rec/blobs")), "xxxxxxxx"),
             mode == ":ro",
-            "what was not read is not kept"
+            "unread files are not recorded"
         );
     }
 }
@@ -298,7 +298,7 @@ fn the_operators_packages_are_restored() {
 }
 
 #[test]
-fn state_is_recorded_and_a_replay_leaves_the_hosts() {
+fn state_is_recorded_and_replay_leaves_local_state_alone() {
     let place = Place::new();
     std::fs::write(
         place.path("p.yaml"),
@@ -335,7 +335,7 @@ fn state_is_recorded_and_a_replay_leaves_the_hosts() {
     assert_eq!((replay.status.code(), &replay.stdout), (Some(0), &run.stdout), "{replay:?}");
     assert!(
         text(&other.skillhost(&["state", "list", "--json"], "").stdout).trim_end().ends_with("[]"),
-        "nothing is kept by a replay"
+        "a replay stores nothing"
     );
 }
 
@@ -353,7 +353,7 @@ fn a_recording_needs_an_empty_folder() {
     assert_eq!(
         place.skillhost(&["run", "./hello", "--record", "rec"], "").status.code(),
         Some(0),
-        "an empty one will do"
+        "an empty folder is accepted"
     );
     std::os::unix::fs::symlink("hello", place.path("link")).unwrap();
     for (args, code) in [
@@ -382,7 +382,7 @@ fn until<T>(what: impl Fn() -> Option<T>) -> T {
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    panic!("it never came")
+    panic!("the condition was never met")
 }
 
 #[test]
@@ -504,12 +504,12 @@ fn a_replay_stops_at_a_fuel_limit() {
         text(&run.stderr).contains(&format!(" of {all} units of fuel, 0 of 0 requests")),
         "{run:?}"
     );
-    let told = parsed(&place.skillhost(&["replay", "rec", "--fuel", &half, "--json"], "").stdout);
+    let report = parsed(&place.skillhost(&["replay", "rec", "--fuel", &half, "--json"], "").stdout);
     assert_eq!(
-        (&told["verdict"], &told["outcome"]["status"]["limit"]),
+        (&report["verdict"], &report["outcome"]["status"]["limit"]),
         (&"stopped".into(), &"fuel".into())
     );
-    let got = told["progress"]["fuel"][0].as_u64().unwrap();
+    let got = report["progress"]["fuel"][0].as_u64().unwrap();
     assert!(got >= all / 2 && got < all, "{got} of {all}");
     let run = place.skillhost(&["replay", "rec", "--fuel", &(all + 1).to_string()], "");
     assert_eq!(run.status.code(), Some(0), "{run:?}");
@@ -517,10 +517,10 @@ fn a_replay_stops_at_a_fuel_limit() {
 }
 
 #[test]
-fn a_recording_gets_no_more_than_a_run_here() {
+fn recordings_cannot_exceed_the_local_grant() {
     let place = Place::new();
     recorded(&place, &["--memory", "600MiB", "--timeout", "5m"]);
-    // More than the default limit, if nobody sets another one.
+    // More than the default limit, unless another limit is set.
     assert_eq!(place.skillhost(&["replay", "rec"], "").status.code(), Some(0));
     std::fs::write(place.path("policy.yaml"), "limits: { memory: 512MiB }\n").unwrap();
     let run = place.skillhost(&["replay", "rec", "--policy", "policy.yaml"], "");
@@ -583,7 +583,7 @@ fn a_variable_that_is_part_of_a_rule_is_recorded_and_replayed() {
 }
 
 #[test]
-fn a_request_that_the_policy_does_not_meet_is_replayed_with_its_reason() {
+fn denied_commands_are_replayed_with_the_original_reason() {
     let place = Place::new();
     let skill = place.path("sk/SKILL.md");
     let manifest = std::fs::read_to_string(&skill).unwrap();

@@ -1,9 +1,9 @@
-//! Scripts do in the sandbox what they do natively: the same output, exit code and files as with
-//! the machine's python3 and bash.
+//! Scripts give the same output, exit code and files in the sandbox as natively with the machine's
+//! python3 and bash.
 //!
-//! A case is a folder: `case.yaml` ([`Case`]), `stdin`, `workspace/` (the files it starts with) and
-//! `skill/`. The cases of the example skills lie in `skills/NAME/tests/`, have the skill itself in
-//! place of `skill/`, and pin what is printed in `expected`.
+//! A case is a folder: `case.yaml` ([`Case`]), `stdin`, `workspace/` (the initial files) and
+//! `skill/`. The cases of the example skills are in `skills/NAME/tests/`; they use that skill
+//! instead of `skill/`, and pin the output in `expected`.
 
 mod api;
 mod case;
@@ -15,18 +15,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::cli::{pinned, repository};
 use api::Api;
-use case::{Case, Found, Machine};
+use case::{Case, Machine, RunResult};
 
-/// The skills that are scripts.
+/// The skills that consist of scripts.
 const SKILLS: [&str; 5] = ["api-probe", "changelog", "csv-report", "log-triage", "pdf-text"];
 
 #[test]
-fn scripts_do_what_they_do_natively() {
+fn scripts_match_their_native_results() {
     check(&cases(&repository("tests/cases/scripts")), |_, _| Ok(()));
 }
 
 #[test]
-fn the_example_skills_do_what_they_do_natively() {
+fn example_skills_match_their_native_results() {
     let cases: Vec<Case> = SKILLS
         .iter()
         .flat_map(|name| cases(&repository("skills").join(name).join("tests")))
@@ -34,9 +34,9 @@ fn the_example_skills_do_what_they_do_natively() {
     check(&cases, |case, native| pinned(&case.folder.join("expected"), &native.text()));
 }
 
-/// In the shares of public skills: what most of them do, most of these do.
+/// Features of the scripts, in proportions like those of public skills.
 #[test]
-fn the_scripts_are_like_those_of_real_skills() {
+fn the_scripts_resemble_those_of_public_skills() {
     let scripts: Vec<(String, String)> = cases(&repository("tests/cases/scripts"))
         .iter()
         .map(|case| {
@@ -54,7 +54,7 @@ fn the_scripts_are_like_those_of_real_skills() {
         python.len(),
         scripts.len()
     );
-    // Percent of the Python scripts, rounded down.
+    // The percentage of the Python scripts, rounded down.
     for (what, least) in [
         ("argparse", 61),
         ("open(", 40),
@@ -74,7 +74,7 @@ fn the_scripts_are_like_those_of_real_skills() {
     assert!(python.iter().filter(|text| !text.is_ascii()).count() * 100 >= python.len() * 40);
 }
 
-/// The cases below a folder, by name.
+/// Returns the cases below a folder, by name.
 fn cases(folder: &Path) -> Vec<Case> {
     let mut folders: Vec<PathBuf> =
         std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -83,14 +83,14 @@ fn cases(folder: &Path) -> Vec<Case> {
     folders.iter().map(|folder| Case::read(folder)).collect()
 }
 
-/// Runs each natively and in the sandbox, several at a time; with `CASE=TEXT` those whose name
-/// holds it. `also` says what is wrong with the native run. Those that `differences.txt` names must
-/// differ, until they do not: then their lines go.
-fn check(cases: &[Case], also: impl Fn(&Case, &Found) -> Result<(), String> + Sync) {
+/// Runs each case natively and in the sandbox, several at a time; `CASE=TEXT` selects those whose
+/// name contains it. `also` returns what is wrong with the native run. Cases listed in
+/// `differences.txt` must differ; remove their lines once they agree.
+fn check(cases: &[Case], also: impl Fn(&Case, &RunResult) -> Result<(), String> + Sync) {
     let machine = Machine::find();
-    let wanted = std::env::var("CASE").unwrap_or_default();
+    let selected = std::env::var("CASE").unwrap_or_default();
     let known = differences();
-    let cases: Vec<&Case> = cases.iter().filter(|case| case.name().contains(&wanted)).collect();
+    let cases: Vec<&Case> = cases.iter().filter(|case| case.name().contains(&selected)).collect();
     let next = AtomicUsize::new(0);
     let work = || {
         let mut wrong = Vec::new();
@@ -112,7 +112,7 @@ fn check(cases: &[Case], also: impl Fn(&Case, &Found) -> Result<(), String> + Sy
     assert!(wrong.is_empty(), "{} of {} differ\n{}", wrong.len(), cases.len(), wrong.join("\n"));
 }
 
-/// The cases that are known to differ: `NAME: REASON`, a line each.
+/// Returns the known differences: one line `NAME: REASON` each.
 fn differences() -> BTreeSet<String> {
     let text =
         std::fs::read_to_string(repository("tests").join("cases/scripts/differences.txt")).unwrap();
@@ -124,20 +124,21 @@ fn differences() -> BTreeSet<String> {
         .collect()
 }
 
-/// What is wrong with a case, if anything.
+/// Returns what is wrong with a case, if anything.
 fn difference(
     case: &Case,
     machine: &Machine,
-    also: &impl Fn(&Case, &Found) -> Result<(), String>,
+    also: &impl Fn(&Case, &RunResult) -> Result<(), String>,
 ) -> Option<String> {
-    // One each, so that what one of them left is not seen by the other.
+    // Separate folders, so that neither run sees the other's files.
     let native = case.run_natively(machine, &Api::start());
     let sandboxed = case.run_sandboxed(&Api::start());
     let mut text = String::new();
     if native.code != case.exit {
         writeln!(text, "natively the exit code is {}, not {}", native.code, case.exit).unwrap();
     }
-    if native.stdout.is_empty() && native.stderr.is_empty() && native.files == case.given() {
+    if native.stdout.is_empty() && native.stderr.is_empty() && native.files == case.initial_files()
+    {
         writeln!(text, "natively it does nothing that could differ").unwrap();
     }
     also(case, &native).unwrap_or_else(|error| text += &error);

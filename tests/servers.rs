@@ -1,4 +1,4 @@
-//! HTTP servers on loopback, by hand, so that each can misbehave as a test needs.
+//! Minimal HTTP servers on loopback, so that each can misbehave as a test requires.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -6,15 +6,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// A server that runs as long as the test binary does.
+/// A server that runs until the test binary exits.
 pub struct Server {
     pub port: u16,
     connections: Arc<AtomicUsize>,
 }
 
 impl Server {
-    /// Serves each connection once, in a thread of its own: `answer` gets what was sent, up to the
-    /// end of the head or of a short body.
+    /// Serves each connection once, in a thread: `answer` gets the request up to the end of its
+    /// head or of a short body.
     pub fn start(answer: impl Fn(&[u8], &mut TcpStream) + Send + Sync + 'static) -> Server {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -34,16 +34,16 @@ impl Server {
         Server { port, connections }
     }
 
-    /// Answers with a body of that many bytes.
+    /// Answers with a body of this many bytes.
     pub fn of_size(bytes: usize) -> Server {
         Server::start(move |_, stream| respond(stream, "200 OK", "", &vec![b'x'; bytes]))
     }
 
-    /// Answers with what it was sent.
+    /// Echoes the request.
     pub fn echo() -> Server {
         Server::start(|request, stream| {
             let mut all = request.to_vec();
-            // What follows the head comes at once or not at all.
+            // A body arrives with its head or not at all.
             stream.set_read_timeout(Some(Duration::from_millis(50))).ok();
             let mut more = [0; 4096];
             while let Ok(n) = stream.read(&mut more) {
@@ -56,12 +56,12 @@ impl Server {
         })
     }
 
-    /// Accepts, reads, and never says a word.
+    /// Accepts connections, reads, and never answers.
     pub fn silent() -> Server {
         Server::start(|_, _| std::thread::sleep(Duration::from_secs(3600)))
     }
 
-    /// Sends a head at once, then a byte now and then, for ever.
+    /// Sends the head at once, then a byte from time to time, forever.
     pub fn dripping() -> Server {
         Server::start(|_, stream| {
             stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n").ok();
@@ -71,7 +71,7 @@ impl Server {
         })
     }
 
-    /// Redirects to a place.
+    /// Redirects every request to this URL.
     pub fn redirecting(location: String) -> Server {
         Server::start(move |_, stream| {
             respond(stream, "302 Found", &format!("location: {location}\r\n"), b"")
@@ -82,7 +82,7 @@ impl Server {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// Connections so far.
+    /// Returns the number of connections so far.
     pub fn connections(&self) -> usize {
         self.connections.load(Ordering::SeqCst)
     }
@@ -94,11 +94,11 @@ pub fn respond(stream: &mut TcpStream, status: &str, headers: &str, body: &[u8])
         "HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n{headers}\r\n",
         body.len()
     );
-    // A client that has had enough hangs up.
+    // The client may disconnect early.
     stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body)).ok();
 }
 
-/// Bytes up to the end of a request's head, and what came with them.
+/// Reads up to the end of a request's head, including any body bytes that arrive with it.
 fn head(stream: &mut TcpStream) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut buffer = [0; 4096];

@@ -1,5 +1,5 @@
-//! A service with a real host: who runs when, who is refused as busy, and what is left if a caller
-//! goes away.
+//! A service with a real host: which run starts when, which are refused as busy, and that a
+//! disconnected caller leaves nothing behind.
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -15,34 +15,34 @@ use skillhost_policy::outcome::Status;
 use skillhost_policy::{Overrides, Policy};
 use skillhost_sandbox::Io;
 
-use crate::hostile_host::{Arena, PATIENCE};
+use crate::hostile_host::{Fixture, HANG_TIMEOUT};
 
 const IDLE: ServiceLoad = ServiceLoad { running: 0, waiting: 0, memory: 0 };
 
 /// A service with two skills, `hostile` and `other`, which both have the hostile component.
 struct Place {
-    arena: Arena,
+    fixture: Fixture,
     service: Service,
     skills: [PathBuf; 2],
 }
 
 impl Place {
     fn new(capacity: Capacity) -> Place {
-        let arena = Arena::new();
-        let other = arena.path("skills/other");
+        let fixture = Fixture::new();
+        let other = fixture.path("skills/other");
         std::fs::create_dir(&other).unwrap();
-        let manifest = std::fs::read_to_string(arena.path("skills/hostile/SKILL.md")).unwrap();
+        let manifest = std::fs::read_to_string(fixture.path("skills/hostile/SKILL.md")).unwrap();
         std::fs::write(other.join("SKILL.md"), manifest.replace("name: hostile", "name: other"))
             .unwrap();
-        std::fs::copy(arena.path("skills/hostile/hostile.wasm"), other.join("hostile.wasm"))
+        std::fs::copy(fixture.path("skills/hostile/hostile.wasm"), other.join("hostile.wasm"))
             .unwrap();
         // Compiled before anything is timed or counted.
-        arena.assert_alive();
-        std::fs::remove_file(arena.path("audit.jsonl")).unwrap();
+        fixture.assert_alive();
+        std::fs::remove_file(fixture.path("audit.jsonl")).unwrap();
         Place {
-            service: Service::new(arena.host.clone(), capacity),
-            skills: [arena.path("skills/hostile"), other],
-            arena,
+            service: Service::new(fixture.host.clone(), capacity),
+            skills: [fixture.path("skills/hostile"), other],
+            fixture,
         }
     }
 
@@ -81,7 +81,7 @@ impl Place {
     async fn becomes(&self, load: ServiceLoad) {
         let started = Instant::now();
         while self.service.load() != load {
-            assert!(started.elapsed() < PATIENCE, "{:?}, not {load:?}", self.service.load());
+            assert!(started.elapsed() < HANG_TIMEOUT, "{:?}, not {load:?}", self.service.load());
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
@@ -91,21 +91,21 @@ impl Place {
         assert_eq!(self.service.load(), IDLE);
         let started = Instant::now();
         loop {
-            let left: Vec<_> = std::fs::read_dir(self.arena.path("scratch"))
+            let remaining: Vec<_> = std::fs::read_dir(self.fixture.path("scratch"))
                 .unwrap()
                 .map(|entry| entry.unwrap().file_name())
                 .collect();
-            if left == ["outside"] {
+            if remaining == ["outside"] {
                 return;
             }
-            assert!(started.elapsed() < PATIENCE, "{left:?} are left");
+            assert!(started.elapsed() < HANG_TIMEOUT, "{remaining:?} remain");
             std::thread::sleep(Duration::from_millis(10));
         }
     }
 
     fn statuses(&self) -> Vec<(String, String)> {
         let word = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
-        self.arena
+        self.fixture
             .audit()
             .iter()
             .map(|record| (word(&record["skill"]["name"]), word(&record["status"]["kind"])))
@@ -115,7 +115,7 @@ impl Place {
 
 fn on_one_thread(work: impl Future<Output = ()>) {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
-        tokio::time::timeout(PATIENCE, work).await.expect("the service came to an end");
+        tokio::time::timeout(HANG_TIMEOUT, work).await.expect("the service ends");
     });
 }
 
@@ -124,7 +124,7 @@ fn is_busy(result: &Result<Invocation, ServiceError>) -> bool {
 }
 
 #[test]
-fn skills_take_turns() {
+fn runs_of_different_skills_take_turns() {
     let place = Place::new(Capacity { running: 1, ..Capacity::default() });
     let order = Mutex::new(Vec::new());
     on_one_thread(async {
@@ -206,7 +206,7 @@ fn memory_is_reserved_before_a_run() {
         .await;
         assert!(
             waited.is_err(),
-            "neither starts: there is no room for the second, and the third does not pass it"
+            "neither starts: the second does not fit into memory, and the third must wait for it"
         );
         drop(first);
         assert_eq!(second.await.unwrap().finished.outcome.status, Status::Exited { code: 0 });
@@ -226,7 +226,7 @@ fn memory_is_reserved_before_a_run() {
 fn spinning_guests_do_not_block_others() {
     let place = Place::new(Capacity { running: 4, running_per_skill: 3, ..Capacity::default() });
     on_one_thread(async {
-        // More than may run: the rest waits, without taking turns of the other skill.
+        // More runs than may start: the rest waits without taking turns from the other skill.
         let mut spinning = select_all(
             (0..6).map(|_| Box::pin(place.invoke(0, &[(Limit::Timeout, 100_000)], &["spin"]))),
         );
@@ -248,7 +248,7 @@ fn spinning_guests_do_not_block_others() {
 }
 
 #[test]
-fn a_dropped_request_leaves_nothing_behind() {
+fn dropped_requests_are_cleaned_up() {
     let place = Place::new(Capacity {
         running: 3,
         running_per_skill: 3,
@@ -262,7 +262,7 @@ fn a_dropped_request_leaves_nothing_behind() {
             let mut all = select_all((0..5).map(|_| Box::pin(place.invoke(0, &limits, args))));
             tokio::select! {
                 biased;
-                (ended, ..) = &mut all => panic!("{args:?}: {:?}", ended.map(|ended| ended.finished.outcome.status)),
+                (result, ..) = &mut all => panic!("{args:?}: {:?}", result.map(|finished| finished.finished.outcome.status)),
                 () = tokio::time::sleep(Duration::from_millis(100)) => {}
             }
             assert_eq!(
@@ -276,7 +276,7 @@ fn a_dropped_request_leaves_nothing_behind() {
         // A started guest ends at its next epoch.
         let started = Instant::now();
         while tokio::runtime::Handle::current().metrics().num_alive_tasks() > 0 {
-            assert!(started.elapsed() < PATIENCE, "tasks are left");
+            assert!(started.elapsed() < HANG_TIMEOUT, "tasks remain");
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     });
@@ -284,7 +284,7 @@ fn a_dropped_request_leaves_nothing_behind() {
     assert_eq!(
         statuses.iter().filter(|(_, kind)| kind == "interrupted").count(),
         4 * 2,
-        "only what ran is recorded: {statuses:?}"
+        "only started runs are recorded: {statuses:?}"
     );
     place.assert_clean();
 }
@@ -298,9 +298,9 @@ fn a_closing_service_waits_for_runs_and_refuses_more() {
         assert!(
             futures::poll!(&mut running).is_pending() && futures::poll!(&mut waiting).is_pending()
         );
-        let (ended, refused, ()) = tokio::join!(running, waiting, place.service.close());
+        let (finished, refused, ()) = tokio::join!(running, waiting, place.service.close());
         assert!(
-            matches!(ended.unwrap().finished.outcome.status, Status::LimitHit(hit) if hit.limit == Limit::Timeout)
+            matches!(finished.unwrap().finished.outcome.status, Status::LimitHit(hit) if hit.limit == Limit::Timeout)
         );
         assert!(matches!(refused, Err(ServiceError::Closed)));
         assert!(matches!(place.invoke(1, &[], &["burn", "1"]).await, Err(ServiceError::Closed)));
@@ -320,21 +320,20 @@ fn many_callers_are_all_served_or_refused() {
     });
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let ways: [&[&str]; 5] = [&["burn", "1000"], &["trap"], &["spin"], &["sleep"], &["exit", "3"]];
+    let attacks: [&[&str]; 5] =
+        [&["burn", "1000"], &["trap"], &["spin"], &["sleep"], &["exit", "3"]];
     let results = runtime.block_on(async {
         let one = |number: usize| {
             place.invoke(
                 number % 2,
                 &[(Limit::Timeout, 100), (Limit::Memory, 64 << 20)],
-                ways[number % ways.len()],
+                attacks[number % attacks.len()],
             )
         };
-        tokio::time::timeout(PATIENCE, join_all((0..60).map(one)))
-            .await
-            .expect("all came to an end")
+        tokio::time::timeout(HANG_TIMEOUT, join_all((0..60).map(one))).await.expect("all runs end")
     });
     let busy = results.iter().filter(|result| is_busy(result)).count();
-    assert!(busy > 0 && busy < 60, "{busy} were told");
+    assert!(busy > 0 && busy < 60, "{busy} were refused");
     let ran = results.into_iter().filter_map(Result::ok).count();
     assert_eq!(ran + busy, 60);
     assert_eq!(place.statuses().len(), ran);

@@ -12,7 +12,7 @@ use skillhost_policy::outcome::Status;
 use crate::bash::{Snippet, outcome, write_skill};
 use crate::hostile_host::shell_host;
 
-/// Burns as much as no script of these tests does, so that the run counts fuel.
+/// More fuel than any of these scripts burns; setting it makes the run count fuel.
 const FUEL: u64 = 1_000_000_000_000;
 
 /// Four times the length burns at most this many times the fuel.
@@ -49,7 +49,7 @@ fn fuel_grows_with_the_length_of_a_loop() {
     let skill = write_skill(dir.path());
     let mut wrong = Vec::new();
     for (name, text) in LINEAR {
-        // What the start burns is left out.
+        // Subtracts what startup burns.
         let start = fuel(&host, &skill, text, 0);
         let [few, many] = [2_000, 8_000].map(|n| fuel(&host, &skill, text, n) - start);
         let growth = many as f64 / few as f64;

@@ -1,45 +1,47 @@
-//! `skillhost run` as a process among others: interrupted, killed, blocked, read slowly.
+//! `skillhost run` as an operating-system process: interrupted, killed, blocked, read slowly.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::hostile_host::{Arena, PATIENCE};
+use crate::hostile_host::{Fixture, HANG_TIMEOUT};
 
-/// The arena's skill, run by the binary, with folders of its own for everything.
+/// Runs the hostile skill with the binary, with separate folders for everything.
 struct Machine {
-    arena: Arena,
+    fixture: Fixture,
     audit: PathBuf,
 }
 
 impl Machine {
     fn new() -> Machine {
-        let arena = Arena::new();
-        // The component is compiled before anything is timed.
-        arena.run(&["verbs"]).obeys();
-        let own = arena.path("cache/skillhost");
+        let fixture = Fixture::new();
+        // Compiles the component before anything is timed.
+        fixture.run(&["verbs"]).succeeds();
+        let own = fixture.path("cache/skillhost");
         std::fs::create_dir_all(&own).unwrap();
         let shared = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("skillhost/components");
         std::os::unix::fs::symlink(shared, own.join("components")).unwrap();
-        std::fs::create_dir_all(arena.path("temporary")).unwrap();
-        std::fs::remove_file(arena.path("audit.jsonl")).unwrap();
-        Machine { audit: arena.path("audit.jsonl"), arena }
+        std::fs::create_dir_all(fixture.path("temporary")).unwrap();
+        std::fs::remove_file(fixture.path("audit.jsonl")).unwrap();
+        Machine { audit: fixture.path("audit.jsonl"), fixture }
     }
 
     fn command(&self, flags: &[&str], args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_skillhost"));
         command
             .arg("run")
-            .arg(self.arena.path("skills/hostile"))
+            .arg(self.fixture.path("skills/hostile"))
             .arg("--workspace")
-            .arg(self.arena.path("workspace"));
+            .arg(self.fixture.path("workspace"));
         command.arg("--audit").arg(&self.audit).args(flags).arg("--").args(args);
         command
             .env_clear()
-            .env("HOME", self.arena.path("home"))
-            .env("XDG_CACHE_HOME", self.arena.path("cache"));
-        command.env("TMPDIR", self.arena.path("temporary")).env("CANARY", "a variable of the host");
+            .env("HOME", self.fixture.path("home"))
+            .env("XDG_CACHE_HOME", self.fixture.path("cache"));
+        command
+            .env("TMPDIR", self.fixture.path("temporary"))
+            .env("CANARY", "a variable of the host");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
@@ -48,14 +50,14 @@ impl Machine {
         self.command(flags, args).spawn().unwrap()
     }
 
-    /// What is left of scratch folders.
+    /// Returns the remaining scratch folders.
     fn scratch(&self) -> Vec<String> {
-        let entries = std::fs::read_dir(self.arena.path("temporary")).unwrap();
+        let entries = std::fs::read_dir(self.fixture.path("temporary")).unwrap();
         entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect()
     }
 
     fn statuses(&self) -> Vec<String> {
-        self.arena
+        self.fixture
             .audit()
             .iter()
             .map(|line| line["status"]["kind"].as_str().unwrap().to_owned())
@@ -63,14 +65,14 @@ impl Machine {
     }
 }
 
-/// Waits for the end, but not for ever.
+/// Waits for the process to end, with a timeout.
 fn wait(child: &mut Child) -> ExitStatus {
     let started = Instant::now();
     loop {
         if let Some(status) = child.try_wait().unwrap() {
             return status;
         }
-        if started.elapsed() > PATIENCE {
+        if started.elapsed() > HANG_TIMEOUT {
             child.kill().unwrap();
             panic!("it did not end");
         }
@@ -83,7 +85,7 @@ fn signal(child: &Child, signal: rustix::process::Signal) {
     rustix::process::kill_process(pid, signal).unwrap();
 }
 
-/// Whether a host has started its engine, whose thread is called `epoch`.
+/// Checks whether a host has started its engine, whose thread is called `epoch`.
 pub fn has_engine(host: &Child) -> bool {
     let Ok(threads) = std::fs::read_dir(format!("/proc/{}/task", host.id())) else { return false };
     threads.flatten().any(|thread| {
@@ -103,8 +105,8 @@ fn an_interrupt_ends_the_guest_cleans_up_and_is_recorded() {
     let machine = Machine::new();
     for (nth, sent) in [Signal::INT, Signal::TERM].into_iter().enumerate() {
         for args in [&["lines", "1000", "50"][..], &["sleep"], &["spin"]] {
-            // Where there is no output to wait for, the engine tells that the guest is about to
-            // run.
+            // If there is no output to wait for, the engine's thread shows that the guest is about
+            // to run.
             let mut child = machine.start(&[], args);
             if args[0] == "lines" {
                 let mut line = String::new();
@@ -120,7 +122,7 @@ fn an_interrupt_ends_the_guest_cleans_up_and_is_recorded() {
             signal(&child, sent);
             let status = wait(&mut child);
             assert_eq!(status.code(), Some(130), "{args:?}: {status:?} {}", text(child.stderr));
-            assert!(started.elapsed() < PATIENCE, "{args:?} took {:?}", started.elapsed());
+            assert!(started.elapsed() < HANG_TIMEOUT, "{args:?} took {:?}", started.elapsed());
             assert_eq!(machine.scratch(), Vec::<String>::new(), "{args:?}");
         }
         assert_eq!(machine.statuses(), vec!["interrupted"; 3 * (nth + 1)]);
@@ -128,7 +130,7 @@ fn an_interrupt_ends_the_guest_cleans_up_and_is_recorded() {
 }
 
 #[test]
-fn a_guest_that_waits_for_a_terminal_runs_out_of_time() {
+fn a_guest_waiting_for_the_terminal_times_out() {
     let machine = Machine::new();
     for verb in ["stdin", "cat"] {
         let (input, _open) = std::io::pipe().unwrap();
@@ -142,7 +144,7 @@ fn a_guest_that_waits_for_a_terminal_runs_out_of_time() {
 }
 
 #[test]
-fn a_host_that_is_killed_leaves_the_next_one_working() {
+fn hosts_start_normally_after_a_killed_host() {
     let machine = Machine::new();
     let mut child = machine.start(&[], &["sleep"]);
     while !has_engine(&child) {
@@ -156,7 +158,7 @@ fn a_host_that_is_killed_leaves_the_next_one_working() {
     assert_eq!(machine.statuses().last().map(String::as_str), Some("exited"));
 }
 
-/// Files of code in a cache folder, half-written ones too.
+/// Returns the code files in a cache folder, including incomplete ones.
 fn code_in(cache: &Path) -> usize {
     let names = std::fs::read_dir(cache)
         .into_iter()
@@ -168,7 +170,7 @@ fn code_in(cache: &Path) -> usize {
 #[test]
 fn a_host_killed_while_compiling_leaves_a_usable_cache() {
     let machine = Machine::new();
-    let cache = machine.arena.path("cache/skillhost/components");
+    let cache = machine.fixture.path("cache/skillhost/components");
     std::fs::remove_file(&cache).unwrap();
     let mut child = machine.start(&[], &["burn", "1000"]);
     while code_in(&cache) == 0 {
@@ -185,10 +187,10 @@ fn a_compiler_does_not_outlive_its_host() {
     use rustix::process::Signal;
     for (end, limit) in [(Signal::INT, "77s"), (Signal::KILL, "78s")] {
         let machine = Machine::new();
-        let cache = machine.arena.path("cache/skillhost/components");
+        let cache = machine.fixture.path("cache/skillhost/components");
         std::fs::remove_file(&cache).unwrap();
-        machine.arena.put(&crate::handwritten_components::long_function(200_000));
-        let policy = machine.arena.path("policy.yaml");
+        machine.fixture.replace_component(&crate::handwritten_components::long_function(200_000));
+        let policy = machine.fixture.path("policy.yaml");
         std::fs::write(&policy, format!("limits: {{ compile: {limit} }}\n")).unwrap();
         let mut child = machine.start(&["--policy", policy.to_str().unwrap()], &[]);
         let compilers = || {
@@ -207,7 +209,7 @@ fn a_compiler_does_not_outlive_its_host() {
         let status = wait(&mut child);
         let started = Instant::now();
         while compilers() > 0 {
-            assert!(started.elapsed() < PATIENCE, "the compiler goes on after {end:?}");
+            assert!(started.elapsed() < HANG_TIMEOUT, "the compiler still runs after {end:?}");
             std::thread::sleep(Duration::from_millis(10));
         }
         if end == Signal::INT {
@@ -221,18 +223,18 @@ fn a_compiler_does_not_outlive_its_host() {
 #[test]
 fn a_compiler_is_confined_while_it_compiles() {
     let machine = Machine::new();
-    std::fs::remove_file(machine.arena.path("cache/skillhost/components")).unwrap();
-    machine.arena.put(&crate::handwritten_components::long_function(200_000));
-    let policy = machine.arena.path("policy.yaml");
+    std::fs::remove_file(machine.fixture.path("cache/skillhost/components")).unwrap();
+    machine.fixture.replace_component(&crate::handwritten_components::long_function(200_000));
+    let policy = machine.fixture.path("policy.yaml");
     std::fs::write(&policy, "limits: { compile: 79s }\n").unwrap();
     let mut host = machine.start(&["--policy", policy.to_str().unwrap()], &[]);
     let started = Instant::now();
     let confined = loop {
         assert!(
-            started.elapsed() < PATIENCE && host.try_wait().unwrap().is_none(),
+            started.elapsed() < HANG_TIMEOUT && host.try_wait().unwrap().is_none(),
             "no compiler was seen to be confined"
         );
-        // By the limit that no other test has.
+        // The limit's value identifies this test's compilers.
         let mut processes =
             std::fs::read_dir("/proc").unwrap().flatten().map(|process| process.path());
         let found = processes.find_map(|process| {
@@ -260,13 +262,13 @@ fn a_compiler_is_confined_while_it_compiles() {
 #[test]
 fn a_run_that_cannot_be_recorded_does_not_happen() {
     let machine = Machine::new();
-    let audit = machine.arena.path("audit.jsonl");
+    let audit = machine.fixture.path("audit.jsonl");
     std::fs::create_dir(&audit).unwrap();
     let mut child = machine.start(&[], &["write", "1000", "/workspace"]);
     assert_eq!(wait(&mut child).code(), Some(74));
     assert!(text(child.stderr).contains("audit"));
     assert_eq!(text(child.stdout), "");
-    assert!(!machine.arena.path("workspace/written").exists(), "it ran");
+    assert!(!machine.fixture.path("workspace/written").exists(), "it ran");
 }
 
 #[test]
@@ -280,8 +282,8 @@ fn a_record_that_is_lost_at_the_end_fails_the_run() {
 #[test]
 fn the_policy_in_force_and_the_log_are_out_of_reach() {
     let mut machine = Machine::new();
-    machine.audit = machine.arena.path("workspace/log.jsonl");
-    let policy = machine.arena.path("workspace/policy.yaml");
+    machine.audit = machine.fixture.path("workspace/log.jsonl");
+    let policy = machine.fixture.path("workspace/policy.yaml");
     std::fs::write(&policy, "default: { allow: [Read, Write] }\n").unwrap();
     let flags = ["--policy", policy.to_str().unwrap()];
     let mut child = machine.start(&flags, &["state", "policy.yaml", "log.jsonl"]);
@@ -300,7 +302,7 @@ fn output_arrives_while_the_guest_still_runs() {
     assert!(child.try_wait().unwrap().is_none(), "it had ended already");
     let started = Instant::now();
     assert_eq!(lines.next().unwrap().unwrap(), "line 1");
-    assert!(started.elapsed() > Duration::from_millis(500), "both lines came at once");
+    assert!(started.elapsed() > Duration::from_millis(500), "both lines arrived at once");
     assert_eq!(wait(&mut child).code(), Some(0));
 }
 
@@ -308,33 +310,33 @@ fn output_arrives_while_the_guest_still_runs() {
 fn a_slow_reader_does_not_defeat_the_timeout() {
     let machine = Machine::new();
     for stream in ["stdout", "stderr"] {
-        // Nobody reads: the pipe fills up after 64 KiB.
+        // Nothing reads the pipe, so it fills up after 64 KiB.
         let started = Instant::now();
         let mut child = machine.start(&["--timeout", "500ms"], &["flood", stream]);
         if stream == "stdout" {
             assert_eq!(wait(&mut child).code(), Some(124));
         } else {
-            // The host's own last word goes to stderr too: it may wait for its reader, but the
-            // guest is over.
+            // The host's last message also goes to stderr and may wait for its reader, but the
+            // guest has ended.
             std::thread::sleep(Duration::from_secs(1));
             let mut rest = Vec::new();
             child.stderr.take().unwrap().read_to_end(&mut rest).unwrap();
             assert_eq!(wait(&mut child).code(), Some(124));
         }
-        assert!(started.elapsed() < PATIENCE);
+        assert!(started.elapsed() < HANG_TIMEOUT);
         assert_eq!(machine.scratch(), Vec::<String>::new());
     }
 }
 
 #[test]
-fn a_reader_that_goes_away_ends_a_guest_that_heeds_it() {
+fn a_closed_stdout_ends_a_guest_that_handles_the_error() {
     let machine = Machine::new();
     let mut child = machine.start(&["--timeout", "10m"], &["flood", "stdout"]);
     let mut some = [0; 1000];
     child.stdout.take().unwrap().read_exact(&mut some).unwrap();
     let started = Instant::now();
     let code = wait(&mut child).code();
-    assert!(started.elapsed() < PATIENCE, "it went on for {:?}", started.elapsed());
+    assert!(started.elapsed() < HANG_TIMEOUT, "it went on for {:?}", started.elapsed());
     assert_ne!(code, Some(124));
     assert_eq!(machine.statuses().len(), 1);
 }
@@ -345,10 +347,10 @@ fn the_binary_s_environment_reaches_no_guest() {
     let mut child = machine.start(&[], &["environment", "tsoh eht fo elbairav a"]);
     let code = wait(&mut child).code();
     assert_eq!(code, Some(0), "{}", text(child.stdout));
-    // By name it does, where the operator says so: the same attack then finds it.
+    // If the operator allows it by name, the same attack succeeds.
     let mut child = machine.start(&["--env", "CANARY"], &["environment", "tsoh eht fo elbairav a"]);
     assert_eq!(wait(&mut child).code(), Some(3), "{}", text(child.stdout));
-    let log = std::fs::read_to_string(machine.arena.path("audit.jsonl")).unwrap();
+    let log = std::fs::read_to_string(machine.fixture.path("audit.jsonl")).unwrap();
     assert!(!log.contains("a variable of the host"), "a value is in the audit log");
 }
 
@@ -371,7 +373,7 @@ fn exit_codes_say_how_it_ended() {
     assert_eq!(code(&["--timeout", "200ms"], &["spin"]), Some(124));
     assert_eq!(code(&["--fuel", "10000000"], &["spin"]), Some(125));
     assert_eq!(code(&["--memory", "16MiB"], &["memory-in-pieces"]), Some(125));
-    machine.arena.put(b"no component");
+    machine.fixture.replace_component(b"no component");
     assert_eq!(code(&[], &["verbs"]), Some(65));
 }
 

@@ -1,6 +1,6 @@
-//! What becomes of skills as people write them. Each case is a folder of `cases/skill`: the skill,
-//! and `expected.txt`, which says whether it loads, as what, and what is wrong with it. `BLESS=1`
-//! writes the expectations anew.
+//! Loading of realistic skills. Each case is a folder of `cases/skill`: the skill, and
+//! `expected.txt`, which contains the loaded manifest or the error, and the diagnostics. `BLESS=1`
+//! rewrites the expectations.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -13,9 +13,9 @@ use skillhost_skill::{SizeLimits, Skill};
 
 const GOOD: &str = "---\nname: NAME\ndescription: Does a thing. Use when a thing is to be done.\nallowed-tools: Read\n---\n";
 
-/// Skills that do not live well in a repository: bytes that editors and git would touch, symlinks,
-/// and sheer size.
-const GENERATED: &[(&str, Make)] = &[
+/// Skills that cannot be stored well in a repository: bytes that editors and git would change,
+/// symlinks, and very large files.
+const GENERATED: &[(&str, Generate)] = &[
     ("byte-order-mark", |folder| write(folder, "SKILL.md", format!("\u{feff}{GOOD}Body.\n"))),
     ("byte-order-mark-and-spaces", |folder| {
         write(folder, "SKILL.md", format!("\u{feff}{}", GOOD.replacen("---\n", "---  \n", 1)))
@@ -150,7 +150,7 @@ fn skill_cases_match_their_expectations() {
             .unwrap();
         }
     }
-    assert!(wrong.is_empty(), "{wrong}\nBLESS=1 writes the expectations anew");
+    assert!(wrong.is_empty(), "{wrong}\nBLESS=1 rewrites the expectations");
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn diagnostics_render_as_snippets_of_the_file() {
     assert_eq!(
         expected,
         actual,
-        "BLESS=1 writes the snippets anew:\n{}",
+        "BLESS=1 rewrites the snippets:\n{}",
         similar::TextDiff::from_lines(&expected, &actual).unified_diff()
     );
 }
@@ -271,11 +271,7 @@ fn documentation_lists_all_rules() {
     if std::env::var_os("BLESS").is_some() {
         fs::write(&file, &text).unwrap();
     }
-    assert_eq!(
-        fs::read_to_string(file).unwrap(),
-        text,
-        "BLESS=1 writes docs/reference/rules.md anew"
-    );
+    assert_eq!(fs::read_to_string(file).unwrap(), text, "BLESS=1 rewrites docs/reference/rules.md");
 }
 
 #[test]
@@ -358,7 +354,8 @@ fn only_listed_files_are_read() {
     for path in ["link", "../secret", "data", "data/../data/a.txt", "/etc/passwd", ""] {
         assert_eq!(loaded.read(path).unwrap_err().kind(), std::io::ErrorKind::NotFound, "{path}");
     }
-    // Swapped after loading: the handle still does not leave the skill, nor wait for a writer.
+    // The file is replaced after loading: the handle still neither leaves the skill nor waits for a
+    // writer.
     fs::remove_file(skill.join("data/a.txt")).unwrap();
     symlink("../../secret", skill.join("data/a.txt")).unwrap();
     assert!(loaded.read("data/a.txt").is_err());
@@ -407,9 +404,9 @@ fn any_path_to_the_folder_loads_the_skill() {
     }
 }
 
-/// Puts a skill into an empty folder.
-type Make = fn(&Path);
-type Loaded = Result<Skill, skillhost_skill::SkillError>;
+/// Writes a skill into an empty folder.
+type Generate = fn(&Path);
+type LoadResult = Result<Skill, skillhost_skill::SkillError>;
 
 fn all_cases() -> Vec<String> {
     let mut names: Vec<String> = fs::read_dir(cases())
@@ -423,8 +420,8 @@ fn all_cases() -> Vec<String> {
     names
 }
 
-/// Loads a case's skill, which is generated, or else the one folder beside `expected.txt`.
-fn load(case: &str) -> Loaded {
+/// Loads a case's skill: a generated one, or the only folder next to `expected.txt`.
+fn load(case: &str) -> LoadResult {
     if let Some((name, make)) = GENERATED.iter().find(|(name, _)| *name == case) {
         let scratch = tempfile::tempdir().unwrap();
         let folder = mkdir(scratch.path(), name);
@@ -439,15 +436,15 @@ fn load(case: &str) -> Loaded {
     )
 }
 
-fn diagnostics(loaded: &Loaded) -> &[Diagnostic] {
+fn diagnostics(loaded: &LoadResult) -> &[Diagnostic] {
     match loaded {
         Ok(skill) => &skill.diagnostics,
         Err(error) => &error.diagnostics,
     }
 }
 
-/// What `expected.txt` says.
-fn report(loaded: &Loaded, case: &str) -> String {
+/// Formats a result as in `expected.txt`.
+fn report(loaded: &LoadResult, case: &str) -> String {
     let mut out = String::new();
     let root = match loaded {
         Ok(skill) => {

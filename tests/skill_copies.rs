@@ -1,4 +1,4 @@
-//! What was digested is what runs: a skill that changes after it was loaded is served as it was.
+//! The digested content is what runs: a skill that changes after loading is served as it was.
 
 use std::path::{Path, PathBuf};
 

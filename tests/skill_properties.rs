@@ -1,4 +1,4 @@
-//! What holds for every SKILL.md, well-formed or not.
+//! Properties that hold for every SKILL.md, well-formed or not.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -90,7 +90,7 @@ fn holds(bytes: &[u8]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Text made of what YAML and the fields are made of.
+/// Text made of YAML syntax and fragments of fields.
 fn yaml_like() -> impl Strategy<Value = String> {
     let tokens = [
         "name: ",
@@ -278,7 +278,7 @@ fn hostile_skill_files_are_parsed_in_bounded_time() {
         "---\nx: a: b\n",
     ];
     for (head, text) in heads.into_iter().flat_map(|head| repeated.map(|text| (head, text))) {
-        // As long as a frontmatter may be; for the body, as SKILL.md may be.
+        // The maximum length of a frontmatter, and the maximum size of SKILL.md for the body.
         let size = if head.is_empty() { 1 << 20 } else { 60_000 };
         let file = format!("{head}{}\n---\n", text.repeat(size / text.len()));
         let start = Instant::now();
@@ -286,7 +286,7 @@ fn hostile_skill_files_are_parsed_in_bounded_time() {
         let shown = render(&parsed.diagnostics, &parsed.source);
         let took = start.elapsed();
         assert!(
-            took < crate::hostile_host::PATIENCE,
+            took < crate::hostile_host::HANG_TIMEOUT,
             "{took:?} for {head:?} and {text:?} repeated"
         );
         assert!(

@@ -14,7 +14,7 @@ use skillhost_policy::{Overrides, Policy};
 use skillhost_sandbox::Io;
 
 use crate::cli::{User, text};
-use crate::hostile_host::{PATIENCE, shell_host};
+use crate::hostile_host::{HANG_TIMEOUT, shell_host};
 
 struct Place {
     dir: tempfile::TempDir,
@@ -57,7 +57,7 @@ impl Place {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let outcome = runtime.block_on(async {
             tokio::time::timeout(
-                PATIENCE,
+                HANG_TIMEOUT,
                 invoke(&self.host, &self.path(folder), overrides, command),
             )
             .await
@@ -98,7 +98,7 @@ fn state_persists_only_where_it_is_granted() {
         place.run("a/keeper", 0, "echo x > /state/x").status,
         Status::Exited { code: 1.. }
     ));
-    assert_eq!(place.states().list().unwrap(), [], "nothing is made that is not granted");
+    assert_eq!(place.states().list().unwrap(), [], "ungranted state is not created");
     place.prints("a/keeper", 16 * KIB, "mkdir /state/sub; echo kept > /state/sub/x");
     assert_eq!(
         place
@@ -151,8 +151,8 @@ fn a_skill_elsewhere_has_its_own_state() {
         place.prints("a/other", KIB, "cat /state/x 2> /dev/null || echo nothing"),
         "nothing"
     );
-    let kept = place.states().list().unwrap();
-    let owners: Vec<_> = kept.iter().map(|one| (one.owner.skill.as_str(), one.files)).collect();
+    let stored = place.states().list().unwrap();
+    let owners: Vec<_> = stored.iter().map(|one| (one.owner.skill.as_str(), one.files)).collect();
     assert_eq!(owners, [("keeper", 1), ("keeper", 1), ("other", 0)]);
 }
 
@@ -216,7 +216,8 @@ fn runs_of_one_skill_take_turns_with_state() {
             };
             runs.spawn(async move { invoke(&host, &skill, overrides, command).await.status });
         }
-        while let Some(status) = tokio::time::timeout(PATIENCE, runs.join_next()).await.unwrap() {
+        while let Some(status) = tokio::time::timeout(HANG_TIMEOUT, runs.join_next()).await.unwrap()
+        {
             assert_eq!(status.unwrap(), Status::Exited { code: 0 });
         }
     });
@@ -228,7 +229,7 @@ fn runs_of_one_skill_take_turns_with_state() {
 #[test]
 fn waiting_for_state_is_limited_and_interruptible() {
     let place = Place::new();
-    let held = place.states().take("keeper", &place.path("a/keeper")).unwrap().unwrap();
+    let guard = place.states().take("keeper", &place.path("a/keeper")).unwrap().unwrap();
     let limits = vec![(Limit::State, KIB), (Limit::Timeout, 200)];
     let outcome = place.with("a/keeper", Overrides { limits, ..Overrides::default() }, "true");
     let Status::Failed { message, fix: Some(_) } = outcome.status else { panic!("{outcome:?}") };
@@ -250,7 +251,7 @@ fn waiting_for_state_is_limited_and_interruptible() {
             args: vec![],
             io,
         };
-        tokio::time::timeout(PATIENCE, place.host.invoke(request))
+        tokio::time::timeout(HANG_TIMEOUT, place.host.invoke(request))
             .await
             .unwrap()
             .unwrap()
@@ -259,7 +260,7 @@ fn waiting_for_state_is_limited_and_interruptible() {
             .status
     });
     assert_eq!(status, Status::Interrupted);
-    drop(held);
+    drop(guard);
     assert_eq!(place.run("a/keeper", KIB, "true").status, Status::Exited { code: 0 });
 }
 
@@ -354,17 +355,17 @@ fn state_is_listed_exported_and_wiped() {
     );
     assert_eq!(state(&["export", "py", "out", "--json"]).0, 0);
     assert_eq!(std::fs::read_to_string(user.work().join("out/d/x")).unwrap(), "kept\n");
-    assert_eq!(state(&["export", "py", "out"]).0, 74, "it is there already");
+    assert_eq!(state(&["export", "py", "out"]).0, 74, "the target exists");
     assert!(run("elsewhere/py", "echo other > /state/x").status.success());
     let (code, _, why) = state(&["wipe", "py"]);
     assert!(code == 64 && why.contains("several skills are named `py`"), "{why}");
     let listed: serde_json::Value = serde_json::from_str(&state(&["list", "--json"]).1).unwrap();
     let key = listed[0]["key"].as_str().unwrap().to_owned();
-    let held = StateStore::new(user.home().join(".local/share/skillhost/state"));
-    let kept = listed.as_array().unwrap().iter().find(|one| one["key"] == key.as_str()).unwrap();
-    let held = held.take("py", Path::new(kept["folder"].as_str().unwrap())).unwrap().unwrap();
+    let guard = StateStore::new(user.home().join(".local/share/skillhost/state"));
+    let stored = listed.as_array().unwrap().iter().find(|one| one["key"] == key.as_str()).unwrap();
+    let guard = guard.take("py", Path::new(stored["folder"].as_str().unwrap())).unwrap().unwrap();
     assert_eq!(state(&["wipe", &key]).0, 74, "a run holds it");
-    drop(held);
+    drop(guard);
     assert_eq!(state(&["wipe", &key]).0, 0);
     assert_eq!(
         serde_json::from_str::<serde_json::Value>(&state(&["list", "--json"]).1)
@@ -384,7 +385,7 @@ fn state_is_listed_exported_and_wiped() {
         run.args(args).output().unwrap()
     };
     run("./py", "echo 1 > /state/n");
-    let made = receipt(&[
+    let recorded = receipt(&[
         "run",
         "./py",
         "--deterministic",
@@ -393,9 +394,9 @@ fn state_is_listed_exported_and_wiped() {
         "--command",
         "cat /state/n; echo 2 > /state/n",
     ]);
-    assert!(made.status.success(), "{made:?}");
-    let told = std::fs::read_to_string(user.work().join("r.json")).unwrap();
-    assert!(told.contains("\"/state/n\""), "{told}");
+    assert!(recorded.status.success(), "{recorded:?}");
+    let receipt_text = std::fs::read_to_string(user.work().join("r.json")).unwrap();
+    assert!(receipt_text.contains("\"/state/n\""), "{receipt_text}");
     let verified = receipt(&["verify", "r.json", "--skill", "./py", "--unsigned"]);
     assert_eq!(verified.status.code(), Some(83), "{verified:?}");
     assert_eq!(text(&run("./py", "cat /state/n").stdout), "2\n", "nothing ran");

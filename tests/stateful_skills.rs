@@ -1,4 +1,4 @@
-//! The skills that keep things, and the formatter, as an agent uses them: by their tools, through
+//! The skills that keep state, and the formatter, as an agent uses them: through their tools, on
 //! the command line.
 
 use std::path::Path;
@@ -35,7 +35,7 @@ impl Place {
         (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
     }
 
-    /// What a tool returned.
+    /// The result of a tool call.
     fn call(&self, skill: &str, tool: &str, input: Value) -> Value {
         let (code, stdout, stderr) = self.run(
             skill,
@@ -78,7 +78,7 @@ fn notes_are_there_in_the_next_run() {
     assert_eq!((listed["notes"].as_array().unwrap().len(), &listed["more"]), (2, &json!(0)));
     place.call("notes", "delete", json!({ "id": 1 }));
     assert!(place.fails("notes", "read", json!({ "id": 1 })).contains("there is no note 1"));
-    // Exported as it is kept, and gone once it is wiped.
+    // The state is exported unchanged, and is gone after a wipe.
     assert!(place.0.skillhost(&["state", "export", "notes", "out"]).status.success());
     assert!(
         std::fs::read_to_string(place.0.work().join("out/notes.json"))
@@ -90,7 +90,7 @@ fn notes_are_there_in_the_next_run() {
 }
 
 #[test]
-fn without_a_grant_the_line_that_gives_one_is_named() {
+fn missing_grants_suggest_the_line_that_adds_them() {
     let place = Place::new();
     for (skill, tool) in [("notes", "list"), ("tasks", "list")] {
         let (code, _, stderr) = place.run(skill, &[tool, "--input", "{}"]);
@@ -148,7 +148,7 @@ fn tasks_are_due_in_order_and_done_once() {
 }
 
 #[test]
-fn what_was_remembered_is_recalled_and_saved_notes_are_searched() {
+fn memories_are_recalled_and_saved_notes_are_searched() {
     let place = Place::new();
     place.call(
         "memory-recall",
@@ -188,7 +188,7 @@ fn what_was_remembered_is_recalled_and_saved_notes_are_searched() {
 }
 
 #[test]
-fn files_are_formatted_in_place_where_that_is_asked_for() {
+fn files_are_formatted_in_place_only_on_request() {
     let place = Place::new();
     let file = place.0.work().join("a.json");
     std::fs::write(&file, "{\"b\":1.10,\n// why\n\"a\":[1,2]}").unwrap();

@@ -13,24 +13,24 @@ pub static GUESTS: LazyLock<Vec<(String, Vec<u8>)>> = LazyLock::new(|| {
     guests
 });
 
-/// Says that a test was skipped, and why.
-#[expect(clippy::print_stderr, reason = "the test runner shows what a test prints")]
+/// Reports that a test was skipped, and why.
+#[expect(clippy::print_stderr, reason = "the test runner shows the output")]
 pub fn skipped(why: &str) {
     eprintln!("SKIPPED: {why}");
 }
 
-/// The records of an audit log, without those of starts.
+/// Returns the records of an audit log, without those of starts.
 pub fn ends(log: &str) -> Vec<serde_json::Value> {
     let records = log.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
     records.filter(|record| record["status"]["kind"] != "started").collect()
 }
 
-/// A file or folder of this repository.
+/// Returns the path of a file or folder of this repository.
 pub fn repository(path: &str) -> PathBuf {
     Path::new(crate::ROOT).join(path).canonicalize().unwrap()
 }
 
-/// A guest's component.
+/// Returns a guest's component.
 pub fn guest(name: &str) -> &'static [u8] {
     &GUESTS.iter().find(|(n, _)| n == name).unwrap_or_else(|| panic!("no guest {name}")).1
 }
@@ -41,7 +41,7 @@ pub fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// The entries of a folder, in the order of their names.
+/// Returns the entries of a folder, sorted by name.
 pub fn files(folder: &Path) -> Vec<PathBuf> {
     let mut paths: Vec<PathBuf> =
         std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -49,12 +49,11 @@ pub fn files(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// The name of a file without its ending.
+/// Returns the name of a file without its extension.
 pub fn stem(path: &Path) -> String {
     path.file_stem().unwrap().to_str().unwrap().to_owned()
 }
 
-/// Copies a folder.
 pub fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for path in files(from) {
@@ -67,7 +66,7 @@ pub fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Compares with a file, or writes it where `BLESS=1`.
+/// Compares with a file, or writes it if `BLESS=1`.
 pub fn pinned(path: &Path, text: &str) -> Result<(), String> {
     if std::env::var_os("BLESS").is_some() {
         std::fs::write(path, text).unwrap();

@@ -1,11 +1,11 @@
-//! What the design says of the source itself.
+//! Rules of the design that apply to the source code itself.
 
 use std::path::{Path, PathBuf};
 
 use crate::support::repository;
 
-/// Every Rust file below a folder of the repository, with its text; the path relative to that
-/// folder.
+/// Returns every Rust file below a folder of the repository with its text; paths are relative to
+/// that folder.
 fn sources(folder: &str) -> Vec<(String, String)> {
     fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
         for entry in std::fs::read_dir(folder).unwrap() {
@@ -28,7 +28,7 @@ fn sources(folder: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn every_file_says_what_it_is() {
+fn every_file_starts_with_a_module_comment() {
     for folder in ["host", "tests", "benches", "xtask/src", "toolchain/src", "guest-sdk/src"] {
         for (path, text) in sources(folder) {
             assert!(text.starts_with("//! "), "{folder}/{path} starts without //!");
@@ -37,7 +37,7 @@ fn every_file_says_what_it_is() {
 }
 
 #[test]
-fn nothing_is_left_to_do() {
+fn sources_contain_no_todo_markers() {
     for folder in ["host", "benches", "xtask/src", "toolchain/src", "guest-sdk/src"] {
         for (path, text) in sources(folder) {
             for mark in ["todo!(", "unimplemented!(", "TODO", "FIXME", "XXX"] {
@@ -51,7 +51,7 @@ fn nothing_is_left_to_do() {
 fn every_test_file_is_a_module() {
     for (path, _) in sources("tests") {
         let path = Path::new(&path);
-        // The two test programs, and the compiler of one of them.
+        // The two test programs, and the compiler program of one of them.
         if ["main.rs", "library.rs", "compiler.rs"].map(Path::new).contains(&path) {
             continue;
         }
@@ -101,7 +101,7 @@ fn ci_runs_the_same_command_as_developers() {
     let jobs: Vec<Job> = workflow.jobs.into_values().collect();
     assert_eq!(jobs.len(), 1);
     let runs: Vec<_> = jobs[0].steps.iter().filter_map(|step| step.get("run")).collect();
-    assert_eq!(runs, [".ci/run"], "what CI checks is in .ci/run");
+    assert_eq!(runs, [".ci/run"], "CI runs only .ci/run");
 }
 
 #[test]
@@ -110,6 +110,6 @@ fn a_program_carries_no_authority() {
         sources("host").into_iter().find(|(path, _)| path == "skill/src/runtime.rs").unwrap();
     assert!(
         !runtime.contains("capabilities") && !runtime.contains("policy"),
-        "runtime.rs says what runs, never what it may touch"
+        "runtime.rs resolves what runs; it must not decide permissions"
     );
 }

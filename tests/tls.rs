@@ -1,4 +1,4 @@
-//! HTTPS servers on loopback, with a certificate authority of their own.
+//! HTTPS servers on loopback, with their own certificate authority.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener};
@@ -7,8 +7,8 @@ use std::sync::Arc;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// A new authority, and the port of a server with its certificate for `localhost`, which answers
-/// each request with a word and its first line.
+/// Returns a new authority, and the port of a server with its certificate for `localhost`, which
+/// answers each request with a word and the request line.
 pub fn secure(word: &'static str) -> (CertificateDer<'static>, u16) {
     let (root, config) = localhost();
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
@@ -19,14 +19,14 @@ pub fn secure(word: &'static str) -> (CertificateDer<'static>, u16) {
                 rustls::ServerConnection::new(config.clone()).unwrap(),
                 stream.unwrap(),
             );
-            // A client that does not trust it hangs up.
+            // A client that does not trust the certificate disconnects.
             drop(answer(stream, word));
         }
     });
     (root, port)
 }
 
-/// A new authority, and what a server with its certificate for `localhost` needs.
+/// Returns a new authority, and the configuration of a server with its certificate for `localhost`.
 pub fn localhost() -> (CertificateDer<'static>, Arc<rustls::ServerConfig>) {
     let mut params = CertificateParams::new(Vec::new()).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

@@ -38,7 +38,7 @@ fn command_line_runs_come_from_the_audit_log() {
     assert_eq!(rows[0][..6], ["skill", "sessions", "found", "activated", "runs", "ok"], "{shown}");
     assert_eq!(rows[1], ["hello", "0", "0", "0", "3", "100%", "1", "-", "0"], "{shown}");
     assert_eq!(rows[2], ["code3", "0", "0", "0", "1", "0%", "0", "-", "0"], "{shown}");
-    assert!(!shown.contains("other"), "what is no component did not run: {shown}");
+    assert!(!shown.contains("other"), "a skill without a component did not run: {shown}");
     assert!(shown.contains("\n0 sessions since 2"), "{shown}");
     // The chart: three are three times as wide as one.
     let bar = |skill: &str| {
@@ -61,7 +61,7 @@ fn unreadable_statistics_are_reported_and_block_no_run() {
     let user = User::new();
     let state = user.home().join(".local/state/skillhost");
     std::fs::create_dir_all(&state).unwrap();
-    std::fs::write(state.join("usage.db"), "this is no database of sessions").unwrap();
+    std::fs::write(state.join("usage.db"), "this is not a database of sessions").unwrap();
     let run = user.skillhost(&["stats"]);
     assert!(run.status.code() == Some(74) && text(&run.stderr).contains("usage.db"), "{run:?}");
     assert!(user.skillhost(&["run", "./hello"]).status.success());

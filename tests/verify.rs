@@ -1,8 +1,8 @@
-//! `skillhost verify`: a genuine receipt is confirmed, and each kind of tampering is found, named
-//! and has its exit code.
+//! `skillhost verify` confirms a genuine receipt, and reports each kind of tampering with its name
+//! and exit code.
 //!
-//! A tamperer here may even sign: most receipts are changed and then signed by a trusted key, so
-//! that only digests and the run itself tell.
+//! The attacker can even sign: most receipts are changed and then signed with a trusted key, so
+//! that only the digests and the repeated run reveal the change.
 
 use std::process::Output;
 use std::sync::LazyLock;
@@ -17,7 +17,7 @@ use crate::audit::digest;
 use crate::cli::text;
 use crate::receipt::{Place, parsed};
 
-/// A receipt, and all that is needed to repeat its run.
+/// A receipt, and everything needed to repeat its run.
 struct Genuine {
     place: Place,
     key: SigningKey,
@@ -41,9 +41,9 @@ static GENUINE: LazyLock<Genuine> = LazyLock::new(|| {
 const SIGNATURE: i32 = 80;
 const SKILL: i32 = 81;
 const RESULT: i32 = 82;
-const NOT_HERE: i32 = 83;
+const NOT_REPEATABLE: i32 = 83;
 
-/// An envelope around any payload, put together as DSSE says.
+/// Wraps a payload in an envelope as DSSE specifies.
 fn enveloped(payload: &[u8], key: &SigningKey) -> Value {
     let kind = "application/vnd.in-toto+json";
     let signed =
@@ -71,7 +71,7 @@ fn signed(receipt: &Value, key: &SigningKey) -> Vec<u8> {
     canonical::text(&enveloped(&canonical::text(&statement(receipt)), key))
 }
 
-/// Verifies a file's bytes, with more flags, in the place of the genuine one.
+/// Verifies a document with additional flags against the genuine run's skill and inputs.
 fn verify(document: &[u8], flags: &[&str], stdin: &str) -> Output {
     let place = &GENUINE.place;
     let file = tempfile::NamedTempFile::new_in(place.user.work()).unwrap();
@@ -86,18 +86,18 @@ fn verify(document: &[u8], flags: &[&str], stdin: &str) -> Output {
         "--key",
         "key.pem",
     ];
-    let given = if flags.contains(&"--env") { &[][..] } else { &["--env", "TOKEN=hunter2"] };
-    place.skillhost(&[&base[..], given, flags].concat(), stdin)
+    let environment = if flags.contains(&"--env") { &[][..] } else { &["--env", "TOKEN=hunter2"] };
+    place.skillhost(&[&base[..], environment, flags].concat(), stdin)
 }
 
-/// That a document is refused with a code, and that what is said names something.
+/// Asserts that a document is refused with this exit code, and that the message names the cause.
 fn refused(document: &[u8], code: i32, named: &str) {
     let run = verify(document, &[], "input\n");
     assert_eq!(run.status.code(), Some(code), "{run:?}");
     assert!(text(&run.stderr).contains(named), "{named}: {}", text(&run.stderr));
 }
 
-/// That a receipt that was changed so, and then signed, is refused.
+/// Asserts that a receipt is refused after this change, although it is signed with a trusted key.
 fn tampered(code: i32, named: &str, tamper: impl FnOnce(&mut Value)) {
     let mut receipt = GENUINE.receipt.clone();
     tamper(&mut receipt);
@@ -105,7 +105,7 @@ fn tampered(code: i32, named: &str, tamper: impl FnOnce(&mut Value)) {
     refused(&signed(&receipt, &GENUINE.key), code, named);
 }
 
-fn other() -> Value {
+fn other_digest() -> Value {
     digest(b"something else").into()
 }
 
@@ -120,7 +120,7 @@ fn a_genuine_receipt_is_confirmed() {
         (&verdict["verdict"], &verdict["repeated"], &verdict["differences"]),
         (&"same".into(), &true.into(), &json!([]))
     );
-    assert!(!GENUINE.place.path("before/out.txt").exists(), "the inputs are left as they were");
+    assert!(!GENUINE.place.path("before/out.txt").exists(), "the inputs are unchanged");
     let unsigned = verify(&canonical::text(&GENUINE.receipt), &["--unsigned"], "input\n");
     assert_eq!(unsigned.status.code(), Some(0), "{unsigned:?}");
 }
@@ -143,7 +143,7 @@ fn a_verification_leaves_nothing_behind() {
 }
 
 #[test]
-fn one_s_own_key_and_a_trusted_one_will_do() {
+fn own_and_trusted_keys_are_accepted() {
     let place = &Place::new();
     place.skillhost(&["key", "new"], "");
     let run = place
@@ -163,7 +163,7 @@ fn one_s_own_key_and_a_trusted_one_will_do() {
     assert_eq!(
         other.skillhost(&["key", "trust", "key.pem"], "").status.code(),
         Some(77),
-        "nobody is there to say so"
+        "no operator can confirm"
     );
     let mut trust = other.command(&["key", "trust", "key.pem"]);
     trust.env("SKILLHOST_OPERATOR_TOKEN", other.user.operator_token());
@@ -173,7 +173,7 @@ fn one_s_own_key_and_a_trusted_one_will_do() {
 }
 
 #[test]
-fn tampering_01_a_payload_that_was_changed_after_it_was_signed() {
+fn tampering_01_payload_changed_after_signing() {
     let mut receipt = GENUINE.receipt.clone();
     receipt["result"]["status"]["code"] = 1.into();
     let mut envelope = enveloped(&canonical::text(&statement(&GENUINE.receipt)), &GENUINE.key);
@@ -182,26 +182,26 @@ fn tampering_01_a_payload_that_was_changed_after_it_was_signed() {
 }
 
 #[test]
-fn tampering_02_a_signature_that_was_changed() {
+fn tampering_02_signature_changed() {
     let mut envelope = parsed(&signed(&GENUINE.receipt, &GENUINE.key));
     envelope["signatures"][0]["sig"] = BASE64.encode([7; 64]).into();
     refused(&canonical::text(&envelope), SIGNATURE, "does not match the receipt");
 }
 
 #[test]
-fn tampering_03_the_signature_of_a_stranger() {
+fn tampering_03_signature_of_an_untrusted_key() {
     refused(&signed(&GENUINE.receipt, &SigningKey::generate()), SIGNATURE, "not a trusted key");
 }
 
 #[test]
-fn tampering_04_a_stranger_s_signature_under_a_trusted_name() {
+fn tampering_04_untrusted_signature_with_a_trusted_key_id() {
     let mut envelope = parsed(&signed(&GENUINE.receipt, &SigningKey::generate()));
     envelope["signatures"][0]["keyid"] = GENUINE.key.public().id().into();
     refused(&canonical::text(&envelope), SIGNATURE, "does not match the receipt");
 }
 
 #[test]
-fn tampering_05_a_signature_that_was_taken_off() {
+fn tampering_05_signature_removed() {
     refused(&canonical::text(&GENUINE.receipt), SIGNATURE, "not signed");
     let mut envelope = parsed(&signed(&GENUINE.receipt, &GENUINE.key));
     envelope["signatures"] = json!([]);
@@ -209,7 +209,7 @@ fn tampering_05_a_signature_that_was_taken_off() {
 }
 
 #[test]
-fn tampering_06_a_statement_about_other_outputs() {
+fn tampering_06_statement_about_other_outputs() {
     let mut statement = statement(&GENUINE.receipt);
     statement["subject"][0]["digest"]["sha256"] = "0".repeat(64).into();
     refused(
@@ -220,63 +220,65 @@ fn tampering_06_a_statement_about_other_outputs() {
 }
 
 #[test]
-fn tampering_07_a_text_that_two_readers_read_differently() {
+fn tampering_07_text_that_parsers_read_differently() {
     let text = String::from_utf8(canonical::text(&statement(&GENUINE.receipt))).unwrap();
     let twice = text.replacen("{\"_type\"", "{\"_type\":\"other\",\"_type\"", 1);
     refused(&canonical::text(&enveloped(twice.as_bytes(), &GENUINE.key)), 65, "canonical");
 }
 
 #[test]
-fn tampering_08_the_skill_s_digest() {
-    tampered(SKILL, "skill.digest", |receipt| receipt["skill"]["digest"] = other());
+fn tampering_08_skill_digest() {
+    tampered(SKILL, "skill.digest", |receipt| receipt["skill"]["digest"] = other_digest());
 }
 
 #[test]
-fn tampering_09_the_skill_s_name() {
+fn tampering_09_skill_name() {
     tampered(SKILL, "skill.name", |receipt| receipt["skill"]["name"] = "another".into());
 }
 
 #[test]
-fn tampering_10_the_component() {
-    tampered(SKILL, "program.component", |receipt| receipt["program"]["component"] = other());
+fn tampering_10_component() {
+    tampered(SKILL, "program.component", |receipt| {
+        receipt["program"]["component"] = other_digest()
+    });
 }
 
 #[test]
-fn tampering_11_the_script() {
+fn tampering_11_script() {
     tampered(SKILL, "program.script.digest", |receipt| {
-        receipt["program"]["script"]["digest"] = other()
+        receipt["program"]["script"]["digest"] = other_digest()
     });
 }
 
 #[test]
-fn tampering_12_the_engine() {
-    tampered(NOT_HERE, "runtime.fingerprint", |receipt| {
-        receipt["runtime"]["fingerprint"] = other()
+fn tampering_12_engine() {
+    tampered(NOT_REPEATABLE, "runtime.fingerprint", |receipt| {
+        receipt["runtime"]["fingerprint"] = other_digest()
     });
 }
 
 #[test]
-fn tampering_13_the_runtimes() {
-    tampered(NOT_HERE, "runtime.programs.shell", |receipt| {
-        receipt["runtime"]["programs"]["shell"] = other()
+fn tampering_13_runtimes() {
+    tampered(NOT_REPEATABLE, "runtime.programs.shell", |receipt| {
+        receipt["runtime"]["programs"]["shell"] = other_digest()
     });
 }
 
 #[test]
-fn tampering_14_the_policy() {
-    tampered(NOT_HERE, "grant.policy", |receipt| receipt["grant"]["policy"] = other());
+fn tampering_14_policy() {
+    tampered(NOT_REPEATABLE, "grant.policy", |receipt| receipt["grant"]["policy"] = other_digest());
 }
 
 #[test]
-fn tampering_15_the_capabilities() {
-    tampered(NOT_HERE, "grant.capabilities.limits.memory", |receipt| {
+fn tampering_15_capabilities() {
+    tampered(NOT_REPEATABLE, "grant.capabilities.limits.memory", |receipt| {
         receipt["grant"]["capabilities"]["limits"]["memory"] = 7.into()
     });
 }
 
 #[test]
-fn tampering_16_the_seed() {
-    // With the digest that goes with it: only the run tells.
+fn tampering_16_seed() {
+    // The capabilities' digest is adjusted, so only repeating the run reveals the change.
     tampered(RESULT, "result.stderr", |receipt| {
         receipt["grant"]["capabilities"]["determinism"]["seed"] = 7.into();
         receipt["grant"]["digest"] = canonical::digest(&receipt["grant"]["capabilities"]).into();
@@ -284,7 +286,7 @@ fn tampering_16_the_seed() {
 }
 
 #[test]
-fn tampering_17_the_start_time() {
+fn tampering_17_start_time() {
     tampered(RESULT, "result.stdout.head", |receipt| {
         receipt["grant"]["capabilities"]["determinism"]["start_time"] =
             "2027-01-01T00:00:00Z".into();
@@ -293,42 +295,42 @@ fn tampering_17_the_start_time() {
 }
 
 #[test]
-fn tampering_18_the_arguments() {
-    tampered(NOT_HERE, "program.arguments", |receipt| {
+fn tampering_18_arguments() {
+    tampered(NOT_REPEATABLE, "program.arguments", |receipt| {
         receipt["input"]["arguments"][0] = "other".into()
     });
 }
 
 #[test]
-fn tampering_19_the_stdin() {
-    tampered(NOT_HERE, "input.stdin.digest", |receipt| {
-        receipt["input"]["stdin"]["digest"] = other()
+fn tampering_19_stdin() {
+    tampered(NOT_REPEATABLE, "input.stdin.digest", |receipt| {
+        receipt["input"]["stdin"]["digest"] = other_digest()
     });
 }
 
 #[test]
-fn tampering_20_the_environment() {
-    tampered(NOT_HERE, "input.environment.TOKEN", |receipt| {
-        receipt["input"]["environment"]["TOKEN"] = other()
+fn tampering_20_environment() {
+    tampered(NOT_REPEATABLE, "input.environment.TOKEN", |receipt| {
+        receipt["input"]["environment"]["TOKEN"] = other_digest()
     });
 }
 
 #[test]
-fn tampering_21_an_input_file() {
-    tampered(NOT_HERE, "/workspace/data/a.txt", |receipt| {
-        receipt["input"]["files"]["table"]["/workspace/data/a.txt"] = other()
+fn tampering_21_input_file() {
+    tampered(NOT_REPEATABLE, "/workspace/data/a.txt", |receipt| {
+        receipt["input"]["files"]["table"]["/workspace/data/a.txt"] = other_digest()
     });
 }
 
 #[test]
-fn tampering_22_the_exit_code() {
+fn tampering_22_exit_code() {
     tampered(RESULT, "result.status.code (receipt: 1, here: 0)", |receipt| {
         receipt["result"]["status"]["code"] = 1.into()
     });
 }
 
 #[test]
-fn tampering_23_the_output_with_the_first_bytes_that_differ() {
+fn tampering_23_output_with_the_first_different_bytes() {
     tampered(RESULT, "receipt  inXput", |receipt| {
         let head = receipt["result"]["stdout"]["head"].as_str().unwrap().replace("input", "inXput");
         receipt["result"]["stdout"] =
@@ -337,21 +339,21 @@ fn tampering_23_the_output_with_the_first_bytes_that_differ() {
 }
 
 #[test]
-fn tampering_24_the_digest_of_an_output() {
+fn tampering_24_output_digest() {
     tampered(RESULT, "result.stderr.digest", |receipt| {
-        receipt["result"]["stderr"]["digest"] = other()
+        receipt["result"]["stderr"]["digest"] = other_digest()
     });
 }
 
 #[test]
-fn tampering_25_a_file_that_was_written() {
+fn tampering_25_written_file() {
     tampered(RESULT, "/workspace/out.txt", |receipt| {
-        receipt["result"]["files"]["changed"]["/workspace/out.txt"] = other()
+        receipt["result"]["files"]["changed"]["/workspace/out.txt"] = other_digest()
     });
 }
 
 #[test]
-fn tampering_26_a_file_that_was_removed() {
+fn tampering_26_removed_file() {
     tampered(RESULT, "/workspace/data/old.txt", |receipt| {
         receipt["result"]["files"]["changed"]
             .as_object_mut()
@@ -361,25 +363,25 @@ fn tampering_26_a_file_that_was_removed() {
 }
 
 #[test]
-fn tampering_27_the_fuel() {
+fn tampering_27_fuel() {
     tampered(RESULT, "result.cost.fuel", |receipt| receipt["result"]["cost"]["fuel"] = 1.into());
 }
 
 #[test]
-fn tampering_28_the_memory() {
+fn tampering_28_memory() {
     tampered(RESULT, "result.cost.memory_peak", |receipt| {
         receipt["result"]["cost"]["memory_peak"] = 1.into()
     });
 }
 
 #[test]
-fn tampering_29_a_program_that_was_started() {
+fn tampering_29_started_program() {
     assert!(!GENUINE.receipt["result"]["processes"].as_array().unwrap().is_empty());
     tampered(RESULT, "result.processes[0]", |receipt| receipt["result"]["processes"] = json!([]));
 }
 
 #[test]
-fn tampering_30_a_request_that_was_never_made() {
+fn tampering_30_request_never_sent() {
     let request = json!({ "method": "GET", "url": "https://example.com/", "status": 200, "sent": 0, "received": 0 });
     tampered(RESULT, "result.requests[0]", |receipt| {
         receipt["result"]["requests"] = json!([request])
@@ -411,7 +413,7 @@ fn a_run_that_cannot_be_repeated_names_what_is_missing() {
     ];
     for (flags, stdin, named) in cases {
         let run = verify(&document, flags, stdin);
-        let code = if named.is_empty() { 0 } else { NOT_HERE };
+        let code = if named.is_empty() { 0 } else { NOT_REPEATABLE };
         assert_eq!(run.status.code(), Some(code), "{flags:?}: {run:?}");
         assert!(text(&run.stderr).contains(named), "{named}: {run:?}");
     }
@@ -419,7 +421,7 @@ fn a_run_that_cannot_be_repeated_names_what_is_missing() {
     std::fs::write(place.path("signed.json"), &document).unwrap();
     let run =
         place.skillhost(&["verify", "signed.json", "--skill", "./sk", "--key", "key.pem"], "");
-    assert_eq!(run.status.code(), Some(NOT_HERE));
+    assert_eq!(run.status.code(), Some(NOT_REPEATABLE));
     assert!(text(&run.stderr).contains("--inputs DIR"), "{run:?}");
 }
 

@@ -1,4 +1,5 @@
-//! A level that denies a program applies however the program is named, and whoever starts it.
+//! A level that denies a program applies under every name of the program, and to everything that
+//! starts it.
 
 use std::process::Output;
 
@@ -279,7 +280,7 @@ fn levels_of_the_first_file_version_still_deny() {
     std::fs::create_dir(place.0.path().join("state")).unwrap();
     let file = place.0.path().join("state/approvals.db");
     let db = rusqlite::Connection::open(&file).unwrap();
-    db.execute_batch(FIRST_FORM).unwrap();
+    db.execute_batch(FIRST_VERSION).unwrap();
     drop(db);
     let refused = |part: SkillPart| {
         matches!(place.decide(&Run { part, ..harmless() }), RunDecision::Refused(_))
@@ -311,10 +312,10 @@ fn levels_of_the_first_file_version_still_deny() {
         approvals.len() == 2 && approvals.iter().all(|approval| approval.ended.is_some()),
         "{approvals:?}"
     );
-    assert_eq!(place.approvals().pending().unwrap(), [], "a request is asked anew");
+    assert_eq!(place.approvals().pending().unwrap(), [], "old requests are dropped");
 }
 
-const FIRST_FORM: &str = "
+const FIRST_VERSION: &str = "
     CREATE TABLE level (skill TEXT NOT NULL, what TEXT NOT NULL, level TEXT NOT NULL, digest TEXT, who TEXT NOT NULL,
         time TEXT NOT NULL, PRIMARY KEY (skill, what)) WITHOUT ROWID;
     CREATE TABLE approval (id INTEGER PRIMARY KEY AUTOINCREMENT, skill TEXT NOT NULL, what TEXT NOT NULL, digest TEXT NOT NULL,

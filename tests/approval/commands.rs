@@ -87,7 +87,7 @@ fn a_run_that_needs_approval_says_how_to_approve_it() {
 fn a_session_approval_survives_its_leader() {
     let user = user();
     let run = format!("skillhost {} 2>&-; echo $?", RUN.join(" "));
-    // `$$` is the leader, which exits at once; the rest of the session goes on.
+    // `$$` is the leader, which exits at once; the rest of the session continues.
     let session = format!(
         "while kill -0 $$ 2>&-; do sleep 0.01; done; {run}; skillhost approve 1 --once >&-; {run}; {run}"
     );
@@ -107,7 +107,7 @@ fn a_named_folder_runs_unless_a_level_denies_it() {
     assert!(user.skillhost(&run).status.success());
     assert!(
         !user.home().join(".local/state/skillhost/approvals.db").exists(),
-        "what nobody uses costs nothing"
+        "an unused approval costs nothing"
     );
     assert!(user.skillhost(&["permissions", "set", "reporter", "blocked"]).status.success());
     let refused = user.skillhost(&run);
@@ -172,7 +172,7 @@ fn a_skill_that_changes_during_the_question_is_not_run() {
     );
     assert!(
         user.work().join("out/two.txt").exists(),
-        "the one that was asked about ran: {}",
+        "the approved component ran: {}",
         String::from_utf8_lossy(&seen)
     );
     let (approvals, records) = (json(&user, &["permissions", "--json"]), user.records());
@@ -191,7 +191,7 @@ fn levels_are_set_and_shown_and_bound_to_the_skill() {
     assert!(user.skillhost(&RUN).status.success());
     assert!(out(&user.skillhost(&["permissions"])).starts_with("reporter: auto-approved (by "));
     std::fs::write(user.work().join(".agents/skills/reporter/more.txt"), "more").unwrap();
-    assert_eq!(user.skillhost(&RUN).status.code(), Some(77), "it is another skill now");
+    assert_eq!(user.skillhost(&RUN).status.code(), Some(77), "the skill has changed");
     for wrong in [
         vec!["permissions", "set", "reporter", "maybe"],
         vec!["permissions", "set", "nobody", "auto-approved"],
@@ -208,7 +208,7 @@ fn levels_are_set_and_shown_and_bound_to_the_skill() {
 }
 
 #[test]
-fn the_person_at_the_terminal_is_asked() {
+fn approval_is_requested_at_the_terminal() {
     let user = user();
     let run = format!("{SKILLHOST} run reporter --workspace out");
     let (code, shown) = at_terminal(&user, &run, "n\n");
@@ -229,11 +229,11 @@ fn staged_writes_are_shown_and_applied_on_approval() {
     std::fs::write(user.work().join("policy.yaml"), policy).unwrap();
     let run = ["run", "./writer", "--workspace", "out", "--policy", "policy.yaml"];
     let file = user.work().join("out/two.txt");
-    let aside = user.skillhost(&run);
+    let staged = user.skillhost(&run);
     assert!(
-        out(&aside).contains("+++ b/two.txt") && err(&aside).contains("not written yet"),
+        out(&staged).contains("+++ b/two.txt") && err(&staged).contains("not written yet"),
         "{}",
-        err(&aside)
+        err(&staged)
     );
     assert!(!file.exists());
     // The writes await approval.
@@ -267,7 +267,7 @@ fn staged_writes_are_shown_and_applied_on_approval() {
     assert_eq!(
         json(&user, &["pending", "--json"]),
         serde_json::json!([]),
-        "what was refused does not wait"
+        "refused writes are not pending"
     );
     let (_, shown) = at_terminal(&user, &command, "y\n");
     assert!(file.exists(), "{shown}");
@@ -275,7 +275,7 @@ fn staged_writes_are_shown_and_applied_on_approval() {
     assert_eq!(
         approvals.matches("change /workspace/two.txt").count(),
         2,
-        "who let it be written is kept, each time: {approvals}"
+        "each approval records its user: {approvals}"
     );
     std::fs::remove_file(&file).unwrap();
     assert!(user.skillhost(&[&run[..], &["--apply"]].concat()).status.success());

@@ -63,11 +63,7 @@ fn a_replaced_folder_needs_a_new_approval() {
     let other = run_in(&user, &one);
     assert_eq!(other.status.code(), Some(77), "{other:?}");
     let back = run_in(&user, &user.work().join("before"));
-    assert_eq!(
-        back.status.code(),
-        Some(77),
-        "the same folder elsewhere is not what was approved: {back:?}"
-    );
+    assert_eq!(back.status.code(), Some(77), "a moved folder is not approved: {back:?}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use skillhost_ledger::approval::{
 use skillhost_policy::grant;
 
 use super::{Place, allowed, writing};
-use crate::mcp::{self, Agent, OLD, said};
+use crate::mcp::{self, Agent, OLD, answer_text};
 
 fn decide(place: &Place, session: &str, input: RunInput<'_>) -> RunDecision {
     let (skill, policy) = (place.skill(), writing().policy);
@@ -33,7 +33,7 @@ fn a_run_approval_is_bound_to_session_and_input() {
     let approved =
         RunInput { args: &draft, stdin: StdinInput::Whole(b"hello"), ..RunInput::default() };
     let RunDecision::NeedsApproval(id, question) = decide(&place, "one", approved) else {
-        panic!("it asks")
+        panic!("no approval is requested")
     };
     for text in [&question.operator, &question.client] {
         assert!(text.contains("\narguments: \"--draft\"\nstdin: hello\n"), "{text}");
@@ -75,7 +75,7 @@ fn approving_the_current_run_leaves_nothing_behind() {
     };
     let RunDecision::NeedsApproval(id, question) = place.approvals().decide(&policy, &ask).unwrap()
     else {
-        panic!("it asks")
+        panic!("no approval is requested")
     };
     assert!(
         question.operator.contains("stdin: a stream that has not been read"),
@@ -87,7 +87,10 @@ fn approving_the_current_run_leaves_nothing_behind() {
         place.approvals().decide(&policy, &ask).unwrap(),
         RunDecision::NeedsApproval(..)
     ));
-    assert!(place.approvals().approve_current(&policy, &ask, id, "ada").is_err(), "it is answered");
+    assert!(
+        place.approvals().approve_current(&policy, &ask, id, "ada").is_err(),
+        "the request is already answered"
+    );
 }
 
 #[test]
@@ -112,7 +115,7 @@ fn an_approved_call_is_the_call_that_was_shown() {
     };
     let (mut one, mut two) = (agent(), agent());
     let asked = run(&mut one, json!(["a"]), "shown\n");
-    let id = said(&asked).rsplit("skillhost approve ").next().unwrap().trim().to_owned();
+    let id = answer_text(&asked).rsplit("skillhost approve ").next().unwrap().trim().to_owned();
     let pending = String::from_utf8(place.user.skillhost(&["pending"]).stdout).unwrap();
     assert!(
         pending.contains("arguments: \"a\"") && pending.contains("stdin: shown\\n"),
@@ -125,7 +128,10 @@ fn an_approved_call_is_the_call_that_was_shown() {
         (false, json!(["a"]), "other\n"),
     ] {
         let other = run(if is_other { &mut two } else { &mut one }, args, stdin);
-        assert!(other["isError"] == true && said(&other).contains("needs approval"), "{other}");
+        assert!(
+            other["isError"] == true && answer_text(&other).contains("needs approval"),
+            "{other}"
+        );
     }
     let ran = run(&mut one, json!(["a"]), "shown\n");
     assert_eq!(ran["isError"], false, "{ran}");

@@ -33,12 +33,12 @@ fn only_a_terminal_or_the_token_approves() {
         &["key", "trust", "key.pem"],
     ] {
         let refused = alone(&user, verb);
-        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
         assert!(
-            refused.status.code() == Some(77) && said.contains("only the operator may do this"),
+            refused.status.code() == Some(77) && stderr.contains("only the operator may do this"),
             "{verb:?}: {refused:?}"
         );
-        assert!(!said.contains(&user.operator_token()), "{said}");
+        assert!(!stderr.contains(&user.operator_token()), "{stderr}");
         let mut guess = user.command(env!("CARGO_BIN_EXE_skillhost"));
         let wrong =
             guess.args(verb).env("SKILLHOST_OPERATOR_TOKEN", "0".repeat(32)).output().unwrap();
@@ -75,9 +75,9 @@ fn files_writable_by_others_are_refused() {
         for mode in [0o020, 0o002] {
             std::fs::set_permissions(&path, Permissions::from_mode(before.mode() | mode)).unwrap();
             let refused = alone(&user, args);
-            let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+            let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
             assert!(
-                refused.status.code() == Some(code) && said.contains("is writable by others"),
+                refused.status.code() == Some(code) && stderr.contains("is writable by others"),
                 "{}: {refused:?}",
                 path.display()
             );
@@ -88,9 +88,9 @@ fn files_writable_by_others_are_refused() {
         }
         std::os::unix::fs::chown(&path, Some(4_242), None).unwrap();
         let refused = alone(&user, args);
-        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
         assert!(
-            refused.status.code() == Some(code) && said.contains("is owned by uid 4242"),
+            refused.status.code() == Some(code) && stderr.contains("is owned by uid 4242"),
             "{}: {refused:?}",
             path.display()
         );

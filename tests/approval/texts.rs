@@ -1,5 +1,5 @@
-//! The questions that people read before they approve: for the skills of this repository, and for
-//! manifests as others write them. `BLESS=1` writes the expectations anew.
+//! The approval questions that operators read: for the skills of this repository, and for
+//! third-party manifests. `BLESS=1` rewrites the expectations.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use skillhost_skill::{SizeLimits, Skill};
 use super::policy;
 use crate::cli::{pinned, repository};
 
-/// Manifests as others write them, each with a policy.
+/// Third-party manifests, each with a policy.
 const MANIFESTS: [(&str, &str, &str); 7] = [
     ("reads-and-writes", "allowed-tools: Read Write Bash\n", "allow: [Read, Write, Bash]"),
     (
@@ -81,7 +81,7 @@ fn questions_list_the_permissions() {
         .collect();
     folders.retain(|folder| folder.join("SKILL.md").exists());
     folders.sort();
-    assert!(folders.len() >= 12, "the skills are there");
+    assert!(folders.len() >= 12, "skills are missing");
     let wide = "default:\n  allow: [Read, Write, Bash, WebFetch]\n";
     for folder in folders {
         let skill = Skill::load(&folder, &SizeLimits::default()).unwrap();

@@ -28,7 +28,7 @@ impl Journal {
         self.dir.path().join("audit.jsonl")
     }
 
-    pub fn beside(&self, extension: &str) -> PathBuf {
+    pub fn sibling(&self, extension: &str) -> PathBuf {
         self.dir.path().join(format!("audit.jsonl.{extension}"))
     }
 
@@ -51,7 +51,7 @@ impl Journal {
         text.lines().map(str::to_owned).collect()
     }
 
-    pub fn put(&self, lines: &[String]) {
+    pub fn write_lines(&self, lines: &[String]) {
         std::fs::write(
             self.path(),
             lines.iter().map(|line| format!("{line}\n")).collect::<String>(),
@@ -142,20 +142,20 @@ fn changes_to_the_journal_are_located() {
         ("two in each other's place", |lines| lines.swap(4, 5), &[(Moved, 5, 5)]),
         ("one put in twice", |lines| lines.insert(5, lines[4].clone()), &[(Moved, 5, 5)]),
         ("a line put in", |lines| lines.insert(5, "{}".into()), &[(Foreign, 5, 5)]),
-        ("a record written anew", |lines| lines[4] = rewritten(&lines[4]), &[(Replaced, 5, 5)]),
+        ("a rewritten record", |lines| lines[4] = rewritten(&lines[4]), &[(Replaced, 5, 5)]),
     ];
     for (what, tamper, found) in cases {
         let journal = Journal::new(10, 1 << 20);
         let mut lines = journal.lines();
         tamper(&mut lines);
-        journal.put(&lines);
+        journal.write_lines(&lines);
         assert_eq!(journal.faults(), found, "{what}");
     }
     // A changed number causes further faults.
     let journal = Journal::new(10, 1 << 20);
     let mut lines = journal.lines();
     lines[4] = lines[4].replace("\"sequence\":5", "\"sequence\":99");
-    journal.put(&lines);
+    journal.write_lines(&lines);
     let faults = journal.faults();
     assert!(
         [(Missing, 5, 5), (Changed, 99, 99)].iter().all(|fault| faults.contains(fault)),
@@ -186,7 +186,7 @@ fn changes_after_a_read_of_the_log_are_found() {
         journal.store();
         let mut lines = journal.lines();
         tamper(&mut lines);
-        journal.put(&lines);
+        journal.write_lines(&lines);
         assert_eq!(journal.faults(), found, "{what}");
         // A fault stays known, even if the journal is gone.
         std::fs::remove_file(journal.path()).unwrap();
@@ -220,7 +220,7 @@ fn changes_to_the_database_are_located() {
     ] {
         let journal = Journal::new(30, 2000);
         drop(journal.store());
-        let db = rusqlite::Connection::open(journal.beside("db")).unwrap();
+        let db = rusqlite::Connection::open(journal.sibling("db")).unwrap();
         db.execute_batch(statement).unwrap();
         drop(db);
         let faults = journal.faults();
@@ -229,15 +229,15 @@ fn changes_to_the_database_are_located() {
 }
 
 #[test]
-fn a_kept_head_reveals_a_lost_end() {
+fn a_saved_head_reveals_a_truncated_log() {
     let journal = Journal::new(10, 1 << 20);
     let head = journal.store().head().unwrap();
     assert_eq!(faults(&journal.store().verify(Some(&head)).unwrap()), []);
     // The journal loses its end, and so does the database.
     let lines = journal.lines();
-    journal.put(&lines[..7]);
-    std::fs::remove_file(journal.beside("db")).unwrap();
-    assert_eq!(journal.faults(), [], "nothing that is left tells of it");
+    journal.write_lines(&lines[..7]);
+    std::fs::remove_file(journal.sibling("db")).unwrap();
+    assert_eq!(journal.faults(), [], "the remaining files reveal nothing");
     assert_eq!(
         faults(&journal.store().verify(Some(&head)).unwrap()),
         [(FaultKind::Missing, 8, 10)]
@@ -307,7 +307,7 @@ fn a_pruned_log_can_still_be_verified() {
 
 /// Writes a log of that many records with the given age, under a retention, sealed at about ten
 /// records.
-fn kept(count: u64, age: jiff::SignedDuration, retention: Retention) -> Journal {
+fn journal_of_age(count: u64, age: jiff::SignedDuration, retention: Retention) -> Journal {
     let journal = Journal { dir: tempfile::tempdir().unwrap(), seal_at: 3000 };
     let log = journal.log();
     for number in 0..count {
@@ -337,7 +337,7 @@ fn expired_records_are_removed_with_a_full_journal() {
         (new, Retention { bytes: Some(1 << 20), ..aged }, false),
         (old, Retention { bytes: Some(1 << 20), ..aged }, true),
     ] {
-        let journal = kept(50, age, retention);
+        let journal = journal_of_age(50, age, retention);
         let store = journal.store();
         let verified = store.verify(None).unwrap();
         assert_eq!(

@@ -12,7 +12,7 @@ use skillhost_ledger::audit::{Log, LogStore, RecordFilter};
 use super::chain::{Journal, record};
 use super::query::numbers_of;
 use crate::cli::{User, text};
-use crate::hostile_host::PATIENCE;
+use crate::hostile_host::HANG_TIMEOUT;
 
 /// In a child process, this test is a host that writes to a log until it is killed, and reports
 /// what it has written.
@@ -28,10 +28,10 @@ fn writer() {
         setting["seal_at"].as_u64().unwrap(),
     )
     .unwrap();
-    let mut said = std::fs::OpenOptions::new()
+    let mut reports = std::fs::OpenOptions::new()
         .append(true)
         .create(true)
-        .open(setting["said"].as_str().unwrap())
+        .open(setting["reports"].as_str().unwrap())
         .unwrap();
     for number in 0.. {
         let mut record = record(number);
@@ -39,13 +39,13 @@ fn writer() {
         let head = log.append(&record).unwrap();
         // Reported after the record, so that every report is true; and to a file of its own, since
         // a killed process may write half a line.
-        said.write_all(format!("{} {}\n", head.sequence, head.digest).as_bytes()).unwrap();
+        reports.write_all(format!("{} {}\n", head.sequence, head.digest).as_bytes()).unwrap();
     }
 }
 
-fn start(journal: &Journal, seal_at: u64, writer: u64, said: &Path) -> std::process::Child {
+fn start(journal: &Journal, seal_at: u64, writer: u64, reports: &Path) -> std::process::Child {
     let setting =
-        json!({ "log": journal.path(), "said": said, "seal_at": seal_at, "writer": writer });
+        json!({ "log": journal.path(), "reports": reports, "seal_at": seal_at, "writer": writer });
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
         .args(["--exact", "audit::crash::writer", "--nocapture"])
@@ -72,17 +72,20 @@ fn hosts_killed_at_any_point_lose_no_record() {
     const ROUNDS: u64 = 25;
     let seal_at = 8000;
     let journal = Journal::new(0, seal_at);
-    let folder = journal.beside("said");
+    let folder = journal.sibling("reports");
     std::fs::create_dir(&folder).unwrap();
     for round in 0..ROUNDS {
-        let said = |writer: u64| folder.join(format!("{round}-{writer}"));
+        let report = |writer: u64| folder.join(format!("{round}-{writer}"));
         let mut writers: Vec<_> =
-            (0..3).map(|writer| start(&journal, seal_at, writer, &said(writer))).collect();
+            (0..3).map(|writer| start(&journal, seal_at, writer, &report(writer))).collect();
         // One is killed early, one while it moves a journal, one late, at whatever point.
-        let said = || lines(&folder).len();
-        let (before, begun) = (said(), Instant::now());
-        while said() < before + 20 + (round as usize * 7) % 60 {
-            assert!(begun.elapsed() < PATIENCE, "the writers of round {round} are held up");
+        let reported = || lines(&folder).len();
+        let (before, started) = (reported(), Instant::now());
+        while reported() < before + 20 + (round as usize * 7) % 60 {
+            assert!(
+                started.elapsed() < HANG_TIMEOUT,
+                "the writers of round {round} make no progress"
+            );
             std::thread::sleep(Duration::from_millis(1));
         }
         for writer in &mut writers {
@@ -97,31 +100,31 @@ fn hosts_killed_at_any_point_lose_no_record() {
     let store = journal.store();
     let verified = store.verify(None).unwrap();
     assert!(verified.faults.is_empty(), "{:#?}", verified.faults);
-    let mut told = 0;
+    let mut reports = 0;
     for line in lines(&folder) {
         let (sequence, digest) = line.split_once(' ').unwrap();
-        let kept = store
+        let record = store
             .record(sequence.parse().unwrap())
             .unwrap()
             .unwrap_or_else(|| panic!("record {sequence} is lost"));
-        let kept: Value = serde_json::from_slice(&kept).unwrap();
-        assert_eq!(kept["digest"], digest, "record {sequence}");
-        told += 1;
+        let record: Value = serde_json::from_slice(&record).unwrap();
+        assert_eq!(record["digest"], digest, "record {sequence}");
+        reports += 1;
     }
-    assert!(told > 500, "{told} records");
+    assert!(reports > 500, "{reports} records");
     // A writer that was killed between its record and its report has one more record.
     assert!(
-        (told..=told + 3 * ROUNDS).contains(&verified.records),
-        "{told} were told, {} are there",
+        (reports..=reports + 3 * ROUNDS).contains(&verified.records),
+        "{reports} were reported, {} exist",
         verified.records
     );
 }
 
 #[test]
-fn a_torn_record_is_set_aside_and_the_chain_continues() {
+fn torn_records_are_moved_aside_and_the_chain_continues() {
     for (what, tail) in [
         ("a part of a line", "{\"version\":2,\"time\":\"20"),
-        ("a whole line without its newline", "{}"),
+        ("a complete line without its newline", "{}"),
     ] {
         let journal = Journal::new(3, 1 << 20);
         let text = std::fs::read_to_string(journal.path()).unwrap() + tail;
@@ -133,7 +136,7 @@ fn a_torn_record_is_set_aside_and_the_chain_continues() {
             (5, vec![], true),
             "{what}"
         );
-        assert!(std::fs::read_to_string(journal.beside("torn")).unwrap().contains(tail), "{what}");
+        assert!(std::fs::read_to_string(journal.sibling("torn")).unwrap().contains(tail), "{what}");
     }
     // The very first record.
     let journal = Journal::new(0, 1 << 20);
@@ -166,7 +169,7 @@ fn a_log_with_a_foreign_last_line_is_refused() {
         let error = journal.log().append(&record(3)).unwrap_err().to_string();
         assert!(error.contains("its last line is not an audit record"), "{foreign:?}: {error}");
         assert_eq!(std::fs::read_to_string(journal.path()).unwrap(), before, "{foreign:?}");
-        assert!(!journal.beside("torn").exists(), "{foreign:?}");
+        assert!(!journal.sibling("torn").exists(), "{foreign:?}");
     }
 }
 
@@ -178,7 +181,7 @@ fn long_records_are_followed_by_others() {
     journal.log().append(&long).unwrap();
     journal.append(2..4);
     assert_eq!(numbers_of(&journal, &RecordFilter::default()), 4);
-    assert!(!journal.beside("torn").exists(), "nothing was torn");
+    assert!(!journal.sibling("torn").exists(), "no record was torn");
     assert!(journal.store().verify(None).unwrap().faults.is_empty());
 }
 
@@ -187,7 +190,7 @@ fn a_full_journal_stays_if_its_next_name_is_taken() {
     // Every record fills the journal. The name under which the first is to be sealed is taken by a
     // file of an older log.
     let journal = Journal::new(0, 1);
-    let older = journal.beside("00000000000000000001");
+    let older = journal.sibling("00000000000000000001");
     std::fs::write(&older, "older\n").unwrap();
     let log = journal.log();
     log.append(&record(0)).unwrap();
@@ -207,7 +210,7 @@ fn a_missing_journal_is_recreated_and_continues() {
     std::fs::remove_file(journal.path()).unwrap();
     assert_eq!(log.append(&record(31)).unwrap().sequence, 32);
     assert_eq!(journal.store().verify(None).unwrap().faults, []);
-    // From a sealed journal that nobody has read.
+    // From a sealed journal that no host has imported.
     let journal = Journal::new(0, 1);
     journal.append(0..1);
     std::fs::remove_file(journal.path()).unwrap();
@@ -239,11 +242,7 @@ fn a_full_disk_fails_only_the_current_run() {
     let run = run.args(["-c", &script]).output().unwrap();
     assert_eq!(run.status.code(), Some(74), "{run:?}");
     assert!(text(&run.stderr).contains("File too large"), "{run:?}");
-    assert_eq!(
-        std::fs::read(&journal).unwrap(),
-        before,
-        "what was written of the record is taken back"
-    );
+    assert_eq!(std::fs::read(&journal).unwrap(), before, "the partial record is removed");
     assert_eq!(user.skillhost(&["run", "./hello", "--audit", "log.jsonl"]).status.code(), Some(0));
     let verified = LogStore::open(&journal).unwrap().verify(None).unwrap();
     assert_eq!((verified.records, verified.faults, verified.unfinished), (2 * runs + 2, vec![], 0));
@@ -286,26 +285,26 @@ fn hosts_sharing_a_log_share_one_chain() {
             })
         })
         .collect();
-    let one = journal.log();
+    let shared = journal.log();
     std::thread::scope(|scope| {
         (0..4).for_each(|_| {
             drop(
                 scope.spawn(|| {
-                    (0..50).for_each(|number| drop(one.append(&record(number)).unwrap()))
+                    (0..50).for_each(|number| drop(shared.append(&record(number)).unwrap()))
                 }),
             )
         })
     });
-    let looks = (0..10).map(|_| journal.store().head().unwrap().sequence).collect::<Vec<_>>();
-    assert!(looks.is_sorted(), "{looks:?}");
+    let heads = (0..10).map(|_| journal.store().head().unwrap().sequence).collect::<Vec<_>>();
+    assert!(heads.is_sorted(), "{heads:?}");
     threads.into_iter().for_each(|thread| thread.join().unwrap());
-    one.settle();
+    shared.settle();
     let store = journal.store();
     let verified = store.verify(None).unwrap();
     assert_eq!((verified.records, verified.faults), (600, vec![]));
     assert_eq!(numbers_of(&journal, &RecordFilter::default()), 600);
-    let left = std::fs::read_dir(journal.path().parent().unwrap()).unwrap().count();
-    assert!(left <= 4, "{left} files: the journal, the database and what SQLite keeps beside it");
+    let remaining = std::fs::read_dir(journal.path().parent().unwrap()).unwrap().count();
+    assert!(remaining <= 4, "{remaining} files: the journal, the database and SQLite's own files");
 }
 
 #[test]
@@ -346,9 +345,9 @@ fn a_killed_host_leaves_the_start_of_its_run() {
         assert!(run.status.success(), "{run:?}");
         text(&run.stdout)
     };
-    let begun = Instant::now();
+    let started = Instant::now();
     while !list().contains("spin") {
-        assert!(begun.elapsed() < PATIENCE, "the start is not recorded");
+        assert!(started.elapsed() < HANG_TIMEOUT, "the start is not recorded");
         std::thread::sleep(Duration::from_millis(5));
     }
     assert!(list().contains(" running "), "{}", list());
@@ -356,11 +355,7 @@ fn a_killed_host_leaves_the_start_of_its_run() {
     child.wait().unwrap();
     let listed = list();
     assert!(listed.contains("started, no end recorded") && !listed.contains("running"), "{listed}");
-    assert_eq!(
-        listed.lines().count(),
-        2,
-        "the run that ended is not listed as one that did not: {listed}"
-    );
+    assert_eq!(listed.lines().count(), 2, "completed runs are not listed as incomplete: {listed}");
     let verified = user.skillhost(&["audit", "verify"]);
     assert!(
         verified.status.success()

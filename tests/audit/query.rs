@@ -24,8 +24,8 @@ fn each_filter_matches_a_full_scan() {
     let time = |number: i64| jiff::Timestamp::from_second(1_800_000_000 + 600 * number).unwrap();
     let text = |text: &str| Some(text.to_owned());
     let all = RecordFilter::default();
-    type Holds = fn(u64) -> bool;
-    let cases: [(RecordFilter, Holds); 10] = [
+    type Matches = fn(u64) -> bool;
+    let cases: [(RecordFilter, Matches); 10] = [
         (all.clone(), |_| true),
         (RecordFilter { skill: text("two"), ..all.clone() }, |n| n % 3 == 1),
         (RecordFilter { status: text("denied"), ..all.clone() }, |n| n % 10 == 0),
@@ -96,7 +96,7 @@ fn the_command_line_lists_shows_verifies_and_exports() {
     assert_eq!((&shown["skill"]["name"], &shown["sequence"]), (&"code3".into(), &4.into()));
     let journal =
         std::fs::read_to_string(user.home().join(".local/state/skillhost/audit.jsonl")).unwrap();
-    assert_eq!(ok(&["export"]), journal, "as they are in the log, byte for byte");
+    assert_eq!(ok(&["export"]), journal, "exported records equal those in the log");
     assert_eq!(
         ok(&["export", "--form", "csv", "--skill", "hello"])
             .lines()
@@ -143,7 +143,7 @@ fn only_this_user_can_read_the_database() {
     let store = journal.store();
     for file in ["db", "db-wal"] {
         assert_eq!(
-            std::fs::metadata(journal.beside(file)).unwrap().permissions().mode() & 0o777,
+            std::fs::metadata(journal.sibling(file)).unwrap().permissions().mode() & 0o777,
             0o600,
             "{file}"
         );
@@ -156,7 +156,7 @@ fn only_this_user_can_read_the_database() {
 /// million records take.
 #[test]
 #[ignore = "takes a minute and half a gigabyte"]
-#[expect(clippy::print_stderr, reason = "the times are what it is run for")]
+#[expect(clippy::print_stderr, reason = "this measurement prints times")]
 fn a_million_records() {
     let timed = |what: &str, work: &mut dyn FnMut() -> usize| {
         let started = std::time::Instant::now();
@@ -229,7 +229,7 @@ pub fn numbers_of(journal: &Journal, filter: &RecordFilter) -> usize {
 }
 
 #[test]
-fn records_are_shown_and_followed_for_people() {
+fn audit_show_and_tail_print_readable_records() {
     use std::io::{BufRead as _, BufReader};
     let user = User::new();
     user.skillhost(&["run", "./hello", "--workspace", "data"]);

@@ -1,4 +1,4 @@
-//! What the cache keeps and notices, and how a broken cache is replaced.
+//! What the cache stores and detects, and how a broken cache is rebuilt.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::sync::mpsc;
@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use skillhost_catalog::{Query, SourceKind};
 
 use super::{Place, names, write};
-use crate::hostile_host::PATIENCE;
+use crate::hostile_host::HANG_TIMEOUT;
 
 fn description(place: &Place, name: &str) -> String {
     place.open("all").get(name).unwrap().description.to_string()
@@ -83,22 +83,22 @@ fn an_invalid_cache_is_rebuilt() {
         assert_eq!(&*hits[0].entry.name, "a");
     };
     find();
-    let whole = std::fs::read(&file).unwrap();
-    let put = |bytes: &[u8]| {
+    let original = std::fs::read(&file).unwrap();
+    let overwrite = |bytes: &[u8]| {
         std::fs::remove_file(place.cache().join("catalog.db-wal")).ok();
         std::fs::remove_file(place.cache().join("catalog.db-shm")).ok();
         std::fs::write(&file, bytes).unwrap();
     };
-    put(b"this is no database, whatever it is named; it is long enough for its first page to be looked at as one, which takes 100 bytes");
+    overwrite(b"this is not a database, despite its name; the text is longer than 100 bytes, so that SQLite reads it as a header");
     find();
-    put(&whole[..whole.len() / 2]);
+    overwrite(&original[..original.len() / 2]);
     find();
     // Every page but the first, which has the names of the tables.
-    let mut torn = whole.clone();
+    let mut torn = original.clone();
     torn[4096..].iter_mut().for_each(|byte| *byte ^= 0x5a);
-    put(&torn);
+    overwrite(&torn);
     find();
-    put(b"");
+    overwrite(b"");
     find();
     for foreign in [
         "PRAGMA user_version = 9",
@@ -115,7 +115,7 @@ fn an_invalid_cache_is_rebuilt() {
 }
 
 #[test]
-fn a_cache_that_breaks_while_in_use_is_rebuilt() {
+fn a_cache_corrupted_while_in_use_is_rebuilt() {
     let place = Place::new();
     place.skill("all/a", "Extracts tables.");
     let catalog = place.open("all");
@@ -188,7 +188,7 @@ fn changes_are_noticed_while_it_runs() {
     let catalog = skillhost_catalog::Catalog::open(sources, Some(&place.cache())).unwrap();
     let (send, receive) = mpsc::channel();
     let watch = catalog.watch(move |changes| drop(send.send(changes))).unwrap();
-    let next = || receive.recv_timeout(PATIENCE).unwrap();
+    let next = || receive.recv_timeout(HANG_TIMEOUT).unwrap();
     place.skill("all/deep/b", "B.");
     assert_eq!(next().skills, ["b"]);
     assert!(catalog.get("b").is_some());
@@ -204,11 +204,11 @@ fn changes_are_noticed_while_it_runs() {
         .find(|changes| changes.files == [file.clone()].into())
         .unwrap();
     assert!(written.skills.is_empty() && !written.all, "{written:?}");
-    // A folder that did not exist when the watch began.
+    // A folder that did not exist when the watch started.
     place.skill("later/.agents/skills/c", "C.");
     while next().skills != ["c"] {}
     drop(watch);
     place.skill("all/d", "D.");
-    // The thread drops its end when it stops.
-    assert_eq!(receive.recv_timeout(PATIENCE), Err(mpsc::RecvTimeoutError::Disconnected));
+    // The thread drops its sender when it stops.
+    assert_eq!(receive.recv_timeout(HANG_TIMEOUT), Err(mpsc::RecvTimeoutError::Disconnected));
 }

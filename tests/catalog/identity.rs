@@ -33,8 +33,11 @@ fn user() -> User {
 
 fn explained(user: &User, skill: &str) -> (Value, String) {
     let output = user.skillhost(&["run", skill, "--policy", "policy.yaml", "--explain", "--json"]);
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    (serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}")), said)
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    (
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {stderr}")),
+        stderr,
+    )
 }
 
 #[test]
@@ -48,7 +51,7 @@ fn a_folder_by_path_gets_no_policy_section() {
         "{granted}"
     );
     assert_eq!(granted["limits"]["timeout_ms"], 300_000);
-    let (stranger, said) = explained(&user, "./shared");
+    let (stranger, stderr) = explained(&user, "./shared");
     let granted = &stranger["capabilities"];
     assert!(
         !granted.to_string().contains("api.example.com") && !granted.to_string().contains("TOKEN"),
@@ -58,9 +61,9 @@ fn a_folder_by_path_gets_no_policy_section() {
     assert_eq!(granted["limits"]["timeout_ms"], 60_000);
     assert!(
         granted["read"]["none_of"].to_string().contains("secrets"),
-        "what the section denies stays denied: {granted}"
+        "denials of the section still apply: {granted}"
     );
-    assert!(said.contains("the policy's section for shared grants nothing"), "{said}");
+    assert!(stderr.contains("the policy's section for shared grants nothing"), "{stderr}");
 }
 
 #[test]
@@ -113,9 +116,5 @@ fn approving_a_folder_does_not_approve_the_catalogue() {
     assert_eq!(pending[0]["skill"], folder.to_str().unwrap(), "{pending}");
     assert!(user.skillhost(&["approve", "1", "--always"]).status.success());
     assert_eq!(run("./shared"), Some(0));
-    assert_eq!(
-        run("shared"),
-        Some(77),
-        "the same files, but nobody approved the skill of the catalogue"
-    );
+    assert_eq!(run("shared"), Some(77), "same files, but the catalogued skill is not approved");
 }

@@ -1,4 +1,4 @@
-//! How well search ranks: 200 skills, and queries with the skills that would fit. A test fails if
+//! The quality of search ranking: 200 skills, and queries with the skills that fit. A test fails if
 //! the figures get worse.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Queries: any text is valid, and what it finds.
+//! Search queries: any text is valid.
 
 use proptest::prelude::*;
 use skillhost_catalog::{Catalog, Query, SkillRuntime, estimate_tokens};
@@ -53,13 +53,9 @@ fn words_are_found_in_every_field() {
     assert_eq!(find(&catalog, "documents"), ["pdf-tables"], "a tag");
     assert_eq!(find(&catalog, "ubersetzt"), ["uebersetzung"], "without its accent");
     assert_eq!(find(&catalog, "nothing of this kind"), [""; 0]);
-    assert_eq!(find(&catalog, "?!…"), [""; 0], "a text without a word");
+    assert_eq!(find(&catalog, "?!…"), [""; 0], "a text without words");
     assert_eq!(find(&catalog, "").len(), 4, "every skill");
-    assert_eq!(
-        find(&catalog, "of the")[0],
-        "web-fetch",
-        "stop words count where there are no others"
-    );
+    assert_eq!(find(&catalog, "of the")[0], "web-fetch", "stop words count if there are no others");
 }
 
 #[test]
@@ -79,7 +75,7 @@ fn typos_and_unfinished_words_are_tolerated() {
     }
     assert_eq!(find(&catalog, "extr"), ["pdf-tables"]);
     assert_eq!(find(&catalog, "profiles a fil").first().unwrap(), "csv-report");
-    assert_eq!(find(&catalog, "extr pdf"), ["pdf-tables"], "the last word alone may be unfinished");
+    assert_eq!(find(&catalog, "extr pdf"), ["pdf-tables"], "only the last word may be incomplete");
     assert_eq!(find(&catalog, "zzz"), [""; 0]);
 }
 
@@ -112,10 +108,7 @@ fn filters_apply() {
     catalog.set_enabled(|entry| !entry.network);
     assert_eq!(with(|query| query.enabled = Some(false)), ["web-fetch"]);
     assert_eq!(with(|query| query.enabled = Some(true)).len(), 3);
-    assert!(
-        !catalog.prompt(10_000).text.contains("web-fetch"),
-        "agents are given the enabled ones"
-    );
+    assert!(!catalog.prompt(10_000).text.contains("web-fetch"), "agents see enabled skills");
 }
 
 #[test]

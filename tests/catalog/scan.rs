@@ -1,4 +1,4 @@
-//! Where skills are found, which of two wins, and what is omitted.
+//! Where skills are found, which of two skills with one name wins, and which are omitted.
 
 use std::os::unix::fs::symlink;
 
@@ -134,9 +134,9 @@ fn links_cause_no_loops_and_do_not_leave_a_project() {
 
     let project = open(SourceKind::Project);
     assert_eq!(names(&project), ["a"]);
-    let told: Vec<_> = project.problems().iter().map(|broken| broken.why.clone()).collect();
+    let reasons: Vec<_> = project.problems().iter().map(|broken| broken.why.clone()).collect();
     assert_eq!(
-        told,
+        reasons,
         [
             "`deep/up` is a symlink that points outside the folder",
             "`out` is a symlink that points outside the folder"

@@ -1,4 +1,4 @@
-//! Which skills run without a question: those that only the operator can have installed, and those
+//! Skills that run without approval: those that only the operator can have installed, and those
 //! that someone approved.
 
 use std::os::unix::fs::PermissionsExt as _;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::cli::{User, script_skill, skill_of};
 
-/// Creates a skill that asks for nothing, in a folder of that name in the home folder.
+/// Creates a skill without requests, in a folder of that name in the home folder.
 fn user(folder: &str) -> User {
     // A skill that its group can write is not trusted.
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
@@ -104,8 +104,8 @@ fn a_guest_cannot_create_a_source_of_skills() {
         "--workspace",
         "project",
     ]);
-    let made = |name: &str| user.work().join("project").join(name).exists();
-    assert_eq!((made("team"), made("beside")), (false, true));
+    let exists = |name: &str| user.work().join("project").join(name).exists();
+    assert_eq!((exists("team"), exists("beside")), (false, true));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `skillhost bench`: what it measures, what it refuses to, and what it says.
+//! `skillhost bench`: its measurements, its refusals and its output.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -32,7 +32,7 @@ fn bench_measures_and_records_every_run() {
     );
     assert!(found["fuel"].as_u64().unwrap() > 0 && found["native"].is_null(), "{found:#}");
     let records = user.records();
-    // Tried once each way, 4 rounds of both, 4 for the throughput of one at a time; fuel.
+    // One warm-up per mode, 4 rounds of both, and 4 for the throughput of one at a time; fuel.
     assert!(records.len() > 2 + 8 + 4, "{}", records.len());
     assert!(
         records
@@ -57,7 +57,7 @@ fn bench_prints_a_table_without_output_of_the_skill() {
     ] {
         assert!(out.contains(part), "{part}: {run:?}");
     }
-    // A bar is for terminals.
+    // Progress bars appear only on terminals.
     assert!(run.status.success() && run.stderr.is_empty() && !out.contains("native"), "{run:?}");
 }
 
@@ -106,7 +106,7 @@ fn native_runs_are_announced_and_need_a_script() {
         "---\nname: marked\ndescription: Leaves a mark. Use to test.\n---\n",
     )
     .unwrap();
-    // In the sandbox a stand-in prints its argv instead; only the machine's own shell makes the
+    // In the sandbox a stand-in prints its argv instead; only the machine's own shell creates the
     // file.
     std::fs::write(script.join("scripts/mark.sh"), "echo \"$1\" > mark\n").unwrap();
     let without = run(&["bench", "./marked", "mark.sh", "--rounds", "2", "--", "x"]);

@@ -1,4 +1,4 @@
-//! Completion scripts: each shell gets one, and the shells that are here can read theirs.
+//! Completion scripts: each shell gets one, and installed shells can parse theirs.
 
 use std::io::Write as _;
 use std::process::Stdio;

@@ -1,4 +1,4 @@
-//! `--help` of every command, pinned as docs/reference/cli.md. `BLESS=1` writes it.
+//! The `--help` output of every command, pinned as docs/reference/cli.md. `BLESS=1` rewrites it.
 
 use std::fmt::Write as _;
 
@@ -40,7 +40,7 @@ Other codes name the exit code, as in [exit codes](exit-codes.md). A run that st
 error: its document is the outcome, and `status` says how the run ended.
 "#;
 
-/// The help of a command, and of those below it, in the order of the lists.
+/// Returns the help of a command and of its subcommands, in the order of the lists.
 fn helps(user: &User, path: &[String], found: &mut Vec<(String, String)>) {
     let args: Vec<&str> = path.iter().map(String::as_str).chain(["--help"]).collect();
     let run = user.skillhost(&args);
@@ -52,7 +52,7 @@ fn helps(user: &User, path: &[String], found: &mut Vec<(String, String)>) {
     }
 }
 
-/// The commands that a help lists. Arguments in the same place start with `<` or `[`.
+/// Returns the subcommands that a help lists. Arguments in the same position start with `<` or `[`.
 fn listed(help: &str) -> Vec<String> {
     let lists = help.split("\nOptions:").next().unwrap();
     lists

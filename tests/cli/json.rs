@@ -1,4 +1,4 @@
-//! The JSON forms, held against the schemas that the same binary prints.
+//! Validates the JSON output against the schemas that the same binary prints.
 
 use serde_json::Value;
 
@@ -112,7 +112,7 @@ fn catalog_and_approval_output_matches_its_schema() {
     std::fs::create_dir_all(user.work().join(".agents/skills/broken")).unwrap();
     std::fs::write(user.work().join(".agents/skills/broken/SKILL.md"), "nothing").unwrap();
     std::fs::create_dir(user.work().join("out")).unwrap();
-    // One request is approved, one used up, one waits; two levels are set.
+    // One request is approved, one is used up, one is pending; two levels are set.
     let run = ["run", "reporter", "--workspace", "out"];
     assert_eq!(user.skillhost(&run).status.code(), Some(77));
     assert!(user.skillhost(&["approve", "1", "--once"]).status.success());
@@ -139,13 +139,13 @@ fn catalog_and_approval_output_matches_its_schema() {
             assert!(printed.pointer(part).is_some(), "{name}: {part} is not in {printed:#}");
         }
         holds(&schema, &printed);
-        // Nothing is printed that it does not tell of.
+        // The output contains no property that the schema does not describe.
         close(&mut schema);
         holds(&schema, &printed);
     }
 }
 
-/// Lets objects have the properties alone that are told of.
+/// Forbids properties that the schema does not describe.
 fn close(schema: &mut Value) {
     match schema {
         Value::Array(items) => items.iter_mut().for_each(close),
@@ -210,12 +210,12 @@ fn failing_commands_print_one_json_object() {
         assert_eq!(text(&run.stdout).lines().count(), 1, "{args:?}: {run:?}");
         assert!(PREFACE.contains(&format!("`{}`", error["code"].as_str().unwrap())), "{value}");
     }
-    let nowhere: Value =
+    let missing: Value =
         serde_json::from_slice(&user.skillhost(&["run", "./nowhere", "--json"]).stdout).unwrap();
-    assert!(nowhere["error"]["diagnostics"][0]["message"].is_string(), "{nowhere:#}");
+    assert!(missing["error"]["diagnostics"][0]["message"].is_string(), "{missing:#}");
     let bad = user.skillhost(&["list", "--json", "--policy", "bad.yaml"]);
     let bad: Value = serde_json::from_slice(&bad.stdout).unwrap();
     assert_eq!(bad["error"]["diagnostics"].as_array().map(Vec::len), Some(3), "{bad:#}");
-    // For the skill, not for skillhost.
+    // An argument for the skill, not for skillhost.
     assert!(user.skillhost(&["run", "./nowhere", "--", "--json"]).stdout.is_empty());
 }

@@ -1,13 +1,12 @@
-//! Granted folders with other mounts in them, or that are other names of folders that no grant
-//! reaches.
+//! Granted folders that contain other mounts, or that are aliases of folders outside every grant.
 
 use std::process::Command;
 
 use crate::cli::{User, repository, script_skill, text};
 
-/// Runs the line in a mount namespace of its own, after `mounts`; `None`, which is said, where this
-/// machine allows no such thing.
-#[expect(clippy::print_stderr, reason = "a test that does nothing must not pass in silence")]
+/// Runs a command line in a separate mount namespace after `mounts`. Returns `None`, and reports
+/// it, if the machine does not permit this.
+#[expect(clippy::print_stderr, reason = "skipped tests must be visible")]
 fn with_mounts(user: &User, mounts: &str, line: &str, workspace: &str) -> Option<(String, String)> {
     let works = |flag: &&str| {
         Command::new("unshare")
@@ -17,7 +16,7 @@ fn with_mounts(user: &User, mounts: &str, line: &str, workspace: &str) -> Option
     };
     let Some(flag) = ["-m", "-rm"].into_iter().find(works) else {
         eprintln!(
-            "NOT TESTED: what is mounted in a granted folder, because this machine gives no mount namespace"
+            "NOT TESTED: mounts in granted folders, because this machine permits no mount namespace"
         );
         return None;
     };
@@ -53,7 +52,7 @@ fn bind_mounts_do_not_reach_guarded_files() {
         err.contains("does not cross mounts") && err.contains("belongs to skillhost itself"),
         "{err}"
     );
-    // The alias as the granted folder itself.
+    // The granted folder itself is the alias.
     let alias = work.join("ws/alias").canonicalize().unwrap();
     let line = "echo x > /workspace/x; head -n 1 /workspace/SKILL.md";
     let (out, err) =
@@ -63,8 +62,8 @@ fn bind_mounts_do_not_reach_guarded_files() {
     assert!(!work.join("skill/x").exists() && !state.join("x").exists());
 }
 
-/// A run without a workspace that does not find a file of the current folder: the operator alone is
-/// told how to mount the folder.
+/// A run without a workspace that does not find a file of the current folder: only the operator
+/// learns how to mount the folder.
 #[test]
 fn missing_workspace_is_suggested_to_the_operator_only() {
     let user = User::new();

@@ -1,4 +1,4 @@
-//! Keys of SKILL.md that bear permissions and are misspelt: what `run` and `check` make of them.
+//! Misspelt permission keys in SKILL.md, and how `run` and `check` treat them.
 
 use super::{User, text};
 
@@ -21,10 +21,20 @@ fn run_and_check_report_misspelled_permission_keys() {
     for arguments in [["run", "./lister"], ["check", "./lister"]] {
         let flags = if arguments[0] == "run" { &flags[..] } else { &flags[..2] };
         let output = user.skillhost(&[&arguments[..], flags].concat());
-        let said = text(&output.stdout) + &text(&output.stderr);
-        assert!(said.contains("permission-key") && said.contains("lister/SKILL.md:4:1"), "{said}");
-        assert!(said.contains("allowed-tools: Read(docs/**)"), "the correct line is shown: {said}");
-        assert_eq!(output.status.code(), Some(if arguments[0] == "run" { 0 } else { 1 }), "{said}");
+        let output_text = text(&output.stdout) + &text(&output.stderr);
+        assert!(
+            output_text.contains("permission-key") && output_text.contains("lister/SKILL.md:4:1"),
+            "{output_text}"
+        );
+        assert!(
+            output_text.contains("allowed-tools: Read(docs/**)"),
+            "the correct line is shown: {output_text}"
+        );
+        assert_eq!(
+            output.status.code(),
+            Some(if arguments[0] == "run" { 0 } else { 1 }),
+            "{output_text}"
+        );
     }
     let record = &user.records()[0];
     assert_eq!(record["capabilities"]["mounts"], serde_json::json!([]), "{record}");

@@ -1,5 +1,4 @@
-//! Ctrl-C and the polite kill of a supervisor: the guest ends, the scratch folder goes, the record
-//! stays.
+//! Ctrl-C and SIGTERM: the guest ends, the scratch folder is removed, and the run is recorded.
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};

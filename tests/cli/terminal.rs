@@ -1,9 +1,8 @@
-//! Colours where they are wanted, and nothing that a skill or a guest wrote reaches the terminal as
-//! an escape.
+//! Colours only if enabled, and no escape sequence from a skill or a guest reaches the terminal.
 
 use super::{User, text};
 
-/// What is printed where colours are forced, on both streams.
+/// Returns the output with forced colours, on both streams.
 fn coloured(user: &User, args: &[&str]) -> String {
     let run = user
         .command(env!("CARGO_BIN_EXE_skillhost"))
@@ -14,17 +13,17 @@ fn coloured(user: &User, args: &[&str]) -> String {
     format!("{}{}", text(&run.stdout), text(&run.stderr))
 }
 
-/// A text without the colours that skillhost itself uses.
+/// Removes the colours that skillhost itself uses.
 fn without_colours(text: &str) -> String {
-    let mut rest = text;
+    let mut remaining = text;
     let mut out = String::new();
-    while let Some((before, after)) = rest.split_once("\u{1b}[") {
+    while let Some((before, after)) = remaining.split_once("\u{1b}[") {
         out.push_str(before);
         let end = after.find(|c: char| !c.is_ascii_digit() && c != ';').unwrap();
         assert_eq!(&after[end..=end], "m", "only colours: {text:?}");
-        rest = &after[end + 1..];
+        remaining = &after[end + 1..];
     }
-    out + rest
+    out + remaining
 }
 
 fn make_hostile_skill(user: &User) {
@@ -81,7 +80,7 @@ fn tables_fit_the_terminal() {
     for columns in [40_usize, 80, 140] {
         let inner = format!("stty cols {columns}; skillhost run ./tools --explain");
         let run = user.command("script").args(["-qec", &inner, "/dev/null"]).output();
-        // A machine without script(1) shows nothing here.
+        // A machine without script(1) cannot provide a terminal.
         let Ok(run) = run else { return };
         let shown = without_colours(&text(&run.stdout).replace('\r', ""));
         let widest = shown.lines().map(|line| line.chars().count()).max().unwrap_or(0);
@@ -106,7 +105,7 @@ fn compiling_a_runtime_is_announced_on_a_terminal_only() {
     let piped = run("a", env!("CARGO_BIN_EXE_skillhost"), &["run", "./scripts", "table.py"]);
     assert_eq!(text(&piped.unwrap().stderr), "");
     let line = "skillhost run ./scripts table.py";
-    // A machine without script(1) shows nothing here.
+    // A machine without script(1) cannot provide a terminal.
     let Ok(first) = run("b", "script", &["-qec", line, "/dev/null"]) else { return };
     let shown = text(&first.stdout);
     assert!(

@@ -1,7 +1,7 @@
-//! `tests/cases/cli/*.txt`: what a user types, and what they get. `BLESS=1` rewrites what they get.
+//! `tests/cases/cli/*.txt`: commands and their output. `BLESS=1` rewrites the output.
 //!
 //! A case is lines of prose, then commands. A command is a line `$ ...`, run by bash in the case's
-//! own folder; below it come its stdout, its stderr with `! ` before each line, and `? CODE` where
+//! own folder; it is followed by its stdout, its stderr with `! ` before each line, and `? CODE` if
 //! the exit code is not 0.
 
 use std::fmt::Write as _;
@@ -14,9 +14,10 @@ fn transcripts_match_the_output() {
         .into_iter()
         .filter(|p| p.extension().is_some_and(|e| e == "txt"))
         .collect();
-    assert!(cases.len() >= 8, "the cases are there");
-    let wanted = std::env::var("CASE").ok();
-    let cases = cases.iter().filter(|path| wanted.as_ref().is_none_or(|name| stem(path) == *name));
+    assert!(cases.len() >= 8, "cases are missing");
+    let selected = std::env::var("CASE").ok();
+    let cases =
+        cases.iter().filter(|path| selected.as_ref().is_none_or(|name| stem(path) == *name));
     let problems: Vec<String> = cases
         .filter_map(|path| {
             let found = replay(&std::fs::read_to_string(path).unwrap());
@@ -26,7 +27,7 @@ fn transcripts_match_the_output() {
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
-/// The case as it goes now.
+/// Returns the case with the current output.
 fn replay(case: &str) -> String {
     let user = User::new();
     let programs = user.stand_ins();

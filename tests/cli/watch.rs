@@ -6,7 +6,7 @@ use std::process::Stdio;
 use super::{User, script_skill};
 
 #[test]
-fn watch_runs_again_when_a_file_of_the_skill_or_the_workspace_changes() {
+fn watch_reruns_when_a_skill_or_workspace_file_changes() {
     let user = User::new();
     let programs = user.stand_ins();
     let skill = user.work().join("watched");

@@ -13,7 +13,7 @@ use skillhost_sandbox::Io;
 use skillhost_sandbox::http::Resolver;
 
 use crate::cli::{guest, repository};
-use crate::hostile_host::{Arena, PATIENCE};
+use crate::hostile_host::{Fixture, HANG_TIMEOUT};
 
 fn stdout_of(outcome: &Outcome) -> String {
     assert_eq!(outcome.status, Status::Exited { code: 0 }, "{outcome:?}");
@@ -29,19 +29,19 @@ fn assert_aborted(outcome: &Outcome, words: &str) {
 
 #[test]
 fn only_the_seed_decides_what_is_random() {
-    let arena = Arena::new();
-    let random = |seed| stdout_of(&arena.run(&["randomness"]).deterministic(seed).obeys());
+    let fixture = Fixture::new();
+    let random = |seed| stdout_of(&fixture.run(&["randomness"]).deterministic(seed).succeeds());
     assert_eq!(random(1), random(1));
     assert_ne!(random(1), random(2));
-    let live = || stdout_of(&arena.run(&["randomness"]).obeys());
+    let live = || stdout_of(&fixture.run(&["randomness"]).succeeds());
     assert_ne!(live(), live());
 }
 
 /// In other runs, the processor chooses the bits of a NaN.
 #[test]
 fn every_nan_is_canonical() {
-    let arena = Arena::new();
-    let stdout = stdout_of(&arena.run(&["floats"]).deterministic(0).obeys());
+    let fixture = Fixture::new();
+    let stdout = stdout_of(&fixture.run(&["floats"]).deterministic(0).succeeds());
     let (nan, narrow) = ("7ff8000000000000", "7fc00000");
     assert!(stdout.contains(nan) && stdout.contains(narrow), "{stdout}");
     let others = ["fff8", "dead", "ffc", "7fc1"];
@@ -50,11 +50,11 @@ fn every_nan_is_canonical() {
 
 #[test]
 fn tool_calls_have_the_same_result() {
-    let arena = Arena::with(guest("echo"), Resolver::System);
+    let fixture = Fixture::with(guest("echo"), Resolver::System);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let call = || {
         let target = Target::Tool { name: "echo".into(), input: r#"{"text": "hi"}"#.into() };
-        let (skill, policy) = (arena.path("skills/hostile"), policy(&arena));
+        let (skill, policy) = (fixture.path("skills/hostile"), policy(&fixture));
         let request = RunRequest {
             skill: (&skill).into(),
             policy: &policy,
@@ -62,7 +62,7 @@ fn tool_calls_have_the_same_result() {
             args: Vec::new(),
             io: Io::default(),
         };
-        let outcome = runtime.block_on(arena.host.invoke(request)).unwrap().finished.outcome;
+        let outcome = runtime.block_on(fixture.host.invoke(request)).unwrap().finished.outcome;
         (outcome.status, outcome.result, outcome.error, outcome.usage.fuel)
     };
     let once = call();
@@ -77,31 +77,31 @@ fn tool_calls_have_the_same_result() {
 #[test]
 fn small_components_use_a_known_amount_of_fuel() {
     for (name, fuel) in [("sleep", 4), ("hello", 58)] {
-        let arena = Arena::with(guest(name), Resolver::System);
-        let outcome = arena.run(&[]).deterministic(0).obeys();
+        let fixture = Fixture::with(guest(name), Resolver::System);
+        let outcome = fixture.run(&[]).deterministic(0).succeeds();
         assert_eq!(outcome.usage.fuel, Some(fuel), "{name}");
     }
 }
 
 #[test]
 fn sleeping_for_days_takes_no_time() {
-    let arena = Arena::new();
+    let fixture = Fixture::new();
     let started = Instant::now();
     for day in 1..=3 {
         assert!(
-            stdout_of(&arena.run(&["nap", "86400000"]).deterministic(day).obeys())
+            stdout_of(&fixture.run(&["nap", "86400000"]).deterministic(day).succeeds())
                 .contains("slept")
         );
     }
-    assert!(started.elapsed() < PATIENCE);
+    assert!(started.elapsed() < HANG_TIMEOUT);
 }
 
 #[test]
 fn fuel_always_ends_at_the_same_instruction() {
-    let arena = Arena::new();
+    let fixture = Fixture::new();
     for fuel in [100_000, 1_000_001, 5_000_000] {
         let run = || {
-            arena
+            fixture
                 .run(&["lines", "1000000", "0"])
                 .limit(Limit::Fuel, fuel)
                 .deterministic(0)
@@ -115,9 +115,9 @@ fn fuel_always_ends_at_the_same_instruction() {
 
 #[test]
 fn timeout_and_full_stack_abort_the_run() {
-    let arena = Arena::new();
+    let fixture = Fixture::new();
     for verb in [&["spin"][..], &["start", "1", "spin"]] {
-        let outcome = arena
+        let outcome = fixture
             .run(verb)
             .limit(Limit::Timeout, 300)
             .limit(Limit::Fuel, u64::MAX >> 1)
@@ -125,15 +125,15 @@ fn timeout_and_full_stack_abort_the_run() {
             .go();
         assert_aborted(&outcome, "the limit `timeout` of 300ms was hit");
     }
-    assert_aborted(&arena.run(&["recurse", "10000000"]).deterministic(0).go(), "stack is full");
+    assert_aborted(&fixture.run(&["recurse", "10000000"]).deterministic(0).go(), "stack is full");
     // A limit that does not depend on the host is a result.
-    arena
+    fixture
         .run(&["alloc", "100"])
         .limit(Limit::Memory, 50 << 20)
         .deterministic(0)
         .hits(Limit::Memory);
-    arena.run(&["print", "1000"]).limit(Limit::Stdout, 999).deterministic(0).hits(Limit::Stdout);
-    arena.assert_alive();
+    fixture.run(&["print", "1000"]).limit(Limit::Stdout, 999).deterministic(0).hits(Limit::Stdout);
+    fixture.assert_alive();
 }
 
 /// Errors of the host are not results. Here, the host can open too few files.
@@ -179,20 +179,20 @@ fn failure_of_the_host_aborts_the_run() {
 
 #[test]
 fn failed_compilation_aborts_the_run() {
-    let arena =
-        Arena::with(&crate::handwritten_components::long_function(60_002), Resolver::System);
+    let fixture =
+        Fixture::with(&crate::handwritten_components::long_function(60_002), Resolver::System);
     assert_aborted(
-        &arena.run(&[]).limit(Limit::Compile, 1_000).deterministic(0).go(),
+        &fixture.run(&[]).limit(Limit::Compile, 1_000).deterministic(0).go(),
         "the limit `compile` of 1s",
     );
 }
 
 #[test]
 fn deterministic_runs_have_no_network() {
-    let arena = Arena::new();
+    let fixture = Fixture::new();
     for version in ["0.3", "0.2"] {
         let allow = "WebFetch(http://127.0.0.1:9)";
-        let outcome = arena
+        let outcome = fixture
             .run(&["fetch", "http://127.0.0.1:9/", "1", version])
             .allow(allow)
             .deterministic(0)
@@ -207,13 +207,13 @@ fn deterministic_runs_have_no_network() {
 
 #[test]
 fn reader_of_the_output_does_not_change_the_result() {
-    let arena = Arena::new();
-    let run = || arena.run(&["lines", "20000", "0"]).deterministic(0);
-    let captured = run().obeys();
+    let fixture = Fixture::new();
+    let run = || fixture.run(&["lines", "20000", "0"]).deterministic(0);
+    let captured = run().succeeds();
     // No reader.
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
-    let unread = run().stdout(writer).obeys();
+    let unread = run().stdout(writer).succeeds();
     // A slow reader, which gets all of it.
     let (mut reader, writer) = std::io::pipe().unwrap();
     let slow = std::thread::spawn(move || {
@@ -221,7 +221,7 @@ fn reader_of_the_output_does_not_change_the_result() {
         let mut text = Vec::new();
         reader.read_to_end(&mut text).map(|_| text)
     });
-    let late = run().stdout(writer).obeys();
+    let late = run().stdout(writer).succeeds();
     assert_eq!(slow.join().unwrap().unwrap(), captured.stdout.0);
     assert_eq!((captured.usage.fuel, captured.usage.fuel), (unread.usage.fuel, late.usage.fuel));
     assert_eq!(unread.usage.stdout_bytes, captured.usage.stdout_bytes);
@@ -231,8 +231,8 @@ fn reader_of_the_output_does_not_change_the_result() {
     drop(reader);
 }
 
-fn policy(arena: &Arena) -> Policy {
-    let workspace = Some((arena.path("workspace"), MountMode::Overlay));
+fn policy(fixture: &Fixture) -> Policy {
+    let workspace = Some((fixture.path("workspace"), MountMode::Overlay));
     let determinism = DeterminismRule { on: Some(true), ..DeterminismRule::default() };
     Policy::builtin()
         .with_command_line(Overrides { workspace, determinism, ..Overrides::default() })
@@ -241,12 +241,12 @@ fn policy(arena: &Arena) -> Policy {
 
 #[test]
 fn parallel_runs_do_not_influence_each_other() {
-    let arena = Arena::new();
+    let fixture = Fixture::new();
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let invoke = async |verb: &[&str]| {
         let args = verb.iter().map(|word| (*word).to_owned()).collect();
-        let (skill, policy) = (arena.path("skills/hostile"), policy(&arena));
+        let (skill, policy) = (fixture.path("skills/hostile"), policy(&fixture));
         let request = RunRequest {
             skill: (&skill).into(),
             policy: &policy,
@@ -254,7 +254,7 @@ fn parallel_runs_do_not_influence_each_other() {
             args,
             io: Io::default(),
         };
-        let outcome = arena.host.invoke(request).await.unwrap().finished.outcome;
+        let outcome = fixture.host.invoke(request).await.unwrap().finished.outcome;
         (
             outcome.status.clone(),
             outcome.stdout.clone(),
@@ -278,10 +278,10 @@ fn parallel_runs_do_not_influence_each_other() {
 
 #[test]
 fn cancelled_or_interrupted_run_ends() {
-    let arena = Arena::new();
+    let fixture = Fixture::new();
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let (skill, policy) = (arena.path("skills/hostile"), policy(&arena));
+    let (skill, policy) = (fixture.path("skills/hostile"), policy(&fixture));
     let request = |io| {
         let args = ["start", "1", "spin"].map(str::to_owned).into();
         RunRequest { skill: (&skill).into(), policy: &policy, target: Target::Main, args, io }
@@ -289,13 +289,13 @@ fn cancelled_or_interrupted_run_ends() {
     runtime.block_on(async {
         let cancelled = tokio::time::timeout(
             std::time::Duration::from_millis(300),
-            arena.host.invoke(request(Io::default())),
+            fixture.host.invoke(request(Io::default())),
         )
         .await;
         assert!(cancelled.is_err());
         let interrupt: futures::future::BoxFuture<'static, ()> =
             Box::pin(tokio::time::sleep(std::time::Duration::from_millis(300)));
-        let invoked = arena
+        let invoked = fixture
             .host
             .invoke(request(Io { interrupt: Some(interrupt), ..Io::default() }))
             .await
@@ -304,7 +304,7 @@ fn cancelled_or_interrupted_run_ends() {
     });
     let started = Instant::now();
     while threads_named("deterministic") > 0 {
-        assert!(started.elapsed() < PATIENCE, "a run has not ended");
+        assert!(started.elapsed() < HANG_TIMEOUT, "a run has not ended");
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
 }

@@ -1,18 +1,18 @@
-//! What is around the host: its variables, its programs.
+//! The host's environment: its variables and its programs.
 
 use skillhost_policy::outcome::Status;
 
 use super::{denied, report};
-use crate::hostile_host::Arena;
+use crate::hostile_host::Fixture;
 
 #[test]
 pub fn host_environment_and_paths_are_hidden() {
-    let arena = Arena::new();
-    // What this very process, the host, has around it: its folders, and what cargo and the shell
-    // have set for it.
-    let mut secrets = vec![arena.dir.path().to_string_lossy().into_owned()];
+    let fixture = Fixture::new();
+    // The environment of this process, which is the host: its folders, and the variables that cargo
+    // and the shell set.
+    let mut secrets = vec![fixture.dir.path().to_string_lossy().into_owned()];
     let vars = std::env::vars().filter(|(name, _)| name == "PATH" || name.starts_with("CARGO"));
-    // The guest has a PATH of its own, which may be what the host's is.
+    // The guest has its own PATH, which may equal the host's.
     let own = "/usr/local/bin:/usr/bin:/bin";
     secrets.extend(
         vars.map(|(_, value)| value)
@@ -23,7 +23,7 @@ pub fn host_environment_and_paths_are_hidden() {
         secrets.iter().map(|secret| secret.chars().rev().collect()).collect();
     let mut args = vec!["environment"];
     args.extend(reversed.iter().map(String::as_str));
-    let outcome = arena.run(&args).go();
+    let outcome = fixture.run(&args).go();
     let report = report(&outcome);
     assert_eq!(report["denied"], true, "{report:#}");
     assert_eq!(outcome.status, Status::Exited { code: 0 });
@@ -31,9 +31,9 @@ pub fn host_environment_and_paths_are_hidden() {
 
 #[test]
 pub fn host_programs_cannot_be_started() {
-    let arena = Arena::new();
-    denied(&arena, arena.run(&["programs"]));
-    let outcome = denied(&arena, arena.run(&["programs"]).deny("Bash"));
+    let fixture = Fixture::new();
+    denied(&fixture, fixture.run(&["programs"]));
+    let outcome = denied(&fixture, fixture.run(&["programs"]).deny("Bash"));
     assert!(
         outcome.denials.iter().any(|denial| denial.what.contains("/bin/sh")),
         "{:?}",
@@ -43,16 +43,16 @@ pub fn host_programs_cannot_be_started() {
 
 #[test]
 pub fn a_command_is_compared_with_its_arguments() {
-    let arena = Arena::new();
+    let fixture = Fixture::new();
     let manifest = "---\nname: hostile\ndescription: Starts itself.\nallowed-tools: Bash(hostile verbs)\nmetadata:\n  component: hostile.wasm\n---\n";
-    std::fs::write(arena.path("skills/hostile/SKILL.md"), manifest).unwrap();
-    arena.run(&["start", "1", "verbs"]).obeys();
+    std::fs::write(fixture.path("skills/hostile/SKILL.md"), manifest).unwrap();
+    fixture.run(&["start", "1", "verbs"]).succeeds();
     for refused in
         [&["verbs", "more"][..], &["burn", "1"], &["verbs "], &["verbs\n"], &["verbs; burn"], &[""]]
     {
         let mut args = vec!["start", "1"];
         args.extend(refused);
-        let outcome = arena.run(&args).go();
+        let outcome = fixture.run(&args).go();
         assert_eq!(outcome.status, Status::Exited { code: 1 }, "{refused:?}");
         assert!(outcome.stderr.text().contains("denied"), "{refused:?}: {}", outcome.stderr.text());
         assert_eq!(outcome.usage.processes, 0, "{refused:?}");

@@ -1,4 +1,4 @@
-//! Ways out by the names of files, and what files cost.
+//! Attempts to escape through file names, and to exhaust storage.
 
 use std::os::unix::fs::symlink;
 use std::sync::Arc;
@@ -10,63 +10,71 @@ use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::Status;
 
 use super::{denied, report};
-use crate::hostile_host::{Arena, SECRET};
+use crate::hostile_host::{Fixture, SECRET};
 
 #[test]
 pub fn parent_components_do_not_escape() {
-    let arena = Arena::new();
+    let fixture = Fixture::new();
     for mode in [MountMode::Write, MountMode::Overlay, MountMode::Read] {
-        denied(&arena, arena.run(&["traversal", SECRET]).workspace(mode));
+        denied(&fixture, fixture.run(&["traversal", SECRET]).workspace(mode));
     }
 }
 
 #[test]
 pub fn absolute_paths_are_refused() {
-    let arena = Arena::new();
-    let (secret, workspace) = (arena.path("outside/secret.txt"), arena.path("workspace"));
-    denied(&arena, arena.run(&["absolute", secret.to_str().unwrap(), workspace.to_str().unwrap()]));
+    let fixture = Fixture::new();
+    let (secret, workspace) = (fixture.path("outside/secret.txt"), fixture.path("workspace"));
+    denied(
+        &fixture,
+        fixture.run(&["absolute", secret.to_str().unwrap(), workspace.to_str().unwrap()]),
+    );
 }
 
 #[test]
 pub fn host_processes_and_devices_are_not_visible() {
-    let arena = Arena::new();
-    denied(&arena, arena.run(&["proc"]));
+    let fixture = Fixture::new();
+    denied(&fixture, fixture.run(&["proc"]));
 }
 
 #[test]
 pub fn excluded_files_are_unreachable_under_any_name() {
-    let arena = Arena::new();
-    std::fs::write(arena.path("workspace/hidden.txt"), SECRET).unwrap();
+    let fixture = Fixture::new();
+    std::fs::write(fixture.path("workspace/hidden.txt"), SECRET).unwrap();
     for link in ["link.csv", "in/link.csv"] {
-        symlink("hidden.txt", arena.path("workspace").join(link)).unwrap();
+        symlink("hidden.txt", fixture.path("workspace").join(link)).unwrap();
     }
     std::fs::write(
-        arena.path("skills/hostile/SKILL.md"),
+        fixture.path("skills/hostile/SKILL.md"),
         "---\nname: hostile\ndescription: Reads tables.\nallowed-tools: Read(*.csv) Write(*.csv)\nmetadata:\n  component: hostile.wasm\n---\n",
     )
     .unwrap();
-    denied(&arena, arena.run(&["glob", SECRET]));
+    denied(&fixture, fixture.run(&["glob", SECRET]));
 }
 
 #[test]
 pub fn read_only_folders_cannot_be_changed() {
-    let arena = Arena::new();
-    std::fs::copy(arena.path("skills/hostile/SKILL.md"), arena.path("workspace/SKILL.md")).unwrap();
-    denied(&arena, arena.run(&["read-only", "/skill", "/workspace"]).workspace(MountMode::Read));
+    let fixture = Fixture::new();
+    std::fs::copy(fixture.path("skills/hostile/SKILL.md"), fixture.path("workspace/SKILL.md"))
+        .unwrap();
+    denied(
+        &fixture,
+        fixture.run(&["read-only", "/skill", "/workspace"]).workspace(MountMode::Read),
+    );
 }
 
 #[test]
 pub fn host_files_are_unreachable_in_every_folder() {
-    let arena = Arena::new();
+    let fixture = Fixture::new();
     let own = ["own/cache", "own/state/skillhost"];
-    let whole = arena.dir.path().canonicalize().unwrap();
+    let root = fixture.dir.path().canonicalize().unwrap();
     for path in own.into_iter().chain(["own/programs"]) {
-        std::fs::create_dir_all(whole.join(path)).unwrap();
-        std::fs::write(whole.join(path).join("code.cwasm"), "native code").unwrap();
+        std::fs::create_dir_all(root.join(path)).unwrap();
+        std::fs::write(root.join(path).join("code.cwasm"), "native code").unwrap();
     }
-    let host = arena.owning(own);
-    // The folder of everything, spelled out; `own/state/skillhost` is found by a link as well.
-    symlink("skillhost", whole.join("own/state/by-link")).unwrap();
+    let host = fixture.owning(own);
+    // The folder that contains all of them, by its canonical path; a symlink also leads to
+    // `own/state/skillhost`.
+    symlink("skillhost", root.join("own/state/by-link")).unwrap();
     let args = [
         "state",
         "audit.jsonl",
@@ -77,45 +85,45 @@ pub fn host_files_are_unreachable_in_every_folder() {
         "own/state/by-link/code.cwasm",
         "own/programs/code.cwasm",
     ];
-    let before = arena.snapshot();
-    let outcome = arena.run(&args).folder(&whole).by(host.clone()).go();
+    let before = fixture.snapshot();
+    let outcome = fixture.run(&args).folder(&root).by(host.clone()).go();
     assert_eq!(
         (&report(&outcome)["detail"]["escapes"], outcome.status),
         (&Value::Array(vec![]), Status::Exited { code: 0 }),
         "{}",
         outcome.stdout.text()
     );
-    assert_eq!(arena.snapshot(), before);
-    assert_eq!(arena.audit().len(), 1);
-    // A folder inside of them is not there at all.
-    let outcome = arena.run(&["state", "."]).folder(&whole.join("own/cache")).by(host).go();
+    assert_eq!(fixture.snapshot(), before);
+    assert_eq!(fixture.audit().len(), 1);
+    // A folder inside one of them is not visible at all.
+    let outcome = fixture.run(&["state", "."]).folder(&root.join("own/cache")).by(host).go();
     assert!(outcome.stdout.text().contains("no folder to try"), "{outcome:?}");
-    assert!(!whole.join("own/cache/made-by-a-guest").exists());
+    assert!(!root.join("own/cache/made-by-a-guest").exists());
 }
 
 #[test]
 pub fn symbolic_links_are_neither_followed_nor_created() {
-    let arena = Arena::new();
+    let fixture = Fixture::new();
     for mode in [MountMode::Write, MountMode::Overlay] {
-        denied(&arena, arena.run(&["symlink", SECRET]).workspace(mode));
+        denied(&fixture, fixture.run(&["symlink", SECRET]).workspace(mode));
     }
 }
 
 #[test]
 pub fn hard_links_to_outside_are_not_written_or_created() {
-    let arena = Arena::new();
-    denied(&arena, arena.run(&["hardlink"]));
+    let fixture = Fixture::new();
+    denied(&fixture, fixture.run(&["hardlink"]));
 }
 
 #[test]
 pub fn a_link_that_replaces_a_folder_is_not_followed() {
-    let arena = Arena::new();
+    let fixture = Fixture::new();
     let (flip, folder, link) = (
-        arena.path("workspace/flip"),
-        arena.path("workspace/a-folder"),
-        arena.path("workspace/a-link"),
+        fixture.path("workspace/flip"),
+        fixture.path("workspace/a-folder"),
+        fixture.path("workspace/a-link"),
     );
-    symlink(arena.path("outside"), &link).unwrap();
+    symlink(fixture.path("outside"), &link).unwrap();
     let done = Arc::new(AtomicBool::new(false));
     let flipping = {
         let (done, flip) = (done.clone(), flip.clone());
@@ -131,11 +139,11 @@ pub fn a_link_that_replaces_a_folder_is_not_followed() {
             flips
         })
     };
-    let outside = std::fs::read_dir(arena.path("outside")).unwrap().count();
-    let outcome = arena.run(&["race", SECRET, "3000"]).go();
+    let outside = std::fs::read_dir(fixture.path("outside")).unwrap().count();
+    let outcome = fixture.run(&["race", SECRET, "3000"]).go();
     done.store(true, Ordering::SeqCst);
     let flips = flipping.join().unwrap();
-    assert!(flips > 100, "only {flips} flips: this proves nothing");
+    assert!(flips > 100, "only {flips} flips: too few for a race");
     assert_eq!(
         (report(&outcome)["denied"].clone(), outcome.status),
         (Value::Bool(true), Status::Exited { code: 0 }),
@@ -143,12 +151,12 @@ pub fn a_link_that_replaces_a_folder_is_not_followed() {
         outcome.stdout.text()
     );
     assert_eq!(
-        std::fs::read_dir(arena.path("outside")).unwrap().count(),
+        std::fs::read_dir(fixture.path("outside")).unwrap().count(),
         outside,
-        "a file was made outside"
+        "a file was created outside"
     );
     assert!(flip.is_dir());
-    arena.assert_alive();
+    fixture.assert_alive();
 }
 
 #[test]
@@ -159,8 +167,9 @@ pub fn disk_usage_is_limited() {
             ("/workspace", MountMode::Write),
             ("/workspace", MountMode::Overlay),
         ] {
-            let arena = Arena::new();
-            let run = arena.run(&["disk", at, version]).workspace(mode).limit(Limit::Disk, 3 << 20);
+            let fixture = Fixture::new();
+            let run =
+                fixture.run(&["disk", at, version]).workspace(mode).limit(Limit::Disk, 3 << 20);
             let outcome = run.go();
             assert_eq!(outcome.status, Status::Exited { code: 0 }, "{outcome:?}");
             assert_eq!(report(&outcome)["denied"], true, "{}", outcome.stdout.text());
@@ -168,14 +177,15 @@ pub fn disk_usage_is_limited() {
                 outcome.limits_hit.iter().map(|hit| hit.limit).collect::<Vec<_>>(),
                 [Limit::Disk]
             );
-            let size = std::fs::metadata(arena.path("workspace/full")).map_or(0, |meta| meta.len());
+            let size =
+                std::fs::metadata(fixture.path("workspace/full")).map_or(0, |meta| meta.len());
             assert!(size <= 3 << 20, "{size}");
             assert_eq!(
-                std::fs::read_dir(arena.path("scratch")).unwrap().count(),
+                std::fs::read_dir(fixture.path("scratch")).unwrap().count(),
                 1,
-                "scratch space is left"
+                "scratch space is not empty"
             );
-            arena.assert_alive();
+            fixture.assert_alive();
         }
     }
 }
@@ -183,10 +193,11 @@ pub fn disk_usage_is_limited() {
 #[test]
 pub fn state_does_not_outgrow_its_quota() {
     for version in ["0.3", "0.2"] {
-        let arena = Arena::new();
-        // The second run finds what the first has filled.
+        let fixture = Fixture::new();
+        // The second run starts with the state that the first one filled.
         for _ in 0..2 {
-            let outcome = arena.run(&["disk", "/state", version]).limit(Limit::State, 3 << 20).go();
+            let outcome =
+                fixture.run(&["disk", "/state", version]).limit(Limit::State, 3 << 20).go();
             assert_eq!(outcome.status, Status::Exited { code: 0 }, "{outcome:?}");
             assert_eq!(report(&outcome)["denied"], true, "{}", outcome.stdout.text());
             assert_eq!(
@@ -194,9 +205,9 @@ pub fn state_does_not_outgrow_its_quota() {
                 [Limit::State]
             );
         }
-        let kept = skillhost_ledger::state::StateStore::new(arena.path("kept")).list().unwrap();
-        assert!(kept.len() == 1 && kept[0].bytes <= 3 << 20, "{kept:?}");
-        arena.assert_alive();
+        let stored = skillhost_ledger::state::StateStore::new(fixture.path("kept")).list().unwrap();
+        assert!(stored.len() == 1 && stored[0].bytes <= 3 << 20, "{stored:?}");
+        fixture.assert_alive();
     }
 }
 
@@ -204,23 +215,23 @@ pub fn state_does_not_outgrow_its_quota() {
 pub fn a_million_files_cannot_be_created() {
     for version in ["0.3", "0.2"] {
         for at in ["/tmp", "/workspace"] {
-            let arena = Arena::new();
-            let before = std::fs::read_dir(arena.path("workspace")).unwrap().count();
-            let outcome = arena.run(&["files", at, version]).limit(Limit::Files, 100).go();
+            let fixture = Fixture::new();
+            let before = std::fs::read_dir(fixture.path("workspace")).unwrap().count();
+            let outcome = fixture.run(&["files", at, version]).limit(Limit::Files, 100).go();
             assert_eq!(outcome.status, Status::Exited { code: 0 }, "{outcome:?}");
             assert_eq!(report(&outcome)["denied"], true, "{}", outcome.stdout.text());
             assert_eq!(
                 outcome.limits_hit.iter().map(|hit| hit.limit).collect::<Vec<_>>(),
                 [Limit::Files]
             );
-            let made = std::fs::read_dir(arena.path("workspace")).unwrap().count() - before;
-            assert_eq!(made, if at == "/tmp" { 0 } else { 100 });
+            let created = std::fs::read_dir(fixture.path("workspace")).unwrap().count() - before;
+            assert_eq!(created, if at == "/tmp" { 0 } else { 100 });
             assert_eq!(
-                std::fs::read_dir(arena.path("scratch")).unwrap().count(),
+                std::fs::read_dir(fixture.path("scratch")).unwrap().count(),
                 1,
-                "scratch space is left"
+                "scratch space is not empty"
             );
-            arena.assert_alive();
+            fixture.assert_alive();
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Ways out over the network.
+//! Attempts to escape over the network.
 
 use std::net::{IpAddr, TcpListener, UdpSocket};
 use std::time::{Duration, Instant};
@@ -8,68 +8,67 @@ use skillhost_policy::outcome::Status;
 use skillhost_sandbox::http::Resolver;
 
 use super::{denied, report};
-use crate::hostile_host::{Arena, hostile};
+use crate::hostile_host::{Fixture, hostile};
 use crate::servers::{Server, respond};
 
 #[test]
 pub fn sockets_are_unavailable() {
-    let arena = Arena::new();
+    let fixture = Fixture::new();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let datagrams = UdpSocket::bind(("127.0.0.1", port)).unwrap();
-    denied(&arena, arena.run(&["sockets", &port.to_string()]).allow("WebFetch"));
+    denied(&fixture, fixture.run(&["sockets", &port.to_string()]).allow("WebFetch"));
     listener.set_nonblocking(true).unwrap();
     datagrams.set_nonblocking(true).unwrap();
-    assert!(listener.accept().is_err(), "a connection came in");
-    assert!(datagrams.recv(&mut [0; 16]).is_err(), "a datagram came in");
+    assert!(listener.accept().is_err(), "a connection arrived");
+    assert!(datagrams.recv(&mut [0; 16]).is_err(), "a datagram arrived");
 }
 
 #[test]
 pub fn host_names_are_not_resolved() {
-    let arena = Arena::new();
-    denied(&arena, arena.run(&["dns"]).allow("WebFetch"));
+    let fixture = Fixture::new();
+    denied(&fixture, fixture.run(&["dns"]).allow("WebFetch"));
 }
 
 #[test]
 pub fn private_addresses_are_not_contacted() {
-    let arena = Arena::new();
+    let fixture = Fixture::new();
     let server = Server::of_size(10);
     let local = format!("http://localhost:{}/", server.port);
-    // Without a grant, with one for all hosts, with one for other hosts, and with one that another
-    // entry denies.
+    // With no grant, a grant for all hosts, one for other hosts, and one that a denial overrides.
     let url = server.url();
-    let run = || arena.run(&["http-private", &url, &local]);
-    denied(&arena, run());
-    denied(&arena, run().allow("WebFetch"));
+    let run = || fixture.run(&["http-private", &url, &local]);
+    denied(&fixture, run());
+    denied(&fixture, run().allow("WebFetch"));
     denied(
-        &arena,
+        &fixture,
         run().allow("WebFetch(domain:*.internal)").allow("WebFetch(domain:allowed.test)"),
     );
     let denying = format!("WebFetch({url})");
-    denied(&arena, arena.run(&["http-private", &url]).allow(&denying).deny(&denying));
+    denied(&fixture, fixture.run(&["http-private", &url]).allow(&denying).deny(&denying));
     assert_eq!(server.connections(), 0);
 }
 
 #[test]
 pub fn a_private_address_is_contacted_if_the_operator_names_it() {
-    let arena = Arena::new();
+    let fixture = Fixture::new();
     let server = Server::of_size(10);
-    let outcome = arena
+    let outcome = fixture
         .run(&["fetch", &server.url(), "1"])
         .allow(&format!("WebFetch({})", server.url()))
-        .obeys();
+        .succeeds();
     assert_eq!(report(&outcome)["detail"]["answers"]["200 10 bytes"], 1);
     assert_eq!(server.connections(), 1);
 }
 
 #[test]
 pub fn no_spelling_of_loopback_gets_through() {
-    let arena = Arena::new();
+    let fixture = Fixture::new();
     let server = Server::of_size(10);
     let port = server.port.to_string();
     denied(
-        &arena,
-        arena
+        &fixture,
+        fixture
             .run(&["http-spellings", &port])
             .allow("WebFetch")
             .allow("WebFetch(domain:allowed.test)"),
@@ -79,7 +78,7 @@ pub fn no_spelling_of_loopback_gets_through() {
 
 #[test]
 pub fn a_redirect_is_checked_like_a_request() {
-    let arena = Arena::new();
+    let fixture = Fixture::new();
     let inner = Server::of_size(10);
     let targets = [
         inner.url(),
@@ -91,13 +90,13 @@ pub fn a_redirect_is_checked_like_a_request() {
     {
         let outer = Server::redirecting(target);
         let outcome = denied(
-            &arena,
-            arena
+            &fixture,
+            fixture
                 .run(&["http-redirect", &outer.url()])
                 .allow(&format!("WebFetch({})", outer.url())),
         );
         assert_eq!(
-            outcome.requests.iter().filter(|made| made.status == Some(302)).count(),
+            outcome.requests.iter().filter(|request| request.status == Some(302)).count(),
             2,
             "{:?}",
             outcome.requests
@@ -110,7 +109,7 @@ pub fn a_redirect_is_checked_like_a_request() {
 #[test]
 pub fn an_allowed_name_with_a_private_address_is_refused() {
     let server = Server::of_size(10);
-    let meanings = [
+    let addresses = [
         ("loopback.test", "127.0.0.1"),
         ("loopback6.test", "::1"),
         ("mapped.test", "::ffff:127.0.0.1"),
@@ -119,20 +118,20 @@ pub fn an_allowed_name_with_a_private_address_is_refused() {
         ("nowhere.test", "0.0.0.0"),
         ("translated.test", "64:ff9b::7f00:1"),
     ];
-    let names = meanings
+    let names = addresses
         .iter()
         .map(|(name, address)| ((*name).to_owned(), vec![address.parse::<IpAddr>().unwrap()]))
         .collect();
-    let arena = Arena::with(&hostile(), Resolver::Static(names));
+    let fixture = Fixture::with(&hostile(), Resolver::Static(names));
     let urls: Vec<String> =
-        meanings.iter().map(|(name, _)| format!("http://{name}:{}", server.port)).collect();
+        addresses.iter().map(|(name, _)| format!("http://{name}:{}", server.port)).collect();
     let mut args = vec!["http-rebinding"];
     args.extend(urls.iter().map(String::as_str));
     let run = urls
         .iter()
-        .fold(arena.run(&args), |run, url| run.allow(&format!("WebFetch({url})")))
+        .fold(fixture.run(&args), |run, url| run.allow(&format!("WebFetch({url})")))
         .limit(Limit::HttpRequests, 10_000);
-    let outcome = denied(&arena, run);
+    let outcome = denied(&fixture, run);
     assert!(
         outcome.denials.iter().any(|denial| denial.what.contains("loopback.test")),
         "{:?}",
@@ -143,23 +142,23 @@ pub fn an_allowed_name_with_a_private_address_is_refused() {
 
 #[test]
 pub fn one_request_stays_one_request() {
-    let arena = Arena::new();
+    let fixture = Fixture::new();
     let server = Server::echo();
-    let run = arena
+    let run = fixture
         .run(&["http-smuggling", &server.url()])
         .allow(&format!("WebFetch({})", server.url()))
         .limit(Limit::HttpRequests, 10_000);
-    denied(&arena, run.limit(Limit::HttpTotal, 5_000));
-    assert!(server.connections() > 0, "nothing was asked: this proves nothing");
+    denied(&fixture, run.limit(Limit::HttpTotal, 5_000));
+    assert!(server.connections() > 0, "no request arrived, so nothing was tested");
 }
 
 #[test]
 pub fn control_characters_of_servers_reach_no_terminal_or_log() {
-    let arena = Arena::new();
+    let fixture = Fixture::new();
     let server = Server::start(|_, stream| {
         respond(stream, "200 \x1b[2J", "x-evil: \x1b]0;a title\x07\r\n", b"\x1b[2J")
     });
-    let outcome = arena
+    let outcome = fixture
         .run(&["fetch", &server.url(), "1"])
         .allow(&format!("WebFetch({})", server.url()))
         .go();
@@ -167,7 +166,7 @@ pub fn control_characters_of_servers_reach_no_terminal_or_log() {
         !format!("{:?}{:?}", outcome.requests, outcome.denials).contains('\x1b'),
         "{outcome:?}"
     );
-    arena.assert_alive();
+    fixture.assert_alive();
 }
 
 #[test]
@@ -210,12 +209,12 @@ pub fn a_misbehaving_server_is_abandoned() {
             ));
         }),
     ];
-    let arena = Arena::new();
+    let fixture = Fixture::new();
     for (name, misbehaviour) in servers {
         let server = Server::start(move |_, stream| misbehaviour(stream));
         for version in ["0.3", "0.2"] {
             let started = Instant::now();
-            let run = arena
+            let run = fixture
                 .run(&["fetch", &server.url(), "1", version])
                 .allow(&format!("WebFetch({})", server.url()));
             let outcome = run
@@ -235,6 +234,6 @@ pub fn a_misbehaving_server_is_abandoned() {
             );
             assert!(outcome.usage.memory_peak < 64 << 20);
         }
-        arena.assert_alive();
+        fixture.assert_alive();
     }
 }

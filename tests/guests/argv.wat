@@ -1,4 +1,4 @@
-;; A WASI 0.2 command that prints its argv, a word a line.
+;; A WASI 0.2 command that prints its argv, one argument per line.
 (component
   (import "wasi:cli/environment@0.2.0" (instance $environment
     (export "get-arguments" (func (result (list string))))))

@@ -1,4 +1,4 @@
-;; A WASI 0.3 command that ends with a code of its own, 3.
+;; A WASI 0.3 command that exits with code 3.
 (component
   (import "wasi:cli/exit@0.3.0" (instance $exit (export "exit-with-code" (func (param "status-code" u8)))))
   (core func $exit' (canon lower (func $exit "exit-with-code")))

@@ -28,7 +28,7 @@
   (func $list (result (list $tool')) (canon lift (core func $i "list-tools") (memory $memory)))
   (func $call async (param "name" string) (param "input" string) (result (result string (error $tool-error')))
     (canon lift (core func $i "call") (memory $memory) (realloc $realloc)))
-  ;; An exported function may only speak of types that are exported by name, beside it.
+  ;; An exported function may only use types that are exported by name next to it.
   (component $named
     (type $tool' (record
       (field "name" string) (field "description" string) (field "input-schema" string) (field "output-schema" (option string))))

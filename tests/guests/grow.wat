@@ -1,4 +1,4 @@
-;; A command that takes 1 GiB of memory, or traps.
+;; A command that allocates 1 GiB of memory, or traps.
 (component
   (core module $m
     (memory 0)

@@ -1,4 +1,4 @@
-;; A WASI 0.3 command that prints one line: a stream is made, handed to stdout, written and dropped.
+;; A WASI 0.3 command that prints one line: it creates a stream, passes it to stdout, writes and drops it.
 (component
   (import "wasi:cli/types@0.3.0" (instance $types
     (type $ec' (enum "io" "illegal-byte-sequence" "pipe"))

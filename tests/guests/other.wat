@@ -1,4 +1,4 @@
-;; A component that is neither a command nor one with typed tools.
+;; A component that is neither a command nor has typed tools.
 (component
   (core module $m (func (export "add") (param i32 i32) (result i32) (i32.add (local.get 0) (local.get 1))))
   (core instance $i (instantiate $m))

@@ -1,4 +1,4 @@
-;; A command that traps, in a function whose name holds what a terminal would act on.
+;; A command that traps in a function whose name contains terminal escape sequences.
 (component
   (core module $m
     (func $"\1b[31mred" unreachable)

@@ -1,4 +1,4 @@
-;; A command that imports what no host here offers.
+;; A command with an import that no host provides.
 (component
   (import "acme:database/query@1.0.0" (instance (export "ask" (func (result u32)))))
   (core module $m (func (export "run") (result i32) (i32.const 0)))

@@ -42,7 +42,7 @@
     (data (i32.const 16) "one.txt")
     (data (i32.const 32) "two.txt")
     (data (i32.const 48) "new text\n")
-    ;; The folder whose name is as long as /workspace; 0 where there is none.
+    ;; Finds the folder whose name is as long as /workspace; 0 if there is none.
     (func $workspace (result i32) (local $at i32) (local $left i32)
       (call $get (i32.const 64))
       (local.set $at (i32.load (i32.const 64)))
@@ -55,7 +55,7 @@
           (local.set $left (i32.sub (local.get $left) (i32.const 1)))
           (br $next)))
       (i32.const 0))
-    ;; Creates or truncates a file and writes the text; 1 where that fails.
+    ;; Creates or truncates a file and writes the text; returns 1 on failure.
     (func $put (param $folder i32) (param $name i32) (result i32)
       (call $open (local.get $folder) (i32.const 0) (local.get $name) (i32.const 7) (i32.const 9) (i32.const 2) (i32.const 80))
       (if (i32.load8_u (i32.const 80)) (then (return (i32.const 1))))

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::{Agent, NEW, OLD, Place, TRUSTED, request, said};
+use super::{Agent, NEW, OLD, Place, TRUSTED, answer_text, request};
 
 /// A call that writes to the operator's folder, which needs approval.
 fn call() -> Value {
@@ -36,12 +36,18 @@ fn a_client_gets_the_operators_approve_command() {
     for _ in 0..2 {
         let asked = agent.ok("tools/call", call());
         assert!(
-            asked["isError"] == true && said(&asked).contains("writer needs approval"),
+            asked["isError"] == true && answer_text(&asked).contains("writer needs approval"),
             "{asked}"
         );
-        let command =
-            said(&asked).lines().last().unwrap().split("skillhost ").nth(1).unwrap().to_owned();
-        assert!(!said(&asked).contains(workspace.to_str().unwrap()), "{asked}");
+        let command = answer_text(&asked)
+            .lines()
+            .last()
+            .unwrap()
+            .split("skillhost ")
+            .nth(1)
+            .unwrap()
+            .to_owned();
+        assert!(!answer_text(&asked).contains(workspace.to_str().unwrap()), "{asked}");
         assert!(!written.exists());
         let pending = String::from_utf8(place.user.skillhost(&["pending"]).stdout).unwrap();
         assert!(pending.contains("writer"), "{pending}");
@@ -64,7 +70,7 @@ fn a_clients_user_approves_for_the_chosen_term() {
     let (place, workspace) = place();
     let written = workspace.join("sub/out.txt");
     let mut agent = agent(&place, &workspace, OLD, &json!({ "elicitation": {} }));
-    // The answer, or nothing if nobody is asked, and whether the run starts.
+    // The answer, or nothing if no one is asked, and whether the run starts.
     for (answer, runs) in [
         (Some(json!({ "action": "decline" })), false),
         (Some(json!({ "action": "accept", "content": { "allow": "no" } })), false),
@@ -76,7 +82,7 @@ fn a_clients_user_approves_for_the_chosen_term() {
         let id = agent.ask("tools/call", call());
         if let Some(answer) = &answer {
             let asked = loop {
-                let message = agent.hear();
+                let message = agent.next_message();
                 if message["method"] == "elicitation/create" {
                     break message;
                 }
@@ -90,7 +96,7 @@ fn a_clients_user_approves_for_the_chosen_term() {
     }
     // Another session asks again.
     let other = self::agent(&place, &workspace, OLD, &json!({})).ok("tools/call", call());
-    assert!(other["isError"] == true && said(&other).contains("needs approval"), "{other}");
+    assert!(other["isError"] == true && answer_text(&other).contains("needs approval"), "{other}");
     // The refused run is recorded as well.
     let log = String::from_utf8(place.user.skillhost(&["audit", "list", "--json"]).stdout).unwrap();
     let of = |word: &str| {
@@ -107,7 +113,7 @@ fn a_skill_that_changes_while_asking_is_not_run() {
     let mut agent = agent(&place, &workspace, OLD, &json!({ "elicitation": {} }));
     let id = agent.ask("tools/call", call());
     let asked = loop {
-        let message = agent.hear();
+        let message = agent.next_message();
         if message["method"] == "elicitation/create" {
             break message["id"].clone();
         }
@@ -116,7 +122,8 @@ fn a_skill_that_changes_while_asking_is_not_run() {
     agent.say(&json!({ "jsonrpc": "2.0", "id": asked, "result": { "action": "accept", "content": { "allow": "once" } } }));
     let run = agent.answer(id)["result"].clone();
     assert!(
-        run["isError"] == true && said(&run).contains("writer changed while it awaited approval"),
+        run["isError"] == true
+            && answer_text(&run).contains("writer changed while it awaited approval"),
         "{run}"
     );
     assert!(!workspace.join("sub").exists(), "neither the old nor the new one ran");
@@ -137,12 +144,12 @@ fn a_client_does_not_approve_its_own_runs() {
         let run = agent.ok("tools/call", call());
         assert!(
             run["isError"] == true
-                && said(&run).contains("The operator can approve it: skillhost approve"),
+                && answer_text(&run).contains("The operator can approve it: skillhost approve"),
             "{run}"
         );
         assert!(
             agent.requests.is_empty() && !written.exists(),
-            "nobody asks the client: {:?}",
+            "the client is not asked: {:?}",
             agent.requests
         );
         // Since revision 2026-07-28, a question is a result.
@@ -226,12 +233,12 @@ fn untrusted_and_network_skills_need_approval() {
             "WebFetch(domain:example.com)",
         ],
     );
-    let found = said(&agent.call("discover_skills", json!({})));
+    let found = answer_text(&agent.call("discover_skills", json!({})));
     assert!(!found.contains("net: ") && found.contains("stranger: "), "{found}");
     assert_eq!(agent.call("activate_skill", json!({ "name": "net" }))["isError"], true);
     agent.call("activate_skill", json!({ "name": "stranger" }));
     let run = agent.call("run_skill", json!({ "name": "stranger", "program": "go.sh" }));
-    assert!(run["isError"] == true && said(&run).contains("needs approval"), "{run}");
+    assert!(run["isError"] == true && answer_text(&run).contains("needs approval"), "{run}");
 }
 
 /// A server whose policy stages writes, and does not ask before runs.
@@ -268,7 +275,7 @@ fn staged_writes_await_the_operator() {
     let run = agent.ok("tools/call", call());
     assert_eq!((&run["isError"], written.exists()), (&json!(false), false), "{run}");
     assert!(run["structuredContent"]["diff"].as_str().unwrap().contains("+written"), "{run}");
-    let command = said(&run)
+    let command = answer_text(&run)
         .lines()
         .last()
         .unwrap()
@@ -284,7 +291,7 @@ fn staged_writes_await_the_operator() {
         String::from_utf8(place.user.skillhost(&["permissions", "--json"]).stdout).unwrap();
     assert!(
         permissions.contains("change /workspace/sub/out.txt"),
-        "who let it be written is kept: {permissions}"
+        "the approval records its user: {permissions}"
     );
 }
 
@@ -310,11 +317,11 @@ fn clients_never_approve_staged_writes() {
         let run = agent.ok_as_written(message["params"].clone());
         assert_eq!((&run["isError"], written.exists()), (&json!(false), false), "{run}");
         assert!(
-            said(&run).contains("the operator can apply them: skillhost approve")
+            answer_text(&run).contains("the operator can apply them: skillhost approve")
                 && run["requestState"].is_null(),
             "{run}"
         );
-        assert!(agent.requests.is_empty(), "nobody asks the client: {:?}", agent.requests);
+        assert!(agent.requests.is_empty(), "the client is not asked: {:?}", agent.requests);
     }
     assert_eq!(pending(&place).len(), 2);
 }
@@ -340,15 +347,15 @@ fn a_long_diff_is_cut_and_complete_as_a_resource() {
     let mut agent = Agent::new(&mut staging(&place, &workspace), OLD, &json!({}));
     agent.call("activate_skill", json!({ "name": "writer" }));
     let run = agent.ok("tools/call", write(5_000));
-    assert!(said(&run).len() < 40_000, "{} bytes", said(&run).len());
+    assert!(answer_text(&run).len() < 40_000, "{} bytes", answer_text(&run).len());
     let uri = run["structuredContent"]["diff_uri"].as_str().unwrap();
-    assert!(said(&run).contains(uri), "{run}");
-    let whole = agent.ok("resources/read", json!({ "uri": uri }));
-    assert!(whole["contents"][0]["text"].as_str().unwrap().ends_with("+written 4999\n"));
+    assert!(answer_text(&run).contains(uri), "{run}");
+    let diff = agent.ok("resources/read", json!({ "uri": uri }));
+    assert!(diff["contents"][0]["text"].as_str().unwrap().ends_with("+written 4999\n"));
     let waits = pending(&place);
     assert!(
         waits[0]["diff"].as_str().unwrap().ends_with("+written 4999\n"),
-        "the operator is shown all of it"
+        "the operator sees the complete diff"
     );
     assert!(approve(&place, &waits[0]["id"]));
     assert_eq!(

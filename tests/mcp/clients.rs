@@ -1,4 +1,4 @@
-//! Other people's clients: the official Python and TypeScript SDKs, and the Inspector. `cargo xtask
+//! Third-party clients: the official Python and TypeScript SDKs, and the Inspector. `cargo xtask
 //! clients` fetches them.
 
 use std::path::PathBuf;
@@ -30,12 +30,12 @@ impl Steps {
         self.0.iter().filter(|found| found["step"] == step).collect()
     }
 
-    fn one(&self, step: &str) -> &Value {
+    fn first(&self, step: &str) -> &Value {
         self.all(step)[0]
     }
 
     fn text(&self, step: &str) -> &str {
-        self.one(step)["text"].as_str().unwrap()
+        self.first(step)["text"].as_str().unwrap()
     }
 }
 
@@ -47,7 +47,7 @@ fn python(place: &Place) -> Command {
 }
 
 fn node(place: &Place) -> Command {
-    // The machine decides which `node` this is.
+    // The machine determines which `node` this is.
     let mut command = place.user.command("node");
     command.env("PATH", std::env::var_os("PATH").unwrap());
     command.arg(repository("tests/clients/node/session.mjs")).arg(client("node"));
@@ -64,10 +64,10 @@ fn workspace(place: &Place) -> PathBuf {
 /// Asserts that the user was asked before a write to the operator's folder, and agreed.
 fn check_approved(steps: &Steps, place: &Place) {
     assert!(steps.text("asked").starts_with("writer asks to run"), "{}", steps.text("asked"));
-    assert_eq!(steps.one("approved")["is_error"], false, "{}", steps.one("approved"));
+    assert_eq!(steps.first("approved")["is_error"], false, "{}", steps.first("approved"));
     assert_eq!(std::fs::read_to_string(workspace(place).join("sub/out.txt")).unwrap(), "kept\n");
     let approvals = text(&place.user.skillhost(&["permissions", "--json"]).stdout);
-    assert!(approvals.contains("the user of "), "who said so is kept: {approvals}");
+    assert!(approvals.contains("the user of "), "the approval records its user: {approvals}");
 }
 
 /// The command of a server that a client starts: its program, its arguments, and the environment
@@ -117,14 +117,14 @@ fn check(steps: &Steps, place: &Place, is_alone: bool) {
     );
     assert!(steps.text("activate").contains("then run `scripts/note.sh`"));
     assert_eq!(steps.text("read"), "one\ntwo\n");
-    let run = steps.one("run");
+    let run = steps.first("run");
     assert_eq!(
         (&run["is_error"], &run["output"]["stdout"], &run["output"]["exit_code"]),
         (&json!(false), &json!("note: x\nin\n"), &json!(0)),
         "{run}"
     );
-    assert_eq!(steps.one("tool")["output"]["result"], "18446744073709551617");
-    let refused = steps.one("refused");
+    assert_eq!(steps.first("tool")["output"]["result"], "18446744073709551617");
+    let refused = steps.first("refused");
     assert_eq!(refused["is_error"], true);
     assert!(
         refused["denials"][0]["what"].as_str().unwrap().contains("/workspace/out.txt"),
@@ -156,10 +156,10 @@ fn the_python_client_completes_a_session() {
         check(&steps, &place, false);
         check_approved(&steps, &place);
         assert_eq!(
-            steps.one("connected")["version"],
+            steps.first("connected")["version"],
             if mode == "auto" { "2026-07-28" } else { "2025-11-25" }
         );
-        assert!(steps.one("run")["progress"].as_u64() >= Some(1), "{}", steps.one("run"));
+        assert!(steps.first("run")["progress"].as_u64() >= Some(1), "{}", steps.first("run"));
         assert!(
             steps.text("resource").starts_with("---\nname: scribe\n")
                 && steps.text("prompt").ends_with("Please.")
@@ -188,7 +188,7 @@ fn the_python_client_learns_that_writes_are_staged() {
         );
         let steps = Steps::of(&mut command);
         let [runs] = steps.all("asked")[..] else {
-            panic!("asked for the run alone: {:?}", steps.0)
+            panic!("approval requested for more than the run: {:?}", steps.0)
         };
         assert!(runs["text"].as_str().unwrap().starts_with("writer asks to run"), "{runs}");
         assert!(
@@ -239,7 +239,7 @@ fn the_typescript_client_verifies_files_over_http() {
         let steps = Steps::of(node(&place).args([mode, "--url", &url, &server.token]));
         check(&steps, &place, mode == "auto");
         if mode == "auto" {
-            let skills = steps.one("skills");
+            let skills = steps.first("skills");
             assert_eq!(skills["invalid"], json!([]));
             assert_eq!(skills["verified"].as_array().unwrap().len(), 12, "{skills}");
             assert_eq!(skills["directory"].as_array().unwrap().len(), 3, "{skills}");
@@ -272,7 +272,7 @@ fn the_inspector_lists_and_calls_tools() {
         "--tool-arg",
         "query=scribe",
     ]);
-    assert!(super::said(&found).contains("scribe: "), "{found}");
+    assert!(super::answer_text(&found).contains("scribe: "), "{found}");
     let resources = inspect(&["--method", "resources/list"]);
     assert_eq!(resources["resources"].as_array().unwrap().len(), 4, "{resources}");
 }

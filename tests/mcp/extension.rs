@@ -164,10 +164,13 @@ fn a_skill_that_changes_during_a_read_has_no_digests() {
                 std::fs::write(&file, vec![b'x'; size]).unwrap();
             }
         });
-        super::becomes("it is dynamic", || resources() == "dynamic");
+        super::becomes("the list becomes dynamic", || resources() == "dynamic");
         stop.store(true, std::sync::atomic::Ordering::Relaxed);
     });
-    assert!(resources().as_array().is_some_and(|files| files.len() == 6), "it is calm again");
+    assert!(
+        resources().as_array().is_some_and(|files| files.len() == 6),
+        "the list is static again"
+    );
 }
 
 #[test]

@@ -15,8 +15,8 @@ use skillhost_server::http::{HttpOptions, serve};
 use skillhost_server::{Mcp, Options};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use super::{NEW, OLD, Place, becomes, request, said};
-use crate::hostile_host::{Arena, PATIENCE};
+use super::{NEW, OLD, Place, answer_text, becomes, request};
+use crate::hostile_host::{Fixture, HANG_TIMEOUT};
 
 /// A server on a port of its own.
 pub struct Server {
@@ -57,7 +57,7 @@ impl Server {
     /// Sends a request as written, and reads the complete answer.
     fn send(&self, text: &str, body: &str) -> Answer {
         let mut stream = TcpStream::connect(&self.address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(HANG_TIMEOUT)).unwrap();
         stream.write_all(text.as_bytes()).unwrap();
         // A server that refuses may close before it has read everything.
         drop(stream.write_all(body.as_bytes()));
@@ -222,7 +222,7 @@ fn a_missing_or_wrong_token_is_refused() {
     assert_eq!(server.get("/healthz", &[("Authorization", "")]).body, "ok\n");
     // A token from a file is not printed.
     let file = place.user.work().join("token");
-    std::fs::write(&file, "a token that is no token").unwrap();
+    std::fs::write(&file, "not a valid token").unwrap();
     let run = place
         .server("serve", &["--listen", "127.0.0.1:0", "--token-file", file.to_str().unwrap()])
         .output()
@@ -249,11 +249,11 @@ fn clients_without_a_token_never_approve_their_own_runs() {
     let mut first = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
     drop(child.kill());
-    let ended = child.wait_with_output().unwrap();
-    let stderr = String::from_utf8_lossy(&ended.stderr);
+    let output = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(
         first.is_empty() && stderr.contains("lets HTTP clients approve their runs"),
-        "{first}: {ended:?}"
+        "{first}: {output:?}"
     );
     // With a token, the operator may choose any address.
     drop(Server::of(
@@ -329,7 +329,7 @@ fn sessions_are_separate_limited_and_time_out() {
     let tools =
         |session| server.ask(session, "tools/list", json!({}))["tools"].as_array().unwrap().len();
     assert_eq!((tools(&one), tools(&other)), (4, 3));
-    becomes("the session is over", || {
+    becomes("the session ends", || {
         std::thread::sleep(std::time::Duration::from_secs(3));
         server.post(&request(OLD, 2, "tools/list", json!({})), &[("Mcp-Session-Id", &one)]).status
             == 404
@@ -370,10 +370,10 @@ fn requests_without_a_session_run_and_are_counted() {
         assert_eq!(answer.status, 200, "{}", answer.body);
         answer.message()["result"].clone()
     };
-    let activated = said(&call("activate_skill", json!({ "name": "calculator" })));
+    let activated = answer_text(&call("activate_skill", json!({ "name": "calculator" })));
     assert!(
         activated.contains("calculator.calculate: ") && activated.contains("\"expression\""),
-        "the schema is told: {activated}"
+        "the answer contains the schema: {activated}"
     );
     assert_eq!(
         call("calculator.calculate", json!({ "expression": "6 * 7" }))["structuredContent"]["result"],
@@ -446,12 +446,15 @@ fn without_a_session_no_session_approval_is_offered() {
         ask(&json!({ "requestState": state, "inputResponses": response }))
     };
     let session = answer("session");
-    assert!(session["isError"] == true && said(&session).contains("did not allow"), "{session}");
+    assert!(
+        session["isError"] == true && answer_text(&session).contains("did not allow"),
+        "{session}"
+    );
     assert_eq!(answer("once")["isError"], false);
     assert_eq!(ask(&json!({}))["resultType"], "input_required", "it was for one run");
 }
 
-/// Starts a server with full logging, and returns its address, and its log once it has ended.
+/// Starts a server with full logging, and returns its address, and its log once it has output.
 fn logging(
     place: &Place,
     token: &str,
@@ -524,14 +527,15 @@ fn the_log_contains_no_session_id() {
 /// A server in this process, and what stops it.
 async fn listening(
     options: HttpOptions,
-) -> (Arena, std::net::SocketAddr, tokio::sync::oneshot::Sender<()>, tokio::task::JoinHandle<()>) {
-    let arena = Arena::new();
+) -> (Fixture, std::net::SocketAddr, tokio::sync::oneshot::Sender<()>, tokio::task::JoinHandle<()>)
+{
+    let fixture = Fixture::new();
     let mcp = Mcp::new(Options {
         catalog: Catalog::open(Vec::new(), None).unwrap(),
-        service: Service::new(arena.host.clone(), Capacity::default()),
+        service: Service::new(fixture.host.clone(), Capacity::default()),
         policy: Policy::builtin(),
-        approvals: Approvals::open(&arena.path("approvals.db")),
-        scratch: arena.path(""),
+        approvals: Approvals::open(&fixture.path("approvals.db")),
+        scratch: fixture.path(""),
         hidden: Vec::new(),
         usage: UsageRecorder::disabled(),
     });
@@ -545,7 +549,7 @@ async fn listening(
         async { drop(stopped.await) },
         std::future::pending(),
     ));
-    (arena, address, stop, server)
+    (fixture, address, stop, server)
 }
 
 /// Opens a connection and writes to it.
@@ -570,12 +574,12 @@ async fn connections_wait_while_all_are_busy() {
     assert_eq!(answer(&mut busy).await, 8);
     let mut late = sent(address, &alive).await;
     let early = tokio::time::timeout(Duration::from_millis(200), answer(&mut late)).await;
-    assert!(early.is_err(), "there is no room");
+    assert!(early.is_err(), "the server accepts no more connections");
     // The body arrives, and the connection becomes idle.
     busy.write_all(b"{}").await.unwrap();
-    assert_eq!(tokio::time::timeout(PATIENCE, answer(&mut late)).await.unwrap(), 8, "there is");
+    assert_eq!(tokio::time::timeout(HANG_TIMEOUT, answer(&mut late)).await.unwrap(), 8, "there is");
     drop((late, busy, stop));
-    tokio::time::timeout(PATIENCE, server).await.unwrap().unwrap();
+    tokio::time::timeout(HANG_TIMEOUT, server).await.unwrap().unwrap();
 }
 
 #[tokio::test]
@@ -596,11 +600,11 @@ async fn idle_connections_do_not_block_others() {
     }
     // The oldest was closed first.
     assert_eq!(
-        tokio::time::timeout(PATIENCE, idle[0].read(&mut [0; 8])).await.unwrap().unwrap_or(0),
+        tokio::time::timeout(HANG_TIMEOUT, idle[0].read(&mut [0; 8])).await.unwrap().unwrap_or(0),
         0
     );
     drop((idle, stop));
-    tokio::time::timeout(PATIENCE, server).await.unwrap().unwrap();
+    tokio::time::timeout(HANG_TIMEOUT, server).await.unwrap().unwrap();
 }
 
 #[tokio::test]
@@ -623,7 +627,7 @@ async fn heads_and_bodies_must_arrive_in_time() {
         assert_eq!(String::from_utf8_lossy(&read[..count]), answer, "{text}");
     }
     drop(stop);
-    tokio::time::timeout(PATIENCE, server).await.unwrap().unwrap();
+    tokio::time::timeout(HANG_TIMEOUT, server).await.unwrap().unwrap();
 }
 
 #[tokio::test]
@@ -635,7 +639,8 @@ async fn requests_without_a_session_are_limited() {
     );
     let answer = async |stream: &mut tokio::net::TcpStream| {
         let mut read = [0; 12];
-        let count = tokio::time::timeout(PATIENCE, stream.read(&mut read)).await.unwrap().unwrap();
+        let count =
+            tokio::time::timeout(HANG_TIMEOUT, stream.read(&mut read)).await.unwrap().unwrap();
         String::from_utf8_lossy(&read[..count]).into_owned()
     };
     // The server asks for the body: the request has begun, and does not end.
@@ -644,7 +649,7 @@ async fn requests_without_a_session_are_limited() {
     let mut second = sent(address, &head).await;
     assert_eq!(answer(&mut second).await, "HTTP/1.1 503");
     drop((first, second, stop));
-    tokio::time::timeout(PATIENCE, server).await.unwrap().unwrap();
+    tokio::time::timeout(HANG_TIMEOUT, server).await.unwrap().unwrap();
 }
 
 #[test]
@@ -742,7 +747,7 @@ fn a_body_that_is_not_json_is_a_bad_request() {
 }
 
 #[test]
-fn the_server_stops_on_a_signal_and_leaves_nothing() {
+fn signals_stop_the_server_and_clean_up() {
     let place = Place::new();
     let mut server = Server::new(&place, &[]);
     let session = server.session();

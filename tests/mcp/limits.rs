@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::json;
 
-use super::{NEW, OLD, Place, said};
+use super::{NEW, OLD, Place, answer_text};
 
 /// Counts tokens, one for every 3 bytes. Tokenizers in use need about 4 bytes per token for English
 /// and JSON, and no fewer than this.
@@ -28,7 +28,7 @@ fn a_session_starts_with_at_most_400_tokens_of_tools() {
         let definitions = result["tools"].to_string();
         let count = tokens(&definitions);
         assert!(count <= 400, "{count} tokens: {definitions}");
-        let found = said(&agent.call("discover_skills", json!({ "query": "number 77" })));
+        let found = answer_text(&agent.call("discover_skills", json!({ "query": "number 77" })));
         assert!(found.contains("of 10004 installed skills") && tokens(&found) <= 1_000, "{found}");
     }
 }
@@ -84,7 +84,7 @@ fn long_instructions_are_cut_and_name_the_rest() {
     let body: String = (1..=20_000).map(|line| format!("line {line}\n")).collect();
     place.skill("long", "", &body);
     let mut agent = place.agent(OLD, &[]);
-    let text = said(&agent.call("activate_skill", json!({ "name": "long" })));
+    let text = answer_text(&agent.call("activate_skill", json!({ "name": "long" })));
     assert!(
         text.len() < 66 << 10
             && text.contains("The instructions continue")
@@ -93,7 +93,7 @@ fn long_instructions_are_cut_and_name_the_rest() {
         text.len()
     );
     let rest =
-        said(&agent.call(
+        answer_text(&agent.call(
             "read_skill_file",
             json!({ "name": "long", "path": "SKILL.md", "range": "20000-" }),
         ));
@@ -114,16 +114,16 @@ fn a_long_file_is_cut_and_readable_by_lines() {
     };
     let cut = read(&mut agent, None);
     assert!(
-        said(&cut).contains("has 20000 lines") && said(&cut).len() < 66 << 10,
+        answer_text(&cut).contains("has 20000 lines") && answer_text(&cut).len() < 66 << 10,
         "{}",
-        said(&cut).len()
+        answer_text(&cut).len()
     );
-    assert_eq!(said(&read(&mut agent, Some("19999-20000"))), "line 19999\nline 20000\n");
+    assert_eq!(answer_text(&read(&mut agent, Some("19999-20000"))), "line 19999\nline 20000\n");
     let wrong = read(&mut agent, Some("x"));
-    assert!(wrong["isError"] == true && said(&wrong).contains("FIRST-LAST"), "{wrong}");
+    assert!(wrong["isError"] == true && answer_text(&wrong).contains("FIRST-LAST"), "{wrong}");
     let image = agent.call("read_skill_file", json!({ "name": "scribe", "path": "logo.png" }));
     assert!(
-        said(&image).contains("is not text")
+        answer_text(&image).contains("is not text")
             && image["content"][1]["uri"] == "skill://scribe/logo.png",
         "{image}"
     );
@@ -143,7 +143,7 @@ fn guest_errors_are_answers_not_protocol_errors() {
     ] {
         agent.call("activate_skill", json!({ "name": guest }));
         let run = agent.call("run_skill", json!({ "name": guest }));
-        assert!(run["isError"] == true && said(&run).contains(expected), "{guest}: {run}");
+        assert!(run["isError"] == true && answer_text(&run).contains(expected), "{guest}: {run}");
     }
     for (tool, arguments, expected) in [
         ("activate_skill", json!({ "name": "calculater" }), "did you mean `calculator`?"),
@@ -156,12 +156,15 @@ fn guest_errors_are_answers_not_protocol_errors() {
         ),
     ] {
         let answer = agent.call(tool, arguments);
-        assert!(answer["isError"] == true && said(&answer).contains(expected), "{tool}: {answer}");
+        assert!(
+            answer["isError"] == true && answer_text(&answer).contains(expected),
+            "{tool}: {answer}"
+        );
     }
     agent.call("activate_skill", json!({ "name": "scribe" }));
     let missing =
         agent.call("run_skill", json!({ "name": "scribe", "program": "scripts/nite.sh" }));
-    assert!(said(&missing).contains("did you mean `scripts/note.sh`?"), "{missing}");
+    assert!(answer_text(&missing).contains("did you mean `scripts/note.sh`?"), "{missing}");
     let shell = agent.call("run_skill", json!({ "name": "scribe", "program": "bash", "args": ["-c", "echo $((6 * 7)) $1", "x", "y"] }));
     assert_eq!(shell["structuredContent"]["stdout"], "42 y\n", "{shell}");
     let command = agent.call("run_skill", json!({ "name": "scribe", "program": "wc", "args": ["-l", "references/guide.md"], "stdin": "" }));

@@ -3,7 +3,7 @@
 use serde_json::json;
 use skillhost_sandbox::{Tool, with_listing};
 
-use super::{Agent, OLD, Place, TRUSTED, said};
+use super::{Agent, OLD, Place, TRUSTED, answer_text};
 use crate::hostile_tools::toolbox;
 
 const MANIFEST: &str = "---\nname: box\ndescription: The box of the tests. Use to test box.\nmetadata:\n  component: box.wasm\n---\n\n# box\n";
@@ -41,7 +41,7 @@ fn activation_reads_the_section_and_runs_nothing() {
     };
     let place = place(&with_listing(&toolbox(&[("unlisted", "true", None)]), &[tool]).unwrap());
     let mut agent = agent(&place, "auto-approved");
-    let text = said(&agent.call("activate_skill", json!({ "name": "box" })));
+    let text = answer_text(&agent.call("activate_skill", json!({ "name": "box" })));
     assert!(text.contains("Tools: box.t\n"), "{text}");
     assert!(agent.tools().contains(&"box.t".to_owned()));
     assert_eq!(records(&place), 0);
@@ -51,7 +51,7 @@ fn activation_reads_the_section_and_runs_nothing() {
 fn without_a_section_tools_are_listed_by_a_recorded_run() {
     let place = place(&toolbox(&[("t", "true", None)]));
     let mut agent = agent(&place, "auto-approved");
-    let text = said(&agent.call("activate_skill", json!({ "name": "box" })));
+    let text = answer_text(&agent.call("activate_skill", json!({ "name": "box" })));
     assert!(text.contains("Tools: box.t\n"), "{text}");
     let record = &place.user.records()[0];
     assert_eq!(
@@ -66,14 +66,14 @@ fn without_a_section_tools_are_listed_by_a_recorded_run() {
         "less than a run: {record}"
     );
     agent.call("activate_skill", json!({ "name": "box" }));
-    assert_eq!(records(&place), 1, "it is asked once");
+    assert_eq!(records(&place), 1, "the component lists its tools once");
 }
 
 #[test]
 fn a_component_that_may_not_run_is_not_listed() {
     let place = place(&toolbox(&[("t", "true", None)]));
     let mut agent = agent(&place, "enabled");
-    let text = said(&agent.call("activate_skill", json!({ "name": "box" })));
+    let text = answer_text(&agent.call("activate_skill", json!({ "name": "box" })));
     assert!(text.contains("skillhost approve ") && !text.contains("box.t"), "{text}");
     assert_eq!(records(&place), 0);
 }
@@ -84,7 +84,7 @@ fn a_long_tool_result_is_a_resource() {
     let mut agent = agent(&place, "auto-approved");
     agent.call("activate_skill", json!({ "name": "box" }));
     let short = agent.call("box.t", json!({ "text": "x".repeat(200 << 10) }));
-    assert!(short["isError"] != true && said(&short).len() > 200 << 10);
+    assert!(short["isError"] != true && answer_text(&short).len() > 200 << 10);
     let long = agent.call("box.t", json!({ "text": "x".repeat(300 << 10) }));
     assert!(
         long["isError"] == true && long.to_string().len() < 64 << 10,

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Agent, NEW, OLD, Place, TRUSTED, said};
+use super::{Agent, NEW, OLD, Place, TRUSTED, answer_text};
 
 /// Returns the capabilities of the last run from the audit log, without the session's folder, which
 /// differs each time.
@@ -18,7 +18,7 @@ fn allowed(place: &Place) -> Value {
 fn refused_write(agent: &mut Agent, arguments: &Value) -> Value {
     let run = agent.call("run_skill", arguments.clone());
     assert!(
-        run["isError"] == true && said(&run).contains("[denied: write /workspace/out.txt"),
+        run["isError"] == true && answer_text(&run).contains("[denied: write /workspace/out.txt"),
         "{run}"
     );
     run
@@ -99,7 +99,7 @@ fn no_call_widens_what_a_skill_may_do() {
                 .fails(method, json!({ "uri": "skill://scribe/SKILL.md", "allow": ["Write"] }));
             assert!([-32601, -32602].contains(&code), "{method}: {code}");
         }
-        // A client's root does not become a workspace that nobody granted.
+        // A client's root does not become a workspace without a grant.
         agent.say(&json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" }));
         // Each method with valid parameters; none writes.
         for (method, params) in [
@@ -154,7 +154,7 @@ fn only_skills_and_own_results_can_be_read() {
     for path in ["../../secret.txt", "/etc/passwd", "references/link.md", ""] {
         let answer = agent.call("read_skill_file", json!({ "name": "scribe", "path": path }));
         assert!(
-            answer["isError"] == true && !said(&answer).contains("secret\n"),
+            answer["isError"] == true && !answer_text(&answer).contains("secret\n"),
             "{path}: {answer}"
         );
     }
@@ -240,7 +240,7 @@ fn guest_output_is_not_a_protocol_message() {
     agent.call("activate_skill", json!({ "name": "scribe" }));
     agent.notifications.clear();
     let run = agent.call("run_skill", json!({ "name": "scribe", "program": "forge.sh" }));
-    assert!(said(&run).contains("\"id\":999"), "{run}");
+    assert!(answer_text(&run).contains("\"id\":999"), "{run}");
     assert_eq!(agent.tools().len(), 4);
     assert!(agent.notifications.is_empty(), "{:?}", agent.notifications);
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::{Agent, NEW, OLD, Place, TRUSTED, becomes, said};
+use super::{Agent, NEW, OLD, Place, TRUSTED, answer_text, becomes};
 use crate::cli::repository;
 
 const DISCOVERY: [&str; 3] = ["discover_skills", "activate_skill", "read_skill_file"];
@@ -27,12 +27,13 @@ fn a_session_works_in_both_revisions() {
     for revision in [OLD, NEW] {
         let mut agent = place.agent(revision, &[]);
         assert_eq!(agent.tools(), DISCOVERY);
-        let found = said(&agent.call("discover_skills", json!({ "query": "units and dates" })));
+        let found =
+            answer_text(&agent.call("discover_skills", json!({ "query": "units and dates" })));
         assert!(found.starts_with("calculator: Calculates exactly"), "{found}");
-        let found = said(&agent.call("discover_skills", json!({ "category": "office" })));
+        let found = answer_text(&agent.call("discover_skills", json!({ "category": "office" })));
         assert!(found.starts_with("scribe: ") && found.contains("1 of 4 installed"), "{found}");
 
-        let activated = said(&agent.call("activate_skill", json!({ "name": "scribe" })));
+        let activated = answer_text(&agent.call("activate_skill", json!({ "name": "scribe" })));
         assert!(
             activated.contains("Read `references/guide.md`")
                 && activated.contains("scripts/note.sh"),
@@ -42,7 +43,7 @@ fn a_session_works_in_both_revisions() {
             "read_skill_file",
             json!({ "name": "scribe", "path": "references/guide.md", "range": "2-3" }),
         );
-        assert_eq!(said(&file), "two\nthree\n");
+        assert_eq!(answer_text(&file), "two\nthree\n");
 
         let run =
             agent.call("run_skill", json!({ "name": "scribe", "program": "scripts/note.sh", "args": ["a", "b c"], "stdin": "typed\n" }));
@@ -63,7 +64,7 @@ fn a_session_works_in_both_revisions() {
         let refused =
             agent.call("run_skill", json!({ "name": "scribe", "program": "scripts/write.sh" }));
         assert_eq!(refused["isError"], true, "{refused}");
-        assert!(said(&refused).contains("[denied: write /workspace/out.txt: "), "{refused}");
+        assert!(answer_text(&refused).contains("[denied: write /workspace/out.txt: "), "{refused}");
         assert!(
             refused["structuredContent"]["denials"][0]["what"]
                 .as_str()
@@ -89,7 +90,7 @@ fn activation_affects_only_its_session() {
     let place = Place::new();
     let (mut one, mut other) = (place.agent(OLD, &[]), place.agent(OLD, &[]));
     one.call("activate_skill", json!({ "name": "calculator" }));
-    one.told("notifications/tools/list_changed");
+    one.notification("notifications/tools/list_changed");
     assert_eq!(one.tools().len(), 5);
     assert_eq!(other.tools(), DISCOVERY);
     assert_eq!(
@@ -101,7 +102,7 @@ fn activation_affects_only_its_session() {
     );
     let refused = other.call("run_skill", json!({ "name": "calculator", "args": ["1 + 1"] }));
     assert!(
-        refused["isError"] == true && said(&refused).contains("call activate_skill first"),
+        refused["isError"] == true && answer_text(&refused).contains("call activate_skill first"),
         "{refused}"
     );
     assert_eq!(
@@ -115,9 +116,9 @@ fn a_listener_is_notified_of_changed_tools() {
     let place = Place::new();
     let mut agent = place.agent(NEW, &[]);
     agent.ask("subscriptions/listen", json!({ "notifications": { "toolsListChanged": true } }));
-    agent.told("notifications/subscriptions/acknowledged");
+    agent.notification("notifications/subscriptions/acknowledged");
     agent.call("activate_skill", json!({ "name": "calculator" }));
-    agent.told("notifications/tools/list_changed");
+    agent.notification("notifications/tools/list_changed");
 }
 
 #[test]
@@ -152,7 +153,7 @@ fn files_are_sent_in_and_read_as_resources() {
             "run_skill",
             json!({ "name": "writer", "program": "write.sh", "files": { bad: "x" } }),
         );
-        assert!(run["isError"] == true && said(&run).contains("to /workspace: "), "{run}");
+        assert!(run["isError"] == true && answer_text(&run).contains("to /workspace: "), "{run}");
     }
     agent.close();
     assert_eq!(
@@ -192,11 +193,7 @@ fn the_operators_workspace_is_used_as_granted() {
             "{run}"
         );
         let files = run["structuredContent"]["files"].as_array().unwrap();
-        assert_eq!(
-            files.is_empty(),
-            !is_there,
-            "what an overlay kept is no file that can be read: {run}"
-        );
+        assert_eq!(files.is_empty(), !is_there, "staged files are not readable: {run}");
         let put = agent.call(
             "run_skill",
             json!({ "name": "writer", "program": "write.sh", "files": { "x": "x" } }),
@@ -217,9 +214,9 @@ fn a_run_reports_progress_and_is_cancelled() {
         "_meta": { "progressToken": "p" },
     });
     let id = agent.ask("tools/call", params);
-    let first = agent.told("notifications/progress");
+    let first = agent.notification("notifications/progress");
     let running = std::time::Instant::now();
-    let second = agent.told("notifications/progress");
+    let second = agent.notification("notifications/progress");
     assert_eq!(first["params"]["progressToken"], "p");
     assert_eq!(first["params"]["total"], 60.0, "the limit of its time, in seconds");
     assert!(
@@ -247,7 +244,7 @@ fn a_disconnected_client_leaves_no_run() {
         "tools/call",
         json!({ "name": "run_skill", "arguments": arguments, "_meta": { "progressToken": 1 } }),
     );
-    agent.told("notifications/progress");
+    agent.notification("notifications/progress");
     agent.close();
     assert_eq!(place.user.records().last().unwrap()["status"]["kind"], "interrupted");
     assert_eq!(place.user.scratch(), Vec::<std::path::PathBuf>::new());
@@ -261,11 +258,11 @@ fn a_client_gets_log_messages_from_its_level() {
     agent.ok("logging/setLevel", json!({ "level": "warning" }));
     agent.call("run_skill", json!({ "name": "scribe", "program": "note.sh" }));
     agent.call("run_skill", json!({ "name": "scribe", "program": "write.sh" }));
-    let told = agent.told("notifications/message");
+    let notifications = agent.notification("notifications/message");
     assert_eq!(
-        (&told["params"]["level"], &told["params"]["data"]["denials"]),
+        (&notifications["params"]["level"], &notifications["params"]["data"]["denials"]),
         (&json!("warning"), &json!(1)),
-        "{told}"
+        "{notifications}"
     );
     assert!(agent.notifications.iter().all(|message| message["method"] != "notifications/message"));
 }
@@ -281,14 +278,18 @@ fn a_request_sets_its_own_log_level() {
             "tools/call",
             json!({ "name": "run_skill", "arguments": arguments, "_meta": meta }),
         );
-        let told = agent
+        let notifications = agent
             .notifications
             .drain(..)
             .filter(|message| message["method"] == "notifications/message");
-        told.map(|message| message["params"]["level"].clone()).collect::<Vec<_>>()
+        notifications.map(|message| message["params"]["level"].clone()).collect::<Vec<_>>()
     };
     let level = |level: &str| json!({ "io.modelcontextprotocol/logLevel": level });
-    assert_eq!(run("write.sh", json!({})), Vec::<serde_json::Value>::new(), "nobody asked");
+    assert_eq!(
+        run("write.sh", json!({})),
+        Vec::<serde_json::Value>::new(),
+        "no notification arrives"
+    );
     assert_eq!(run("note.sh", level("info")), ["info"]);
     assert_eq!(run("note.sh", level("warning")), Vec::<serde_json::Value>::new());
     assert_eq!(run("write.sh", level("warning")), ["warning"]);
@@ -392,7 +393,7 @@ fn run_writer(place: &Place, policy: &str, workspace: &Path, root: &Path) -> ser
     let id =
         agent.ask("tools/call", json!({ "name": "run_skill", "arguments": { "name": "writer", "program": "write.sh", "stdin": "x" } }));
     let asked = loop {
-        let message = agent.hear();
+        let message = agent.next_message();
         if message["method"] == "roots/list" {
             break message["id"].clone();
         }
@@ -415,10 +416,10 @@ fn clients_are_notified_of_changed_files() {
     };
     let before = skill(&mut agent);
     agent.notifications.clear();
-    // Both, with the one that nobody subscribed to in between.
+    // Both, and between them one without a subscription.
     place.write("scribe/references/guide.md", "other\n");
     place.write("scribe/scripts/note.sh", "#!/bin/bash\necho other\n");
-    let updated = agent.told("notifications/resources/updated");
+    let updated = agent.notification("notifications/resources/updated");
     assert_eq!(updated["params"]["uri"], "skill://scribe/scripts/note.sh");
     assert!(
         agent
@@ -443,13 +444,13 @@ fn clients_are_notified_of_changed_files() {
         place.skills().join("calculator/calculator.wasm"),
     )
     .unwrap();
-    agent.told("notifications/tools/list_changed");
+    agent.notification("notifications/tools/list_changed");
     assert_ne!(agent.tools(), tools);
     let mut uris =
         agent.notifications.iter().filter_map(|message| message["params"]["uri"].as_str());
     assert!(
         uris.all(|uri| uri == "skill://scribe/scripts/note.sh"),
-        "nobody subscribed to the rest: {:?}",
+        "no other resource has a subscription: {:?}",
         agent.notifications
     );
 }
@@ -458,14 +459,14 @@ fn clients_are_notified_of_changed_files() {
 fn a_listener_is_notified_of_its_files() {
     let place = Place::new();
     let mut agent = place.agent(NEW, &[]);
-    let wanted = json!({ "resourceSubscriptions": ["skill://scribe/scripts/note.sh"], "resourcesListChanged": true });
-    agent.ask("subscriptions/listen", json!({ "notifications": wanted }));
-    agent.told("notifications/subscriptions/acknowledged");
+    let filter = json!({ "resourceSubscriptions": ["skill://scribe/scripts/note.sh"], "resourcesListChanged": true });
+    agent.ask("subscriptions/listen", json!({ "notifications": filter }));
+    agent.notification("notifications/subscriptions/acknowledged");
     place.write("scribe/references/guide.md", "other\n");
-    agent.told("notifications/resources/list_changed");
+    agent.notification("notifications/resources/list_changed");
     place.write("scribe/scripts/note.sh", "#!/bin/bash\necho other\n");
     assert_eq!(
-        agent.told("notifications/resources/updated")["params"]["uri"],
+        agent.notification("notifications/resources/updated")["params"]["uri"],
         "skill://scribe/scripts/note.sh"
     );
 }
@@ -478,10 +479,13 @@ fn clients_are_notified_of_changed_skills() {
     agent.ok("resources/subscribe", json!({ "uri": "skill://scribe/SKILL.md" }));
     agent.notifications.clear();
     place.skill("scribe", "", "Other instructions.");
-    agent.told("notifications/resources/list_changed");
-    let updated = agent.told("notifications/resources/updated");
+    agent.notification("notifications/resources/list_changed");
+    let updated = agent.notification("notifications/resources/updated");
     assert_eq!(updated["params"]["uri"], "skill://scribe/SKILL.md");
     place.skill("late", "", "Came later.");
-    agent.told("notifications/resources/list_changed");
-    assert!(said(&agent.call("activate_skill", json!({ "name": "late" }))).contains("Came later."));
+    agent.notification("notifications/resources/list_changed");
+    assert!(
+        answer_text(&agent.call("activate_skill", json!({ "name": "late" })))
+            .contains("Came later.")
+    );
 }

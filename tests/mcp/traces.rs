@@ -38,7 +38,7 @@ impl Collector {
         let requests = Requests::default();
         let kept = requests.clone();
         let server = Server::start(move |start, stream| {
-            kept.lock().unwrap().push(whole(start, stream));
+            kept.lock().unwrap().push(read_request(start, stream));
             respond(stream, "200 OK", "content-type: application/x-protobuf\r\n", b"");
         });
         Collector { server, requests }
@@ -71,7 +71,7 @@ impl Collector {
                     start.push(byte[0]);
                 }
                 if start.ends_with(b"\r\n\r\n") {
-                    kept.lock().unwrap().push(whole(&start, &mut stream));
+                    kept.lock().unwrap().push(read_request(&start, &mut stream));
                     stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").unwrap();
                 }
             }
@@ -148,7 +148,7 @@ impl Collector {
 }
 
 /// Reads the head of a request, and its complete body.
-fn whole(start: &[u8], stream: &mut impl Read) -> (String, Vec<u8>) {
+fn read_request(start: &[u8], stream: &mut impl Read) -> (String, Vec<u8>) {
     let end = start.windows(4).position(|end| end == b"\r\n\r\n").unwrap() + 4;
     let head = String::from_utf8_lossy(&start[..end]).to_lowercase();
     let length = head
@@ -321,7 +321,7 @@ fn http_requests_have_parents_and_error_spans() {
         json!({ "traceparent": format!("00-{TRACE}-{PARENT}-01") }),
     );
     call(3, "no_such_tool", json!({}), json!({}));
-    becomes("three calls are told", || collector.calls().len() == 3);
+    becomes("three calls are reported", || collector.calls().len() == 3);
     let calls = collector.calls();
     let [found, refused, unknown] = &calls[..] else { unreachable!() };
     // The parent in a message takes precedence over that of its request.
@@ -388,11 +388,11 @@ fn the_last_spans_are_sent_at_exit() {
 fn a_missing_collector_fails_no_call_and_warns_once() {
     let place = Place::new();
     let silent = Server::silent();
-    let gone = format!(
+    let unused = format!(
         "http://127.0.0.1:{}",
         std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
     );
-    for url in [silent.url(), gone] {
+    for url in [silent.url(), unused] {
         let mut command = place.server("mcp", &[]);
         command
             .env("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", &url)
@@ -408,9 +408,9 @@ fn a_missing_collector_fails_no_call_and_warns_once() {
             assert_eq!(sum["structuredContent"]["result"], (number + 1).to_string(), "{sum}");
             std::thread::sleep(std::time::Duration::from_millis(20));
         }
-        let said = agent.close();
-        assert_eq!(said.matches("cannot reach the collector").count(), 1, "{said}");
-        assert_eq!(said.lines().count(), 1, "{said}");
+        let log = agent.close();
+        assert_eq!(log.matches("cannot reach the collector").count(), 1, "{log}");
+        assert_eq!(log.lines().count(), 1, "{log}");
     }
     assert!(silent.connections() > 0);
 }
@@ -420,13 +420,13 @@ fn a_refusing_collector_is_reported_each_time() {
     let place = Place::new();
     let refuses = std::sync::atomic::AtomicBool::new(true);
     let server = Server::start(move |start, stream| {
-        whole(start, stream);
+        read_request(start, stream);
         let first = refuses.swap(false, std::sync::atomic::Ordering::SeqCst);
         respond(
             stream,
             if first { "401 Unauthorized" } else { "200 OK" },
             "",
-            b"what it says is not repeated",
+            b"its response is not logged",
         );
     });
     let mut command = place.server("mcp", &[]);
@@ -453,7 +453,7 @@ fn a_collector_with_tls_is_verified() {
     let (url, pem) = collector.secure();
     let file = place.user.work().join("authority.pem");
     std::fs::write(&file, pem).unwrap();
-    for (authority, calls, said) in
+    for (authority, calls, expected_log) in
         [("", 0, "invalid peer certificate"), (file.to_str().unwrap(), 1, "")]
     {
         let mut command = place.server("mcp", &[]);
@@ -463,7 +463,7 @@ fn a_collector_with_tls_is_verified() {
         let mut agent = Agent::new(&mut command, OLD, &json!({}));
         agent.call("discover_skills", json!({ "query": "units" }));
         let log = agent.close();
-        assert!(log.contains(said) && log.is_empty() == said.is_empty(), "{log}");
+        assert!(log.contains(expected_log) && log.is_empty() == expected_log.is_empty(), "{log}");
         assert_eq!(collector.calls().len(), calls);
     }
     assert!(collector.heads()[0].contains("\r\nhost: localhost:"), "{:?}", collector.heads());
@@ -475,7 +475,7 @@ fn nothing_is_collected_unless_configured() {
     let collector = Collector::new();
     let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", collector.server.url());
     let set = |name, value: &str| (name, value.to_owned());
-    for (variables, threads, said) in [
+    for (variables, threads, expected_log) in [
         (vec![], 0, ""),
         (vec![set("OTEL_EXPORTER_OTLP_ENDPOINT", "")], 0, ""),
         (vec![endpoint.clone(), set("OTEL_SDK_DISABLED", "TRUE")], 0, ""),
@@ -512,7 +512,7 @@ fn nothing_is_collected_unless_configured() {
         if threads == 0 {
             let log = agent.close();
             assert!(
-                log.contains(said) && log.is_empty() == said.is_empty(),
+                log.contains(expected_log) && log.is_empty() == expected_log.is_empty(),
                 "{variables:?}: {log}"
             );
             assert_eq!(collector.server.connections(), 0, "{variables:?}");

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use super::http::Server;
-use super::{Agent, NEW, OLD, Place, TRUSTED, becomes, request, said};
+use super::{Agent, NEW, OLD, Place, TRUSTED, answer_text, becomes, request};
 
 /// The usage file.
 fn file(place: &Place) -> PathBuf {
@@ -47,7 +47,7 @@ fn a_session_is_counted_in_both_revisions() {
         let place = Place::new();
         let mut agent = place.agent(revision, &[]);
         for _ in 0..2 {
-            let found = said(&agent.call("discover_skills", json!({ "query": "scribe" })));
+            let found = answer_text(&agent.call("discover_skills", json!({ "query": "scribe" })));
             assert!(found.starts_with("scribe: "), "{found}");
         }
         agent.call("activate_skill", json!({ "name": "scribe" }));
@@ -126,7 +126,7 @@ fn a_session_is_counted_in_both_revisions() {
 }
 
 #[test]
-fn savings_are_all_definitions_less_what_was_sent() {
+fn savings_are_the_size_of_definitions_not_sent() {
     let place = Place::new();
     for number in 0..50 {
         place.skill(&format!("more-{number}"), "", "Nothing runs here.");
@@ -138,11 +138,11 @@ fn savings_are_all_definitions_less_what_was_sent() {
     );
     let mut agent = place.agent(OLD, &[]);
     agent.tools();
-    let found = said(&agent.call("discover_skills", json!({ "query": "scribe" })));
-    let activated = said(&agent.call("activate_skill", json!({ "name": "scribe" })));
+    let found = answer_text(&agent.call("discover_skills", json!({ "query": "scribe" })));
+    let activated = answer_text(&agent.call("activate_skill", json!({ "name": "scribe" })));
     agent.call("activate_skill", json!({ "name": "calculator" }));
     let listed = agent.ok("tools/list", json!({}));
-    let calculator = said(&agent.call("activate_skill", json!({ "name": "calculator" })));
+    let calculator = answer_text(&agent.call("activate_skill", json!({ "name": "calculator" })));
     agent.close();
 
     // A tool with each skill's name and, for skills with programs, the parameters of `run_skill`
@@ -205,7 +205,7 @@ fn statistics_contain_no_text() {
     let holds = |word: &str| {
         kept.windows(word.len()).any(|bytes| bytes.eq_ignore_ascii_case(word.as_bytes()))
     };
-    assert!(holds("scribe"), "it is this file");
+    assert!(holds("scribe"), "the file contains skill names");
     let home = place.user.home().display().to_string();
     let words = [
         "zebrafish",
@@ -224,18 +224,15 @@ fn statistics_contain_no_text() {
     for word in words {
         assert!(!holds(word), "{word} is in the file");
     }
-    let beside: Vec<_> = std::fs::read_dir(file(&place).parent().unwrap())
+    let files: Vec<_> = std::fs::read_dir(file(&place).parent().unwrap())
         .unwrap()
         .map(|entry| entry.unwrap().file_name())
         .collect();
-    assert!(
-        !beside.iter().any(|name| name.to_string_lossy().starts_with("usage.db-")),
-        "{beside:?}"
-    );
+    assert!(!files.iter().any(|name| name.to_string_lossy().starts_with("usage.db-")), "{files:?}");
 }
 
 #[test]
-fn disabled_or_unused_statistics_write_nothing() {
+fn disabled_or_unused_statistics_create_no_file() {
     let place = Place::new();
     let off = policy(&place, "usage: false\npreload: suggested\n");
     let mut agent = place.agent(OLD, &["--policy", &off]);
@@ -285,12 +282,12 @@ fn counts_survive_any_end_of_the_server() {
 }
 
 #[test]
-fn wiped_statistics_do_not_come_back() {
+fn wiped_statistics_are_not_restored() {
     let place = Place::new();
     let mut agent = place.agent(OLD, &[]);
     agent.call("discover_skills", json!({ "query": "scribe" }));
     agent.call("activate_skill", json!({ "name": "scribe" }));
-    becomes("it is written", || {
+    becomes("the statistics are written", || {
         file(&place).exists()
             && stats(&place, &[])["skills"]
                 .as_array()
@@ -335,7 +332,7 @@ fn requests_without_a_session_are_counted_apart() {
         assert_eq!(answer.status, 200, "{}", answer.body);
     }
     let alone = || stats(&place, &[]);
-    becomes("it is written", || {
+    becomes("the statistics are written", || {
         alone()["skills"].as_array().unwrap().iter().any(|one| one["activated"] == 1)
     });
     let counted = alone();
@@ -399,7 +396,7 @@ fn preloaded_skills_are_active_and_granted_nothing() {
         let asked = agent
             .call("run_skill", json!({ "name": "writer", "program": "write.sh", "stdin": "x" }));
         assert!(
-            asked["isError"] == true && said(&asked).contains("writer needs approval"),
+            asked["isError"] == true && answer_text(&asked).contains("writer needs approval"),
             "{asked}"
         );
         for name in ["online", "loud", "foreign"] {
@@ -408,7 +405,7 @@ fn preloaded_skills_are_active_and_granted_nothing() {
         agent.close();
     }
     assert!(!workspace.join("sub").exists());
-    // A client that has not listed the tools has them too; without the key nobody does.
+    // A client that has not listed the tools has them too; without the key no client does.
     let mut agent = place.agent(OLD, &args);
     assert_eq!(
         agent.call("calculator.calculate", json!({ "expression": "2 + 2" }))["structuredContent"]["result"],
@@ -439,7 +436,7 @@ fn often_used_skills_are_suggested_and_preloaded() {
     for number in 0..9 {
         assert_eq!(session(number < 3).len(), 3);
     }
-    assert_eq!(suggested()["skills"], json!([]), "3 of 9 sessions are too few to tell");
+    assert_eq!(suggested()["skills"], json!([]), "3 of 9 sessions are too few");
     session(false);
     let names = suggested();
     assert_eq!(

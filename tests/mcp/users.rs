@@ -1,4 +1,4 @@
-//! The boundary around a server is another user: `skillhost serve` with a uid of its own.
+//! A server under a separate user: `skillhost serve` with its own uid.
 
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
@@ -14,7 +14,7 @@ use super::{OLD, Place, request};
 const SERVER: u32 = 4_242;
 const CLIENT: u32 = 4_343;
 
-/// Gives a tree to a user.
+/// Changes the owner of a tree.
 fn give(path: &Path, uid: u32) {
     std::os::unix::fs::lchown(path, Some(uid), Some(uid)).unwrap();
     if path.is_dir() && !path.is_symlink() {

@@ -1,4 +1,4 @@
-//! Policy files and what is said of them: `tests/cases/policy/*.yaml` beside `*.expected`.
+//! Policy files with their expected diagnostics: `tests/cases/policy/*.yaml` and `*.expected`.
 //! `BLESS=1` rewrites the expectations.
 
 use std::fmt::Write as _;
@@ -16,7 +16,7 @@ fn cases() -> Vec<PathBuf> {
         std::fs::read_dir(folder()).unwrap().map(|e| e.unwrap().path()).collect();
     cases.retain(|p| p.extension().is_some_and(|e| e == "yaml"));
     cases.sort();
-    assert!(cases.len() > 10, "the cases are there");
+    assert!(cases.len() > 10, "cases are missing");
     cases
 }
 

@@ -1,4 +1,4 @@
-//! How one entry is read.
+//! Parsing of single entries.
 
 use skillhost_policy::entry::{EntryList, Permission, parse};
 use skillhost_policy::pattern::{CommandPattern, PathGlob};

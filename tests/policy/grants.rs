@@ -1,4 +1,4 @@
-//! How what a skill asks for meets what the operator allows.
+//! How the grant combines a skill's requests with the operator's policy.
 
 use skillhost_policy::capabilities::{MountMode, PathAccess};
 use skillhost_policy::determinism::{DEFAULT_FUEL, Determinism, DeterminismRule};
@@ -12,7 +12,7 @@ use super::{
     with_workspace,
 };
 
-/// The design's table, row by row, under the built-in policy with a network rule.
+/// The permission table of the design, row by row, under the built-in policy with a network rule.
 #[test]
 fn each_kind_of_entry_grants_its_capability() {
     let policy = builtin()
@@ -104,7 +104,7 @@ fn built_in_policy_grants_only_files_and_programs() {
     assert!(!may_fetch(&c, "https://example.com"));
     assert!(c.env.is_empty());
     let c = grant(&skill(None), &Policy::builtin()).capabilities;
-    assert!(c.mounts.is_empty(), "no workspace is named, none is there");
+    assert!(c.mounts.is_empty(), "no workspace is configured");
 }
 
 #[test]
@@ -249,8 +249,8 @@ fn allowing_programs_grants_no_files() {
             );
         }
     }
-    // Files are granted where the policy says so, and a skill that asks for programs alone asks for
-    // them.
+    // Files are granted only if the policy allows them, and a skill that requests only programs
+    // requests those files too.
     let read = with_workspace(
         policy("default: { allow: [\"Bash(jq:*)\", Read(docs/**)] }"),
         MountMode::Write,
@@ -349,7 +349,7 @@ fn refusals_name_the_rule_and_the_line_that_allows() {
             r#"--allow 'WebFetch(domain:api.example.com)', or in a policy file: skills: { demo: { allow: ["WebFetch(domain:api.example.com)"] } }"#
         )
     );
-    // The advice works, both ways.
+    // Following the advice works, in both ways.
     let flag = Overrides { allow: vec![entry.into()], ..Overrides::default() };
     let with_flag = builtin().with_command_line(flag).unwrap();
     assert_eq!(granted(&[entry], &with_flag).decisions[0].verdict, Verdict::Granted);
@@ -556,7 +556,7 @@ fn deterministic_runs_have_fuel_and_flags_override_the_file() {
 }
 
 #[test]
-fn the_side_that_lacks_an_entry_is_named_with_the_entry() {
+fn missing_entry_is_suggested_for_the_side_that_lacks_it() {
     let allowing = |entries: &[&str]| {
         let allow = entries.iter().map(|entry| (*entry).to_owned()).collect();
         with_workspace(builtin(), MountMode::Write)
@@ -569,7 +569,7 @@ fn the_side_that_lacks_an_entry_is_named_with_the_entry() {
     for (asked, policy, expected) in [
         (&["Read"][..], allowing(&[]), "add `Write(new.txt)` to allowed-tools in SKILL.md"),
         (&["Write(new.txt)"], narrow.clone(), "--allow 'Write(new.txt)'"),
-        // What the skill asks for overlaps with nothing that the policy allows.
+        // The skill's requests overlap with nothing that the policy allows.
         (&["Write(data/**)", "Write(new.txt)"], narrow.clone(), "--allow 'Write(new.txt)'"),
         (
             &["Read"],
@@ -585,7 +585,7 @@ fn the_side_that_lacks_an_entry_is_named_with_the_entry() {
     assert_eq!(write.missing_entry(|glob| glob.matches("/workspace/new.txt")), None);
 }
 
-/// A message about a denial names the entry that decided; the guest's message does not.
+/// The operator's message about a denial names the deciding entry; the guest's message does not.
 #[test]
 fn blocking_entry_is_named_with_its_place() {
     let policy = policy("default:\n  deny: [Bash, Write(a.txt), 'WebFetch(domain:x.test)']\n");
@@ -613,7 +613,7 @@ fn blocking_entry_is_named_with_its_place() {
     assert_eq!(named(DenialKind::Program), None);
 }
 
-/// No `--allow` lifts a denial, so none is suggested, even where nothing is allowed.
+/// `--allow` never lifts a denial, so it is never suggested, even if nothing is allowed.
 #[test]
 fn a_denied_entry_suggests_no_allow() {
     let policy = policy("default:\n  deny: [Bash]\n");

@@ -1,4 +1,4 @@
-//! What holds for every skill and every policy.
+//! Invariants of the grant for every skill and every policy.
 
 use proptest::prelude::*;
 use proptest::sample::{Index, select, subsequence};
@@ -41,7 +41,7 @@ const ENTRIES: [&str; 30] = [
     "Grep(.)",
     "MultiEdit(**/b/**)",
 ];
-/// A skill may ask for these; a policy that names them is not used.
+/// Skills may request these; a policy that contains them is rejected.
 const REFUSED: [&str; 6] = ["WebSearch", "Read(~/x)", "Bash(a | b)", "bash", "Read(", "mcp__a__b"];
 const PATHS: [&str; 14] = [
     "/workspace",
@@ -84,8 +84,8 @@ const URLS: [&str; 11] = [
     "http://127.0.0.1:80",
 ];
 
-/// What a set of capabilities lets happen, over all probes: reading, writing, starting, asking,
-/// asking privately.
+/// Everything that a set of capabilities allows, over all probes: reading, writing, starting
+/// programs, sending requests, and sending them to private addresses.
 fn allowed(c: &Capabilities) -> Vec<(bool, bool)> {
     let paths =
         PATHS.iter().map(|p| access(c, p)).map(|a| (a >= PathAccess::Read, a == PathAccess::Write));
@@ -96,7 +96,7 @@ fn allowed(c: &Capabilities) -> Vec<(bool, bool)> {
     paths.chain(commands).chain(urls).collect()
 }
 
-/// A host that the sender refuses to ask without consent to private addresses.
+/// A host to which the sender makes no request without consent to private addresses.
 fn is_private(url: &str) -> bool {
     matches!(target(url).host.as_str(), "localhost" | "127.0.0.1")
 }
@@ -114,7 +114,7 @@ fn policy_of(allow: &[&str], deny: &[&str]) -> Policy {
     with_workspace(policy, MountMode::Write)
 }
 
-/// Those that can be denied: of commands, whole programs.
+/// Entries that can be denied: for commands, only whole programs.
 fn denials() -> Vec<&'static str> {
     ENTRIES
         .into_iter()
@@ -134,7 +134,7 @@ fn some_asked() -> impl Strategy<Value = Vec<&'static str>> {
     subsequence([ENTRIES.as_slice(), REFUSED.as_slice()].concat(), 0..8).prop_shuffle()
 }
 
-/// Paths and globs made of few names, so that they often meet.
+/// Paths and globs made of few names, so that they often match.
 fn some_path() -> impl Strategy<Value = String> {
     prop::collection::vec(select(vec!["a", "b", "ab", "x.txt", "{", "*"]), 0..6)
         .prop_map(|s| format!("/{}", s.join("/")))
@@ -190,10 +190,10 @@ proptest! {
         let policy = policy_of(&allow, &deny);
         let both = grant(&asks(&asked), &policy).capabilities;
         prop_assert!(within(&both, &grant(&skill(None), &policy).capabilities), "wider than the policy");
-        // The skill's own side: an operator who allows everything, private addresses by their
-        // names.
+        // Isolates the skill's side: the operator allows everything, and names the private
+        // addresses.
         let names = ["Read", "Write", "Bash", "WebFetch", "WebFetch(http://localhost:3000)", "WebFetch(domain:127.0.0.1)", "WebFetch(http://example.com)"];
-        prop_assert!(within(&both, &grant(&asks(&asked), &policy_of(&names, &[])).capabilities), "wider than the skill asked");
+        prop_assert!(within(&both, &grant(&asks(&asked), &policy_of(&names, &[])).capabilities), "wider than the request");
     }
 
     #[test]
@@ -246,9 +246,9 @@ proptest! {
         let policy = policy_of(&allow, &deny);
         let result = grant(&asks(&[entry]), &policy);
         let all = policy_of(&["Read", "Write", "Bash", "WebFetch", "WebFetch(http://localhost:3000)", "WebFetch(domain:127.0.0.1)"], &[]);
-        let wish = grant(&asks(&[entry]), &all).capabilities;
+        let requested = grant(&asks(&[entry]), &all).capabilities;
         match result.decisions[0].verdict {
-            Verdict::Granted => prop_assert!(within(&wish, &result.capabilities), "{:?}", result.decisions[0]),
+            Verdict::Granted => prop_assert!(within(&requested, &result.capabilities), "{:?}", result.decisions[0]),
             Verdict::Refused => prop_assert!(allowed(&result.capabilities).iter().all(|p| !p.0 && !p.1), "{:?}", result.decisions[0]),
             Verdict::Narrowed => {}
         }

@@ -1,5 +1,5 @@
-//! A skill's Python files are compiled once: what is kept of them, who has a part in it, and that
-//! nobody notices.
+//! A skill's Python files are compiled once: what the cache contains, who shares it, and that
+//! scripts cannot observe it.
 
 use std::path::{Path, PathBuf};
 
@@ -7,9 +7,9 @@ use super::Place;
 use crate::cli::{repository, text};
 use skillhost_skill::runtime::digest;
 
-/// Where the code of a file of the skill is kept: the name is over the runtime, the path and the
-/// content.
-fn kept(path: &str, content: &str) -> PathBuf {
+/// Returns where the compiled code of a skill's file is cached: the name depends on the runtime,
+/// the path and the content.
+fn compiled(path: &str, content: &str) -> PathBuf {
     let facts = std::fs::read(repository("target").join("components/python.json")).unwrap();
     let facts: serde_json::Value = serde_json::from_slice(&facts).unwrap();
     let parts = [facts["digest"].as_str().unwrap().as_bytes(), path.as_bytes(), content.as_bytes()];
@@ -21,18 +21,17 @@ fn kept(path: &str, content: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("skillhost/components").join(name)
 }
 
-/// A script that no other test has.
+/// A script that no other test uses.
 fn script(code: &str) -> String {
     format!("{code}\n# {}", tempfile::tempdir().unwrap().path().display())
 }
 
 fn main(code: &str) -> (Place, PathBuf) {
     let code = script(code);
-    (Place::new(&code), kept("/skill/scripts/main.py", &code))
+    (Place::new(&code), compiled("/skill/scripts/main.py", &code))
 }
 
-/// What a Python guest is told of a file, as one that is imported and as one that a program begins
-/// with.
+/// What a Python guest can observe of a file, both imported and as the main script.
 const ASK: &str = "import sys
 from _skillhost import compiled
 print(type(compiled.of(sys.argv[1])).__name__, type(compiled.script(sys.argv[1])).__name__)";
@@ -46,7 +45,7 @@ fn the_second_run_uses_the_code_cached_by_the_first() {
         ("one\n".into(), "two\n".into())
     );
     std::fs::copy(&two, &one).unwrap();
-    assert_eq!(place.prints(&["main"]), "two\n", "it is what is kept that runs");
+    assert_eq!(place.prints(&["main"]), "two\n", "the cached code runs");
 }
 
 #[test]
@@ -63,29 +62,29 @@ fn imports_are_cached_and_compiled_again_when_changed() {
         (place.prints(&["main"]), place.prints(&["main"])),
         ("new\n".into(), "new\n".into())
     );
-    assert!([&old, &new].iter().all(|code| kept("/skill/scripts/helper.py", code).is_file()));
+    assert!([&old, &new].iter().all(|code| compiled("/skill/scripts/helper.py", code).is_file()));
 }
 
 #[test]
 fn incomplete_code_is_recompiled() {
-    let (place, kept) = main("print('hi')");
+    let (place, compiled) = main("print('hi')");
     assert_eq!(place.prints(&["main"]), "hi\n");
-    let whole = std::fs::read(&kept).unwrap();
+    let complete = std::fs::read(&compiled).unwrap();
     for broken in [
-        &whole[..whole.len() - 1],
-        &whole[..32],
-        &whole[..31],
+        &complete[..complete.len() - 1],
+        &complete[..32],
+        &complete[..31],
         b"",
-        &[whole.as_slice(), b"more"].concat(),
+        &[complete.as_slice(), b"more"].concat(),
     ] {
-        std::fs::write(&kept, broken).unwrap();
+        std::fs::write(&compiled, broken).unwrap();
         assert_eq!(place.prints(&["main"]), "hi\n");
-        assert_eq!(std::fs::read(&kept).unwrap(), whole);
+        assert_eq!(std::fs::read(&compiled).unwrap(), complete);
     }
 }
 
 #[test]
-fn warnings_mistakes_and_tracebacks_are_those_of_every_run() {
+fn cached_code_gives_the_same_warnings_and_tracebacks() {
     for (code, word) in [
         ("print('\\d')", "SyntaxWarning: \"\\d\" is an invalid escape sequence"),
         ("def (", "    def (\n        ^\nSyntaxError: invalid syntax"),
@@ -98,10 +97,10 @@ fn warnings_mistakes_and_tracebacks_are_those_of_every_run() {
             "File \"/skill/scripts/helper.py\", line 1\n    return 1\n    ^^^^^^^^\nSyntaxError: 'return' outside function",
         ),
     ] {
-        let (place, kept) = main(code);
+        let (place, compiled) = main(code);
         place.write("scripts/helper.py", "return 1");
         let [first, second] = [(); 2].map(|()| place.run(&["main"]));
-        assert!(kept.is_file() && text(&first.stderr).contains(word), "{code}: {first:?}");
+        assert!(compiled.is_file() && text(&first.stderr).contains(word), "{code}: {first:?}");
         assert_eq!(first, second, "{code}");
     }
 }
@@ -145,24 +144,24 @@ fn only_files_of_the_skill_have_code() {
         assert_eq!(ask(path), "NoneType NoneType\n", "{path}");
     }
     assert!(
-        !kept("/workspace/work.py", &work).exists()
-            && !kept("/skill/../workspace/work.py", &work).exists()
+        !compiled("/workspace/work.py", &work).exists()
+            && !compiled("/skill/../workspace/work.py", &work).exists()
     );
 }
 
 #[test]
-fn a_neighbour_comes_before_the_standard_library_in_every_run() {
-    let (place, kept) = main("import textwrap\nprint(textwrap.name)");
+fn adjacent_modules_shadow_the_standard_library_in_every_run() {
+    let (place, compiled) = main("import textwrap\nprint(textwrap.name)");
     place.write("scripts/textwrap.py", "name = __file__");
     for _ in 0..2 {
         assert_eq!(place.prints(&["main"]), "/skill/scripts/textwrap.py\n");
-        assert!(kept.is_file());
+        assert!(compiled.is_file());
     }
 }
 
 #[test]
 fn each_run_that_counts_fuel_compiles_for_itself() {
-    let (place, kept) = main("print('hi')");
+    let (place, compiled) = main("print('hi')");
     let burnt = |args: &[&str]| {
         let run: serde_json::Value =
             serde_json::from_slice(&place.run(&[&["main", "--json"], args].concat()).stdout)
@@ -171,29 +170,29 @@ fn each_run_that_counts_fuel_compiles_for_itself() {
     };
     for args in [&["--fuel", "1000000000"][..], &["--deterministic", "--fuel", "1000000000"]] {
         let first = burnt(args);
-        assert!(!kept.exists());
+        assert!(!compiled.exists());
         assert_eq!(place.prints(&["main"]), "hi\n");
         assert_eq!(burnt(args), first);
-        std::fs::remove_file(&kept).unwrap();
+        std::fs::remove_file(&compiled).unwrap();
     }
 }
 
 #[test]
-fn long_sources_are_compiled_at_the_guests_expense() {
+fn long_sources_are_compiled_in_the_guest_and_not_cached() {
     let long = format!("x = '{}'\nprint(len(x))", "a".repeat(256 << 10));
-    // Copied anew at each field: seconds.
+    // The compiler copies the source for each field, which takes seconds.
     let slow = format!("if 0: f'{}'\nprint('done')", "{x}".repeat(60_000));
     for (code, printed) in [(long, "262144\n"), (slow, "done\n")] {
-        let (place, kept) = main(&code);
+        let (place, compiled) = main(&code);
         assert_eq!(place.prints(&["main"]), printed);
-        assert!(!kept.exists());
+        assert!(!compiled.exists());
     }
 }
 
 #[test]
 fn a_compilation_out_of_memory_is_not_cached() {
-    let (place, kept) = main(&format!("x = [{}]\nprint(len(x))", "1,2,".repeat(10_000)));
-    let code = || std::fs::read(&kept).map_or(0, |kept| kept.len() - 32);
+    let (place, compiled) = main(&format!("x = [{}]\nprint(len(x))", "1,2,".repeat(10_000)));
+    let code = || std::fs::read(&compiled).map_or(0, |compiled| compiled.len() - 32);
     assert!(!place.run(&["main", "--memory", "44MiB"]).status.success());
     assert_eq!(code(), 0);
     assert_eq!(place.prints(&["main"]), "20000\n");

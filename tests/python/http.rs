@@ -1,5 +1,5 @@
-//! Requests that Python sends in one call of the host are under the same limits as all others, and
-//! never sent twice.
+//! Requests that Python sends in one host call are subject to the same limits as all others, and
+//! are never sent twice.
 
 use std::io::Write as _;
 use std::process::Output;
@@ -8,7 +8,7 @@ use super::Place;
 use crate::cli::text;
 use crate::servers::{Server, respond};
 
-/// Sends as many bytes as it is told to, so many times.
+/// Sends a body of the given size, the given number of times.
 const SCRIPT: &str = "import sys, urllib.request
 url, length, times = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 for _ in range(times):
@@ -35,54 +35,54 @@ fn ask(server: &Server, limits: &str, length: u32, times: u32) -> Output {
     ])
 }
 
-fn obeys(run: Output, prints: &str) {
+fn succeeds(run: Output, prints: &str) {
     assert_eq!(
         (run.status.code(), text(&run.stdout).as_str(), text(&run.stderr).as_str()),
         (Some(0), prints, "")
     );
 }
 
-fn hits(run: Output, limit: &str) {
-    let told = text(&run.stderr);
+fn assert_hit(run: Output, limit: &str) {
+    let stderr = text(&run.stderr);
     assert!(
-        !run.status.success() && told.contains(&format!("error: the limit `{limit}` of ")),
-        "{told}"
+        !run.status.success() && stderr.contains(&format!("error: the limit `{limit}` of ")),
+        "{stderr}"
     );
 }
 
 #[test]
-fn the_number_of_requests() {
+fn the_number_of_requests_is_limited() {
     let server = Server::of_size(10);
-    obeys(ask(&server, "http-requests: 2", 1, 2), "10\n10\n");
-    hits(ask(&server, "http-requests: 2", 1, 3), "http-requests");
+    succeeds(ask(&server, "http-requests: 2", 1, 2), "10\n10\n");
+    assert_hit(ask(&server, "http-requests: 2", 1, 3), "http-requests");
     assert_eq!(server.connections(), 4);
 }
 
 #[test]
-fn the_size_of_what_is_sent() {
+fn the_request_body_size_is_limited() {
     let server = Server::start(|_, stream| respond(stream, "200 OK", "", b"x"));
-    obeys(ask(&server, "http-request-body: 1000", 1000, 1), "1\n");
-    hits(ask(&server, "http-request-body: 1000", 1001, 1), "http-request-body");
+    succeeds(ask(&server, "http-request-body: 1000", 1000, 1), "1\n");
+    assert_hit(ask(&server, "http-request-body: 1000", 1001, 1), "http-request-body");
     assert_eq!(server.connections(), 1);
 }
 
 #[test]
-fn the_size_of_what_comes_with_its_head_and_after_it() {
+fn response_size_counts_body_bytes_within_and_after_the_head() {
     let server = Server::of_size(1000);
-    obeys(ask(&server, "http-response-body: 1000", 1, 1), "1000\n");
-    hits(ask(&server, "http-response-body: 999", 1, 1), "http-response-body");
+    succeeds(ask(&server, "http-response-body: 1000", 1, 1), "1000\n");
+    assert_hit(ask(&server, "http-response-body: 999", 1, 1), "http-response-body");
     let endless = Server::start(|_, stream| {
         stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").ok();
         while stream.write_all(&[b'x'; 1000]).is_ok() {}
     });
-    hits(ask(&endless, "http-response-body: 300000", 1, 1), "http-response-body");
+    assert_hit(ask(&endless, "http-response-body: 300000", 1, 1), "http-response-body");
 }
 
 #[test]
-fn the_time_to_the_first_byte_and_in_all() {
+fn first_byte_and_total_times_are_limited() {
     let server = Server::silent();
-    hits(ask(&server, "http-first-byte: 100ms", 1, 1), "http-first-byte");
-    hits(ask(&server, "http-total: 100ms", 1, 1), "http-total");
-    hits(ask(&Server::dripping(), "http-total: 300ms", 1, 1), "http-total");
+    assert_hit(ask(&server, "http-first-byte: 100ms", 1, 1), "http-first-byte");
+    assert_hit(ask(&server, "http-total: 100ms", 1, 1), "http-total");
+    assert_hit(ask(&Server::dripping(), "http-total: 300ms", 1, 1), "http-total");
     assert_eq!(server.connections(), 2);
 }

@@ -1,4 +1,4 @@
-//! A Markdown file as its code blocks and tables, and put back together.
+//! A Markdown file parsed into code blocks and tables, and reassembled.
 
 use std::fs;
 use std::ops::Range;
@@ -15,7 +15,7 @@ pub struct Document {
 /// A fenced block.
 #[derive(Debug, Clone)]
 pub struct Block {
-    /// What follows the fence: `console`, `yaml`.
+    /// The info string after the fence: `console`, `yaml`.
     pub lang: String,
     /// The lines between the fences, as indices into the document.
     pub inner: Range<usize>,
@@ -23,7 +23,7 @@ pub struct Block {
     pub text: String,
     /// Why no test runs it: `<!-- not run: REASON -->` on the line above the fence.
     pub not_run: Option<String>,
-    /// The file that it is: `<!-- file: PATH -->` on the line above the fence.
+    /// The file that the block contains: `<!-- file: PATH -->` on the line above the fence.
     pub file: Option<String>,
 }
 
@@ -34,8 +34,8 @@ impl Block {
     }
 }
 
-/// A command of a console block: the line or lines after `$ `, and what the document shows below
-/// them.
+/// A command of a console block: the line or lines after `$ `, and the output that the document
+/// shows below them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
     pub command: String,
@@ -84,14 +84,14 @@ impl Document {
         blocks
     }
 
-    /// The commands of a console block. A line that ends in `\` goes on in the next.
+    /// Returns the commands of a console block. A line that ends in `\` continues on the next.
     pub fn steps(&self, block: &Block) -> Vec<Step> {
         let mut steps: Vec<Step> = Vec::new();
-        let mut goes_on = false;
+        let mut continues = false;
         for at in block.inner.clone() {
             let line = self.lines[at].as_str();
             match (line.strip_prefix("$ "), steps.last_mut()) {
-                (_, Some(step)) if goes_on => {
+                (_, Some(step)) if continues => {
                     step.command.push_str(&format!("\n{line}"));
                     step.shown = at + 1..at + 1;
                 }
@@ -101,13 +101,13 @@ impl Document {
                 (None, Some(step)) => step.shown.end = at + 1,
                 (None, None) => panic!("line {}: a console block begins with `$ `", at + 1),
             }
-            goes_on = line.ends_with('\\') && steps.last().is_some_and(|s| s.shown.is_empty());
+            continues = line.ends_with('\\') && steps.last().is_some_and(|s| s.shown.is_empty());
         }
         steps
     }
 
-    /// The rows of the first table whose first column has that head, as cells; without head and
-    /// rule.
+    /// Returns the rows of the first table with this first column heading, as cells, without
+    /// heading and rule.
     pub fn table(&self, head: &str) -> Vec<Vec<String>> {
         let start = self.lines.iter().position(|l| cells(l).is_some_and(|c| c[0] == head));
         let start = start.unwrap_or_else(|| {
@@ -116,8 +116,8 @@ impl Document {
         self.lines[start + 2..].iter().map_while(|l| cells(l)).collect()
     }
 
-    /// The rows of every table whose last column has a head that begins with `head`; without head
-    /// and rule.
+    /// Returns the rows of every table whose last column heading begins with `head`, without
+    /// heading and rule.
     pub fn tables(&self, head: &str) -> Vec<Vec<Vec<String>>> {
         let heads = self.lines.windows(2).enumerate().filter(|(_, pair)| {
             pair[1].starts_with("|--")
@@ -149,19 +149,19 @@ pub fn pages() -> Vec<String> {
     pages
 }
 
-/// The cells of a table's row; `None` for any other line.
+/// Returns the cells of a table's row; `None` for any other line.
 fn cells(line: &str) -> Option<Vec<String>> {
     let inner = line.strip_prefix("| ")?.strip_suffix(" |")?;
     Some(inner.split(" | ").map(|cell| cell.trim().to_owned()).collect())
 }
 
-/// What stands between backticks.
+/// Returns the text between backticks.
 pub fn code(text: &str) -> Vec<&str> {
     text.split('`').skip(1).step_by(2).collect()
 }
 
-/// Whether an output is what is shown: a line `...` stands for any lines, `...` within a line for
-/// any text.
+/// Checks whether an output matches the shown text: a line `...` stands for any lines, `...` within
+/// a line for any text.
 pub fn matches(shown: &[&str], output: &[&str]) -> bool {
     match (shown.split_first(), output.split_first()) {
         (None, None) => true,

@@ -1,5 +1,5 @@
-//! A place of its own for the README's commands: a copy of the skills, a home folder, a web server,
-//! `skillhost` on the path.
+//! An isolated environment for the README's commands: a copy of the skills, a home folder, a web
+//! server, and `skillhost` on the path.
 
 use std::env;
 use std::fs;
@@ -13,11 +13,11 @@ use skillhost_toolchain::{Progress, Source, find};
 
 use crate::cli::repository;
 
-/// The port that the README's server listens on; the test's own listens on another.
+/// The port of the README's server; the test's own server uses another one.
 const PORT: &str = "localhost:8000";
 
 pub struct Place {
-    // Held: dropping it removes the folder.
+    // Dropping it removes the folder.
     _folder: tempfile::TempDir,
     work: PathBuf,
     variables: Vec<(&'static str, String)>,
@@ -25,8 +25,8 @@ pub struct Place {
 }
 
 impl Place {
-    /// Makes a place with the skills that `page` names as `skills/NAME`; with all of them if it
-    /// names the folder itself.
+    /// Copies the skills that `page` names as `skills/NAME`, or all of them if it names the folder
+    /// itself.
     pub fn new(page: &str) -> Place {
         let folder = tempfile::tempdir().unwrap();
         let home = folder.path().join("home");
@@ -45,7 +45,7 @@ impl Place {
             }
             copy(&entry.path(), &work.join("skills").join(name));
         }
-        // What the documents fetch.
+        // Files that the documents fetch.
         fs::write(work.join("tea.html"), "<h1>Tea</h1> <p>Three minutes, no milk.").unwrap();
         let server = serve(work.clone());
         Place { variables: variables(&home), _folder: folder, work, server }
@@ -57,8 +57,8 @@ impl Place {
         fs::write(file, text).unwrap();
     }
 
-    /// Runs a command as a person would type it. Returns both streams, as a terminal shows them,
-    /// and whether it ended with 0.
+    /// Runs a command as a reader would type it. Returns both streams, as a terminal shows them,
+    /// and whether it exited with 0.
     pub fn run(&self, command: &str) -> (String, bool) {
         let mut shell = Command::new("sh");
         shell
@@ -94,19 +94,19 @@ fn variables(home: &Path) -> Vec<(&'static str, String)> {
         ("PATH", format!("{}:{}", text(program), env::var("PATH").unwrap_or_default())),
         ("CARGO_HOME", variable("CARGO_HOME", ".cargo")),
         ("RUSTUP_HOME", variable("RUSTUP_HOME", ".rustup")),
-        // Stands for the terminal, which the commands of a test do not have.
+        // Replaces the terminal, which the commands of a test do not have.
         ("SKILLHOST_OPERATOR_TOKEN", operator_token(home)),
-        // Kept between runs, as an author's cache is: what skills stand on is compiled once.
+        // Kept between runs, like an author's cache, so that the runtimes are compiled once.
         ("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR").into()),
     ];
-    // Where the toolchain for components had to be made, the one that is here serves.
+    // If a component toolchain had to be built, the commands use the one in target/toolchain.
     let toolchain =
         find(&repository("").join("target/toolchain"), Source::Any, &Progress::silent()).unwrap();
     variables.extend(toolchain.rustc.map(|rustc| ("RUSTC", text(&rustc))));
     variables
 }
 
-/// Makes the token by which the operator of this home folder is known.
+/// Creates the operator token of this home folder.
 fn operator_token(home: &Path) -> String {
     let state = home.join(".local/state/skillhost");
     fs::DirBuilder::new().recursive(true).mode(0o700).create(&state).unwrap();
@@ -130,14 +130,14 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Serves the files of a folder on loopback, as `python3 -m http.server` would. Returns
+/// Serves the files of a folder on loopback, like `python3 -m http.server`. Returns
 /// `localhost:PORT`.
 fn serve(folder: PathBuf) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || {
         for stream in listener.incoming() {
-            // A client that goes away is its own business.
+            // A client may disconnect early.
             let _ = stream.and_then(|stream| answer(&folder, stream));
         }
     });

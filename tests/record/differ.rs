@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::network::{Mortal, PLAIN};
+use super::network::{PLAIN, StoppableServer};
 use crate::cli::text;
 use crate::receipt::{Place, parsed};
 
@@ -24,15 +24,15 @@ fn place() -> Place {
 fn first(place: &Place, a: &str, b: &str) -> (String, String) {
     let run = place.skillhost(&["diff", a, b, "--json"], "");
     assert_eq!(run.status.code(), Some(1), "{run:?}");
-    let told = parsed(&run.stdout);
-    let of = |key: &str| told["first"][key].as_str().unwrap().to_owned();
+    let report = parsed(&run.stdout);
+    let of = |key: &str| report["first"][key].as_str().unwrap().to_owned();
     (of("part"), of("field"))
 }
 
 #[test]
 fn the_first_difference_causes_the_others() {
     let place = place();
-    let server = Mortal::start();
+    let server = StoppableServer::start();
     let policy = server.policy(&place, PLAIN);
     let url = server.url();
     let record = |folder: &str, flags: &[&str], args: &[&str]| {
@@ -73,8 +73,8 @@ fn the_first_difference_causes_the_others() {
         let (found, at) = first(&place, "base", folder);
         assert!(found == part && at.starts_with(field), "{folder}: {found} {at}");
     }
-    let said = text(&place.skillhost(&["diff", "base", "response"], "").stdout);
-    assert!(said.starts_with("first difference: host calls\n"), "{said}");
+    let report_text = text(&place.skillhost(&["diff", "base", "response"], "").stdout);
+    assert!(report_text.starts_with("first difference: host calls\n"), "{report_text}");
     // Receipts have digests of requests.
     let (part, field) = first(&place, "base.json", "response.json");
     assert!(part == "host-call" && field == "result.requests[0].received_digest", "{field}");
@@ -109,13 +109,13 @@ fn diff_shows_outputs_and_hides_secrets() {
     record("a", "echo $TOKEN; python3 -c 'print(1)'");
     record("b", "echo $TOKEN; python3 -c 'print(1)'");
     assert_eq!(place.skillhost(&["diff", "a", "b"], "").status.code(), Some(0));
-    super::tampered::change(&place.path("b"), |told| {
-        told["receipt"]["result"]["processes"] = Value::Array(Vec::new())
+    super::tampered::change(&place.path("b"), |recorded| {
+        recorded["receipt"]["result"]["processes"] = Value::Array(Vec::new())
     });
     assert_eq!(first(&place, "a", "b").0, "host-call");
-    super::tampered::change(&place.path("a"), |told| {
-        told["receipt"]["result"]["processes"] = Value::Array(Vec::new());
-        told["receipt"]["result"]["stdout"]["digest"] = "sha256:other".into();
+    super::tampered::change(&place.path("a"), |recorded| {
+        recorded["receipt"]["result"]["processes"] = Value::Array(Vec::new());
+        recorded["receipt"]["result"]["stdout"]["digest"] = "sha256:other".into();
     });
     assert_eq!(first(&place, "a", "b"), ("output".into(), "result.stdout.digest".into()));
 }

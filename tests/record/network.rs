@@ -17,32 +17,32 @@ use crate::receipt::{Place, parsed};
 pub const PLAIN: &str = "record: { plain: [NAME, TOKEN, authorization, cookie, set-cookie] }\n";
 
 /// A server that stops listening when it is dropped.
-pub struct Mortal {
+pub struct StoppableServer {
     pub port: u16,
-    gone: Arc<AtomicBool>,
+    stopped: Arc<AtomicBool>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
-impl Mortal {
+impl StoppableServer {
     /// Answers each request with its path, its body and its number, and a header `x-number`.
-    pub fn start() -> Mortal {
+    pub fn start() -> StoppableServer {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let (port, gone, number) = (
+        let (port, stopped, number) = (
             listener.local_addr().unwrap().port(),
             Arc::new(AtomicBool::new(false)),
             Arc::new(AtomicUsize::new(0)),
         );
-        let ended = gone.clone();
+        let is_stopped = stopped.clone();
         let thread = std::thread::spawn(move || {
             for stream in listener.incoming() {
-                if ended.load(Ordering::SeqCst) {
+                if is_stopped.load(Ordering::SeqCst) {
                     return;
                 }
                 let number = number.clone();
                 std::thread::spawn(move || answer(&mut stream.unwrap(), &number));
             }
         });
-        Mortal { port, gone, thread: Some(thread) }
+        StoppableServer { port, stopped, thread: Some(thread) }
     }
 
     pub fn url(&self) -> String {
@@ -58,9 +58,9 @@ impl Mortal {
     }
 }
 
-impl Drop for Mortal {
+impl Drop for StoppableServer {
     fn drop(&mut self) {
-        self.gone.store(true, Ordering::SeqCst);
+        self.stopped.store(true, Ordering::SeqCst);
         let _ = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port));
         // The thread owns the listener. Another test may get its port at once.
         self.thread.take().unwrap().join().unwrap();
@@ -140,7 +140,7 @@ fn skill(place: &Place, name: &str) {
 #[test]
 fn web_fetch_and_api_probe_replay_without_the_server() {
     let place = Place::new();
-    let server = Mortal::start();
+    let server = StoppableServer::start();
     let policy = server.policy(&place, PLAIN);
     skill(&place, "web-fetch");
     skill(&place, "api-probe");
@@ -201,17 +201,17 @@ fn web_fetch_and_api_probe_replay_without_the_server() {
         let other = elsewhere(&place.path(folder));
         same(&other, "theirs/rec", &[], run);
     }
-    let told = recording(&place.path("probed"));
-    assert_eq!(told["exchanges"].as_array().unwrap().len(), 5);
-    let slow = told["exchanges"]
+    let recorded = recording(&place.path("probed"));
+    assert_eq!(recorded["exchanges"].as_array().unwrap().len(), 5);
+    let slow = recorded["exchanges"]
         .as_array()
         .unwrap()
         .iter()
         .find(|one| one["request"]["url"].as_str().unwrap().ends_with("/slow"))
         .unwrap();
     assert!(slow["took"].as_u64().unwrap() >= 300_000_000, "{slow}");
-    let requests = told["receipt"]["result"]["requests"].as_array().unwrap();
-    for (request, exchange) in requests.iter().zip(told["exchanges"].as_array().unwrap()) {
+    let requests = recorded["receipt"]["result"]["requests"].as_array().unwrap();
+    for (request, exchange) in requests.iter().zip(recorded["exchanges"].as_array().unwrap()) {
         assert_eq!(request["sent_digest"], exchange["request"]["body"]["digest"]);
         assert_eq!(request["received_digest"], exchange["response"]["head"]["body"]["digest"]);
     }
@@ -220,7 +220,7 @@ fn web_fetch_and_api_probe_replay_without_the_server() {
 /// Runs a script with the server's address, records it, and replays it without the server.
 fn again(name: &str, script: &str, code: i32, expected: &[&str]) -> Value {
     let place = Place::new();
-    let server = Mortal::start();
+    let server = StoppableServer::start();
     let policy = server.policy(&place, PLAIN);
     std::fs::write(place.path("sk/scripts").join(name), script).unwrap();
     std::fs::write(
@@ -266,12 +266,12 @@ curl -s http://127.0.0.1:1/; echo " exit $?"
 (curl -s "$1/slow"; date +%N) & sleep 0.1; date +%N; wait
 curl -s "$1/three" > three; date +%s.%N; exit 3
 "#;
-    let told = again("ask.sh", script, 3, &["x-number", "slow", "exit 52"]);
-    assert_eq!(told["exchanges"].as_array().unwrap().len(), 7, "{told}");
-    let cut = &told["exchanges"][3]["response"];
+    let recorded = again("ask.sh", script, 3, &["x-number", "slow", "exit 52"]);
+    assert_eq!(recorded["exchanges"].as_array().unwrap().len(), 7, "{recorded}");
+    let cut = &recorded["exchanges"][3]["response"];
     assert!(cut["head"]["status"] == 200 && cut["error"].is_object(), "{cut}");
     assert_eq!(
-        told["receipt"]["result"]["requests"].as_array().unwrap().len(),
+        recorded["receipt"]["result"]["requests"].as_array().unwrap().len(),
         8,
         "one was refused, and is in the account alone"
     );
@@ -294,41 +294,41 @@ try:
 except requests.exceptions.RequestException as error:
     print(type(error).__name__)
 "#;
-    let told = again("ask.py", script, 0, &["'/a?q=", "cookie-of-the-session"]);
-    assert_eq!(told["exchanges"].as_array().unwrap().len(), 13);
+    let recorded = again("ask.py", script, 0, &["'/a?q=", "cookie-of-the-session"]);
+    assert_eq!(recorded["exchanges"].as_array().unwrap().len(), 13);
 }
 
 #[test]
 fn concurrent_requests_are_replayed() {
     let script = "#!/bin/bash\nfor n in 1 2 3 4 5; do curl -s \"$1/p$n\" > out$n & done; wait; cat out*; python3 -c 'print(7)'\n";
-    let told = again("many.sh", script, 0, &["/p5"]);
-    assert_eq!(told["exchanges"].as_array().unwrap().len(), 5);
+    let recorded = again("many.sh", script, 0, &["/p5"]);
+    assert_eq!(recorded["exchanges"].as_array().unwrap().len(), 5);
 }
 
 #[test]
 fn the_policy_applies_to_recordings_and_replays() {
     let place = Place::new();
-    let server = Mortal::start();
+    let server = StoppableServer::start();
     let policy = server.policy(&place, PLAIN);
-    let other = Mortal::start();
+    let other = StoppableServer::start();
     skill(&place, "web-fetch");
     let denied = place.skillhost(
         &["run", "./web-fetch", "--policy", &policy, "--record", "rec", "--", &other.url()],
         "",
     );
     assert_ne!(denied.status.code(), Some(0), "{denied:?}");
-    let told = recording(&place.path("rec"));
+    let recorded = recording(&place.path("rec"));
     assert_eq!(
         (
-            told["exchanges"].as_array().unwrap().len(),
-            told["receipt"]["result"]["denials"].as_array().unwrap().len()
+            recorded["exchanges"].as_array().unwrap().len(),
+            recorded["receipt"]["result"]["denials"].as_array().unwrap().len()
         ),
         (0, 1)
     );
     same(&place, "rec", &[], &denied);
     // A recording whose capabilities were removed answers nothing.
-    super::tampered::change(&place.path("rec"), |told| {
-        told["capabilities"]["fetch"] = serde_json::json!({ "all_of": [], "none_of": [] })
+    super::tampered::change(&place.path("rec"), |recorded| {
+        recorded["capabilities"]["fetch"] = serde_json::json!({ "all_of": [], "none_of": [] })
     });
     assert_eq!(place.skillhost(&["replay", "rec"], "").status.code(), Some(83));
 }
@@ -336,7 +336,7 @@ fn the_policy_applies_to_recordings_and_replays() {
 #[test]
 fn a_run_can_use_the_network_of_a_recording() {
     let place = Place::new();
-    let server = Mortal::start();
+    let server = StoppableServer::start();
     let policy = server.policy(&place, PLAIN);
     std::fs::write(
         place.path("sk/SKILL.md"),
@@ -366,19 +366,19 @@ fn a_run_can_use_the_network_of_a_recording() {
         .collect();
     assert_eq!((numbers, other.status.code()), (vec![2, 0, 0], Some(0)), "{other:?}");
     let missed = run(&["--recorded", "rec"], &["a?x=2"]);
-    let said = text(&missed.stderr);
+    let stderr = text(&missed.stderr);
     assert!(text(&missed.stdout).contains("exit"), "{missed:?}");
-    assert!(said.contains("the closest one differs in url"), "{said}");
+    assert!(stderr.contains("the closest one differs in url"), "{stderr}");
     assert!(
-        said.contains("-GET")
-            && said.contains("/a?x=1\n")
-            && said.contains("+GET")
-            && said.contains("/a?x=2\n"),
-        "{said}"
+        stderr.contains("-GET")
+            && stderr.contains("/a?x=1\n")
+            && stderr.contains("+GET")
+            && stderr.contains("/a?x=2\n"),
+        "{stderr}"
     );
-    let told = parsed(&run(&["--recorded", "rec", "--json"], &["a?x=2"]).stdout);
-    assert_eq!(told["unrecorded"][0]["differs"], serde_json::json!(["url"]));
-    assert_eq!(told["denials"].as_array().unwrap().len(), 1);
+    let report = parsed(&run(&["--recorded", "rec", "--json"], &["a?x=2"]).stdout);
+    assert_eq!(report["unrecorded"][0]["differs"], serde_json::json!(["url"]));
+    assert_eq!(report["denials"].as_array().unwrap().len(), 1);
     // The guest does not learn what was recorded.
     let shown = run(&["--recorded", "rec"], &["z\" -v \"z"]);
     assert!(!text(&shown.stdout).contains("x=1"), "{shown:?}");
@@ -388,7 +388,7 @@ fn a_run_can_use_the_network_of_a_recording() {
 #[test]
 fn a_receipt_has_digests_of_bodies() {
     let place = Place::new();
-    let server = Mortal::start();
+    let server = StoppableServer::start();
     let policy = server.policy(&place, PLAIN);
     std::fs::write(
         place.path("sk/SKILL.md"),

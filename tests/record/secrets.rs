@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::network::Mortal;
+use super::network::StoppableServer;
 use super::{all_bytes, elsewhere, holds, recording, same};
 use crate::cli::{script_skill, text};
 use crate::receipt::Place;
@@ -20,7 +20,7 @@ curl -s -H "X-Key: key-from-a-file-42" "$1/b" -d "key=$TOKEN" > out; cat out dat
 
 fn record(secrets: &str) -> (Place, std::process::Output) {
     let place = Place::new();
-    let server = Mortal::start();
+    let server = StoppableServer::start();
     let policy = server.policy(&place, secrets);
     std::fs::write(
         place.path("sk/SKILL.md"),
@@ -63,10 +63,10 @@ fn secrets_are_not_stored_and_a_replay_asks_for_them() {
     {
         assert!(!holds(&all, secret), "{secret}");
     }
-    let told = recording(&place.path("rec"));
+    let recorded = recording(&place.path("rec"));
     let plain = skillhost_skill::runtime::digest(TOKEN.as_bytes());
-    assert!(!told.to_string().contains(&plain), "a digest without salt could be looked up");
-    let names: Vec<&String> = told["sealed"]["secrets"].as_object().unwrap().keys().collect();
+    assert!(!recorded.to_string().contains(&plain), "a digest without salt could be looked up");
+    let names: Vec<&String> = recorded["sealed"]["secrets"].as_object().unwrap().keys().collect();
     assert!(
         ["TOKEN", "PIN", "HEADER_SET_COOKIE"]
             .iter()
@@ -74,7 +74,7 @@ fn secrets_are_not_stored_and_a_replay_asks_for_them() {
         "{names:?}"
     );
     let other = elsewhere(&place.path("rec"));
-    let given = |token: &str, flags: &[&str]| {
+    let run_with_token = |token: &str, flags: &[&str]| {
         let mut command =
             other.command(&[&["replay", "theirs/rec", "--secret-env", "PIN"], flags].concat());
         command.env("TOKEN", token).env("PIN", "7").env("HEADER_X_KEY", "key-from-a-file-42");
@@ -90,23 +90,23 @@ fn secrets_are_not_stored_and_a_replay_asks_for_them() {
             flags.extend(["--secret-env", name]);
         }
     }
-    let replay = given(TOKEN, &flags);
+    let replay = run_with_token(TOKEN, &flags);
     assert_eq!(
         (replay.status.code(), text(&replay.stdout)),
         (Some(0), text(&run.stdout)),
         "{replay:?}"
     );
-    let wrong = given("other", &flags);
+    let wrong = run_with_token("other", &flags);
     assert_eq!(wrong.status.code(), Some(83), "{wrong:?}");
     assert!(
         text(&wrong.stderr).contains("the value of TOKEN differs from the recorded one"),
         "{wrong:?}"
     );
     // There is no terminal to ask on.
-    let missing = given(TOKEN, &flags[2..]);
+    let missing = run_with_token(TOKEN, &flags[2..]);
     assert_eq!(missing.status.code(), Some(64), "{missing:?}");
     assert!(text(&missing.stderr).contains("--secret-env TOKEN"), "{missing:?}");
-    let unknown = given(TOKEN, &["--secret-env", "NOBODY"]);
+    let unknown = run_with_token(TOKEN, &["--secret-env", "NOBODY"]);
     assert_eq!(unknown.status.code(), Some(64), "{unknown:?}");
     assert!(
         text(&unknown.stderr).contains("needs") && text(&unknown.stderr).contains("TOKEN"),
@@ -122,15 +122,15 @@ fn variables_cookies_and_authorization_are_encrypted() {
         assert!(!holds(&all, secret), "{secret}");
     }
     assert!(holds(&all, "key-from-a-file-42"), "other fields are stored in clear");
-    let told = recording(&place.path("rec"));
-    let header = &told["exchanges"][0]["request"]["headers"];
+    let recorded = recording(&place.path("rec"));
+    let header = &recorded["exchanges"][0]["request"]["headers"];
     let authorization =
         header.as_array().unwrap().iter().find(|header| header["name"] == "authorization").unwrap();
     assert!(
         authorization["value"].is_null() && authorization["secret"].is_string(),
         "{authorization}"
     );
-    assert!(told["sealed"]["values"].is_string(), "{}", told["sealed"]);
+    assert!(recorded["sealed"]["values"].is_string(), "{}", recorded["sealed"]);
     // This host has the key, so a replay asks nothing.
     same(&place, "rec", &[], &run);
     // Another host has another key, or none, and asks for the secrets that the run used.
@@ -139,7 +139,7 @@ fn variables_cookies_and_authorization_are_encrypted() {
     assert_eq!(replay.status.code(), Some(64), "{replay:?}");
     assert!(text(&replay.stderr).contains("--secret-env"), "{replay:?}");
     let names: Vec<String> =
-        told["sealed"]["secrets"].as_object().unwrap().keys().cloned().collect();
+        recorded["sealed"]["secrets"].as_object().unwrap().keys().cloned().collect();
     assert!(names.contains(&"TOKEN".to_owned()) && names.contains(&"PIN".to_owned()), "{names:?}");
     let flags: Vec<&str> = names.iter().flat_map(|name| ["--secret-env", name]).collect();
     let mut command = other.command(&[&["replay", "theirs/rec"], &flags[..]].concat());
@@ -164,7 +164,7 @@ fn variables_cookies_and_authorization_are_encrypted() {
 #[test]
 fn all_of_a_secret_field_is_encrypted() {
     let place = Place::new();
-    let server = Mortal::start();
+    let server = StoppableServer::start();
     let policy = server.policy(&place, "");
     let script =
         "curl -s \"$1/x\" -D head > body; grep -i set-cookie head; curl -s \"$1/trailers\"\n";
@@ -202,14 +202,14 @@ fn all_of_a_secret_field_is_encrypted() {
 }
 
 #[test]
-fn a_changed_recording_gets_no_values_from_this_host() {
+fn values_of_changed_recordings_are_not_decrypted() {
     let (place, _) = record("");
     let file = place.path("rec/recording.json");
-    let mut told = recording(&place.path("rec"));
-    told["arguments"][1] = "another".into();
-    told.as_object_mut().unwrap().remove("digest");
-    told["digest"] = skillhost_sandbox::recording::folder::digest(&told).into();
-    std::fs::write(&file, skillhost_sandbox::recording::folder::text(&told).unwrap()).unwrap();
+    let mut recorded = recording(&place.path("rec"));
+    recorded["arguments"][1] = "another".into();
+    recorded.as_object_mut().unwrap().remove("digest");
+    recorded["digest"] = skillhost_sandbox::recording::folder::digest(&recorded).into();
+    std::fs::write(&file, skillhost_sandbox::recording::folder::text(&recorded).unwrap()).unwrap();
     let replay = place.skillhost(&["replay", "rec"], "");
     assert_eq!(replay.status.code(), Some(64), "{replay:?}");
     assert!(text(&replay.stderr).contains("not in the recording"), "{replay:?}");
@@ -220,18 +220,18 @@ fn values_that_are_not_secret_are_stored_in_clear() {
     let (place, run) = record("record: { plain: [TOKEN, PIN, Set-Cookie, authorization] }\n");
     let all = all_bytes(&place.path("rec"));
     assert!(holds(&all, COOKIE) && holds(&all, "Bearer sesame"));
-    let told = recording(&place.path("rec"));
+    let recorded = recording(&place.path("rec"));
     assert_eq!(
-        (&told["environment"]["TOKEN"], &told["sealed"]["secrets"]),
+        (&recorded["environment"]["TOKEN"], &recorded["sealed"]["secrets"]),
         (&TOKEN.into(), &serde_json::json!({}))
     );
-    assert!(told["sealed"]["values"].is_null(), "{}", told["sealed"]);
+    assert!(recorded["sealed"]["values"].is_null(), "{}", recorded["sealed"]);
     let other = elsewhere(&place.path("rec"));
     same(&other, "theirs/rec", &[], &run);
 }
 
 /// Runs a replay on a terminal, and types `keys` when it asks.
-fn typed(place: &Place, keys: &str) -> Option<(Option<i32>, String)> {
+fn replay_on_terminal(place: &Place, keys: &str) -> Option<(Option<i32>, String)> {
     use std::io::{Read as _, Write as _};
     use std::process::Stdio;
     let mut command = place.user.command("script");
@@ -272,19 +272,19 @@ fn a_terminal_prompt_does_not_show_the_secret() {
         "echo ${#TOKEN} bytes",
     ];
     assert_eq!(place.skillhost(&args, "").status.code(), Some(0));
-    for (keys, said) in [
+    for (keys, message) in [
         ("sesame-open-1234\n", super::SAME),
         ("other\n", "differs from the recorded one"),
         ("\u{3}", "the prompt failed"),
     ] {
-        let Some((_, shown)) = typed(&place, keys) else { return };
+        let Some((_, shown)) = replay_on_terminal(&place, keys) else { return };
         assert!(
-            shown.contains(said) && !shown.contains("sesame") && !shown.contains("other"),
+            shown.contains(message) && !shown.contains("sesame") && !shown.contains("other"),
             "{keys:?}: {shown}"
         );
         assert!(
             shown.contains("echo") && !shown.contains("-echo"),
-            "the terminal is as it was: {shown}"
+            "the terminal settings are restored: {shown}"
         );
     }
 }
@@ -295,12 +295,12 @@ fn secret_names_in_the_policy_are_checked() {
     std::fs::write(place.path("p.yaml"), "secrets: { env: [TOKEN], headers: [X-Key] }\n").unwrap();
     let run = place.skillhost(&["run", "./hello", "--policy", "p.yaml", "--explain"], "");
     assert!(text(&run.stdout).contains("never recorded: TOKEN, x-key"), "{run:?}");
-    let told = crate::receipt::parsed(
+    let recorded = crate::receipt::parsed(
         &place
             .skillhost(&["run", "./hello", "--policy", "p.yaml", "--explain", "--json"], "")
             .stdout,
     );
-    assert_eq!(told["secrets"], serde_json::json!({ "env": ["TOKEN"], "headers": ["x-key"] }));
+    assert_eq!(recorded["secrets"], serde_json::json!({ "env": ["TOKEN"], "headers": ["x-key"] }));
     for (wrong, named) in [
         ("env: [A-B]", "`A-B` is not the name of a variable"),
         ("headers: ['a b']", "`a b` is not the name of a header"),

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use skillhost_sandbox::recording::folder;
 
-use super::network::{Mortal, PLAIN};
+use super::network::{PLAIN, StoppableServer};
 use super::recording;
 use crate::audit::digest;
 use crate::cli::{copy, text};
@@ -16,19 +16,19 @@ use crate::receipt::Place;
 
 /// Changes a recording, and adjusts its digest.
 pub fn change(folder: &Path, tamper: impl FnOnce(&mut Value)) {
-    let mut told = recording(folder);
-    let before = told.clone();
-    tamper(&mut told);
-    assert_ne!(told, before, "nothing was changed");
-    told.as_object_mut().unwrap().remove("digest");
-    told["digest"] = folder::digest(&told).into();
-    std::fs::write(folder.join("recording.json"), folder::text(&told).unwrap()).unwrap();
+    let mut recorded = recording(folder);
+    let before = recorded.clone();
+    tamper(&mut recorded);
+    assert_ne!(recorded, before, "nothing was changed");
+    recorded.as_object_mut().unwrap().remove("digest");
+    recorded["digest"] = folder::digest(&recorded).into();
+    std::fs::write(folder.join("recording.json"), folder::text(&recorded).unwrap()).unwrap();
 }
 
 /// A recording of a run that uses everything that a recording can contain.
 static GENUINE: LazyLock<Place> = LazyLock::new(|| {
     let place = Place::new();
-    let server = Mortal::start();
+    let server = StoppableServer::start();
     let policy = server.policy(&place, PLAIN);
     std::fs::write(
         place.path("sk/SKILL.md"),
@@ -72,7 +72,7 @@ fn refused(code: i32, named: &str, tamper: impl FnOnce(&Path)) {
     assert!(text(&run.stderr).contains(named), "{named}: {run:?}");
 }
 
-fn told(code: i32, named: &str, tamper: impl FnOnce(&mut Value)) {
+fn assert_found(code: i32, named: &str, tamper: impl FnOnce(&mut Value)) {
     refused(code, named, |folder| change(folder, tamper));
 }
 
@@ -85,22 +85,22 @@ fn blob(folder: &Path, bytes: &[u8]) -> PathBuf {
 fn swap(folder: &Path, old: &[u8], new: &[u8]) {
     std::fs::remove_file(blob(folder, old)).unwrap();
     std::fs::write(blob(folder, new), new).unwrap();
-    change(folder, |told| {
-        let receipt = told["receipt"].take();
-        let mut text = told.to_string().replace(&digest(old), &digest(new));
+    change(folder, |recorded| {
+        let receipt = recorded["receipt"].take();
+        let mut text = recorded.to_string().replace(&digest(old), &digest(new));
         let (from, to) = (
             format!("\"bytes\":{},\"digest\":\"{}\"", old.len(), digest(new)),
             format!("\"bytes\":{},\"digest\":\"{}\"", new.len(), digest(new)),
         );
         text = text.replace(&from, &to);
-        *told = serde_json::from_str(&text).unwrap();
-        told["receipt"] = receipt;
+        *recorded = serde_json::from_str(&text).unwrap();
+        recorded["receipt"] = receipt;
     });
 }
 
 fn body(number: usize) -> Vec<u8> {
-    let told = recording(&GENUINE.path("rec"));
-    let digest = told["exchanges"][number]["response"]["head"]["body"]["digest"]
+    let recorded = recording(&GENUINE.path("rec"));
+    let digest = recorded["exchanges"][number]["response"]["head"]["body"]["digest"]
         .as_str()
         .unwrap()
         .trim_start_matches("sha256:")
@@ -155,9 +155,11 @@ fn a_changed_skill_is_found() {
     let script = std::fs::read(GENUINE.path("sk/scripts/run.sh")).unwrap();
     let other = String::from_utf8(script.clone()).unwrap().replace("cat;", "tac;");
     refused(81, "skill.digest", |folder| swap(folder, &script, other.as_bytes()));
-    told(81, "skill", |told| told["receipt"]["skill"]["digest"] = digest(b"other").into());
-    told(81, "program.script.path", |told| {
-        told["receipt"]["program"]["script"]["path"] = "scripts/other.sh".into()
+    assert_found(81, "skill", |recorded| {
+        recorded["receipt"]["skill"]["digest"] = digest(b"other").into()
+    });
+    assert_found(81, "program.script.path", |recorded| {
+        recorded["receipt"]["program"]["script"]["path"] = "scripts/other.sh".into()
     });
 }
 
@@ -165,13 +167,15 @@ fn a_changed_skill_is_found() {
 fn a_changed_input_is_found() {
     refused(83, "input.files.table", |folder| swap(folder, b"data\n", b"DATA\n"));
     refused(83, "input.stdin.digest", |folder| swap(folder, b"input\n", b"INPUT\n"));
-    told(83, "arguments", |told| told["arguments"][0] = "other".into());
-    told(83, "input.environment.NAME", |told| told["environment"]["NAME"] = "other".into());
-    told(65, "the variables do not match the capabilities", |told| {
-        told["environment"]["MORE"] = "x".into()
+    assert_found(83, "arguments", |recorded| recorded["arguments"][0] = "other".into());
+    assert_found(83, "input.environment.NAME", |recorded| {
+        recorded["environment"]["NAME"] = "other".into()
     });
-    told(83, "input.files", |told| {
-        let folders = told["folders"].as_array_mut().unwrap();
+    assert_found(65, "the variables do not match the capabilities", |recorded| {
+        recorded["environment"]["MORE"] = "x".into()
+    });
+    assert_found(83, "input.files", |recorded| {
+        let folders = recorded["folders"].as_array_mut().unwrap();
         let workspace = folders.iter_mut().find(|folder| folder["guest"] == "/workspace").unwrap();
         workspace["entries"]
             .as_array_mut()
@@ -183,7 +187,7 @@ fn a_changed_input_is_found() {
 #[test]
 fn changed_capabilities_or_start_are_found() {
     let capabilities = |code, named, tamper: fn(&mut Value)| {
-        told(code, named, |told| tamper(&mut told["capabilities"]))
+        assert_found(code, named, |recorded| tamper(&mut recorded["capabilities"]))
     };
     capabilities(83, "grant.capabilities.write", |c| {
         c["write"]["none_of"] = json!(["/workspace/x"])
@@ -205,25 +209,27 @@ fn changed_capabilities_or_start_are_found() {
     capabilities(65, "no folder for /data", |c| {
         c["mounts"].as_array_mut().unwrap().push(json!({ "guest": "/data", "mode": "write" }))
     });
-    told(83, "grant.policy", |told| told["policy"] = digest(b"other").into());
+    assert_found(83, "grant.policy", |recorded| recorded["policy"] = digest(b"other").into());
     // If the receipt is adjusted too, the replay shows it.
-    told(82, "result.", |told| {
-        told["capabilities"]["determinism"]["seed"] = 7.into();
-        told["receipt"]["grant"]["capabilities"] = told["capabilities"].clone();
-        told["receipt"]["grant"]["digest"] =
-            skillhost_ledger::receipt::canonical::digest(&told["capabilities"]).into();
+    assert_found(82, "result.", |recorded| {
+        recorded["capabilities"]["determinism"]["seed"] = 7.into();
+        recorded["receipt"]["grant"]["capabilities"] = recorded["capabilities"].clone();
+        recorded["receipt"]["grant"]["digest"] =
+            skillhost_ledger::receipt::canonical::digest(&recorded["capabilities"]).into();
     });
 }
 
 #[test]
 fn a_changed_runtime_is_found() {
-    told(83, "runtime.programs.shell", |told| {
-        told["runtime"]["programs"]["shell"] = digest(b"other").into()
+    assert_found(83, "runtime.programs.shell", |recorded| {
+        recorded["runtime"]["programs"]["shell"] = digest(b"other").into()
     });
-    told(83, "runtime.fingerprint", |told| {
-        told["runtime"]["fingerprint"] = digest(b"other").into()
+    assert_found(83, "runtime.fingerprint", |recorded| {
+        recorded["runtime"]["fingerprint"] = digest(b"other").into()
     });
-    told(83, "runtime.host", |told| told["runtime"]["host"] = "skillhost 9.9.9".into());
+    assert_found(83, "runtime.host", |recorded| {
+        recorded["runtime"]["host"] = "skillhost 9.9.9".into()
+    });
 }
 
 #[test]
@@ -231,42 +237,48 @@ fn a_changed_network_exchange_is_found() {
     let first = body(0);
     let other = String::from_utf8(first.clone()).unwrap().replace("nobody", "NOBODY");
     refused(82, "result.stdout", |folder| swap(folder, &first, other.as_bytes()));
-    told(82, "requests[0].status", |told| {
-        told["exchanges"][0]["response"]["head"]["status"] = 201.into()
+    assert_found(82, "requests[0].status", |recorded| {
+        recorded["exchanges"][0]["response"]["head"]["status"] = 201.into()
     });
-    told(82, "/other", |told| {
-        told["exchanges"][1]["request"]["url"] = "http://127.0.0.1:1/other".into()
+    assert_found(82, "/other", |recorded| {
+        recorded["exchanges"][1]["request"]["url"] = "http://127.0.0.1:1/other".into()
     });
-    told(82, "requests that the recorded run did not send", |told| {
-        drop(told["exchanges"].as_array_mut().unwrap().pop())
+    assert_found(82, "requests that the recorded run did not send", |recorded| {
+        drop(recorded["exchanges"].as_array_mut().unwrap().pop())
     });
-    told(82, "requests that the recorded run did not send", |told| {
-        told["exchanges"].as_array_mut().unwrap().swap(0, 1)
+    assert_found(82, "requests that the recorded run did not send", |recorded| {
+        recorded["exchanges"].as_array_mut().unwrap().swap(0, 1)
     });
-    told(82, "requests that the recorded run did not send", |told| {
-        told["exchanges"][0]["request"]["body"]["bytes"] = 1.into()
+    assert_found(82, "requests that the recorded run did not send", |recorded| {
+        recorded["exchanges"][0]["request"]["body"]["bytes"] = 1.into()
     });
-    told(82, "result.", |told| told["exchanges"][0]["response"] = json!({ "error": "unanswered" }));
-    told(82, "result.", |told| {
-        told["exchanges"][0]["response"]["head"]["headers"] =
+    assert_found(82, "result.", |recorded| {
+        recorded["exchanges"][0]["response"] = json!({ "error": "unanswered" })
+    });
+    assert_found(82, "result.", |recorded| {
+        recorded["exchanges"][0]["response"]["head"]["headers"] =
             json!([{ "name": "no name", "value": "x" }])
     });
 }
 
 #[test]
 fn a_changed_result_is_found() {
-    told(82, "result.status.code", |told| told["receipt"]["result"]["status"]["code"] = 1.into());
-    told(82, "result.stdout.digest", |told| {
-        told["receipt"]["result"]["stdout"]["digest"] = digest(b"other").into()
+    assert_found(82, "result.status.code", |recorded| {
+        recorded["receipt"]["result"]["status"]["code"] = 1.into()
     });
-    told(82, "result.cost.fuel", |told| told["receipt"]["result"]["cost"]["fuel"] = 1.into());
+    assert_found(82, "result.stdout.digest", |recorded| {
+        recorded["receipt"]["result"]["stdout"]["digest"] = digest(b"other").into()
+    });
+    assert_found(82, "result.cost.fuel", |recorded| {
+        recorded["receipt"]["result"]["cost"]["fuel"] = 1.into()
+    });
 }
 
 #[test]
 fn names_leading_out_of_the_folders_are_refused() {
     let entry = |entry: Value| {
-        move |told: &mut Value| {
-            let folders = told["folders"].as_array_mut().unwrap();
+        move |recorded: &mut Value| {
+            let folders = recorded["folders"].as_array_mut().unwrap();
             let workspace =
                 folders.iter_mut().find(|folder| folder["guest"] == "/workspace").unwrap();
             workspace["entries"].as_array_mut().unwrap().push(entry);
@@ -285,18 +297,20 @@ fn names_leading_out_of_the_folders_are_refused() {
         "x\0",
         "data/link/x",
     ] {
-        told(65, "is not a valid path", entry(file(path)));
+        assert_found(65, "is not a valid path", entry(file(path)));
     }
-    told(
+    assert_found(
         65,
         "does not have a relative target",
         entry(json!({ "path": "l", "kind": "link", "target": "/etc", "bytes": 4 })),
     );
-    told(65, "name of the skill's folder", |told| told["skill"] = "../sk".into());
-    told(65, "is not a guest path", |told| told["folders"][0]["guest"] = "x".into());
-    told(65, "is not a digest", |told| {
-        let stdin = told["stdin"]["digest"].as_str().unwrap().to_owned();
-        told["blobs"][&stdin] = "sha256:../../../../etc/passwd".into();
+    assert_found(65, "name of the skill's folder", |recorded| recorded["skill"] = "../sk".into());
+    assert_found(65, "is not a guest path", |recorded| {
+        recorded["folders"][0]["guest"] = "x".into()
+    });
+    assert_found(65, "is not a digest", |recorded| {
+        let stdin = recorded["stdin"]["digest"].as_str().unwrap().to_owned();
+        recorded["blobs"][&stdin] = "sha256:../../../../etc/passwd".into();
     });
 }
 
@@ -306,19 +320,19 @@ proptest! {
     /// No text in a recording, even with adjusted digests, can name anything outside of it.
     #[test]
     fn no_text_leads_out_of_the_folders(at in any::<prop::sample::Index>(), with in prop::sample::select(vec!["..", "/", "\0", "", "a/b", "sha256:", "{{secret:x:y}}"])) {
-        let mut told = recording(&GENUINE.path("rec"));
+        let mut recorded = recording(&GENUINE.path("rec"));
         let mut texts = 0;
-        each(&mut told, &mut |_| texts += 1);
-        let (wanted, mut count) = (at.index(texts), 0);
-        each(&mut told, &mut |text| {
-            if count == wanted {
+        each(&mut recorded, &mut |_| texts += 1);
+        let (selected, mut count) = (at.index(texts), 0);
+        each(&mut recorded, &mut |text| {
+            if count == selected {
                 *text = with.into();
             }
             count += 1;
         });
-        told.as_object_mut().unwrap().remove("digest");
-        told["digest"] = folder::digest(&told).into();
-        if let Ok(read) = folder::parse(&folder::text(&told).unwrap()) {
+        recorded.as_object_mut().unwrap().remove("digest");
+        recorded["digest"] = folder::digest(&recorded).into();
+        if let Ok(read) = folder::parse(&folder::text(&recorded).unwrap()) {
             let plain = |path: &str| path.split('/').all(|name| !name.is_empty() && name != "." && name != ".." && !name.contains('\0'));
             prop_assert!(plain(&read.skill) && !read.skill.contains('/'));
             prop_assert!(read.folders.iter().flat_map(|folder| &folder.entries).all(|entry| plain(&entry.path)));

@@ -1,5 +1,5 @@
-//! A small API on loopback, for scripts that speak HTTP: users, orders, redirects, errors, and what
-//! a client sent.
+//! A small HTTP API on loopback for scripts: users, orders, redirects, errors, and an echo of the
+//! request.
 
 use std::io::Read as _;
 use std::net::TcpStream;
@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 
 use crate::servers::{Server, respond};
 
-/// With orders of its own.
+/// Starts a server with separate orders.
 pub struct Api {
     server: Server,
 }
 
-/// What a client asks.
-struct Asked<'a> {
+/// A client's request.
+struct ApiRequest<'a> {
     method: &'a str,
     path: &'a str,
     query: &'a str,
@@ -29,7 +29,7 @@ impl Api {
         let orders = Arc::new(Mutex::new(Vec::new()));
         let server = Server::start(move |sent, stream| {
             let head = String::from_utf8_lossy(sent).into_owned();
-            let Some(asked) = Asked::read(&head, sent, stream) else { return };
+            let Some(asked) = ApiRequest::read(&head, sent, stream) else { return };
             let (status, headers, body) = answer(&asked, &mut orders.lock().unwrap());
             let body = if asked.method == "HEAD" { String::new() } else { body };
             respond(stream, status, &headers, body.as_bytes());
@@ -46,8 +46,8 @@ impl Api {
     }
 }
 
-impl<'a> Asked<'a> {
-    fn read(head: &'a str, sent: &[u8], stream: &mut TcpStream) -> Option<Asked<'a>> {
+impl<'a> ApiRequest<'a> {
+    fn read(head: &'a str, sent: &[u8], stream: &mut TcpStream) -> Option<ApiRequest<'a>> {
         let (head, _) = head.split_once("\r\n\r\n")?;
         let mut lines = head.lines();
         let mut words = lines.next()?.split(' ');
@@ -58,7 +58,7 @@ impl<'a> Asked<'a> {
             .map(|(name, value)| (name.to_ascii_lowercase(), value.trim()))
             .collect();
         let mut asked =
-            Asked { method, path, query, headers, body: sent[head.len() + 4..].to_vec() };
+            ApiRequest { method, path, query, headers, body: sent[head.len() + 4..].to_vec() };
         stream.set_read_timeout(Some(Duration::from_secs(60))).ok()?;
         if asked.header("transfer-encoding").contains("chunked") {
             asked.body = chunks(std::mem::take(&mut asked.body), stream)?;
@@ -74,7 +74,7 @@ impl<'a> Asked<'a> {
         self.headers.iter().find(|(n, _)| n == name).map_or("", |(_, value)| value)
     }
 
-    /// A value of the query.
+    /// Returns a parameter of the query.
     fn value(&self, name: &str) -> Option<&str> {
         self.query
             .split('&')
@@ -84,7 +84,7 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// The body of a request that comes in chunks, of which some have come.
+/// Decodes a chunked request body, which may still be incomplete.
 fn chunks(mut raw: Vec<u8>, stream: &mut TcpStream) -> Option<Vec<u8>> {
     let mut buffer = [0; 4096];
     while !raw.ends_with(b"0\r\n\r\n") {
@@ -115,7 +115,7 @@ const USERS: [(u32, &str, &str); 5] = [
     (5, "Zoë", "Zürich"),
 ];
 
-fn answer(asked: &Asked, orders: &mut Vec<Value>) -> (&'static str, String, String) {
+fn answer(asked: &ApiRequest, orders: &mut Vec<Value>) -> (&'static str, String, String) {
     let user = |(id, name, city): &(u32, &str, &str)| json!({"id": id, "name": name, "city": city});
     let found = |value: Value| {
         (

@@ -1,4 +1,4 @@
-//! A script with its surroundings, and what becomes of it.
+//! A script with its environment, and the result of running it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use super::api::Api;
 use crate::cli::repository;
 
-/// `case.yaml`.
+/// The file `case.yaml`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Case {
@@ -23,7 +23,7 @@ pub struct Case {
     args: Vec<String>,
     #[serde(default)]
     env: BTreeMap<String, String>,
-    /// What it ends with natively.
+    /// The exit code natively.
     #[serde(default)]
     pub exit: i32,
     #[serde(skip)]
@@ -32,30 +32,30 @@ pub struct Case {
     pub skill: PathBuf,
 }
 
-/// What a run left.
-pub struct Found {
+/// The result of a run.
+pub struct RunResult {
     pub code: i32,
     pub stdout: Vec<u8>,
     pub stderr: String,
     pub files: Files,
 }
 
-/// The files of the workspace by path, folders with a `/` at the end.
+/// The files of the workspace by path; folders end with `/`.
 type Files = BTreeMap<String, Vec<u8>>;
 
 /// The machine's own interpreters.
 pub struct Machine {
-    /// The folder of python3, then those of the system.
+    /// The folder of python3, then the system's folders.
     path: String,
-    /// A copy of the packages that the sandbox has: a Python of a machine may have start-up hooks
-    /// that change packages where they lie, as those do that add a company's certificates to the
-    /// ones of `certifi`, and what the packages hold is part of each receipt.
+    /// A copy of the packages that the sandbox has. The machine's Python may have startup hooks
+    /// that change packages in place (such as those that add a company's certificates to
+    /// `certifi`), and the packages' content is part of each receipt.
     packages: TempDir,
 }
 
-/// Scratch folders of one run.
+/// The scratch folders of one run.
 struct Place {
-    // Held: dropping it removes the folders.
+    // Dropping it removes the folders.
     _folder: TempDir,
     root: PathBuf,
 }
@@ -67,7 +67,7 @@ impl Case {
         let case: Case = serde_saphyr::from_str(&text)
             .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         let own = folder.join("skill");
-        // An example skill's case lies in its folder `tests`.
+        // An example skill's case is in the skill's folder `tests`.
         let skill = if own.is_dir() { own } else { folder.join("../..").canonicalize().unwrap() };
         Case { folder: folder.to_owned(), skill, ..case }
     }
@@ -76,8 +76,8 @@ impl Case {
         self.folder.strip_prefix(repository("")).unwrap().display().to_string()
     }
 
-    /// The files that a run starts with.
-    pub fn given(&self) -> Files {
+    /// The files at the start of a run.
+    pub fn initial_files(&self) -> Files {
         let mut files = Files::new();
         let folder = self.folder.join("workspace");
         if folder.is_dir() {
@@ -86,7 +86,7 @@ impl Case {
         files
     }
 
-    pub fn run_natively(&self, machine: &Machine, api: &Api) -> Found {
+    pub fn run_natively(&self, machine: &Machine, api: &Api) -> RunResult {
         let place = Place::new(self);
         let (skill, tmp) = (place.root.join("skill"), place.root.join("tmp"));
         let interpreter = if self.script.ends_with(".py") { "python3" } else { "bash" };
@@ -106,8 +106,8 @@ impl Case {
             .env("TMPDIR", &tmp)
             .env("CLAUDE_SKILL_DIR", &skill)
             .env("CLAUDE_PLUGIN_ROOT", &skill)
-            // As the sandbox is: UTF-8, UTC, the packages of the set, and no compiled modules
-            // beside the scripts.
+            // Matches the sandbox: UTF-8, UTC, the package set, and no compiled modules beside the
+            // scripts.
             .envs([
                 ("LC_ALL", "C.UTF-8"),
                 ("PYTHONUTF8", "1"),
@@ -118,11 +118,11 @@ impl Case {
         self.finish(command, &place, api)
     }
 
-    pub fn run_sandboxed(&self, api: &Api) -> Found {
+    pub fn run_sandboxed(&self, api: &Api) -> RunResult {
         let place = Place::new(self);
         let policy = place.root.join("policy.yaml");
         let allow = format!("[Read, Write, Bash, \"WebFetch({})\"]", api.url());
-        // A debug build on a loaded machine is slow; what is tested here is not how fast it is.
+        // A debug build on a loaded machine is slow, and these tests do not measure speed.
         fs::write(&policy, format!("limits: {{ timeout: 5m }}\ndefault:\n  allow: {allow}\n"))
             .unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_skillhost"));
@@ -141,13 +141,13 @@ impl Case {
         command
             .arg("--")
             .args(self.args.iter().map(|arg| filled(arg, "/skill", api)))
-            // Kept between runs: the runtimes are compiled once.
+            // Kept between runs, so that the runtimes are compiled once.
             .env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"))
             .env("TMPDIR", place.root.join("tmp"));
         self.finish(command, &place, api)
     }
 
-    fn finish(&self, mut command: Command, place: &Place, api: &Api) -> Found {
+    fn finish(&self, mut command: Command, place: &Place, api: &Api) -> RunResult {
         let stdin =
             fs::File::open(self.folder.join("stdin")).map_or_else(|_| Stdio::null(), Stdio::from);
         let output =
@@ -155,7 +155,7 @@ impl Case {
         let mut files = Files::new();
         list(&place.root.join("workspace"), &place.root.join("workspace"), &mut files);
         let normal = |bytes: Vec<u8>| place.normal(bytes, api);
-        Found {
+        RunResult {
             code: output.status.code().unwrap_or(-1),
             stdout: normal(output.stdout),
             stderr: String::from_utf8_lossy(&normal(output.stderr)).into_owned(),
@@ -164,8 +164,8 @@ impl Case {
     }
 }
 
-impl Found {
-    /// The exit code and what is printed.
+impl RunResult {
+    /// The exit code and the output.
     pub fn text(&self) -> String {
         format!("exit {}\n{}", self.code, String::from_utf8(self.stdout.clone()).unwrap())
     }
@@ -211,9 +211,10 @@ impl Place {
         Place { _folder: folder, root }
     }
 
-    /// With the names that the sandbox has for the scratch folders and the test for its server.
+    /// Replaces the scratch folders' paths and the server's address with the names that the sandbox
+    /// uses.
     fn normal(&self, bytes: Vec<u8>, api: &Api) -> Vec<u8> {
-        // Archives and databases hold no paths of ours.
+        // Archives and databases contain no such paths.
         let mut text = match String::from_utf8(bytes) {
             Ok(text) => text,
             Err(error) => return error.into_bytes(),

@@ -87,8 +87,9 @@ impl Cache {
         drop(db);
         let Some(path) = path else { return Cache::in_memory() };
         if is_broken(error) {
-            let anew = throw_away(&path).map_err(CacheError::from).and_then(|()| connect(&path));
-            if let Ok(db) = anew {
+            let reopened =
+                throw_away(&path).map_err(CacheError::from).and_then(|()| connect(&path));
+            if let Ok(db) = reopened {
                 return Ok(Cache { db, path: Some(path) });
             }
         }

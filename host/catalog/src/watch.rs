@@ -30,7 +30,7 @@ pub struct Changes {
 
 /// Follows changes until it is dropped.
 pub struct Watch {
-    tell: Sender<Notice>,
+    sender: Sender<Notice>,
 }
 
 enum Notice {
@@ -51,7 +51,7 @@ struct ChangeBatch {
 impl Drop for Watch {
     fn drop(&mut self) {
         // The thread may have ended already.
-        let _ = self.tell.send(Notice::Stop);
+        let _ = self.sender.send(Notice::Stop);
     }
 }
 
@@ -65,8 +65,8 @@ impl Catalog {
         let failed = |error: &dyn std::fmt::Display| {
             CatalogError::Index(format!("cannot watch for changes: {error}"))
         };
-        let (tell, told) = mpsc::channel();
-        let watch = Watch { tell: tell.clone() };
+        let (sender, receiver) = mpsc::channel();
+        let watch = Watch { sender: sender.clone() };
         let watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
             // An event that cannot be read may be any change.
             let event = event.unwrap_or_else(|_| Event::default().set_flag(Flag::Rescan));
@@ -74,7 +74,7 @@ impl Catalog {
             // own.
             if !matches!(event.kind, EventKind::Access(_)) {
                 // The receiver is gone: the watcher is about to be dropped.
-                let _ = tell.send(Notice::Change(event));
+                let _ = sender.send(Notice::Change(event));
             }
         });
         let mut folders =
@@ -82,7 +82,7 @@ impl Catalog {
         folders.cover(self);
         let catalog = self.clone();
         let follow = move || {
-            while let Some(mut touched) = wait(&told) {
+            while let Some(mut touched) = wait(&receiver) {
                 folders.cover(&catalog);
                 touched.look_below();
                 match catalog.refresh() {
@@ -107,13 +107,13 @@ impl Catalog {
 }
 
 /// Waits for a burst of changes to end. `None`: the watch was dropped.
-fn wait(told: &Receiver<Notice>) -> Option<ChangeBatch> {
-    let Ok(Notice::Change(first)) = told.recv() else { return None };
+fn wait(receiver: &Receiver<Notice>) -> Option<ChangeBatch> {
+    let Ok(Notice::Change(first)) = receiver.recv() else { return None };
     let mut touched = ChangeBatch::default();
     touched.add(first);
     let started = Instant::now();
     while started.elapsed() < MOST {
-        match told.recv_timeout(QUIET) {
+        match receiver.recv_timeout(QUIET) {
             Ok(Notice::Change(event)) => touched.add(event),
             Err(RecvTimeoutError::Timeout) => break,
             Ok(Notice::Stop) | Err(RecvTimeoutError::Disconnected) => return None,

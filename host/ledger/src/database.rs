@@ -191,17 +191,17 @@ mod tests {
     const OTHER: Tables = Tables { form: 4, ..TABLES };
 
     #[test]
-    fn a_mark_is_what_the_database_says_or_none() {
+    fn marks_match_the_database_and_are_absent_without_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.db");
         let database = Database::at(&path, &TABLES);
-        assert_eq!(database.mark(), None, "it is not there");
+        assert_eq!(database.mark(), None, "the database does not exist yet");
         database.write(|db| db.execute("INSERT INTO a VALUES (1)", [])).unwrap();
         assert_eq!(database.mark(), Some(7));
-        let told = |mark: u32| {
+        let set_mark = |mark: u32| {
             database.write(|db| db.pragma_update(None, "application_id", mark)).unwrap()
         };
-        told(8);
+        set_mark(8);
         assert_eq!(database.mark(), Some(8));
         let undone = database.write(|db| {
             db.pragma_update(None, "application_id", 9)
@@ -213,8 +213,8 @@ mod tests {
         assert_eq!(database.mark(), None, "another process writes, or died while writing");
         std::fs::remove_file(journal).unwrap();
         assert_eq!(Database::at(&path, &OTHER).mark(), None, "another version's");
-        told(0);
-        assert_eq!(database.mark(), None, "made before there were marks");
+        set_mark(0);
+        assert_eq!(database.mark(), None, "created before marks existed");
         std::fs::write(&path, "SQLite format 3").unwrap();
         assert_eq!(database.mark(), None, "cut");
     }

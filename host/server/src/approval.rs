@@ -50,7 +50,8 @@ impl Shared {
         call: &Call<'_>,
         caller: Caller<'_>,
     ) -> Result<BTreeSet<String>, Box<CallToolResponse>> {
-        let told = |text: String| Box::new(CallToolResponse::from(failed(call.hidden.text(&text))));
+        let failure =
+            |text: String| Box::new(CallToolResponse::from(failed(call.hidden.text(&text))));
         // Refused runs are recorded too.
         let refused = |rule: &str, text: String| {
             self.tally(caller.session, caller.context).count(
@@ -59,11 +60,11 @@ impl Shared {
                 UsageEvent::Refused,
             );
             match self.record(call, rule) {
-                Ok(()) => told(text),
-                Err(error) => told(error.to_string()),
+                Ok(()) => failure(text),
+                Err(error) => failure(error.to_string()),
             }
         };
-        let (id, text) = match self.decide(call, caller).map_err(told)? {
+        let (id, text) = match self.decide(call, caller).map_err(failure)? {
             RunDecision::Allowed(denied) => return Ok(denied),
             RunDecision::Refused(refusal) => {
                 return Err(refused(&refusal.why, refusal.to_string()));
@@ -107,12 +108,12 @@ impl Shared {
         };
         // People take their time to answer. What runs must still be what they were shown.
         if !call.loaded.is_current() {
-            return Err(told(format!(
+            return Err(failure(format!(
                 "{} changed while it awaited approval; try again",
                 call.entry.name
             )));
         }
-        match self.approve(call, caller, id, term).map_err(told)? {
+        match self.approve(call, caller, id, term).map_err(failure)? {
             RunDecision::Allowed(denied) => Ok(denied),
             RunDecision::Refused(refusal) => Err(refused(&refusal.why, refusal.to_string())),
             RunDecision::NeedsApproval(..) => Err(unanswered()),

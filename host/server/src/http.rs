@@ -390,7 +390,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn answers_leave_at_once() {
+    async fn responses_are_sent_immediately() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap());
         let (_client, accepted) = tokio::join!(client, accept(&listener));

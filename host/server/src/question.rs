@@ -18,7 +18,7 @@ use super::run::Caller;
 use super::run_results;
 
 /// How long a person may take to answer.
-const PATIENCE: Duration = Duration::from_secs(600);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// The answer that a client sends with a repeated call.
 pub(super) struct Answer {
@@ -82,7 +82,7 @@ pub(super) fn asks(caller: Caller<'_>) -> bool {
 
 /// Asks with a request. `None`: there was no answer.
 pub(super) async fn elicit(caller: Caller<'_>, form: ElicitRequestParams) -> Option<ElicitResult> {
-    let asked = caller.context.peer.create_elicitation_with_timeout(form, Some(PATIENCE));
+    let asked = caller.context.peer.create_elicitation_with_timeout(form, Some(ANSWER_TIMEOUT));
     tokio::select! {
         result = asked => result.inspect_err(|error| tracing::warn!(%error, "the client's user was not asked")).ok(),
         () = caller.context.ct.cancelled() => None,
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_is_answered_once_and_only_itself() {
+    fn each_answer_applies_once_to_its_own_question() {
         let questions = Questions::new(2);
         let state = questions.put(7);
         assert_eq!(questions.take("other", |_| true), None);

@@ -129,17 +129,17 @@ impl Shared {
         io: Io,
         caller: Caller<'_>,
     ) -> Result<FinishedCall, Box<CallToolResponse>> {
-        let told = |text: String| Box::new(CallToolResponse::from(failed(text)));
+        let failure = |text: String| Box::new(CallToolResponse::from(failed(text)));
         trace::about(entry);
         let workspace =
-            self.workspace(caller.session, &entry.name, caller.context).await.map_err(told)?;
+            self.workspace(caller.session, &entry.name, caller.context).await.map_err(failure)?;
         let hidden = self.hidden.and(&entry.folder, "/skill");
         let hidden = workspace
             .folder
             .iter()
             .fold(hidden, |hidden, folder| hidden.and(folder.path(), "/workspace"));
         let loaded = self.service.runner().load_for_run(entry, &workspace.policy);
-        let loaded = loaded.map_err(|error| told(hidden.text(&unclear(&error.into()))))?;
+        let loaded = loaded.map_err(|error| failure(hidden.text(&unclear(&error.into()))))?;
         let (target, args) = choose(&loaded.skill);
         let stdin = if let Stdin::Bytes(bytes) = &io.stdin { bytes.clone() } else { Vec::new() };
         let put: Vec<(&str, &str)> =
@@ -148,13 +148,13 @@ impl Shared {
         let call = Call::new(entry, &loaded, (&target, &args), given, &workspace, &hidden);
         trace::loaded(&loaded);
         let denied = self.may_run(&call, caller).instrument(debug_span!("approval")).await?;
-        workspace.put(put.iter().copied()).map_err(told)?;
+        workspace.put(put.iter().copied()).map_err(failure)?;
         let loaded = loaded.without_files(denied);
         let invoked = self.invoke(&loaded, &target, &args, io, caller).await;
         if let Some(event) = event(&invoked) {
             self.tally(caller.session, caller.context).count(&entry.name, || weight(entry), event);
         }
-        let invoked = invoked.map_err(|error| told(hidden.text(&unclear(&error))))?;
+        let invoked = invoked.map_err(|error| failure(hidden.text(&unclear(&error))))?;
         let diff = self.diff(&invoked, &hidden);
         let call = Call::new(entry, &loaded, (&target, &args), given, &workspace, &hidden);
         let aside = self.aside(&call, caller, &invoked, diff.as_ref());

@@ -96,10 +96,10 @@ impl Session {
     pub(super) async fn tools_changed(&self) {
         let (peer, sinks) = self.listeners();
         if let Some(peer) = peer {
-            told(peer.notify_tool_list_changed().await);
+            log_failure(peer.notify_tool_list_changed().await);
         }
         for sink in sinks {
-            told(sink.notify_tool_list_changed().await);
+            log_failure(sink.notify_tool_list_changed().await);
         }
     }
 
@@ -107,12 +107,12 @@ impl Session {
     pub(super) async fn lists_changed(&self) {
         let (peer, sinks) = self.listeners();
         if let Some(peer) = peer {
-            told(peer.notify_resource_list_changed().await);
-            told(peer.notify_prompt_list_changed().await);
+            log_failure(peer.notify_resource_list_changed().await);
+            log_failure(peer.notify_prompt_list_changed().await);
         }
         for sink in sinks {
-            told(sink.notify_resource_list_changed().await);
-            told(sink.notify_prompt_list_changed().await);
+            log_failure(sink.notify_resource_list_changed().await);
+            log_failure(sink.notify_prompt_list_changed().await);
         }
     }
 
@@ -123,7 +123,7 @@ impl Session {
             self.state().subscribed.iter().filter(|uri| changed(uri)).cloned().collect();
         if let Some(peer) = peer {
             for uri in subscribed {
-                told(
+                log_failure(
                     peer.notify_resource_updated(
                         rmcp::model::ResourceUpdatedNotificationParam::new(uri),
                     )
@@ -135,7 +135,7 @@ impl Session {
             for uri in
                 sink.accepted().resource_subscriptions.iter().flatten().filter(|uri| changed(uri))
             {
-                told(sink.notify_resource_updated(uri.clone()).await);
+                log_failure(sink.notify_resource_updated(uri.clone()).await);
             }
         }
     }
@@ -152,7 +152,7 @@ pub(super) fn is_new(context: &RequestContext<RoleServer>) -> bool {
 }
 
 /// Ignores errors: a client may have disconnected, or may not accept a kind of notification.
-fn told(result: Result<(), impl std::fmt::Display>) {
+fn log_failure(result: Result<(), impl std::fmt::Display>) {
     if let Err(error) = result {
         tracing::debug!(%error, "cannot notify a client of a change");
     }

@@ -1,4 +1,4 @@
-// An agent's session, by the official TypeScript client: each step as a line of JSON.
+// An agent's session with the official TypeScript client: prints each step as a line of JSON.
 //
 // Arguments: the folder of the client's packages, the mode (`legacy` or `auto`), then the server's command, or `--url URL TOKEN`.
 
@@ -37,7 +37,7 @@ tell('tool', { is_error: sum.isError, output: sum.structuredContent });
 const refused = await call('run_skill', { name: 'scribe', program: 'scripts/write.sh' });
 tell('refused', { is_error: refused.isError, text: text(refused), denials: refused.structuredContent.denials });
 
-// The client compares sizes, digests and frontmatter, and fails where they differ.
+// The client compares sizes, digests and frontmatter, and fails if they differ.
 if (mode === 'auto') {
     const skills = new SkillsClient(client);
     const listing = await skills.list();

@@ -47,7 +47,7 @@ async def main(mode, arguments):
 
     async def asked(context, params):
         tell("asked", text=params.message)
-        # Each form has one question: whether it may run, or whether what it wrote is kept.
+        # Each form has one question: whether to allow the run, or whether to apply its writes.
         content = {"write": "yes"} if "write" in params.requested_schema["properties"] else {"allow": "once"}
         return ElicitResult(action="accept", content=content)
 

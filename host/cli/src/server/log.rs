@@ -87,8 +87,8 @@ impl Redacting {
     }
 }
 
-/// Redacts every UUID. Session ids of the protocol are UUIDs, its library logs them, and whoever
-/// knows one can act in that session.
+/// Redacts every UUID. Session ids of the protocol are UUIDs, its library logs them, and anyone
+/// who knows one can act in that session.
 fn without_uuids(line: &str) -> String {
     let (mut out, mut rest) = (String::with_capacity(line.len()), line);
     while let Some(at) = (0..rest.len()).find(|at| is_uuid(&rest.as_bytes()[*at..])) {

@@ -1,6 +1,6 @@
 //! The journal: the file that records are appended to, and the only part of the log that a run pays
 //! for. An append locks the file, reads its last bytes to find the place in the chain (unless
-//! nobody has written since), and writes one line.
+//! no other host has written since), and writes one line.
 //!
 //! These files may exist next to `audit.jsonl`; their names start with its name:
 //!
@@ -31,8 +31,8 @@ use super::{AuditError, HostId, store};
 use skillhost_policy::Retention;
 use skillhost_skill::private;
 
-/// The size at which a journal is sealed and moved into the database: about 3,000 records. Whoever
-/// reads the log reads and compares at most this much of the journal.
+/// The size at which a journal is sealed and moved into the database: about 3,000 records. A
+/// reader of the log reads and compares at most this much of the journal.
 pub(super) const SEAL_AT: u64 = 4 << 20;
 
 /// How often to reopen a journal that another host has just sealed before reporting an error.

@@ -163,12 +163,13 @@ impl RunPart {
 pub fn differences_by_part(one: &Value, other: &Value) -> Vec<(RunPart, Difference)> {
     let mut found = Vec::new();
     walk(String::new(), Some(one), Some(other), &mut found);
-    let over = ["grant.digest", "input.files.digest", "result.files.digest", "program.arguments"];
-    let told = found.len();
+    let summaries =
+        ["grant.digest", "input.files.digest", "result.files.digest", "program.arguments"];
+    let count = found.len();
     let mut parts: Vec<(RunPart, Difference)> =
         found.into_iter().map(|difference| (RunPart::of(&difference.field), difference)).collect();
-    if told > 1 {
-        parts.retain(|(_, difference)| !over.contains(&difference.field.as_str()));
+    if count > 1 {
+        parts.retain(|(_, difference)| !summaries.contains(&difference.field.as_str()));
     }
     // Within a part in the order of the receipt, except that exchanges come before what is derived
     // from them.

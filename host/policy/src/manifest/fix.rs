@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn certain_problems_are_fixed_and_other_bytes_stay() {
+    fn fixes_change_only_the_bytes_of_certain_problems() {
         for (source, expected) in [
             (
                 "---\r\nname: Word_Count  # mine\r\ndescription: 'a b'\r\n---\r\nText",

@@ -161,7 +161,7 @@ mod tests {
         assert!(clock.jump());
         assert_eq!(clock.now(), 3_600_000_000_000);
         assert!(hour.now_or_never().is_some());
-        assert!(!clock.jump(), "nobody sleeps");
+        assert!(!clock.jump(), "no program sleeps");
         // Fuel advances it from there.
         clock.burnt(6 * FUEL);
         assert_eq!(clock.now(), 3_600_000_000_001);

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn kept_stack_loses_all_but_its_top() {
+    fn trimming_a_stack_keeps_only_its_top() {
         let mut stack = Stack::map(SIZE).unwrap();
         stack.0.bytes_mut(GUARD..GUARD + SIZE).fill(7);
         stack.trim().unwrap();

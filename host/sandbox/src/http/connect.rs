@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn bodies_of_requests_leave_at_once() {
+    async fn request_bodies_are_sent_immediately() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let stream = race(vec![listener.local_addr().unwrap()]).await.unwrap();
         assert!(stream.nodelay().unwrap());

@@ -344,7 +344,7 @@ mod tests {
         );
         assert!(miss.diff.contains("-GET http://h/a\n+GET http://h/b\n"), "{}", miss.diff);
         assert_eq!((status(network.answer(&a)), status(network.answer(&b))), (200, 201));
-        assert!(network.answer(&b).unwrap_err().differs.is_empty(), "there is no more");
+        assert!(network.answer(&b).unwrap_err().differs.is_empty(), "no exchange remains");
         assert_eq!((network.progress(), network.misses().len()), ((2, 2), 2));
     }
 

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_mean_what_ecma_says() {
+    fn patterns_follow_ecmascript() {
         for (pattern, text) in [
             ("b", "abc"),
             (r"^\d+$", "12"),

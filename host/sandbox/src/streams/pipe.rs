@@ -106,7 +106,7 @@ impl Reader {
             return Poll::Ready(());
         }
         self.place.wait(cx);
-        // Data that arrived between the check and the wait has woken nobody.
+        // Data that arrived between the check and the wait did not wake the task.
         if self.pipe.ends().is_readable() { Poll::Ready(()) } else { Poll::Pending }
     }
 }
@@ -179,7 +179,7 @@ impl Writer {
             return Poll::Ready(());
         }
         self.place.wait(cx);
-        // Data that arrived between the check and the wait has woken nobody.
+        // Data that arrived between the check and the wait did not wake the task.
         if matches!(self.room(), Ok(0)) { Poll::Pending } else { Poll::Ready(()) }
     }
 }

@@ -73,11 +73,11 @@ mod tests {
         });
         runtime.block_on(async {
             tokio::select! {
-                _ = work => panic!("nobody ended it"),
+                _ = work => panic!("the work was not interrupted"),
                 started = has_started => started.unwrap(),
             }
         });
-        // This waits for the thread: it would hang if the work went on.
+        // This waits for the thread: it would hang if the work continued.
         drop(runtime);
     }
 }

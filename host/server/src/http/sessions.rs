@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn the_session_limit_holds_when_many_ask_at_once() {
+    async fn the_session_limit_holds_for_concurrent_requests() {
         let sessions = Arc::new(Sessions::new(LocalSessionManager::default(), 4));
         let asks = (0..64).map(|_| {
             let sessions = sessions.clone();

@@ -236,7 +236,7 @@ mod tests {
         assert_eq!(
             names(&cache),
             ["1.share", "2.share", "b.script", "c.script", "other.script"],
-            "one byte more: the oldest goes"
+            "one more byte evicts the oldest entry"
         );
         charge("1", "d.script", 1);
         charge("1", "e.script", 1);
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn least_recently_used_entries_go_first_and_runtimes_stay() {
+    fn least_recently_used_entries_are_evicted_except_runtimes() {
         let (_dir, cache) = cache();
         for (name, bytes, hours) in [
             ("runtime.cwasm", 500, 90),
@@ -287,7 +287,7 @@ mod tests {
             put(&cache, name, bytes, hours);
         }
         trim_to(&cache, Bound { bytes: 100, entries: 10 }, ABANDONED).unwrap();
-        assert_eq!(names(&cache).len(), 7, "as much as there is room for");
+        assert_eq!(names(&cache).len(), 7, "as many entries as fit");
         trim_to(&cache, Bound { bytes: 99, entries: 10 }, ABANDONED).unwrap();
         assert!(names(&cache).len() == 6 && !cache.exists("older.script"), "{:?}", names(&cache));
         trim_to(&cache, Bound { bytes: 99, entries: 1 }, ABANDONED).unwrap();
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn abandoned_files_go_and_copies_in_use_stay() {
+    fn abandoned_files_are_removed_and_copies_in_use_remain() {
         let (_dir, cache) = cache();
         put(&cache, "new.tmp", 1, 0);
         put(&cache, "old.tmp", 1, 2);

@@ -1,4 +1,4 @@
-//! Python files that belong to other scripts of a skill: they are imported, and nobody starts them.
+//! Python files that belong to other scripts of a skill: they are imported and never started.
 
 use std::collections::{BTreeMap, BTreeSet};
 

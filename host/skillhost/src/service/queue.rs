@@ -57,7 +57,7 @@ struct Lane {
 struct Waiter {
     ticket: u64,
     /// Notified when it is this run's turn; dropped if that never happens.
-    told: oneshot::Sender<()>,
+    sender: oneshot::Sender<()>,
 }
 
 impl Queue {
@@ -67,8 +67,8 @@ impl Queue {
 
     /// Waits for a turn. Dropping the future gives up the place in the queue.
     pub(super) async fn turn(self: &Arc<Self>, skill: &Path) -> Result<Turn, QueueError> {
-        let (told, turn) = oneshot::channel();
-        let ticket = self.enter(skill, told)?;
+        let (sender, turn) = oneshot::channel();
+        let ticket = self.enter(skill, sender)?;
         let mut place =
             QueuePlace { queue: self.clone(), skill: skill.to_owned(), ticket, turn: Some(turn) };
         let came = match &mut place.turn {
@@ -113,7 +113,7 @@ impl Queue {
         }
     }
 
-    fn enter(&self, skill: &Path, told: oneshot::Sender<()>) -> Result<u64, QueueError> {
+    fn enter(&self, skill: &Path, sender: oneshot::Sender<()>) -> Result<u64, QueueError> {
         let mut state = self.state();
         if state.closed {
             return Err(QueueError::Closed);
@@ -140,7 +140,7 @@ impl Queue {
             .entry(skill.to_owned())
             .or_default()
             .waiting
-            .push_back(Waiter { ticket, told });
+            .push_back(Waiter { ticket, sender });
         state.give(&self.capacity);
         Ok(ticket)
     }
@@ -214,7 +214,7 @@ impl QueueState {
                 self.rotation.push_back(skill);
             }
             // A receiver that is gone passes the turn on: see `QueuePlace`.
-            waiter.told.send(()).ok();
+            waiter.sender.send(()).ok();
         }
     }
 

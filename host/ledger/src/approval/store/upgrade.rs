@@ -3,7 +3,7 @@
 /// Upgrades a file of the first version, which stored the kind and name of a program in one text:
 /// empty for the skill, `--command` for the shell, `tool:` and a name for a tool, and otherwise the
 /// name of a program, which could also be called `--command` or `tool:x`. An ambiguous text is read
-/// the strict way: a level that denies goes on denying both, and one that approves asks again.
+/// the strict way: a level that denies still denies both, and one that approves asks again.
 /// Approvals end, because they named neither the real folder nor what ran in it. Pending runs are
 /// forgotten, and asked again; staged writes are kept, since no run can request them again.
 pub(super) const FROM_1: &str = "

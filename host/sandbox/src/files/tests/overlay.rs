@@ -241,7 +241,7 @@ fn overlays_enforce_denials() {
 }
 
 /// Longer than any diff takes on a loaded machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+const HANG_TIMEOUT: Duration = Duration::from_secs(120);
 
 #[test]
 fn diffs_show_text_and_only_name_other_files() {
@@ -284,7 +284,7 @@ Large files /dev/null and b/large differ (0 and 1048577 bytes)
 @@ -0,0 +1 @@
 +x
 ";
-    assert_eq!(guest.vfs.diff_within(PATIENCE), expected);
+    assert_eq!(guest.vfs.diff_within(HANG_TIMEOUT), expected);
     let timed_out = guest.vfs.diff_within(Duration::ZERO);
     assert!(
         timed_out.contains("Files a/text and b/text differ (not compared: the diff timed out)\n"),
@@ -300,7 +300,7 @@ fn diffs_are_truncated_at_the_limit() {
     for i in 0..8 {
         guest.write(&format!("/workspace/f{i}"), &"x\n".repeat(400_000)).unwrap();
     }
-    let diff = guest.vfs.diff_within(PATIENCE);
+    let diff = guest.vfs.diff_within(HANG_TIMEOUT);
     assert!(diff.len() < (4 << 20) + 100);
     assert!(
         diff.ends_with("\n[truncated]\n[4 more changes omitted]\n"),

@@ -189,7 +189,7 @@ fn overlay_copies_count_towards_the_quota() {
     assert_eq!(guest.open("/workspace/large", UPDATE).unwrap_err(), Errno::NOSPC);
     assert_eq!(guest.vfs.usage().disk, 0);
     guest.open("/workspace/large", WRITE).unwrap();
-    assert_eq!(guest.vfs.usage().disk, 0, "a file that is truncated at once is not copied");
+    assert_eq!(guest.vfs.usage().disk, 0, "a file that is truncated when opened is not copied");
     guest.append("/workspace/small", "12").unwrap();
     assert_eq!(guest.vfs.usage().disk, 10);
     guest.unlink("/workspace/small").unwrap();

@@ -1,4 +1,4 @@
-//! What a guest can and cannot reach.
+//! Which files a guest can and cannot reach.
 #![expect(clippy::disallowed_methods, reason = "tests set up and read real folders")]
 
 use std::os::unix::fs::symlink;

@@ -89,13 +89,13 @@ async fn response_bodies_over_the_limit_are_cut_off() {
 async fn content_length_must_match_the_body() {
     let server = Server::web().await;
     let sender = sender(&loopback(server.port));
-    for (said, is, right) in [("300", 300, true), ("299", 300, false), ("301", 300, false)] {
+    for (declared, is, right) in [("300", 300, true), ("299", 300, false), ("301", 300, false)] {
         let mut request = request("POST", &server.url("/echo"), chunks(is));
-        request.headers_mut().insert("content-length", HeaderValue::from_static(said));
+        request.headers_mut().insert("content-length", HeaderValue::from_static(declared));
         match exchange(&sender, request).await {
-            Ok(answer) => assert!(right && answer == (200, "x".repeat(is)), "{said}"),
+            Ok(answer) => assert!(right && answer == (200, "x".repeat(is)), "{declared}"),
             Err(error) => {
-                assert!(!right && matches!(error, SendError::Malformed(_)), "{said}: {error}")
+                assert!(!right && matches!(error, SendError::Malformed(_)), "{declared}: {error}")
             }
         }
     }

@@ -190,7 +190,7 @@ async fn stalled_uploads_end_when_the_waiter_is_dropped() {
                 .is_err()
         );
         assert!(sender.usage().0 > 0);
-        // Its slot is released at once, not when its time is over.
+        // Its slot is released at once, not at its timeout.
         drop(
             tokio::time::timeout(Duration::from_secs(5), sender.slots.acquire())
                 .await

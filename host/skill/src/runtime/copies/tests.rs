@@ -1,4 +1,4 @@
-//! Copies that are made, found again, lost, broken and in use.
+//! Copies: created, reused, lost, damaged and in use.
 
 use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::path::PathBuf;
@@ -60,7 +60,7 @@ impl Place {
         found
     }
 
-    /// Changes what is known of the skill, as it is kept.
+    /// Changes the cached facts about the skill.
     fn forge(&self, from: &str, to: &str) {
         let mut files =
             std::fs::read_dir(self.path("cache")).unwrap().map(|entry| entry.unwrap().path());
@@ -119,7 +119,7 @@ fn known_digests_are_reused_without_reading_files() {
     place.open();
     place.forge(&digest(b"a"), "from the cache");
     assert_eq!(place.open().1.components["a.wasm"], "from the cache");
-    // Unless the kernel's word for the files does not count, or the machine was started anew.
+    // Not if file attributes are unreliable, or the machine was rebooted.
     let read = open_where(&place.list(), &place.path("cache"), &place.path("scratch"), false)
         .unwrap()
         .digests;
@@ -134,7 +134,7 @@ fn lost_or_damaged_copies_are_recreated() {
     let digests = place.open().1;
     std::fs::remove_dir_all(&place.copies()[0]).unwrap();
     assert_eq!(place.open().1, digests);
-    // A failing machine may leave a file empty: it is found after the next start.
+    // A crash may leave a file empty, which is detected after the next boot.
     let file = place.copies()[0].join("scripts/a.py");
     std::fs::remove_file(&file).unwrap();
     std::fs::write(&file, "").unwrap();

@@ -1,4 +1,4 @@
-//! Turns, without anything that runs.
+//! Tests of turns without real runs.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn wait(queue: &Arc<Queue>, skill: &'static str) -> BoxFuture<'static, Result<Tu
 }
 
 fn at_once(queue: &Arc<Queue>, skill: &str) -> Result<Turn, QueueError> {
-    queue.turn(Path::new(skill)).now_or_never().expect("it is known at once")
+    queue.turn(Path::new(skill)).now_or_never().expect("the turn is decided immediately")
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn skills_take_turns_whatever_the_order_of_arrival() {
             .iter_mut()
             .enumerate()
             .find_map(|(at, (_, turn))| turn.now_or_never().map(|turn| (at, turn.unwrap())));
-        let (at, turn) = ready.expect("somebody's turn has come");
+        let (at, turn) = ready.expect("one run has its turn");
         order.push(waiting.remove(at).0);
         running = Some(turn);
         assert_eq!(queue.counts().0, 1);
@@ -72,12 +72,12 @@ fn a_full_queue_refuses_at_once() {
     assert_eq!(at_once(&queue, "a").unwrap_err(), QueueError::SkillFull(2));
     let of_b = wait(&queue, "b");
     assert_eq!(at_once(&queue, "b").unwrap_err(), QueueError::Full(3));
-    // A run that leaves makes room.
+    // A run that ends makes room.
     drop(of_b);
     let _of_c = wait(&queue, "c");
     drop(running);
     assert_eq!(queue.counts(), (1, 2));
-    // None waits where none may.
+    // No run waits if none may.
     let none = self::queue(1, 1, 0, 0);
     let _turn = at_once(&none, "a").unwrap();
     assert_eq!(at_once(&none, "a").unwrap_err(), QueueError::Full(0));
@@ -89,7 +89,7 @@ fn leaving_the_queue_returns_an_unclaimed_turn() {
     let running = at_once(&queue, "a").unwrap();
     let (second, third) = (wait(&queue, "a"), wait(&queue, "b"));
     drop(running);
-    // Its turn has come, and it has not been polled.
+    // It has its turn but was not polled.
     drop(second);
     assert!(third.now_or_never().unwrap().is_ok());
     assert_eq!(queue.counts(), (0, 0));
@@ -99,19 +99,19 @@ fn leaving_the_queue_returns_an_unclaimed_turn() {
 async fn a_closed_queue_refuses_and_waits_for_the_last_turn() {
     let queue = queue(1, 1, 10, 10);
     let running = at_once(&queue, "a").unwrap();
-    let (told, untold) = (wait(&queue, "a"), wait(&queue, "b"));
+    let (first, second) = (wait(&queue, "a"), wait(&queue, "b"));
     drop(running);
     queue.close();
-    assert_eq!(untold.await.unwrap_err(), QueueError::Closed);
+    assert_eq!(second.await.unwrap_err(), QueueError::Closed);
     assert_eq!(at_once(&queue, "a").unwrap_err(), QueueError::Closed);
-    assert_eq!(queue.counts(), (1, 0), "one had its turn already");
+    assert_eq!(queue.counts(), (1, 0), "one run already has its turn");
     let idle = tokio::spawn({
         let queue = queue.clone();
         async move { queue.idle().await }
     });
     tokio::task::yield_now().await;
     assert!(!idle.is_finished());
-    drop(told);
+    drop(first);
     tokio::time::timeout(Duration::from_secs(60), idle).await.unwrap().unwrap();
     assert_eq!(queue.counts(), (0, 0));
 }
@@ -125,7 +125,7 @@ async fn every_turn_is_returned() {
             tokio::spawn(async move {
                 let skill = ["a", "b", "c", "d"][(number % 4) as usize];
                 let wait = queue.turn(Path::new(skill));
-                // A third loses patience, some at the very moment.
+                // A third times out, some exactly at their turn.
                 let turn = match number % 3 {
                     0 => tokio::time::timeout(Duration::from_micros(number), wait).await.ok(),
                     _ => Some(wait.await),
