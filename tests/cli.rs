@@ -8,6 +8,7 @@ mod bench;
 mod completions;
 mod help;
 mod json;
+mod man;
 mod mounts;
 mod permission_keys;
 mod signals;
