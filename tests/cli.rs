@@ -14,6 +14,7 @@ mod permission_keys;
 mod signals;
 mod terminal;
 mod transcripts;
+mod verbosity;
 mod watch;
 
 use std::path::{Path, PathBuf};
