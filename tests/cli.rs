@@ -8,11 +8,13 @@ mod bench;
 mod completions;
 mod help;
 mod json;
+mod man;
 mod mounts;
 mod permission_keys;
 mod signals;
 mod terminal;
 mod transcripts;
+mod verbosity;
 mod watch;
 
 use std::path::{Path, PathBuf};

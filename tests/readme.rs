@@ -17,7 +17,7 @@ use blocks::{Block, Document, matches, pages};
 use shell::Place;
 
 /// The blocks that no test runs: their first command, and the reason that the page gives.
-const NOT_RUN: [(&str, &str); 14] = [
+const NOT_RUN: [(&str, &str); 15] = [
     ("OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 skillhost serve", "needs a collector"),
     (
         "SKILLHOST_OPERATOR_TOKEN=$(cat ~/.local/state/skillhost/operator.token) skillhost approve 7",
@@ -38,6 +38,7 @@ const NOT_RUN: [(&str, &str); 14] = [
         "skillhost bench ./tally tally.py --workspace . -- people.csv age",
         "its figures differ from run to run",
     ),
+    ("skillhost man --into ~/.local/share/man/man1", "installs into the home folder"),
     ("skillhost serve --workspace .:overlay", "serves until it is stopped"),
     ("source <(skillhost completions bash)", "changes the shell that reads it"),
     ("useradd --system --create-home skillhost", "adds a user to the system"),

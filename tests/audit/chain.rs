@@ -78,11 +78,19 @@ pub fn record(number: u64) -> Value {
     } else {
         ("exited", "example.org")
     };
-    json!({
+    let mut record = json!({
         "version": 2, "time": time.to_string(), "skill": { "name": skill }, "status": { "kind": kind },
         "program": { "name": "python3", "script": { "path": format!("scripts/{}.py", number % 7) } },
         "requests": [{ "url": format!("https://{host}/x") }], "processes": [{ "argv0": "jq" }],
-    })
+    });
+    // Older records have neither.
+    if number.is_multiple_of(2) {
+        record["user"] = json!({ "uid": 1000, "name": "anna" });
+    }
+    if number.is_multiple_of(20) {
+        record["session"] = json!({ "id": "agent 0", "client": "editor" });
+    }
+    record
 }
 
 #[test]

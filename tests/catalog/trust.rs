@@ -152,6 +152,15 @@ fn trust_approves_the_digests_that_are_in_a_folder_now() {
     assert_eq!(run(&user, &[]), Some(0));
     assert_eq!(run(&user, &["--workspace", "data:ro"]), Some(0));
     assert!(crate::cli::text(&trust(&skills).stdout).starts_with("greeter: approved already"));
+    // With `--json`, the same as objects.
+    let listed = user.skillhost(&["trust", skills.to_str().unwrap(), "--json"]);
+    let listed: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
+    let of = |name: &str| {
+        listed.as_array().unwrap().iter().find(|report| report["skill"] == name).unwrap().clone()
+    };
+    let greeter = of("greeter");
+    assert_eq!((&greeter["result"], &greeter["fix"]), (&"approved-already".into(), &().into()));
+    assert!(shown.contains(greeter["digest"].as_str().unwrap()), "{greeter}");
     // A new skill and a changed one need approval.
     skill_of("hello", &skills.join("newcomer"));
     assert_eq!(user.skillhost(&["run", "newcomer"]).status.code(), Some(77));
@@ -164,6 +173,12 @@ fn trust_approves_the_digests_that_are_in_a_folder_now() {
     let folder = skills.to_str().unwrap();
     let shown = user.skillhost(&["trust", folder, "--policy", policy.to_str().unwrap()]);
     assert!(crate::cli::text(&shown.stdout).contains("fetcher: not approved: "), "{shown:?}");
+    let listed = user.skillhost(&["trust", folder, "--policy", policy.to_str().unwrap(), "--json"]);
+    let listed: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
+    let fetcher = listed.as_array().unwrap().iter().find(|report| report["skill"] == "fetcher");
+    let fetcher = fetcher.unwrap();
+    assert_eq!(fetcher["result"], "not-approved");
+    assert!(fetcher["reason"].is_string() && fetcher["fix"].is_string(), "{fetcher}");
     // A folder of the project may have been filled by others.
     skill_of("hello", &user.work().join(".agents/skills/theirs"));
     assert_eq!(trust(&user.work().join(".agents/skills")).status.code(), Some(64));

@@ -53,7 +53,7 @@ fn helps(user: &User, path: &[String], found: &mut Vec<(String, String)>) {
 }
 
 /// Returns the subcommands that a help lists. Arguments in the same position start with `<` or `[`.
-fn listed(help: &str) -> Vec<String> {
+pub(super) fn listed(help: &str) -> Vec<String> {
     let lists = help.split("\nOptions:").next().unwrap();
     lists
         .lines()

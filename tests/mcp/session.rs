@@ -3,10 +3,10 @@
 
 use std::path::Path;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Agent, NEW, OLD, Place, TRUSTED, answer_text, becomes};
-use crate::cli::repository;
+use crate::cli::{repository, text};
 
 const DISCOVERY: [&str; 3] = ["discover_skills", "activate_skill", "read_skill_file"];
 
@@ -83,6 +83,33 @@ fn a_session_works_in_both_revisions() {
             .collect();
         assert_eq!(last, [(&json!("scribe"), 1), (&json!("calculator"), 0), (&json!("scribe"), 0)]);
     }
+}
+
+#[test]
+fn records_name_the_session_and_the_client() {
+    let place = Place::new();
+    let run = |agent: &mut Agent| {
+        agent.call("activate_skill", json!({ "name": "calculator" }));
+        agent.call("run_skill", json!({ "name": "calculator", "args": ["1 + 1"] }));
+    };
+    let (mut one, mut other) = (place.agent(OLD, &[]), place.agent(OLD, &[]));
+    run(&mut one);
+    run(&mut other);
+    run(&mut one);
+    one.close();
+    other.close();
+    let sessions: Vec<Value> =
+        place.user.records().iter().map(|record| record["session"].clone()).collect();
+    assert!(sessions.iter().all(|session| session["client"] == "test"), "{sessions:?}");
+    let first = sessions[0]["id"].as_str().unwrap();
+    let others = sessions.iter().filter(|session| session["id"] != first).count();
+    assert!(others > 0 && others < sessions.len(), "{sessions:?}");
+    let list = |session: &str| {
+        let listed = place.user.skillhost(&["audit", "list", "--json", "--session", session]);
+        text(&listed.stdout).lines().count()
+    };
+    assert_eq!((list(first), list("test")), (sessions.len() - others, sessions.len()));
+    assert_eq!(list("agent"), 0);
 }
 
 #[test]

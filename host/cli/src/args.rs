@@ -10,7 +10,7 @@ use clap::{Args as _, CommandFactory as _, FromArgMatches as _, Parser};
 
 use crate::commands::{Command, GROUPS, run};
 use crate::error::{CliError, EXIT_CODES, Exit};
-use crate::output;
+use crate::output::{self, Verbosity};
 
 /// Run untrusted Agent Skills as WebAssembly, with only the permissions that a skill requests and
 /// you grant
@@ -29,6 +29,12 @@ struct Global {
     /// Print colours: auto, always or never [default: on a terminal, unless $NO_COLOR is set]
     #[arg(long, value_name = "WHEN", global = true, value_enum, hide_possible_values = true)]
     color: Option<When>,
+    /// Print only errors and results: no hints, warnings, notes or progress
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    quiet: bool,
+    /// Print to stderr what skillhost does: files, skills, compilations, limits and times
+    #[arg(short, long, global = true)]
+    verbose: bool,
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
@@ -44,6 +50,11 @@ impl Global {
             None | Some(When::Auto) => {}
             Some(When::Always) => anstream::ColorChoice::Always.write_global(),
             Some(When::Never) => anstream::ColorChoice::Never.write_global(),
+        }
+        match (self.quiet, self.verbose) {
+            (true, _) => Verbosity::Quiet.write_global(),
+            (_, true) => Verbosity::Verbose.write_global(),
+            _ => {}
         }
     }
 }

@@ -11,6 +11,7 @@ pub(crate) mod diff;
 pub(crate) mod inspect;
 pub(crate) mod key;
 pub(crate) mod list;
+pub(crate) mod man;
 pub(crate) mod mcp;
 pub(crate) mod new;
 pub(crate) mod pending;
@@ -63,6 +64,7 @@ pub(crate) enum Command {
     Stats(stats::Args),
     Schema(schema::Args),
     Completions(completions::Args),
+    Man(man::Args),
 }
 
 /// The commands as the main help groups them.
@@ -84,6 +86,7 @@ pub(crate) const GROUPS: [(&str, &[&str]); 5] = [
             "runtimes",
             "schema",
             "completions",
+            "man",
         ],
     ),
 ];
@@ -118,5 +121,6 @@ pub(crate) fn run(command: Command) -> Result<Exit, CliError> {
         Command::Stats(args) => stats::main(&args),
         Command::Schema(args) => schema::main(args),
         Command::Completions(args) => completions::main(&args),
+        Command::Man(args) => man::main(&args),
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use etcetera::base_strategy::{BaseStrategy as _, Xdg};
 use skillhost::invoke::RunnerOptions;
-use skillhost_catalog::Catalog;
+use skillhost_catalog::{Catalog, Source, SourceKind};
 use skillhost_ledger::approval::Approvals;
 use skillhost_ledger::usage;
 use skillhost_policy::Policy;
@@ -18,6 +18,7 @@ use crate::args::permissions::{Permissions, PolicyFile};
 use crate::args::skills::Skills;
 use crate::args::{HostArgs, RuntimesArg};
 use crate::error::CliError;
+use crate::output;
 
 /// What a command works with that needs a policy.
 pub(crate) struct Context {
@@ -42,7 +43,14 @@ impl Context {
 
     /// The skills that can be named.
     pub(crate) fn catalog(&self, skills: &Skills) -> Result<Catalog, CliError> {
-        let catalog = Catalog::open(skills.sources(self), Some(&self.places.cache))?;
+        let sources = skills.sources(self);
+        for Source { folder, kind } in &sources {
+            let missing = if folder.is_dir() { "" } else { ", missing" };
+            output::info(|| {
+                format!("skills: {} ({}{missing})", folder.display(), source_name(*kind))
+            });
+        }
+        let catalog = Catalog::open(sources, Some(&self.places.cache))?;
         let enabled = self.places.approvals().enabled_filter(&self.policy)?;
         catalog.set_enabled(move |entry| enabled(&entry.name, entry.network));
         Ok(catalog)
@@ -64,6 +72,18 @@ impl Context {
     /// The folders that skills run from, which guests must not write.
     pub(crate) fn skill_folders(&self, skills: &Skills) -> Vec<PathBuf> {
         skills.sources(self).into_iter().map(|source| source.folder).collect()
+    }
+}
+
+/// Who named a folder of skills.
+fn source_name(kind: SourceKind) -> &'static str {
+    match kind {
+        SourceKind::Path => "by path",
+        SourceKind::Flag => "--skills",
+        SourceKind::Project => "the project's",
+        SourceKind::User => "yours",
+        SourceKind::Policy => "the policy's",
+        SourceKind::BuiltIn => "built in",
     }
 }
 
@@ -138,8 +158,14 @@ impl Places {
             std::env::current_exe().map_err(|error| CliError::io("find this executable", error))?;
         let tls = Tls::new(Roots::default())
             .map_err(|error| CliError::io("load the certificate authorities", error))?;
+        let programs = runtime_folders(args.runtimes.programs.as_deref(), &compiler)?;
+        programs.iter().for_each(|folder| {
+            output::info(|| format!("runtimes: {}", folder.display()));
+        });
+        let audit = args.audit.clone().unwrap_or_else(|| self.audit());
+        output::info(|| format!("audit log: {}", audit.display()));
         Ok(RunnerOptions {
-            programs: runtime_folders(args.runtimes.programs.as_deref(), &compiler)?,
+            programs,
             sandbox: Options {
                 compiler,
                 cache: self.cache.join("components"),
@@ -159,7 +185,7 @@ impl Places {
                 ..GuardedPaths::default()
             },
             state: self.skill_state(),
-            audit: args.audit.clone().unwrap_or_else(|| self.audit()),
+            audit,
             caps: Default::default(),
         })
     }

@@ -15,6 +15,7 @@ mod temp_files;
 mod terminal;
 
 use std::process::ExitCode;
+use std::time::Instant;
 
 use commands::Command;
 use error::Exit;
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
 }
 
 fn run(command: Command) -> ExitCode {
+    let started = Instant::now();
     let leaves_files = matches!(command, Command::Run(_) | Command::Verify(_) | Command::Replay(_));
     let exit = commands::run(command).unwrap_or_else(|error| {
         output::failure(&error);
@@ -37,5 +39,6 @@ fn run(command: Command) -> ExitCode {
     if leaves_files {
         temp_files::sweep_after_run();
     }
+    output::info(|| format!("ended after {:.1} ms", started.elapsed().as_secs_f64() * 1e3));
     exit.into()
 }

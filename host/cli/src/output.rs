@@ -1,7 +1,8 @@
 //! What people see: messages with their fixes, findings as snippets, tables, JSON. Colours appear
 //! only on a terminal.
 //!
-//! Results go to stdout; everything else that skillhost says goes to stderr. Text that a skill or a
+//! Results go to stdout; everything else that skillhost says goes to stderr, how much of it as
+//! [`Verbosity`] says. Text that a skill or a
 //! guest wrote is printed through [`printable`], which leaves it no way to move the cursor, to
 //! imitate a message in colour, or to reverse a line.
 
@@ -10,7 +11,7 @@ pub(crate) mod differences;
 pub(crate) mod pager;
 
 use std::io::{self, IsTerminal as _, Write};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
 
 use anstyle::{AnsiColor, Style};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
@@ -28,6 +29,44 @@ const RED: Style = AnsiColor::Red.on_default().bold();
 pub(crate) const YELLOW: Style = AnsiColor::Yellow.on_default().bold();
 pub(crate) const CYAN: Style = AnsiColor::Cyan.on_default().bold();
 
+/// What skillhost says on stderr besides errors, and questions with what they are about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verbosity {
+    /// Nothing.
+    Quiet,
+    /// Warnings, fixes, notes and progress.
+    Normal,
+    /// What it does, as well.
+    Verbose,
+}
+
+static VERBOSITY: AtomicU8 = AtomicU8::new(Verbosity::Normal as u8);
+
+impl Verbosity {
+    /// Sets the verbosity of this process.
+    pub(crate) fn write_global(self) {
+        VERBOSITY.store(self as u8, Relaxed);
+    }
+}
+
+/// Whether `--quiet` was given.
+pub(crate) fn is_quiet() -> bool {
+    VERBOSITY.load(Relaxed) == Verbosity::Quiet as u8
+}
+
+/// Whether `--verbose` was given.
+pub(crate) fn is_verbose() -> bool {
+    VERBOSITY.load(Relaxed) == Verbosity::Verbose as u8
+}
+
+/// With `--verbose`, prints what skillhost does to stderr. The text must contain no token, and no
+/// value of a variable.
+pub(crate) fn info(text: impl FnOnce() -> String) {
+    if is_verbose() {
+        stderr(&format!("{CYAN}info{CYAN:#}: {}\n", lines(&text(), 6)));
+    }
+}
+
 /// Prints why a command failed: findings, message and fix to stderr, and with `--json` an object to
 /// stdout.
 pub(crate) fn failure(error: &CliError) {
@@ -40,28 +79,30 @@ pub(crate) fn failure(error: &CliError) {
 
 /// Prints an error and its fix to stderr.
 pub(crate) fn error(message: &str, fix: Option<&str>) {
-    message_with_fix(&format!("{RED}error{RED:#}: {}", lines(message, 0)), fix);
+    stderr(&format!("{RED}error{RED:#}: {}\n", lines(message, 0)));
+    help(fix);
 }
 
 /// Prints a warning and its fix to stderr.
 pub(crate) fn warning(message: &str, fix: Option<&str>) {
-    message_with_fix(&format!("{YELLOW}warning{YELLOW:#}: {}", lines(message, 0)), fix);
-}
-
-fn message_with_fix(message: &str, fix: Option<&str>) {
-    stderr(&format!("{message}\n"));
+    notice(&format!("{YELLOW}warning{YELLOW:#}: {}\n", lines(message, 0)));
     help(fix);
 }
 
 /// Prints a fix to stderr.
 pub(crate) fn help(fix: Option<&str>) {
     if let Some(fix) = fix {
-        stderr(&format!("  {CYAN}help{CYAN:#}: {}\n", lines(fix, 8)));
+        notice(&format!("  {CYAN}help{CYAN:#}: {}\n", lines(fix, 8)));
     }
 }
 
 /// Prints more about the message before it to stderr.
 pub(crate) fn note(message: &str) {
+    notice(&format!("  {}\n", lines(message, 2)));
+}
+
+/// Prints what a question, a verdict or an error is about to stderr, also with `--quiet`.
+pub(crate) fn explanation(message: &str) {
     stderr(&format!("  {}\n", lines(message, 2)));
 }
 
@@ -77,12 +118,12 @@ pub(crate) fn is_watched() -> bool {
 
 /// Prints to stderr what a command does at the moment; [`progress_end`] finishes the line.
 pub(crate) fn progress(text: &str) {
-    stderr(&format!("{text} ... "));
+    notice(&format!("{text} ... "));
 }
 
 /// Finishes the line of [`progress`].
 pub(crate) fn progress_end(text: &str) {
-    stderr(&format!("{text}\n"));
+    notice(&format!("{text}\n"));
 }
 
 /// Prints findings about a file to stderr.
@@ -97,7 +138,7 @@ pub(crate) fn snippets(diagnostics: &[Diagnostic], source: &str) -> String {
 
 /// Prints why a skill that loads is granted nothing, with the places in SKILL.md.
 pub(crate) fn withheld_grant(skill: &Skill) {
-    if skill.manifest.ungranted {
+    if skill.manifest.ungranted && !is_quiet() {
         let withholds = |d: &&Diagnostic| {
             rules::RULES
                 .iter()
@@ -254,6 +295,13 @@ fn written(result: io::Result<()>) -> Result<(), CliError> {
             Err(CliError::io("write to stdout", error))
         }
         _ => Ok(()),
+    }
+}
+
+/// Prints to stderr unless `--quiet` was given.
+fn notice(text: &str) {
+    if !is_quiet() {
+        stderr(text);
     }
 }
 

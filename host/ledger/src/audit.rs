@@ -6,7 +6,8 @@
 //! log: `store` is its database, indexed by `columns`; `query` finds and removes records;
 //! `log_entry` is a parsed line; `verify` checks that nothing was altered. `content` is what a
 //! record says about a run, with keyed digests (`key`) of anything that may be secret. `chain` is
-//! the format of the end of a line, and `lease` tells whether the host of a run is still alive.
+//! the format of the end of a line, `lease` tells whether the host of a run is still alive, and
+//! `origin` who requested it.
 
 mod chain;
 mod columns;
@@ -15,6 +16,7 @@ mod journal;
 mod key;
 mod lease;
 pub mod log_entry;
+mod origin;
 mod query;
 mod store;
 mod verify;
@@ -32,6 +34,7 @@ pub use content::{
 pub use journal::Log;
 pub use key::KeyedDigest;
 pub use log_entry::LogEntry;
+pub use origin::{SessionRecord, UserRecord};
 pub use query::{RecordFilter, RemovalRecord, RetentionWindow};
 pub use store::LogStore;
 pub use verify::{Fault, FaultKind, Verification};
@@ -57,6 +60,12 @@ pub struct Record<'a> {
     pub run: Option<RunId>,
     /// When the run was requested, RFC 3339 in UTC.
     pub time: String,
+    /// The user whose process is the host; absent in older records.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user: Option<&'a UserRecord>,
+    /// The session that requested it, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<&'a SessionRecord>,
     /// The skill.
     pub skill: &'a SkillId,
     /// The skill's `metadata.version`, if it declares one.
@@ -101,6 +110,12 @@ pub struct StartRecord<'a> {
     pub run: RunId,
     /// When the run was requested, RFC 3339 in UTC.
     pub time: &'a str,
+    /// The user whose process is the host; absent in older records.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user: Option<&'a UserRecord>,
+    /// The session that requested it, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<&'a SessionRecord>,
     /// The skill.
     pub skill: &'a SkillId,
     /// The program that is about to run.
@@ -264,6 +279,8 @@ impl<'a> StartRecord<'a> {
             version: VERSION,
             run,
             time,
+            user: Some(UserRecord::of_process()),
+            session: None,
             skill,
             program: ProgramRecord::of(program, key),
             status: StartStatus::Started,
@@ -345,6 +362,8 @@ impl<'a> Record<'a> {
             version: VERSION,
             run: None,
             time,
+            user: Some(UserRecord::of_process()),
+            session: None,
             skill,
             skill_version: skill.version.as_deref(),
             program: program.map(|program| ProgramRecord::of(program, key)),

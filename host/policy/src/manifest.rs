@@ -23,7 +23,7 @@ use serde::Serialize;
 use crate::diagnostic::{Diagnostic, Span};
 use crate::limits::Limit;
 use fields::Context;
-pub use fields::template;
+pub use fields::{suggested_name, template};
 use findings::Findings;
 pub use findings::abbreviate;
 use frontmatter::{BOM, Fences, lines_from};

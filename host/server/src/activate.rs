@@ -139,6 +139,7 @@ impl Shared {
         let loaded = self
             .service
             .runner()
+            .in_session(caller.record())
             .load_for_run(entry, &workspace.policy)
             .map_err(|error| error.to_string())?;
         let hidden = self.hidden.and(&entry.folder, "/skill");

@@ -24,6 +24,7 @@ use super::{Shared, messages, trace};
 use skillhost::invoke::{Invocation, LoadedSkill, RunError, Target};
 use skillhost::service::ServiceError;
 use skillhost_catalog::CatalogEntry;
+use skillhost_ledger::audit::SessionRecord;
 use skillhost_ledger::usage::UsageEvent;
 use skillhost_policy::outcome::Status;
 use skillhost_sandbox::{Io, Stdin, Tool};
@@ -48,6 +49,15 @@ pub(super) struct Caller<'a> {
     pub(super) context: &'a RequestContext<RoleServer>,
     /// The answer to an earlier question, since revision 2026-07-28.
     pub(super) answer: Option<&'a Answer>,
+}
+
+impl Caller<'_> {
+    /// Names the session and the client in audit records.
+    pub(super) fn record(&self) -> SessionRecord {
+        let id = (!self.session.is_alone(self.context)).then(|| self.session.id(self.context));
+        let client = self.context.client_info().map(|client| client.name);
+        SessionRecord::new(id, client.as_deref())
+    }
 }
 
 /// A run with an outcome.
@@ -138,7 +148,8 @@ impl Shared {
             .folder
             .iter()
             .fold(hidden, |hidden, folder| hidden.and(folder.path(), "/workspace"));
-        let loaded = self.service.runner().load_for_run(entry, &workspace.policy);
+        let runner = self.service.runner().in_session(caller.record());
+        let loaded = runner.load_for_run(entry, &workspace.policy);
         let loaded = loaded.map_err(|error| failure(hidden.text(&unclear(&error.into()))))?;
         let (target, args) = choose(&loaded.skill);
         let stdin = if let Stdin::Bytes(bytes) = &io.stdin { bytes.clone() } else { Vec::new() };

@@ -23,7 +23,7 @@ use tracing::debug_span;
 
 use hooks::{PlannedRun, RunHooks};
 use run_record::PendingRecord;
-use skillhost_ledger::audit::{AuditError, Log, ProgramId, Redactor, SkillId};
+use skillhost_ledger::audit::{AuditError, Log, ProgramId, Redactor, SessionRecord, SkillId};
 use skillhost_ledger::receipt::{Receipt, canonical};
 use skillhost_policy::capabilities::Capabilities;
 use skillhost_policy::limits::Limits;
@@ -71,6 +71,7 @@ pub struct Runner {
     sandbox: Sandbox,
     log: Arc<Mutex<Option<Arc<Log>>>>,
     hooks: Arc<RunHooks>,
+    session: Option<Arc<SessionRecord>>,
 }
 
 /// A skill that has been loaded, digested and granted: everything that all of its runs under one
@@ -87,6 +88,8 @@ pub struct LoadedSkill {
     retention: Retention,
     /// Present if the policy keeps texts in the audit log.
     redactor: Option<Arc<Redactor>>,
+    /// The session that it was loaded for, which records name.
+    session: Option<Arc<SessionRecord>>,
 }
 
 /// One run of a skill that has not been loaded yet.
@@ -143,6 +146,7 @@ impl Runner {
             options: Arc::new(options),
             log: Arc::default(),
             hooks: Arc::default(),
+            session: None,
         }
     }
 
@@ -150,6 +154,12 @@ impl Runner {
     #[must_use]
     pub fn with_hooks(self, hooks: RunHooks) -> Runner {
         Runner { hooks: Arc::new(hooks), ..self }
+    }
+
+    /// Returns a runner whose records name a session. It shares everything with this one.
+    #[must_use]
+    pub fn in_session(&self, session: SessionRecord) -> Runner {
+        Runner { session: Some(Arc::new(session)), ..self.clone() }
     }
 
     /// Computes what a skill is granted on this host: what it requests and the policy allows,
@@ -247,6 +257,7 @@ impl Runner {
                     None,
                     capabilities,
                 );
+                let pending = pending.in_session(self.session.as_ref());
                 pending.with_text(redactor.as_ref(), Vec::new()).close(&outcome)?;
                 Err(RunError::Skill(Box::new(error)))
             }
@@ -293,6 +304,7 @@ impl Runner {
             programs,
             retention: policy.retention,
             redactor,
+            session: self.session.clone(),
         })
     }
 
@@ -319,7 +331,8 @@ impl Runner {
         io: Io,
         ask: Option<receipt::ReceiptContext>,
     ) -> Result<Invocation, RunError> {
-        let LoadedSkill { skill, grant, capabilities, id, programs, retention, redactor } = loaded;
+        let LoadedSkill { skill, grant, capabilities, id, programs, retention, redactor, .. } =
+            loaded;
         let log = self.log()?;
         let program = programs
             .as_ref()
@@ -340,6 +353,7 @@ impl Runner {
         let hooks = self.hooks.clone();
         let pending =
             PendingRecord::new(log, hooks, *retention, id.clone(), ran, capabilities.clone());
+        let pending = pending.in_session(loaded.session.as_ref());
         let mut pending = pending.with_text(redactor.as_ref(), target.texts(args));
         let (mut finished, receipt) = match program {
             Ok((program, programs)) => {

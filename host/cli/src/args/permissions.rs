@@ -74,8 +74,14 @@ impl PolicyFile {
     /// Reads the file's policy, or returns the built-in one.
     pub(crate) fn read(&self, places: &Places) -> Result<Policy, CliError> {
         match self.found(places) {
-            Some((path, named_by)) => read(&path, named_by, &places.home),
-            None => Ok(Policy::builtin()),
+            Some((path, named_by)) => {
+                output::info(|| format!("policy: {} (from {named_by})", path.display()));
+                read(&path, named_by, &places.home)
+            }
+            None => {
+                output::info(|| "policy: the built-in one".into());
+                Ok(Policy::builtin())
+            }
         }
     }
 

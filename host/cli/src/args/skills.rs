@@ -104,6 +104,7 @@ impl Skills {
     /// catalog. A folder in the current directory that happens to have the name is never used.
     pub(crate) fn resolve(&self, argument: &Path, context: &Context) -> Result<SkillRef, CliError> {
         if is_path(argument) {
+            output::info(|| format!("skill: {}, a folder", argument.display()));
             return Ok(SkillRef::Path(argument.to_owned()));
         }
         let entry = find(&argument.to_string_lossy(), &context.catalog(self)?)?;

@@ -50,7 +50,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
         approvals.approve(id, term, &operator)
     };
     let request = answered.map_err(|error| CliError::from(error).fix("skillhost pending"))?;
-    output::note(&request.text);
+    output::explanation(&request.text);
     let done = match (args.no, term) {
         (true, _) => "rejected",
         _ if request.diff.is_some() => "changes written",

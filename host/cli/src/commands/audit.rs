@@ -11,9 +11,8 @@ use clap::{Subcommand, ValueEnum};
 use comfy_table::{ContentArrangement, Table, presets};
 use jiff::Timestamp;
 use serde::Deserialize;
-use skillhost_ledger::audit::{
-    ChainHead, Log, LogEntry, LogStore, RecordFilter, Verification, log_entry,
-};
+use skillhost_ledger::audit::log_entry::{EntryProgram, EntrySession};
+use skillhost_ledger::audit::{ChainHead, Log, LogEntry, LogStore, RecordFilter, Verification};
 use skillhost_policy::diagnostic::printable;
 use skillhost_policy::limits::Limit;
 use skillhost_policy::{Retention, WORKSPACE};
@@ -135,6 +134,12 @@ struct Which {
     /// Only runs of this program or script, such as python3 or scripts/report.py
     #[arg(long, value_name = "NAME")]
     program: Option<String>,
+    /// Only runs of this user, by name or number
+    #[arg(long, value_name = "USER")]
+    user: Option<String>,
+    /// Only runs that this session requested, by its id or the client's name
+    #[arg(long, value_name = "NAME")]
+    session: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -201,13 +206,15 @@ pub(crate) fn main(args: Args) -> Result<Exit, CliError> {
 
 impl Which {
     fn filter(self, limit: Option<u64>) -> RecordFilter {
-        let Which { skill, status, since, until, host, program } = self;
+        let Which { skill, status, since, until, host, program, user, session } = self;
         let host = host.map(|host| host.to_ascii_lowercase());
         RecordFilter {
             skill,
             status,
             program,
             host,
+            user,
+            session,
             since,
             until,
             limit,
@@ -216,11 +223,21 @@ impl Which {
     }
 }
 
-const COLUMNS: [&str; 8] =
-    ["number", "time", "skill", "program", "status", "denials", "wall ms", "workspace"];
+const COLUMNS: [&str; 10] = [
+    "number",
+    "time",
+    "skill",
+    "program",
+    "status",
+    "denials",
+    "wall ms",
+    "workspace",
+    "user",
+    "session",
+];
 
 /// A record as a row of the list.
-fn cells(store: &LogStore, line: &[u8]) -> Result<[String; 8], CliError> {
+fn cells(store: &LogStore, line: &[u8]) -> Result<[String; 10], CliError> {
     let entry: LogEntry = parsed(line)?;
     let is_running = entry.status.kind == "started" && store.is_running(&entry)?;
     let LogEntry {
@@ -233,11 +250,13 @@ fn cells(store: &LogStore, line: &[u8]) -> Result<[String; 8], CliError> {
         denials,
         pruned,
         capabilities,
+        user,
+        session,
         ..
     } = entry;
     let workspace = capabilities.mounts.into_iter().find(|mount| mount.guest == WORKSPACE);
     let program = program
-        .map(|log_entry::EntryProgram { name, script, tool }| {
+        .map(|EntryProgram { name, script, tool }| {
             script.map(|script| script.path).or(tool).unwrap_or(name)
         })
         .unwrap_or_default();
@@ -258,6 +277,12 @@ fn cells(store: &LogStore, line: &[u8]) -> Result<[String; 8], CliError> {
         denials.len().to_string(),
         format!("{:.1}", usage.wall_ms),
         workspace.map(|mount| mount.host).unwrap_or_default(),
+        user.map(|user| user.name.unwrap_or_else(|| user.uid.to_string())).unwrap_or_default(),
+        session
+            .map(|EntrySession { id, client }| {
+                [client, id].into_iter().flatten().collect::<Vec<_>>().join(", ")
+            })
+            .unwrap_or_default(),
     ])
 }
 

@@ -339,7 +339,9 @@ fn timed(run: impl FnOnce() -> Result<(), CliError>) -> Result<Duration, CliErro
 fn bar(args: &Args, rounds: usize) -> ProgressBar {
     let style = ProgressStyle::with_template("{spinner} {bar:30} {pos}/{len} {msg}");
     match style {
-        Ok(style) if !args.json => ProgressBar::new(rounds as u64).with_style(style),
+        Ok(style) if !args.json && !output::is_quiet() => {
+            ProgressBar::new(rounds as u64).with_style(style)
+        }
         _ => ProgressBar::hidden(),
     }
 }

@@ -27,9 +27,6 @@ Examples:
 pub(crate) struct Args {
     /// The skill's folder, with a Cargo.toml next to SKILL.md
     skill: PathBuf,
-    /// Show the compiler's output
-    #[arg(short, long)]
-    verbose: bool,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -54,7 +51,12 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
         );
     }
     let cache = Places::find()?.cache;
-    let progress = if args.json { Progress::silent() } else { Progress::new(args.verbose) };
+    let progress = if args.json || output::is_quiet() {
+        Progress::silent()
+    } else {
+        // With the compiler's output.
+        Progress::new(output::is_verbose())
+    };
     let toolchain = find(&cache, Source::Any, &progress)?;
     let path = progress.step("build the component", |step| {
         skill::build(&args.skill, skill.manifest.component.as_deref(), &toolchain, &cache, step)

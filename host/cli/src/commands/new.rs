@@ -6,6 +6,7 @@ use clap::ValueEnum;
 use skillhost_toolchain::{new, sdk};
 
 use skillhost_policy::diagnostic::quoted;
+use skillhost_policy::manifest::{abbreviate, suggested_name};
 
 use crate::context::Places;
 use crate::error::{CliError, Exit};
@@ -36,6 +37,11 @@ enum Lang {
 
 pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     let Lang::Rust = args.lang;
+    let valid = suggested_name(&args.name);
+    if valid != args.name {
+        let invalid = abbreviate(&args.name);
+        return Err(CliError::usage(format!("invalid skill name `{invalid}`; try `{valid}`")));
+    }
     let sdk = sdk::unpack(&Places::find()?.cache)?;
     let folder = new::rust(&args.name, &args.path, &sdk)?;
     let folder = quoted(&folder.to_string_lossy());

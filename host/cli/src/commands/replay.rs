@@ -369,7 +369,9 @@ impl Report {
                 output::json(result)?;
             }
             output::ending(outcome, None);
-            output::changes(&outcome.changes);
+            if !output::is_quiet() {
+                output::changes(&outcome.changes);
+            }
         }
         let label = match self.verdict {
             Verdict::Same => Some("identical"),
@@ -379,12 +381,12 @@ impl Report {
             _ => None,
         };
         match label {
-            Some(label) => output::note(&format!("{label}: {}", self.message)),
+            Some(label) => output::explanation(&format!("{label}: {}", self.message)),
             None => output::error(&self.message, self.fix.as_deref()),
         }
         self.unrecorded.iter().for_each(report_miss);
         if !self.differences.is_empty() {
-            output::note(&SIDES.list(self.differences.iter()));
+            output::explanation(&SIDES.list(self.differences.iter()));
         }
         Ok(self.exit)
     }

@@ -9,6 +9,7 @@ mod watch;
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -18,6 +19,7 @@ use skillhost::invoke::{
 use skillhost_compat::learn::Proposal;
 use skillhost_policy::WORKSPACE;
 use skillhost_policy::diagnostic::quoted;
+use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::{Outcome, Status};
 use skillhost_sandbox::{Io, OutputError, Sink, Stdin};
 use skillhost_skill::runtime::scripts::SkillScript;
@@ -28,8 +30,8 @@ use crate::args::skills::Skills;
 use crate::commands::key;
 use crate::error::{CliError, Exit};
 use crate::event_loop::{self, Interrupt};
-use crate::output;
 use crate::recording::{After, Outside};
+use crate::{compilation, output};
 use plan::{Plan, Recording};
 
 /// Run a skill in the sandbox
@@ -136,10 +138,12 @@ pub(crate) fn main(args: Args) -> Result<Exit, CliError> {
 
 fn execute(plan: &Plan) -> Result<Exit, CliError> {
     let (host, places) = (&plan.host, &plan.context.places);
+    let started = Instant::now();
     // Loaded once: what is approved is what runs, even if the folder changes meanwhile.
     let loaded = host
         .load_for_run(plan.skill.skill_folder(), &plan.context.policy)
         .map_err(|error| plan.failed(error))?;
+    describe(&loaded, started);
     let denied = approval::before_run(plan, &loaded)?;
     let loaded = loaded.without_files(denied);
     if plan.receipt.as_ref().is_some_and(|receipt| receipt.sign) {
@@ -187,6 +191,35 @@ fn execute(plan: &Plan) -> Result<Exit, CliError> {
         .transpose()?;
     let exit = finish(plan, &loaded, invoked, learned.as_ref(), after.as_ref())?;
     after.map_or(Ok(exit), |after| after.report(exit))
+}
+
+/// With `--verbose`, says what was loaded and granted.
+fn describe(loaded: &LoadedSkill, started: Instant) {
+    output::info(|| {
+        let digest = loaded.id().digest.as_deref().unwrap_or("no digest");
+        let took = started.elapsed().as_secs_f64() * 1e3;
+        format!("loaded {} ({digest}) in {took:.1} ms", loaded.skill.name)
+    });
+    output::info(|| {
+        let limits = &loaded.grant.capabilities.limits;
+        let shown = |limit: Limit| {
+            let value = limits.get(limit).map_or("off".into(), |value| limit.show(value));
+            format!("{limit} {value}")
+        };
+        format!("limits: {}", Limit::ALL.into_iter().map(shown).collect::<Vec<_>>().join(", "))
+    });
+}
+
+/// With `--verbose`, says where the code came from, and how long the run took.
+fn describe_end(outcome: &Outcome) {
+    let has_started = !matches!(
+        outcome.status,
+        Status::Denied(_) | Status::Invalid { .. } | Status::Failed { .. }
+    );
+    if has_started && !compilation::happened() {
+        output::info(|| "compiled code: from the cache".into());
+    }
+    output::info(|| format!("the run took {:.1} ms", outcome.usage.wall_ms));
 }
 
 /// Raises the soft limit on open files, usually 1,024. Guests may have more files open, and each
@@ -246,6 +279,7 @@ fn finish(
     let outcome = &invoked.finished.outcome;
     let exit = Exit::of(&outcome.status);
     let overlays = &invoked.finished.overlays;
+    describe_end(outcome);
     if invoked.skill.manifest.recovered && exit != Exit::Invalid {
         let message = format!(
             "the frontmatter of {} is broken, so the skill was granted nothing",
@@ -282,7 +316,7 @@ fn finish(
             // Applied below.
         } else if plan.stages_writes && exit == Exit::Ok && !outcome.changes.is_empty() {
             approval::before_apply(plan, loaded, &invoked)?;
-        } else {
+        } else if !output::is_quiet() {
             output::changes(&outcome.changes);
             if !outcome.changes.is_empty() {
                 output::note(

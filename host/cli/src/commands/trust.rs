@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
 use skillhost::invoke::Runner;
 use skillhost_catalog::CatalogEntry;
 use skillhost_ledger::approval::{
@@ -26,11 +27,15 @@ use crate::{operator, output};
 #[command(after_help = "\
 Examples:
   skillhost trust ~/.agents/skills
+  skillhost trust ~/.agents/skills --json
   skillhost permissions
   skillhost permissions revoke csv-report")]
 pub(crate) struct Args {
     /// The folder of skills: .agents/skills or .claude/skills in your home folder
     folder: PathBuf,
+    /// Print one JSON array with an object for each skill
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     policy: PolicyFile,
 }
@@ -42,12 +47,67 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     let entries = entries_in(&args.folder, context.catalog(&skills)?.entries().to_vec())?;
     let host = Runner::new(context.host_options(&HostArgs::default(), &skills)?);
     let approvals = context.places.approvals();
-    let mut lines = Vec::new();
+    let mut reports = Vec::new();
     for entry in &entries {
-        lines.push(trust(&context, &host, &approvals, entry)?);
+        reports.push(trust(&context, &host, &approvals, entry)?);
     }
-    output::text(&lines.join("\n"))?;
+    if args.json {
+        output::json(&reports)?;
+    } else {
+        let lines: Vec<String> = reports.iter().map(Report::line).collect();
+        output::text(&lines.join("\n"))?;
+    }
     Ok(Exit::Ok)
+}
+
+/// Whether a skill was approved.
+#[derive(Debug, Serialize)]
+struct Report {
+    skill: String,
+    result: TrustResult,
+    /// The digest of the skill's files; `null` if they could not be read.
+    digest: Option<String>,
+    /// Why it was not approved.
+    reason: Option<String>,
+    fix: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum TrustResult {
+    Approved,
+    ApprovedAlready,
+    NotApproved,
+}
+
+impl Report {
+    fn approved(skill: &str, result: TrustResult, digest: &str) -> Report {
+        let (skill, digest) = (skill.to_owned(), Some(digest.to_owned()));
+        Report { skill, result, digest, reason: None, fix: None }
+    }
+
+    fn not_approved(skill: &str, digest: Option<&str>, reason: &str, fix: Option<&str>) -> Report {
+        Report {
+            skill: skill.to_owned(),
+            result: TrustResult::NotApproved,
+            digest: digest.map(str::to_owned),
+            reason: Some(reason.to_owned()),
+            fix: fix.map(str::to_owned),
+        }
+    }
+
+    fn line(&self) -> String {
+        let Report { skill, result, digest, reason, fix } = self;
+        let [skill, digest, reason, fix] =
+            [Some(skill), digest.as_ref(), reason.as_ref(), fix.as_ref()]
+                .map(|text| text.map_or_else(String::new, |text| printable(text)));
+        let fix = if fix.is_empty() { fix } else { format!("; {fix}") };
+        match result {
+            TrustResult::Approved => format!("{skill}: approved: {digest}"),
+            TrustResult::ApprovedAlready => format!("{skill}: approved already: {digest}"),
+            TrustResult::NotApproved => format!("{skill}: not approved: {reason}{fix}"),
+        }
+    }
 }
 
 /// The skills of a folder, which must be one of the user's: others may have written the project's.
@@ -73,23 +133,21 @@ fn entries_in(folder: &Path, entries: Vec<CatalogEntry>) -> Result<Vec<CatalogEn
     })
 }
 
-/// Approves a skill as it is now, and says so.
+/// Approves a skill as it is now.
 fn trust(
     context: &Context,
     host: &Runner,
     approvals: &Approvals,
     entry: &CatalogEntry,
-) -> Result<String, CliError> {
-    let name = printable(&entry.name);
+) -> Result<Report, CliError> {
+    let name = &entry.name;
     // What is approved is what was loaded, even if the folder changes meanwhile.
     let loaded = match host.load_for_run(SkillFolder::from(entry), &context.policy) {
         Ok(loaded) => loaded,
-        Err(error) => {
-            return Ok(format!("{name}: not approved: {}", printable(&error.to_string())));
-        }
+        Err(error) => return Ok(Report::not_approved(name, None, &error.to_string(), None)),
     };
     let Some(digest) = loaded.id().digest.as_deref() else {
-        return Ok(format!("{name}: not approved: its files cannot be digested"));
+        return Ok(Report::not_approved(name, None, "its files cannot be digested", None));
     };
     let request = ApprovalRequest {
         skill: &loaded.skill,
@@ -102,13 +160,13 @@ fn trust(
         input: RunInput::default(),
     };
     Ok(match approvals.decide(&context.policy, &request)? {
-        RunDecision::Allowed(_) => format!("{name}: approved already: {digest}"),
+        RunDecision::Allowed(_) => Report::approved(name, TrustResult::ApprovedAlready, digest),
         RunDecision::Refused(refusal) => {
-            format!("{name}: not approved: {}; {}", printable(&refusal.why), refusal.fix)
+            Report::not_approved(name, Some(digest), &refusal.why, Some(&refusal.fix))
         }
         RunDecision::NeedsApproval(id, _) => {
             approvals.approve(id, Term::Always, &operator::name())?;
-            format!("{name}: approved: {digest}")
+            Report::approved(name, TrustResult::Approved, digest)
         }
     })
 }

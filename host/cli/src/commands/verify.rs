@@ -126,7 +126,7 @@ pub(crate) fn main(args: Args) -> Result<Exit, CliError> {
         Some(Refusal { message, fix, differences, .. }) => {
             output::error(&message, fix.as_deref());
             if !differences.is_empty() {
-                output::note(&SIDES.list(differences.iter()));
+                output::explanation(&SIDES.list(differences.iter()));
             }
         }
     }

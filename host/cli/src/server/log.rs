@@ -11,15 +11,16 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer as _, fmt, registry};
 
 use crate::error::CliError;
+use crate::output;
 use crate::server::traces::{self, Traces};
 
 /// What is logged, and in which form.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Log {
     /// Log to stderr from this level on: error, warn, info, debug or trace; or by directives, such
-    /// as `skillhost=debug,rmcp=warn`
-    #[arg(long, value_name = "LEVEL", default_value = "warn")]
-    log: String,
+    /// as `skillhost=debug,rmcp=warn` [default: warn; error with --quiet, info with --verbose]
+    #[arg(long, value_name = "LEVEL")]
+    log: Option<String>,
     /// Log one JSON object per line instead of text
     #[arg(long)]
     log_json: bool,
@@ -29,8 +30,14 @@ impl Log {
     /// Starts logging, with the secrets redacted. Returns the collection of spans, which sends the
     /// last of them when it ends.
     pub(crate) fn start(&self, mut secrets: Vec<String>) -> Result<Option<Traces>, CliError> {
-        let filter = EnvFilter::try_new(&self.log).map_err(|error| {
-            CliError::usage(format!("--log {}: {error}", self.log)).fix("--log info")
+        let default = match (output::is_quiet(), output::is_verbose()) {
+            (true, _) => "error",
+            (_, true) => "info",
+            _ => "warn",
+        };
+        let level = self.log.as_deref().unwrap_or(default);
+        let filter = EnvFilter::try_new(level).map_err(|error| {
+            CliError::usage(format!("--log {level}: {error}")).fix("--log info")
         })?;
         secrets.extend(traces::secrets());
         let lines = fmt::layer().with_ansi(false).with_writer(Redacting::new(secrets));

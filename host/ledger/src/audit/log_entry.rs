@@ -13,6 +13,8 @@ pub struct LogEntry {
     pub sequence: u64,
     pub run: Option<String>,
     pub time: String,
+    pub user: Option<EntryUser>,
+    pub session: Option<EntrySession>,
     pub skill: EntrySkill,
     pub program: Option<EntryProgram>,
     pub status: EntryStatus,
@@ -24,6 +26,24 @@ pub struct LogEntry {
     pub capabilities: EntryCapabilities,
     /// The last removed record, if this line records a removal.
     pub pruned: Option<ChainHead>,
+}
+
+/// The user of a line.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+#[expect(missing_docs, reason = "as in the record")]
+pub struct EntryUser {
+    pub uid: u32,
+    pub name: Option<String>,
+}
+
+/// The session of a line.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+#[expect(missing_docs, reason = "as in the record")]
+pub struct EntrySession {
+    pub id: Option<String>,
+    pub client: Option<String>,
 }
 
 /// The skill of a line.

@@ -6,7 +6,7 @@ use rusqlite::{OptionalExtension as _, params, params_from_iter};
 use serde::Serialize;
 
 use super::chain::{ChainHead, Link};
-use super::columns::{HOST, PROGRAM, STARTED};
+use super::columns::{HOST, PROGRAM, SESSION, STARTED, USER};
 use super::store::{LogStore, number};
 use super::{AuditError, Log, VERSION};
 use skillhost_policy::Retention;
@@ -22,6 +22,10 @@ pub struct RecordFilter {
     pub program: Option<String>,
     /// With an HTTP request to this host, including refused ones.
     pub host: Option<String>,
+    /// Of a host of this user, by name or number.
+    pub user: Option<String>,
+    /// Requested by this session, by its id or the client's name.
+    pub session: Option<String>,
     /// Requested at this time or later.
     pub since: Option<Timestamp>,
     /// Requested before this time.
@@ -185,9 +189,15 @@ impl RecordFilter {
     /// Builds the query. Each condition has an index that is ordered by time too.
     fn sql(&self) -> (String, Vec<Value>) {
         let (mut conditions, mut values) = (Vec::new(), Vec::new());
-        let names = [(PROGRAM, &self.program), (HOST, &self.host)]
-            .into_iter()
-            .filter_map(|(kind, name)| Some((kind, name.as_ref()?)));
+        // The first one drives the query, so the one that most records have comes last.
+        let names = [
+            (PROGRAM, &self.program),
+            (HOST, &self.host),
+            (SESSION, &self.session),
+            (USER, &self.user),
+        ]
+        .into_iter()
+        .filter_map(|(kind, name)| Some((kind, name.as_ref()?)));
         let (mut from, mut order) = ("record AS r", "r");
         for (nth, (kind, name)) in names.enumerate() {
             if nth == 0 {

@@ -389,8 +389,8 @@ pub(super) fn is_plain_name(name: &str) -> bool {
         && !WORDS.contains(&name)
 }
 
-/// Derives a valid skill name from a text.
-fn suggested_name(text: &str) -> String {
+/// Derives a valid skill name from a text; a valid name is returned unchanged.
+pub fn suggested_name(text: &str) -> String {
     let spaced: String = text
         .chars()
         .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' })

@@ -1,9 +1,10 @@
 //! Output of a deterministic run. It is accepted from guests immediately and in order, and written
 //! to the caller concurrently: whether anybody reads it, and how fast, makes no difference to the
-//! run.
+//! run. Nor does a failed write, which is reported when the run has ended.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
+use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -17,6 +18,8 @@ use super::descriptor::Descriptor;
 #[derive(Debug, Default)]
 pub(crate) struct Relay {
     pieces: Mutex<VecDeque<(usize, Bytes)>>,
+    /// The streams whose descriptors did not take all output, other than closed pipes, and why.
+    failures: Mutex<Vec<(usize, io::Error)>>,
     more: Notify,
 }
 
@@ -63,7 +66,10 @@ impl Outlets {
             let written = match &mut self.descriptors[stream] {
                 Some(descriptor) => {
                     let mut place = descriptor.place();
-                    poll_fn(|cx| descriptor.poll_write(cx, &mut place, &piece)).await.ok()
+                    poll_fn(|cx| descriptor.poll_write(cx, &mut place, &piece))
+                        .await
+                        .map_err(|error| self.relay.fail(stream, error))
+                        .ok()
                 }
                 None => None,
             };
@@ -72,10 +78,12 @@ impl Outlets {
             }
             self.relay.advance(written.unwrap_or(piece.len()));
         }
-        for descriptor in self.descriptors.iter_mut().flatten() {
+        for (stream, descriptor) in self.descriptors.iter_mut().enumerate() {
+            let Some(descriptor) = descriptor else { continue };
             let mut place = descriptor.place();
-            // There is no caller left to report an error to.
-            poll_fn(|cx| descriptor.poll_finish(cx, &mut place)).await.ok();
+            if let Err(error) = poll_fn(|cx| descriptor.poll_finish(cx, &mut place)).await {
+                self.relay.fail(stream, error);
+            }
         }
     }
 }
@@ -85,6 +93,14 @@ impl Inlet {
     pub(crate) fn put(&self, bytes: &[u8]) {
         self.relay.pieces().push_back((self.stream, Bytes::copy_from_slice(bytes)));
         self.relay.more.notify_one();
+    }
+
+    /// Takes the reason why the stream's descriptor did not take all output; `None` if it did, or
+    /// is a closed pipe.
+    pub(crate) fn failure(&self) -> Option<io::Error> {
+        let mut failures = lock(&self.relay.failures);
+        let at = failures.iter().position(|(stream, _)| *stream == self.stream)?;
+        Some(failures.remove(at).1)
     }
 }
 
@@ -103,7 +119,18 @@ impl Relay {
         }
     }
 
-    fn pieces(&self) -> MutexGuard<'_, VecDeque<(usize, Bytes)>> {
-        self.pieces.lock().unwrap_or_else(PoisonError::into_inner)
+    fn fail(&self, stream: usize, error: io::Error) {
+        // A reader that has closed the pipe has all that it wanted.
+        if error.kind() != io::ErrorKind::BrokenPipe {
+            lock(&self.failures).push((stream, error));
+        }
     }
+
+    fn pieces(&self) -> MutexGuard<'_, VecDeque<(usize, Bytes)>> {
+        lock(&self.pieces)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

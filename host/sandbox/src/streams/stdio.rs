@@ -309,11 +309,12 @@ impl Out {
         lock(&limited.sink).digest.as_ref().and_then(StreamDigest::so_far)
     }
 
-    /// Returns why the caller's descriptor did not take all output; `None` if it did, or is a closed
+    /// Takes the reason why the caller's descriptor did not take all output; `None` if it did, or is a closed
     /// pipe.
     pub(crate) fn failure(&self) -> Option<io::Error> {
         let Destination::Limited(limited, _) = &self.to else { return None };
-        lock(&limited.sink).failure.take()
+        let mut sink = lock(&limited.sink);
+        sink.failure.take().or_else(|| sink.relay.as_ref()?.failure())
     }
 
     /// Takes the output that was kept.

@@ -207,6 +207,7 @@ impl Runner {
             programs,
             retention: Retention::default(),
             redactor: None,
+            session: self.session.clone(),
         })
     }
 }

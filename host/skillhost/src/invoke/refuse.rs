@@ -54,6 +54,7 @@ impl Runner {
             program,
             capabilities.clone(),
         );
+        let pending = pending.in_session(loaded.session.as_ref());
         let pending = pending.with_text(redactor.as_ref(), target.texts(args));
         pending.close(&not_run(Status::Denied(denial)))
     }

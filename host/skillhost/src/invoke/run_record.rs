@@ -8,7 +8,7 @@ use tracing::debug_span;
 use super::hooks::RunHooks;
 use super::not_run;
 use skillhost_ledger::audit::{
-    AuditError, Log, ProgramId, Record, Redactor, RunId, SkillId, StartRecord,
+    AuditError, Log, ProgramId, Record, Redactor, RunId, SessionRecord, SkillId, StartRecord,
 };
 use skillhost_policy::Retention;
 use skillhost_policy::capabilities::Capabilities;
@@ -23,6 +23,7 @@ pub(super) struct PendingRecord {
     retention: Retention,
     /// The redactor and the arguments, if the policy keeps texts.
     text: Option<(Arc<Redactor>, Vec<String>)>,
+    session: Option<Arc<SessionRecord>>,
     began: Instant,
     /// The data of the record; `None` once it is written.
     open: Option<OpenRecord>,
@@ -61,6 +62,7 @@ impl PendingRecord {
             receipt: None,
             retention,
             text: None,
+            session: None,
             began: Instant::now(),
             open: Some(open),
         }
@@ -76,6 +78,12 @@ impl PendingRecord {
         self
     }
 
+    /// Names the session that requested the run.
+    pub(super) fn in_session(mut self, session: Option<&Arc<SessionRecord>>) -> PendingRecord {
+        self.session = session.cloned();
+        self
+    }
+
     /// Records that a guest is about to start. If this fails, the guest must not run.
     pub(super) fn start(&mut self) -> Result<(), AuditError> {
         let Some(OpenRecord { time, skill, program: Some(program), run, .. }) = &mut self.open
@@ -86,6 +94,7 @@ impl PendingRecord {
         let id = RunId::random();
         let owner = self.log.owner()?;
         let start = StartRecord::of(id, time, skill, program, owner, self.log.key()?);
+        let start = StartRecord { session: self.session.as_deref(), ..start };
         self.log.append_with_retention(&start, self.retention)?;
         *run = Some(id);
         Ok(())
@@ -117,7 +126,8 @@ impl PendingRecord {
         let text =
             self.text.take().map(|(redactor, arguments)| redactor.texts(&arguments, outcome));
         let record = Record::of(time, &skill, program.as_ref(), &capabilities, outcome, &self.log)?;
-        let record = Record { run, text, receipt: self.receipt.take(), ..record };
+        let (receipt, session) = (self.receipt.take(), self.session.clone());
+        let record = Record { run, text, receipt, session: session.as_deref(), ..record };
         self.log.append_with_retention(&record, self.retention)?;
         self.hooks.recorded(&record);
         Ok(())

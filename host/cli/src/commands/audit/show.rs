@@ -17,6 +17,10 @@ pub(super) fn text(record: &Value) -> String {
     };
     line("time", output::seconds(&word(&record["time"])));
     line("run", word(&record["run"]));
+    let user = &record["user"];
+    line("user", words(&[&user["name"], &user["uid"]]));
+    let session = &record["session"];
+    line("session", words(&[&session["client"], &session["id"]]));
     let skill = &record["skill"];
     line("skill", words(&[&skill["name"], &skill["source"], &skill["digest"]]));
     let program = &record["program"];

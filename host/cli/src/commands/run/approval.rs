@@ -66,7 +66,7 @@ pub(super) fn before_run(plan: &Plan, loaded: &LoadedSkill) -> Result<BTreeSet<S
         }
         RunDecision::NeedsApproval(id, question) => (id, question),
     };
-    output::note(&question.operator);
+    output::explanation(&question.operator);
     if !terminal::is_interactive() {
         return Err(refused("it needs approval", needs_approval(&name, id)));
     }
