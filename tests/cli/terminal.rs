@@ -117,6 +117,23 @@ fn compiling_a_runtime_is_announced_on_a_terminal_only() {
 }
 
 #[test]
+fn shell_that_reads_a_terminal_says_so() {
+    let user = User::new();
+    let programs = user.stand_ins();
+    let run = |command: &str| {
+        let line = format!("skillhost run ./scripts --command '{command}'");
+        let mut script = user.command("script");
+        script.args(["-qec", &line, "/dev/null"]).env("SKILLHOST_PROGRAMS", &programs);
+        // A machine without script(1) cannot provide a terminal.
+        script.output().map(|output| text(&output.stdout))
+    };
+    let Ok(shown) = run("bash") else { return };
+    assert!(shown.contains("bash reads a script from the terminal, without a prompt"), "{shown}");
+    let shown = run("echo bash").unwrap();
+    assert!(!shown.contains("prompt"), "{shown}");
+}
+
+#[test]
 fn long_lists_go_through_the_pager_on_a_terminal_only() {
     let user = User::new();
     let program = env!("CARGO_BIN_EXE_skillhost");

@@ -7,6 +7,7 @@ mod plan;
 pub(crate) mod receipt;
 mod watch;
 
+use std::io::IsTerminal as _;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -156,6 +157,7 @@ fn execute(plan: &Plan) -> Result<Exit, CliError> {
         Recording::Read { folder, secrets } => Some(Outside::recorded(folder, secrets, places)?),
     };
     let stdin = plan.is_buffered().then(receipt::stdin).transpose()?;
+    explain_silent_shell(plan);
     raise_descriptor_limit();
     let (invoked, after) = event_loop::with(|event_loop, interrupt| {
         let call = LoadedRequest {
@@ -191,6 +193,18 @@ fn execute(plan: &Plan) -> Result<Exit, CliError> {
         .transpose()?;
     let exit = finish(plan, &loaded, invoked, learned.as_ref(), after.as_ref())?;
     after.map_or(Ok(exit), |after| after.report(exit))
+}
+
+/// Says what to do if a shell reads its script from a terminal, where it shows no prompt.
+fn explain_silent_shell(plan: &Plan) {
+    let Target::Shell(command) = &plan.target else { return };
+    let reads_script = matches!(command.trim(), "bash" | "sh") && plan.args.is_empty();
+    if reads_script && !plan.is_buffered() && std::io::stdin().is_terminal() {
+        output::note(&format!(
+            "{} reads a script from the terminal, without a prompt: type it, then press Ctrl-D",
+            command.trim()
+        ));
+    }
 }
 
 /// With `--verbose`, says what was loaded and granted.
