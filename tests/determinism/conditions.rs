@@ -216,8 +216,8 @@ impl Environment {
         let record = fs::read_to_string(at("audit"))
             .unwrap_or_else(|e| panic!("{}: {e}: {output:?}", program.name));
         let mut record = crate::cli::ends(&record).remove(0);
-        // The position in the chain, and the digest, which covers the times.
-        ["run", "sequence", "previous", "digest"]
+        // The position in the chain, the digest, which covers the times, and the operator.
+        ["run", "sequence", "previous", "digest", "user"]
             .into_iter()
             .for_each(|key| drop(record.as_object_mut().unwrap().remove(key)));
         scrub(&mut record);
