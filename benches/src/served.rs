@@ -59,8 +59,7 @@ pub(crate) fn run(
     Ok(Report::new(header, &samples))
 }
 
-/// Runs one round. Its order does not matter: the levels do not share anything that one of them
-/// fills.
+/// Runs one round: the runs in one process, and then the calls of each number of clients.
 fn measure(
     driver: &mut Driver,
     case: &Case,
