@@ -1,6 +1,5 @@
 //! Session folders. Requests without a session share those that no run has changed: creating and
-//! removing a folder can take longer than a small run, because both wait for the file system's
-//! journal.
+//! removing a folder can take longer than a small run.
 //!
 //! A folder also keeps the skill that was last loaded for it, since the grant names the folder.
 //! Loading the skill again is skipped if that would give the same skill.
