@@ -2,11 +2,11 @@
 //!
 //! [`isolation()`] runs the same skills natively, in other sandboxes and in skillhost;
 //! [`targets()`] measures every figure that has a goal; [`phases()`] measures the phases of a cold
-//! start. xtask builds the programs and passes them in a [`Place`]. Read in this order:
+//! start; [`served()`] measures clients of `skillhost serve`. xtask builds the programs and passes them in a [`Place`]. Read in this order:
 //!
 //! - `cases`: the programs to run; `inputs`: their input; `place`: the binaries and folders;
 //! - `measure`: one process; `driver`: the host of the warm tier; `bench`: interleaved measurement;
-//! - `isolation` and `targets`: the two benchmarks with a report; `phases`; `shell`: constructs of
+//! - `isolation`, `targets` and `served`: the benchmarks with a report; `phases`; `shell`: constructs of
 //!   scripts next to bash;
 //! - `report`: JSON, and files generated from committed runs; `table`, `units`, `samples`, `stats`.
 //!
@@ -30,6 +30,7 @@ mod place;
 mod random;
 mod report;
 mod samples;
+mod served;
 mod server;
 mod shell;
 mod stats;
@@ -89,6 +90,24 @@ pub fn targets(
     if commit { report::commit(&report) } else { Ok(()) }
 }
 
+/// Measures small calls of `skillhost serve` by 1, 16 and 128 clients, in this many rounds, next to
+/// the same runs in one process. Passes the table to `print`. With `commit`, writes the run to
+/// docs/figures and the documents.
+///
+/// # Errors
+/// Returns an error if the server or the driver fails, or if a file cannot be written.
+pub fn served(
+    place: &Place,
+    rounds: usize,
+    commit: bool,
+    progress: &Progress,
+    print: &dyn Fn(&str),
+) -> Result<(), Error> {
+    let report = served::run(place, rounds, progress, print)?;
+    print(&served::markdown(&report));
+    if commit { report::commit(&report) } else { Ok(()) }
+}
+
 /// Measures the phases of cold starts, `rounds` times each, and returns them as a table.
 ///
 /// # Errors
@@ -105,7 +124,8 @@ pub fn phases(place: &Place, rounds: usize, progress: &Progress) -> Result<Strin
 /// Returns an error if a committed run cannot be read, or if a file cannot be written.
 pub fn write_committed() -> Result<(), Error> {
     report::write::<isolation::Report>()?;
-    report::write::<targets::Report>()
+    report::write::<targets::Report>()?;
+    report::write::<served::Report>()
 }
 
 /// Returns the absolute path of a file of the repository.

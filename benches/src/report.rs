@@ -230,7 +230,7 @@ pub(crate) mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{isolation, targets};
+    use crate::{isolation, served, targets};
 
     /// Returns a report with these fields.
     pub(crate) fn report<R: Report>(mut fields: Value) -> R {
@@ -260,6 +260,7 @@ pub(crate) mod tests {
     fn files_generated_from_committed_runs_are_current() {
         assert_current::<isolation::Report>();
         assert_current::<targets::Report>();
+        assert_current::<served::Report>();
     }
 
     fn assert_round_trip<R: Report + PartialEq + Debug>(report: &R) {
@@ -277,6 +278,7 @@ pub(crate) mod tests {
     fn reports_survive_saving_and_loading() {
         assert_round_trip(&isolation::tests::report());
         assert_round_trip(&targets::tests::report());
+        assert_round_trip(&served::tests::report());
     }
 
     #[test]

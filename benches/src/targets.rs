@@ -13,6 +13,7 @@ use crate::place::Place;
 use crate::report::Header;
 use crate::server::serve;
 use cells::Mode;
+pub(crate) use cells::{component, fill as fill_component};
 pub(crate) use report::Report;
 
 /// The rounds of long cases, of concurrent guests and of idle processes, and those before the first

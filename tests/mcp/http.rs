@@ -415,6 +415,69 @@ fn requests_without_a_session_run_and_are_counted() {
 }
 
 #[test]
+fn requests_without_a_session_share_nothing_and_see_changes() {
+    let place = Place::new();
+    let script = |text: &str| format!("#!/bin/bash\necho {text}\nls /workspace\n");
+    place.write("writer/scripts/list.sh", script("one"));
+    place.write(
+        "writer/scripts/fail.sh",
+        "#!/bin/bash\ntouch /workspace/x; rm /workspace/x; exit 1\n",
+    );
+    // Skills that have just changed are loaded for each run.
+    std::thread::sleep(Duration::from_millis(2_500));
+    let server = Server::new(&place, &[]);
+    let run = |program: &str| {
+        let arguments = json!({ "name": "writer", "program": program, "stdin": "secret" });
+        let answer = server.post(
+            &request(NEW, 3, "tools/call", json!({ "name": "run_skill", "arguments": arguments })),
+            &[
+                ("MCP-Protocol-Version", NEW),
+                ("Mcp-Method", "tools/call"),
+                ("Mcp-Name", "run_skill"),
+            ],
+        );
+        answer.message()["result"]["structuredContent"]["stdout"].as_str().unwrap().to_owned()
+    };
+    let folders = || {
+        let entries = std::fs::read_dir(place.user.root().join("tmp")).unwrap();
+        let mut found: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+        found.retain(|path| path.to_string_lossy().contains("skillhost-session-"));
+        found
+    };
+    assert_eq!(run("list.sh"), "one\n");
+    becomes("the folder is kept", || folders().len() == 1);
+    let kept = folders();
+    assert_eq!(run("list.sh"), "one\n");
+    becomes("the folder is used again", || folders() == kept);
+    run("fail.sh");
+    becomes("a folder that was changed is removed", || folders().is_empty());
+    assert_eq!(run("list.sh"), "one\n");
+    run("write.sh");
+    assert_eq!(run("list.sh"), "one\n", "the client can read the written file, and no other run");
+    // Twice: the second run is one of a loaded skill.
+    let change = |text: &str| {
+        place.write("writer/scripts/list.sh", script(text));
+        assert_eq!([run("list.sh"), run("list.sh")], [format!("{text}\n"), format!("{text}\n")]);
+    };
+    change("two");
+    std::thread::sleep(Duration::from_millis(2_500));
+    assert_eq!([run("list.sh"), run("list.sh")], ["two\n", "two\n"]);
+    change("ten");
+    // Another folder at the same path, whose files settled long ago.
+    let (skill, other) = (place.skills().join("writer"), place.user.work().join("other"));
+    std::fs::create_dir_all(other.join("scripts")).unwrap();
+    std::fs::copy(skill.join("SKILL.md"), other.join("SKILL.md")).unwrap();
+    std::fs::write(other.join("scripts/list.sh"), script("moved")).unwrap();
+    std::thread::sleep(Duration::from_millis(2_500));
+    assert_eq!([run("list.sh"), run("list.sh")], ["ten\n", "ten\n"]);
+    std::fs::rename(&skill, place.user.work().join("before")).unwrap();
+    std::fs::rename(&other, &skill).unwrap();
+    assert_eq!([run("list.sh"), run("list.sh")], ["moved\n", "moved\n"]);
+    server.stop();
+    becomes("no folder is left", || folders().is_empty());
+}
+
+#[test]
 fn without_a_session_no_session_approval_is_offered() {
     let place = Place::new();
     let workspace = place.user.work().join("shared");

@@ -32,6 +32,9 @@ pub(crate) enum Bench {
     Phases(Phases),
     /// Measure each figure that has a goal, next to the figure that it is compared with
     Targets(Targets),
+    /// Measure small calls of `skillhost serve` by 1, 16 and 128 clients, next to runs in one
+    /// process
+    Serve(Serve),
     /// Measure each construct and tool of shell scripts at three sizes, next to bash
     Shell(Shell),
     /// Run many mixed invocations in one host, and look for leaks
@@ -88,6 +91,18 @@ pub(crate) struct Targets {
 }
 
 #[derive(clap::Args)]
+pub(crate) struct Serve {
+    /// Rounds of at most 1,000 calls by each number of clients
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// Write the run to docs/figures and docs/design/performance.md
+    #[arg(long)]
+    commit: bool,
+    #[command(flatten)]
+    programs: Programs,
+}
+
+#[derive(clap::Args)]
 pub(crate) struct Isolation {
     /// Samples of each case in each tier
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
@@ -129,6 +144,10 @@ pub(crate) fn run(bench: Option<Bench>, progress: &Progress) -> Result<(), Error
             let (place, rounds) = (place(programs, progress)?, rounds as usize);
             skillhost_bench::targets(&place, rounds, commit, progress, &|text| print_line(text))
         }
+        Some(Bench::Serve(Serve { rounds, commit, programs })) => {
+            let (place, rounds) = (small_place(programs, progress)?, rounds as usize);
+            skillhost_bench::served(&place, rounds, commit, progress, &|text| print_line(text))
+        }
         Some(Bench::Phases(Phases { rounds, skillhost, driver })) => {
             let place = place(Programs { skillhost, driver }, progress)?;
             print_line(skillhost_bench::phases(&place, rounds as usize, progress)?);
@@ -155,6 +174,7 @@ cargo xtask bench isolation   the same skills natively, in other sandboxes and i
 cargo xtask bench criterion   each phase of an invocation
 cargo xtask bench phases      the phases of a cold start
 cargo xtask bench targets     each figure that has a goal, next to the figure that it is compared with
+cargo xtask bench serve       small calls of `skillhost serve` by 1, 16 and 128 clients
 cargo xtask bench shell       each construct and tool of shell scripts at three sizes, next to bash
 cargo xtask bench soak        many mixed invocations in one host
 cargo xtask bench search      how well search ranks
@@ -189,18 +209,7 @@ fn place(built: Programs, progress: &Progress) -> Result<Place, Error> {
         cargo.env("CARGO_TARGET_DIR", workspace::guest_target_dir(&root));
         build_example(&mut cargo, "data-convert", "native", step)
     })?;
-    let (skillhost, driver) = match built.skillhost {
-        Some(skillhost) => {
-            (absolute(&skillhost)?, built.driver.as_deref().map(absolute).transpose()?)
-        }
-        None => {
-            let build = |step: &Step| host::build(&root, step);
-            let skillhost = progress.step("build skillhost in release mode", build)?;
-            let build =
-                |step: &Step| build_example(&mut workspace::cargo(&root), PACKAGE, "warm", step);
-            (skillhost, Some(progress.step("build the driver of the warm tier", build)?))
-        }
-    };
+    let (skillhost, driver) = measured(built, &root, progress)?;
     let place = Place {
         skillhost: install::copy_program(&skillhost, &folder)?,
         driver: driver.map(|driver| install::copy_program(&driver, &folder)).transpose()?,
@@ -219,6 +228,45 @@ fn place(built: Programs, progress: &Progress) -> Result<Place, Error> {
         install::copy_tree(&packages, &place.packages(), &["__pycache__"])
     })?;
     Ok(place)
+}
+
+/// As [`place`], for a benchmark that only runs the small component: builds nothing for this machine
+/// besides the programs to measure.
+fn small_place(built: Programs, progress: &Progress) -> Result<Place, Error> {
+    let root = workspace::root();
+    let folder = root.join("target/bench");
+    let (skillhost, driver) = measured(built, &root, progress)?;
+    for folder in ["workspace", "home"].map(|name| folder.join(name)) {
+        std::fs::create_dir_all(&folder).map_err(Error::context(folder.display()))?;
+    }
+    Ok(Place {
+        skillhost: install::copy_program(&skillhost, &folder)?,
+        driver: driver.map(|driver| install::copy_program(&driver, &folder)).transpose()?,
+        programs: root.join("target/components"),
+        converter: folder.join("data-convert"),
+        python: skillhost_bench::native_python()?,
+        folder,
+    })
+}
+
+/// Returns the programs to measure, and builds those that are not in `built`.
+fn measured(
+    built: Programs,
+    root: &Path,
+    progress: &Progress,
+) -> Result<(PathBuf, Option<PathBuf>), Error> {
+    Ok(match built.skillhost {
+        Some(skillhost) => {
+            (absolute(&skillhost)?, built.driver.as_deref().map(absolute).transpose()?)
+        }
+        None => {
+            let build = |step: &Step| host::build(root, step);
+            let skillhost = progress.step("build skillhost in release mode", build)?;
+            let build =
+                |step: &Step| build_example(&mut workspace::cargo(root), PACKAGE, "warm", step);
+            (skillhost, Some(progress.step("build the driver of the warm tier", build)?))
+        }
+    })
 }
 
 fn build_example(

@@ -100,10 +100,15 @@ impl Cell {
 /// The folder of the small component's skill.
 const COMPONENT: &str = "component";
 
+/// Returns the case of the small component.
+pub(crate) fn component() -> Case {
+    Case::new("component", COMPONENT, Target::Component)
+}
+
 /// Returns the starts, which take milliseconds.
 pub(crate) fn starts() -> Vec<Cell> {
     let [hello, imports, bash] = cases::starts();
-    let component = Case::new("component", COMPONENT, Target::Component);
+    let component = component();
     [
         cells(&cases::nothing(), &[Mode::Native]),
         cells(&Case { batch: 10, ..hello }, &[Mode::Cold, Mode::Native, Mode::Bare, Mode::Warm]),

@@ -135,7 +135,7 @@ impl Shared {
         if let Some(tools) = self.known_tools(skill).await? {
             return Ok(tools);
         }
-        let workspace = self.workspace(caller.session, &entry.name, caller.context).await?;
+        let workspace = self.workspace(caller.session, entry, caller.context).await?;
         let loaded = self
             .service
             .runner()
@@ -153,6 +153,8 @@ impl Shared {
                 ));
             }
         }
+        // Nothing ends it: a run that lists tools may be interrupted, which is not seen here.
+        workspace.folder.iter().for_each(|folder| folder.begin());
         let listed = tokio::select! {
             listed = self.service.list_tools(&loaded) => listed.map_err(|error| error.to_string())?,
             () = caller.context.ct.cancelled() => return Err("it was cancelled".into()),

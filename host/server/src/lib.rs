@@ -7,7 +7,7 @@
 //! Start reading at `handler`, which has the protocol's methods; `session` is the state of one
 //! client. `definitions` are the tools, implemented by `discover`, `activate`, `read` and `run`.
 //! `approval` decides whether a call may run, and asks a `question` of the client's user if the policy
-//! allows that; `workspace` picks the folder, `result` turns an outcome into an answer, `writes`
+//! allows that; `workspace` picks the folder, from `folders` if it is a session's own, `result` turns an outcome into an answer, `writes`
 //! keeps staged writes for the operator, and `run_results` keeps output that is too long for an answer.
 //! `resources`, `skills`, `prompts` and `complete` offer the same skills through the protocol's
 //! other primitives. `changes` notifies clients when skills change, and `messages` when a run makes
@@ -21,6 +21,7 @@ mod changes;
 mod complete;
 mod definitions;
 mod discover;
+mod folders;
 mod handler;
 mod hidden;
 pub mod http;
@@ -51,6 +52,7 @@ use rmcp::ServiceExt as _;
 use rmcp::service::{RequestContext, RoleServer, ServerInitializeError};
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use folders::Folders;
 use hidden::HostPaths;
 use metrics::Metrics;
 use question::Questions;
@@ -89,11 +91,11 @@ pub struct Mcp(Arc<Shared>);
 struct Shared {
     catalog: Catalog,
     service: Service,
-    policy: Policy,
+    policy: Arc<Policy>,
     approvals: Approvals,
     /// Runs that await an answer.
     questions: Questions<PendingId>,
-    scratch: PathBuf,
+    folders: Arc<Folders>,
     hidden: HostPaths,
     runs: Runs,
     metrics: Metrics,
@@ -119,10 +121,10 @@ impl Mcp {
         Mcp(Arc::new(Shared {
             catalog,
             service,
-            policy,
+            policy: Arc::new(policy),
             approvals,
             questions: Questions::new(QUESTIONS),
-            scratch,
+            folders: Arc::new(Folders::new(scratch)),
             hidden,
             runs,
             metrics,
@@ -160,6 +162,7 @@ impl Mcp {
         self.0.usage.close();
         self.0.runs.clear();
         self.0.sessions().iter().for_each(|session| drop(session.state().folder.take()));
+        self.0.folders.close();
     }
 
     /// Notifies every client of changes in the catalogue and in the folders of its skills.

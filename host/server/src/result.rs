@@ -7,9 +7,9 @@ use std::sync::Arc;
 use rmcp::model::{CallToolResult, ContentBlock, Resource};
 use serde_json::{Value, json};
 
+use super::folders::Folder;
 use super::hidden::HostPaths;
 use super::run_results::{self, RunResults, STREAM, WrittenFile};
-use super::workspace::Folder;
 use super::writes::Diff;
 use skillhost::invoke::Invocation;
 use skillhost_policy::capabilities::{MountMode, PathAccess};

@@ -13,12 +13,12 @@ use tracing::{Instrument as _, debug_span};
 
 use super::approval::Call;
 use super::definitions::{ACTIVATE, is_object, weight};
+use super::folders::Folder;
 use super::hidden::HostPaths;
 use super::messages::Progress;
 use super::question::Answer;
 use super::result::{self, failed};
 use super::session::Session;
-use super::workspace::Folder;
 use super::writes::{Diff, note};
 use super::{Shared, messages, trace};
 use skillhost::invoke::{Invocation, LoadedSkill, RunError, Target};
@@ -142,14 +142,14 @@ impl Shared {
         let failure = |text: String| Box::new(CallToolResponse::from(failed(text)));
         trace::about(entry);
         let workspace =
-            self.workspace(caller.session, &entry.name, caller.context).await.map_err(failure)?;
+            self.workspace(caller.session, entry, caller.context).await.map_err(failure)?;
         let hidden = self.hidden.and(&entry.folder, "/skill");
         let hidden = workspace
             .folder
             .iter()
             .fold(hidden, |hidden, folder| hidden.and(folder.path(), "/workspace"));
         let runner = self.service.runner().in_session(caller.record());
-        let loaded = runner.load_for_run(entry, &workspace.policy);
+        let loaded = self.load_in(entry, &workspace, &runner);
         let loaded = loaded.map_err(|error| failure(hidden.text(&unclear(&error.into()))))?;
         let (target, args) = choose(&loaded.skill);
         let stdin = if let Stdin::Bytes(bytes) = &io.stdin { bytes.clone() } else { Vec::new() };
@@ -161,7 +161,11 @@ impl Shared {
         let denied = self.may_run(&call, caller).instrument(debug_span!("approval")).await?;
         workspace.put(put.iter().copied()).map_err(failure)?;
         let loaded = loaded.without_files(denied);
+        let folder = workspace.folder.as_deref();
+        folder.inspect(|folder| folder.begin());
         let invoked = self.invoke(&loaded, &target, &args, io, caller).await;
+        // A run that was interrupted may not have ended yet.
+        folder.filter(|_| invoked.is_ok()).inspect(|folder| folder.end());
         if let Some(event) = event(&invoked) {
             self.tally(caller.session, caller.context).count(&entry.name, || weight(entry), event);
         }

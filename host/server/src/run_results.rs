@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rand::RngExt as _;
 
-use super::workspace::Folder;
+use super::folders::Folder;
 use skillhost_sandbox::files::read_file;
 
 /// The most runs to keep.

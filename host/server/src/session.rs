@@ -8,8 +8,8 @@ use rmcp::model::{LoggingLevel, ProtocolVersion};
 use rmcp::service::{Peer, RequestContext, RoleServer, SubscriptionSink};
 use tokio::sync::OnceCell;
 
+use super::folders::Folder;
 use super::run_results;
-use super::workspace::Folder;
 use skillhost_ledger::usage;
 use skillhost_sandbox::Tool;
 

@@ -1,64 +1,28 @@
 //! Picks the folder at /workspace for a session's runs: the operator's, a client's root inside it,
 //! or one of the session's own.
 
-use std::io;
-use std::os::fd::AsFd as _;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
-use cap_std::fs::Dir;
 use rmcp::service::{RequestContext, RoleServer};
 
 use super::Shared;
+use super::folders::Folder;
 use super::session::{Session, is_new};
 use super::skills::decoded;
-use skillhost_policy::capabilities::MountMode;
+use skillhost::invoke::{LoadedSkill, RunError, Runner};
+use skillhost_catalog::CatalogEntry;
+use skillhost_policy::capabilities::{Capabilities, MountMode};
 use skillhost_policy::{Overrides, Policy, WORKSPACE};
 use skillhost_sandbox::files::may_narrow_to;
-use skillhost_skill::private::{Purpose, TempFolder};
-
-/// A session's own folder, which exists as long as the session and the results of its runs.
-pub(super) struct Folder {
-    made: TempFolder,
-    dir: Dir,
-}
 
 /// The most bytes of files that one call may add.
 const FILES: usize = 16 << 20;
 
-impl Folder {
-    fn new(within: &Path) -> io::Result<Folder> {
-        let made = TempFolder::new_in(within, Purpose::Session)?;
-        let dir = Dir::from_std_file(made.as_fd().try_clone_to_owned()?.into());
-        Ok(Folder { made, dir })
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        self.made.path()
-    }
-
-    /// Writes a file. The path is resolved below an opened folder, whatever links a guest has
-    /// created.
-    fn put(&self, path: &str, text: &str) -> io::Result<()> {
-        let path = Path::new(path.strip_prefix("/workspace/").unwrap_or(path));
-        if !path.components().all(|part| matches!(part, Component::Normal(_)))
-            || path.as_os_str().is_empty()
-        {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "not a path inside /workspace",
-            ));
-        }
-        if let Some(parent) = path.parent() {
-            self.dir.create_dir_all(parent)?;
-        }
-        self.dir.write(path, text)
-    }
-}
-
 /// The policy with the session's workspace, and the folder if it is the session's own.
 pub(super) struct Workspace {
-    pub(super) policy: Policy,
+    pub(super) policy: Arc<Policy>,
     pub(super) folder: Option<Arc<Folder>>,
 }
 
@@ -68,11 +32,14 @@ impl Shared {
     pub(super) async fn workspace(
         &self,
         session: &Session,
-        skill: &str,
+        entry: &CatalogEntry,
         context: &RequestContext<RoleServer>,
     ) -> Result<Workspace, String> {
-        let mounts =
-            self.policy.layers_for(skill).flat_map(|layer| &layer.mounts).map(|rule| &rule.mount);
+        let mounts = self
+            .policy
+            .layers_for(&entry.name)
+            .flat_map(|layer| &layer.mounts)
+            .map(|rule| &rule.mount);
         let inside = |guest: &str| {
             guest
                 .strip_prefix(WORKSPACE)
@@ -82,7 +49,8 @@ impl Shared {
         if let Some(mount) = mounts.iter().rev().find(|mount| mount.guest == WORKSPACE) {
             let policy = match self.root(session, &mount.host, context).await {
                 Some((root, below)) => {
-                    self.policy.clone().with_narrower_workspace(root, mount.mode, below)
+                    let policy = Policy::clone(&self.policy);
+                    Arc::new(policy.with_narrower_workspace(root, mount.mode, below))
                 }
                 None => self.policy.clone(),
             };
@@ -91,26 +59,59 @@ impl Shared {
         if !mounts.is_empty() {
             return Ok(Workspace { policy: self.policy.clone(), folder: None });
         }
-        let folder = self.folder(session)?;
-        let policy = self.with_workspace(folder.path().to_owned(), MountMode::Write)?;
+        let folder = self.folder(session, entry, session.is_alone(context))?;
+        let policy =
+            folder.policy(|path| self.with_workspace(path.to_owned(), MountMode::Write))?;
         Ok(Workspace { policy, folder: Some(folder) })
     }
 
     fn with_workspace(&self, folder: PathBuf, mode: MountMode) -> Result<Policy, String> {
         let overrides = Overrides { workspace: Some((folder, mode)), ..Overrides::default() };
-        self.policy.clone().with_command_line(overrides).map_err(|findings| {
+        Policy::clone(&self.policy).with_command_line(overrides).map_err(|findings| {
             let first = findings.first().map(|finding| self.hidden.text(&finding.message));
             format!("cannot mount a workspace: {}", first.unwrap_or_default())
         })
     }
 
-    fn folder(&self, session: &Session) -> Result<Arc<Folder>, String> {
+    fn folder(
+        &self,
+        session: &Session,
+        entry: &CatalogEntry,
+        is_alone: bool,
+    ) -> Result<Arc<Folder>, String> {
         if let Some(folder) = &session.state().folder {
             return Ok(folder.clone());
         }
-        let made = Folder::new(&self.scratch)
-            .map_err(|error| format!("cannot create the session's folder: {}", error.kind()))?;
+        let made = if is_alone { self.folders.take(entry.into()) } else { self.folders.create() };
+        let made =
+            made.map_err(|error| format!("cannot create the session's folder: {}", error.kind()))?;
         Ok(session.state().folder.get_or_insert_with(|| Arc::new(made)).clone())
+    }
+
+    /// Loads a skill with a runner for a run in a workspace. The skill that was last loaded for a session's folder
+    /// is used again if nothing about it has changed.
+    pub(super) fn load_in(
+        &self,
+        entry: &CatalogEntry,
+        workspace: &Workspace,
+        runner: &Runner,
+    ) -> Result<LoadedSkill, RunError> {
+        let Workspace { policy, folder } = workspace;
+        let Some(folder) = folder else { return runner.load_for_run(entry, policy) };
+        if let Some(loaded) = folder.loaded(entry.into()) {
+            return Ok(runner.reuse(&loaded));
+        }
+        let began = SystemTime::now();
+        let loaded = runner.load_for_run(entry, policy)?;
+        // The operator may replace other folders, and a grant names the folder that it found.
+        let Capabilities { mounts, packages, .. } = &loaded.grant.capabilities;
+        if packages.is_empty()
+            && mounts.iter().all(|mount| mount.spelling() == folder.path())
+            && loaded.is_reusable(began)
+        {
+            folder.keep_loaded(runner.reuse(&loaded));
+        }
+        Ok(loaded)
     }
 
     /// Returns the first root of the client that is inside the operator's workspace, and its path
@@ -188,7 +189,6 @@ impl Workspace {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests set up real folders")]
 mod tests {
     use super::*;
 
@@ -202,17 +202,5 @@ mod tests {
         {
             assert_eq!(path(other), None, "{other}");
         }
-    }
-
-    #[test]
-    fn files_stay_in_the_session_folder() {
-        let scratch = tempfile::tempdir().unwrap();
-        let folder = Folder::new(scratch.path()).unwrap();
-        std::os::unix::fs::symlink("/tmp", folder.path().join("out")).unwrap();
-        for bad in ["", "/etc/x", "../x", "a/../../x", "./x", "out/escaped"] {
-            assert!(folder.put(bad, "x").is_err(), "{bad}");
-        }
-        folder.put("/workspace/a/b.txt", "text").unwrap();
-        assert_eq!(folder.dir.read_to_string("a/b.txt").unwrap(), "text");
     }
 }

@@ -6,6 +6,7 @@ mod ignore;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
+use std::time::SystemTime;
 
 use cap_std::fs::{Dir, File, Metadata, MetadataExt, OpenOptions, OpenOptionsExt};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
@@ -16,6 +17,7 @@ use ignore::Ignore;
 
 use super::{SizeLimits, Skill};
 use crate::private::TempFolder;
+use crate::runtime::stamp;
 use skillhost_policy::diagnostic::Diagnostic;
 use skillhost_policy::limits::show_size;
 use skillhost_policy::manifest::rules::{self, LoadEffect, SkillRule};
@@ -118,6 +120,25 @@ impl Skill {
             now.is_ok_and(|now| FileIdentity::of_stat(&now) == listed.identity)
         };
         self.folders.iter().chain(&self.files).all(same)
+    }
+
+    /// Checks whether [`Skill::is_current`] notices every change since the skill was listed, which
+    /// was at this time or later: its files had settled, and their file system is a local one.
+    pub fn shows_changes(&self, listed: SystemTime) -> bool {
+        let Ok(root) = rustix::fs::fstat(&self.live) else { return false };
+        let mut all = self.folders.iter().chain(&self.files).map(|file| &file.identity);
+        let newest = all.clone().map(|identity| identity.changed).max().unwrap_or_default();
+        all.all(|identity| identity.device == root.st_dev)
+            && stamp::is_settled(newest, listed)
+            && stamp::has_reliable_ctime(self.live.dir())
+    }
+
+    /// Checks whether the skill's path still leads to the folder that was opened. The folder stays
+    /// open, so no other folder can have its inode.
+    pub fn is_in_place(&self) -> bool {
+        let there = rustix::fs::stat(&self.root).map(|found| (found.st_dev, found.st_ino));
+        let own = rustix::fs::fstat(&self.live).map(|found| (found.st_dev, found.st_ino));
+        there.is_ok() && there == own
     }
 
     /// Reads one of `files`, up to the size limit of a skill.

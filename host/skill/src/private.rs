@@ -12,8 +12,10 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{self, AtFlags, CWD, FileType, FlockOperation, Mode, OFlags};
+use rustix::fs::{self, AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
+
+use crate::files::FileIdentity;
 
 const PRIVATE: Mode = Mode::RWXU;
 const FOLDER: OFlags =
@@ -72,7 +74,33 @@ pub struct TempFolder {
     path: PathBuf,
     /// Holds the lock that keeps [`sweep`] away.
     folder: OwnedFd,
+    /// The folder's metadata when it was created.
+    created: Metadata,
     is_kept: bool,
+}
+
+/// What the creation, the removal or the renaming of an entry changes in a folder's metadata, and
+/// so do changes of the metadata itself.
+#[derive(Debug, PartialEq, Eq)]
+struct Metadata {
+    identity: FileIdentity,
+    mode: u32,
+    owner: (u32, u32),
+    links: u64,
+    size: i64,
+}
+
+impl Metadata {
+    #[allow(clippy::useless_conversion, reason = "the widths depend on the architecture")]
+    fn of(stat: &Stat) -> Metadata {
+        Metadata {
+            identity: FileIdentity::of_stat(stat),
+            mode: stat.st_mode,
+            owner: (stat.st_uid, stat.st_gid),
+            links: stat.st_nlink.into(),
+            size: stat.st_size,
+        }
+    }
 }
 
 impl TempFolder {
@@ -100,7 +128,8 @@ impl TempFolder {
             let (own, named) =
                 (fs::fstat(&folder)?, fs::statat(CWD, &path, AtFlags::SYMLINK_NOFOLLOW));
             if named.is_ok_and(|named| (named.st_dev, named.st_ino) == (own.st_dev, own.st_ino)) {
-                return Ok(TempFolder { path, folder, is_kept: false });
+                let created = Metadata::of(&own);
+                return Ok(TempFolder { path, folder, created, is_kept: false });
             }
         }
         Err(io::Error::new(
@@ -112,6 +141,16 @@ impl TempFolder {
     /// Returns the path.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Checks whether the folder is as it was created: at its path, empty, and with the same
+    /// metadata. Does not notice an entry that was created and removed within the tick of the
+    /// kernel's clock in which the folder was created, which leaves no trace either.
+    pub fn is_pristine(&self) -> bool {
+        let is_same = |stat: Stat| Metadata::of(&stat) == self.created;
+        fs::statat(CWD, &self.path, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(is_same)
+            && entries(self.folder.as_fd()).is_ok_and(|entries| entries.is_empty())
+            && fs::fstat(&self.folder).is_ok_and(is_same)
     }
 
     /// Creates and opens a folder inside this one.
@@ -389,6 +428,39 @@ mod tests {
             let path = folder.path().to_owned();
             drop(folder);
             assert!(!path.exists(), "{purpose:?}");
+        }
+    }
+
+    #[test]
+    fn changed_temporary_folder_is_not_pristine() {
+        let within = tempfile::tempdir().unwrap();
+        let new = || TempFolder::new_in(within.path(), Purpose::Session).unwrap();
+        assert!(new().is_pristine());
+        type Change = fn(&Path);
+        let changes: [(&str, Change); 5] = [
+            ("a file", |path| std::fs::write(path.join("x"), "").unwrap()),
+            ("a file that is gone", |path| {
+                std::fs::write(path.join("x"), "").unwrap();
+                std::fs::remove_file(path.join("x")).unwrap();
+            }),
+            ("a mode", |path| set_mode(path, 0o500)),
+            ("a time", |path| {
+                let time = fs::Timespec { tv_sec: 1, tv_nsec: 0 };
+                let times = fs::Timestamps { last_access: time, last_modification: time };
+                fs::utimensat(CWD, path, &times, AtFlags::empty()).unwrap();
+            }),
+            ("another name", |path| std::fs::rename(path, path.with_extension("x")).unwrap()),
+        ];
+        for (what, change) in changes {
+            let folder = new();
+            // Longer than a tick of the kernel's clock.
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            assert!(folder.is_pristine(), "{what}");
+            change(folder.path());
+            assert!(!folder.is_pristine(), "{what}");
+            if !folder.path().exists() {
+                std::fs::rename(folder.path().with_extension("x"), folder.path()).unwrap();
+            }
         }
     }
 

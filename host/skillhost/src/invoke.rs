@@ -18,6 +18,7 @@ mod target;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 
 use tracing::debug_span;
 
@@ -308,6 +309,28 @@ impl Runner {
         })
     }
 
+    /// Returns a loaded skill for another run, in the session of this runner. Its built-in programs
+    /// are looked up again. Call [`LoadedSkill::is_at`] first.
+    #[must_use]
+    pub fn reuse(&self, loaded: &LoadedSkill) -> LoadedSkill {
+        let LoadedSkill { skill, grant, capabilities, id, programs, retention, redactor, .. } =
+            loaded;
+        let programs = programs
+            .as_ref()
+            .map(|known| Arc::new(self.programs(skill, known.digests().clone())))
+            .map_err(Clone::clone);
+        LoadedSkill {
+            skill: skill.clone(),
+            grant: grant.clone(),
+            capabilities: capabilities.clone(),
+            id: id.clone(),
+            programs,
+            retention: *retention,
+            redactor: redactor.clone(),
+            session: self.session.clone(),
+        }
+    }
+
     /// Runs a loaded skill, and records the run.
     ///
     /// # Errors
@@ -455,6 +478,21 @@ impl LoadedSkill {
     /// Checks whether the skill's files are still those that were loaded. Stats each file.
     pub fn is_current(&self) -> bool {
         self.skill.is_current()
+    }
+
+    /// Checks whether the loaded skill can be used for other runs under the same policy as long as
+    /// [`LoadedSkill::is_at`] holds. `began` is when loading it began.
+    pub fn is_reusable(&self, began: SystemTime) -> bool {
+        self.programs.is_ok() && self.skill.shows_changes(began)
+    }
+
+    /// Checks whether loading this folder would give the same skill: its path leads to the folder
+    /// that was opened, and no file or folder in it was changed, added or removed.
+    pub fn is_at(&self, folder: SkillFolder<'_>) -> bool {
+        let skill = &self.skill;
+        (&*skill.root, skill.origin) == (folder.path, folder.source)
+            && skill.is_in_place()
+            && skill.is_current()
     }
 }
 

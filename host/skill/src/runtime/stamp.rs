@@ -115,13 +115,19 @@ pub(crate) fn write_if_settled(
     newest: (i64, i64),
     found: impl Serialize,
 ) {
-    let newest = Duration::new(newest.0.max(0).cast_unsigned(), 0)
-        + Duration::from_nanos(newest.1.max(0).cast_unsigned());
-    let is_settled =
-        SystemTime::now().duration_since(UNIX_EPOCH + newest).is_ok_and(|age| age > SETTLED);
-    if is_settled && let Err(error) = write_json(folder, name, &Stored { state, found }) {
+    if is_settled(newest, SystemTime::now())
+        && let Err(error) = write_json(folder, name, &Stored { state, found })
+    {
         tracing::debug!(%error, "cannot store a result; the next run computes it again");
     }
+}
+
+/// Checks whether files whose last change was at `newest`, in seconds and nanoseconds, were settled
+/// at a time. Every later change then shows.
+pub(crate) fn is_settled(newest: (i64, i64), time: SystemTime) -> bool {
+    let newest = Duration::new(newest.0.max(0).cast_unsigned(), 0)
+        + Duration::from_nanos(newest.1.max(0).cast_unsigned());
+    time.duration_since(UNIX_EPOCH + newest).is_ok_and(|age| age > SETTLED)
 }
 
 /// Checks whether a file or folder is on a local file system, where the kernel itself sets `ctime`
