@@ -426,10 +426,13 @@ fn requests_without_a_session_share_nothing_and_see_changes() {
     // Skills that have just changed are loaded for each run.
     std::thread::sleep(Duration::from_millis(2_500));
     let server = Server::new(&place, &[]);
-    let run = |program: &str| {
+    let run_as = |client: &str, program: &str| {
         let arguments = json!({ "name": "writer", "program": program, "stdin": "secret" });
+        let params = json!({ "name": "run_skill", "arguments": arguments });
+        let mut message = request(NEW, 3, "tools/call", params);
+        message["params"]["_meta"]["io.modelcontextprotocol/clientInfo"]["name"] = client.into();
         let answer = server.post(
-            &request(NEW, 3, "tools/call", json!({ "name": "run_skill", "arguments": arguments })),
+            &message,
             &[
                 ("MCP-Protocol-Version", NEW),
                 ("Mcp-Method", "tools/call"),
@@ -438,6 +441,7 @@ fn requests_without_a_session_share_nothing_and_see_changes() {
         );
         answer.message()["result"]["structuredContent"]["stdout"].as_str().unwrap().to_owned()
     };
+    let run = |program: &str| run_as("test", program);
     let folders = || {
         let entries = std::fs::read_dir(place.user.root().join("tmp")).unwrap();
         let mut found: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
@@ -449,6 +453,11 @@ fn requests_without_a_session_share_nothing_and_see_changes() {
     let kept = folders();
     assert_eq!(run("list.sh"), "one\n");
     becomes("the folder is used again", || folders() == kept);
+    run_as("other", "list.sh");
+    becomes("a loaded skill is used again", || folders() == kept);
+    let records = place.user.records();
+    let clients: Vec<&Value> = records.iter().map(|record| &record["session"]["client"]).collect();
+    assert_eq!(clients, ["test", "test", "other"], "records name the client of their run");
     run("fail.sh");
     becomes("a folder that was changed is removed", || folders().is_empty());
     assert_eq!(run("list.sh"), "one\n");
