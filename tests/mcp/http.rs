@@ -448,18 +448,21 @@ fn requests_without_a_session_share_nothing_and_see_changes() {
         found.retain(|path| path.to_string_lossy().contains("skillhost-session-"));
         found
     };
-    assert_eq!(run("list.sh"), "one\n");
-    becomes("the folder is kept", || folders().len() == 1);
-    let kept = folders();
-    assert_eq!(run("list.sh"), "one\n");
-    becomes("the folder is used again", || folders() == kept);
-    run_as("other", "list.sh");
-    becomes("a loaded skill is used again", || folders() == kept);
+    // A folder returns shortly after the answer, so several runs may be needed.
+    let reuses = |client: &str| {
+        let before = folders();
+        assert_eq!(run_as(client, "list.sh"), "one\n");
+        !before.is_empty() && folders() == before
+    };
+    becomes("a folder is used again", || reuses("test"));
+    becomes("a folder is used again for another client", || reuses("other"));
     let records = place.user.records();
-    let clients: Vec<&Value> = records.iter().map(|record| &record["session"]["client"]).collect();
-    assert_eq!(clients, ["test", "test", "other"], "records name the client of their run");
-    run("fail.sh");
-    becomes("a folder that was changed is removed", || folders().is_empty());
+    let client = &records.last().unwrap()["session"]["client"];
+    assert_eq!(client, "other", "the record names the client of its run");
+    becomes("folders that were changed are removed", || {
+        run("fail.sh");
+        folders().is_empty()
+    });
     assert_eq!(run("list.sh"), "one\n");
     run("write.sh");
     assert_eq!(run("list.sh"), "one\n", "the client can read the written file, and no other run");

@@ -16,6 +16,9 @@ use crate::workspace;
 const COMMON: [&str; 6] =
     ["Cargo.toml", "Cargo.lock", "clippy.toml", "rustfmt.toml", ".cargo/", "wit/"];
 
+/// Folders of the Python runtime's sources, and of the program that transforms its image.
+const PYTHON_RUNTIME: [&str; 2] = ["components/python/", "tools/image/"];
+
 /// The folders of guests.
 const GUESTS: [&str; 4] = ["guests/", "guest-sdk/", "components/", "skills/"];
 
@@ -140,7 +143,11 @@ impl Inputs {
                 GUESTS.iter().any(|folder| path.starts_with(folder))
             }
             Check::Package(name) => self.package_reads(name, path),
-            Check::PythonCases => self.package_reads("skillhost-cli", path),
+            // The command that runs them has tests of its own.
+            Check::PythonCases => {
+                PYTHON_RUNTIME.iter().any(|folder| path.starts_with(folder))
+                    || self.package_reads("skillhost", path)
+            }
         }
     }
 

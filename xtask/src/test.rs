@@ -107,6 +107,9 @@ impl Runner {
         cargo.arg("--no-fail-fast");
         if self == Runner::Nextest {
             cargo.args(["--status-level=fail", "--final-status-level=slow"]);
+            // One more than processors, because many tests wait for a timeout or for another process.
+            let threads = std::thread::available_parallelism().map_or(2, |count| count.get() + 1);
+            cargo.arg(format!("--test-threads={threads}"));
         }
         cargo
     }
