@@ -7,6 +7,7 @@ use skillhost_policy::capabilities::MountMode;
 use skillhost_policy::outcome::Outcome;
 use skillhost_policy::{Overrides, Policy};
 use skillhost_sandbox::Io;
+use skillhost_skill::SkillFolder;
 
 use crate::hostile_host::shell_host;
 
@@ -85,6 +86,20 @@ fn a_skill_that_rewrites_itself_keeps_running_unchanged() {
     let loaded = place.load(Some(&place.project()));
     let attack = "echo 'echo new' > /workspace/.agents/skills/mutable/scripts/run.sh; bash /skill/scripts/run.sh";
     assert_eq!(place.prints(&loaded, &Target::Shell(attack.into())), "old\n");
+}
+
+#[test]
+fn loaded_skill_whose_copy_was_removed_is_not_current() {
+    let place = Place::new();
+    // Other tests share the cache, so this skill has contents of its own.
+    place.script(&format!("echo {}", place.dir.path().display()));
+    let (loaded, root) = (place.load(None), place.skill());
+    let folder = SkillFolder { path: &root, source: loaded.skill.origin };
+    assert!(loaded.is_at(folder));
+    let digest = loaded.id().digest.clone().unwrap();
+    let copies = Path::new(env!("CARGO_TARGET_TMPDIR")).join("skillhost/components/skills");
+    std::fs::remove_dir_all(copies.join(digest.trim_start_matches("sha256:"))).unwrap();
+    assert!(!loaded.is_at(folder));
 }
 
 #[test]

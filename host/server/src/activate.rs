@@ -153,8 +153,8 @@ impl Shared {
                 ));
             }
         }
-        // Nothing ends it: a run that lists tools may be interrupted, which is not seen here.
-        workspace.folder.iter().for_each(|folder| folder.begin());
+        // A run that lists tools may be interrupted, which is not seen here.
+        workspace.folder.iter().for_each(|folder| folder.discard());
         let listed = tokio::select! {
             listed = self.service.list_tools(&loaded) => listed.map_err(|error| error.to_string())?,
             () = caller.context.ct.cancelled() => return Err("it was cancelled".into()),

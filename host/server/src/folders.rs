@@ -14,6 +14,7 @@ use cap_std::fs::Dir;
 
 use skillhost::invoke::LoadedSkill;
 use skillhost_policy::Policy;
+use skillhost_policy::outcome::Outcome;
 use skillhost_skill::SkillFolder;
 use skillhost_skill::private::{Purpose, TempFolder};
 
@@ -162,9 +163,25 @@ impl Folder {
         self.unfinished.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Notes that a run has ended: none of its programs runs any more.
-    pub(super) fn end(&self) {
-        self.unfinished.fetch_sub(1, Ordering::Relaxed);
+    /// Notes that a run has ended. Programs that it started are stopped at their next await, which
+    /// may come later, so a folder with such a run is not used again.
+    pub(super) fn end(&self, outcome: &Outcome) {
+        if outcome.processes.is_empty() && outcome.processes_omitted == 0 {
+            self.unfinished.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Removes the folder after use, although it is unchanged.
+    pub(super) fn discard(&self) {
+        self.begin();
+    }
+
+    /// Closes the skill that was loaded for a request without a session. Its results keep the
+    /// folder, and the skill's open folders would add up.
+    pub(super) fn unload(&self) {
+        if self.pool.is_some() {
+            self.own.loaded().take();
+        }
     }
 
     fn dir(&self) -> io::Result<Dir> {
@@ -240,9 +257,17 @@ mod tests {
         let folders = folders(scratch.path());
         let unchanged = folders.take(skill()).unwrap();
         unchanged.begin();
-        unchanged.end();
+        unchanged.end(&Outcome::default());
         drop(unchanged);
         assert_eq!(idle(&folders), 1);
+        let with_children = folders.take(skill()).unwrap();
+        with_children.begin();
+        with_children.end(&Outcome { processes_omitted: 1, ..Outcome::default() });
+        drop(with_children);
+        assert_eq!(idle(&folders), 0);
+        let discarded = folders.take(skill()).unwrap();
+        discarded.discard();
+        drop(discarded);
         let dropped = folders.take(skill()).unwrap();
         assert_eq!(idle(&folders), 0);
         dropped.begin();

@@ -121,6 +121,8 @@ pub(super) fn of_run(
     result.is_error = Some(outcome.status != Status::Exited { code: 0 });
     result.structured_content = Some(value);
     let stream = |output: &Output| output.0[..output.0.len().min(STREAM)].to_vec();
+    let folder = folder.filter(|_| keeps && !files.is_empty());
+    folder.iter().for_each(|folder| folder.unload());
     let kept = keeps.then(|| {
         (
             id,

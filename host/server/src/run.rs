@@ -165,7 +165,9 @@ impl Shared {
         folder.inspect(|folder| folder.begin());
         let invoked = self.invoke(&loaded, &target, &args, io, caller).await;
         // A run that was interrupted may not have ended yet.
-        folder.filter(|_| invoked.is_ok()).inspect(|folder| folder.end());
+        if let (Some(folder), Ok(invoked)) = (folder, &invoked) {
+            folder.end(&invoked.finished.outcome);
+        }
         if let Some(event) = event(&invoked) {
             self.tally(caller.session, caller.context).count(&entry.name, || weight(entry), event);
         }

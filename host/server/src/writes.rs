@@ -60,6 +60,8 @@ impl Shared {
             return Some(call.hidden.text(&format!("no changes were written: {failed}")));
         }
         let part = call.loaded.part_of(call.target);
+        // An approval writes to the folder, which must not be another run's by then.
+        call.workspace.folder.iter().for_each(|folder| folder.discard());
         Some(match self.approvals.stage(&call.request(digest, &part, caller), overlays) {
             Ok(id) => format!(
                 "the changes await approval; the operator can apply them: skillhost approve {id}"

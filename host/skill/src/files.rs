@@ -133,12 +133,13 @@ impl Skill {
             && stamp::has_reliable_ctime(self.live.dir())
     }
 
-    /// Checks whether the skill's path still leads to the folder that was opened. The folder stays
-    /// open, so no other folder can have its inode.
+    /// Checks whether the skill's path still leads to the folder that was opened, and whether the
+    /// copy that runs still exists. The folder stays open, so no other folder can have its inode.
     pub fn is_in_place(&self) -> bool {
         let there = rustix::fs::stat(&self.root).map(|found| (found.st_dev, found.st_ino));
         let own = rustix::fs::fstat(&self.live).map(|found| (found.st_dev, found.st_ino));
-        there.is_ok() && there == own
+        let copy = rustix::fs::fstat(self.content.dir());
+        there.is_ok() && there == own && copy.is_ok_and(|copy| copy.st_nlink > 0)
     }
 
     /// Reads one of `files`, up to the size limit of a skill.
