@@ -60,12 +60,16 @@ pub(crate) fn run(progress: &Progress) -> Result<(), Error> {
     requirements::check()?;
     let toolchain = toolchain::get(&root, progress)?;
     let mut built = Err(Error::new("the host was not built"));
+    // The guests compile in few threads, and part of the Python runtime waits for the network.
     in_parallel(
         || {
-            // First, because part of it waits for the network and part uses a single core.
-            python::run(progress)?;
-            let guests = Guests::ShellAnd("skills/data-convert");
-            components::build(&root, &toolchain, guests, progress).map(drop)
+            in_parallel(
+                || python::run(progress),
+                || {
+                    let guests = Guests::ShellAnd("skills/data-convert");
+                    components::build(&root, &toolchain, guests, progress).map(drop)
+                },
+            )
         },
         || {
             built = progress.step("build the host", |step| host::build_for_demo(&root, step));
