@@ -39,7 +39,7 @@ impl Server {
         std::thread::spawn(move || {
             let mut line = String::new();
             drop(output.map(|output| BufReader::new(output).read_line(&mut line)));
-            // Nobody listens if it took too long.
+            // The receiver is gone if the server took too long to start.
             drop(sender.send(line));
         });
         let line = receiver.recv_timeout(START).unwrap_or_default();
