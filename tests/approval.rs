@@ -64,7 +64,8 @@ impl Place {
             skill: &skill,
             digest: &digest,
             part: &run.part,
-            capabilities: &capabilities,
+            capabilities: &grant.capabilities,
+            needs_approval: grant.needs_approval,
             trusted: run.trusted,
             session_folder: run.session_folder.as_deref(),
             session: run.session,
@@ -154,6 +155,34 @@ fn writing_or_untrusted_skills_need_approval() {
     );
     let reads = Place::new("allowed-tools: Read\n");
     assert_eq!(reads.decide(&writing()), allowed(), "it requests no permission to write");
+}
+
+#[test]
+fn names_of_other_clients_need_approval() {
+    let place = Place::new("allowed-tools: run_shell_command read_file\n");
+    let named = |run: Run| Run { policy: run.policy.with_client_names(), ..run };
+    let automatic = under("default: { allow: [Read, Bash], approval: auto-approved }");
+    assert_eq!(place.decide(&automatic), allowed(), "without the names, nothing is granted");
+    let (id, text) = place.asks(&named(automatic.clone()));
+    assert!(text.contains("start any command"), "{text}");
+    place.approvals().approve(id, Term::Always, "ada").unwrap();
+    assert_eq!(place.decide(&named(automatic.clone())), allowed());
+    let own = Place::new("allowed-tools: Bash Read run_shell_command\n");
+    assert_eq!(own.decide(&named(automatic)), allowed(), "our own names request as much");
+}
+
+#[test]
+fn earlier_approval_does_not_cover_names_of_other_clients() {
+    let place = Place::new("allowed-tools: write_file\n");
+    let (id, _) = place.asks(&Run { trusted: false, ..writing() });
+    place.approvals().approve(id, Term::Always, "ada").unwrap();
+    let digest = place.skill().digest().unwrap();
+    let (part, level) = (SkillPart::Skill, PermissionLevel::AutoApproved);
+    place.approvals().set_level("report", &part, Some(level), Some(&digest), "ada").unwrap();
+    assert_eq!(place.decide(&writing()), allowed());
+    let named = Run { policy: writing().policy.with_client_names(), ..writing() };
+    let (_, text) = place.asks(&named);
+    assert!(text.contains("write any file"), "{text}");
 }
 
 #[test]
@@ -416,6 +445,7 @@ fn pending_requests_are_limited() {
             digest: &digest,
             part: &part,
             capabilities: &capabilities,
+            needs_approval: false,
             trusted: false,
             session_folder: None,
             session: "one",
@@ -469,6 +499,7 @@ fn pending_requests_are_limited_in_bytes() {
         digest: &digest,
         part: &part,
         capabilities: &capabilities,
+        needs_approval: false,
         trusted: true,
         session_folder: None,
         session: "one",
@@ -517,6 +548,7 @@ fn unreadable_approvals_allow_nothing() {
             digest: "sha256:0",
             part: &SkillPart::Skill,
             capabilities: &capabilities,
+            needs_approval: false,
             trusted: true,
             session_folder: None,
             session: "",

@@ -9,6 +9,7 @@ use std::process::Command;
 
 use serde_json::Value;
 use skillhost_policy::capabilities::MountMode;
+use skillhost_policy::client_tools::{self, Meaning};
 use skillhost_policy::limits::{Limit, Limits};
 use skillhost_policy::manifest::{Manifest, ToolEntry};
 use skillhost_policy::{Overrides, Policy, grant};
@@ -228,6 +229,47 @@ fn anchors(file: &Path) -> BTreeSet<String> {
             anchor.map(|c| if c == ' ' { '-' } else { c }).collect()
         })
         .collect()
+}
+
+#[test]
+fn tool_names_page_is_the_table() {
+    let mut page = String::from(
+        "# Tool names of other clients\n\n\
+         Skills that were written for another client request permissions under that client's names \
+         for its tools. In\n`allowed-tools`, these names request what the head of their column says; \
+         arguments, as in `Shell(git)`, are not\nunderstood. A run that would be granted more because of \
+         such a name needs [approval](../guide/approvals.md), whatever\nits level and whatever the policy \
+         says, because nobody has agreed to it under the earlier rules. An embedding host\nthat asks for \
+         no approval grants nothing for these names. In a policy, write our names.\n\n\
+         `skillhost check` says for each name which of ours to write instead.\n\n\
+         | client | `Read` | `Write` | `Bash` | `WebFetch` | grants nothing |\n|---|---|---|---|---|---|\n",
+    );
+    for client in &client_tools::CLIENTS {
+        let of = |wanted: &[Meaning]| {
+            let named = client.tools.iter().filter(|(meaning, _)| wanted.contains(meaning));
+            let names: Vec<_> =
+                named.flat_map(|(_, names)| *names).map(|name| format!("`{name}`")).collect();
+            names.join(", ")
+        };
+        let name = match client.source {
+            "" => client.name.to_owned(),
+            source => format!("[{}]({source})", client.name),
+        };
+        let columns = [
+            name,
+            of(&[Meaning::Read]),
+            of(&[Meaning::Write]),
+            of(&[Meaning::Bash]),
+            of(&[Meaning::WebFetch]),
+            of(&[Meaning::WebSearch, Meaning::OfClient]),
+        ];
+        page.push_str(&format!("| {} |\n", columns.join(" | ")));
+    }
+    let ambiguous = client_tools::AMBIGUOUS.map(|name| format!("`{name}`")).join(", ");
+    page.push_str(&format!(
+        "\nThese names grant nothing, because clients use them for different tools: {ambiguous}.\n"
+    ));
+    pinned(&repository("docs/reference/tool-names.md"), &page).unwrap();
 }
 
 #[test]

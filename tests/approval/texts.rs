@@ -58,6 +58,7 @@ fn text(skill: &Skill, part: &SkillPart, policy: &Policy) -> String {
         digest: "sha256:...",
         part,
         capabilities: &capabilities,
+        needs_approval: false,
         trusted: false,
         session_folder: None,
         session: "one",

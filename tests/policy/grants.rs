@@ -362,7 +362,7 @@ fn refusals_name_the_rule_and_the_line_that_allows() {
         (d.verdict, d.rule.as_str(), d.fix),
         (Verdict::Refused, "blocked by `Bash(rm:*)` in policy.yaml:4:7", None)
     );
-    let d = granted(&["WebSearch"], &builtin()).decisions.remove(0);
+    let d = granted(&["mcp__web__search"], &builtin()).decisions.remove(0);
     assert!(
         d.verdict == Verdict::Refused && d.meaning.contains("entries can be enforced"),
         "{d:?}"
@@ -633,4 +633,106 @@ fn blocking_section_is_named_with_its_place() {
         "blocked by `tdd-*` in policy.yaml:2:3"
     );
     assert_eq!(policy.approval_block("other"), None);
+}
+
+/// Returns the grant of a skill on a host that asks for approval.
+fn with_client_names(entries: &[&str]) -> Grant {
+    granted(entries, &builtin().with_client_names())
+}
+
+#[test]
+fn names_of_other_clients_grant_nothing_without_approval() {
+    let names = ["run_shell_command", "read_file", "write_file", "web_fetch", "Shell", "bash"];
+    let grant = granted(&names, &builtin());
+    assert_eq!(grant.capabilities, granted(&[], &builtin()).capabilities);
+    assert!(!grant.needs_approval);
+    let refused = |decision: &EntryDecision| decision.verdict == Verdict::Refused;
+    assert!(grant.decisions.iter().all(refused), "{:?}", grant.decisions);
+    assert_eq!(grant.decisions[0].meaning, "Gemini CLI calls `Bash` by this name");
+    assert_eq!(grant.decisions[0].fix.as_deref(), Some("in SKILL.md: Bash"));
+}
+
+#[test]
+fn names_of_other_clients_request_what_our_names_do() {
+    for (theirs, ours) in [
+        (&["read_file"][..], &["Read"][..]),
+        (&["search_file_content", "edit_file"], &["Grep", "Edit"]),
+        (&["bash"], &["Bash"]),
+        (&["run_shell_command", "read_file"], &["Bash", "Read"]),
+        (&["bash", "Read(docs/**)"], &["Bash", "Read(docs/**)"]),
+    ] {
+        let grant = with_client_names(theirs);
+        assert_eq!(grant.capabilities, granted(ours, &builtin()).capabilities, "{theirs:?}");
+        assert!(grant.needs_approval, "{theirs:?}");
+    }
+    let decision = &with_client_names(&["read_file"]).decisions[0];
+    assert_eq!((&*decision.entry, decision.verdict), ("read_file", Verdict::Granted));
+    assert_eq!(
+        decision.meaning,
+        "read every mounted folder, if the run is approved (Codex calls `Read` by this name)"
+    );
+}
+
+#[test]
+fn names_of_other_clients_take_nothing_away() {
+    let own = granted(&["Bash"], &builtin()).capabilities;
+    let grant = with_client_names(&["Bash", "read_file"]);
+    assert!(may_spawn(&grant.capabilities, "ls"));
+    assert_eq!(access(&grant.capabilities, "/workspace/a"), access(&own, "/workspace/a"));
+    assert!(!grant.needs_approval, "`Bash` already requests files");
+}
+
+#[test]
+fn names_of_other_clients_with_arguments_grant_nothing() {
+    for entry in ["Shell(git)", "read_file(docs/**)", "web_fetch(domain:example.com)"] {
+        let grant = with_client_names(&[entry]);
+        assert_eq!(grant.decisions[0].verdict, Verdict::Refused, "{entry}");
+        assert!(!grant.needs_approval, "{entry}");
+    }
+}
+
+#[test]
+fn ambiguous_and_unenforceable_names_say_so() {
+    let meaning = |entry: &str| with_client_names(&[entry]).decisions[0].meaning.clone();
+    assert!(meaning("read").starts_with("clients use this name for different tools"));
+    assert!(meaning("search").starts_with("clients use this name for different tools"));
+    assert!(meaning("WebSearch").starts_with("no rule can enforce which hosts"));
+    assert!(meaning("TodoWrite").starts_with("it is a tool of the client (Claude Code)"));
+}
+
+#[test]
+fn skill_can_disallow_tools_by_names_of_other_clients() {
+    let manifest = Manifest {
+        disallowed_tools: vec![ToolEntry { text: "run_shell_command".into(), span: None }],
+        ..asks(&["Bash", "Read"])
+    };
+    let grant = grant(&manifest, &builtin());
+    assert!(!may_spawn(&grant.capabilities, "ls"));
+}
+
+#[test]
+fn nothing_exceeds_the_ceiling() {
+    let policy = policy(
+        "ceiling: { timeout: 2m, memory: 64MiB, fuel: 1000, stack: 2MiB, state: 1MiB }
+limits: { timeout: 1m }
+skills: { demo: { limits: { memory: 1GiB, state: 2MiB } } }",
+    );
+    let flags = Overrides { limits: vec![(Limit::Timeout, 300_000)], ..Overrides::default() };
+    let policy = policy.with_command_line(flags).unwrap();
+    let grant = grant(&asks(&["Read"]), &policy);
+    let limits = &grant.capabilities.limits;
+    assert_eq!((limits.timeout_ms, limits.memory, limits.state), (120_000, 64 << 20, 1 << 20));
+    assert_eq!((limits.fuel, limits.stack), (Some(1000), Some(2 << 20)), "off or undeclared");
+    let decision = grant.decisions.iter().find(|d| d.entry == "timeout: 5m").unwrap();
+    assert_eq!(decision.meaning, "limited to 2m");
+    assert_eq!(decision.rule, "`ceiling` at policy.yaml:1:12");
+}
+
+#[test]
+fn ceiling_raises_nothing() {
+    let policy = policy("ceiling: { timeout: 2m, state: 1MiB }\nlimits: { timeout: 1m }");
+    let grant = grant(&asks(&["Read"]), &policy);
+    assert_eq!(grant.capabilities.limits.timeout_ms, 60_000);
+    assert_eq!(grant.capabilities.limits.state, 0, "a ceiling grants no state");
+    assert!(!grant.decisions.iter().any(|decision| decision.rule.contains("ceiling")));
 }

@@ -194,7 +194,9 @@ fn tags(manifest: &Manifest) -> Vec<Box<str>> {
 fn network(manifest: &Manifest) -> bool {
     let asked = manifest.allowed_tools.iter().flatten();
     asked.into_iter().any(|tool| {
-        matches!(entry::parse(&tool.text, EntryList::AllowedTools), Permission::WebFetch(_))
+        let permission = entry::parse_client_name(&tool.text)
+            .unwrap_or_else(|| entry::parse(&tool.text, EntryList::AllowedTools));
+        matches!(permission, Permission::WebFetch(_))
     })
 }
 

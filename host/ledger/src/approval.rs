@@ -53,6 +53,10 @@ pub struct ApprovalRequest<'a> {
     pub part: &'a SkillPart,
     /// What the run would be granted.
     pub capabilities: &'a Capabilities,
+    /// Whether the run needs approval whatever its level: see [`Grant::needs_approval`].
+    ///
+    /// [`Grant::needs_approval`]: skillhost_policy::Grant::needs_approval
+    pub needs_approval: bool,
     /// Whether the skill is trusted: see [`Approvals::is_trusted`].
     pub trusted: bool,
     /// The session's own temporary folder. Writes there are harmless, and its path is not part of

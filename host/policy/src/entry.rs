@@ -5,6 +5,7 @@
 
 use std::net::IpAddr;
 
+use super::client_tools::{self, Meaning};
 use super::pattern::{CommandPattern, EVERY_PORT, HostName, HostPattern, PathGlob};
 use super::printable;
 use super::program_name::{canonical_name, installed_name, is_shell_keyword, script_interpreter};
@@ -75,21 +76,31 @@ pub fn parse(text: &str, side: EntryList) -> Permission {
 }
 
 /// Parses one entry of a skill's `disallowed-tools`. An entry that cannot be enforced exactly
-/// denies the whole tool that it names. An entry for an unknown tool denies nothing, because nothing
-/// grants such a tool.
+/// denies the whole tool that it names, also by another client's name. An entry for an unknown tool
+/// denies nothing, because nothing grants such a tool.
 pub(crate) fn parse_denial(text: &str) -> Permission {
-    let name = text.split('(').next().unwrap_or(text).trim();
-    match (parse(text, EntryList::Deny), near(name)) {
+    let name = name_of(text);
+    let named = near(name).or_else(|| client_tools::find(name)?.meaning.own_name());
+    match (parse(text, EntryList::Deny), named) {
         (Permission::NotGrantable { .. }, Some(known)) => parse(known, EntryList::Deny),
         (tool, _) => tool,
     }
 }
 
+/// Returns what an entry of `allowed-tools` requests by another client's name for a tool. `None` if
+/// the name is ours, unknown, or has an argument.
+pub fn parse_client_name(text: &str) -> Option<Permission> {
+    client_tools::find(text.trim())?.meaning.permission()
+}
+
 /// Checks whether an entry is about files, even if it is misspelt or cannot be granted. Only without
 /// such an entry does `Bash` imply access to files.
 pub fn names_paths(text: &str) -> bool {
-    let name = text.split('(').next().unwrap_or(text).trim();
-    near(name).is_some_and(|known| READ.contains(&known) || WRITE.contains(&known))
+    near(name_of(text)).is_some_and(|known| READ.contains(&known) || WRITE.contains(&known))
+}
+
+fn name_of(text: &str) -> &str {
+    text.split('(').next().unwrap_or(text).trim()
 }
 
 fn refuse(why: impl Into<String>, fix: Option<String>) -> Permission {
@@ -97,13 +108,44 @@ fn refuse(why: impl Into<String>, fix: Option<String>) -> Permission {
 }
 
 fn unknown(name: &str, argument: Option<&str>) -> Permission {
+    if let Some(refusal) = client_name(name, argument) {
+        return refusal;
+    }
     match near(name) {
         Some(known) => {
-            let fix = argument.map_or(known.to_owned(), |a| format!("{known}({a})"));
+            let fix = with_argument(known, argument);
             refuse(format!("unknown tool; did you mean `{known}`?"), Some(fix))
         }
         None => refuse("only Read, Write, Bash and WebFetch entries can be enforced", None),
     }
+}
+
+fn with_argument(name: &str, argument: Option<&str>) -> String {
+    argument.map_or(name.to_owned(), |argument| format!("{name}({argument})"))
+}
+
+/// Says what another client's name means, and what to write instead.
+fn client_name(name: &str, argument: Option<&str>) -> Option<Permission> {
+    let tool = client_tools::find(name)?;
+    let whose = tool.client.unwrap_or_default();
+    Some(match (tool.meaning, tool.meaning.own_name()) {
+        (_, Some(own)) => {
+            let fix = with_argument(own, argument);
+            refuse(format!("{whose} calls `{own}` by this name"), Some(fix))
+        }
+        (Meaning::WebSearch, _) => refuse(
+            "no rule can enforce which hosts a search engine reaches; name the hosts instead",
+            Some("WebFetch(domain:HOST)".into()),
+        ),
+        (Meaning::Ambiguous, _) => refuse(
+            "clients use this name for different tools",
+            near(name).map(|own| with_argument(own, argument)),
+        ),
+        _ => refuse(
+            format!("it is a tool of the client ({whose}); no program in the sandbox can use it"),
+            None,
+        ),
+    })
 }
 
 /// Returns the tool that a misspelt name probably means. One edit for every four letters: `bash`

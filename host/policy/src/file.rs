@@ -11,8 +11,8 @@ use super::entry::EntryList;
 use super::schema::{self, Field};
 use super::yaml::{self, Kind, Node};
 use super::{
-    AuditDetail, Clients, EnvRule, Layer, LimitRule, MountRule, NameGlob, Origin, Policy, Preload,
-    Retention, Rule, Secrets, mounts, printable,
+    AuditDetail, ClientNames, Clients, EnvRule, Layer, LimitRule, MountRule, NameGlob, Origin,
+    Policy, Preload, Retention, Rule, Secrets, mounts, printable,
 };
 use crate::diagnostic::{Diagnostic, Severity, Span};
 use crate::limits::Limit;
@@ -127,6 +127,8 @@ impl Reader<'_> {
             usage,
             preload,
             clients,
+            client_names: ClientNames::default(),
+            ceiling,
         }
     }
 

@@ -6,13 +6,16 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::capabilities::{Capabilities, Mount, MountMode, Scope};
+use super::client_tools;
 use super::determinism::{self, Determinism, DeterminismRule};
 use super::entry::{self, EntryList, Permission};
 use super::layer::blocked_by;
 use super::pattern::{CommandPattern, HostPattern, PathGlob};
 use super::schema::METHOD_NAMES;
 use super::verdict::{Judge, Pattern};
-use super::{EnvValue, Layer, LimitRule, Origin, Policy, Rule, SITE_PACKAGES, printable};
+use super::{
+    ClientNames, EnvValue, Layer, LimitRule, Origin, Policy, Rule, SITE_PACKAGES, printable,
+};
 use crate::diagnostic::Span;
 use crate::limits::{Limit, Limits};
 use crate::manifest::{Manifest, ToolEntry};
@@ -26,6 +29,10 @@ pub struct Grant {
     /// One decision for each entry of `allowed-tools`, in order; then decisions on limits and
     /// variables that were lowered or omitted.
     pub decisions: Vec<EntryDecision>,
+    /// Whether a run needs approval whatever its level, because part of the capabilities is
+    /// requested only by other clients' names for tools.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub needs_approval: bool,
 }
 
 /// The decision on one request, such as an entry of `allowed-tools`.
@@ -61,18 +68,79 @@ pub enum Verdict {
 
 /// Computes what a skill may do. Pure: the same manifest and policy give the same grant.
 pub fn grant(manifest: &Manifest, policy: &Policy) -> Grant {
+    let with_names = grant_with(manifest, policy, policy.client_names);
+    let is_client_name = |entry: &ToolEntry| entry::parse_client_name(&entry.text).is_some();
+    if policy.client_names == ClientNames::Ignored
+        || !manifest.allowed_tools.iter().flatten().any(is_client_name)
+    {
+        return with_names;
+    }
+    let without = grant_with(manifest, policy, ClientNames::Ignored);
+    Grant { needs_approval: with_names.capabilities != without.capabilities, ..with_names }
+}
+
+/// An entry of `allowed-tools`, and what it requests.
+struct Request<'m> {
+    entry: &'m ToolEntry,
+    permission: Permission,
+    /// The client whose name for the tool the entry uses.
+    client: Option<&'static str>,
+}
+
+impl<'m> Request<'m> {
+    fn new(entry: &'m ToolEntry, names: ClientNames) -> Request<'m> {
+        let client = client_tools::find(&entry.text).and_then(|tool| tool.client);
+        match (names, entry::parse_client_name(&entry.text)) {
+            (ClientNames::NeedApproval, Some(permission)) => Request { entry, permission, client },
+            _ => {
+                let permission = entry::parse(&entry.text, EntryList::AllowedTools);
+                Request { entry, permission, client: None }
+            }
+        }
+    }
+
+    /// Decides on the request, under our name for the tool.
+    fn decide(&self, judge: &Judge<'_>, implies_files: bool) -> EntryDecision {
+        let own = client_tools::find(&self.entry.text).and_then(|tool| tool.meaning.own_name());
+        let (Some(client), Some(own)) = (self.client, own) else {
+            return judge.entry(self.entry, &self.permission, implies_files);
+        };
+        let entry = ToolEntry { text: own.to_owned(), span: self.entry.span };
+        let decision = judge.entry(&entry, &self.permission, implies_files);
+        let because = format!("{client} calls `{own}` by this name");
+        EntryDecision {
+            entry: printable(&self.entry.text),
+            meaning: match decision.verdict {
+                Verdict::Refused => format!("{} ({because})", decision.meaning),
+                _ => format!("{}, if the run is approved ({because})", decision.meaning),
+            },
+            ..decision
+        }
+    }
+}
+
+/// Checks whether `Bash` requests files too: only if no entry is about files. Other clients' names
+/// count only for their own names of `Bash`, so that they take nothing away from ours.
+fn implies_files(asked: &[Request<'_>]) -> bool {
+    let is_bash = |request: &&Request<'_>| matches!(request.permission, Permission::Bash(_));
+    let is_path = |request: &Request<'_>| {
+        matches!(request.permission, Permission::Read(_) | Permission::Write(_))
+    };
+    let has_own_bash = asked.iter().filter(is_bash).any(|request| request.client.is_none());
+    asked.iter().any(|request| is_bash(&request))
+        && !asked.iter().any(|request| entry::names_paths(&request.entry.text))
+        && (has_own_bash || !asked.iter().any(is_path))
+}
+
+fn grant_with(manifest: &Manifest, policy: &Policy, names: ClientNames) -> Grant {
     let layers: Vec<&Layer> = policy.layers_for(&manifest.name).collect();
     let allowed =
         Patterns::of(layers.iter().flat_map(|l| &l.allow).map(|rule| (&rule.permission, rule)));
     let own_denied: Vec<Rule> = manifest.disallowed_tools.iter().flat_map(own_denials).collect();
     let denied = Patterns::denied(layers.iter().flat_map(|l| &l.deny).chain(&own_denied));
-    let asked: Vec<(Permission, &str)> = manifest
-        .allowed_tools
-        .iter()
-        .flatten()
-        .map(|e| (entry::parse(&e.text, EntryList::AllowedTools), e.text.as_str()))
-        .collect();
-    let names_paths = asked.iter().any(|(_, text)| entry::names_paths(text));
+    let asked: Vec<Request<'_>> =
+        manifest.allowed_tools.iter().flatten().map(|entry| Request::new(entry, names)).collect();
+    let implies_files = implies_files(&asked);
     let mut decisions = Vec::new();
     let determinism = DeterminismRule::resolve(layers.iter().map(|l| &l.determinism));
     let limits = resolve_limits(manifest, &layers, determinism, &mut decisions);
@@ -81,12 +149,15 @@ pub fn grant(manifest: &Manifest, policy: &Policy) -> Grant {
         return Grant {
             capabilities: Capabilities { limits, determinism, ..Capabilities::default() },
             decisions: refuse_everything(manifest),
+            needs_approval: false,
         };
     }
 
     let side = manifest.allowed_tools.is_some().then(|| {
-        let side = Patterns::of(asked.iter().map(|(tool, text)| (tool, *text)));
-        if names_paths { side } else { side.with_implied_files() }
+        let side = Patterns::of(
+            asked.iter().map(|request| (&request.permission, request.entry.text.as_str())),
+        );
+        if implies_files { side.with_implied_files() } else { side }
     });
     let side = side.as_ref();
     let read = scope(side.map(|s| &s.read), &allowed.read, &denied.read);
@@ -110,14 +181,7 @@ pub fn grant(manifest: &Manifest, policy: &Policy) -> Grant {
     };
     let mut entries = match &manifest.allowed_tools {
         None => vec![judge.default_grant()],
-        Some(tools) => {
-            let alone = asked.iter().any(|(t, _)| matches!(t, Permission::Bash(_))) && !names_paths;
-            tools
-                .iter()
-                .zip(&asked)
-                .map(|(entry, (tool, _))| judge.entry(entry, tool, alone))
-                .collect()
-        }
+        Some(_) => asked.iter().map(|request| request.decide(&judge, implies_files)).collect(),
     };
     entries.extend(manifest.disallowed_tools.iter().map(own_denial_decision));
     entries.append(&mut decisions);
@@ -140,6 +204,7 @@ pub fn grant(manifest: &Manifest, policy: &Policy) -> Grant {
             determinism,
         },
         decisions: entries,
+        needs_approval: false,
     }
 }
 

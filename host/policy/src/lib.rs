@@ -13,6 +13,7 @@
 
 mod authorities;
 pub mod capabilities;
+pub mod client_tools;
 pub mod determinism;
 pub mod diagnostic;
 pub mod entry;
@@ -85,6 +86,22 @@ pub struct Policy {
     pub preload: Preload,
     /// Who approves runs that clients request.
     pub clients: Clients,
+    /// Whether the names that other clients give to tools request permissions.
+    pub client_names: ClientNames,
+    /// The highest value of each limit. Layers, flags and skills cannot exceed it.
+    pub ceiling: Vec<LimitRule>,
+}
+
+/// Whether the names that other clients give to tools, such as `run_shell_command` for `Bash`,
+/// request permissions. See [`client_tools`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ClientNames {
+    /// They request nothing. The default, for hosts that ask nobody before a run.
+    #[default]
+    Ignored,
+    /// They request the permission that they mean. A run that is granted more by them needs the
+    /// operator's approval ([`Grant::needs_approval`]).
+    NeedApproval,
 }
 
 /// Who approves the runs that a client requests.
@@ -229,7 +246,15 @@ impl Policy {
             usage: true,
             preload: Preload::Nothing,
             clients: Clients::default(),
+            client_names: ClientNames::default(),
+            ceiling: Vec::new(),
         }
+    }
+
+    /// Returns the policy for a host that asks for approval before each run that needs it.
+    #[must_use]
+    pub fn with_client_names(self) -> Policy {
+        Policy { client_names: ClientNames::NeedApproval, ..self }
     }
 
     /// Returns a policy that grants every skill whatever it requests.

@@ -204,6 +204,7 @@ impl<'a> Call<'a> {
             digest,
             part,
             capabilities: &self.loaded.grant.capabilities,
+            needs_approval: self.loaded.grant.needs_approval,
             trusted: false,
             session_folder: self.workspace.folder.as_ref().map(|folder| folder.path()),
             session: caller.session.id(caller.context),

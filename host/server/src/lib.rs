@@ -121,7 +121,7 @@ impl Mcp {
         Mcp(Arc::new(Shared {
             catalog,
             service,
-            policy: Arc::new(policy),
+            policy: Arc::new(policy.with_client_names()),
             approvals,
             questions: Questions::new(QUESTIONS),
             folders: Arc::new(Folders::new(scratch)),

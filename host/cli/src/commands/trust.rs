@@ -41,7 +41,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
-    let context = Context::with_file(&args.policy)?;
+    let mut context = Context::with_file(&args.policy)?;
+    context.policy = context.policy.with_client_names();
     operator::require(&context.places)?;
     let skills = Skills::default();
     let entries = entries_in(&args.folder, context.catalog(&skills)?.entries().to_vec())?;
@@ -154,6 +155,7 @@ fn trust(
         digest,
         part: &SkillPart::Skill,
         capabilities: &loaded.grant.capabilities,
+        needs_approval: loaded.grant.needs_approval,
         trusted: approvals.is_trusted(&loaded.skill, digest, "")?,
         session_folder: None,
         session: "",

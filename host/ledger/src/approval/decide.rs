@@ -86,6 +86,8 @@ impl Approvals {
             Some(set) => set.level,
             None => by_itself(ask, bound),
         };
+        // No level was set with the names of other clients in mind.
+        let level = if ask.needs_approval { level.min(PermissionLevel::Enabled) } else { level };
         Ok(match bound.map_or(level, |bound| level.min(bound)) {
             PermissionLevel::AutoApproved => {
                 Step::Decided(RunDecision::Allowed(levels.denied_files()))

@@ -198,7 +198,11 @@ impl Runner {
         let digest = digests.as_ref().ok().map(|digests| digests.skill.clone());
         let programs = digests.map(|digests| Arc::new(self.programs(&skill, digests)));
         let id = skillhost_ledger::audit::SkillId::of(&skill, digest);
-        let grant = Grant { capabilities: capabilities.clone(), decisions: Vec::new() };
+        let grant = Grant {
+            capabilities: capabilities.clone(),
+            decisions: Vec::new(),
+            needs_approval: false,
+        };
         Ok(LoadedSkill {
             capabilities: Arc::new(capabilities),
             grant: Arc::new(grant),

@@ -18,13 +18,16 @@ use crate::{operator, output, terminal};
 /// Checks whether a run is allowed, and asks the operator if that is not decided. Returns the
 /// skill's files that the run must not start.
 ///
-/// A folder that the operator named runs, unless the policy or a permission level says otherwise.
+/// A folder that the operator named runs, unless the policy or a permission level says otherwise, or
+/// the skill is granted something by another client's name for a tool.
 /// Someone else may have put a skill of the catalog there, so it needs approval as from any client.
 pub(super) fn before_run(plan: &Plan, loaded: &LoadedSkill) -> Result<BTreeSet<String>, CliError> {
     let (policy, target) = (&plan.context.policy, &plan.target);
     let name = plan.skill_name();
     let approvals = plan.context.places.approvals();
-    if let SkillRef::Path(folder) = &plan.skill {
+    if let SkillRef::Path(folder) = &plan.skill
+        && !loaded.grant.needs_approval
+    {
         let is_bound =
             policy.approval(&name).is_some_and(|level| level != PermissionLevel::AutoApproved);
         if !is_bound && !has_level(&approvals, &name, folder)? {
@@ -34,7 +37,7 @@ pub(super) fn before_run(plan: &Plan, loaded: &LoadedSkill) -> Result<BTreeSet<S
     // A skill without a digest does not run; the invocation says why and is recorded.
     let Some(digest) = loaded.id().digest.as_deref() else { return Ok(BTreeSet::new()) };
     let (part, session) = (loaded.part_of(target), session());
-    let (skill, capabilities) = (&*loaded.skill, &loaded.grant.capabilities);
+    let (skill, grant) = (&*loaded.skill, &*loaded.grant);
     let stdin = if has_empty_stdin() { StdinInput::default() } else { StdinInput::Unread };
     let input = RunInput { stdin, ..target.input(&plan.args) };
     let trusted = approvals.is_trusted(skill, digest, &session)?;
@@ -42,7 +45,8 @@ pub(super) fn before_run(plan: &Plan, loaded: &LoadedSkill) -> Result<BTreeSet<S
         skill,
         digest,
         part: &part,
-        capabilities,
+        capabilities: &grant.capabilities,
+        needs_approval: grant.needs_approval,
         trusted,
         session_folder: None,
         session: &session,
@@ -114,6 +118,7 @@ pub(super) fn before_apply(
         digest,
         part: &part,
         capabilities,
+        needs_approval: loaded.grant.needs_approval,
         trusted: true,
         session_folder: None,
         session: &session,

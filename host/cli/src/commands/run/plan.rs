@@ -65,6 +65,7 @@ impl Plan {
         if args.record.is_some() {
             context.policy = recording::seeded(context.policy);
         }
+        context.policy = context.policy.with_client_names();
         let skill = skills.resolve(&skill, &context)?;
         skill.warn_of_sections(&context.policy);
         let host = compilation::announced(context.host_options(&host, &skills)?, json);
