@@ -90,6 +90,47 @@ fn notes_are_there_in_the_next_run() {
 }
 
 #[test]
+fn skills_of_the_host_keep_state_without_a_policy() {
+    let place = Place::new();
+    let shown = place.0.skillhost(&[
+        "show",
+        "notes",
+        "--json",
+        "--skills",
+        repository("skills").to_str().unwrap(),
+    ]);
+    let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
+    let programs = place.0.work().join("programs");
+    std::fs::create_dir(&programs).unwrap();
+    let list = json!({ "state": { shown["skill_digest"].as_str().unwrap(): "16MiB" } });
+    std::fs::write(programs.join("state.json"), list.to_string()).unwrap();
+    let save = ["save", "--input", r#"{"text": "Milk"}"#, "--programs", "programs"];
+    let (code, _, stderr) = place.run("notes", &save);
+    assert_eq!(code, 0, "{stderr}");
+    let (_, stdout, _) = place.run("notes", &["list", "--input", "{}", "--programs", "programs"]);
+    assert!(stdout.contains("Milk"), "{stdout}");
+    let (_, stdout, _) = place.run("notes", &["--explain", "--programs", "programs"]);
+    assert!(stdout.contains("keep up to 16 MiB between runs"), "{stdout}");
+    // Other skills, changed ones and operators with a policy of their own decide for themselves.
+    let (code, _, stderr) =
+        place.run("tasks", &["list", "--input", "{}", "--programs", "programs"]);
+    assert!(code == 1 && stderr.contains("limits: { state: 16MiB }"), "{stderr}");
+    std::fs::write(place.0.work().join("own.yaml"), "default: { allow: [Read] }\n").unwrap();
+    let (code, _, _) = place.run("notes", &[&save[..], &["--policy", "own.yaml"]].concat());
+    assert_eq!(code, 1);
+    let changed = place.0.work().join("notes");
+    std::fs::create_dir(&changed).unwrap();
+    std::fs::copy(repository("skills/notes/notes.wasm"), changed.join("notes.wasm")).unwrap();
+    std::fs::write(
+        changed.join("SKILL.md"),
+        "---\nname: notes\ndescription: N.\nmetadata: {component: notes.wasm}\n---\n",
+    )
+    .unwrap();
+    let output = place.0.skillhost(&[&["run", "./notes"][..], &save].concat());
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+}
+
+#[test]
 fn missing_grants_suggest_the_line_that_adds_them() {
     let place = Place::new();
     for (skill, tool) in [("notes", "list"), ("tasks", "list")] {

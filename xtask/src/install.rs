@@ -4,13 +4,18 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use skillhost_toolchain::{Error, Progress, files};
+use skillhost_toolchain::{Error, Progress, Step, files};
 
 use crate::{components, dependencies, host, print_line, shell, workspace};
 
 /// The runtimes in `target/components`. Each has a manifest, a component and perhaps packages.
 const RUNTIMES: [&str; 2] = ["python", "shell"];
+
+/// The built-in skills that keep state, and its size.
+const STATE: [(&str, &str); 3] =
+    [("memory-recall", "16MiB"), ("notes", "16MiB"), ("tasks", "16MiB")];
 
 /// Files of a skill that only its author needs.
 const AUTHOR_FILES: [&str; 6] = ["Cargo.toml", "src", "tests", "target", "examples", "__pycache__"];
@@ -43,6 +48,8 @@ pub(crate) fn run(prefix: Option<PathBuf>, progress: &Progress) -> Result<(), Er
         copy_program(&built, &prefix)
     })?;
     let installed = prefix.join("bin/skillhost");
+    progress
+        .step("list the skills that keep state", |step| list_state(&installed, &share, step))?;
     progress.step("compile the runtimes", |step| host::compile_runtimes(&installed, step))?;
     let bin = prefix.join("bin");
     print_line(format!(
@@ -56,6 +63,27 @@ pub(crate) fn run(prefix: Option<PathBuf>, progress: &Progress) -> Result<(), Er
         print_line(format!("{} is not on your PATH", bin.display()));
     }
     Ok(())
+}
+
+/// Writes the list that lets the built-in skills keep state without a policy file. The list names
+/// their digests, so a skill that is changed later is not in it.
+fn list_state(program: &Path, share: &Path, step: &Step) -> Result<(), Error> {
+    let mut state = serde_json::Map::new();
+    for (skill, size) in STATE {
+        let mut show = Command::new(program);
+        show.args(["show", skill, "--json", "--skills"]).arg(share.join("skills"));
+        // The user's policy and skills must not matter.
+        show.env("SKILLHOST_POLICY", "").env("XDG_CONFIG_HOME", share).current_dir(share);
+        let shown: serde_json::Value =
+            serde_json::from_slice(&step.run(&mut show)?).map_err(Error::context(skill))?;
+        let digest = shown["skill_digest"]
+            .as_str()
+            .ok_or_else(|| Error::new(format!("{skill} has no digest")))?;
+        state.insert(digest.to_owned(), size.into());
+    }
+    let list = serde_json::json!({ "state": state });
+    let path = share.join("state.json");
+    fs::write(&path, format!("{list:#}\n")).map_err(Error::context(path.display()))
 }
 
 /// Checks every dependency, including for advisories, then builds and installs the release files.

@@ -11,6 +11,8 @@ mod receipt;
 mod recording;
 mod refuse;
 mod run_record;
+mod settings;
+mod shipped_state;
 mod state;
 mod syntax;
 mod target;
@@ -294,6 +296,12 @@ impl Runner {
         let skill = Arc::new(skill);
         let grant = debug_span!("grant").in_scope(|| self.grant(&skill, policy));
         let digest = digests.as_ref().ok().map(|digests| digests.skill.clone());
+        if !skill.manifest.is_granted_nothing() {
+            settings::add(&mut grant, &skill, options.settings.as_deref());
+            if let Some(digest) = &digest {
+                shipped_state::grant(&mut grant, policy, &self.built_ins(), digest);
+            }
+        }
         let programs = digests.map(|digests| Arc::new(self.programs(&skill, digests)));
         let id = SkillId::of(&skill, digest);
         let redactor = Redactor::of(policy, &grant.capabilities).map(Arc::new);

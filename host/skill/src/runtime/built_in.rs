@@ -143,6 +143,25 @@ impl BuiltIns {
         }
         Ok(found)
     }
+
+    /// Returns the size of the state that a skill of the host has without a policy file, by the
+    /// digest of the skill. `None` for every other skill, and if the list is missing or broken.
+    pub fn state_of(&self, digest: &str) -> Option<u64> {
+        self.folders.iter().find_map(|path| {
+            let text = read(&open_folder(path).ok()?, STATE_LIST, DESCRIPTION_MAX).ok()?;
+            let list: StateList = serde_json::from_slice(&text).ok()?;
+            Limit::State.parse(list.state.get(digest)?).ok()
+        })
+    }
+}
+
+/// The name of the [`StateList`] in a folder of built-in programs.
+const STATE_LIST: &str = "state.json";
+
+/// The sizes of the state of the skills that ship with the host, by digest, such as `16MiB`.
+#[derive(Deserialize)]
+struct StateList {
+    state: BTreeMap<String, String>,
 }
 
 impl ProgramDescription {
