@@ -12,8 +12,9 @@ use crate::servers::Server;
 
 /// The pair of each limit. Table and instance limits need handwritten components, so their pairs
 /// are in `components.rs`, with those of the compiler.
-const PAIRS: [(Limit, fn()); 26] = [
+const PAIRS: [(Limit, fn()); 29] = [
     (Limit::Timeout, timeout),
+    (Limit::CpuShare, cpu_share),
     (Limit::Fuel, fuel),
     (Limit::Memory, memory),
     (Limit::TableElements, crate::components::table_elements),
@@ -23,6 +24,7 @@ const PAIRS: [(Limit, fn()); 26] = [
     (Limit::Stderr, stderr),
     (Limit::Disk, disk),
     (Limit::Files, files),
+    (Limit::Tmp, tmp),
     (Limit::State, state),
     (Limit::Handles, handles),
     (Limit::HostCall, host_call),
@@ -37,6 +39,7 @@ const PAIRS: [(Limit, fn()); 26] = [
     (Limit::HttpTotal, http_total),
     (Limit::ProcessDepth, process_depth),
     (Limit::Processes, processes),
+    (Limit::ProcessesAlive, processes_alive),
     (Limit::Compile, crate::components::compile),
     (Limit::CompileMemory, crate::components::compile_memory),
 ];
@@ -112,6 +115,36 @@ fn fuel() {
         .run(&["start", "1", "burn", "10000000"])
         .limit(Limit::Fuel, 10_000_000)
         .hits(Limit::Fuel);
+}
+
+#[test]
+fn cpu_share() {
+    let fixture = Fixture::new();
+    // At least 250 ms of processor time on any machine.
+    let burn = |percent| {
+        let outcome = fixture
+            .run(&["burn", "1000000000"])
+            .limit(Limit::CpuShare, percent)
+            .limit(Limit::Timeout, 600_000)
+            .succeeds();
+        outcome.usage.wall_ms
+    };
+    assert!(burn(20) > 1_000.0, "the run waits until its share suffices");
+    // It does not wait for more processors than it uses.
+    burn(10_000);
+    // The timeout also ends a run that waits.
+    fixture
+        .run(&["burn", "1000000000"])
+        .limit(Limit::CpuShare, 1)
+        .limit(Limit::Timeout, 300)
+        .hits(Limit::Timeout);
+    // The programs of a run share it.
+    let outcome = fixture
+        .run(&["start", "1", "burn", "1000000000"])
+        .limit(Limit::CpuShare, 20)
+        .limit(Limit::Timeout, 600_000)
+        .succeeds();
+    assert!(outcome.usage.wall_ms > 1_000.0, "{}", outcome.usage.wall_ms);
 }
 
 #[test]
@@ -216,6 +249,22 @@ fn files() {
                 .limit(Limit::Files, 20)
                 .hits(Limit::Files);
         }
+    }
+}
+
+#[test]
+fn tmp() {
+    for version in VERSIONS {
+        let fixture = Fixture::new();
+        let run = |bytes: &str| {
+            fixture
+                .run(&["write", bytes, "/tmp", version])
+                .limit(Limit::Tmp, 100_000)
+                .limit(Limit::Disk, 10)
+        };
+        let outcome = run("100000").succeeds();
+        assert_eq!(outcome.usage.bytes_written, 100_000, "{version}");
+        run("100001").hits(Limit::Tmp);
     }
 }
 
@@ -472,6 +521,15 @@ fn processes() {
     let outcome = fixture.run(&["start", "5"]).limit(Limit::Processes, 5).succeeds();
     assert_eq!(outcome.usage.processes, 5);
     fixture.run(&["start", "6"]).limit(Limit::Processes, 5).hits(Limit::Processes);
+}
+
+#[test]
+fn processes_alive() {
+    let fixture = Fixture::new();
+    fixture.run(&["nest", "3"]).limit(Limit::ProcessesAlive, 3).succeeds();
+    fixture.run(&["nest", "4"]).limit(Limit::ProcessesAlive, 3).hits(Limit::ProcessesAlive);
+    // Programs that have ended do not count.
+    fixture.run(&["start", "5"]).limit(Limit::ProcessesAlive, 1).succeeds();
 }
 
 #[test]

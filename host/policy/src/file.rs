@@ -95,9 +95,11 @@ impl Reader<'_> {
         let (mut secrets, mut usage, mut preload) = (Secrets::default(), true, Preload::Nothing);
         let mut audit_detail = AuditDetail::default();
         let mut clients = Clients::default();
+        let mut ceiling = Vec::new();
         for (key, span, value) in self.table(root, "the policy", &schema::TOP) {
             match key {
                 "limits" => default.limits = self.limits(value),
+                "ceiling" => ceiling = self.limits(value),
                 "authorities" => authorities = self.authorities(value),
                 "secrets" => secrets = Secrets { plain: secrets.plain, ..self.secrets(value) },
                 "record" => secrets.plain = self.plain(value),

@@ -143,7 +143,8 @@ fn grant_with(manifest: &Manifest, policy: &Policy, names: ClientNames) -> Grant
     let implies_files = implies_files(&asked);
     let mut decisions = Vec::new();
     let determinism = DeterminismRule::resolve(layers.iter().map(|l| &l.determinism));
-    let limits = resolve_limits(manifest, &layers, determinism, &mut decisions);
+    let mut limits = resolve_limits(manifest, &layers, determinism, &mut decisions);
+    apply_ceiling(&mut limits, &policy.ceiling, &mut decisions);
     if manifest.is_granted_nothing() {
         let limits = Limits { state: 0, ..limits };
         return Grant {
@@ -417,6 +418,31 @@ fn resolve_limits(
         }
     }
     limits
+}
+
+/// Lowers limits to the operator's ceiling. A limit that is off, or that each program sets for
+/// itself, gets the ceiling's value; only `state` is then granted to nobody.
+fn apply_ceiling(limits: &mut Limits, ceiling: &[LimitRule], decisions: &mut Vec<EntryDecision>) {
+    for &LimitRule { limit, value, ref place } in ceiling {
+        let set = match limit {
+            Limit::Stack => limits.stack,
+            limit => limits.get(limit),
+        };
+        match set {
+            Some(set) if set <= value => continue,
+            None if limit == Limit::State => continue,
+            Some(set) => decisions.push(EntryDecision {
+                entry: format!("{limit}: {}", limit.show(set)),
+                place: None,
+                verdict: Verdict::Narrowed,
+                meaning: format!("limited to {}", limit.show(value)),
+                rule: format!("`ceiling` at {place}"),
+                fix: Some(format!("in the policy file: ceiling: {{ {limit}: ... }}")),
+            }),
+            None => {}
+        }
+        limits.set(limit, value);
+    }
 }
 
 /// Describes how to raise a limit, in a form that can be pasted.

@@ -12,6 +12,10 @@ use serde::{Deserialize, Serialize};
 pub struct Limits {
     /// Wall time of the run, including the programs that it starts, in milliseconds.
     pub timeout_ms: u64,
+    /// Processor time of all programs of the run together, in percent of the run's wall time on one
+    /// processor. `None` means no bound. Has no effect on deterministic runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_share: Option<u64>,
     /// Units of fuel, about one WebAssembly instruction each, including the programs that the run
     /// starts. `None` selects the engine that does not count fuel.
     pub fuel: Option<u64>,
@@ -31,6 +35,10 @@ pub struct Limits {
     pub disk: u64,
     /// Files and folders that may be created.
     pub files: u64,
+    /// Bytes of all files in `/tmp`, which is then in memory. `None` keeps `/tmp` on disk, within
+    /// `disk`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tmp: Option<u64>,
     /// Bytes of all files of the skill in `/state`, which stays between runs. With 0, the skill has
     /// no `/state`.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -61,6 +69,9 @@ pub struct Limits {
     pub process_depth: u64,
     /// Programs that the run may start.
     pub processes: u64,
+    /// Started programs that run at once.
+    #[serde(default = "default_alive", skip_serializing_if = "is_default_alive")]
+    pub processes_alive: u64,
     /// Milliseconds of CPU time to compile one component.
     pub compile_ms: u64,
     /// Bytes of address space to compile one component.
@@ -69,6 +80,17 @@ pub struct Limits {
 
 fn is_zero(number: &u64) -> bool {
     *number == 0
+}
+
+/// The default of `processes_alive`: several pipelines of every command that a script starts.
+const ALIVE: u64 = 64;
+
+fn default_alive() -> u64 {
+    ALIVE
+}
+
+fn is_default_alive(alive: &u64) -> bool {
+    *alive == ALIVE
 }
 
 const KIB: u64 = 1 << 10;
@@ -82,6 +104,7 @@ impl Default for Limits {
     fn default() -> Self {
         Limits {
             timeout_ms: 60_000,
+            cpu_share: None,
             fuel: None,
             memory: 512 * MIB,
             table_elements: 1_000_000,
@@ -91,6 +114,7 @@ impl Default for Limits {
             stderr: 16 * MIB,
             disk: 256 * MIB,
             files: 10_000,
+            tmp: None,
             state: 0,
             handles: 4_096,
             host_call: 32 * MIB,
@@ -105,6 +129,7 @@ impl Default for Limits {
             http_total_ms: 60_000,
             process_depth: 4,
             processes: 256,
+            processes_alive: ALIVE,
             compile_ms: 120_000,
             compile_memory: 4 << 30,
         }
@@ -117,10 +142,16 @@ impl Limits {
         Duration::from_millis(self.timeout_ms)
     }
 
+    /// Returns the most memory of the host that a run may hold, in bytes.
+    pub fn host_memory(&self) -> u64 {
+        self.memory.saturating_add(self.tmp.unwrap_or(0))
+    }
+
     /// Returns the value of a limit, in its unit; `None` if the limit is off.
     pub fn get(&self, limit: Limit) -> Option<u64> {
         Some(match limit {
             Limit::Timeout => self.timeout_ms,
+            Limit::CpuShare => return self.cpu_share,
             Limit::Fuel => return self.fuel,
             Limit::Memory => self.memory,
             Limit::TableElements => self.table_elements,
@@ -130,6 +161,7 @@ impl Limits {
             Limit::Stderr => self.stderr,
             Limit::Disk => self.disk,
             Limit::Files => self.files,
+            Limit::Tmp => return self.tmp,
             Limit::State => return Some(self.state).filter(|bytes| *bytes > 0),
             Limit::Handles => self.handles,
             Limit::HostCall => self.host_call,
@@ -144,6 +176,7 @@ impl Limits {
             Limit::HttpTotal => self.http_total_ms,
             Limit::ProcessDepth => self.process_depth,
             Limit::Processes => self.processes,
+            Limit::ProcessesAlive => self.processes_alive,
             Limit::Compile => self.compile_ms,
             Limit::CompileMemory => self.compile_memory,
         })
@@ -153,6 +186,7 @@ impl Limits {
     pub fn set(&mut self, limit: Limit, value: u64) {
         match limit {
             Limit::Timeout => self.timeout_ms = value,
+            Limit::CpuShare => self.cpu_share = Some(value),
             Limit::Fuel => self.fuel = Some(value),
             Limit::Memory => self.memory = value,
             Limit::TableElements => self.table_elements = value,
@@ -162,6 +196,7 @@ impl Limits {
             Limit::Stderr => self.stderr = value,
             Limit::Disk => self.disk = value,
             Limit::Files => self.files = value,
+            Limit::Tmp => self.tmp = Some(value),
             Limit::State => self.state = value,
             Limit::Handles => self.handles = value,
             Limit::HostCall => self.host_call = value,
@@ -176,6 +211,7 @@ impl Limits {
             Limit::HttpTotal => self.http_total_ms = value,
             Limit::ProcessDepth => self.process_depth = value,
             Limit::Processes => self.processes = value,
+            Limit::ProcessesAlive => self.processes_alive = value,
             Limit::Compile => self.compile_ms = value,
             Limit::CompileMemory => self.compile_memory = value,
         }
@@ -200,6 +236,7 @@ impl Limits {
 #[expect(missing_docs, reason = "the field of `Limits` with the same name documents each variant")]
 pub enum Limit {
     Timeout,
+    CpuShare,
     Fuel,
     Memory,
     TableElements,
@@ -209,6 +246,7 @@ pub enum Limit {
     Stderr,
     Disk,
     Files,
+    Tmp,
     State,
     Handles,
     HostCall,
@@ -223,6 +261,7 @@ pub enum Limit {
     HttpTotal,
     ProcessDepth,
     Processes,
+    ProcessesAlive,
     Compile,
     CompileMemory,
 }
@@ -236,12 +275,15 @@ pub enum Unit {
     Size,
     /// A plain number.
     Count,
+    /// A share of one processor; written `50%`, and `200%` for two processors.
+    Percent,
 }
 
 impl Limit {
     /// All limits, in the order of the documentation.
-    pub const ALL: [Limit; 26] = [
+    pub const ALL: [Limit; 29] = [
         Limit::Timeout,
+        Limit::CpuShare,
         Limit::Fuel,
         Limit::Memory,
         Limit::TableElements,
@@ -251,6 +293,7 @@ impl Limit {
         Limit::Stderr,
         Limit::Disk,
         Limit::Files,
+        Limit::Tmp,
         Limit::State,
         Limit::Handles,
         Limit::HostCall,
@@ -265,6 +308,7 @@ impl Limit {
         Limit::HttpTotal,
         Limit::ProcessDepth,
         Limit::Processes,
+        Limit::ProcessesAlive,
         Limit::Compile,
         Limit::CompileMemory,
     ];
@@ -274,6 +318,7 @@ impl Limit {
     pub fn key(self) -> &'static str {
         match self {
             Limit::Timeout => "timeout",
+            Limit::CpuShare => "cpu-share",
             Limit::Fuel => "fuel",
             Limit::Memory => "memory",
             Limit::TableElements => "table-elements",
@@ -283,6 +328,7 @@ impl Limit {
             Limit::Stderr => "stderr",
             Limit::Disk => "disk",
             Limit::Files => "files",
+            Limit::Tmp => "tmp",
             Limit::State => "state",
             Limit::Handles => "handles",
             Limit::HostCall => "host-call",
@@ -297,6 +343,7 @@ impl Limit {
             Limit::HttpTotal => "http-total",
             Limit::ProcessDepth => "process-depth",
             Limit::Processes => "processes",
+            Limit::ProcessesAlive => "processes-alive",
             Limit::Compile => "compile",
             Limit::CompileMemory => "compile-memory",
         }
@@ -321,6 +368,7 @@ impl Limit {
             | Limit::Stdout
             | Limit::Stderr
             | Limit::Disk
+            | Limit::Tmp
             | Limit::State
             | Limit::HostCall
             | Limit::Random
@@ -335,7 +383,9 @@ impl Limit {
             | Limit::HttpRequests
             | Limit::HttpConcurrent
             | Limit::ProcessDepth
-            | Limit::Processes => Unit::Count,
+            | Limit::Processes
+            | Limit::ProcessesAlive => Unit::Count,
+            Limit::CpuShare => Unit::Percent,
         }
     }
 
@@ -384,6 +434,11 @@ impl Limit {
                 .replace('_', "")
                 .parse()
                 .map_err(|_| format!("`{text}` is not a whole number such as 1000")),
+            Unit::Percent => text
+                .strip_suffix('%')
+                .and_then(|number| number.trim().parse().ok())
+                .filter(|percent| *percent > 0)
+                .ok_or_else(|| format!("`{text}` is not a share such as 50% or 200%")),
         }
     }
 
@@ -393,6 +448,7 @@ impl Limit {
             Unit::Time => humantime::format_duration(Duration::from_millis(value)).to_string(),
             Unit::Size => show_size(value),
             Unit::Count => value.to_string(),
+            Unit::Percent => format!("{value}%"),
         }
     }
 }
@@ -463,6 +519,8 @@ mod tests {
             (Limit::Timeout, "30"),
             (Limit::Timeout, "0s"),
             (Limit::Fuel, "1.5"),
+            (Limit::CpuShare, "50"),
+            (Limit::CpuShare, "0%"),
         ] {
             assert!(limit.parse(bad).is_err(), "{limit} {bad}");
         }

@@ -47,8 +47,13 @@ const fn field(key: &'static str, shape: Shape, description: &'static str) -> Fi
 }
 
 /// The top-level keys.
-pub(super) const TOP: [Field; 14] = [
+pub(super) const TOP: [Field; 15] = [
     field("limits", Shape::Limits, "Limits of every run. They replace the defaults."),
+    field(
+        "ceiling",
+        Shape::Limits,
+        "The highest value of each limit. No section, flag or skill exceeds it.",
+    ),
     field(
         "authorities",
         Shape::Files,
@@ -307,6 +312,7 @@ fn limits() -> Value {
         Unit::Size => {
             json!({ "type": ["string", "integer"], "minimum": 0, "examples": ["64KiB", "256MiB", 4096] })
         }
+        Unit::Percent => json!({ "type": "string", "examples": ["50%", "200%"] }),
         Unit::Count => {
             json!({ "type": ["integer", "string"], "minimum": 0, "examples": [1000, "1_000_000"] })
         }

@@ -96,6 +96,8 @@ pub struct Vfs {
     quota: Arc<Quota>,
     /// The quota of `/state`, if the run has one.
     state: Option<Arc<Quota>>,
+    /// The quota of `/tmp`, if it has one of its own.
+    tmp: Option<Arc<Quota>>,
     /// Locked by each operation on names, which makes a check and the action that follows it atomic
     /// for the programs of one invocation.
     tree: Mutex<Tree>,
@@ -115,7 +117,7 @@ pub struct Vfs {
 
 impl Vfs {
     /// Creates the file layer over `mounts`, under `rules` and `limits` (`disk`, `files`,
-    /// `handles`, `state`). Guests see the host's file times unless `times` is given. `contents`
+    /// `handles`, `state`, `tmp`). Guests see the host's file times unless `times` is given. `contents`
     /// records or replays what they read. Guarded paths are out of reach under every name and
     /// mount.
     pub fn new(
@@ -131,6 +133,7 @@ impl Vfs {
             mount::Rules::State(size) => Some(Quota::for_state(limits, size.bytes, size.files)),
             _ => None,
         });
+        let tmp = limits.tmp.map(|bytes| Quota::for_tmp(limits, bytes));
         let decisions = rules::Decisions::new(rules, mounts.len());
         let tree = Mutex::new(Tree::new(mounts.len()));
         let guard = guard::Guard::new(&mounts, guarded);
@@ -140,6 +143,7 @@ impl Vfs {
             decisions,
             quota,
             state,
+            tmp,
             tree,
             guard,
             times,
@@ -166,13 +170,17 @@ impl Vfs {
     /// Returns the usage so far.
     pub fn usage(&self) -> FileUsage {
         let main = self.quota.usage();
-        let Some(state) = self.state.as_ref().map(|quota| quota.usage()) else { return main };
-        FileUsage {
-            bytes_read: main.bytes_read + state.bytes_read,
-            bytes_written: main.bytes_written + state.bytes_written,
-            files_created: main.files_created + state.files_created,
+        self.own_quotas().map(Quota::usage).fold(main, |sum, own| FileUsage {
+            bytes_read: sum.bytes_read + own.bytes_read,
+            bytes_written: sum.bytes_written + own.bytes_written,
+            files_created: sum.files_created + own.files_created,
             disk: main.disk,
-        }
+        })
+    }
+
+    /// Returns the quotas of mounts that do not count towards `disk`.
+    fn own_quotas(&self) -> impl Iterator<Item = &Quota> {
+        [&self.state, &self.tmp].into_iter().flatten().map(|quota| &**quota)
     }
 
     /// Returns the guest paths that were read, written, created or removed outside `/tmp`: the
@@ -189,13 +197,13 @@ impl Vfs {
     /// Returns the first error that the host caused, such as a full disk. The guest received it and
     /// may have continued.
     pub fn failure(&self) -> Option<Errno> {
-        self.quota.failure().or_else(|| self.state.as_ref()?.failure())
+        self.quota.failure().or_else(|| self.own_quotas().find_map(Quota::failure))
     }
 
-    /// Returns the first limit (`disk`, `files`, `handles` or `state`) that was hit. The guest
+    /// Returns the first limit (`disk`, `files`, `handles`, `state` or `tmp`) that was hit. The guest
     /// received an error and may have continued.
     pub fn hit(&self) -> Option<Limit> {
-        self.quota.hit().or_else(|| self.state.as_ref()?.hit())
+        self.quota.hit().or_else(|| self.own_quotas().find_map(Quota::hit))
     }
 
     /// Returns the last file that a guest did not find in `/skill`, relative to it. The path has no
@@ -218,10 +226,12 @@ impl Vfs {
 
     /// Returns the quota that a mount's files count towards.
     fn quota_of(&self, m: usize) -> &Arc<Quota> {
-        match (&self.mounts[m].rules, &self.state) {
-            (mount::Rules::State(_), Some(state)) => state,
-            _ => &self.quota,
-        }
+        let own = match self.mounts[m].rules {
+            mount::Rules::State(_) => &self.state,
+            mount::Rules::Scratch => &self.tmp,
+            _ => &None,
+        };
+        own.as_ref().unwrap_or(&self.quota)
     }
 
     fn is_overlay(&self, m: usize) -> bool {

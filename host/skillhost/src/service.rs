@@ -222,7 +222,7 @@ impl Service {
         args: &[String],
         io: Io,
     ) -> Result<Invocation, ServiceError> {
-        let _memory = self.promise(loaded.grant.capabilities.limits.memory).await?;
+        let _memory = self.promise(loaded.grant.capabilities.limits.host_memory()).await?;
         let invoked = self.runner.invoke_loaded(loaded, target, args, io).await?;
         if self.runner.has_grown() {
             let runner = self.runner.clone();

@@ -66,6 +66,11 @@ impl Quota {
         )
     }
 
+    /// Creates the quota of a `/tmp` in memory.
+    pub(super) fn for_tmp(limits: &Limits, bytes: u64) -> Arc<Quota> {
+        Quota::with_counters(limits, bytes, Limit::Tmp, Counters::default())
+    }
+
     fn with_counters(
         limits: &Limits,
         disk_max: u64,

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tokio::sync::Notify;
 use wasmtime::ResourceLimiter;
 
+use super::cpu_share::CpuShare;
 use skillhost_policy::limits::{Limit, Limits};
 use skillhost_policy::outcome::LimitHit;
 
@@ -24,6 +25,8 @@ pub(crate) struct Meter {
     memory_peak: AtomicU64,
     random: AtomicU64,
     pub(crate) processes: AtomicU64,
+    alive: AtomicU64,
+    pub(crate) cpu_share: Option<CpuShare>,
     pub(crate) epochs: AtomicU64,
     /// Fuel that all programs have burnt, as far as it was charged.
     burnt: AtomicU64,
@@ -31,10 +34,22 @@ pub(crate) struct Meter {
     stack: AtomicU64,
 }
 
+/// A started program that counts as running.
+#[derive(Debug)]
+pub(crate) struct AliveProgram(Arc<Meter>);
+
+impl Drop for AliveProgram {
+    fn drop(&mut self) {
+        self.0.alive.fetch_sub(1, Relaxed);
+    }
+}
+
 impl Meter {
     /// Makes the meter of a run.
     pub(crate) fn new(limits: Limits, deterministic: bool) -> Arc<Meter> {
         Arc::new(Meter {
+            // How long a deterministic run takes must not matter to it.
+            cpu_share: limits.cpu_share.filter(|_| !deterministic).map(CpuShare::new),
             limits,
             deterministic,
             aborted: OnceLock::new(),
@@ -45,6 +60,7 @@ impl Meter {
             memory_peak: AtomicU64::new(0),
             random: AtomicU64::new(0),
             processes: AtomicU64::new(0),
+            alive: AtomicU64::new(0),
             epochs: AtomicU64::new(0),
             burnt: AtomicU64::new(0),
             stack: AtomicU64::new(0),
@@ -108,6 +124,16 @@ impl Meter {
     /// Checks whether a failure that depends on the machine aborts the run.
     pub(crate) fn is_deterministic(&self) -> bool {
         self.deterministic
+    }
+
+    /// Counts a program as running until the result is dropped. `None` if too many run.
+    pub(crate) fn charge_alive(self: &Arc<Meter>) -> Option<AliveProgram> {
+        if self.alive.fetch_add(1, Relaxed) < self.limits.processes_alive {
+            return Some(AliveProgram(self.clone()));
+        }
+        self.alive.fetch_sub(1, Relaxed);
+        self.hit(Limit::ProcessesAlive);
+        None
     }
 
     /// Returns the limits that were hit, in order.

@@ -13,7 +13,7 @@ use super::wrappers::{self, Timeout};
 use super::{Parent, Processes, ProgramIo, Ready, unavailable};
 use crate::determinism::within;
 use crate::engine::{ProgramEnd, say};
-use crate::limits::HostMemory;
+use crate::limits::{AliveProgram, HostMemory};
 use crate::streams::{Input, Out};
 use skillhost_policy::capabilities::MissingEntry;
 use skillhost_policy::limits::Limit;
@@ -54,6 +54,7 @@ pub(super) struct ReadyProgram {
     depth: u64,
     /// The memory that the host uses for this while the program runs.
     reserved: HostMemory,
+    alive: AliveProgram,
 }
 
 /// A started program. Dropping it ends the program.
@@ -138,7 +139,7 @@ pub(super) async fn prepare(
         )?;
     }
     check_grant(processes, &requested, &effective)?;
-    charge_process(processes, caller.depth)?;
+    let alive = charge_process(processes, caller.depth)?;
     let Some(launcher) = processes.launcher.upgrade() else {
         return Err(Error::NotFound("the run is over".into()));
     };
@@ -154,6 +155,7 @@ pub(super) async fn prepare(
         timeout: line.timeout,
         depth: caller.depth + 1,
         reserved,
+        alive,
     })
 }
 
@@ -188,7 +190,7 @@ fn check_grant(
     Err(Error::Denied(refuse(processes, requested, rule, Some(fix), DenialKind::Program)))
 }
 
-fn charge_process(processes: &Processes, depth: u64) -> Result<(), Error> {
+fn charge_process(processes: &Processes, depth: u64) -> Result<AliveProgram, Error> {
     let (meter, limits) = (&processes.meter, &processes.meter.limits);
     if depth >= limits.process_depth {
         meter.hit(Limit::ProcessDepth);
@@ -202,7 +204,9 @@ fn charge_process(processes: &Processes, depth: u64) -> Result<(), Error> {
         meter.hit(Limit::Processes);
         return Err(Error::Limit(format!("at most {} programs can be started", limits.processes)));
     }
-    Ok(())
+    meter.charge_alive().ok_or_else(|| {
+        Error::Limit(format!("at most {} programs can run at once", limits.processes_alive))
+    })
 }
 
 /// Records the denial of a command, for the outcome; returns the reason, for the guest.
@@ -223,7 +227,8 @@ pub(super) fn launch(
     ready: ReadyProgram,
     streams: Streams,
 ) -> RunningProgram {
-    let ReadyProgram { argv, recorded_name, program, env, cwd, timeout, depth, reserved } = ready;
+    let ReadyProgram { argv, recorded_name, program, env, cwd, timeout, depth, reserved, alive } =
+        ready;
     let (sender, status) = watch::channel(None);
     let entry = processes.records.open(&argv, &recorded_name, depth);
     let id = entry.id;
@@ -239,7 +244,13 @@ pub(super) fn launch(
     };
     let reporter =
         ExitReporter { processes: processes.clone(), sender, status: Status::Killed, entry };
-    let work = ProgramTask { program: Some((program, io)), timeout, _reserved: reserved, reporter };
+    let work = ProgramTask {
+        program: Some((program, io)),
+        timeout,
+        _reserved: reserved,
+        _alive: alive,
+        reporter,
+    };
     let task = processes.started.spawn(work.run().instrument(debug_span!("process")));
     RunningProgram { id, abort: task.abort_handle(), task: Some(task), status }
 }
@@ -250,6 +261,7 @@ struct ProgramTask {
     program: Option<(Ready, ProgramIo)>,
     timeout: Option<Timeout>,
     _reserved: HostMemory,
+    _alive: AliveProgram,
     reporter: ExitReporter,
 }
 

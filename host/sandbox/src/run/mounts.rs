@@ -21,6 +21,8 @@ pub(super) struct Mounts {
     /// Shared with every program that still runs: a file that is created while the folder is being
     /// removed would make that fail.
     pub(super) scratch: Arc<Scratch>,
+    /// Holds `/tmp`, if that is in memory.
+    memory: Option<Arc<Scratch>>,
 }
 
 /// Mounts that the host adds to those of the skill and the capabilities.
@@ -64,11 +66,14 @@ pub(super) fn open(
 ) -> Result<Mounts, Denial> {
     let Folders { skill, extra, guarded, scratch, cache } = folders;
     let scratch = Arc::new(Scratch::new(scratch)?);
-    let later = |name: String| {
+    let memory = limits.tmp.map(|_| Scratch::in_memory().map(Arc::new)).transpose()?;
+    let later_in = |scratch: &Arc<Scratch>, name: String| {
         let scratch = scratch.clone();
         HostDir::lazy(move || scratch.folder(&name))
     };
-    let mut mounts = vec![OpenMount::scratch(later("tmp".into()))];
+    let later = |name: String| later_in(&scratch, name);
+    let tmp = later_in(memory.as_ref().unwrap_or(&scratch), "tmp".into());
+    let mut mounts = vec![OpenMount::scratch(tmp)];
     mounts.extend(skill);
     for (index, mount) in rules.mounts.iter().enumerate() {
         let opened = OpenMount::open(mount, guarded)?;
@@ -91,7 +96,8 @@ pub(super) fn open(
     };
     mounts.push(OpenMount::root(HostDir::lazy(root), sources.randomness));
     let FileSources { times, contents, .. } = sources;
-    Ok(Mounts { files: Vfs::new(mounts, rules.paths, limits, guarded, times, contents), scratch })
+    let files = Vfs::new(mounts, rules.paths, limits, guarded, times, contents);
+    Ok(Mounts { files, scratch, memory })
 }
 
 impl Overlays {
@@ -131,9 +137,8 @@ impl Overlays {
     /// # Errors
     /// It could not be removed completely.
     pub fn close(self) -> io::Result<()> {
-        match self.0.and_then(|mounts| Arc::into_inner(mounts.scratch)) {
-            Some(scratch) => scratch.close(),
-            None => Ok(()),
-        }
+        let Some(Mounts { scratch, memory, .. }) = self.0 else { return Ok(()) };
+        let folders = [memory, Some(scratch)].into_iter().flatten().filter_map(Arc::into_inner);
+        folders.map(Scratch::close).fold(Ok(()), Result::and)
     }
 }

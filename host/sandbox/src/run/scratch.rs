@@ -9,7 +9,12 @@ use rustix::fs::{Access, AtFlags, CWD};
 use rustix::io::Errno;
 
 use skillhost_policy::outcome::{Denial, DenialKind};
-use skillhost_skill::private::{Purpose, TempFolder};
+use skillhost_skill::private::{self, Purpose, TempFolder};
+
+/// Where Linux has a file system in memory that every user can write to: shm_overview(7).
+const MEMORY: &str = "/dev/shm";
+/// The type of such a file system: statfs(2).
+const TMPFS_MAGIC: rustix::fs::FsWord = 0x0102_1994;
 
 /// A scratch folder, which may not exist yet.
 #[derive(Debug)]
@@ -32,6 +37,28 @@ impl Scratch {
                 kind: DenialKind::Mount,
             })?;
         Ok(Scratch { within: within.to_owned(), made: OnceLock::new() })
+    }
+
+    /// A scratch folder in memory.
+    ///
+    /// # Errors
+    /// The machine has no file system in memory, or nothing can be created there.
+    pub(super) fn in_memory() -> Result<Scratch, Denial> {
+        let memory = Path::new(MEMORY);
+        let is_memory = rustix::fs::statfs(memory).is_ok_and(|found| found.f_type == TMPFS_MAGIC);
+        if !is_memory {
+            return Err(Denial {
+                what: "keep /tmp in memory".into(),
+                rule: format!("{MEMORY} is not a file system in memory"),
+                fix: Some("remove the limit `tmp`, or mount a tmpfs there".into()),
+                kind: DenialKind::Mount,
+            });
+        }
+        // A host that was killed leaves its folder behind, which would hold memory.
+        if let Err(error) = private::sweep(memory) {
+            tracing::debug!(%error, "cannot sweep {MEMORY}");
+        }
+        Scratch::new(memory)
     }
 
     /// The folder in which it is created.

@@ -17,8 +17,8 @@ use crate::determinism::Turn;
 use crate::determinism::randomness::RandomSource;
 use crate::engine::{ProgramEnd, stack};
 use crate::http::hooks::Hooks;
-use crate::limits::StoreMeter;
 use crate::limits::fuel::{self, Fuel};
+use crate::limits::{StoreMeter, WithinShare};
 use crate::process::{Children, Parent, ProgramIo};
 use crate::shell;
 use crate::tools::{HostWork, call as tools};
@@ -39,6 +39,10 @@ impl Invocation {
         let ended = match self.store(program, prepared, io) {
             Ok(mut store) => {
                 let result = match store.data().turn.clone() {
+                    None if self.meter.cpu_share.is_some() => {
+                        let program = call(&mut store, prepared, self, entry);
+                        WithinShare::new(program, self.meter.clone()).await
+                    }
                     None => call(&mut store, prepared, self, entry).await,
                     Some(turn) => {
                         turn.each(
