@@ -6,6 +6,7 @@ mod commands;
 mod folders;
 mod inputs;
 mod operator;
+mod scopes;
 mod terminal;
 mod texts;
 
@@ -59,7 +60,7 @@ impl Place {
     fn decide(&self, run: &Run) -> RunDecision {
         let skill = self.skill();
         let digest = skill.digest().unwrap();
-        let capabilities = grant(&skill.policy_manifest(), &run.policy).capabilities;
+        let grant = grant(&skill.policy_manifest(), &run.policy);
         let ask = ApprovalRequest {
             skill: &skill,
             digest: &digest,

@@ -5,7 +5,9 @@ use skillhost_policy::determinism::{DEFAULT_FUEL, Determinism, DeterminismRule};
 use skillhost_policy::limits::Limit;
 use skillhost_policy::manifest::{Manifest, ToolEntry, parse};
 use skillhost_policy::outcome::DenialKind;
-use skillhost_policy::{Overrides, Policy, Verdict, blocking_entry, explain, grant};
+use skillhost_policy::{
+    EntryDecision, Grant, Overrides, Policy, Verdict, blocking_entry, explain, grant,
+};
 
 use super::{
     access, asks, builtin, granted, may_fetch, may_fetch_private, may_spawn, policy, skill,

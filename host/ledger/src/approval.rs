@@ -17,6 +17,7 @@ mod part;
 mod permissions;
 mod staged;
 mod store;
+mod workspace;
 
 use std::collections::BTreeSet;
 use std::io;
@@ -38,6 +39,7 @@ pub use permissions::PermissionSet;
 pub use skillhost_policy::level::PermissionLevel;
 pub use staged::PendingChange;
 pub use store::{Approval, ApprovalError, LevelSetting, PendingId, PendingRequest, QueueLimit};
+pub use workspace::{LevelScope, Workspace};
 
 /// The most bytes of staged files that one run may leave for the operator.
 const MAX_STAGED: u64 = 64 << 20;
@@ -235,9 +237,23 @@ impl Approvals {
         term: Term,
         who: &str,
     ) -> Result<PendingRequest, ApprovalError> {
+        self.approve_until(id, term, None, who)
+    }
+
+    /// Approves a pending request, as [`Approvals::approve`] does, but at most until `end`.
+    ///
+    /// # Errors
+    /// As [`Approvals::approve`].
+    pub fn approve_until(
+        &self,
+        id: PendingId,
+        term: Term,
+        end: Option<jiff::Timestamp>,
+        who: &str,
+    ) -> Result<PendingRequest, ApprovalError> {
         let changes = self.store.changes(id)?;
         if changes.is_empty() {
-            return self.store.answer(id, Answer::Run(term), who);
+            return self.store.answer(id, Answer::Run(term, end), who);
         }
         staged::apply(&changes).map_err(|error| ApprovalError::Changes(error.to_string()))?;
         self.store.answer(id, Answer::Written, who)
@@ -264,7 +280,24 @@ impl Approvals {
         digest: Option<&str>,
         who: &str,
     ) -> Result<(), ApprovalError> {
-        self.store.set_level(skill, part, level, digest, who)
+        self.set_level_in(skill, part, level, digest, who, &LevelScope::default())
+    }
+
+    /// Sets or removes a level, as [`Approvals::set_level`] does, for one workspace or a limited
+    /// time.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn set_level_in(
+        &self,
+        skill: &str,
+        part: &SkillPart,
+        level: Option<PermissionLevel>,
+        digest: Option<&str>,
+        who: &str,
+        scope: &LevelScope,
+    ) -> Result<(), ApprovalError> {
+        self.store.set_level(skill, part, level, digest, who, scope)
     }
 
     /// Revokes every approval of a skill, and returns how many there were.
@@ -314,11 +347,15 @@ impl Approvals {
         &self,
         policy: &Policy,
     ) -> Result<impl Fn(&str, bool) -> bool + Send + Sync + use<>, ApprovalError> {
-        let (set, policy) = (self.store.levels()?, policy.clone());
+        let workspace = Workspace::of_policy(policy);
+        let mut set = self.store.levels()?;
+        set.retain(|set| set.part == SkillPart::Skill && set.is_for(workspace.as_ref()));
+        let policy = policy.clone();
         Ok(move |name: &str, network: bool| {
             let own = set
                 .iter()
-                .find(|set| set.skill == name && set.part == SkillPart::Skill)
+                .filter(|set| set.skill == name)
+                .min_by_key(|set| (set.level > PermissionLevel::Disabled, set.workspace.is_none()))
                 .map(|set| set.level);
             let bound = policy.approval(name);
             let level = own.or(bound).unwrap_or(if network {

@@ -294,7 +294,7 @@ impl Runner {
             Err(error) => (listed.read()?, Err(undigested(&error))),
         };
         let skill = Arc::new(skill);
-        let grant = debug_span!("grant").in_scope(|| self.grant(&skill, policy));
+        let mut grant = debug_span!("grant").in_scope(|| self.grant(&skill, policy));
         let digest = digests.as_ref().ok().map(|digests| digests.skill.clone());
         if !skill.manifest.is_granted_nothing() {
             settings::add(&mut grant, &skill, options.settings.as_deref());

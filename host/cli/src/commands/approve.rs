@@ -1,5 +1,6 @@
 //! `skillhost approve`: approve or reject what is pending.
 
+use jiff::Timestamp;
 use skillhost_ledger::approval::{PendingId, Term};
 
 use crate::commands::permissions::label;
@@ -17,6 +18,7 @@ Examples:
   skillhost pending
   skillhost approve 7
   skillhost approve 7 --always
+  skillhost approve 7 --for 2h
   skillhost approve 7 --no")]
 pub(crate) struct Args {
     /// The number from `skillhost pending`
@@ -33,6 +35,18 @@ pub(crate) struct Args {
     /// Reject the request
     #[arg(long, group = "term")]
     no: bool,
+    /// Approve all runs for this long, or with --session those of the session: 30m, 2h, 7d
+    #[arg(long = "for", value_name = "TIME", conflicts_with_all = ["once", "no"], value_parser = time_limit)]
+    limit: Option<Timestamp>,
+}
+
+/// Reads how long something is to last, and returns its end.
+pub(crate) fn time_limit(text: &str) -> Result<Timestamp, String> {
+    let end = humantime::parse_duration(text)
+        .ok()
+        .filter(|limit| !limit.is_zero())
+        .and_then(|limit| Timestamp::now().checked_add(limit).ok());
+    end.ok_or_else(|| format!("`{text}` is not a time such as 30m, 2h or 7d"))
 }
 
 pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
@@ -42,12 +56,13 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     let term = match (args.session, args.always) {
         (true, _) => Term::Session,
         (_, true) => Term::Always,
+        _ if args.limit.is_some() => Term::Always,
         _ => Term::Once,
     };
     let answered = if args.no {
         approvals.deny(id, &operator)
     } else {
-        approvals.approve(id, term, &operator)
+        approvals.approve_until(id, term, args.limit, &operator)
     };
     let request = answered.map_err(|error| CliError::from(error).fix("skillhost pending"))?;
     output::explanation(&request.text);
@@ -56,8 +71,13 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
         _ if request.diff.is_some() => "changes written",
         (_, Term::Once) => "approved for one run",
         (_, Term::Session) => "approved for this session",
+        (_, Term::Always) if args.limit.is_some() => "approved",
         (_, Term::Always) => "approved until revoked",
     };
-    output::text(&format!("{done}: {}", label(&request.skill, &request.part)))?;
+    let end = args
+        .limit
+        .filter(|_| request.diff.is_none())
+        .map_or_else(String::new, |end| format!(", until {}", output::seconds(&end.to_string())));
+    output::text(&format!("{done}{end}: {}", label(&request.skill, &request.part)))?;
     Ok(Exit::Ok)
 }

@@ -1,14 +1,16 @@
 //! `skillhost permissions`: show and set permission levels, and revoke approvals.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
+use jiff::Timestamp;
 use serde::Serialize;
 use skillhost_ledger::approval::{Approval, LevelSetting, PermissionLevel, SkillPart, Term};
 use skillhost_skill::Skill;
 
 use crate::args::permissions::PolicyFile;
 use crate::args::skills::{self, Skills};
+use crate::commands::approve::time_limit;
 use crate::context::{Context, Places};
 use crate::error::{CliError, Exit};
 use crate::{operator, output};
@@ -23,6 +25,7 @@ Examples:
   skillhost permissions
   skillhost permissions set web-fetch enabled
   skillhost permissions set csv-report auto-approved --program scripts/csv_report.py
+  skillhost permissions set web-fetch enabled --workspace . --for 2h
   skillhost permissions set web-fetch default
   skillhost permissions revoke csv-report")]
 pub(crate) struct Args {
@@ -64,6 +67,12 @@ struct Set {
     /// Only for shell commands (`run --command`)
     #[arg(long, conflicts_with_all = ["program", "tool"])]
     command: bool,
+    /// Only for runs with this workspace
+    #[arg(long, value_name = "DIR")]
+    workspace: Option<PathBuf>,
+    /// Only for this long: 30m, 2h, 7d
+    #[arg(long = "for", value_name = "TIME", value_parser = time_limit)]
+    limit: Option<Timestamp>,
     #[command(flatten)]
     skills: Skills,
     #[command(flatten)]
@@ -119,7 +128,13 @@ fn set(args: &Set) -> Result<(), CliError> {
     let digest =
         if level == Some(PermissionLevel::AutoApproved) { Some(digest(args)?) } else { None };
     let (skill, digest) = (key(&args.skill), digest.as_deref());
-    places.approvals().set_level(&skill, &part, level, digest, &operator::name())?;
+    let workspace = args.workspace.as_deref().map(|folder| {
+        Workspace::of(folder)
+            .map_err(|error| CliError::usage(format!("--workspace {}: {error}", folder.display())))
+    });
+    let scope = LevelScope { workspace: workspace.transpose()?, until: args.limit };
+    let approvals = places.approvals();
+    approvals.set_level_in(&skill, &part, level, digest, &operator::name(), &scope)?;
     Ok(())
 }
 
@@ -134,7 +149,7 @@ fn digest(args: &Set) -> Result<String, CliError> {
 
 /// The key of levels and approvals: the name of a skill in the catalog, or the real path of a
 /// folder.
-fn key(skill: &str) -> String {
+pub(crate) fn key(skill: &str) -> String {
     let folder = skill.contains('/').then(|| Path::new(skill).canonicalize().ok()).flatten();
     folder.map_or_else(|| skill.to_owned(), |folder| folder.display().to_string())
 }
@@ -154,7 +169,10 @@ fn text(report: &PermissionsReport) -> String {
     let level = |set: &LevelSetting| {
         let LevelSetting { skill, part, level, who, time, .. } = set;
         let time = output::seconds(time);
-        output::lines(&format!("{}: {} (by {who}, {time})", label(skill, part), level.name()), 0)
+        let place = workspace.as_ref().map_or_else(String::new, |own| format!(" in {}", own.path));
+        let level = level.name();
+        let end = end(until.as_deref());
+        output::lines(&format!("{}: {level}{place}{end} (by {who}, {time})", label(skill, part)), 0)
     };
     let approval = |approval: &Approval| {
         let Approval { skill, part, term, who, time, ended, digest, .. } = approval;
@@ -162,12 +180,13 @@ fn text(report: &PermissionsReport) -> String {
         let term = match term {
             Term::Once => "for one run",
             Term::Session => "for a session",
+            Term::Always if until.is_some() => "",
             Term::Always => "until revoked",
         };
         let ended = ended
             .as_ref()
             .map_or_else(String::new, |time| format!(", ended {}", output::seconds(time)));
-        let head = format!("{}: approved {term} (by {who}, {time}{ended})", label(skill, part));
+        let head = format!("{}: {answer} (by {who}, {time}{ended})", label(skill, part));
         output::lines(&format!("{head}\n  for {digest}"), 0)
     };
     let lines: Vec<String> =
@@ -177,6 +196,10 @@ fn text(report: &PermissionsReport) -> String {
     } else {
         lines.join("\n")
     }
+}
+
+fn end(until: Option<&str>) -> String {
+    until.map_or_else(String::new, |until| format!(" until {}", output::seconds(until)))
 }
 
 /// A skill and the part of it that a level or an approval is for.

@@ -5,10 +5,10 @@ use super::permissions::{self, PermissionSet, PreviousApproval, Reader};
 use super::store::Answer;
 use super::{
     ApprovalError, ApprovalRequest, Approvals, LevelSetting, PendingId, PendingRequest,
-    PermissionLevel, Question, RunDecision, RunRefusal,
+    PermissionLevel, Question, RunDecision, RunRefusal, Workspace,
 };
 use skillhost_policy::Policy;
-use skillhost_policy::capabilities::{Mount, MountMode};
+use skillhost_policy::capabilities::{Capabilities, Mount, MountMode};
 use skillhost_policy::diagnostic::quoted;
 use skillhost_skill::{Skill, SourceKind};
 
@@ -64,7 +64,7 @@ impl Approvals {
         ask: &ApprovalRequest<'a>,
     ) -> Result<Step<'a>, ApprovalError> {
         let name = ask.skill.name.as_str();
-        let levels = Levels::new(ask.skill, self.levels_that_hold(ask.skill)?);
+        let levels = Levels::new(ask.skill, self.levels_that_hold(ask.skill, ask.capabilities)?);
         let bound = policy.approval(name);
         let denial = [levels.denial(ask.part), bound].into_iter().flatten().min();
         if let Some(level @ (PermissionLevel::Blocked | PermissionLevel::Disabled)) = denial {
@@ -112,6 +112,10 @@ impl Approvals {
                     .into_iter()
                     .filter(|set| set.level < PermissionLevel::AutoApproved),
             );
+        }
+        if levels.iter().any(|set| set.workspace.is_some()) {
+            let workspace = Workspace::of_run(capabilities);
+            levels.retain(|set| set.is_for(workspace.as_ref()));
         }
         Ok(levels)
     }

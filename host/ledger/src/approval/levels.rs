@@ -36,15 +36,19 @@ impl<'a> Levels<'a> {
         self.set.iter().find(|set| set.level == level)
     }
 
-    /// Returns the level for exactly this part, or else that of the skill.
+    /// Returns the level for exactly this part, or else that of the skill. A level for the run's
+    /// workspace comes before one for every workspace.
     pub(super) fn nearest(&self, part: &SkillPart) -> Option<&LevelSetting> {
         let own = self
             .set
             .iter()
             .filter(|set| set.part != SkillPart::Skill && self.means(&set.part, part))
-            .min_by_key(|set| set.level);
+            .min_by_key(|set| (set.workspace.is_none(), set.level));
         own.or_else(|| {
-            self.set.iter().filter(|set| set.part == SkillPart::Skill).min_by_key(|set| set.level)
+            self.set
+                .iter()
+                .filter(|set| set.part == SkillPart::Skill)
+                .min_by_key(|set| (set.workspace.is_none(), set.level))
         })
     }
 

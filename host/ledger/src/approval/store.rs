@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
 use rusqlite::{Row, params};
 use serde::Serialize;
 
@@ -17,10 +18,11 @@ use crate::database::{Database, DatabaseError, Tables};
 pub(super) use queue::Answer;
 
 const TABLES: Tables = Tables {
-    form: 3,
+    form: 4,
     make: "
         CREATE TABLE IF NOT EXISTS level (skill TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, level TEXT NOT NULL, digest TEXT,
-            who TEXT NOT NULL, time TEXT NOT NULL, PRIMARY KEY (skill, kind, name)) WITHOUT ROWID;
+            who TEXT NOT NULL, time TEXT NOT NULL, workspace TEXT NOT NULL, device INTEGER NOT NULL, inode INTEGER NOT NULL, until TEXT,
+            PRIMARY KEY (skill, kind, name, workspace)) WITHOUT ROWID;
         CREATE TABLE IF NOT EXISTS approval (id INTEGER PRIMARY KEY AUTOINCREMENT, skill TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL,
             digest TEXT NOT NULL, files TEXT NOT NULL, capabilities TEXT NOT NULL, term TEXT NOT NULL, session TEXT NOT NULL, who TEXT NOT NULL,
             time TEXT NOT NULL, over TEXT, input TEXT NOT NULL, permissions TEXT);
@@ -31,7 +33,7 @@ const TABLES: Tables = Tables {
         CREATE TABLE IF NOT EXISTS change (pending INTEGER NOT NULL, number INTEGER NOT NULL, folder BLOB NOT NULL, guest TEXT NOT NULL,
             path TEXT NOT NULL, before TEXT, after TEXT, mode INTEGER NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY (pending, number));
         PRAGMA application_id = 1;",
-    upgrades: &[upgrade::FROM_1, upgrade::FROM_2],
+    upgrades: &[upgrade::FROM_1, upgrade::FROM_2, upgrade::FROM_3],
 };
 
 /// Why there is no decision. The run does not start.
@@ -127,7 +129,7 @@ pub struct PendingRequest {
     pub diff: Option<String>,
 }
 
-/// An approval.
+/// The answer to a request: an approval, or a rejection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Approval {
     id: i64,
@@ -215,7 +217,11 @@ impl Store {
     }
 
     pub(super) fn levels(&self) -> Result<Vec<LevelSetting>, ApprovalError> {
-        Ok(self.database.all(&format!("{LEVEL} ORDER BY skill, kind, name"), [], level)?)
+        Ok(self.database.all(
+            &format!("{LEVEL} ORDER BY skill, kind, name, workspace"),
+            [seconds(Timestamp::now())],
+            level,
+        )?)
     }
 
     /// As [`Database::mark`]: not while another thread uses the file.
@@ -224,7 +230,11 @@ impl Store {
     }
 
     pub(super) fn levels_of(&self, skill: &str) -> Result<Vec<LevelSetting>, ApprovalError> {
-        Ok(self.database.all(&format!("{LEVEL} WHERE skill = ?1"), [skill], level)?)
+        Ok(self.database.all(
+            &format!("{LEVEL} AND skill = ?2"),
+            [&seconds(Timestamp::now()), skill],
+            level,
+        )?)
     }
 
     pub(super) fn approvals(&self) -> Result<Vec<Approval>, ApprovalError> {
@@ -271,15 +281,36 @@ impl Store {
         to: Option<PermissionLevel>,
         digest: Option<&str>,
         who: &str,
+        scope: &LevelScope,
     ) -> Result<(), ApprovalError> {
         let (kind, name) = part.columns();
+        let workspace = scope.workspace.as_ref().map_or("", |workspace| &workspace.path);
+        let (device, inode) =
+            scope.workspace.as_ref().map_or((0, 0), |workspace| workspace.identity);
         Ok(self.database.write(|db| {
             match to {
                 Some(level) => db.execute(
-                    "INSERT OR REPLACE INTO level (skill, kind, name, level, digest, who, time) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-                    params![skill, kind, name, level.name(), digest, who, now()],
+                    "INSERT OR REPLACE INTO level (skill, kind, name, level, digest, who, time, workspace, device, inode, until)
+                        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+                    params![
+                        skill,
+                        kind,
+                        name,
+                        level.name(),
+                        digest,
+                        who,
+                        now(),
+                        workspace,
+                        // SQLite has no unsigned integers; the bits are kept.
+                        device.cast_signed(),
+                        inode.cast_signed(),
+                        scope.until.map(seconds)
+                    ],
                 )?,
-                None => db.execute("DELETE FROM level WHERE skill = ?1 AND kind = ?2 AND name = ?3", params![skill, kind, name])?,
+                None => db.execute(
+                    "DELETE FROM level WHERE skill = ?1 AND kind = ?2 AND name = ?3 AND workspace = ?4",
+                    params![skill, kind, name, workspace],
+                )?,
             };
             let any: bool = db.query_row("SELECT EXISTS (SELECT 1 FROM level)", [], |row| row.get(0))?;
             db.pragma_update(None, "application_id", if any { LEVELS } else { NO_LEVELS })
@@ -303,7 +334,17 @@ fn level(row: &Row<'_>) -> rusqlite::Result<LevelSetting> {
         digest: row.get(4)?,
         who: row.get(5)?,
         time: row.get(6)?,
+        workspace: workspace(row, 7)?,
+        until: row.get(10)?,
     })
+}
+
+/// Reads a workspace from three columns; an empty path means every workspace.
+fn workspace(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<Workspace>> {
+    let path: String = row.get(at)?;
+    let (device, inode): (i64, i64) = (row.get(at + 1)?, row.get(at + 2)?);
+    let identity = (device.cast_unsigned(), inode.cast_unsigned());
+    Ok((!path.is_empty()).then_some(Workspace { path, identity }))
 }
 
 fn approval(row: &Row<'_>) -> rusqlite::Result<Approval> {
@@ -371,5 +412,10 @@ fn from_json<T: serde::de::DeserializeOwned>(row: &Row<'_>, at: usize) -> rusqli
 }
 
 fn now() -> String {
-    jiff::Timestamp::now().to_string()
+    Timestamp::now().to_string()
+}
+
+/// Formats a time so that texts compare as times do: in whole seconds.
+fn seconds(time: Timestamp) -> String {
+    time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

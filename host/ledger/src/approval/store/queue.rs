@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::{
     ApprovalError, PendingId, PendingRequest, QueueLimit, Store, changes, from_json, json, name,
-    now, part, permissions,
+    now, part, permissions, seconds,
 };
 use crate::approval::{PendingChange, Term};
 
@@ -27,8 +27,8 @@ const BYTES: &str = "SELECT ifnull((SELECT sum(octet_length(files) + octet_lengt
 pub(crate) enum Answer {
     /// Rejected.
     No,
-    /// Approved, for this term.
-    Run(Term),
+    /// Approved, for this term, and at most until this time.
+    Run(Term, Option<Timestamp>),
     /// Approved for the run that asks, and used up by it.
     Used,
     /// The staged writes have just been applied.
@@ -93,7 +93,7 @@ impl Store {
         Ok(self.database.all(changes::SELECT, rusqlite::params![id.0, since()], changes::read)?)
     }
 
-    /// Answers a request. An approval is kept.
+    /// Answers a request. The answer is kept.
     pub(crate) fn answer(
         &self,
         id: PendingId,
@@ -104,10 +104,10 @@ impl Store {
             forget(db)?;
             let Some(asked) = db.query_row(&format!("{PENDING} WHERE id = ?1"), [id.0], pending).optional()? else { return Ok(None) };
             remove(db, id.0)?;
-            let (term, over) = match answer {
-                Answer::No => return Ok(Some(asked)),
-                Answer::Run(term) => (term, None),
-                Answer::Used | Answer::Written => (Term::Once, Some(now())),
+            let (term, until, over) = match answer {
+                Answer::No => (Term::Once, None, Some(now())),
+                Answer::Run(term, until) => (term, until.map(seconds), None),
+                Answer::Used | Answer::Written => (Term::Once, None, Some(now())),
             };
             let (files, capabilities) = (json(&asked.files), json(&asked.capabilities));
             let permissions = asked.permissions.as_ref().map(json);
@@ -128,7 +128,9 @@ impl Store {
                     now(),
                     over,
                     asked.input,
-                    permissions
+                    permissions,
+                    until,
+                    answer == Answer::No
                 ],
             )?;
             Ok(Some(asked))
