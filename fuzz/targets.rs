@@ -267,6 +267,7 @@ impl Agents {
             scratch: path("scratch"),
             guarded: GuardedPaths::default(),
             state: path("kept"),
+            settings: None,
             audit: path("audit.jsonl"),
             caps: SizeLimits::default(),
         });

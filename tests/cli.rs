@@ -110,10 +110,9 @@ impl User {
     /// Runs skillhost as this user, who is the operator.
     pub fn skillhost(&self, args: &[&str]) -> Output {
         let mut command = self.command(env!("CARGO_BIN_EXE_skillhost"));
-        if args
-            .first()
-            .is_some_and(|verb| matches!(*verb, "approve" | "permissions" | "key" | "trust"))
-        {
+        if args.first().is_some_and(|verb| {
+            matches!(*verb, "approve" | "permissions" | "settings" | "key" | "trust")
+        }) {
             command.env("SKILLHOST_OPERATOR_TOKEN", self.operator_token());
         }
         command.args(args).output().unwrap()

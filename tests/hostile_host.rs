@@ -196,6 +196,7 @@ fn options(root: &Path, resolver: Resolver, allocation: Allocation) -> RunnerOpt
         scratch: root.join("scratch"),
         guarded: GuardedPaths { home: Some(root.join("home")), ..GuardedPaths::default() },
         state: root.join("kept"),
+        settings: None,
         audit: root.join("audit.jsonl"),
         caps: Default::default(),
     }

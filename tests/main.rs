@@ -35,6 +35,7 @@ mod record;
 mod scripts;
 #[allow(dead_code, reason = "shared by two test programs; each uses its part")]
 mod servers;
+mod settings;
 mod signals;
 mod state;
 mod stateful_skills;

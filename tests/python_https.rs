@@ -57,6 +57,7 @@ fn scripts_reach_only_https_servers_that_the_host_trusts() {
         scratch: dir.path().join("scratch"),
         guarded: GuardedPaths::default(),
         state: dir.path().join("kept"),
+        settings: None,
         audit: dir.path().join("audit.jsonl"),
         caps: Default::default(),
     });

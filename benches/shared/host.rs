@@ -33,6 +33,7 @@ pub(crate) fn host(
         scratch: folder.join(SCRATCH),
         guarded: GuardedPaths::default(),
         state: folder.join("state"),
+        settings: None,
         audit: folder.join(AUDIT),
         caps: Default::default(),
     })

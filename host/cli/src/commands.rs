@@ -23,6 +23,7 @@ pub(crate) mod runtimes;
 pub(crate) mod schema;
 pub(crate) mod search;
 pub(crate) mod serve;
+pub(crate) mod settings;
 pub(crate) mod show;
 pub(crate) mod state;
 pub(crate) mod stats;
@@ -60,6 +61,7 @@ pub(crate) enum Command {
     #[command(alias = "programs")]
     Runtimes(runtimes::Args),
     Config(config::Args),
+    Settings(settings::Args),
     State(state::Args),
     Stats(stats::Args),
     Schema(schema::Args),
@@ -81,6 +83,7 @@ pub(crate) const GROUPS: [(&str, &[&str]); 5] = [
             "permissions",
             "trust",
             "config",
+            "settings",
             "state",
             "stats",
             "runtimes",
@@ -117,6 +120,7 @@ pub(crate) fn run(command: Command) -> Result<Exit, CliError> {
         Command::Trust(args) => trust::main(&args),
         Command::Runtimes(args) => runtimes::main(&args),
         Command::Config(args) => config::main(&args),
+        Command::Settings(args) => settings::main(&args),
         Command::State(args) => state::main(args),
         Command::Stats(args) => stats::main(&args),
         Command::Schema(args) => schema::main(args),

@@ -139,7 +139,11 @@ impl Places {
 
     /// Permission levels and approvals.
     pub(crate) fn approvals(&self) -> Approvals {
-        Approvals::open(&self.state.join("approvals.db"))
+        Approvals::open(&self.approvals_file())
+    }
+
+    fn approvals_file(&self) -> PathBuf {
+        self.state.join("approvals.db")
     }
 
     /// Statistics of how agents use skills.
@@ -185,6 +189,7 @@ impl Places {
                 ..GuardedPaths::default()
             },
             state: self.skill_state(),
+            settings: Some(self.approvals_file()),
             audit,
             caps: Default::default(),
         })

@@ -12,6 +12,7 @@ mod frontmatter;
 mod permission_keys;
 mod recover;
 pub mod rules;
+pub mod settings;
 mod tools;
 mod yaml;
 
@@ -58,6 +59,9 @@ pub struct Manifest {
     pub component: Option<String>,
     /// `metadata.timeout`, `.memory` and `.fuel`: the most that the skill needs.
     pub limits: BTreeMap<Limit, u64>,
+    /// `metadata.settings`: the settings that the skill declares.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub settings: Vec<settings::Setting>,
     /// Whether the frontmatter was broken or missing. Then at most name and description were read.
     /// Such a skill requests nothing (`allowed_tools` is an empty list) and is granted nothing.
     pub recovered: bool,

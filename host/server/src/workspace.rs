@@ -105,7 +105,9 @@ impl Shared {
         let loaded = runner.load_for_run(entry, policy)?;
         // The operator may replace other folders, and a grant names the folder that it found.
         let Capabilities { mounts, packages, .. } = &loaded.grant.capabilities;
+        // The values of settings may change at any time too.
         if packages.is_empty()
+            && loaded.skill.manifest.settings.is_empty()
             && mounts.iter().all(|mount| mount.spelling() == folder.path())
             && loaded.is_reusable(began)
         {

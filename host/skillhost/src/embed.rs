@@ -306,6 +306,7 @@ impl HostBuilder {
             programs: self.programs,
             scratch: scratch.clone(),
             state: home.join("state"),
+            settings: None,
             audit: home.join("audit.jsonl"),
             guarded: GuardedPaths {
                 own: vec![home],

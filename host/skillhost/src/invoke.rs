@@ -61,6 +61,8 @@ pub struct RunnerOptions {
     pub guarded: GuardedPaths,
     /// Where skills' persistent state is kept; only the host writes here.
     pub state: PathBuf,
+    /// The file with the operator's values of skills' settings; `None` passes the defaults.
+    pub settings: Option<PathBuf>,
     /// The journal of the audit log.
     pub audit: PathBuf,
     /// Upper bounds on the size of a skill.

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use clap::Subcommand;
 use jiff::Timestamp;
 use serde::Serialize;
-use skillhost_ledger::approval::{Approval, LevelSetting, PermissionLevel, SkillPart, Term};
+use skillhost_ledger::approval::{
+    Approval, LevelScope, LevelSetting, PermissionLevel, SkillPart, Term, Workspace,
+};
 use skillhost_skill::Skill;
 
 use crate::args::permissions::PolicyFile;
@@ -167,7 +169,7 @@ fn level(text: &str) -> Result<NewLevel, String> {
 
 fn text(report: &PermissionsReport) -> String {
     let level = |set: &LevelSetting| {
-        let LevelSetting { skill, part, level, who, time, .. } = set;
+        let LevelSetting { skill, part, level, who, time, workspace, until, .. } = set;
         let time = output::seconds(time);
         let place = workspace.as_ref().map_or_else(String::new, |own| format!(" in {}", own.path));
         let level = level.name();

@@ -103,7 +103,11 @@ impl Approvals {
 
     /// Returns the levels that apply to a skill. A level for a skill of the catalogue, if it
     /// restricts, also applies to any other folder of the same name.
-    fn levels_that_hold(&self, skill: &Skill) -> Result<Vec<LevelSetting>, ApprovalError> {
+    fn levels_that_hold(
+        &self,
+        skill: &Skill,
+        capabilities: &Capabilities,
+    ) -> Result<Vec<LevelSetting>, ApprovalError> {
         let mut levels = self.store.levels_of(&skill.approval_key())?;
         if skill.origin == SourceKind::Path {
             levels.extend(

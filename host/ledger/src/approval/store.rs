@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use rusqlite::{Row, params};
 use serde::Serialize;
 
-use super::{PermissionLevel, PermissionSet, SkillPart, Term};
+use super::{LevelScope, PermissionLevel, PermissionSet, SettingValue, SkillPart, Term, Workspace};
 use crate::database::{Database, DatabaseError, Tables};
 
 pub(super) use queue::Answer;
@@ -32,6 +32,9 @@ const TABLES: Tables = Tables {
             diff TEXT, input TEXT NOT NULL, permissions TEXT);
         CREATE TABLE IF NOT EXISTS change (pending INTEGER NOT NULL, number INTEGER NOT NULL, folder BLOB NOT NULL, guest TEXT NOT NULL,
             path TEXT NOT NULL, before TEXT, after TEXT, mode INTEGER NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY (pending, number));
+        CREATE TABLE IF NOT EXISTS setting (skill TEXT NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL, who TEXT NOT NULL,
+            time TEXT NOT NULL, workspace TEXT NOT NULL, device INTEGER NOT NULL, inode INTEGER NOT NULL,
+            PRIMARY KEY (skill, name, workspace)) WITHOUT ROWID;
         PRAGMA application_id = 1;",
     upgrades: &[upgrade::FROM_1, upgrade::FROM_2, upgrade::FROM_3],
 };
@@ -196,6 +199,19 @@ pub struct LevelSetting {
     pub who: String,
     /// When it was set.
     pub time: String,
+    /// The only workspace that it applies to, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<Workspace>,
+    /// When it ends by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<String>,
+}
+
+impl LevelSetting {
+    /// Checks whether it applies to a run with this workspace.
+    pub(super) fn is_for(&self, workspace: Option<&Workspace>) -> bool {
+        self.workspace.as_ref().is_none_or(|own| own.covers(workspace, self.level))
+    }
 }
 
 #[derive(Debug)]
@@ -314,6 +330,46 @@ impl Store {
             };
             let any: bool = db.query_row("SELECT EXISTS (SELECT 1 FROM level)", [], |row| row.get(0))?;
             db.pragma_update(None, "application_id", if any { LEVELS } else { NO_LEVELS })
+        })?)
+    }
+
+    pub(super) fn set_setting(
+        &self,
+        skill: &str,
+        name: &str,
+        value: Option<&str>,
+        place: Option<&Workspace>,
+        who: &str,
+    ) -> Result<(), ApprovalError> {
+        let (workspace, (device, inode)) =
+            place.map_or(("", (0, 0)), |place| (&*place.path, place.identity));
+        Ok(self.database.write(|db| {
+            match value {
+                Some(value) => db.execute(
+                    "INSERT OR REPLACE INTO setting (skill, name, value, who, time, workspace, device, inode)
+                        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+                    params![skill, name, value, who, now(), workspace, device.cast_signed(), inode.cast_signed()],
+                ),
+                None => db.execute(
+                    "DELETE FROM setting WHERE skill = ?1 AND name = ?2 AND workspace = ?3",
+                    params![skill, name, workspace],
+                ),
+            }
+            .map(drop)
+        })?)
+    }
+
+    pub(super) fn settings(&self) -> Result<Vec<SettingValue>, ApprovalError> {
+        let select = "SELECT skill, name, value, who, time, workspace, device, inode FROM setting ORDER BY skill, name, workspace";
+        Ok(self.database.all(select, [], |row| {
+            Ok(SettingValue {
+                skill: row.get(0)?,
+                name: row.get(1)?,
+                value: row.get(2)?,
+                who: row.get(3)?,
+                time: row.get(4)?,
+                workspace: workspace(row, 5)?,
+            })
         })?)
     }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::Manifest;
 use super::findings::{Findings, abbreviate, as_yaml, quoted};
 use super::yaml::{Node, Value};
-use super::{permission_keys, rules, tools};
+use super::{permission_keys, rules, settings, tools};
 use crate::diagnostic::Span;
 use crate::limits::Limit;
 
@@ -235,6 +235,7 @@ fn metadata(value: &Node, manifest: &mut Manifest, findings: &mut Findings<'_>) 
                 manifest.component = component(value, at.clone(), findings);
                 manifest.component.is_some()
             }
+            ("settings", _) => read_settings(value, at.clone(), manifest, findings),
             (_, Some(limit)) => read_limit(limit, value, at.clone(), manifest, findings),
             _ => true,
         };
@@ -282,6 +283,31 @@ fn read_limit(
         Ok(number) => manifest.limits.insert(limit, number).is_none(),
         Err(message) => {
             findings.add(&rules::METADATA_LIMIT, at, message, Some(format!("  {key}: {example}")));
+            false
+        }
+    }
+}
+
+/// Reads the settings that the skill declares. Returns whether they are valid.
+fn read_settings(
+    value: &Node,
+    at: Range<usize>,
+    manifest: &mut Manifest,
+    findings: &mut Findings<'_>,
+) -> bool {
+    let declared = match value.text() {
+        Some(text) => settings::parse(text),
+        None => Err("expected one line for each setting".to_owned()),
+    };
+    match declared {
+        Ok(declared) => {
+            manifest.settings = declared;
+            true
+        }
+        Err(why) => {
+            let message = format!("`metadata.settings`: {}", abbreviate(&why));
+            let fix = Some("  settings: |\n    base-url: string = https://example.com".into());
+            findings.add(&rules::METADATA_SETTINGS, at, message, fix);
             false
         }
     }
@@ -374,7 +400,7 @@ fn value_or_key(key: &Node, value: &Node) -> Range<usize> {
 }
 
 /// Checks a skill name: a-z and 0-9, with single hyphens inside.
-fn is_name(name: &str) -> bool {
+pub(super) fn is_name(name: &str) -> bool {
     name.split('-').all(|part| {
         !part.is_empty() && part.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit())
     })

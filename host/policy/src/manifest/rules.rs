@@ -107,6 +107,7 @@ rules! {
         "`metadata` maps strings to strings. A number or boolean is read as written, and a list or map is ignored." METADATA;
     METADATA_COMPONENT "metadata-component" Error Refused "`metadata.component` is a relative path inside the skill, with `/` and without `..`." OURS;
     METADATA_LIMIT "metadata-limit" Error Refused "`metadata.timeout`, `memory` and `fuel` are a time, a size and a whole number." OURS;
+    METADATA_SETTINGS "metadata-settings" Error Refused "`metadata.settings` declares at most 32 settings, one per line: `NAME: TYPE = DEFAULT`." OURS;
     COMPONENT_MISSING "component-missing" Error Loads "The file that `metadata.component` names exists in the skill." OURS;
 
     TOOLS_TYPE "allowed-tools-type" Error Refused "`allowed-tools` and `disallowed-tools` are strings (or lists of strings)." TOOLS;

@@ -43,3 +43,18 @@ pub(super) const FROM_2: &str = "
     UPDATE approval SET over = ifnull(over, strftime('%Y-%m-%dT%H:%M:%SZ', 'now'));
     DELETE FROM pending WHERE diff IS NULL;
 ";
+
+/// Upgrades a file of the third version, whose levels applied to every workspace, whose levels and
+/// approvals had no end, and which had no settings and forgot rejected requests.
+pub(super) const FROM_3: &str = "
+    ALTER TABLE level RENAME TO level_3;
+    CREATE TABLE level (skill TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, level TEXT NOT NULL, digest TEXT, who TEXT NOT NULL,
+        time TEXT NOT NULL, workspace TEXT NOT NULL, device INTEGER NOT NULL, inode INTEGER NOT NULL, until TEXT,
+        PRIMARY KEY (skill, kind, name, workspace)) WITHOUT ROWID;
+    INSERT INTO level SELECT skill, kind, name, level, digest, who, time, '', 0, 0, NULL FROM level_3;
+    DROP TABLE level_3;
+    ALTER TABLE approval ADD COLUMN until TEXT;
+    ALTER TABLE approval ADD COLUMN rejected INTEGER NOT NULL DEFAULT 0;
+    CREATE TABLE setting (skill TEXT NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL, who TEXT NOT NULL, time TEXT NOT NULL,
+        workspace TEXT NOT NULL, device INTEGER NOT NULL, inode INTEGER NOT NULL, PRIMARY KEY (skill, name, workspace)) WITHOUT ROWID;
+";

@@ -1,0 +1,192 @@
+//! `skillhost settings`: show and set the settings that skills declare.
+
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
+use serde::Serialize;
+use skillhost_ledger::approval::{SettingValue, Workspace};
+use skillhost_policy::diagnostic::printable;
+use skillhost_policy::manifest::settings::{Setting, SettingKind};
+use skillhost_skill::Skill;
+
+use crate::args::permissions::PolicyFile;
+use crate::args::skills::Skills;
+use crate::commands::permissions::key;
+use crate::context::{Context, Places};
+use crate::error::{CliError, Exit};
+use crate::{operator, output};
+
+/// Show and set the settings that skills declare
+///
+/// A skill declares settings in its metadata, with types and defaults. Its programs get the values
+/// as variables: SKILL_SETTING_BASE_URL for base-url. A secret is not stored: set where the host
+/// finds it, env:NAME or file:PATH.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  skillhost settings
+  skillhost settings show web-fetch
+  skillhost settings set web-fetch retries 5
+  skillhost settings set web-fetch token env:API_TOKEN --workspace .
+  skillhost settings unset web-fetch retries")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Option<Action>,
+    /// Print one JSON array
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Show the settings that a skill declares, with their values
+    Show {
+        /// The skill's name, or its folder as a path with a `/`
+        skill: String,
+        /// Print one JSON array
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        skills: Skills,
+        #[command(flatten)]
+        policy: PolicyFile,
+    },
+    /// Set a setting of a skill
+    Set {
+        #[command(flatten)]
+        one: One,
+        /// The value; of a secret, env:NAME or file:PATH
+        value: String,
+        #[command(flatten)]
+        skills: Skills,
+        #[command(flatten)]
+        policy: PolicyFile,
+    },
+    /// Remove the value of a setting, so that its default applies
+    Unset {
+        #[command(flatten)]
+        one: One,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+struct One {
+    /// The skill's name, or its folder as a path with a `/`
+    skill: String,
+    /// The name of the setting
+    name: String,
+    /// Only for runs with this workspace
+    #[arg(long, value_name = "DIR")]
+    workspace: Option<PathBuf>,
+}
+
+/// Output of `show --json`.
+#[derive(Serialize)]
+struct Shown<'a> {
+    #[serde(flatten)]
+    declared: &'a Setting,
+    variable: String,
+    values: Vec<&'a SettingValue>,
+}
+
+pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
+    match &args.action {
+        None => list(args.json)?,
+        Some(Action::Show { skill, json, skills, policy }) => {
+            show(skill, *json, skills, policy)?;
+        }
+        Some(Action::Set { one, value, skills, policy }) => {
+            let declared = declared(&one.skill, skills, policy)?;
+            check(&declared, one, value)?;
+            store(one, Some(value))?;
+        }
+        Some(Action::Unset { one }) => store(one, None)?,
+    }
+    Ok(Exit::Ok)
+}
+
+fn list(json: bool) -> Result<(), CliError> {
+    let values = Places::find()?.approvals().settings()?;
+    if json {
+        return output::json(&values);
+    }
+    let lines: Vec<String> = values.iter().map(line).collect();
+    output::text(&if lines.is_empty() { "No settings are set.".into() } else { lines.join("\n") })
+}
+
+fn line(set: &SettingValue) -> String {
+    let SettingValue { skill, name, value, who, time, workspace } = set;
+    let place = workspace.as_ref().map_or_else(String::new, |own| format!(" in {}", own.path));
+    let time = output::seconds(time);
+    output::lines(&format!("{skill} {name} = {value}{place} (by {who}, {time})"), 0)
+}
+
+fn show(skill: &str, json: bool, skills: &Skills, policy: &PolicyFile) -> Result<(), CliError> {
+    let declared = declared(skill, skills, policy)?;
+    let (all, key) = (Places::find()?.approvals().settings()?, key(skill));
+    let values = |setting: &Setting| {
+        let own = all.iter().filter(|set| set.skill == key && set.name == setting.name);
+        own.collect::<Vec<_>>()
+    };
+    if json {
+        let shown: Vec<Shown<'_>> = declared
+            .iter()
+            .map(|one| Shown { declared: one, variable: one.variable(), values: values(one) })
+            .collect();
+        return output::json(&shown);
+    }
+    let row = |one: &Setting| {
+        let set: Vec<String> = values(one)
+            .iter()
+            .map(|set| match &set.workspace {
+                Some(own) => format!("{} in {}", set.value, own.path),
+                None => set.value.clone(),
+            })
+            .collect();
+        let default = one.default.clone().unwrap_or_default();
+        [one.name.clone(), one.kind.takes(), default, set.join("; ")].map(|cell| printable(&cell))
+    };
+    let rows = declared.iter().map(row);
+    output::text(&output::table(["setting", "takes", "default", "set to"], rows, 4..4))
+}
+
+fn declared(skill: &str, skills: &Skills, policy: &PolicyFile) -> Result<Vec<Setting>, CliError> {
+    let context = Context::with_file(policy)?;
+    let skill = skills.resolve(Path::new(skill), &context)?;
+    let skill = Skill::load(skill.folder(), &Default::default())
+        .map_err(|error| CliError::invalid(error.to_string()))?;
+    if skill.manifest.settings.is_empty() {
+        return Err(CliError::usage(format!("{} declares no settings", skill.name)));
+    }
+    Ok(skill.manifest.settings)
+}
+
+fn check(declared: &[Setting], one: &One, value: &str) -> Result<(), CliError> {
+    let Some(setting) = declared.iter().find(|setting| setting.name == one.name) else {
+        let names: Vec<&str> = declared.iter().map(|setting| &*setting.name).collect();
+        let message = format!("{} has no setting `{}`", one.skill, printable(&one.name));
+        return Err(CliError::usage(message).fix(format!("its settings: {}", names.join(", "))));
+    };
+    let is_reference = value.starts_with("env:") || value.starts_with("file:/");
+    if setting.kind == SettingKind::Secret && !is_reference {
+        let message = format!("`{}` is a secret, which is not stored", setting.name);
+        return Err(CliError::usage(message)
+            .fix("set where the host finds it: env:NAME, or file: and an absolute path"));
+    }
+    setting.check(value).map_err(|takes| {
+        CliError::usage(format!("`{}` takes {takes}, not `{}`", setting.name, printable(value)))
+    })
+}
+
+fn store(one: &One, value: Option<&str>) -> Result<(), CliError> {
+    let places = Places::find()?;
+    operator::require(&places)?;
+    let workspace = one.workspace.as_deref().map(|folder| {
+        Workspace::of(folder)
+            .map_err(|error| CliError::usage(format!("--workspace {}: {error}", folder.display())))
+    });
+    let (workspace, key) = (workspace.transpose()?, key(&one.skill));
+    let approvals = places.approvals();
+    approvals.set_setting(&key, &one.name, value, workspace.as_ref(), &operator::name())?;
+    Ok(())
+}

@@ -1,0 +1,106 @@
+//! Settings that skills declare: checked, set for every workspace or for one, passed as variables.
+
+use serde_json::Value;
+
+use crate::cli::{User, text};
+
+const SKILL: &str = "---
+name: reporter
+description: Prints its settings. Use to test.
+metadata:
+  settings: |
+    base-url: string = https://a.example
+    retries: integer = 3
+    token: secret
+---
+";
+
+fn user() -> User {
+    let user = User::new();
+    let folder = user.work().join(".agents/skills/reporter");
+    std::fs::create_dir_all(folder.join("scripts")).unwrap();
+    std::fs::write(folder.join("SKILL.md"), SKILL).unwrap();
+    std::fs::write(
+        folder.join("scripts/show.sh"),
+        "echo \"$SKILL_SETTING_BASE_URL $SKILL_SETTING_RETRIES ${SKILL_SETTING_TOKEN-unset}\"\n",
+    )
+    .unwrap();
+    user
+}
+
+fn set(user: &User, args: &[&str]) -> (Option<i32>, String) {
+    let output = user.skillhost(&[&["settings", "set", "reporter"], args].concat());
+    (output.status.code(), text(&output.stderr))
+}
+
+/// What the skill's script prints with this workspace.
+fn printed(user: &User, workspace: &str) -> String {
+    let mut run = user.command(env!("CARGO_BIN_EXE_skillhost"));
+    run.env("API_TOKEN", "t0p");
+    let output = run
+        .args(["run", "./.agents/skills/reporter", "scripts/show.sh", "--workspace", workspace])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    text(&output.stdout).trim().to_owned()
+}
+
+/// The values belong to the folder that runs, which is named by its path here.
+fn set_for_folder(user: &User, args: &[&str]) {
+    let skill = "./.agents/skills/reporter";
+    let output = user.skillhost(&[&["settings", "set", skill], args].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+}
+
+#[test]
+fn programs_get_defaults_and_values_as_variables() {
+    let user = user();
+    std::fs::create_dir(user.work().join("elsewhere")).unwrap();
+    assert_eq!(printed(&user, "."), "https://a.example 3 unset");
+    set_for_folder(&user, &["retries", "5"]);
+    set_for_folder(&user, &["base-url", "https://b.example", "--workspace", "elsewhere"]);
+    set_for_folder(&user, &["token", "env:API_TOKEN"]);
+    assert_eq!(printed(&user, "."), "https://a.example 5 t0p");
+    assert_eq!(printed(&user, "elsewhere"), "https://b.example 5 t0p");
+    let unset = user.skillhost(&["settings", "unset", "./.agents/skills/reporter", "retries"]);
+    assert!(unset.status.success(), "{}", text(&unset.stderr));
+    assert_eq!(printed(&user, "."), "https://a.example 3 t0p");
+}
+
+#[test]
+fn values_are_checked_before_they_are_stored() {
+    let user = user();
+    for (args, message) in [
+        (["retries", "many"], "`retries` takes a whole number, not `many`"),
+        (["retrys", "1"], "reporter has no setting `retrys`"),
+        (["token", "t0p"], "`token` is a secret, which is not stored"),
+        (["token", "file:secret.txt"], "`token` is a secret, which is not stored"),
+    ] {
+        let (code, stderr) = set(&user, &args);
+        assert!(code == Some(64) && stderr.contains(message), "{args:?}: {stderr}");
+    }
+    assert_eq!(text(&user.skillhost(&["settings"]).stdout), "No settings are set.\n");
+}
+
+#[test]
+fn missing_secret_is_not_passed_and_explained() {
+    let user = user();
+    set_for_folder(&user, &["token", "env:NOBODY_SETS_THIS"]);
+    assert_eq!(printed(&user, "."), "https://a.example 3 unset");
+    let explained = user.skillhost(&["run", "./.agents/skills/reporter", "--explain", "--json"]);
+    let explained: Value = serde_json::from_slice(&explained.stdout).unwrap();
+    let shown = explained.to_string();
+    assert!(shown.contains("the host has no variable `NOBODY_SETS_THIS`"), "{shown}");
+}
+
+#[test]
+fn settings_are_listed_with_their_places() {
+    let user = user();
+    assert_eq!(set(&user, &["retries", "5"]).0, Some(0));
+    assert_eq!(set(&user, &["retries", "7", "--workspace", "."]).0, Some(0));
+    let listed = text(&user.skillhost(&["settings"]).stdout);
+    assert!(listed.contains("reporter retries = 5 (by "), "{listed}");
+    assert!(listed.contains(&format!("retries = 7 in {} (by", user.work().display())), "{listed}");
+    let shown = text(&user.skillhost(&["settings", "show", "reporter"]).stdout);
+    assert!(shown.contains("env:NAME or file:PATH") && shown.contains("https://a.example"));
+}
