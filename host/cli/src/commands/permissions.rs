@@ -177,16 +177,22 @@ fn text(report: &PermissionsReport) -> String {
         output::lines(&format!("{}: {level}{place}{end} (by {who}, {time})", label(skill, part)), 0)
     };
     let approval = |approval: &Approval| {
-        let Approval { skill, part, term, who, time, ended, digest, .. } = approval;
+        let Approval { skill, part, term, who, time, ended, digest, until, rejected, .. } =
+            approval;
         let time = output::seconds(time);
         let term = match term {
+            _ if *rejected => "",
             Term::Once => "for one run",
             Term::Session => "for a session",
             Term::Always if until.is_some() => "",
             Term::Always => "until revoked",
         };
+        let term = format!("{term}{}", end(until.as_deref()));
+        let term = term.trim_start();
+        let answer = if *rejected { "rejected".to_owned() } else { format!("approved {term}") };
         let ended = ended
             .as_ref()
+            .filter(|_| !rejected)
             .map_or_else(String::new, |time| format!(", ended {}", output::seconds(time)));
         let head = format!("{}: {answer} (by {who}, {time}{ended})", label(skill, part));
         output::lines(&format!("{head}\n  for {digest}"), 0)

@@ -98,7 +98,9 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
             .unwrap_or(Timestamp::MIN)
     };
     let since = args.since.unwrap_or_else(all_days);
-    let stats = usage::report(&places.usage(), log.as_ref(), since, args.skill.as_deref())?;
+    let answers = places.approvals().approvals()?;
+    let stats =
+        usage::report(&places.usage(), log.as_ref(), &answers, since, args.skill.as_deref())?;
     if args.json {
         output::json(&stats)?;
         return Ok(Exit::Ok);
@@ -109,7 +111,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     }
     output::text(&match args.skill {
         _ if stats.skills.is_empty() => format!("no skill was used since {}", day(&stats.since)),
-        Some(_) => sessions(&stats),
+        Some(_) => [sessions(&stats), details(&stats)].concat(),
         None => [skills(&stats), totals(&stats), chart(&stats.skills)].join("\n"),
     })?;
     Ok(Exit::Ok)
@@ -157,11 +159,12 @@ fn print_suggestions(suggestions: &Suggestions, policy: &Policy) -> Result<(), C
 
 /// A row for each skill.
 fn skills(stats: &Stats) -> String {
-    let rows = stats.skills.iter().take(ROWS).map(|SkillStats { skill, sessions, figures }| {
-        let [discovered, activated, runs, ok, denied, first_use, saved] = cells(figures);
-        let (skill, sessions) = (printable(skill), sessions.to_string());
-        [skill, sessions, discovered, activated, runs, ok, denied, first_use, saved]
-    });
+    let rows =
+        stats.skills.iter().take(ROWS).map(|SkillStats { skill, sessions, figures, .. }| {
+            let [discovered, activated, runs, ok, denied, first_use, saved] = cells(figures);
+            let (skill, sessions) = (printable(skill), sessions.to_string());
+            [skill, sessions, discovered, activated, runs, ok, denied, first_use, saved]
+        });
     let head = [
         "skill",
         "sessions",
@@ -194,6 +197,21 @@ fn sessions(stats: &Stats) -> String {
     let head =
         ["session", "found", "activated", "runs", "ok", "denied", "first use", "tokens saved"];
     output::table(head, rows, 1..8) + &omitted(stats.by_session.len())
+}
+
+/// What a table of sessions does not show.
+fn details(stats: &Stats) -> String {
+    let lines = stats.skills.iter().flat_map(|skill| {
+        let used = skill.last_used.as_deref().map_or("never".into(), minute);
+        let answers = match (skill.approved, skill.approved + skill.rejected) {
+            (_, 0) => "none".to_owned(),
+            (approved, all) => format!("{approved} of {}", output::count(all, "request")),
+        };
+        let rules = skill.denials_by_rule.iter();
+        let denied = rules.map(|(rule, count)| format!("denied {count}: {}", printable(rule)));
+        [format!("last used {used}"), format!("approved {answers}")].into_iter().chain(denied)
+    });
+    lines.map(|line| format!("\n{line}")).collect()
 }
 
 fn cells(figures: &Figures) -> [String; 7] {

@@ -25,7 +25,8 @@ const TABLES: Tables = Tables {
             PRIMARY KEY (skill, kind, name, workspace)) WITHOUT ROWID;
         CREATE TABLE IF NOT EXISTS approval (id INTEGER PRIMARY KEY AUTOINCREMENT, skill TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL,
             digest TEXT NOT NULL, files TEXT NOT NULL, capabilities TEXT NOT NULL, term TEXT NOT NULL, session TEXT NOT NULL, who TEXT NOT NULL,
-            time TEXT NOT NULL, over TEXT, input TEXT NOT NULL, permissions TEXT);
+            time TEXT NOT NULL, over TEXT, input TEXT NOT NULL, permissions TEXT, until TEXT,
+            rejected INTEGER NOT NULL);
         CREATE INDEX IF NOT EXISTS approval_of ON approval (skill, kind, name);
         CREATE TABLE IF NOT EXISTS pending (id INTEGER PRIMARY KEY AUTOINCREMENT, skill TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL,
             digest TEXT NOT NULL, files TEXT NOT NULL, capabilities TEXT NOT NULL, session TEXT NOT NULL, time TEXT NOT NULL, text TEXT NOT NULL,
@@ -164,6 +165,12 @@ pub struct Approval {
     /// When it was used up or revoked.
     #[serde(rename = "over")]
     pub ended: Option<String>,
+    /// When it ends by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<String>,
+    /// Whether the request was rejected. Then this approves nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rejected: bool,
 }
 
 impl Approval {
@@ -174,7 +181,9 @@ impl Approval {
 
     /// Checks whether it still covers a run with this input in this session.
     pub(super) fn holds_for(&self, session: &str, input: &str) -> bool {
-        self.ended.is_none()
+        !self.rejected
+            && self.ended.is_none()
+            && self.until.as_ref().is_none_or(|until| *until > seconds(Timestamp::now()))
             && match self.term {
                 Term::Once => self.session == session && self.input == input,
                 Term::Session => self.session == session,
@@ -224,8 +233,10 @@ const NO_LEVELS: u32 = 1;
 /// Marks a file in which levels are set.
 const LEVELS: u32 = 2;
 
-const APPROVAL: &str = "SELECT id, skill, kind, name, digest, files, capabilities, term, session, who, time, over, input, permissions FROM approval";
-const LEVEL: &str = "SELECT skill, kind, name, level, digest, who, time FROM level";
+const APPROVAL: &str = "SELECT id, skill, kind, name, digest, files, capabilities, term, session, who, time, over, input, permissions, until, rejected FROM approval";
+const LEVEL: &str =
+    "SELECT skill, kind, name, level, digest, who, time, workspace, device, inode, until FROM level
+    WHERE (until IS NULL OR until > ?1)";
 
 impl Store {
     pub(super) fn at(path: &Path) -> Store {
@@ -422,6 +433,8 @@ fn approval(row: &Row<'_>) -> rusqlite::Result<Approval> {
         ended: row.get(11)?,
         input: row.get(12)?,
         permissions: permissions(row, 13)?,
+        until: row.get(14)?,
+        rejected: row.get(15)?,
     })
 }
 

@@ -1,7 +1,6 @@
 //! Parsed lines of the log. Missing fields are empty, since older records have fewer.
 
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 
 use super::ChainHead;
 
@@ -19,7 +18,7 @@ pub struct LogEntry {
     pub program: Option<EntryProgram>,
     pub status: EntryStatus,
     pub usage: EntryUsage,
-    pub denials: Vec<IgnoredAny>,
+    pub denials: Vec<EntryDenial>,
     pub requests: Vec<EntryRequest>,
     pub processes: Vec<EntryProcess>,
     pub owner: Option<EntryHost>,
@@ -79,6 +78,16 @@ pub struct EntryStatus {
     pub kind: String,
     pub code: Option<u8>,
     pub limit: Option<String>,
+    /// The rule that refused the run.
+    pub rule: Option<String>,
+}
+
+/// A refused attempt of a line.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+#[expect(missing_docs, reason = "as in the record")]
+pub struct EntryDenial {
+    pub rule: String,
 }
 
 /// The resources that a run used.

@@ -8,11 +8,15 @@ use serde::Serialize;
 use super::UsageError;
 use super::store::{SessionRow, UsageStore};
 use super::tally::Counts;
+use crate::approval::Approval;
 use crate::audit::{self, LogEntry, RecordFilter};
 
 /// Bytes per token. Tokenizers in use need about 4 bytes per token for English and JSON, and no
 /// fewer than this.
 const TOKEN: i64 = 3;
+
+/// The most rules to list for a skill.
+const RULES: usize = 20;
 
 /// Statistics of all skills.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
@@ -38,6 +42,16 @@ pub struct SkillStats {
     pub skill: String,
     /// Sessions that used it: activated it, read one of its files, or ran it.
     pub sessions: u64,
+    /// The time of its last run, or of the start of the last session that used it, RFC 3339 in UTC.
+    pub last_used: Option<String>,
+    /// Requests for approval of its runs and changes that were approved.
+    pub approved: u64,
+    /// Requests that were rejected.
+    pub rejected: u64,
+    /// The share of answered requests that were approved, from 0 to 1; `null` without answers.
+    pub approval_rate: Option<f64>,
+    /// Refused runs and attempts, by the rule that refused them: the 20 most frequent rules.
+    pub denials_by_rule: BTreeMap<String, u64>,
     /// The figures. `runs`, `succeeded` and `denials` come from the audit log, and include runs on
     /// the command line.
     #[serde(flatten)]
@@ -101,6 +115,7 @@ pub struct Figures {
 pub fn report(
     store: &UsageStore,
     audit: Option<&audit::LogStore>,
+    answers: &[Approval],
     since: Timestamp,
     skill: Option<&str>,
 ) -> Result<Stats, UsageError> {
@@ -108,13 +123,15 @@ pub fn report(
     let mut by_session = BTreeMap::<i64, Vec<(String, Counts)>>::new();
     let kept = store.sessions(since)?;
     let real: BTreeSet<i64> = kept.iter().filter(|one| !one.alone).map(|one| one.id).collect();
+    let starts: BTreeMap<i64, Timestamp> = kept.iter().map(|one| (one.id, one.started)).collect();
     let mut sent = BTreeMap::<i64, i64>::new();
     for (session, name, counts) in store.used(since)? {
         *sent.entry(session).or_default() += counts.sent.cast_signed();
         if skill.is_some_and(|wanted| wanted != name) {
             continue;
         }
-        skills.entry(name.clone()).or_default().add(&counts, real.contains(&session));
+        let started = starts.get(&session).copied();
+        skills.entry(name.clone()).or_default().add(&counts, real.contains(&session), started);
         by_session.entry(session).or_default().push((name, counts));
     }
     if let Some(audit) = audit {
@@ -131,6 +148,12 @@ pub fn report(
             }
             Ok(())
         })?;
+    }
+    let since_text = since.to_string();
+    for answer in answers.iter().filter(|answer| answer.time >= since_text) {
+        if skill.is_none_or(|wanted| wanted == answer.skill) {
+            skills.entry(answer.skill.clone()).or_default().answered(answer);
+        }
     }
     let spared = |one: &SessionRow| match one.alone {
         true => 0,
@@ -173,11 +196,17 @@ struct Sum {
     waited: Vec<u64>,
     /// In bytes.
     saved: i64,
+    last_used: Option<Timestamp>,
+    approved: u64,
+    rejected: u64,
+    denials_by_rule: BTreeMap<String, u64>,
 }
 
 impl Sum {
-    fn add(&mut self, counts: &Counts, is_session: bool) {
-        self.sessions += u64::from(is_session && counts.activated + counts.read + counts.runs > 0);
+    fn add(&mut self, counts: &Counts, is_session: bool, started: Option<Timestamp>) {
+        let is_used = counts.activated + counts.read + counts.runs > 0;
+        self.sessions += u64::from(is_session && is_used);
+        self.last_used = self.last_used.max(started.filter(|_| is_used));
         self.figures.discovered += counts.discovered;
         self.figures.activated += counts.activated;
         self.figures.read += counts.read;
@@ -185,12 +214,25 @@ impl Sum {
         self.saved += saved(counts);
     }
 
-    fn ran(&mut self, LogEntry { status, denials, .. }: &LogEntry) {
+    fn answered(&mut self, answer: &Approval) {
+        self.approved += u64::from(!answer.rejected);
+        self.rejected += u64::from(answer.rejected);
+    }
+
+    fn ran(&mut self, LogEntry { status, denials, time, .. }: &LogEntry) {
         // A refused run has its denial in the status only.
         let is_refused = status.kind == "denied";
         self.figures.runs += u64::from(!is_refused);
         self.figures.succeeded += u64::from(status.kind == "exited" && status.code == Some(0));
         self.figures.denials += (denials.len() as u64).max(u64::from(is_refused));
+        let rules = denials.iter().map(|denial| &denial.rule);
+        let refused = status.rule.iter().filter(|_| is_refused && denials.is_empty());
+        for rule in rules.chain(refused) {
+            *self.denials_by_rule.entry(rule.clone()).or_default() += 1;
+        }
+        if !is_refused {
+            self.last_used = self.last_used.max(time.parse().ok());
+        }
     }
 
     fn stats(mut self, skill: String) -> SkillStats {
@@ -199,7 +241,20 @@ impl Sum {
             self.waited.get(self.waited.len().saturating_sub(1) / 2).copied();
         self.figures.success_rate = rate(&self.figures);
         self.figures.tokens_saved = tokens(self.saved);
-        SkillStats { skill, sessions: self.sessions, figures: self.figures }
+        let mut rules: Vec<(String, u64)> = self.denials_by_rule.into_iter().collect();
+        rules.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        rules.truncate(RULES);
+        let answers = self.approved + self.rejected;
+        SkillStats {
+            skill,
+            sessions: self.sessions,
+            last_used: self.last_used.map(|time| time.to_string()),
+            approved: self.approved,
+            rejected: self.rejected,
+            approval_rate: (answers > 0).then(|| self.approved as f64 / answers as f64),
+            denials_by_rule: rules.into_iter().collect(),
+            figures: self.figures,
+        }
     }
 }
 

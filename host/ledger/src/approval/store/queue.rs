@@ -113,8 +113,8 @@ impl Store {
             let permissions = asked.permissions.as_ref().map(json);
             let (kind, program) = asked.part.columns();
             db.execute(
-                "INSERT INTO approval (skill, kind, name, digest, files, capabilities, term, session, who, time, over, input, permissions)
-                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+                "INSERT INTO approval (skill, kind, name, digest, files, capabilities, term, session, who, time, over, input, permissions, until, rejected)
+                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
                 params![
                     asked.skill,
                     kind,
