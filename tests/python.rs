@@ -2,6 +2,7 @@
 
 mod compiled;
 mod http;
+mod lines;
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};

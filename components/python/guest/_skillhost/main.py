@@ -19,7 +19,8 @@ from importlib.machinery import BuiltinImporter, SourceFileLoader
 from multiprocessing import util
 
 # Imported at build time: afterwards the module that componentize-py generated exists only in the image.
-from wit_world.imports import exit
+from componentize_py_types import Err
+from wit_world.imports import exit, lines
 
 from . import compiled, fresh, installers, stdlib, system, waits
 
@@ -237,6 +238,11 @@ def end(program):
         except OSError:
             # As in python3: the output could not be written, whatever the program's exit code.
             code = code or 120
+    try:
+        # The streams write to a buffer of the image.
+        lines.flush()
+    except Err:
+        code = code or 120
     return code
 
 
