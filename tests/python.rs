@@ -177,15 +177,15 @@ with open(os.devnull, 'w') as null: null.write('x' * 100000)
 print(repr(open('/dev/null').read()), open('/dev/zero', 'rb').read(3), len(set(open('/dev/urandom', 'rb').read(64))) > 9)
 print(stat.S_ISCHR(os.stat('/dev/null').st_mode), os.path.isdir('/'), os.path.exists('/etc/passwd'), shutil.which('python3'))
 print(open(os.path.expanduser('~/.claude/skills/py/scripts/main.py')).readline(), end='')
-for path in ['/x', '/dev/x', '/tmp/.claude/skills/py/x']:
+for path in ['/x', '/etc/passwd', '/dev/x', '/tmp/.claude/skills/py/x']:
     try: open(path, 'w')
     except OSError as error: print(error.errno)",
     );
     let run = place.run(&["main"]);
     let expected = "\
-['dev', 'skill', 'tmp', 'usr'] ['null', 'random', 'urandom', 'zero'] ['SKILL.md', 'scripts']
+['dev', 'etc', 'skill', 'tmp', 'usr'] ['null', 'random', 'urandom', 'zero'] ['SKILL.md', 'scripts']
 '' b'\\x00\\x00\\x00' True
-True True False /usr/bin/python3
+True True True /usr/bin/python3
 import os, stat, subprocess, shutil
 30
 30
@@ -206,6 +206,7 @@ fn a_folder_of_packages_is_mounted_read_only_and_reported() {
     assert!(text(&run.stderr).contains("Read-only file system"), "{run:?}");
     let explained = place.prints(&["main", "--site-packages", "packages", "--explain"]);
     let folder = place.user.work().join("packages").canonicalize().unwrap();
+30
     assert!(
         explained.contains(&format!("/usr/local/lib/site-packages/1 = {}", folder.display())),
         "{explained}"
