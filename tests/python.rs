@@ -138,6 +138,22 @@ fn python_raises_its_own_recursion_and_memory_errors() {
 }
 
 #[test]
+fn a_lack_of_memory_is_explained() {
+    let explained = "the limit `memory` of 256 MiB was hit; raise it by `--memory VALUE`";
+    let place = Place::new("x = [0] * 10 ** 9");
+    let run = place.run(&["main", "--memory", "256MiB"]);
+    assert!(run.status.code() == Some(125) && text(&run.stderr).contains(explained), "{run:?}");
+    let pipeline = "python3 -c 'x = bytearray(1 << 30)' | wc -l";
+    let run = place.run(&["--command", pipeline, "--memory", "256MiB"]);
+    let stderr = text(&run.stderr);
+    assert!(
+        run.status.code() == Some(0)
+            && stderr.contains(&format!("a started program failed: {explained}")),
+        "{run:?}"
+    );
+}
+
+#[test]
 fn a_lower_stack_limit_of_the_operator_applies() {
     let place = Place::new("import json\nx = []\nfor _ in range(100000): x = [x]\njson.dumps(x)");
     std::fs::write(place.user.work().join("policy.yaml"), "limits: { stack: 256KiB }\n").unwrap();
@@ -190,6 +206,7 @@ import os, stat, subprocess, shutil
 30
 30
 30
+30
 ";
     assert_eq!(text(&run.stdout), expected, "{}", text(&run.stderr));
 }
@@ -206,7 +223,6 @@ fn a_folder_of_packages_is_mounted_read_only_and_reported() {
     assert!(text(&run.stderr).contains("Read-only file system"), "{run:?}");
     let explained = place.prints(&["main", "--site-packages", "packages", "--explain"]);
     let folder = place.user.work().join("packages").canonicalize().unwrap();
-30
     assert!(
         explained.contains(&format!("/usr/local/lib/site-packages/1 = {}", folder.display())),
         "{explained}"

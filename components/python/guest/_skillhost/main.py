@@ -386,6 +386,8 @@ def report(error):
             seen.add(id(link))
             link.__traceback__ = without_ours(link.__traceback__)
             chain += [link.__cause__, link.__context__]
+    if isinstance(error, MemoryError):
+        note_lack_of_memory()
     try:
         sys.excepthook(type(error), error, error.__traceback__)
     except BaseException as broken:
@@ -393,6 +395,17 @@ def report(error):
         sys.__excepthook__(type(broken), broken, without_ours(broken.__traceback__))
         sys.stderr.write("\nOriginal exception was:\n")
         sys.__excepthook__(type(error), error, error.__traceback__)
+
+
+def note_lack_of_memory():
+    """Asks for as much memory as an object can have. The host notes that this exceeds the limit, and explains the limit when the program has
+    failed: CPython itself refuses larger objects without asking. The buffer of `read` is not initialised, so the pages are never used.
+    """
+    try:
+        posix.read(-1, sys.maxsize - 64)
+    except (MemoryError, OSError):
+        # Without a limit below that, it is the descriptor that is refused.
+        pass
 
 
 def without_ours(traceback):
