@@ -1,4 +1,4 @@
-//! Pass: keeps what is written to stdout in memory until the host must have it.
+//! Pass: keeps what is written to stdout in memory until the host needs it.
 //!
 //! Python flushes stdout at every line, because a run may be stopped at any moment. Here such a
 //! write stays in the guest: functions around the imports append it to a buffer, and hand the
