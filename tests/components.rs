@@ -339,3 +339,86 @@ fn bit_flips_in_components_do_not_harm_the_host() {
     }
     fixture.assert_alive();
 }
+
+/// A command that keeps its output in memory, like the built-in Python: `$announce` and `$flush`
+/// are the functions of the host, and `$write` stores the two counters at the buffer's start.
+fn keeps_lines(run: &str) -> Vec<u8> {
+    component(&format!(
+        r#"(component
+            (import "skillhost:python/lines@0.1.0" (instance $lines
+                (export "announce" (func (param "buffer" (list u8))))
+                (export "flush" (func (result (result))))))
+            (core module $memory (memory (export "memory") 1)
+                (data (i32.const 1040) "helloworld"))
+            (core instance $memory (instantiate $memory))
+            (alias core export $memory "memory" (core memory $memory))
+            (core func $announce (canon lower (func $lines "announce") (memory $memory)))
+            (core func $flush (canon lower (func $lines "flush")))
+            (core module $m
+                (import "lines" "announce" (func $announce (param i32 i32)))
+                (import "lines" "flush" (func $flush (result i32)))
+                (import "memory" "memory" (memory 1))
+                (func $write (param i64 i64)
+                    (i64.store (i32.const 1024) (local.get 0))
+                    (i64.store (i32.const 1032) (local.get 1)))
+                (func (export "run") (result i32) {run}))
+            (core instance $functions
+                (export "announce" (func $announce)) (export "flush" (func $flush)))
+            (core instance $i (instantiate $m
+                (with "lines" (instance $functions)) (with "memory" (instance $memory))))
+            (func $run (result (result)) (canon lift (core func $i "run")))
+            (instance $run (export "run" (func $run)))
+            (export "wasi:cli/run@0.2.6" (instance $run)))"#
+    ))
+}
+
+#[test]
+pub fn kept_output_is_passed_on_once_however_the_guest_ends() {
+    let announce = "(call $announce (i32.const 1024) (i32.const 26))";
+    let printed = |run: &str| outcome_of(&keeps_lines(run)).stdout.text().into_owned();
+    for end in [
+        "(i32.const 0)",
+        "(i32.const 1)",
+        "unreachable",
+        "(loop $l (br $l)) unreachable",
+        "(call $flush)",
+        "(drop (call $flush)) (drop (call $flush)) unreachable",
+        // What was passed on is not passed on again.
+        "(drop (call $flush)) (call $write (i64.const 0) (i64.const 4)) (call $flush)",
+        "(drop (call $flush)) (call $write (i64.const 5) (i64.const 5)) (call $flush)",
+        // Counters that do not fit the buffer or each other.
+        "(drop (call $flush)) (call $write (i64.const 0) (i64.const -1)) (call $flush)",
+        "(drop (call $flush)) (call $write (i64.const -1) (i64.const 5)) unreachable",
+        "(drop (call $flush)) (call $write (i64.const 0) (i64.const 11)) (call $flush)",
+        // Only the first buffer counts.
+        "(call $announce (i32.const 2048) (i32.const 26)) (i32.const 0)",
+    ] {
+        let run = format!("{announce} (call $write (i64.const 0) (i64.const 5)) {end}");
+        assert_eq!(printed(&run), "hello", "{end}");
+    }
+    let more = "(call $write (i64.const 0) (i64.const 5)) (drop (call $flush))
+        (call $write (i64.const 0) (i64.const 10)) unreachable";
+    assert_eq!(printed(&format!("{announce} {more}")), "helloworld");
+    assert_eq!(printed("(call $flush)"), "", "there is no buffer");
+    assert_trapped(
+        &keeps_lines("(call $announce (i32.const 65536) (i32.const 26)) (i32.const 0)"),
+        "out of bounds",
+    );
+}
+
+#[test]
+pub fn kept_output_counts_towards_the_limit() {
+    let endless = "(local i64) (call $announce (i32.const 1024) (i32.const 26))
+        (loop $l
+            (call $write (local.get 0) (i64.add (local.get 0) (i64.const 10)))
+            (local.set 0 (i64.add (local.get 0) (i64.const 10)))
+            (br_if $l (i32.eqz (call $flush))))
+        (i32.const 1)";
+    let component = keeps_lines(endless);
+    let run = fixture(&component).run(&[]).limit(Limit::Stdout, 10_001).go();
+    assert_eq!(run.stdout.0.len(), 10_001);
+    fixture(&component).run(&[]).limit(Limit::Stdout, 10_001).hits(Limit::Stdout);
+    let waiting = "(call $announce (i32.const 1024) (i32.const 26))
+        (call $write (i64.const 0) (i64.const 10)) (loop $l (br $l)) unreachable";
+    fixture(&keeps_lines(waiting)).run(&[]).limit(Limit::Stdout, 9).hits(Limit::Stdout);
+}

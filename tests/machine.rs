@@ -41,6 +41,34 @@ fn lines(command: String) -> Vec<String> {
     stdout.lines().map(str::to_owned).collect()
 }
 
+/// The files below `/etc` that the documentation names.
+fn files() -> Vec<&'static str> {
+    let text = DOCUMENT.split("`struct` show. ").nth(1).unwrap().split(" are constant").next();
+    let names: Vec<&str> = text.unwrap().split('`').skip(1).step_by(2).collect();
+    names.into_iter().filter(|name| !name.starts_with('/')).collect()
+}
+
+#[test]
+fn bash_and_python_read_the_same_bytes_below_etc() {
+    let files = files();
+    assert_eq!(files.len(), 7);
+    let shell: Vec<String> =
+        files.iter().map(|name| format!("echo {name}; cat /etc/{name}")).collect();
+    let shell = lines(shell.join("\n"));
+    assert!(shell.len() > 2 * files.len(), "{shell:?}");
+    let script = format!(
+        "import sys\nfor name in \"{}\".split():\n    print(name)\n    sys.stdout.write(open(\"/etc/\" + name).read())",
+        files.join(" ")
+    );
+    assert_eq!(lines(format!("python3 -c '{script}'")), shell);
+    // Also the accounts that modules of Python have.
+    let accounts = "import grp, pwd\nfor user in pwd.getpwall(): print(*user, sep=\":\")\nfor group in grp.getgrall(): print(*group[:3], \",\".join(group.gr_mem), sep=\":\")";
+    assert_eq!(
+        lines(format!("python3 -c '{accounts}'")),
+        lines("cat /etc/passwd /etc/group".to_owned())
+    );
+}
+
 #[test]
 fn bash_and_python_see_the_documented_machine() {
     let rows = rows();

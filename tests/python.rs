@@ -2,6 +2,7 @@
 
 mod compiled;
 mod http;
+mod lines;
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -137,6 +138,22 @@ fn python_raises_its_own_recursion_and_memory_errors() {
 }
 
 #[test]
+fn a_lack_of_memory_is_explained() {
+    let explained = "the limit `memory` of 256 MiB was hit; raise it by `--memory VALUE`";
+    let place = Place::new("x = [0] * 10 ** 9");
+    let run = place.run(&["main", "--memory", "256MiB"]);
+    assert!(run.status.code() == Some(125) && text(&run.stderr).contains(explained), "{run:?}");
+    let pipeline = "python3 -c 'x = bytearray(1 << 30)' | wc -l";
+    let run = place.run(&["--command", pipeline, "--memory", "256MiB"]);
+    let stderr = text(&run.stderr);
+    assert!(
+        run.status.code() == Some(0)
+            && stderr.contains(&format!("a started program failed: {explained}")),
+        "{run:?}"
+    );
+}
+
+#[test]
 fn a_lower_stack_limit_of_the_operator_applies() {
     let place = Place::new("import json\nx = []\nfor _ in range(100000): x = [x]\njson.dumps(x)");
     std::fs::write(place.user.work().join("policy.yaml"), "limits: { stack: 256KiB }\n").unwrap();
@@ -176,16 +193,17 @@ with open(os.devnull, 'w') as null: null.write('x' * 100000)
 print(repr(open('/dev/null').read()), open('/dev/zero', 'rb').read(3), len(set(open('/dev/urandom', 'rb').read(64))) > 9)
 print(stat.S_ISCHR(os.stat('/dev/null').st_mode), os.path.isdir('/'), os.path.exists('/etc/passwd'), shutil.which('python3'))
 print(open(os.path.expanduser('~/.claude/skills/py/scripts/main.py')).readline(), end='')
-for path in ['/x', '/dev/x', '/tmp/.claude/skills/py/x']:
+for path in ['/x', '/etc/passwd', '/dev/x', '/tmp/.claude/skills/py/x']:
     try: open(path, 'w')
     except OSError as error: print(error.errno)",
     );
     let run = place.run(&["main"]);
     let expected = "\
-['dev', 'skill', 'tmp', 'usr'] ['null', 'random', 'urandom', 'zero'] ['SKILL.md', 'scripts']
+['dev', 'etc', 'skill', 'tmp', 'usr'] ['null', 'random', 'urandom', 'zero'] ['SKILL.md', 'scripts']
 '' b'\\x00\\x00\\x00' True
-True True False /usr/bin/python3
+True True True /usr/bin/python3
 import os, stat, subprocess, shutil
+30
 30
 30
 30

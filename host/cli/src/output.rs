@@ -335,6 +335,9 @@ pub(crate) fn ending(outcome: &Outcome, rules: Option<(&Manifest, &Policy)>) {
     for denial in &outcome.denials {
         warning(&denied(denial), denial.fix.as_deref());
     }
+    if let Some(hit) = outcome.limit_of_failed_program() {
+        warning(&format!("a started program failed: {}", hit.explain()), None);
+    }
     match &outcome.status {
         Status::Exited { .. } => outcome.error.iter().for_each(|message| error(message, None)),
         Status::Denied(denial) => error(&denied(denial), denial.fix.as_deref()),

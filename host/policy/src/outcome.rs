@@ -49,6 +49,18 @@ pub struct Outcome {
     pub streams: StreamDigests,
 }
 
+impl Outcome {
+    /// Returns the limit that a run with exit code 0 hit while one of the programs that it started
+    /// failed, as in a pipeline: its status does not say so.
+    pub fn limit_of_failed_program(&self) -> Option<&LimitHit> {
+        let succeeded = self.status == Status::Exited { code: 0 };
+        let failed = |process: &ChildProcess| {
+            !matches!(process.exit, ProcessEnd::Exited { code: 0 } | ProcessEnd::Killed)
+        };
+        self.limits_hit.first().filter(|_| succeeded && self.processes.iter().any(failed))
+    }
+}
+
 /// The digests of the standard streams, `sha256:` and 64 hex digits; `None` for an unused stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StreamDigests {

@@ -149,7 +149,7 @@ async fn run_within(
     let deterministic = determinism
         .zip(clock)
         .map(|(start, clock)| Arc::new(DeterministicRun::new(start, clock, meter.clone())));
-    let (streams, outlets) =
+    let (mut streams, outlets) =
         RunStreams::open(io.stdin, io.stdout, io.stderr, &meter, deterministic.is_some());
     let reach = reach(deterministic.as_deref(), recording.network, &meter);
     let (tls, resolver) = (sandbox.tls().clone(), sandbox.resolver().clone());
@@ -184,10 +184,7 @@ async fn run_within(
     let end_orphans = EndOnDrop(&invocation.processes);
     let end = end_of(&invocation, program, prepared, first, outlets, interrupted).await;
     drop(end_orphans);
-    // Programs that are still running were asked to end, and end at their next epoch: nothing of a
-    // run continues after it.
-    invocation.processes.end().await;
-
+    end_others(&invocation, &mut streams).await;
     let output_error = streams.failure();
     let mut outcome = finished::outcome(&invocation, streams, &env, started);
     outcome.status = finished::status(end, &mut outcome, &meter);
@@ -251,6 +248,13 @@ async fn end_of(
         // yields at each epoch, and then this is polled.
         () = deadline => RunEnd::Limit(meter.stop(Limit::Timeout).0),
     }
+}
+
+/// Waits for the programs that are still running. They were asked to end, and end at their next
+/// epoch: nothing of a run continues after it. Then writes what is left of its output.
+async fn end_others(invocation: &Invocation, streams: &mut RunStreams) {
+    invocation.processes.end().await;
+    streams.finish().await;
 }
 
 /// How the requests of a run reach the network.

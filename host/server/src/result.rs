@@ -213,6 +213,9 @@ fn ending(outcome: &Outcome, message: Option<&str>, hidden: &HostPaths) -> Optio
             hidden.text(&denial.rule)
         ));
     }
+    if let Some(hit) = outcome.limit_of_failed_program() {
+        lines.push(format!("[a started program failed: {}]", hit.explain()));
+    }
     (!lines.is_empty()).then(|| ContentBlock::text(lines.join("\n")))
 }
 

@@ -330,19 +330,28 @@ impl<'a> Spaces<'_, 'a> {
         })
     }
 
-    /// Returns the names of the merged module's functions.
+    /// Returns the names of the merged module's functions. Those of imports are the names of their
+    /// interfaces and functions.
     fn names(&self, maps: &[Maps]) -> NameMap {
         let mut found = BTreeMap::new();
         for (input, map) in self.inputs.iter().zip(maps) {
+            for (import, index) in input.imports(ExternalKind::Func).zip(&map.functions) {
+                if (*index as usize) < self.imports.len() {
+                    let name = format!("{}#{}", import.module, import.name);
+                    found.entry(*index).or_insert(name);
+                }
+            }
+        }
+        for (input, map) in self.inputs.iter().zip(maps) {
             for (name, index) in input.functions.names.iter().zip(&map.functions) {
                 if !name.is_empty() {
-                    found.entry(*index).or_insert(name);
+                    found.entry(*index).or_insert_with(|| name.clone());
                 }
             }
         }
         let mut names = NameMap::new();
         for (index, name) in found {
-            names.append(index, name);
+            names.append(index, &name);
         }
         names
     }

@@ -97,6 +97,14 @@ class WarmupEnvironment:
         return "/skill"
 
 
+class WarmupLines:
+    """Takes the place of `lines` during warm-up, when nothing is written."""
+
+    @staticmethod
+    def flush():
+        pass
+
+
 class WarmupCode:
     """The answers of `compiled` during warm-up: it has the code every other time."""
 
@@ -165,13 +173,14 @@ def start_often(main):
     saved = list(sys.path), list(sys.argv), list(sys.orig_argv), sys.modules.get("__main__")
     asked, fresh.environment = fresh.environment, WarmupEnvironment
     had, compiled.host = compiled.host, WarmupCode()
+    kept, main.lines = main.lines, WarmupLines
     for _ in range(20):
         main.run()
         # No start may know of an earlier end.
         system.ENDING = thread._shutdown = process._global_shutdown = False
     # Setting it as well would make the interpreter discard what it knows of the class.
     assert not weakref.finalize._shutdown, "a start has left a finalizer"
-    fresh.environment, compiled.host = asked, had
+    fresh.environment, compiled.host, main.lines = asked, had, kept
     sys.path[:], sys.argv[:], sys.orig_argv[:], sys.modules["__main__"] = saved
 
 
@@ -213,6 +222,7 @@ def settle():
     fresh_code([function for function in functions() if has_run(function.__code__)])
     start_often(main)
     asked = [fresh.environment.get_environment, fresh.environment.get_arguments, fresh.environment.initial_cwd, compiled.host.begin]
+    asked.append(main.lines.flush)
     lie_together([function for function in functions() if has_run(function.__code__)] + asked)
     warm(main)
     import linecache

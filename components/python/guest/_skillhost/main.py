@@ -19,7 +19,8 @@ from importlib.machinery import BuiltinImporter, SourceFileLoader
 from multiprocessing import util
 
 # Imported at build time: afterwards the module that componentize-py generated exists only in the image.
-from wit_world.imports import exit
+from componentize_py_types import Err
+from wit_world.imports import exit, lines
 
 from . import compiled, fresh, installers, stdlib, system, waits
 
@@ -237,6 +238,11 @@ def end(program):
         except OSError:
             # As in python3: the output could not be written, whatever the program's exit code.
             code = code or 120
+    try:
+        # The streams write to a buffer of the image.
+        lines.flush()
+    except Err:
+        code = code or 120
     return code
 
 
@@ -380,6 +386,8 @@ def report(error):
             seen.add(id(link))
             link.__traceback__ = without_ours(link.__traceback__)
             chain += [link.__cause__, link.__context__]
+    if isinstance(error, MemoryError):
+        note_lack_of_memory()
     try:
         sys.excepthook(type(error), error, error.__traceback__)
     except BaseException as broken:
@@ -387,6 +395,17 @@ def report(error):
         sys.__excepthook__(type(broken), broken, without_ours(broken.__traceback__))
         sys.stderr.write("\nOriginal exception was:\n")
         sys.__excepthook__(type(error), error, error.__traceback__)
+
+
+def note_lack_of_memory():
+    """Asks for as much memory as an object can have. The host notes that this exceeds the limit, and explains the limit when the program has
+    failed: CPython itself refuses larger objects without asking. The buffer of `read` is not initialised, so the pages are never used.
+    """
+    try:
+        posix.read(-1, sys.maxsize - 64)
+    except (MemoryError, OSError):
+        # Without a limit below that, it is the descriptor that is refused.
+        pass
 
 
 def without_ours(traceback):

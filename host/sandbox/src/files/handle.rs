@@ -216,6 +216,7 @@ impl OpenFile {
 
     /// Notes that the content has changed.
     pub(super) fn note_change(&self) {
+        self.quota.note_change();
         if let Some((times, key)) = &self.times {
             times.changed(*key);
         }

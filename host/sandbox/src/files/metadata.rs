@@ -60,14 +60,26 @@ impl Vfs {
     /// # Errors
     /// `NOENT` for an entry that does not exist or is not visible; otherwise as for `fstatat`.
     pub fn stat_at(&self, base: &Handle, path: &str, follow: bool) -> Result<Metadata, Errno> {
-        let (metadata, guest_path) = self.look_up(base, path, follow, |at, guest_path, stat| {
+        if let Some(known) = self.take_metadata(base, path, follow) {
+            return Ok(known);
+        }
+        let (metadata, guest_path) = self.metadata_at(base, path, follow)?;
+        let (mount, rel) = base.location();
+        self.remember_lookup(mount, rel, path, follow, guest_path, None);
+        Ok(metadata)
+    }
+
+    fn metadata_at(
+        &self,
+        base: &Handle,
+        path: &str,
+        follow: bool,
+    ) -> Result<(Metadata, String), Errno> {
+        self.look_up(base, path, follow, |at, guest_path, stat| {
             let metadata = self.with_run_times(metadata(stat), stat);
             let kind = self.guest_kind(at.m, at.rel, metadata.kind);
             (Metadata { kind, ..metadata }, guest_path)
-        })?;
-        let (mount, rel) = base.location();
-        self.remember_lookup(mount, rel, path, follow, guest_path);
-        Ok(metadata)
+        })
     }
 
     /// Returns 128 bits that identify an open file or folder: a digest of its guest path, which is
@@ -87,10 +99,14 @@ impl Vfs {
         path: &str,
         follow: bool,
     ) -> Result<(u64, u64), Errno> {
-        match self.take_lookup(base, path, follow) {
-            Some(guest_path) => Ok(hash(&guest_path)),
-            None => self.look_up(base, path, follow, |_, guest_path, _| hash(&guest_path)),
+        if let Some(guest_path) = self.take_lookup(base, path, follow) {
+            return Ok(hash(&guest_path));
         }
+        let (metadata, guest_path) = self.metadata_at(base, path, follow)?;
+        let number = hash(&guest_path);
+        let (mount, rel) = base.location();
+        self.remember_lookup(mount, rel, path, follow, guest_path, Some(metadata));
+        Ok(number)
     }
 
     /// Returns the target of the symlink `path`, relative to its folder.
@@ -120,6 +136,7 @@ impl Vfs {
     ) -> Result<(), Errno> {
         let (accessed, modified) = (self.to_run_time(accessed), self.to_run_time(modified));
         let times = timestamps(accessed, modified)?;
+        self.forget_lookup();
         let (m, rel) = handle.location();
         self.check_write(&lock(&self.tree), m, rel, Attempt::Change)?;
         match handle {

@@ -34,6 +34,8 @@ pub(super) struct Quota {
     written: AtomicU64,
     handles: AtomicU64,
     listed: AtomicU64,
+    /// Changes to the content of files.
+    changes: AtomicU64,
     counters: Mutex<Counters>,
     /// The first error of the host that a guest received.
     failure: OnceLock<Errno>,
@@ -86,6 +88,7 @@ impl Quota {
             written: AtomicU64::new(0),
             handles: AtomicU64::new(0),
             listed: AtomicU64::new(0),
+            changes: AtomicU64::new(0),
             counters: Mutex::new(counters),
             failure: OnceLock::new(),
         })
@@ -236,6 +239,16 @@ impl Quota {
     pub(super) fn count_read(&self, account: &Account, bytes: usize) {
         self.read.fetch_add(bytes as u64, Relaxed);
         account.read.fetch_add(bytes as u64, Relaxed);
+    }
+
+    /// Notes that the content of a file has changed.
+    pub(super) fn note_change(&self) {
+        self.changes.fetch_add(1, Relaxed);
+    }
+
+    /// Returns the number of changes to the content of files.
+    pub(super) fn changes(&self) -> u64 {
+        self.changes.load(Relaxed)
     }
 
     pub(super) fn count_written(&self, account: &Account, bytes: usize) {

@@ -69,6 +69,7 @@ impl Vfs {
             &name,
             false,
             self.mounts[*mount].guest_path(&beneath::join(rel, &name)),
+            None,
         );
         Some((name, kind))
     }

@@ -1,10 +1,11 @@
 //! The content of `/`: a folder for each mount, so that listings show it, an empty file for each
-//! device, and one in `/usr/bin` for each command, for programs that check whether a command
-//! exists.
+//! device, one in `/usr/bin` for each command, for programs that check whether a command exists,
+//! and the files of `/etc`, which describe the same machine to scripts in every language.
 //!
 //! Guests can only read it, and its content depends only on names. It is therefore created once and
 //! kept in the host's cache.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -19,11 +20,30 @@ use skillhost_skill::runtime::{digest, stamp};
 /// these belong to the invocation.
 const DEVICES: [&str; 4] = ["null", "zero", "random", "urandom"];
 
-/// The folders and empty files of `/`, by path, parents first.
+/// The files below `/etc`. Python's modules have the same values: `guest/_skillhost/system.py`.
+const MACHINE: [(&str, &str); 7] = [
+    ("etc/group", "root:x:0:\nuser:x:1000:\nnogroup:x:65534:\n"),
+    ("etc/hostname", "sandbox\n"),
+    (
+        "etc/hosts",
+        "127.0.0.1\tlocalhost\n127.0.1.1\tsandbox\n::1\tlocalhost ip6-localhost ip6-loopback\n",
+    ),
+    ("etc/os-release", "PRETTY_NAME=\"skillhost sandbox\"\nNAME=\"skillhost\"\nID=skillhost\n"),
+    (
+        "etc/passwd",
+        "user:x:1000:1000:user:/tmp:/bin/bash\n\
+         nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+    ),
+    ("etc/shells", "/bin/sh\n/bin/bash\n/usr/bin/sh\n/usr/bin/bash\n"),
+    ("etc/timezone", "Etc/UTC\n"),
+];
+
+/// The folders and files of `/`, by path, parents first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skeleton {
     folders: Vec<String>,
-    files: Vec<String>,
+    /// With their content.
+    files: BTreeMap<String, &'static str>,
 }
 
 impl Skeleton {
@@ -39,17 +59,21 @@ impl Skeleton {
             .filter(|guest| beneath::ancestors(guest).all(|above| !guests.contains(&above)))
             .copied();
         let mut folders: Vec<String> = top
-            .chain(["dev", "usr/bin"])
+            .chain(["dev", "etc", "usr/bin"])
             .flat_map(|path| beneath::ancestors(path).chain([path]))
             .map(str::to_owned)
             .collect();
         folders.sort();
         folders.dedup();
-        let devices = DEVICES.iter().map(|name| format!("dev/{name}"));
-        let mut files: Vec<String> =
-            devices.chain(commands.map(|name| format!("usr/bin/{name}"))).collect();
-        files.sort();
-        files.dedup();
+        let empty = DEVICES
+            .iter()
+            .map(|name| format!("dev/{name}"))
+            .chain(commands.map(|name| format!("usr/bin/{name}")))
+            .map(|path| (path, ""));
+        let machine = MACHINE.iter().map(|(path, content)| ((*path).to_owned(), *content));
+        // A mount takes precedence.
+        let files =
+            empty.chain(machine).filter(|(path, _)| folders.binary_search(path).is_err()).collect();
         Skeleton { folders, files }
     }
 
@@ -82,20 +106,26 @@ impl Skeleton {
         for path in &self.folders {
             fs::mkdirat(folder, path, Mode::from_raw_mode(0o700))?;
         }
-        for path in &self.files {
-            fs::openat(
+        for (path, content) in &self.files {
+            let file = fs::openat(
                 folder,
                 path,
                 OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC,
                 Mode::from_raw_mode(0o600),
             )?;
+            let mut rest = content.as_bytes();
+            while !rest.is_empty() {
+                let written = rustix::io::retry_on_intr(|| rustix::io::write(&file, rest))?;
+                rest = &rest[written..];
+            }
         }
         Ok(())
     }
 
     /// Returns a text that identifies the content.
     fn text(&self) -> String {
-        format!("{}\0\0{}", self.folders.join("\0"), self.files.join("\0"))
+        let files = self.files.iter().map(|(path, content)| format!("{path}\0{content}"));
+        format!("{}\0\0{}", self.folders.join("\0"), files.collect::<Vec<_>>().join("\0"))
     }
 }
 
@@ -122,8 +152,19 @@ mod tests {
     #[test]
     fn skeleton_holds_outer_mounts_devices_and_commands() {
         let Skeleton { folders, files } = skeleton(&["sh", "sh"]);
-        assert_eq!(folders, ["dev", "skill", "tmp", "usr", "usr/bin"]);
-        assert_eq!(files, ["dev/null", "dev/random", "dev/urandom", "dev/zero", "usr/bin/sh"]);
+        assert_eq!(folders, ["dev", "etc", "skill", "tmp", "usr", "usr/bin"]);
+        let empty: Vec<_> = files.iter().filter(|(_, content)| content.is_empty()).collect();
+        let empty: Vec<_> = empty.into_iter().map(|(path, _)| path.as_str()).collect();
+        assert_eq!(empty, ["dev/null", "dev/random", "dev/urandom", "dev/zero", "usr/bin/sh"]);
+        assert_eq!(files.len(), empty.len() + MACHINE.len());
+    }
+
+    #[test]
+    fn mounts_take_precedence_over_files_of_the_machine() {
+        let mounts = ["/etc/hosts", "/etc/app"];
+        let Skeleton { folders, files } = Skeleton::of(mounts.into_iter(), [].into_iter());
+        assert!(folders.contains(&"etc/hosts".into()) && folders.contains(&"etc/app".into()));
+        assert!(!files.contains_key("etc/hosts") && files.contains_key("etc/passwd"));
     }
 
     #[test]
@@ -140,6 +181,11 @@ mod tests {
                 .st_size,
             0
         );
+        let passwd = one.open(&cache).unwrap();
+        let passwd =
+            std::io::read_to_string(beneath::read_file(passwd.as_fd(), "etc/passwd").unwrap())
+                .unwrap();
+        assert!(passwd.starts_with("user:x:1000:1000:"), "{passwd}");
         let names: Vec<_> =
             std::fs::read_dir(&cache).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert!(

@@ -1,5 +1,5 @@
 //! Ends programs at the run's deadline and at its other limits: each program checks them at each
-//! epoch.
+//! epoch. Output that a guest keeps is passed on at the same time.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -8,6 +8,7 @@ use wasmtime::{Store, StoreContextMut, UpdateDeadline};
 
 use super::state::State;
 use crate::limits::{LimitExceeded, Meter, fuel};
+use crate::python::lines;
 
 /// Returns the timer of a run's timeout. It is awaited outside of the stores' event loops: inside,
 /// a spinning guest would keep it from being polled.
@@ -25,6 +26,7 @@ pub(super) fn check_at_epochs(store: &mut Store<State>) {
             return check_turn(context, begun);
         }
         fuel::charge(&mut context);
+        lines::pass_on(&mut context);
         let State { invocation, fuel, .. } = context.data();
         let meter = &invocation.meter;
         meter.epochs.fetch_add(1, Relaxed);
@@ -48,6 +50,7 @@ fn check_turn(
     }
     if begun {
         fuel::charge(&mut context);
+        lines::pass_on(&mut context);
         if let Some(limit) = context.data().invocation.meter.stop_reason() {
             return Err(LimitExceeded(limit).into());
         }

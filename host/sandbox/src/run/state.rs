@@ -15,7 +15,7 @@ use crate::http::hooks::Hooks;
 use crate::limits::StoreMeter;
 use crate::limits::fuel::{Fuel, HasFuel};
 use crate::process::{Parent, ProcessView};
-use crate::python::{ScriptsView, WebView};
+use crate::python::{HasLines, Lines, ScriptsView, WebView};
 
 /// The data of one store, which runs one program.
 pub(super) struct State {
@@ -25,6 +25,7 @@ pub(super) struct State {
     pub(super) turn: Option<Turn>,
     pub(super) randomness: RandomSource,
     pub(super) parent: Parent,
+    pub(super) lines: Lines,
     pub(super) meter: StoreMeter,
     pub(super) table: ResourceTable,
     pub(super) wasi: WasiCtx,
@@ -67,6 +68,16 @@ impl HasFuel for State {
         if let Some(deterministic) = &self.invocation.deterministic {
             deterministic.clock().burnt(fuel);
         }
+    }
+}
+
+impl HasLines for State {
+    fn lines(&self) -> &Lines {
+        &self.lines
+    }
+
+    fn lines_mut(&mut self) -> &mut Lines {
+        &mut self.lines
     }
 }
 

@@ -20,9 +20,20 @@ use crate::http::hooks::Hooks;
 use crate::limits::fuel::{self, Fuel};
 use crate::limits::{StoreMeter, WithinShare};
 use crate::process::{Children, Parent, ProgramIo};
+use crate::python::{Lines, lines};
 use crate::shell;
 use crate::tools::{HostWork, call as tools};
 use skillhost_skill::runtime::{EntryPoint, Program};
+
+/// A program's store. What the guest has written and kept is passed on when the store is dropped,
+/// also if the program is stopped while it waits for the host.
+struct Running(Store<State>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        lines::pass_on_last(&mut self.0);
+    }
+}
 
 impl Invocation {
     /// Runs one program in its own store. When this returns, the program's ends of all streams
@@ -37,18 +48,20 @@ impl Invocation {
         let (mut stdout, mut stderr) = (io.stdout.clone(), io.stderr.clone());
         let entry = program.entry.clone();
         let ended = match self.store(program, prepared, io) {
-            Ok(mut store) => {
+            Ok(store) => {
+                let mut running = Running(store);
+                let store = &mut running.0;
                 let result = match store.data().turn.clone() {
                     None if self.meter.cpu_share.is_some() => {
-                        let program = call(&mut store, prepared, self, entry);
+                        let program = call(store, prepared, self, entry);
                         WithinShare::new(program, self.meter.clone()).await
                     }
-                    None => call(&mut store, prepared, self, entry).await,
+                    None => call(store, prepared, self, entry).await,
                     Some(turn) => {
                         turn.each(
                             prepared.pre.engine(),
                             &self.meter,
-                            call(&mut store, prepared, self, entry),
+                            call(store, prepared, self, entry),
                         )
                         .await
                     }
@@ -59,7 +72,7 @@ impl Invocation {
                 {
                     self.processes.adopt(std::mem::take(&mut store.data_mut().parent.children));
                 }
-                debug_span!("drop").in_scope(|| drop(store));
+                debug_span!("drop").in_scope(|| drop(running));
                 result
             }
             Err(error) => Err(error),
@@ -109,6 +122,7 @@ impl Invocation {
                 .deterministic
                 .as_ref()
                 .map_or(RandomSource::Host, |run| RandomSource::Seeded(run.randomness(io.number))),
+            lines: Lines::new(io.stdout.clone()),
             parent: Parent {
                 depth: io.depth,
                 env: io.env,

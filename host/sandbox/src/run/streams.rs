@@ -1,6 +1,7 @@
 //! The standard streams of a run.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::finished::OutputError;
 use crate::limits::Meter;
@@ -35,6 +36,16 @@ impl RunStreams {
         let stdin =
             if deterministic { Input::deterministic(stdin, meter) } else { Input::new(stdin) };
         (RunStreams { stdin, stdout, stderr }, outlets)
+    }
+
+    /// Writes what is left of the output of programs that were stopped, if anyone still reads it.
+    pub(super) async fn finish(&mut self) {
+        let rest = async {
+            self.stdout.finish().await;
+            self.stderr.finish().await;
+        };
+        // An elapsed time means that nobody reads.
+        let _ = tokio::time::timeout(Duration::from_secs(1), rest).await;
     }
 
     /// Returns the first stream of the caller that did not take all output.

@@ -112,6 +112,59 @@ fn metadata_hash_reuses_last_lookup() {
 }
 
 #[test]
+fn metadata_reuses_the_lookup_of_the_hash() {
+    let guest = Grant::default().guest(|w| {
+        fill(w, "d/f", "x");
+        fill(w, "d/moved", "xy");
+        symlink("d/f", w.join("link")).unwrap();
+    });
+    let (base, _) = guest.at("/workspace");
+    let number = |path: &str| guest.vfs.metadata_hash_at(&base, path, false).unwrap();
+    let stat = |path: &str, follow| guest.vfs.stat_at(&base, path, follow);
+    // wasi-libc asks for the hash without following, and then for the metadata.
+    for follow in [true, false] {
+        let reused = || {
+            number("d/f");
+            std::fs::rename(guest.host("d/f"), guest.host("d/away")).unwrap();
+            let found = stat("d/f", follow);
+            let again = stat("d/f", follow);
+            std::fs::rename(guest.host("d/away"), guest.host("d/f")).unwrap();
+            assert_eq!(again, Err(Errno::NOENT), "it is used once");
+            found.is_ok()
+        };
+        // A slow machine takes longer than what counts as immediately.
+        assert!((0..100).any(|_| reused()));
+        number("d/f");
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        std::fs::rename(guest.host("d/f"), guest.host("d/away")).unwrap();
+        assert_eq!(stat("d/f", follow), Err(Errno::NOENT), "others may have changed it");
+        std::fs::rename(guest.host("d/away"), guest.host("d/f")).unwrap();
+    }
+    number("link");
+    assert_eq!(stat("link", true).unwrap().size, 1);
+    number("link");
+    assert_eq!(stat("link", false).unwrap().kind, rustix::fs::FileType::Symlink);
+    number("d/moved");
+    assert_eq!(stat("d/f", false).unwrap().size, 1);
+
+    // What the run itself changes is seen at once.
+    let file = guest.file("/workspace/d/f", WRITE).unwrap();
+    number("d/f");
+    file.write_at(b"12345", Some(0)).unwrap();
+    assert_eq!(stat("d/f", true).unwrap().size, 5);
+    number("d/f");
+    file.set_size(3).unwrap();
+    assert_eq!(stat("d/f", true).unwrap().size, 3);
+    let handle = guest.open("/workspace/d/f", WRITE).unwrap();
+    number("d/f");
+    guest.vfs.set_times(&handle, NewTime::BlobStore, NewTime::At(7, 0)).unwrap();
+    assert_eq!(stat("d/f", true).unwrap().modified, (7, 0));
+    number("d/f");
+    guest.vfs.remove_file(&base, "d/f").unwrap();
+    assert_eq!(stat("d/f", true), Err(Errno::NOENT));
+}
+
+#[test]
 fn folders_under_uniform_rules_can_be_renamed() {
     let guest = Grant::default().guest(|w| fill(w, "d/f", "x"));
     guest.rename("/workspace/d", "/workspace/e").unwrap();
