@@ -2,6 +2,7 @@
 //! their scripts the sandbox supports.
 
 mod fix;
+mod formats;
 mod used;
 
 use std::path::PathBuf;
@@ -39,6 +40,8 @@ Examples:
   skillhost check SKILL --workspace . --policy policy.yaml
   skillhost check SKILL --used used.json              after `run SKILL --learn --json > used.json`
   skillhost check SKILL --fix                         repair what is certain, and show the diff
+  skillhost check skills --format github              annotations in GitHub Actions
+  skillhost check skills --format sarif > skills.sarif
   skillhost check SKILL --json | jq '.skills[].compatibility.scripts'")]
 pub(crate) struct Args {
     /// Skills, or folders of skills: paths with a `/` (`./NAME`), or names from `skillhost list`
@@ -55,10 +58,24 @@ pub(crate) struct Args {
     /// Print one JSON object (`skillhost schema check`)
     #[arg(long)]
     json: bool,
+    /// Print the findings for people, as JSON like --json, as SARIF 2.1.0, or as annotations of
+    /// GitHub Actions
+    #[arg(long, value_enum, default_value_t, conflicts_with = "json")]
+    format: Format,
     #[command(flatten)]
     permissions: Permissions,
     #[command(flatten)]
     skills: Skills,
+}
+
+/// The form of the output.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    #[default]
+    Human,
+    Json,
+    Sarif,
+    Github,
 }
 
 /// Output of `--json`.
@@ -89,10 +106,18 @@ struct Report {
     source: String,
 }
 
+impl Args {
+    fn is_for_programs(&self) -> bool {
+        self.json || self.format != Format::Human
+    }
+}
+
 pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     let context = Context::with_permissions(&args.permissions)?;
-    let host =
-        compilation::announced(context.places.host_options(&HostArgs::default())?, args.json);
+    let host = compilation::announced(
+        context.places.host_options(&HostArgs::default())?,
+        args.is_for_programs(),
+    );
     let named = args
         .named
         .iter()
@@ -123,8 +148,13 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
         let totals = format!("{}\n{}", counts(reports), compatibility::summary(&summary));
         format!("{}\n\n{totals}", each.join(between))
     };
+    let findings = || reports.iter().flat_map(|report| &report.diagnostics);
     match reports.as_slice() {
-        _ if args.json => output::json(&CheckReport { skills: reports, summary })?,
+        _ if args.format == Format::Sarif => output::json(&formats::sarif(findings()))?,
+        _ if args.format == Format::Github => output::foreign(&formats::github(findings()))?,
+        _ if args.json || args.format == Format::Json => {
+            output::json(&CheckReport { skills: reports, summary })?
+        }
         several if has_folder => output::text(&all(several, in_a_line, "\n"))?,
         [one] => output::text(&in_full(one))?,
         several => output::text(&all(several, in_short, "\n\n"))?,
