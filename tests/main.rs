@@ -14,6 +14,7 @@ mod catalog;
 mod cli;
 mod component_imports;
 mod concurrent_runs;
+mod connect;
 mod denials;
 mod determinism;
 mod docs;

@@ -7,6 +7,7 @@ pub(crate) mod build;
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod config;
+pub(crate) mod connect;
 pub(crate) mod diff;
 pub(crate) mod inspect;
 pub(crate) mod key;
@@ -46,6 +47,7 @@ pub(crate) enum Command {
     Build(build::Args),
     Inspect(inspect::Args),
     Bench(bench::Args),
+    Connect(connect::Args),
     Mcp(mcp::Args),
     Serve(serve::Args),
     Prompt(prompt::Args),
@@ -73,7 +75,7 @@ pub(crate) enum Command {
 pub(crate) const GROUPS: [(&str, &[&str]); 5] = [
     ("Run skills", &["run", "list", "search", "show"]),
     ("Write skills", &["new", "build", "check", "inspect", "bench"]),
-    ("Connect agents", &["mcp", "serve", "prompt"]),
+    ("Connect agents", &["connect", "mcp", "serve", "prompt"]),
     ("Keep evidence", &["audit", "verify", "replay", "diff", "key"]),
     (
         "Operate",
@@ -106,6 +108,7 @@ pub(crate) fn run(command: Command) -> Result<Exit, CliError> {
         Command::Build(args) => build::main(&args),
         Command::Inspect(args) => inspect::main(&args),
         Command::Bench(args) => bench::main(&args),
+        Command::Connect(args) => connect::main(&args),
         Command::Mcp(args) => mcp::main(&args),
         Command::Serve(args) => serve::main(&args),
         Command::Prompt(args) => prompt::main(&args),

@@ -1,0 +1,219 @@
+//! `skillhost connect`: add the MCP server to a client's configuration.
+
+mod clients;
+mod edit;
+
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde_json::Value;
+use skillhost_policy::diagnostic::printable;
+
+use crate::context::Places;
+use crate::error::{CliError, Exit};
+use crate::output;
+use clients::{Client, Folders, SERVER, Scope};
+use edit::{Edit, EditError};
+
+/// Connect an agent's client: add the MCP server to its configuration
+///
+/// Shows the change as a diff, keeps a copy of the old file, and leaves the rest of the file as it
+/// is, comments included. Connecting again changes nothing. A file that is broken is never
+/// overwritten.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  skillhost connect claude-code
+  skillhost connect codex --scope project
+  skillhost connect vscode -- --workspace .:overlay
+  skillhost connect gemini-cli --print
+  skillhost connect cursor --remove")]
+pub(crate) struct Args {
+    /// The client
+    #[arg(value_enum)]
+    client: Client,
+    /// Change the user's configuration, or that of the project in the current folder
+    #[arg(long, value_enum, default_value_t)]
+    scope: Scope,
+    /// Remove the server
+    #[arg(long)]
+    remove: bool,
+    /// Show the change without making it
+    #[arg(long)]
+    print: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    /// Options for `skillhost mcp`
+    #[arg(last = true, value_name = "OPTIONS")]
+    options: Vec<String>,
+}
+
+/// Output of `--json`.
+#[derive(Debug, Serialize)]
+struct Report {
+    client: &'static str,
+    file: PathBuf,
+    /// Whether the file was changed, or with `--print` would be.
+    changed: bool,
+    /// The copy of the old file.
+    backup: Option<PathBuf>,
+    diff: String,
+}
+
+pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
+    let places = Places::find()?;
+    let file = file(args, &places)?;
+    let old = read(&file)?;
+    let entry = args.client.entry(&program(), &line(args));
+    let edit =
+        Edit { table: args.client.table(), name: SERVER, entry: (!args.remove).then_some(&entry) };
+    let text = old.as_deref().unwrap_or_default();
+    let new = edit::apply(text, args.client.syntax(), &edit)
+        .map_err(|error| refusal(&error, &file, &entry))?;
+    let changed = new != text;
+    let backup = match changed && !args.print {
+        true => write(&file, old.as_deref(), &new)?,
+        false => None,
+    };
+    let diff = if changed { diff(&file, text, &new) } else { String::new() };
+    let report = Report { client: args.client.title(), file, changed, backup, diff };
+    if args.json {
+        output::json(&report)?
+    } else {
+        show(args, &report)?
+    }
+    Ok(Exit::Ok)
+}
+
+fn file(args: &Args, places: &Places) -> Result<PathBuf, CliError> {
+    #[expect(clippy::disallowed_methods, reason = "the command line reads the environment")]
+    let (codex, project) = (std::env::var_os("CODEX_HOME"), std::env::current_dir());
+    let project = project.map_err(|error| CliError::io("find the current folder", error))?;
+    let codex = codex.filter(|folder| !folder.is_empty()).map(PathBuf::from);
+    let folders = Folders {
+        home: &places.home,
+        config: places.config.parent().unwrap_or(&places.config),
+        codex: codex.unwrap_or_else(|| places.home.join(".codex")),
+        project: &project,
+    };
+    args.client.file(args.scope, &folders).ok_or_else(|| {
+        let message = format!("{} has no configuration for a project", args.client.title());
+        CliError::usage(message).fix("--scope user")
+    })
+}
+
+/// The arguments of the server.
+fn line(args: &Args) -> Vec<String> {
+    ["mcp".to_owned()].into_iter().chain(args.options.iter().cloned()).collect()
+}
+
+/// How the client starts this program: by its name if that is what the search path finds.
+fn program() -> String {
+    #[expect(clippy::disallowed_methods, reason = "the command line reads the environment")]
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let own = std::env::current_exe().and_then(|own| own.canonicalize()).ok();
+    let found =
+        std::env::split_paths(&path).find_map(|folder| folder.join(SERVER).canonicalize().ok());
+    match own {
+        Some(own) if found.as_ref() != Some(&own) => own.display().to_string(),
+        _ => SERVER.to_owned(),
+    }
+}
+
+/// The most bytes of a configuration. Claude Code keeps its history in the same file.
+const LARGEST: u64 = 64 << 20;
+
+/// The text of a file; `None` if there is none.
+#[expect(clippy::disallowed_methods, reason = "the operator named the client")]
+fn read(file: &Path) -> Result<Option<String>, CliError> {
+    let io = |error: std::io::Error| CliError::io(format_args!("read {}", file.display()), error);
+    match std::fs::metadata(file) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(io(error)),
+        Ok(found) if found.len() > LARGEST || !found.is_file() => {
+            return Err(CliError::invalid(format!(
+                "{} is not a file of at most 64 MiB",
+                file.display()
+            )));
+        }
+        Ok(_) => {}
+    }
+    std::fs::read_to_string(file).map(Some).map_err(io)
+}
+
+fn refusal(error: &EditError, file: &Path, entry: &Value) -> CliError {
+    let file = file.display();
+    match error {
+        EditError::Broken(why) => CliError::invalid(format!(
+            "{file} is broken, so it was not changed: {}",
+            printable(why)
+        ))
+        .fix("correct it, then run this again"),
+        EditError::Unsupported => CliError::invalid(format!(
+            "{file} cannot be changed without changing the rest of it, so it was not changed"
+        ))
+        .fix(format!("add this entry by hand, as `{SERVER}`:\n{entry:#}")),
+    }
+}
+
+/// Replaces the file in one step, and keeps the old one beside it. Returns the copy. A link stays a
+/// link.
+#[expect(clippy::disallowed_methods, reason = "the operator named the client")]
+fn write(file: &Path, old: Option<&str>, new: &str) -> Result<Option<PathBuf>, CliError> {
+    let real = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+    let folder = real.parent().unwrap_or(Path::new("."));
+    let io = |error: std::io::Error| {
+        CliError::io(format_args!("write {}", file.display()), error)
+            .fix("nothing was changed; `--print` shows what to add")
+    };
+    let save = |path: &Path, text: &str| {
+        let mut beside = tempfile::NamedTempFile::new_in(folder)?;
+        beside.write_all(text.as_bytes())?;
+        let mode = std::fs::metadata(&real).map_or(0o600, |found| found.permissions().mode());
+        beside.as_file().set_permissions(std::fs::Permissions::from_mode(mode & 0o777))?;
+        beside.as_file().sync_all()?;
+        beside.persist(path).map(drop).map_err(|error| error.error)
+    };
+    std::fs::create_dir_all(folder).map_err(io)?;
+    let backup = match old {
+        Some(old) => {
+            let mut name = real.file_name().unwrap_or_default().to_owned();
+            name.push(".before-skillhost");
+            let backup = real.with_file_name(name);
+            save(&backup, old).map_err(io)?;
+            Some(backup)
+        }
+        None => None,
+    };
+    save(&real, new).map_err(io)?;
+    Ok(backup)
+}
+
+fn diff(file: &Path, old: &str, new: &str) -> String {
+    let name = file.display().to_string();
+    let diff = similar::TextDiff::from_lines(old, new);
+    diff.unified_diff().context_radius(3).header(&name, &name).to_string()
+}
+
+fn show(args: &Args, report: &Report) -> Result<(), CliError> {
+    let Report { client, file, changed, backup, diff } = report;
+    let file = printable(&file.display().to_string());
+    if !changed {
+        let state = if args.remove { "is not connected" } else { "is connected already" };
+        return output::text(&format!("{client} {state} ({file})"));
+    }
+    output::diff(diff)?;
+    if args.print {
+        output::note("nothing was changed");
+        return Ok(());
+    }
+    let done = if args.remove { "disconnected" } else { "connected" };
+    output::text(&format!("{client} is {done}; start it again to see the change"))?;
+    if let Some(backup) = backup {
+        output::note(&format!("the old file is {}", printable(&backup.display().to_string())));
+    }
+    Ok(())
+}
