@@ -137,12 +137,6 @@ def files():
     a denial shows when the file is opened. See build/modes.py.
     """
     replace("open", with_access(os.open))
-    for name in "stat lstat open listdir scandir mkdir rmdir remove unlink chdir utime truncate".split():
-        replace(name, with_path(getattr(os, name)))
-    for name in ("rename", "replace", "link", "symlink"):
-        replace(name, with_paths(getattr(os, name)))
-    access = os.access
-    replace("access", functools.wraps(access)(lambda path, *args, **kwargs: not is_empty(path) and access(path, *args, **kwargs)))
     genericpath.exists = posixpath.exists = found(os.access, os.path.exists)
     umask = 0o022
 
@@ -178,34 +172,6 @@ def check(path, *numbers):
     for number in numbers:
         operator.index(number)
     os.fstat(path) if isinstance(path, int) else os.stat(path)
-
-
-def is_empty(path):
-    return not path and isinstance(path, (str, bytes))
-
-
-def with_path(function):
-    """Refuses empty paths. WASI's libc takes them for the working folder; elsewhere there is no such file."""
-
-    @functools.wraps(function)
-    def called(*args, **kwargs):
-        if args and not args[0] and is_empty(args[0]):
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), args[0])
-        return function(*args, **kwargs)
-
-    return called
-
-
-def with_paths(function):
-    """Does the same for functions that take two paths."""
-
-    @functools.wraps(function)
-    def called(*args, **kwargs):
-        if len(args) > 1 and any(map(is_empty, args[:2])):
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), args[0], None, args[1])
-        return function(*args, **kwargs)
-
-    return called
 
 
 def found(access, exists):
