@@ -33,6 +33,9 @@ pub(super) async fn tell(shared: &Arc<Shared>, changes: &Changes) {
         session.lists_changed().await;
         let is_changed = |uri: &str| {
             let Some((skill, path)) = parts(uri) else { return false };
+            if shared.conceals(skill) {
+                return false;
+            }
             *all || skills.iter().any(|name| name == skill)
                 || files.contains(&(skill.to_owned(), path))
         };
@@ -48,9 +51,13 @@ async fn list_again(shared: &Shared, session: &Session, name: &str) -> bool {
         None => None,
     };
     let mut state = session.state();
-    let before = match &tools {
-        Some(tools) => state.active.insert(name.to_owned(), tools.clone()),
-        None => state.active.remove(name),
+    let Some(tools) = tools else { return state.active.remove(name).is_some() };
+    let Some(active) = state.active.get_mut(name) else { return false };
+    let tools = match active.from_start {
+        true => shared.tools_from_start(session, name, tools),
+        false => shared.tools_for_agents(name, tools),
     };
-    before != tools
+    let differ = active.tools != tools;
+    active.tools = tools;
+    differ
 }
