@@ -8,6 +8,7 @@ mod extension;
 mod http;
 mod limits;
 mod listing;
+mod prompts;
 mod secrets;
 mod security;
 mod session;

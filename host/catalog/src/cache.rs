@@ -23,7 +23,7 @@ const BUSY: Duration = Duration::from_secs(20);
 const OURS: i64 = 0x736b_6c68;
 /// The version of the tables, as `user_version`. Change it too if other facts are extracted from a
 /// SKILL.md.
-const FORM: i64 = 2;
+const FORM: i64 = 3;
 
 const TABLES: &str = "
     PRAGMA journal_mode = WAL;
@@ -32,12 +32,12 @@ const TABLES: &str = "
         UNIQUE (folder, links));
     CREATE TABLE searched (source INTEGER NOT NULL, path BLOB NOT NULL, stamp BLOB NOT NULL, PRIMARY KEY (source, path)) WITHOUT ROWID;
     CREATE TABLE skill (id INTEGER PRIMARY KEY AUTOINCREMENT, source INTEGER NOT NULL, path BLOB NOT NULL, file TEXT NOT NULL, stamp BLOB NOT NULL,
-        flags INTEGER NOT NULL, digest TEXT NOT NULL, tags TEXT NOT NULL, description TEXT NOT NULL, broken TEXT, UNIQUE (source, path));
+        flags INTEGER NOT NULL, digest TEXT NOT NULL, tags TEXT NOT NULL, description TEXT NOT NULL, hint TEXT NOT NULL, broken TEXT, UNIQUE (source, path));
     CREATE VIRTUAL TABLE words USING fts5 (name, description, keywords, body,
         content = '', contentless_delete = 1, tokenize = 'porter unicode61 remove_diacritics 2');
     CREATE TABLE word (word TEXT PRIMARY KEY) WITHOUT ROWID;
     PRAGMA application_id = 1936419944;
-    PRAGMA user_version = 2;
+    PRAGMA user_version = 3;
     COMMIT;";
 
 /// Why the catalogue cannot be read.

@@ -69,6 +69,13 @@ pub struct CatalogEntry {
     /// Whether its frontmatter is broken or misspells a permission key. Such a skill is granted
     /// nothing.
     pub recovered: bool,
+    /// Whether only the client's user may start it: `disable-model-invocation`.
+    pub user_only: bool,
+    /// Whether only agents may start it: `user-invocable: false`.
+    pub agent_only: bool,
+    /// The description of its prompt's argument: `argument-hint`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub argument_hint: Option<Arc<str>>,
 }
 
 impl<'a> From<&'a CatalogEntry> for SkillFolder<'a> {
@@ -211,8 +218,18 @@ impl Catalog {
         *self.shared.hidden.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(hidden);
     }
 
-    /// Checks whether agents may find a skill: it is enabled and not hidden.
+    /// Checks whether agents may find a skill: it is enabled, and neither hidden nor for users only.
     pub fn is_for_agents(&self, entry: &CatalogEntry) -> bool {
+        !entry.user_only && self.is_served(entry)
+    }
+
+    /// Checks whether users may start a skill, as a prompt: it is enabled, and neither hidden nor for
+    /// agents only.
+    pub fn is_for_users(&self, entry: &CatalogEntry) -> bool {
+        !entry.agent_only && self.is_served(entry)
+    }
+
+    fn is_served(&self, entry: &CatalogEntry) -> bool {
         let hidden = self.shared.hidden.read().unwrap_or_else(PoisonError::into_inner).clone();
         self.is_enabled(entry) && !hidden(entry)
     }

@@ -10,7 +10,7 @@ use super::approval::Call;
 use super::definitions::{RUN, name, weight};
 use super::result::{cut, failed, said};
 use super::run::Caller;
-use super::session::{ActiveSkill, Session};
+use super::session::{ActivatedBy, ActiveSkill, Session};
 use super::{Shared, TOOLS, trace};
 use skillhost::invoke::{ComponentTools, Target, declared_component};
 use skillhost_catalog::CatalogEntry;
@@ -33,7 +33,7 @@ const FILES: usize = 100;
 impl Shared {
     pub(super) async fn activate(&self, input: Input, caller: Caller<'_>) -> CallToolResult {
         let Caller { session, context, .. } = caller;
-        let Some(entry) = self.entry(&input.name) else {
+        let Some(entry) = self.entry_in(session, &input.name) else {
             return failed(self.no_skill(&input.name));
         };
         trace::about(&entry);
@@ -77,7 +77,8 @@ impl Shared {
                 notes.push("The list of its tools is truncated.".into());
             }
         } else {
-            let skill = ActiveSkill { tools, from_start: false };
+            let by = if entry.user_only { ActivatedBy::User } else { ActivatedBy::Agent };
+            let skill = ActiveSkill { tools, by };
             session.state().active.insert(entry.name.to_string(), skill);
             session.tools_changed().await;
         }

@@ -40,8 +40,12 @@ impl Shared {
         let (query, description) = match category.as_deref() {
             Some(ALL) => (Query { limit: LISTED, ..query }, LISTED_DESCRIPTION),
             Some(ACTIVE) => {
-                let names = Some(session.state().active.keys().cloned().collect());
-                (Query { names, limit: LISTED, ..query }, LISTED_DESCRIPTION)
+                // These may include skills that only users start.
+                let active: Vec<String> = session.state().active.keys().cloned().collect();
+                let known = |name: &String| self.entry_in(session, name).is_some();
+                let names = Some(active.into_iter().filter(known).collect());
+                let query = Query { names, for_agents: false, limit: LISTED, ..query };
+                (query, LISTED_DESCRIPTION)
             }
             _ => (Query { tag: category.clone(), ..query }, DESCRIPTION),
         };

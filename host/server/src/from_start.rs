@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use super::Shared;
-use super::session::{ActiveSkill, Session};
+use super::session::{ActivatedBy, ActiveSkill, Session};
 use skillhost_catalog::{CatalogEntry, summary};
 use skillhost_policy::Preload;
 use skillhost_policy::disclosure::Disclosure;
@@ -107,7 +107,7 @@ impl Shared {
                         );
                     }
                     let tools = self.tools_from_start(session, &name, tools.unwrap_or_default());
-                    let skill = ActiveSkill { tools, from_start: true };
+                    let skill = ActiveSkill { tools, by: ActivatedBy::Policy };
                     session.state().active.insert(name.clone(), skill);
                     active.push(name);
                 }

@@ -88,8 +88,9 @@ impl Client {
             DISCOVER => input(params.arguments).map_or_else(wrong, |input| {
                 self.shared.discover(input, &self.session, self.tally(&context)).into()
             }),
-            READ => input(params.arguments)
-                .map_or_else(wrong, |input| self.shared.read(input, self.tally(&context)).into()),
+            READ => input(params.arguments).map_or_else(wrong, |input| {
+                self.shared.read(input, &self.session, self.tally(&context)).into()
+            }),
             ACTIVATE => match input(params.arguments) {
                 Ok(input) => self.shared.activate(input, caller).await.into(),
                 Err(why) => wrong(why),
@@ -125,7 +126,7 @@ impl Client {
             )
         };
         let (skill, tool) = called.split_once('.').ok_or_else(unknown)?;
-        let entry = self.shared.entry(skill).ok_or_else(unknown)?;
+        let entry = self.shared.entry_in(&self.session, skill).ok_or_else(unknown)?;
         let tools = match self.session.tools(skill) {
             Some(tools) => tools,
             None if self.session.is_alone(caller.context) => {
@@ -230,7 +231,7 @@ impl ServerHandler for Client {
         params: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        self.shared.read_resource(&params.uri, self.tally(&context)).map(Into::into)
+        self.shared.read_resource(&params.uri, &self.session, self.tally(&context)).map(Into::into)
     }
 
     async fn list_skills(
@@ -270,7 +271,8 @@ impl ServerHandler for Client {
         params: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        self.shared.get_prompt(&params, self.tally(&context)).map(Into::into)
+        let caller = Caller { session: &self.session, context: &context, answer: None };
+        self.shared.get_prompt(&params, caller).await.map(Into::into)
     }
 
     async fn complete(

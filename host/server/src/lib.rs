@@ -57,7 +57,7 @@ use hidden::HostPaths;
 use metrics::Metrics;
 use question::Questions;
 use run_results::Runs;
-use session::{Session, Transport};
+use session::{ActivatedBy, Session, Transport};
 use skillhost::service::Service;
 use skillhost_catalog::{Catalog, CatalogEntry, Changes};
 use skillhost_ledger::approval::{Approvals, PendingId};
@@ -199,21 +199,33 @@ impl Shared {
         self.catalog.get(name).filter(|entry| self.catalog.is_for_agents(entry))
     }
 
-    /// Checks whether there is a skill of a name that does not exist for agents. A skill that was
+    /// Returns the skill of a name that agents may find, or whose prompt the session's user has got.
+    fn entry_in(&self, session: &Session, name: &str) -> Option<CatalogEntry> {
+        let by_user = || {
+            let entry = self.catalog.get(name).filter(|entry| self.catalog.is_for_users(entry))?;
+            let state = session.state();
+            state.active.get(name).filter(|active| active.by == ActivatedBy::User)?;
+            Some(entry)
+        };
+        self.entry(name).or_else(by_user)
+    }
+
+    /// Checks whether there is a skill of a name that does not exist for the session. A skill that was
     /// removed is not concealed, unless the policy hides its name.
-    fn conceals(&self, name: &str) -> bool {
-        self.policy.hides(name) || (self.catalog.get(name).is_some() && self.entry(name).is_none())
+    fn conceals(&self, session: &Session, name: &str) -> bool {
+        self.policy.hides(name)
+            || (self.catalog.get(name).is_some() && self.entry_in(session, name).is_none())
     }
 
     /// Returns all skills that agents may find, by name.
     fn entries(&self) -> Vec<CatalogEntry> {
-        let mut entries: Vec<CatalogEntry> = self
-            .catalog
-            .entries()
-            .iter()
-            .filter(|entry| self.catalog.is_for_agents(entry))
-            .cloned()
-            .collect();
+        self.sorted(|entry| self.catalog.is_for_agents(entry))
+    }
+
+    /// Returns all skills of a kind, by name.
+    fn sorted(&self, kind: impl Fn(&CatalogEntry) -> bool) -> Vec<CatalogEntry> {
+        let mut entries: Vec<CatalogEntry> =
+            self.catalog.entries().iter().filter(|entry| kind(entry)).cloned().collect();
         entries.sort_by(|a, b| a.name.cmp(&b.name));
         entries
     }

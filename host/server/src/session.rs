@@ -60,8 +60,18 @@ pub(super) struct State {
 pub(super) struct ActiveSkill {
     /// The typed tools that the session has.
     pub(super) tools: Arc<Vec<Tool>>,
-    /// Whether it is active from the start, with fewer tools than the agent's own activation gives.
-    pub(super) from_start: bool,
+    pub(super) by: ActivatedBy,
+}
+
+/// Who activated a skill.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum ActivatedBy {
+    /// The policy, at the start. The session has only the tools that are always disclosed.
+    Policy,
+    /// The agent.
+    Agent,
+    /// The client's user, by getting the prompt of a skill that agents cannot activate.
+    User,
 }
 
 /// The most resources that a session can subscribe to.
