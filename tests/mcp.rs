@@ -3,10 +3,12 @@
 
 mod approval;
 mod clients;
+mod disclosure;
 mod extension;
 mod http;
 mod limits;
 mod listing;
+mod prompts;
 mod secrets;
 mod security;
 mod session;
@@ -147,6 +149,8 @@ pub struct Agent {
     lines: Receiver<String>,
     stderr: Option<JoinHandle<String>>,
     pub revision: &'static str,
+    /// The result of the handshake, if there was one.
+    pub welcome: Value,
     last: u64,
     /// Messages that were not answers.
     pub notifications: Vec<Value>,
@@ -179,13 +183,14 @@ impl Agent {
             lines,
             stderr: Some(stderr),
             revision,
+            welcome: Value::Null,
             last: 0,
             notifications: Vec::new(),
             requests: Vec::new(),
         };
         if revision < NEW {
             let client = json!({ "name": "test", "version": "1" });
-            agent.ok("initialize", json!({ "protocolVersion": revision, "capabilities": capabilities, "clientInfo": client }));
+            agent.welcome = agent.ok("initialize", json!({ "protocolVersion": revision, "capabilities": capabilities, "clientInfo": client }));
             agent.say(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
         }
         agent

@@ -1,6 +1,7 @@
 //! The operator's policy, and how it combines with a skill's requests.
 
 mod cases;
+mod disclosure;
 mod entries;
 mod grants;
 mod properties;

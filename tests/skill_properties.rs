@@ -79,6 +79,8 @@ fn holds(bytes: &[u8]) -> Result<(), TestCaseError> {
                 description,
                 allowed_tools: Some(vec![]),
                 recovered: true,
+                user_only: manifest.user_only,
+                agent_only: manifest.agent_only,
                 ..Manifest::default()
             };
             prop_assert_eq!(manifest, &nothing);

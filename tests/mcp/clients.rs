@@ -109,7 +109,7 @@ fn check(steps: &Steps, place: &Place, is_alone: bool) {
     let [before, after] = steps.all("tools")[..] else { panic!("{:?}", steps.0) };
     let discovery = ["discover_skills", "activate_skill", "read_skill_file"];
     assert_eq!(names(before)[..3], discovery);
-    assert_eq!(names(after).len(), if is_alone { 4 } else { 5 }, "{after}");
+    assert_eq!(names(after).len(), if is_alone { 4 } else { 6 }, "{after}");
     assert!(
         steps.text("discover").contains("scribe: The scribe of the tests."),
         "{}",

@@ -328,7 +328,7 @@ fn sessions_are_separate_limited_and_time_out() {
     );
     let tools =
         |session| server.ask(session, "tools/list", json!({}))["tools"].as_array().unwrap().len();
-    assert_eq!((tools(&one), tools(&other)), (4, 3));
+    assert_eq!((tools(&one), tools(&other)), (5, 3));
     becomes("the session ends", || {
         std::thread::sleep(std::time::Duration::from_secs(3));
         server.post(&request(OLD, 2, "tools/list", json!({})), &[("Mcp-Session-Id", &one)]).status

@@ -241,6 +241,6 @@ fn guest_output_is_not_a_protocol_message() {
     agent.notifications.clear();
     let run = agent.call("run_skill", json!({ "name": "scribe", "program": "forge.sh" }));
     assert!(answer_text(&run).contains("\"id\":999"), "{run}");
-    assert_eq!(agent.tools().len(), 4);
+    assert_eq!(agent.tools().len(), 5);
     assert!(agent.notifications.is_empty(), "{:?}", agent.notifications);
 }

@@ -56,7 +56,7 @@ fn a_session_works_in_both_revisions() {
         agent.call("activate_skill", json!({ "name": "calculator" }));
         assert_eq!(
             agent.tools(),
-            [&DISCOVERY[..], &["run_skill", "calculator.calculate"]].concat()
+            [&DISCOVERY[..], &["run_skill", "deactivate_skill", "calculator.calculate"]].concat()
         );
         let sum = agent.call("calculator.calculate", json!({ "expression": "0.1 + 0.2" }));
         assert_eq!(sum["structuredContent"]["result"], "0.3", "{sum}");
@@ -118,7 +118,7 @@ fn activation_affects_only_its_session() {
     let (mut one, mut other) = (place.agent(OLD, &[]), place.agent(OLD, &[]));
     one.call("activate_skill", json!({ "name": "calculator" }));
     one.notification("notifications/tools/list_changed");
-    assert_eq!(one.tools().len(), 5);
+    assert_eq!(one.tools().len(), 6);
     assert_eq!(other.tools(), DISCOVERY);
     assert_eq!(
         other.fails(
@@ -136,6 +136,109 @@ fn activation_affects_only_its_session() {
         other.fails("tools/call", json!({ "name": "no_such_tool", "arguments": {} })),
         -32602
     );
+}
+
+#[test]
+fn a_deactivated_skill_is_gone_from_its_session_only() {
+    let place = Place::new();
+    let (mut one, mut other) = (place.agent(OLD, &[]), place.agent(OLD, &[]));
+    let calculate =
+        json!({ "name": "calculator.calculate", "arguments": { "expression": "1 + 1" } });
+    for agent in [&mut one, &mut other] {
+        agent.call("activate_skill", json!({ "name": "calculator" }));
+        agent.call("activate_skill", json!({ "name": "scribe" }));
+    }
+    one.notifications.clear();
+    let answer = one.call("deactivate_skill", json!({ "name": "calculator" }));
+    assert!(answer_text(&answer).contains("no longer active"), "{answer}");
+    one.notification("notifications/tools/list_changed");
+    assert_eq!(one.tools(), [&DISCOVERY[..], &["run_skill", "deactivate_skill"]].concat());
+    assert_eq!(one.fails("tools/call", calculate.clone()), -32602);
+    let run = one.call("run_skill", json!({ "name": "calculator", "args": ["1"] }));
+    assert!(run["isError"] == true && answer_text(&run).contains("is not activated"), "{run}");
+    // Neither another skill nor another session is affected.
+    let run = one.call("run_skill", json!({ "name": "scribe", "program": "note.sh" }));
+    assert_eq!(run["isError"], false, "{run}");
+    assert_eq!(other.ok("tools/call", calculate.clone())["structuredContent"]["result"], "2");
+    assert!(
+        other
+            .notifications
+            .iter()
+            .filter(|told| told["method"] == "notifications/tools/list_changed")
+            .count()
+            == 2
+    );
+    // The last one takes the tools for active skills with it.
+    one.call("deactivate_skill", json!({ "name": "scribe" }));
+    assert_eq!(one.tools(), DISCOVERY);
+    for name in ["scribe", "nothing-of-that-name"] {
+        let again = one.call("deactivate_skill", json!({ "name": name }));
+        assert!(
+            again["isError"] == true
+                && answer_text(&again) == format!("the skill `{name}` is not active"),
+            "{again}"
+        );
+    }
+    one.call("activate_skill", json!({ "name": "calculator" }));
+    assert_eq!(one.ok("tools/call", calculate)["structuredContent"]["result"], "2");
+}
+
+#[test]
+fn a_skill_that_is_active_from_the_start_can_be_deactivated() {
+    let place = Place::new();
+    let policy = place.user.work().join("preload.yaml");
+    std::fs::write(&policy, format!("{TRUSTED}preload: [calculator]\n")).unwrap();
+    let mut agent = place.agent(OLD, &["--policy", policy.to_str().unwrap()]);
+    assert!(agent.tools().contains(&"calculator.calculate".to_owned()));
+    agent.call("deactivate_skill", json!({ "name": "calculator" }));
+    assert_eq!(agent.tools(), DISCOVERY);
+    assert_eq!(agent.tools(), DISCOVERY, "it stays so");
+}
+
+#[test]
+fn categories_list_all_skills_or_the_active_ones() {
+    let place = Place::new();
+    for number in 0..110 {
+        place.skill(&format!("more-{number:03}"), "", "Nothing runs here.");
+    }
+    let (mut one, mut other) = (place.agent(OLD, &[]), place.agent(OLD, &[]));
+    let find = |agent: &mut Agent, category: &str, query: &str| {
+        let found = agent.call("discover_skills", json!({ "category": category, "query": query }));
+        let text = answer_text(&found);
+        let names: Vec<String> =
+            text.lines().filter_map(|line| Some(line.split_once(": The ")?.0.to_owned())).collect();
+        (names, text)
+    };
+    one.call("activate_skill", json!({ "name": "writer" }));
+    one.call("activate_skill", json!({ "name": "scribe" }));
+    assert_eq!(find(&mut one, "active", "").0, ["scribe", "writer"]);
+    assert_eq!(find(&mut one, "active", "writer").0, ["writer"]);
+    assert_eq!(find(&mut other, "active", ""), (vec![], "No such skill is active.".to_owned()));
+    let (all, text) = find(&mut one, "all", "");
+    assert!(all.len() == 99 && text.contains("100 of 114 installed"), "one is different: {text}");
+    assert!(text.len() < 20_000, "{}", text.len());
+    assert_eq!(find(&mut one, "all", "scribe").0, ["scribe"]);
+    one.call("deactivate_skill", json!({ "name": "writer" }));
+    assert_eq!(find(&mut one, "active", "").0, ["scribe"]);
+}
+
+#[test]
+fn a_match_has_an_id_that_changes_with_its_instructions() {
+    let place = Place::new();
+    let mut agent = place.agent(OLD, &[]);
+    let found = |agent: &mut Agent| {
+        let text = answer_text(&agent.call("discover_skills", json!({ "query": "scribe" })));
+        let line = text.lines().next().unwrap().to_owned();
+        line.split_once(" [deferred, id ").unwrap().1.strip_suffix(']').unwrap().to_owned()
+    };
+    let list = place.user.skillhost(&["list", "--json"]);
+    let list: Value = serde_json::from_slice(&list.stdout).unwrap();
+    let known = list["skills"].as_array().unwrap().iter().find(|one| one["name"] == "scribe");
+    let digest = known.unwrap()["digest"].as_str().unwrap().to_owned();
+    let id = found(&mut agent);
+    assert_eq!(format!("sha256:{id}"), digest[..7 + 12]);
+    place.skill("scribe", "", "Other instructions.");
+    becomes("the catalogue knows the change", || found(&mut agent) != id);
 }
 
 #[test]
@@ -258,7 +361,7 @@ fn a_run_reports_progress_and_is_cancelled() {
     let wall = place.user.records().last().unwrap()["usage"]["wall_ms"].as_f64().unwrap();
     assert!(wall >= at_least, "it ran for {at_least} ms at least, and is recorded with {wall}");
     // It still serves, and sends nothing about the cancelled run.
-    assert_eq!(agent.tools().len(), 4);
+    assert_eq!(agent.tools().len(), 5);
 }
 
 #[test]

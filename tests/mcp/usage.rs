@@ -376,6 +376,7 @@ fn preloaded_skills_are_active_and_granted_nothing() {
                 "activate_skill",
                 "read_skill_file",
                 "run_skill",
+                "deactivate_skill",
                 "calculator.calculate"
             ]
         );
@@ -460,6 +461,7 @@ fn often_used_skills_are_suggested_and_preloaded() {
             "activate_skill",
             "read_skill_file",
             "run_skill",
+            "deactivate_skill",
             "calculator.calculate"
         ]
     );

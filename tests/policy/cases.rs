@@ -85,6 +85,12 @@ fn describe(layer: &Layer) -> String {
         writeln!(out, "  {}: limit {} {}", rule.place, rule.limit, rule.limit.show(rule.value))
             .unwrap();
     }
+    if let Some(disclosure) = layer.disclosure {
+        writeln!(out, "  disclosure {}", disclosure.name()).unwrap();
+    }
+    for (tool, disclosure) in &layer.tools {
+        writeln!(out, "  tool {tool} {}", disclosure.name()).unwrap();
+    }
     if let Some(methods) = &layer.methods {
         writeln!(out, "  methods {}", methods.join(" ")).unwrap();
     }

@@ -32,7 +32,7 @@ const TABLES: &str = "
         UNIQUE (folder, links));
     CREATE TABLE searched (source INTEGER NOT NULL, path BLOB NOT NULL, stamp BLOB NOT NULL, PRIMARY KEY (source, path)) WITHOUT ROWID;
     CREATE TABLE skill (id INTEGER PRIMARY KEY AUTOINCREMENT, source INTEGER NOT NULL, path BLOB NOT NULL, file TEXT NOT NULL, stamp BLOB NOT NULL,
-        flags INTEGER NOT NULL, digest TEXT NOT NULL, tags TEXT NOT NULL, description TEXT NOT NULL, broken TEXT, UNIQUE (source, path));
+        flags INTEGER NOT NULL, digest TEXT NOT NULL, tags TEXT NOT NULL, description TEXT NOT NULL, hint TEXT NOT NULL, broken TEXT, UNIQUE (source, path));
     CREATE VIRTUAL TABLE words USING fts5 (name, description, keywords, body,
         content = '', contentless_delete = 1, tokenize = 'porter unicode61 remove_diacritics 2');
     CREATE TABLE word (word TEXT PRIMARY KEY) WITHOUT ROWID;

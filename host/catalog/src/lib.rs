@@ -26,7 +26,7 @@ use cache::{Cache, CacheError};
 use skillhost_skill::{SkillFolder, is_protected, scan};
 use update::CachedSource;
 
-pub use prompt::{Prompt, estimate_tokens};
+pub use prompt::{Prompt, estimate_tokens, summary};
 pub use search::{Hit, Query};
 pub use skillhost_skill::SourceKind;
 pub use tier1::{SkillRuntime, SkillRuntimes};
@@ -69,6 +69,13 @@ pub struct CatalogEntry {
     /// Whether its frontmatter is broken or misspells a permission key. Such a skill is granted
     /// nothing.
     pub recovered: bool,
+    /// Whether only the client's user may start it: `disable-model-invocation`.
+    pub user_only: bool,
+    /// Whether only agents may start it: `user-invocable: false`.
+    pub agent_only: bool,
+    /// The description of its prompt's argument: `argument-hint`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub argument_hint: Option<Arc<str>>,
 }
 
 impl<'a> From<&'a CatalogEntry> for SkillFolder<'a> {
@@ -123,11 +130,12 @@ struct Shared {
     sources: Vec<Source>,
     snapshot: RwLock<Arc<Snapshot>>,
     cache: Mutex<Option<Cache>>,
-    enabled: RwLock<Arc<Enabled>>,
+    enabled: RwLock<Arc<Check>>,
+    hidden: RwLock<Arc<Check>>,
 }
 
-/// Checks whether a skill is enabled.
-type Enabled = dyn Fn(&CatalogEntry) -> bool + Send + Sync;
+/// Checks something about a skill.
+type Check = dyn Fn(&CatalogEntry) -> bool + Send + Sync;
 
 /// The skills at one moment.
 #[derive(Default)]
@@ -168,6 +176,7 @@ impl Catalog {
                 snapshot,
                 cache,
                 enabled: RwLock::new(Arc::new(|_| true)),
+                hidden: RwLock::new(Arc::new(|_| false)),
             }),
         })
     }
@@ -202,6 +211,27 @@ impl Catalog {
     pub fn is_enabled(&self, entry: &CatalogEntry) -> bool {
         let enabled = self.shared.enabled.read().unwrap_or_else(PoisonError::into_inner).clone();
         enabled(entry)
+    }
+
+    /// Sets the function that checks whether a skill is hidden from agents. By default none is.
+    pub fn set_hidden(&self, hidden: impl Fn(&CatalogEntry) -> bool + Send + Sync + 'static) {
+        *self.shared.hidden.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(hidden);
+    }
+
+    /// Checks whether agents may find a skill: it is enabled, and neither hidden nor for users only.
+    pub fn is_for_agents(&self, entry: &CatalogEntry) -> bool {
+        !entry.user_only && self.is_served(entry)
+    }
+
+    /// Checks whether users may start a skill, as a prompt: it is enabled, and neither hidden nor for
+    /// agents only.
+    pub fn is_for_users(&self, entry: &CatalogEntry) -> bool {
+        !entry.agent_only && self.is_served(entry)
+    }
+
+    fn is_served(&self, entry: &CatalogEntry) -> bool {
+        let hidden = self.shared.hidden.read().unwrap_or_else(PoisonError::into_inner).clone();
+        self.is_enabled(entry) && !hidden(entry)
     }
 
     /// Reads changed sources again, and returns the names of the skills that were added, removed or

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::{Catalog, CatalogEntry};
+use skillhost_policy::diagnostic::printable;
 
 /// The block, and what did not fit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
@@ -30,7 +31,7 @@ pub fn estimate_tokens(text: &str) -> usize {
 }
 
 impl Catalog {
-    /// Writes the block of the enabled skills, in at most `budget` tokens. Shortens descriptions
+    /// Writes the block of the skills that agents may find, in at most `budget` tokens. Shortens descriptions
     /// first, then omits the last skills. The block's own tags are always written.
     pub fn prompt(&self, budget: usize) -> Prompt {
         self.write_prompt(budget, false)
@@ -43,11 +44,11 @@ impl Catalog {
 
     fn write_prompt(&self, budget: usize, locations: bool) -> Prompt {
         let entries = self.entries();
-        let enabled: Vec<&CatalogEntry> =
-            entries.iter().filter(|entry| self.is_enabled(entry)).collect();
-        let write = |length: usize, count: usize| block(&enabled, length, count, locations);
+        let listed: Vec<&CatalogEntry> =
+            entries.iter().filter(|entry| self.is_for_agents(entry)).collect();
+        let write = |length: usize, count: usize| block(&listed, length, count, locations);
         let fits = |prompt: &Prompt| prompt.tokens <= budget;
-        let all = enabled.len();
+        let all = listed.len();
         let whole = write(usize::MAX, all);
         if fits(&whole) {
             return whole;
@@ -119,6 +120,17 @@ fn block(all: &[&CatalogEntry], length: usize, count: usize, locations: bool) ->
     prompt.text += "</available_skills>\n";
     prompt.tokens = estimate_tokens(&prompt.text);
     prompt
+}
+
+/// Returns a description on one line, in at most `length` characters and without hidden ones.
+pub fn summary(description: &str, length: usize) -> String {
+    let line = description.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = printable(&line);
+    if line.chars().count() <= length {
+        return line;
+    }
+    // The ellipsis takes one.
+    shortened(&line, length - 1).unwrap_or(line)
 }
 
 /// Cuts a description at the end of a word; `None` if it is short enough.

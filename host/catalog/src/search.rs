@@ -1,6 +1,8 @@
 //! Searches skills: BM25 over name, description, keywords and body, with tolerance for typos and
 //! unfinished words.
 
+use std::collections::BTreeSet;
+
 use rusqlite::Connection;
 
 use super::cache::CacheError;
@@ -19,6 +21,10 @@ pub struct Query {
     pub network: Option<bool>,
     /// Whether it is enabled.
     pub enabled: Option<bool>,
+    /// Only skills that agents may find.
+    pub for_agents: bool,
+    /// Only skills of these names.
+    pub names: Option<BTreeSet<String>>,
     /// The most hits.
     pub limit: usize,
 }
@@ -31,6 +37,8 @@ impl Default for Query {
             runtime: None,
             network: None,
             enabled: None,
+            for_agents: false,
+            names: None,
             limit: 10,
         }
     }
@@ -128,7 +136,9 @@ impl Catalog {
             .is_none_or(|tag| entry.tags.iter().any(|one| **one == *tag.to_lowercase()))
             && query.runtime.is_none_or(|runtime| entry.runtimes.contains(runtime))
             && query.network.is_none_or(|network| entry.network == network)
+            && query.names.as_ref().is_none_or(|names| names.contains(&*entry.name))
             && query.enabled.is_none_or(|enabled| self.is_enabled(entry) == enabled)
+            && (!query.for_agents || self.is_for_agents(entry))
     }
 }
 

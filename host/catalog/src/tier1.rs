@@ -85,6 +85,8 @@ pub(super) struct Facts {
     pub(super) digest: Box<str>,
     pub(super) tags: Vec<Box<str>>,
     pub(super) description: Box<str>,
+    /// Empty if there is none.
+    pub(super) argument_hint: Box<str>,
 }
 
 /// Texts that are indexed and not stored.
@@ -98,6 +100,8 @@ const RUNTIMES: u8 = 0b111;
 const NETWORK: u8 = 1 << 3;
 const RECOVERED: u8 = 1 << 4;
 const SCRIPTS: u8 = 1 << 5;
+const USER_ONLY: u8 = 1 << 6;
+const AGENT_ONLY: u8 = 1 << 7;
 
 /// Checks whether the skill has a folder of scripts, whose stamp counts too.
 pub(super) fn has_scripts(flags: u8) -> bool {
@@ -136,6 +140,10 @@ impl Facts {
             runtimes: SkillRuntimes(self.flags & RUNTIMES),
             network: self.flags & NETWORK != 0,
             recovered: self.flags & RECOVERED != 0,
+            user_only: self.flags & USER_ONLY != 0,
+            agent_only: self.flags & AGENT_ONLY != 0,
+            argument_hint: Some(self.argument_hint.into())
+                .filter(|hint: &Arc<str>| !hint.is_empty()),
         }
     }
 }
@@ -158,6 +166,8 @@ pub(super) fn read(found: &FoundSkill, source: &Path) -> Result<(Facts, Text), S
     let mut flags = runtimes(found, &manifest).0 | flags_of_broken(found);
     flags |= if network(&manifest) { NETWORK } else { 0 };
     flags |= if manifest.is_granted_nothing() { RECOVERED } else { 0 };
+    flags |= if manifest.user_only { USER_ONLY } else { 0 };
+    flags |= if manifest.agent_only { AGENT_ONLY } else { 0 };
     let mut body = parsed.source;
     body.truncate(body.floor_char_boundary(parsed.body_offset + MAX_BODY));
     body.drain(..parsed.body_offset);
@@ -166,7 +176,9 @@ pub(super) fn read(found: &FoundSkill, source: &Path) -> Result<(Facts, Text), S
     let keywords = keywords.map(String::as_str).collect::<Vec<_>>().join(" ");
     let (skill_file, digest, tags) =
         (found.skill_file.as_str().into(), runtime::digest(&bytes).into(), tags(&manifest));
-    let facts = Facts { skill_file, flags, digest, tags, description: manifest.description.into() };
+    let argument_hint = manifest.argument_hint.unwrap_or_default().into();
+    let description = manifest.description.into();
+    let facts = Facts { skill_file, flags, digest, tags, description, argument_hint };
     Ok((facts, Text { name, keywords, body }))
 }
 

@@ -128,7 +128,7 @@ fn known(
     if check && !are_searched(db, id, &root)? {
         return Ok(None);
     }
-    let columns = "SELECT path, file, stamp, flags, id, digest, tags, description, broken FROM skill WHERE source = ?1";
+    let columns = "SELECT path, file, stamp, flags, id, digest, tags, description, hint, broken FROM skill WHERE source = ?1";
     let (mut select, mut skills) = (db.prepare_cached(columns)?, Vec::new());
     let mut rows = select.query([id])?;
     while let Some(row) = rows.next()? {
@@ -140,7 +140,7 @@ fn known(
         {
             return Ok(None);
         }
-        let facts = match row.get_ref(8)?.as_str_or_null()? {
+        let facts = match row.get_ref(9)?.as_str_or_null()? {
             Some(why) => Err(why.to_owned()),
             None => Ok(Facts {
                 skill_file: file.into(),
@@ -148,6 +148,7 @@ fn known(
                 digest: row.get_ref(5)?.as_str()?.into(),
                 tags: row.get_ref(6)?.as_str()?.lines().map(Box::from).collect(),
                 description: row.get_ref(7)?.as_str()?.into(),
+                argument_hint: row.get_ref(8)?.as_str()?.into(),
             }),
         };
         skills.push(Row { id: row.get(4)?, path: path.to_owned(), facts });
@@ -263,7 +264,7 @@ fn insert(
     read: Result<(Facts, Text), String>,
 ) -> Result<(), CacheError> {
     let mut skill = work.prepare_cached(
-        "INSERT INTO skill (source, path, file, stamp, flags, digest, tags, description, broken) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        "INSERT INTO skill (source, path, file, stamp, flags, digest, tags, description, hint, broken) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
     )?;
     let (facts, text) = match read {
         Ok(read) => read,
@@ -275,6 +276,7 @@ fn insert(
                 found.skill_file,
                 stamp,
                 flags,
+                "",
                 "",
                 "",
                 "",
@@ -294,6 +296,7 @@ fn insert(
         facts.digest.as_ref(),
         tags,
         facts.description.as_ref(),
+        facts.argument_hint.as_ref(),
         nothing
     ])?;
     let id = work.last_insert_rowid();

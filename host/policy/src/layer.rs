@@ -1,10 +1,12 @@
 //! The layers of a policy and their rules.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
 use super::capabilities::Mount;
 use super::determinism::DeterminismRule;
+use super::disclosure::Disclosure;
 use super::entry::{self, EntryList, Permission};
 use super::level::PermissionLevel;
 use super::printable;
@@ -41,6 +43,10 @@ pub struct Layer {
     pub approval: Option<PermissionLevel>,
     /// Whether writes are staged for approval.
     pub stage: bool,
+    /// How much agents see of the skills.
+    pub disclosure: Option<Disclosure>,
+    /// How much agents see of single typed tools, by name.
+    pub tools: BTreeMap<String, Disclosure>,
 }
 
 /// The origin of a layer.
@@ -132,11 +138,16 @@ impl Layer {
             determinism: DeterminismRule::default(),
             approval: None,
             stage: false,
+            disclosure: None,
+            tools: BTreeMap::new(),
         }
     }
-}
 
-impl Layer {
+    /// Checks whether the layer applies to a skill name.
+    pub(super) fn covers(&self, skill: &str) -> bool {
+        self.applies_to.as_ref().is_none_or(|glob| glob.matches(skill))
+    }
+
     /// Returns the part of the layer that restricts skills.
     pub(super) fn restrictions(&self) -> Layer {
         let determinism = if self.determinism.on == Some(true) {
@@ -152,6 +163,8 @@ impl Layer {
             determinism,
             approval: self.approval,
             stage: self.stage,
+            disclosure: self.disclosure,
+            tools: self.tools.clone(),
             ..Layer::new(self.origin.clone())
         }
     }

@@ -16,6 +16,7 @@ pub mod capabilities;
 pub mod client_tools;
 pub mod determinism;
 pub mod diagnostic;
+pub mod disclosure;
 pub mod entry;
 pub mod exact;
 mod explain;
@@ -82,7 +83,7 @@ pub struct Policy {
     pub secrets: Secrets,
     /// Whether usage statistics are collected.
     pub usage: bool,
-    /// The skills that are active when an agent's session starts.
+    /// The skills that count as [`always`](disclosure::Disclosure::Always) disclosed.
     pub preload: Preload,
     /// Who approves runs that clients request.
     pub clients: Clients,
@@ -397,8 +398,6 @@ impl Policy {
 
     /// Returns the layers that apply to a skill name, lowest priority first.
     pub fn layers_for(&self, skill: &str) -> impl Iterator<Item = &Layer> {
-        self.layers
-            .iter()
-            .filter(move |l| l.applies_to.as_ref().is_none_or(|glob| glob.matches(skill)))
+        self.layers.iter().filter(move |layer| layer.covers(skill))
     }
 }

@@ -1,10 +1,11 @@
 //! Parses SKILL.md into a [`Manifest`]. No other code knows its syntax.
 //!
-//! `frontmatter` finds the fences, and `yaml` parses the text between them. `fields`,
+//! `frontmatter` finds the fences, and `yaml` parses the text between them. `fields`, `client`,
 //! `permission_keys` and `tools` check the result against [`rules`], and `recover` reads broken
 //! files. Parsing is lenient if there is a safe interpretation, and strict otherwise. The
 //! [`LoadEffect`](rules::LoadEffect) of each rule says which.
 
+mod client;
 mod fields;
 mod findings;
 pub mod fix;
@@ -62,6 +63,15 @@ pub struct Manifest {
     /// `metadata.settings`: the settings that the skill declares.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<settings::Setting>,
+    /// Whether only the client's user may start the skill, as a prompt: `disable-model-invocation`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub user_only: bool,
+    /// Whether only agents may start the skill, and it is no prompt: `user-invocable: false`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub agent_only: bool,
+    /// The description of the prompt's argument: `argument-hint`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub argument_hint: Option<String>,
     /// Whether the frontmatter was broken or missing. Then at most name and description were read.
     /// Such a skill requests nothing (`allowed_tools` is an empty list) and is granted nothing.
     pub recovered: bool,
@@ -154,10 +164,12 @@ fn finish(
             let message =
                 "only the name and description of the skill are loaded, and it is granted nothing";
             findings.add(&rules::RECOVERED, None, message, None);
-            let Manifest { name, description, .. } = manifest;
+            let Manifest { name, description, user_only, agent_only, .. } = manifest;
             Some(Manifest {
                 name,
                 description,
+                user_only,
+                agent_only,
                 allowed_tools: Some(Vec::new()),
                 recovered: true,
                 ..Manifest::default()
@@ -228,7 +240,8 @@ fn read_frontmatter(
 }
 
 fn recovered(part: Range<usize>, context: &Context<'_>, findings: &mut Findings<'_>) -> Manifest {
-    let recover::Recovered { name, description } = recover::read(context.source, part, findings);
+    let recover::Recovered { name, description, manifest } =
+        recover::read(context.source, part, findings);
     let at = |line: &Option<recover::Line>| line.as_ref().map(|l| l.at.clone());
     Manifest {
         name: fields::check_name(
@@ -243,7 +256,7 @@ fn recovered(part: Range<usize>, context: &Context<'_>, findings: &mut Findings<
             context,
             findings,
         ),
-        ..Manifest::default()
+        ..manifest
     }
 }
 
@@ -348,6 +361,7 @@ fn check_body(source: &str, body: usize, findings: &mut Findings<'_>) {
             fix,
         );
     }
+    client::check_commands(source, body, findings);
     let mut lines = lines_from(source, body);
     if let Some(over) = lines.nth(MAX_BODY_LINES) {
         let count = MAX_BODY_LINES + 1 + lines.count();

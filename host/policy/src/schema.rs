@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::disclosure::Disclosure;
 use super::level::PermissionLevel;
 use crate::limits::{Limit, Unit};
 
@@ -29,6 +30,8 @@ enum Shape {
     Mode,
     Flag,
     Level,
+    Disclosure,
+    Tools,
     Seed,
     Time,
     Audit,
@@ -68,7 +71,7 @@ pub(super) const TOP: [Field; 15] = [
     field(
         "preload",
         Shape::Preload,
-        "Skills whose tools an agent's session has from the start: a list of names, or `suggested` for those that 30 % of recent sessions used.",
+        "Skills that are disclosed as `always`, unless a section says something stricter: a list of names, or `suggested` for those that 30 % of recent sessions used.",
     ),
     field(
         "clients",
@@ -102,10 +105,11 @@ pub(super) const TOP: [Field; 15] = [
 ];
 
 /// The keys of `default`.
-pub(super) const DEFAULT: [Field; 7] = [ALLOW, DENY, MOUNTS, ENV, METHODS, APPROVAL, STAGE];
+pub(super) const DEFAULT: [Field; 8] =
+    [ALLOW, DENY, MOUNTS, ENV, METHODS, APPROVAL, STAGE, DISCLOSURE];
 
 /// The keys of each of `skills`.
-pub(super) const SKILL: [Field; 11] = [
+pub(super) const SKILL: [Field; 13] = [
     ALLOW,
     DENY,
     MOUNTS,
@@ -113,6 +117,8 @@ pub(super) const SKILL: [Field; 11] = [
     METHODS,
     APPROVAL,
     STAGE,
+    DISCLOSURE,
+    TOOLS,
     SKILL_LIMITS,
     DETERMINISTIC,
     SEED,
@@ -146,6 +152,16 @@ const STAGE: Field = field(
     "stage",
     Shape::Flag,
     "Whether writes are staged: shown first, and applied only after approval.",
+);
+const DISCLOSURE: Field = field(
+    "disclosure",
+    Shape::Disclosure,
+    "What agents see of the skill. `always`: a session has its tools from the start. `deferred` (the default): an agent finds and activates it. `hidden`: to agents it does not exist. The strictest value of the sections that apply is used.",
+);
+const TOOLS: Field = field(
+    "tools",
+    Shape::Tools,
+    "The same for single typed tools, by name. The strictest value for the tool and its skill is used.",
 );
 const SKILL_LIMITS: Field = field(
     "limits",
@@ -237,6 +253,12 @@ pub(super) const MODES: [&str; 3] = ["read", "write", "overlay"];
 pub(super) const METHOD_NAMES: [&str; 7] =
     ["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"];
 
+/// Checks whether a component can name a typed tool so: 1 to 64 of a-z, A-Z, 0-9, `_` and `-`.
+pub(super) fn is_tool_name(text: &str) -> bool {
+    (1..=64).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+}
+
 /// Returns the JSON schema of a policy file.
 pub fn schema() -> Value {
     let mut schema = table(&TOP, &[]);
@@ -293,6 +315,15 @@ fn shape(field: &Field) -> Value {
             "oneOf": [{ "const": "suggested" }, { "type": "array", "items": { "type": "string", "pattern": "^[a-z0-9-]+$" } }],
         }),
         Shape::Level => json!({ "enum": PermissionLevel::ALL.map(PermissionLevel::name) }),
+        Shape::Disclosure => json!({ "enum": Disclosure::ALL.map(Disclosure::name) }),
+        Shape::Tools => json!({
+            "type": "object",
+            "propertyNames": { "pattern": "^[A-Za-z0-9_-]{1,64}$" },
+            "additionalProperties": {
+                "enum": Disclosure::ALL.map(Disclosure::name),
+                "description": "What agents see of the tool of this name.",
+            },
+        }),
         Shape::Seed => json!({ "type": "integer", "minimum": 0, "maximum": u64::MAX }),
         Shape::Audit => table(&AUDIT, &[]),
         Shape::Detail => json!({ "enum": ["digests", "text"] }),

@@ -1,4 +1,5 @@
-//! `activate_skill`: returns a skill's instructions, and adds its tools to the session.
+//! `activate_skill`: returns a skill's instructions, and adds its tools to the session;
+//! `deactivate_skill` removes them.
 
 use std::sync::{Arc, PoisonError};
 
@@ -9,6 +10,7 @@ use super::approval::Call;
 use super::definitions::{RUN, name, weight};
 use super::result::{cut, failed, said};
 use super::run::Caller;
+use super::session::{ActivatedBy, ActiveSkill, Session};
 use super::{Shared, TOOLS, trace};
 use skillhost::invoke::{ComponentTools, Target, declared_component};
 use skillhost_catalog::CatalogEntry;
@@ -31,7 +33,7 @@ const FILES: usize = 100;
 impl Shared {
     pub(super) async fn activate(&self, input: Input, caller: Caller<'_>) -> CallToolResult {
         let Caller { session, context, .. } = caller;
-        let Some(entry) = self.entry(&input.name) else {
+        let Some(entry) = self.entry_in(session, &input.name) else {
             return failed(self.no_skill(&input.name));
         };
         trace::about(&entry);
@@ -42,7 +44,7 @@ impl Shared {
         };
         let mut notes = Vec::new();
         let tools = match self.tools_for(&entry, &skill, caller).await {
-            Ok(tools) => tools,
+            Ok(tools) => self.tools_for_agents(&entry.name, tools),
             Err(why) => {
                 notes.push(format!("Its typed tools are unknown: {}", hidden.text(&why)));
                 Arc::default()
@@ -75,7 +77,9 @@ impl Shared {
                 notes.push("The list of its tools is truncated.".into());
             }
         } else {
-            session.state().active.insert(entry.name.to_string(), tools);
+            let by = if entry.user_only { ActivatedBy::User } else { ActivatedBy::Agent };
+            let skill = ActiveSkill { tools, by };
+            session.state().active.insert(entry.name.to_string(), skill);
             session.tools_changed().await;
         }
         text += &notes.join("\n");
@@ -86,6 +90,16 @@ impl Shared {
             UsageEvent::Activated { sent },
         );
         said(text)
+    }
+
+    /// Removes a skill and its tools from the session. The session's approvals stay as they are.
+    pub(super) async fn deactivate(&self, input: Input, session: &Session) -> CallToolResult {
+        let Input { name } = input;
+        if session.state().active.remove(&name).is_none() {
+            return failed(format!("the skill `{name}` is not active"));
+        }
+        session.tools_changed().await;
+        said(format!("The skill `{name}` is no longer active."))
     }
 
     fn what_there_is(&self, skill: &Skill, called: &str, tools: &[Tool]) -> String {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Shared;
-use super::session::Session;
+use super::session::{ActivatedBy, Session};
 use super::skills::parts;
 use skillhost_catalog::Changes;
 
@@ -33,6 +33,9 @@ pub(super) async fn tell(shared: &Arc<Shared>, changes: &Changes) {
         session.lists_changed().await;
         let is_changed = |uri: &str| {
             let Some((skill, path)) = parts(uri) else { return false };
+            if shared.conceals(&session, skill) {
+                return false;
+            }
             *all || skills.iter().any(|name| name == skill)
                 || files.contains(&(skill.to_owned(), path))
         };
@@ -43,14 +46,18 @@ pub(super) async fn tell(shared: &Arc<Shared>, changes: &Changes) {
 /// Lists the tools of an activated skill again, without running it. Tools that only a run can list
 /// appear when the skill is activated again. Returns whether the tools have changed.
 async fn list_again(shared: &Shared, session: &Session, name: &str) -> bool {
-    let tools = match shared.entry(name).and_then(|entry| shared.load(&entry).ok()) {
+    let tools = match shared.entry_in(session, name).and_then(|entry| shared.load(&entry).ok()) {
         Some(skill) => shared.known_tools(&skill).await.ok().map(Option::unwrap_or_default),
         None => None,
     };
     let mut state = session.state();
-    let before = match &tools {
-        Some(tools) => state.active.insert(name.to_owned(), tools.clone()),
-        None => state.active.remove(name),
+    let Some(tools) = tools else { return state.active.remove(name).is_some() };
+    let Some(active) = state.active.get_mut(name) else { return false };
+    let tools = match active.by {
+        ActivatedBy::Policy => shared.tools_from_start(session, name, tools),
+        ActivatedBy::Agent | ActivatedBy::User => shared.tools_for_agents(name, tools),
     };
-    before != tools
+    let differ = active.tools != tools;
+    active.tools = tools;
+    differ
 }

@@ -1,17 +1,19 @@
-//! Tool definitions: three to start with, and more for each activated skill.
+//! Tool definitions: three to start with, two more once a skill is active, and those of each activated
+//! skill.
 
 use std::sync::{Arc, LazyLock};
 
 use rmcp::model::{JsonObject, Tool as Definition, ToolAnnotations};
 use serde_json::{Value, json};
 
-use skillhost_catalog::{Catalog, CatalogEntry, SkillRuntime};
+use skillhost_catalog::{CatalogEntry, SkillRuntime};
 use skillhost_sandbox::Tool;
 
 pub(super) const DISCOVER: &str = "discover_skills";
 pub(super) const ACTIVATE: &str = "activate_skill";
 pub(super) const READ: &str = "read_skill_file";
 pub(super) const RUN: &str = "run_skill";
+pub(super) const DEACTIVATE: &str = "deactivate_skill";
 
 /// The tools that a session starts with. Every client pays for them in each conversation: keep them
 /// short.
@@ -21,7 +23,7 @@ pub(super) fn discovery() -> Vec<Definition> {
         looks(
             DISCOVER,
             "Find installed skills for a task. Returns names and descriptions; activate the one that fits.",
-            json!({ "query": text, "category": text }),
+            json!({ "query": text, "category": { "type": "string", "description": "a tag, all or active" } }),
             &[],
         ),
         looks(
@@ -39,9 +41,9 @@ pub(super) fn discovery() -> Vec<Definition> {
     ]
 }
 
-/// The tool that runs programs of activated skills. `preloaded` are the skills that are active from
+/// The tool that runs programs of activated skills. `from_start` are the skills that are active from
 /// the start, which no answer has mentioned.
-pub(super) fn run(preloaded: &[&str]) -> Definition {
+pub(super) fn run(from_start: &[&str]) -> Definition {
     let text = |description: &str| json!({ "type": "string", "description": description });
     let input = json!({
         "name": text("the skill"),
@@ -78,10 +80,10 @@ pub(super) fn run(preloaded: &[&str]) -> Definition {
     });
     let mut description =
         "Run a program of an activated skill in a sandbox. Paths: /skill (its files), /workspace (yours), /tmp.".to_owned();
-    if !preloaded.is_empty() {
+    if !from_start.is_empty() {
         description += &format!(
             " Already active: {}; {ACTIVATE} returns their instructions.",
-            preloaded.join(", ")
+            from_start.join(", ")
         );
     }
     let definition = Definition::new(
@@ -91,6 +93,16 @@ pub(super) fn run(preloaded: &[&str]) -> Definition {
     );
     definition.with_raw_output_schema(object(output)).with_annotations(
         ToolAnnotations::new().read_only(false).destructive(true).open_world(true),
+    )
+}
+
+/// The tool that removes a skill's tools from the session.
+pub(super) fn deactivate() -> Definition {
+    looks(
+        DEACTIVATE,
+        "Remove an activated skill's tools.",
+        json!({ "name": { "type": "string" } }),
+        &["name"],
     )
 }
 
@@ -141,9 +153,9 @@ pub(super) fn weight(entry: &CatalogEntry) -> u64 {
     (frame + description) as u64 + parameters
 }
 
-/// Returns the size of the definitions of all enabled skills, in bytes.
-pub(super) fn whole(catalog: &Catalog) -> u64 {
-    catalog.entries().iter().filter(|entry| catalog.is_enabled(entry)).map(weight).sum()
+/// Returns the size of the definitions of these skills, in bytes.
+pub(super) fn whole(entries: &[CatalogEntry]) -> u64 {
+    entries.iter().map(weight).sum()
 }
 
 /// Returns the name under which a typed tool is listed.

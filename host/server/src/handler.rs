@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tracing::Instrument as _;
 
-use super::definitions::{self, ACTIVATE, DISCOVER, READ, RUN};
+use super::definitions::{self, ACTIVATE, DEACTIVATE, DISCOVER, READ, RUN};
 use super::question::Answer;
 use super::result::failed;
 use super::run::Caller;
@@ -49,21 +49,25 @@ const GONE: [&str; 4] =
 impl Client {
     /// Returns the tools that this client can call.
     async fn tools(&self, context: &RequestContext<RoleServer>) -> Vec<Tool> {
-        let preloaded = self.shared.preload(&self.session).await;
+        let started = self.shared.start(&self.session).await;
         let mut tools = definitions::discovery();
         let state = self.session.state();
-        if !state.active.is_empty() || self.session.is_alone(context) {
+        let is_alone = self.session.is_alone(context);
+        if !state.active.is_empty() || is_alone {
             // A skill that changed may be gone.
-            let still: Vec<&str> = preloaded
+            let still: Vec<&str> = started
                 .iter()
                 .map(String::as_str)
                 .filter(|name| state.active.contains_key(*name))
                 .collect();
             tools.push(definitions::run(&still));
         }
+        if !state.active.is_empty() && !is_alone {
+            tools.push(definitions::deactivate());
+        }
         self.tally(context).count_listing(|| definitions::bytes(&tools));
         for (skill, active) in &state.active {
-            tools.extend(active.iter().map(|tool| definitions::typed(skill, tool)));
+            tools.extend(active.tools.iter().map(|tool| definitions::typed(skill, tool)));
         }
         tools
     }
@@ -75,19 +79,24 @@ impl Client {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         if !self.session.is_alone(&context) {
-            self.shared.preload(&self.session).await;
+            self.shared.start(&self.session).await;
         }
         let answer = Answer::of(&params);
         let caller = Caller { session: &self.session, context: &context, answer: answer.as_ref() };
         let wrong = |wrong: Box<CallToolResult>| CallToolResponse::from(*wrong);
         Ok(match &*params.name {
             DISCOVER => input(params.arguments).map_or_else(wrong, |input| {
-                self.shared.discover(input, self.tally(&context)).into()
+                self.shared.discover(input, &self.session, self.tally(&context)).into()
             }),
-            READ => input(params.arguments)
-                .map_or_else(wrong, |input| self.shared.read(input, self.tally(&context)).into()),
+            READ => input(params.arguments).map_or_else(wrong, |input| {
+                self.shared.read(input, &self.session, self.tally(&context)).into()
+            }),
             ACTIVATE => match input(params.arguments) {
                 Ok(input) => self.shared.activate(input, caller).await.into(),
+                Err(why) => wrong(why),
+            },
+            DEACTIVATE => match input(params.arguments) {
+                Ok(input) => self.shared.deactivate(input, &self.session).await.into(),
                 Err(why) => wrong(why),
             },
             RUN => match input(params.arguments) {
@@ -117,12 +126,13 @@ impl Client {
             )
         };
         let (skill, tool) = called.split_once('.').ok_or_else(unknown)?;
-        let entry = self.shared.entry(skill).ok_or_else(unknown)?;
+        let entry = self.shared.entry_in(&self.session, skill).ok_or_else(unknown)?;
         let tools = match self.session.tools(skill) {
             Some(tools) => tools,
             None if self.session.is_alone(caller.context) => {
                 let skill = self.shared.load(&entry).map_err(|_| unknown())?;
-                self.shared.tools_for(&entry, &skill, caller).await.map_err(|_| unknown())?
+                let tools = self.shared.tools_for(&entry, &skill, caller).await;
+                self.shared.tools_for_agents(&entry.name, tools.map_err(|_| unknown())?)
             }
             None => return Err(unknown()),
         };
@@ -153,7 +163,8 @@ impl ServerHandler for Client {
             .enable_skills_with_directory_read()
             .build();
         let name = Implementation::new("skillhost", env!("CARGO_PKG_VERSION"));
-        ServerConfig::new(capabilities).with_server_info(name).with_instructions(INSTRUCTIONS)
+        let instructions = self.shared.instructions(&self.session, INSTRUCTIONS);
+        ServerConfig::new(capabilities).with_server_info(name).with_instructions(instructions)
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
@@ -220,7 +231,7 @@ impl ServerHandler for Client {
         params: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        self.shared.read_resource(&params.uri, self.tally(&context)).map(Into::into)
+        self.shared.read_resource(&params.uri, &self.session, self.tally(&context)).map(Into::into)
     }
 
     async fn list_skills(
@@ -260,7 +271,8 @@ impl ServerHandler for Client {
         params: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        self.shared.get_prompt(&params, self.tally(&context)).map(Into::into)
+        let caller = Caller { session: &self.session, context: &context, answer: None };
+        self.shared.get_prompt(&params, caller).await.map(Into::into)
     }
 
     async fn complete(

@@ -11,7 +11,7 @@
 //! keeps staged writes for the operator, and `run_results` keeps output that is too long for an answer.
 //! `resources`, `skills`, `prompts` and `complete` offer the same skills through the protocol's
 //! other primitives. `changes` notifies clients when skills change, and `messages` when a run makes
-//! progress; `preload` activates skills at the start of a session. [`http`] serves many clients at
+//! progress; `from_start` finds the skills that a session has from the start. [`http`] serves many clients at
 //! once, `metrics` counts, `trace` writes spans, and `hidden` removes this machine's paths from
 //! answers.
 
@@ -22,6 +22,7 @@ mod complete;
 mod definitions;
 mod discover;
 mod folders;
+mod from_start;
 mod handler;
 mod hidden;
 pub mod http;
@@ -29,7 +30,6 @@ pub mod http;
 mod messages;
 mod metrics;
 mod pages;
-mod preload;
 mod prompts;
 mod question;
 mod read;
@@ -57,7 +57,7 @@ use hidden::HostPaths;
 use metrics::Metrics;
 use question::Questions;
 use run_results::Runs;
-use session::{Session, Transport};
+use session::{ActivatedBy, Session, Transport};
 use skillhost::service::Service;
 use skillhost_catalog::{Catalog, CatalogEntry, Changes};
 use skillhost_ledger::approval::{Approvals, PendingId};
@@ -113,15 +113,17 @@ const QUESTIONS: usize = 500;
 const TOOLS: usize = 1_000;
 
 impl Mcp {
-    /// Creates a server. Does no work.
+    /// Creates a server. From then on, the catalogue hides from agents what the policy hides.
     pub fn new(options: Options) -> Mcp {
         let Options { catalog, service, policy, approvals, scratch, hidden, usage } = options;
-        let hidden = HostPaths::new(hidden, &policy);
+        let (hidden, policy) = (HostPaths::new(hidden, &policy), Arc::new(policy.with_client_names()));
+        let rules = policy.clone();
+        catalog.set_hidden(move |entry| rules.hides(&entry.name));
         let (runs, metrics) = (Runs::default(), Metrics::default());
         Mcp(Arc::new(Shared {
             catalog,
             service,
-            policy: Arc::new(policy.with_client_names()),
+            policy,
             approvals,
             questions: Questions::new(QUESTIONS),
             folders: Arc::new(Folders::new(scratch)),
@@ -176,8 +178,8 @@ impl Mcp {
     }
 
     fn client(&self, transport: Transport) -> handler::Client {
-        let catalog = self.0.catalog.clone();
-        let usage = self.0.usage.session(move || definitions::whole(&catalog));
+        let shared = self.0.clone();
+        let usage = self.0.usage.session(move || definitions::whole(&shared.entries()));
         let session = Arc::new(Session::new(transport, usage));
         let mut sessions = self.0.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         sessions.retain(|session| session.strong_count() > 0);
@@ -192,20 +194,38 @@ impl Shared {
         sessions.iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// Returns the skill of a name. A disabled skill counts as missing.
+    /// Returns the skill of a name. A disabled or hidden skill counts as missing.
     fn entry(&self, name: &str) -> Option<CatalogEntry> {
-        self.catalog.get(name).filter(|entry| self.catalog.is_enabled(entry))
+        self.catalog.get(name).filter(|entry| self.catalog.is_for_agents(entry))
     }
 
-    /// Returns all enabled skills, by name.
+    /// Returns the skill of a name that agents may find, or whose prompt the session's user has got.
+    fn entry_in(&self, session: &Session, name: &str) -> Option<CatalogEntry> {
+        let by_user = || {
+            let entry = self.catalog.get(name).filter(|entry| self.catalog.is_for_users(entry))?;
+            let state = session.state();
+            state.active.get(name).filter(|active| active.by == ActivatedBy::User)?;
+            Some(entry)
+        };
+        self.entry(name).or_else(by_user)
+    }
+
+    /// Checks whether there is a skill of a name that does not exist for the session. A skill that was
+    /// removed is not concealed, unless the policy hides its name.
+    fn conceals(&self, session: &Session, name: &str) -> bool {
+        self.policy.hides(name)
+            || (self.catalog.get(name).is_some() && self.entry_in(session, name).is_none())
+    }
+
+    /// Returns all skills that agents may find, by name.
     fn entries(&self) -> Vec<CatalogEntry> {
-        let mut entries: Vec<CatalogEntry> = self
-            .catalog
-            .entries()
-            .iter()
-            .filter(|entry| self.catalog.is_enabled(entry))
-            .cloned()
-            .collect();
+        self.sorted(|entry| self.catalog.is_for_agents(entry))
+    }
+
+    /// Returns all skills of a kind, by name.
+    fn sorted(&self, kind: impl Fn(&CatalogEntry) -> bool) -> Vec<CatalogEntry> {
+        let mut entries: Vec<CatalogEntry> =
+            self.catalog.entries().iter().filter(|entry| kind(entry)).cloned().collect();
         entries.sort_by(|a, b| a.name.cmp(&b.name));
         entries
     }

@@ -5,6 +5,7 @@ use serde::Deserialize;
 
 use super::definitions::weight;
 use super::result::{cut, failed, said};
+use super::session::Session;
 use super::skills::uri;
 use super::{Shared, trace};
 use skillhost_ledger::usage::{UsageEvent, UsageSession};
@@ -20,8 +21,13 @@ pub(super) struct Input {
 const TEXT: usize = 64 << 10;
 
 impl Shared {
-    pub(super) fn read(&self, input: Input, tally: &UsageSession) -> CallToolResult {
-        let Some(entry) = self.entry(&input.name) else {
+    pub(super) fn read(
+        &self,
+        input: Input,
+        session: &Session,
+        tally: &UsageSession,
+    ) -> CallToolResult {
+        let Some(entry) = self.entry_in(session, &input.name) else {
             return failed(self.no_skill(&input.name));
         };
         trace::about(&entry);

@@ -12,6 +12,7 @@ use rmcp::model::{
 use super::Shared;
 use super::definitions::weight;
 use super::pages::{self, PAGE};
+use super::session::Session;
 use super::skills::{own_path, parts, uri};
 use skillhost_ledger::usage::{UsageEvent, UsageSession};
 
@@ -56,6 +57,7 @@ impl Shared {
     pub(super) fn read_resource(
         &self,
         uri: &str,
+        session: &Session,
         tally: &UsageSession,
     ) -> Result<ReadResourceResult, ErrorData> {
         // Older clients know the code of their revision; newer ones get INVALID_PARAMS instead.
@@ -73,7 +75,7 @@ impl Shared {
             return Ok(contents(uri, bytes.map_err(unreadable)?, None));
         }
         let (name, path) = parts(uri).ok_or_else(none)?;
-        let entry = self.entry(name).ok_or_else(none)?;
+        let entry = self.entry_in(session, name).ok_or_else(none)?;
         let skill = self.load(&entry).map_err(|_| none())?;
         let own = own_path(&skill, &path);
         let bytes = skill.read(own).map_err(|error| {

@@ -73,7 +73,7 @@ struct FinishedCall {
 
 impl Shared {
     pub(super) async fn run(&self, input: Input, caller: Caller<'_>) -> CallToolResponse {
-        let Some(entry) = self.entry(&input.name) else {
+        let Some(entry) = self.entry_in(caller.session, &input.name) else {
             return failed(self.no_skill(&input.name)).into();
         };
         if !caller.session.is_alone(caller.context) && caller.session.tools(&entry.name).is_none() {

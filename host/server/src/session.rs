@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rmcp::model::{LoggingLevel, ProtocolVersion};
 use rmcp::service::{Peer, RequestContext, RoleServer, SubscriptionSink};
 use tokio::sync::OnceCell;
 
 use super::folders::Folder;
+use super::from_start::FromStart;
 use super::run_results;
 use skillhost_ledger::usage;
 use skillhost_sandbox::Tool;
@@ -30,15 +31,17 @@ pub(super) struct Session {
     state: Mutex<State>,
     /// Its usage counts.
     pub(super) usage: usage::UsageSession,
-    /// The skills that were activated at its start, once that has happened.
-    pub(super) preloaded: OnceCell<Vec<String>>,
+    /// The skills that it has from the start, once they were determined.
+    pub(super) from_start: OnceLock<Vec<FromStart>>,
+    /// The names of those that were activated, once that has happened.
+    pub(super) started: OnceCell<Vec<String>>,
 }
 
 /// The mutable part of a session.
 #[derive(Default)]
 pub(super) struct State {
-    /// The activated skills, by name, and their typed tools.
-    pub(super) active: BTreeMap<String, Arc<Vec<Tool>>>,
+    /// The activated skills, by name.
+    pub(super) active: BTreeMap<String, ActiveSkill>,
     /// Receives notifications, up to revision 2025-11-25.
     pub(super) peer: Option<Peer<RoleServer>>,
     /// The resources that the client has subscribed to, up to revision 2025-11-25.
@@ -53,6 +56,24 @@ pub(super) struct State {
     pub(super) root: Option<Option<PathBuf>>,
 }
 
+/// A skill that a session has activated.
+pub(super) struct ActiveSkill {
+    /// The typed tools that the session has.
+    pub(super) tools: Arc<Vec<Tool>>,
+    pub(super) by: ActivatedBy,
+}
+
+/// Who activated a skill.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum ActivatedBy {
+    /// The policy, at the start. The session has only the tools that are always disclosed.
+    Policy,
+    /// The agent.
+    Agent,
+    /// The client's user, by getting the prompt of a skill that agents cannot activate.
+    User,
+}
+
 /// The most resources that a session can subscribe to.
 pub(super) const SUBSCRIPTIONS: usize = 1_000;
 
@@ -63,7 +84,8 @@ impl Session {
             transport,
             state: Mutex::default(),
             usage,
-            preloaded: OnceCell::new(),
+            from_start: OnceLock::new(),
+            started: OnceCell::new(),
         }
     }
 
@@ -87,9 +109,9 @@ impl Session {
             && context.protocol_version().is_some_and(|version| !version.has_initialize())
     }
 
-    /// Returns the tools of an activated skill.
+    /// Returns the typed tools of an activated skill.
     pub(super) fn tools(&self, skill: &str) -> Option<Arc<Vec<Tool>>> {
-        self.state().active.get(skill).cloned()
+        self.state().active.get(skill).map(|active| active.tools.clone())
     }
 
     /// Notifies the client that its tools have changed.
@@ -119,10 +141,9 @@ impl Session {
     /// Notifies the client of changed resources that it has subscribed to.
     pub(super) async fn updated(&self, changed: impl Fn(&str) -> bool) {
         let (peer, sinks) = self.listeners();
-        let subscribed: Vec<String> =
-            self.state().subscribed.iter().filter(|uri| changed(uri)).cloned().collect();
+        let subscribed: Vec<String> = self.state().subscribed.iter().cloned().collect();
         if let Some(peer) = peer {
-            for uri in subscribed {
+            for uri in subscribed.into_iter().filter(|uri| changed(uri)) {
                 log_failure(
                     peer.notify_resource_updated(
                         rmcp::model::ResourceUpdatedNotificationParam::new(uri),

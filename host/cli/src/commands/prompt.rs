@@ -9,7 +9,7 @@ use crate::output;
 
 /// Print the <available_skills> block for an agent's prompt, within a budget of tokens
 ///
-/// If the enabled skills do not fit, their descriptions are shortened to a common length; if that
+/// The block has the enabled skills that the policy does not hide. If they do not fit, their descriptions are shortened to a common length; if that
 /// is not enough, skills are omitted, starting with those that `skillhost list` shows last. The
 /// block and stderr say so. Four bytes count as one token.
 #[derive(Debug, clap::Args)]
@@ -32,7 +32,10 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
-    let catalog = Context::with_file(&args.policy)?.catalog(&args.skills)?;
+    let context = Context::with_file(&args.policy)?;
+    let catalog = context.catalog(&args.skills)?;
+    let policy = context.policy;
+    catalog.set_hidden(move |entry| policy.hides(&entry.name));
     let prompt = catalog.prompt_with_locations(args.budget);
     if args.json {
         output::json(&prompt)?;

@@ -74,6 +74,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
         network: args.network,
         enabled: args.enabled,
         limit: args.limit,
+        ..Query::default()
     };
     let hits = catalog.search(&query)?;
     if args.json {

@@ -38,6 +38,8 @@ fn layer(layer: &Layer) -> Value {
         determinism,
         approval: _,
         stage,
+        disclosure: _,
+        tools: _,
     } = layer;
     let texts = |rules: &[Rule]| rules.iter().map(|rule| rule.text.clone()).collect::<Vec<_>>();
     let mounts: Vec<(&str, MountMode)> =
@@ -64,7 +66,7 @@ fn layer(layer: &Layer) -> Value {
         "limits": limits,
         "deterministic": [json!(determinism.on), json!(determinism.seed), json!(determinism.start_time)],
     });
-    // Approvals do not affect a result; where writes go does.
+    // Approvals and what agents see do not affect a result; where writes go does.
     if *stage {
         value["stage"] = true.into();
     }

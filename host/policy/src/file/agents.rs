@@ -1,7 +1,10 @@
-//! Reads the keys of a policy file that concern agents: `approval`, `stage`, `usage`, `clients` and
-//! `preload`.
+//! Reads the keys of a policy file that concern agents: `approval`, `stage`, `disclosure`, `tools`,
+//! `usage`, `clients` and `preload`.
 
-use super::{Reader, scalar};
+use std::collections::BTreeMap;
+
+use super::{Expected, Reader, scalar};
+use crate::disclosure::Disclosure;
 use crate::level::PermissionLevel;
 use crate::schema;
 use crate::yaml::{Kind, Node};
@@ -32,6 +35,39 @@ impl Reader<'_> {
             );
         }
         scalar(node) == Some("true")
+    }
+
+    /// Reads how much agents see of a skill or tool. `key` is the key of the value.
+    pub(super) fn disclosure(&mut self, node: &Node, key: &str) -> Option<Disclosure> {
+        let disclosure = scalar(node).and_then(Disclosure::from_name);
+        if disclosure.is_none() {
+            let wanted = Disclosure::ALL.map(Disclosure::name).join(", ");
+            self.error(
+                "policy-disclosure",
+                Some(node.span),
+                format!("`{}` must be one of: {wanted}", printable(key)),
+                None,
+            );
+        }
+        disclosure
+    }
+
+    pub(super) fn tools(&mut self, node: &Node) -> BTreeMap<String, Disclosure> {
+        let mut tools = BTreeMap::new();
+        let Kind::Map(entries) = &node.kind else {
+            return self.expected(node, "`tools`", Expected::Table, tools);
+        };
+        for (key, value) in entries {
+            let name = scalar(key).unwrap_or_default();
+            if !schema::is_tool_name(name) {
+                let message = format!("invalid name of a typed tool: `{}`", printable(name));
+                self.error("policy-disclosure", Some(key.span), message, None);
+            }
+            if let Some(disclosure) = self.disclosure(value, name) {
+                tools.insert(name.to_owned(), disclosure);
+            }
+        }
+        tools
     }
 
     pub(super) fn usage(&mut self, node: &Node) -> bool {

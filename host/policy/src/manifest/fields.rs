@@ -5,12 +5,20 @@ use std::ops::Range;
 use super::Manifest;
 use super::findings::{Findings, abbreviate, as_yaml, quoted};
 use super::yaml::{Node, Value};
-use super::{permission_keys, rules, settings, tools};
+use super::{client, permission_keys, rules, settings, tools};
 use crate::diagnostic::Span;
 use crate::limits::Limit;
 
-/// The fields of the specification that grant nothing. `permission_keys` has the others.
-const FIELDS: [&str; 4] = ["name", "description", "license", "compatibility"];
+/// The fields that grant nothing. `permission_keys` has the others.
+const FIELDS: [&str; 7] = [
+    "name",
+    "description",
+    "license",
+    "compatibility",
+    client::DISABLE_MODEL_INVOCATION,
+    client::USER_INVOCABLE,
+    client::ARGUMENT_HINT,
+];
 
 /// What the checks need in addition to the values.
 pub(super) struct Context<'a> {
@@ -65,6 +73,7 @@ pub(super) fn read(
                 manifest.disallowed_tools =
                     tools::read(tools::Field::Disallowed, value, context.source, findings)
             }
+            _ if client::read((key, value), context.source, &mut manifest, findings) => {}
             _ => unknown(key, value, context.source, findings),
         }
     }
@@ -395,7 +404,7 @@ pub fn template(folder: &str) -> String {
 }
 
 /// Returns the range of the value, or of the key if the value is empty.
-fn value_or_key(key: &Node, value: &Node) -> Range<usize> {
+pub(super) fn value_or_key(key: &Node, value: &Node) -> Range<usize> {
     if value.at.is_empty() { key.at.clone() } else { value.at.clone() }
 }
 

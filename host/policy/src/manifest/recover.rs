@@ -1,4 +1,4 @@
-//! Reads name and description from broken frontmatter, line by line. Such a skill requests nothing
+//! Reads name, description and who may start the skill from broken frontmatter, line by line. Such a skill requests nothing
 //! and is granted nothing.
 
 use std::ops::Range;
@@ -6,6 +6,7 @@ use std::ops::Range;
 use super::findings::Findings;
 use super::frontmatter::lines_from;
 use super::rules;
+use super::{Manifest, client};
 
 /// A value and its place.
 pub(super) struct Line {
@@ -18,6 +19,8 @@ pub(super) struct Line {
 pub(super) struct Recovered {
     pub(super) name: Option<Line>,
     pub(super) description: Option<Line>,
+    /// Who may start the skill.
+    pub(super) manifest: Manifest,
 }
 
 /// Reads `name:` and `description:` at the start of a line, with the indented lines that follow.
@@ -29,7 +32,10 @@ pub(super) fn read(source: &str, part: Range<usize>, findings: &mut Findings<'_>
         let slot = match key.trim_end() {
             "name" => &mut recovered.name,
             "description" => &mut recovered.description,
-            _ => continue,
+            key => {
+                client::recover(key, value.trim(), &mut recovered.manifest);
+                continue;
+            }
         };
         let start = line.end - value.trim_start().len();
         let mut text = without_block_indicator(value.trim()).to_owned();

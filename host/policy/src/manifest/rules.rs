@@ -88,9 +88,12 @@ rules! {
     YAML_FEATURE "yaml-feature" Error Refused "The frontmatter has no tags (`!x`) and no merge keys (`<<`), because clients interpret them differently." OURS;
     DUPLICATE_KEY "duplicate-key" Error Refused "A key occurs only once in its map." YAML;
     RECOVERED "recovered" Warning GrantsNothing
-        "The frontmatter parses as YAML. From broken frontmatter, only name and description are read, and the skill requests nothing." OURS;
+        "The frontmatter parses as YAML. From broken frontmatter, only the name, the description and who may start the skill are read, and the skill requests nothing." OURS;
 
-    UNKNOWN_FIELD "unknown-field" Warning Loads "The fields are name, description, license, compatibility, metadata and allowed-tools. `disallowed-tools` is supported too." FORMAT;
+    UNKNOWN_FIELD "unknown-field" Warning Loads "The fields are name, description, license, compatibility, metadata and allowed-tools. `disallowed-tools`, `disable-model-invocation`, `user-invocable` and `argument-hint` are supported too." FORMAT;
+    CLIENT_FIELD "client-field" Warning Loads "No field has a meaning for one client only, such as `model` or `hooks` for Claude Code. skillhost ignores it." OURS;
+    CLIENT_FIELD_TYPE "client-field-type" Warning Loads
+        "`disable-model-invocation` and `user-invocable` are booleans, and `argument-hint` is a string of at most 200 characters. Any other value counts as the stricter one: `true` for the first, `false` for the second." OURS;
     PERMISSION_KEY "permission-key" Error Ungranted
         "No key is a misspelt `allowed-tools`, `disallowed-tools` or `metadata`, and no key of `metadata` is a misspelt limit. The comparison ignores case and allows up to two edits." OURS;
     FIELD_TYPE "field-type" Error Loads "`name`, `description`, `license` and `compatibility` are strings." FORMAT;
@@ -117,6 +120,7 @@ rules! {
     TOOLS_LIST "allowed-tools-list" Warning Loads "`allowed-tools` and `disallowed-tools` are each one string, not a YAML list." TOOLS;
     TOOLS_PARENTHESES "allowed-tools-parentheses" Error Loads "Every `(` of `allowed-tools` is closed. An entry with an unclosed one grants nothing." TOOLS;
 
+    CLIENT_COMMAND "client-command" Warning Loads "The instructions contain no commands for Claude Code (`` !`command` ``). skillhost never runs them." OURS;
     BODY_LENGTH "body-length" Warning Loads "The instructions have at most 500 lines. Details belong in separate files." BODY;
     BODY_NUL "body-nul" Warning Loads "The instructions contain no NUL bytes." OURS;
     BODY_UTF8 "body-utf8" Warning Loads "The instructions are valid UTF-8." OURS;

@@ -69,6 +69,16 @@ impl Node {
         }
     }
 
+    /// Returns the value of a boolean.
+    pub(super) fn boolean(&self) -> Option<bool> {
+        match &*self.value {
+            Value::Scalar { text, plain: true } if is_bool(text) => {
+                Some(text.eq_ignore_ascii_case("true"))
+            }
+            _ => None,
+        }
+    }
+
     pub(super) fn is_null(&self) -> bool {
         matches!(&*self.value, Value::Scalar { text, plain: true } if is_null(text))
     }
