@@ -23,7 +23,7 @@ const BUSY: Duration = Duration::from_secs(20);
 const OURS: i64 = 0x736b_6c68;
 /// The version of the tables, as `user_version`. Change it too if other facts are extracted from a
 /// SKILL.md.
-const FORM: i64 = 2;
+const FORM: i64 = 3;
 
 const TABLES: &str = "
     PRAGMA journal_mode = WAL;
@@ -37,7 +37,7 @@ const TABLES: &str = "
         content = '', contentless_delete = 1, tokenize = 'porter unicode61 remove_diacritics 2');
     CREATE TABLE word (word TEXT PRIMARY KEY) WITHOUT ROWID;
     PRAGMA application_id = 1936419944;
-    PRAGMA user_version = 2;
+    PRAGMA user_version = 3;
     COMMIT;";
 
 /// Why the catalogue cannot be read.
