@@ -6,6 +6,7 @@
 
 mod bench;
 mod completions;
+mod examples;
 mod help;
 mod json;
 mod man;

@@ -2,7 +2,7 @@
 //! `BLESS=1` rewrites the outputs of commands.
 
 pub mod blocks;
-mod shell;
+pub mod shell;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

@@ -257,7 +257,7 @@ fn documentation_lists_all_rules() {
         let effect = match rule.effect {
             LoadEffect::Loads => "loads",
             LoadEffect::Ungranted => "loads, granted nothing",
-            LoadEffect::GrantsNothing => "loads with name and description only, granted nothing",
+            LoadEffect::GrantsNothing => "loads as instructions only, granted nothing",
             LoadEffect::Refused => "does not load",
         };
         writeln!(

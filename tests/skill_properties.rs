@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use proptest::prelude::*;
-use skillhost_policy::diagnostic::{Severity, Span, render};
+use skillhost_policy::diagnostic::{Severity, Span, is_hidden, render};
 use skillhost_policy::limits::Limit;
 use skillhost_policy::manifest::{Manifest, SkillMd, parse};
 
@@ -161,7 +161,7 @@ fn manifest() -> impl Strategy<Value = Manifest> {
     let component = proptest::option::of("[a-z]{1,8}(/[a-z]{1,8}){0,2}\\.wasm");
     (
         name,
-        text,
+        text.prop_filter("shows everything", |text| !text.chars().any(is_hidden)),
         proptest::option::of(text),
         proptest::option::of(text),
         tools,

@@ -22,7 +22,7 @@ fn user() -> User {
     );
     std::fs::write(folder.join("rates.txt"), "19 %\n").unwrap();
     std::fs::create_dir_all(user.home().join(".agents/skills/bad")).unwrap();
-    std::fs::write(user.home().join(".agents/skills/bad/SKILL.md"), "nothing\n").unwrap();
+    std::fs::write(user.home().join(".agents/skills/bad/SKILL.md"), "---\nname: [\n---\n").unwrap();
     user
 }
 
@@ -61,6 +61,81 @@ fn list_shows_skills_and_reports_the_rest() {
     let listed = user.skillhost(&["list", "--skills", "mine"]);
     assert!(stdout(&listed).starts_with("notes (untrusted): Mine.\n"), "{}", stdout(&listed));
     assert_eq!(user.skillhost(&["list", "--skills", "nowhere"]).status.code(), Some(64));
+}
+
+#[test]
+fn list_all_shows_the_order_of_the_search() {
+    let user = user();
+    let listed = user.skillhost(&["list", "--all"]);
+    let shown = user.normal(stdout(&listed));
+    let lines: Vec<Vec<&str>> = shown
+        .lines()
+        .map(|line| line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect())
+        .collect();
+    for row in [
+        &["1", "the project's", "[work]/.agents/skills", "1"][..],
+        &["2", "the project's", "[work]/.claude/skills", "0"],
+        &["3", "yours", "[home]/.agents/skills", "1"],
+        &["4", "yours", "[home]/.claude/skills", "1"],
+        &["1", "notes", "[work]/.agents/skills/notes"],
+        &["3", "tax", "[home]/.agents/skills/tax"],
+    ] {
+        assert!(lines.contains(&row.to_vec()), "{row:?}\n{shown}");
+    }
+    assert!(shown.contains("shadowed by"), "{shown}");
+    let listed = json(&user.skillhost(&["list", "--json"]));
+    assert_eq!(listed["sources"][2]["kind"], "user");
+    assert_eq!(listed["skills"][0]["position"], 1);
+    let shadowed = &listed["shadowed"][0];
+    assert_eq!((&shadowed["source"], &shadowed["position"]), (&"user".into(), &4.into()));
+}
+
+#[test]
+fn a_single_file_is_shown_and_never_runs() {
+    let user = user();
+    let file = user.home().join(".agents/skills/mail.md");
+    let text = "---\nname: mail\ndescription: Writes mails.\nallowed-tools: Bash\n---\nBe brief.\n";
+    std::fs::write(file, text).unwrap();
+    let shown = json(&user.skillhost(&["show", "mail", "--json"]));
+    assert_eq!(shown["instructions"], "Be brief.\n");
+    let trusted = user.skillhost(&["trust", "../home/.agents/skills"]);
+    assert!(stdout(&trusted).contains("mail: approved: sha256:"), "{}", stdout(&trusted));
+    for args in [
+        &["run", "mail"][..],
+        &["run", "mail", "--command", "echo hi"],
+        &["run", "mail", "mail.md"],
+    ] {
+        let run = user.skillhost(args);
+        assert_eq!(run.status.code(), Some(65), "{args:?}: {}", stderr(&run));
+        assert!(stderr(&run).contains("only instructions"), "{}", stderr(&run));
+    }
+    let checked = json(&user.skillhost(&["check", "mail", "--json"]));
+    let decisions = checked["skills"][0]["grant"]["decisions"].as_array().unwrap();
+    assert!(!decisions.is_empty() && decisions.iter().all(|one| one["verdict"] == "refused"));
+    // By its path, a file is still an error: the operator may have meant its folder.
+    let checked = user.skillhost(&["check", ".agents/skills/notes/SKILL.md"]);
+    assert_eq!(checked.status.code(), Some(1), "{}", stdout(&checked));
+}
+
+#[test]
+fn nothing_of_a_skill_without_valid_frontmatter_runs() {
+    let user = User::new();
+    for (name, text) in [("none", "Do it.\n"), ("broken", "---\nname: [\n---\nDo it.\n")] {
+        let folder = user.work().join(format!("{name}-skill"));
+        std::fs::create_dir_all(folder.join("scripts")).unwrap();
+        std::fs::write(folder.join("SKILL.md"), text).unwrap();
+        std::fs::write(folder.join("scripts/x.sh"), "echo ran\n").unwrap();
+        let path = format!("./{name}-skill");
+        for args in [
+            &["run", &path, "scripts/x.sh"][..],
+            &["run", &path],
+            &["run", &path, "--command", "echo ran"],
+        ] {
+            let run = user.skillhost(args);
+            assert_eq!((run.status.code(), stdout(&run)), (Some(65), ""), "{args:?}");
+            assert!(stderr(&run).contains("no valid frontmatter"), "{}", stderr(&run));
+        }
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::os::unix::fs::symlink;
 
 use skillhost_catalog::{Catalog, CatalogError, SkillRuntime, SourceKind};
+use skillhost_skill::{SizeLimits, Skill};
 
 use super::{Place, names, write};
 
@@ -27,12 +28,15 @@ fn earlier_sources_win_and_others_are_reported() {
         ("Of the project.", &*first, SourceKind::Project, false)
     );
     assert_eq!((b.source, b.trusted), (SourceKind::User, false));
+    assert_eq!((a.position, b.position), (1, 2));
     let shadowed: Vec<_> = catalog
         .shadowed()
         .iter()
-        .map(|one| (one.folder.to_path_buf(), one.by.to_path_buf()))
+        .map(|one| (one.position, one.source, one.folder.to_path_buf(), one.by.to_path_buf()))
         .collect();
-    assert_eq!(shadowed, [(second, first.clone()), (third, first)]);
+    let expected =
+        [(2, SourceKind::User, second, first.clone()), (3, SourceKind::Policy, third, first)];
+    assert_eq!(shadowed, expected);
 }
 
 #[test]
@@ -54,7 +58,7 @@ fn a_broken_skill_is_reported_and_others_are_found() {
     let place = Place::new();
     place.skill("all/good", "Good.");
     std::fs::create_dir_all(place.path("all/bad")).unwrap();
-    std::fs::write(place.path("all/bad/SKILL.md"), "no frontmatter\n").unwrap();
+    std::fs::write(place.path("all/bad/SKILL.md"), "---\nname: [\n---\n").unwrap();
     // Reported the second time too, from the cache.
     for _ in 0..2 {
         let catalog = place.open("all");
@@ -62,8 +66,74 @@ fn a_broken_skill_is_reported_and_others_are_found() {
         let broken = catalog.problems();
         assert_eq!(broken.len(), 1);
         assert_eq!(broken[0].folder, place.path("all/bad"));
-        assert!(broken[0].why.contains("frontmatter"), "{}", broken[0].why);
+        assert!(broken[0].why.contains("description-missing"), "{}", broken[0].why);
     }
+}
+
+#[test]
+fn a_skill_without_frontmatter_is_listed_as_instructions_without_grants() {
+    let place = Place::new();
+    std::fs::create_dir_all(place.path("all/plain/scripts")).unwrap();
+    let text = "# Reviews\n\nReview a change\nfor errors.\n\nThen report.\n";
+    std::fs::write(place.path("all/plain/SKILL.md"), text).unwrap();
+    std::fs::write(place.path("all/plain/scripts/x.py"), "print(1)\n").unwrap();
+    let plain = place.open("all").get("plain").unwrap();
+    assert_eq!(&*plain.description, "Review a change for errors.");
+    assert!(plain.recovered && !plain.network);
+    assert_eq!(plain.runtimes.iter().collect::<Vec<_>>(), [SkillRuntime::Instructions]);
+    // A heading is better than nothing, and an empty file describes nothing.
+    std::fs::write(place.path("all/plain/SKILL.md"), "# Reviews\n").unwrap();
+    assert_eq!(&*place.open("all").get("plain").unwrap().description, "Reviews");
+    std::fs::write(place.path("all/plain/SKILL.md"), "").unwrap();
+    assert!(place.open("all").get("plain").is_none());
+}
+
+#[test]
+fn a_markdown_file_in_a_source_is_a_skill_of_instructions() {
+    let place = Place::new();
+    place.skill("all/folder", "A folder.");
+    let frontmatter = "---\nname: other\ndescription: Writes mails.\nallowed-tools: Bash WebFetch(domain:a.org)\n\
+                       metadata:\n  component: x.wasm\n---\nBe brief.\n";
+    std::fs::write(place.path("all/mail.md"), frontmatter).unwrap();
+    std::fs::write(place.path("all/plain.md"), "Say hello.\n").unwrap();
+    std::fs::write(place.path("all/large.md"), "x".repeat((1 << 20) + 1)).unwrap();
+    for other in ["README.md", "readme.md", "Upper.md", "two words.md", "notes.txt", "folder/in.md"]
+    {
+        std::fs::write(place.path("all").join(other), "Not a skill.\n").unwrap();
+    }
+    std::fs::write(place.path("outside.md"), "Outside.\n").unwrap();
+    symlink("../outside.md", place.path("all/link.md")).unwrap();
+    // The second time from the cache.
+    for _ in 0..2 {
+        let catalog = place.open("all");
+        assert_eq!(names(&catalog), ["folder", "mail", "plain"]);
+        let mail = catalog.get("mail").unwrap();
+        assert_eq!(
+            (&*mail.description, &*mail.folder),
+            ("Writes mails.", &*place.path("all/mail.md"))
+        );
+        assert_eq!(mail.instructions(), place.path("all/mail.md"));
+        assert!(mail.recovered && !mail.network);
+        assert_eq!(mail.runtimes.iter().collect::<Vec<_>>(), [SkillRuntime::Instructions]);
+        let problems = catalog.problems();
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert_eq!(problems[0].folder, place.path("all/large.md"));
+        let skill = Skill::load_from((&mail).into(), &SizeLimits::default()).unwrap();
+        let files: Vec<&str> = skill.files.iter().map(|file| file.path.as_str()).collect();
+        assert_eq!((skill.name.as_str(), files), ("mail", vec!["mail.md"]));
+        assert!(skill.read("plain.md").is_err() && skill.read("folder/SKILL.md").is_err());
+        let manifest = &skill.manifest;
+        assert!(manifest.recovered && manifest.component.is_none());
+        assert_eq!(manifest.allowed_tools, Some(Vec::new()));
+        assert_eq!(&skill.source[skill.body_offset..], "Be brief.\n");
+    }
+    // A folder of the name wins over the file, and a changed file is read again.
+    place.skill("all/mail", "A folder too.");
+    std::fs::write(place.path("all/plain.md"), "Say goodbye.\n").unwrap();
+    let catalog = place.open("all");
+    assert_eq!(&*catalog.get("mail").unwrap().description, "A folder too.");
+    assert_eq!(*catalog.shadowed()[0].folder, *place.path("all/mail.md"));
+    assert_eq!(&*catalog.get("plain").unwrap().description, "Say goodbye.");
 }
 
 #[test]

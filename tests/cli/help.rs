@@ -41,7 +41,7 @@ error: its document is the outcome, and `status` says how the run ended.
 "#;
 
 /// Returns the help of a command and of its subcommands, in the order of the lists.
-fn helps(user: &User, path: &[String], found: &mut Vec<(String, String)>) {
+pub(super) fn helps(user: &User, path: &[String], found: &mut Vec<(String, String)>) {
     let args: Vec<&str> = path.iter().map(String::as_str).chain(["--help"]).collect();
     let run = user.skillhost(&args);
     assert!(run.status.success() && run.stderr.is_empty(), "{run:?}");

@@ -110,7 +110,7 @@ fn catalog_and_approval_output_matches_its_schema() {
     let text = "---\nname: plain\ndescription: Says things.\nallowed-tools: Read WebFetch\nmetadata:\n  tags: a, b\n---\n\nSay.\n";
     std::fs::write(scripts.join("../SKILL.md"), text).unwrap();
     std::fs::create_dir_all(user.work().join(".agents/skills/broken")).unwrap();
-    std::fs::write(user.work().join(".agents/skills/broken/SKILL.md"), "nothing").unwrap();
+    std::fs::write(user.work().join(".agents/skills/broken/SKILL.md"), "").unwrap();
     std::fs::create_dir(user.work().join("out")).unwrap();
     // One request is approved, one is used up, one is pending; two levels are set.
     let run = ["run", "reporter", "--workspace", "out"];

@@ -1,4 +1,8 @@
-//! `cargo xtask conformance`: runs third-party tests of the Python runtime or of the MCP server.
+//! `cargo xtask conformance`: runs third-party tests of the Python runtime, of the MCP server, of the
+//! rules for skills and of WASI.
+
+mod skills_ref;
+mod wasi;
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -8,20 +12,20 @@ use skillhost_toolchain::{Error, Progress};
 
 use crate::{clients, print_line, workspace};
 
+pub(crate) use skills_ref::run as skills_ref;
+pub(crate) use wasi::run as wasi;
+
 /// Runs CPython's tests in the sandbox. `arguments` are those of
 /// `components/python/conformance/run.py`.
 pub(crate) fn python(arguments: &[String], progress: &Progress) -> Result<(), Error> {
     let root = workspace::root();
     crate::python::run(progress)?;
-    let mut build = workspace::cargo(&root);
-    progress.loud_step("build the host", |step| {
-        step.run_loud(build.args(["build", "-p", "skillhost-cli"]))
-    })?;
+    build_host(progress)?;
     let python = if cfg!(windows) { "python" } else { "python3" };
     let status = Command::new(python)
         .arg(root.join("components/python/conformance/run.py"))
         .arg("--skillhost")
-        .arg(root.join("target/debug").join(format!("skillhost{}", std::env::consts::EXE_SUFFIX)))
+        .arg(host())
         .args(arguments)
         .status()
         .map_err(|error| Error::new(format!("{python}: {error}")))?;
@@ -32,6 +36,19 @@ pub(crate) fn python(arguments: &[String], progress: &Progress) -> Result<(), Er
     }
 }
 
+/// Builds the host that the suites test.
+fn build_host(progress: &Progress) -> Result<(), Error> {
+    let mut build = workspace::cargo(&workspace::root());
+    let build = build.args(["build", "-p", "skillhost-cli"]);
+    Ok(progress.loud_step("build the host", |step| step.run_loud(build))?)
+}
+
+/// Returns the path of the host.
+fn host() -> PathBuf {
+    let name = format!("skillhost{}", std::env::consts::EXE_SUFFIX);
+    workspace::root().join("target/debug").join(name)
+}
+
 /// Runs the server scenarios of the MCP conformance suite against `skillhost serve`, for each
 /// revision of the protocol, and prints how many checks passed.
 ///
@@ -40,10 +57,7 @@ pub(crate) fn python(arguments: &[String], progress: &Progress) -> Result<(), Er
 /// any other check fails, or if a listed one passes.
 pub(crate) fn mcp(progress: &Progress) -> Result<(), Error> {
     let root = workspace::root();
-    let mut build = workspace::cargo(&root);
-    progress.loud_step("build the host", |step| {
-        step.run_loud(build.args(["build", "-p", "skillhost-cli"]))
-    })?;
+    build_host(progress)?;
     clients::node("conformance", progress)?;
     let suite = Suite {
         node: node(progress)?,
@@ -133,8 +147,7 @@ impl Suite {
 
 /// Starts a server with this repository's skills, and returns it and its URL.
 fn serve(root: &Path) -> Result<(Child, String), Error> {
-    let program =
-        root.join("target/debug").join(format!("skillhost{}", std::env::consts::EXE_SUFFIX));
+    let program = host();
     let mut command = Command::new(&program);
     command
         .args(["serve", "--listen", "127.0.0.1:0", "--no-token", "--skills"])

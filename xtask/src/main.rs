@@ -96,7 +96,7 @@ enum Verb {
     Python,
     /// Fetch the MCP clients that the tests use
     Clients,
-    /// Run third-party conformance tests: those of CPython or of MCP
+    /// Run third-party conformance tests: of CPython, MCP, Agent Skills or WASI
     Conformance {
         #[command(subcommand)]
         suite: Conformance,
@@ -125,6 +125,14 @@ enum Conformance {
     },
     /// Run the server scenarios of the MCP conformance suite, from npm
     Mcp,
+    /// Compare `check` with skills-ref, the reference library of Agent Skills, from PyPI
+    SkillsRef,
+    /// Run the WASI 0.3 components of wasi-testsuite in the sandbox
+    Wasi {
+        /// A checkout of github.com/WebAssembly/wasi-testsuite, branch prod/testsuite-base
+        #[arg(long, value_name = "DIR")]
+        suite: Option<PathBuf>,
+    },
 }
 
 fn main() -> ExitCode {
@@ -148,6 +156,10 @@ fn main() -> ExitCode {
             conformance::python(&args, &progress)
         }
         Verb::Conformance { suite: Conformance::Mcp } => conformance::mcp(&progress),
+        Verb::Conformance { suite: Conformance::SkillsRef } => conformance::skills_ref(&progress),
+        Verb::Conformance { suite: Conformance::Wasi { suite } } => {
+            conformance::wasi(suite.as_deref(), &progress)
+        }
         Verb::Bench { bench } => bench::run(bench, &progress),
         Verb::Toolchain { from_packages } => toolchain::run(from_packages, &progress),
     };

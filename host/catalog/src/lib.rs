@@ -17,6 +17,7 @@ mod update;
 mod watch;
 
 use std::collections::{BTreeSet, HashMap};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -33,12 +34,20 @@ pub use tier1::{SkillRuntime, SkillRuntimes};
 pub use watch::{Changes, Watch};
 
 /// A folder of skills.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Source {
     /// The folder; a missing folder has no skills.
     pub folder: PathBuf,
     /// Who chose the folder.
     pub kind: SourceKind,
+}
+
+/// A source that is being searched.
+struct SearchedSource {
+    kind: SourceKind,
+    /// The position in the search order, from 1.
+    position: usize,
+    trusted: bool,
 }
 
 /// What the catalogue knows about a skill. Cheap to clone.
@@ -51,12 +60,14 @@ pub struct CatalogEntry {
     /// The digest of its SKILL.md, as `sha256:` and hex digits.
     /// [`Skill::digest`](skillhost_skill::Skill::digest) covers the whole skill.
     pub digest: Arc<str>,
-    /// The skill's folder.
+    /// The skill's folder. For a skill that is a single file, that file.
     pub folder: Arc<Path>,
-    /// The file name of its SKILL.md.
+    /// The file name of its SKILL.md, or of its only file.
     pub skill_file: Arc<str>,
     /// Who chose its source.
     pub source: SourceKind,
+    /// The position of its source in the search order, from 1.
+    pub position: usize,
     /// Whether its source is trusted, and no other user can write to the source's folder.
     pub trusted: bool,
     /// `metadata.tags` and `metadata.category`, in lower case.
@@ -66,8 +77,8 @@ pub struct CatalogEntry {
     pub runtimes: SkillRuntimes,
     /// Whether its `allowed-tools` ask for network access.
     pub network: bool,
-    /// Whether its frontmatter is broken or misspells a permission key. Such a skill is granted
-    /// nothing.
+    /// Whether its frontmatter is missing, broken or misspells a permission key, or the skill is a
+    /// single file. Such a skill is granted nothing.
     pub recovered: bool,
     /// Whether only the client's user may start it: `disable-model-invocation`.
     pub user_only: bool,
@@ -76,6 +87,14 @@ pub struct CatalogEntry {
     /// The description of its prompt's argument: `argument-hint`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub argument_hint: Option<Arc<str>>,
+}
+
+impl CatalogEntry {
+    /// Returns the path of the file with the instructions.
+    pub fn instructions(&self) -> PathBuf {
+        let is_file = self.folder.file_name() == Some(OsStr::new(&*self.skill_file));
+        if is_file { self.folder.to_path_buf() } else { self.folder.join(&*self.skill_file) }
+    }
 }
 
 impl<'a> From<&'a CatalogEntry> for SkillFolder<'a> {
@@ -89,9 +108,13 @@ impl<'a> From<&'a CatalogEntry> for SkillFolder<'a> {
 pub struct ShadowedSkill {
     /// The name of both skills.
     pub name: Arc<str>,
-    /// The folder of the hidden skill.
+    /// The folder of the hidden skill, or its only file.
     pub folder: Arc<Path>,
-    /// The folder of the other skill.
+    /// Who chose its source.
+    pub source: SourceKind,
+    /// The position of its source in the search order, from 1.
+    pub position: usize,
+    /// The folder of the other skill, or its only file.
     pub by: Arc<Path>,
 }
 
@@ -179,6 +202,11 @@ impl Catalog {
                 hidden: RwLock::new(Arc::new(|_| false)),
             }),
         })
+    }
+
+    /// Returns the sources, in order of precedence.
+    pub fn sources(&self) -> &[Source] {
+        &self.shared.sources
     }
 
     /// Returns the skills, by source, and by path within a source.
@@ -294,8 +322,9 @@ impl Snapshot {
             (Vec::<CatalogEntry>::new(), Vec::new(), Vec::new());
         let (mut names, mut rows, mut generations) =
             (HashMap::<Arc<str>, u32>::new(), Vec::new(), Vec::new());
-        for source in sources {
+        for (position, source) in (1..).zip(sources) {
             let trusted = source.kind.is_trusted() && is_protected(&source.folder);
+            let from = SearchedSource { kind: source.kind, position, trusted };
             let CachedSource { generation, skills, left_out } =
                 update::source(&mut cache.db, source)?;
             generations.push(generation);
@@ -305,7 +334,7 @@ impl Snapshot {
             for update::Row { id, path, facts } in skills {
                 let folder = scan::join(&source.folder, &path);
                 let entry = match facts {
-                    Ok(facts) => facts.entry(folder, source.kind, trusted),
+                    Ok(facts) => facts.entry(folder, &from),
                     Err(why) => {
                         broken.push(ScanProblem { folder, why });
                         continue;
@@ -315,7 +344,13 @@ impl Snapshot {
                     let by = entries[*first as usize].folder.clone();
                     // The same folder may be named twice.
                     if by != entry.folder {
-                        shadowed.push(ShadowedSkill { name: entry.name, folder: entry.folder, by });
+                        shadowed.push(ShadowedSkill {
+                            name: entry.name,
+                            folder: entry.folder,
+                            source: source.kind,
+                            position,
+                            by,
+                        });
                     }
                     continue;
                 }

@@ -108,9 +108,8 @@ fn block(all: &[&CatalogEntry], length: usize, count: usize, locations: bool) ->
             xml(description)
         );
         if locations {
-            let file = entry.folder.join(&*entry.skill_file);
-            let _ =
-                write!(prompt.text, "<location>{}</location>", xml(&file.display().to_string()));
+            let file = entry.instructions().display().to_string();
+            let _ = write!(prompt.text, "<location>{}</location>", xml(&file));
         }
         prompt.text += "</skill>\n";
     }

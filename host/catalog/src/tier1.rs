@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 
 use serde::{Serialize, Serializer};
 
-use super::{CatalogEntry, SourceKind};
+use super::{CatalogEntry, SearchedSource};
 use skillhost_policy::diagnostic::Severity;
 use skillhost_policy::entry::{self, EntryList, Permission};
 use skillhost_policy::manifest::{self, Manifest};
@@ -45,7 +45,7 @@ impl SkillRuntime {
 
 /// A set of [`SkillRuntime`]s. The empty set means [`SkillRuntime::Instructions`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SkillRuntimes(u8);
+pub struct SkillRuntimes(u16);
 
 impl SkillRuntimes {
     /// Checks whether the set contains a runtime.
@@ -81,7 +81,7 @@ impl Serialize for SkillRuntimes {
 /// The facts from a SKILL.md, as the cache stores them.
 pub(super) struct Facts {
     pub(super) skill_file: Box<str>,
-    pub(super) flags: u8,
+    pub(super) flags: u16,
     pub(super) digest: Box<str>,
     pub(super) tags: Vec<Box<str>>,
     pub(super) description: Box<str>,
@@ -96,15 +96,16 @@ pub(super) struct Text {
     pub(super) body: String,
 }
 
-const RUNTIMES: u8 = 0b111;
-const NETWORK: u8 = 1 << 3;
-const RECOVERED: u8 = 1 << 4;
-const SCRIPTS: u8 = 1 << 5;
-const USER_ONLY: u8 = 1 << 6;
-const AGENT_ONLY: u8 = 1 << 7;
+const RUNTIMES: u16 = 0b111;
+const NETWORK: u16 = 1 << 3;
+const RECOVERED: u16 = 1 << 4;
+const SCRIPTS: u16 = 1 << 5;
+const USER_ONLY: u16 = 1 << 6;
+const AGENT_ONLY: u16 = 1 << 7;
+const SINGLE_FILE: u16 = 1 << 8;
 
 /// Checks whether the skill has a folder of scripts, whose stamp counts too.
-pub(super) fn has_scripts(flags: u8) -> bool {
+pub(super) fn has_scripts(flags: u16) -> bool {
     flags & SCRIPTS != 0
 }
 
@@ -114,18 +115,18 @@ pub(super) fn holds_scripts(found: &FoundSkill) -> bool {
 }
 
 /// Returns the flags of a skill that cannot be read.
-pub(super) fn flags_of_broken(found: &FoundSkill) -> u8 {
-    if holds_scripts(found) { SCRIPTS } else { 0 }
+pub(super) fn flags_of_broken(found: &FoundSkill) -> u16 {
+    (if holds_scripts(found) { SCRIPTS } else { 0 }) | if found.is_file { SINGLE_FILE } else { 0 }
 }
 
 impl Facts {
-    /// Creates the entry of a skill in this folder.
-    pub(super) fn entry(self, folder: PathBuf, kind: SourceKind, trusted: bool) -> CatalogEntry {
+    /// Creates the entry of a skill in this folder, or of the skill that is this file.
+    pub(super) fn entry(self, folder: PathBuf, from: &SearchedSource) -> CatalogEntry {
         // Almost all skills use this name.
         static SKILL_MD: LazyLock<Arc<str>> = LazyLock::new(|| "SKILL.md".into());
         static NONE: LazyLock<Arc<[Box<str>]>> = LazyLock::new(|| [].into());
         CatalogEntry {
-            name: name(&folder).into(),
+            name: name(&folder, self.flags & SINGLE_FILE != 0).into(),
             description: self.description.into(),
             digest: self.digest.into(),
             folder: folder.into(),
@@ -134,8 +135,9 @@ impl Facts {
             } else {
                 self.skill_file.into()
             },
-            source: kind,
-            trusted,
+            source: from.kind,
+            position: from.position,
+            trusted: from.trusted,
             tags: if self.tags.is_empty() { NONE.clone() } else { self.tags.into() },
             runtimes: SkillRuntimes(self.flags & RUNTIMES),
             network: self.flags & NETWORK != 0,
@@ -150,13 +152,16 @@ impl Facts {
 
 /// Reads a skill's SKILL.md, or explains why it is invalid.
 pub(super) fn read(found: &FoundSkill, source: &Path) -> Result<(Facts, Text), String> {
-    let name = name(&scan::join(source, &found.path));
+    let name = name(&scan::join(source, &found.path), found.is_file);
     let bytes = found
         .read(SizeLimits::default().skill_md)
         .map_err(|error| format!("cannot read {}: {error}", found.skill_file))?;
     let parsed = manifest::parse(&bytes, &name, &found.skill_file);
     // Without a description, no one could tell what the skill does.
-    let Some(manifest) = parsed.manifest.filter(|manifest| !manifest.description.is_empty()) else {
+    let only =
+        |manifest: Manifest| if found.is_file { manifest.instructions_only() } else { manifest };
+    let manifest = parsed.manifest.map(only);
+    let Some(manifest) = manifest.filter(|manifest| !manifest.description.is_empty()) else {
         let worst = parsed.diagnostics.iter().find(|d| d.severity == Severity::Error);
         return Err(worst.map_or_else(
             || "it cannot be loaded".to_owned(),
@@ -182,8 +187,11 @@ pub(super) fn read(found: &FoundSkill, source: &Path) -> Result<(Facts, Text), S
     Ok((facts, Text { name, keywords, body }))
 }
 
-/// Returns the name of a skill's folder.
-fn name(folder: &Path) -> String {
+/// Returns the name of a skill's folder, or of its only file without the extension.
+fn name(folder: &Path, is_file: bool) -> String {
+    if let Some(name) = folder.file_stem().filter(|_| is_file) {
+        return name.to_string_lossy().into_owned();
+    }
     let canonical =
         || folder.canonicalize().ok().and_then(|path| path.file_name().map(ToOwned::to_owned));
     folder
@@ -213,6 +221,10 @@ fn network(manifest: &Manifest) -> bool {
 }
 
 fn runtimes(found: &FoundSkill, manifest: &Manifest) -> SkillRuntimes {
+    // Nothing of such a skill runs.
+    if manifest.recovered {
+        return SkillRuntimes(0);
+    }
     let scripts =
         if holds_scripts(found) { found.names_in("scripts", MAX_SCRIPTS) } else { Vec::new() };
     let languages =

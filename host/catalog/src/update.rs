@@ -25,6 +25,7 @@ const BOUNDS: ScanBounds = ScanBounds {
     folders: 2_000,
     skills: 20_000,
     entries: 1_000_000,
+    single_files: true,
     links: FollowLinks::All,
 };
 /// How many skills may be read before they are written.

@@ -76,7 +76,7 @@ impl Context {
 }
 
 /// Who named a folder of skills.
-fn source_name(kind: SourceKind) -> &'static str {
+pub(crate) fn source_name(kind: SourceKind) -> &'static str {
     match kind {
         SourceKind::Path => "by path",
         SourceKind::Flag => "--skills",

@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 use super::known_commands::{self, Availability};
 use super::need::{Lines, Need, NeedEffect, NeedKind, NeedStatus, Place};
 use super::references::{self, Resolved};
+use super::sourced::SharedFunctions;
 use super::{Reach, Role, packages};
 use skillhost_policy::capabilities::{Capabilities, Scope};
 use skillhost_policy::pattern::{CommandPattern, Destination};
@@ -32,6 +33,8 @@ pub(super) struct Facts<'a> {
     names: HashMap<&'a str, &'a str>,
     /// The modules in the folders of `--site-packages`.
     provided: HashSet<String>,
+    /// The functions that shell scripts share because one sources another.
+    shared_functions: SharedFunctions,
 }
 
 /// The reason why something is not granted.
@@ -45,22 +48,29 @@ pub(super) enum Lack {
 
 impl<'a> Facts<'a> {
     pub(super) fn of(skill: &'a Skill, capabilities: &'a Capabilities) -> Facts<'a> {
-        Facts::new(&skill.name, &skill.files, skill.manifest.is_granted_nothing(), capabilities)
-    }
-
-    /// Creates the facts from the skill's name, its files sorted by path, and whether it is granted
-    pub(super) fn new(
-        name: &'a str,
-        files: &'a [SkillFile],
-        recovered: bool,
-        capabilities: &'a Capabilities,
-    ) -> Facts<'a> {
+        let (name, files) = (skill.name.as_str(), skill.files.as_slice());
         let python = files.iter().filter_map(|file| file.path.strip_suffix(".py"));
         let modules = python.flat_map(|path| path.split('/')).collect();
         let paths = files.iter().rev().map(|file| file.path.as_str());
         let names = paths.map(|path| (path.rsplit('/').next().unwrap_or(path), path)).collect();
         let provided = packages::provided(&capabilities.packages);
-        Facts { name, files, recovered, capabilities, modules, names, provided }
+        let mut facts = Facts {
+            name,
+            files,
+            recovered: skill.manifest.is_granted_nothing(),
+            capabilities,
+            modules,
+            names,
+            provided,
+            shared_functions: SharedFunctions::default(),
+        };
+        facts.shared_functions = SharedFunctions::of(skill, &facts);
+        facts
+    }
+
+    /// Checks whether a file has a function because it sources another file, or is sourced by one.
+    pub(super) fn shares_function(&self, file: &str, name: &str) -> bool {
+        self.shared_functions.has(file, name)
     }
 
     /// Checks whether the skill has a file at a path.
@@ -209,6 +219,11 @@ impl<'a> Judge<'a> {
             .into_iter()
             .map(|(offset, used)| Use { place: lines.place(self.file, offset), ..used });
         Judged { needs: needs.collect(), uses: uses.collect() }
+    }
+
+    /// Checks whether the file has a function from another one.
+    pub(super) fn shares_function(&self, name: &str) -> bool {
+        self.facts.shares_function(self.file, name)
     }
 
     /// Returns the folder of the file.

@@ -6,7 +6,7 @@
 //! are computed at run time. It must not know the engine.
 //!
 //! Start reading at [`check`]. `units` finds the scripts, and the shell blocks of SKILL.md. `python_tokens`,
-//! `python_imports` and `python_commands` read Python, and `shell_words` reads shell scripts. `judge` compares their
+//! `python_imports` and `python_commands` read Python, and `shell_words` reads shell scripts, and `sourced` their shared functions. `judge` compares their
 //! findings with the runtimes (`stdlib`, `packages`, `known_packages`, `known_commands`), the files of the skill,
 //! and its capabilities (`network` for hosts). `summary` counts over many skills. [`learn`] converts
 //! what runs used to lines of a policy.
@@ -27,6 +27,7 @@ mod references;
 mod shell_blocks;
 mod shell_script;
 mod shell_words;
+mod sourced;
 mod stdlib;
 mod summary;
 mod units;

@@ -68,7 +68,8 @@ impl Commands<'_, '_, '_> {
         for _ in 0..MAX_PREFIXES {
             let Some((first, rest)) = words.split_first() else { return };
             let name = first.text.rsplit('/').next().unwrap_or(&first.text);
-            if self.functions.contains(&first.text) {
+            let shared = || self.caller == Caller::Shell && self.judge.shares_function(&first.text);
+            if self.functions.contains(&first.text) || shared() {
                 return;
             }
             words = match name {

@@ -16,7 +16,7 @@ use skillhost_skill::files::SkillFile;
 use skillhost_skill::runtime::scripts;
 
 /// The most bytes of a script that are read. The longest in use has about 200 KB.
-const MAX_SCRIPT: u64 = 1 << 20;
+pub(super) const MAX_SCRIPT: u64 = 1 << 20;
 
 /// Reports what the scripts of a skill need, and whether the sandbox provides it under the skill's
 /// capabilities.

@@ -141,7 +141,9 @@ pub fn printable(text: &str) -> String {
 /// Checks whether a character controls the terminal, or hides or reorders other characters.
 pub fn is_hidden(c: char) -> bool {
     c.is_control()
-        || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+        || matches!(c, '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+        // Tags, which spell ASCII invisibly.
+        || matches!(c, '\u{e0000}'..='\u{e007f}')
 }
 
 /// Escapes untrusted text of several lines; see [`printable`].

@@ -25,7 +25,7 @@ use serde::Serialize;
 use crate::diagnostic::{Diagnostic, Span};
 use crate::limits::Limit;
 use fields::Context;
-pub use fields::{suggested_name, template};
+pub use fields::{is_name, suggested_name, template};
 use findings::Findings;
 pub use findings::abbreviate;
 use frontmatter::{BOM, Fences, lines_from};
@@ -35,6 +35,8 @@ use yaml::{Broken, BrokenKind, Value};
 
 /// The most bytes of frontmatter. The longest in use has 6 KiB.
 const MAX_FRONTMATTER: usize = 64 << 10;
+/// The most characters of a description.
+const MAX_DESCRIPTION: usize = 1024;
 /// The most lines of instructions that the specification advises.
 const MAX_BODY_LINES: usize = 500;
 
@@ -72,8 +74,10 @@ pub struct Manifest {
     /// The description of the prompt's argument: `argument-hint`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub argument_hint: Option<String>,
-    /// Whether the frontmatter was broken or missing. Then at most name and description were read.
-    /// Such a skill requests nothing (`allowed_tools` is an empty list) and is granted nothing.
+    /// Whether there is no valid frontmatter: it is broken or missing, or the skill is a single file.
+    /// Then at most the name, the description and who may start the skill are known. Such a skill is
+    /// instructions only: it has no programs, requests nothing (`allowed_tools` is an empty list) and
+    /// is granted nothing.
     pub recovered: bool,
     /// Whether a key looks like a misspelt permission key. Such a skill runs, but is granted nothing.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -85,6 +89,21 @@ impl Manifest {
     /// what it requests.
     pub fn is_granted_nothing(&self) -> bool {
         self.recovered || self.ungranted
+    }
+
+    /// Returns what remains of a skill that is instructions only.
+    #[must_use]
+    pub fn instructions_only(self) -> Manifest {
+        let Manifest { name, description, user_only, agent_only, .. } = self;
+        Manifest {
+            name,
+            description,
+            user_only,
+            agent_only,
+            allowed_tools: Some(Vec::new()),
+            recovered: true,
+            ..Manifest::default()
+        }
     }
 }
 
@@ -142,9 +161,31 @@ pub fn parse(bytes: &[u8], folder: &str, file: &str) -> SkillMd {
 
     let (manifest, component_span) = match &fences {
         Some(fences) => read_frontmatter(&source, fences, folder, &mut findings),
-        None => (Manifest { name: folder.to_owned(), ..Manifest::default() }, None),
+        None => {
+            let description = summary(&source[body_offset..]);
+            fields::check_hidden(
+                "description",
+                &description,
+                &(body_offset..body_offset),
+                &mut findings,
+            );
+            (Manifest { name: folder.to_owned(), description, ..Manifest::default() }, None)
+        }
     };
     finish(manifest, component_span, body_offset, findings, &source)
+}
+
+/// Describes instructions without frontmatter by their first paragraph, or else their first heading.
+fn summary(instructions: &str) -> String {
+    let lines = || instructions.lines().map(str::trim);
+    let is_text = |line: &&str| line.starts_with(|c: char| c.is_alphanumeric());
+    let paragraph = lines().skip_while(|line| !is_text(line)).take_while(|line| !line.is_empty());
+    let paragraph: Vec<&str> = paragraph.take(MAX_DESCRIPTION).collect();
+    let text = match paragraph.is_empty() {
+        true => lines().find(|line| line.starts_with('#')).unwrap_or_default().to_owned(),
+        false => paragraph.join(" "),
+    };
+    text.trim_start_matches(['#', ' ']).chars().take(MAX_DESCRIPTION).collect()
 }
 
 /// Applies the worst effect of all findings to the manifest.
@@ -164,16 +205,7 @@ fn finish(
             let message =
                 "only the name and description of the skill are loaded, and it is granted nothing";
             findings.add(&rules::RECOVERED, None, message, None);
-            let Manifest { name, description, user_only, agent_only, .. } = manifest;
-            Some(Manifest {
-                name,
-                description,
-                user_only,
-                agent_only,
-                allowed_tools: Some(Vec::new()),
-                recovered: true,
-                ..Manifest::default()
-            })
+            Some(manifest.instructions_only())
         }
         LoadEffect::Refused => None,
     };

@@ -18,6 +18,8 @@ mod spec;
 mod state;
 mod store;
 mod streams;
+#[cfg(test)]
+mod wasi_testsuite;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -38,7 +40,7 @@ use crate::recording::network::RecordedNetwork;
 use crate::streams::Outlets;
 use finished::FilesBefore;
 use invocation::Invocation;
-use mounts::{FileSources, Folders};
+use mounts::{FileSources, Folders, OpenFolders};
 use sandbox::Prepared;
 use skillhost_policy::capabilities::{Capabilities, FileRules, Mount, NetworkRules, PathRules};
 use skillhost_policy::determinism::Determinism;
@@ -78,17 +80,18 @@ pub async fn run_alone(
 /// Runs a program under capabilities until it ends, or a limit ends it.
 pub async fn run(sandbox: &Sandbox, spec: RunSpec<'_>) -> FinishedRun {
     let started = Instant::now();
-    run_within(sandbox, spec, started)
+    run_within(sandbox, spec, started, mounts::open)
         .await
         .unwrap_or_else(|status| FinishedRun::refused(status, started))
 }
 
-/// As [`run()`]; the status is an error if the program did not start.
+/// As [`run()`]; the status is an error if the program did not start. `open` opens the folders.
 #[deny(unused_variables, reason = "a capability without an enforcer must not compile")]
 async fn run_within(
     sandbox: &Sandbox,
     spec: RunSpec<'_>,
     started: Instant,
+    open: OpenFolders,
 ) -> Result<FinishedRun, Status> {
     let RunSpec { program, programs, capabilities, io, evidence, recording, .. } = spec;
     let mode = Mode::of(&capabilities);
@@ -128,7 +131,7 @@ async fn run_within(
         cache: sandbox.cache(),
     };
     let mounts = debug_span!("mounts")
-        .in_scope(|| mounts::open(files, &limits, folders, sources))
+        .in_scope(|| open(files, &limits, folders, sources))
         .map_err(Status::Denied)?;
     let before = match evidence {
         true => {

@@ -240,6 +240,6 @@ impl Shared {
     }
 
     fn load(&self, entry: &CatalogEntry) -> Result<Skill, SkillError> {
-        Skill::load(&entry.folder, &SizeLimits::default())
+        Skill::load_from(entry.into(), &SizeLimits::default())
     }
 }

@@ -6,7 +6,7 @@
 //! runs and carries no authority.
 //!
 //! Start reading at [`Skill::load`]. [`files`] lists and reads a folder without following links out
-//! of it. [`scan`] finds skills below a folder. [`runtime`] resolves a script or a command line to a
+//! of it. [`scan`] finds skills below a folder, and [`single_file`] is about skills that are one file. [`runtime`] resolves a script or a command line to a
 //! component. [`runtime::copies`] keeps a private copy of the digested files, and the copy is what
 //! runs. [`private`] creates folders that no other user can enter, and [`ownership`] refuses files
 //! that another user may have written.
@@ -16,6 +16,7 @@ pub mod ownership;
 pub mod private;
 pub mod runtime;
 pub mod scan;
+pub mod single_file;
 mod skill_ownership;
 
 use std::fmt;
@@ -26,7 +27,7 @@ use std::sync::Arc;
 use cap_std::fs::Dir;
 use serde::{Serialize, Serializer};
 
-use files::{Content, SkillFile};
+use files::{Content, FileIdentity, SkillFile};
 use skillhost_policy::diagnostic::{Diagnostic, Span, error_object, quoted};
 use skillhost_policy::limits::show_size;
 use skillhost_policy::manifest::rules::{self, LoadEffect, SkillRule};
@@ -44,7 +45,7 @@ pub struct Skill {
     /// The source of the skill. Sections of a policy grant something only to skills of the
     /// catalogue.
     pub origin: SourceKind,
-    /// The folder on the host, only for messages.
+    /// The folder on the host, or the only file of the skill. Only for messages.
     pub root: PathBuf,
     /// Where the files are read from: the folder itself, or a copy with exactly the digested
     /// content.
@@ -190,6 +191,9 @@ impl SkillListing {
         caps: &SizeLimits,
     ) -> Result<SkillListing, SkillError> {
         let SkillFolder { path, source: origin } = skill.into();
+        if origin != SourceKind::Path && single_file::is_at(path) {
+            return SkillListing::of_file(path, origin, caps);
+        }
         let mut problems = Problems { root: path, diagnostics: Vec::new() };
         let dir = open_folder(path)
             .map_err(|(message, fix)| problems.refuse(&rules::SKILL_FOLDER, None, message, &fix))?;
@@ -221,6 +225,36 @@ impl SkillListing {
             files,
             folders,
             left_out,
+            diagnostics: problems.diagnostics,
+            caps: caps.clone(),
+        })
+    }
+
+    /// Lists the only file of a skill. The other files of its folder do not belong to it.
+    fn of_file(
+        path: &Path,
+        origin: SourceKind,
+        caps: &SizeLimits,
+    ) -> Result<SkillListing, SkillError> {
+        let mut problems = Problems { root: path, diagnostics: Vec::new() };
+        let (folder, file) = (path.parent().unwrap_or(path), folder_name(path));
+        let dir = open_folder(folder)
+            .map_err(|(message, fix)| problems.refuse(&rules::SKILL_FOLDER, None, message, &fix))?;
+        let found = dir.symlink_metadata(&file).ok().filter(|found| found.is_file());
+        let Some((found, name)) = found.zip(single_file::name_of(&file)) else {
+            let message = "this is not a regular file".into();
+            return Err(problems.refuse(&rules::UNREADABLE, None, message, ""));
+        };
+        let identity = FileIdentity::of(&found);
+        Ok(SkillListing {
+            root: path.to_owned(),
+            name: name.to_owned(),
+            origin,
+            live: Arc::new(Content::from(dir)),
+            skill_file: file.clone(),
+            files: vec![SkillFile { path: file, size: found.len(), link: None, identity }],
+            folders: Vec::new(),
+            left_out: Vec::new(),
             diagnostics: problems.diagnostics,
             caps: caps.clone(),
         })
@@ -275,11 +309,16 @@ impl SkillListing {
                 }
             })?;
 
-        let shown = root.join(&skill_file).display().to_string();
+        let is_file = single_file::name_of(&skill_file).is_some();
+        let shown = if is_file { root.clone() } else { root.join(&skill_file) };
+        let shown = shown.display().to_string();
         let parsed = manifest::parse(&bytes, &name, &shown);
         problems.diagnostics.extend(parsed.diagnostics);
         let source = parsed.source;
-        let Some(manifest) = parsed.manifest else { return Err(problems.into_error(source)) };
+        let Some(mut manifest) = parsed.manifest else { return Err(problems.into_error(source)) };
+        if is_file {
+            manifest = manifest.instructions_only();
+        }
         problems.check_component(&manifest, parsed.component_span, &shown, &files);
         let (diagnostics, body_offset) = (problems.diagnostics, parsed.body_offset);
         Ok(Skill {

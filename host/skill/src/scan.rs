@@ -9,6 +9,7 @@ use std::sync::Arc;
 use cap_std::fs::{Dir, MetadataExt as _};
 
 use super::files::{self, FileIdentity};
+use super::single_file;
 
 /// Folders that contain no skills, and very many files.
 const SKIPPED: [&str; 2] = [".git", "node_modules"];
@@ -26,6 +27,8 @@ pub struct ScanBounds {
     pub skills: usize,
     /// The most files and folders.
     pub entries: usize,
+    /// Whether a file `NAME.md` directly in the folder is a skill, if the folder itself is none.
+    pub single_files: bool,
     /// Which symlinks to folders are followed. No folder is searched twice, so there are no cycles.
     pub links: FollowLinks,
 }
@@ -41,16 +44,18 @@ pub enum FollowLinks {
     All,
 }
 
-/// A folder with a SKILL.md.
+/// A folder with a SKILL.md, or a skill that is a single file.
 #[derive(Debug, Clone)]
 pub struct FoundSkill {
     /// The path below the searched folder; empty for that folder itself.
     pub path: PathBuf,
-    /// The actual name of SKILL.md, such as `skill.md`.
+    /// The actual name of SKILL.md, such as `skill.md`; for a single file, its name.
     pub skill_file: String,
+    /// Whether the skill is a single file.
+    pub is_file: bool,
     /// The names of the files and folders in it.
     pub names: Vec<String>,
-    /// The identity of the folder before its names were read.
+    /// The identity of the folder before its names were read, or of the only file.
     pub identity: FileIdentity,
     place: SkillLocation,
 }
@@ -118,6 +123,7 @@ pub fn find_skills(folder: &Path) -> io::Result<Vec<PathBuf>> {
             folders: ALL,
             skills: ALL,
             entries: ALL,
+            single_files: false,
             links: FollowLinks::None,
         },
     )?;
@@ -237,11 +243,15 @@ impl Search<'_> {
             self.scan.skills.push(FoundSkill {
                 path,
                 skill_file,
+                is_file: false,
                 names,
                 identity: FileIdentity::of(&meta),
                 place,
             });
             return Ok(true);
+        }
+        if depth == 0 && self.bounds.single_files && !self.add_single_files(&root, &dir, names) {
+            return Ok(false);
         }
         if self.scan.searched.len() == self.bounds.folders {
             return Ok(self.stop(format!(
@@ -273,6 +283,28 @@ impl Search<'_> {
         }
         self.scan.searched.push((path, FileIdentity::of(&meta)));
         Ok(true)
+    }
+
+    /// Adds the skills that are single files of the searched folder. Returns `false` if a limit ends
+    /// the search.
+    fn add_single_files(&mut self, root: &Arc<Dir>, dir: &Dir, names: Vec<String>) -> bool {
+        for name in names.into_iter().filter(|name| single_file::name_of(name).is_some()) {
+            // Not of its target: the owner of a symlink would choose which file agents read.
+            let found = dir.symlink_metadata(&name).ok().filter(|found| found.is_file());
+            let Some(found) = found else { continue };
+            if self.scan.skills.len() == self.bounds.skills {
+                return self.stop(format!("it contains more than {} skills", self.bounds.skills));
+            }
+            self.scan.skills.push(FoundSkill {
+                path: PathBuf::from(&name),
+                skill_file: name,
+                is_file: true,
+                names: Vec::new(),
+                identity: FileIdentity::of(&found),
+                place: SkillLocation::Below(root.clone(), PathBuf::new()),
+            });
+        }
+        true
     }
 
     /// Adds the target of a symlink to the search, if it is a folder.

@@ -1,5 +1,6 @@
 //! Which skills an argument names, and where skills are looked for.
 
+use std::borrow::Cow;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
@@ -38,6 +39,14 @@ impl SkillRef {
         }
     }
 
+    /// The skill's name: that of its folder.
+    pub(crate) fn name(&self) -> Cow<'_, str> {
+        match self {
+            SkillRef::Path(path) => path.file_name().unwrap_or_default().to_string_lossy(),
+            SkillRef::Entry(entry) => Cow::Borrowed(&*entry.name),
+        }
+    }
+
     /// The folder and its source, as the host loads them.
     pub(crate) fn skill_folder(&self) -> SkillFolder<'_> {
         match self {
@@ -49,8 +58,8 @@ impl SkillRef {
     /// Warns if the policy has a section for the name of a folder that was given by its path: such
     /// a section grants the folder nothing.
     pub(crate) fn warn_of_sections(&self, policy: &Policy) {
-        let SkillRef::Path(path) = self else { return };
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let SkillRef::Path(_) = self else { return };
+        let name = self.name();
         if policy.grants_by_name(&name) {
             let message = format!(
                 "the policy's section for {name} grants nothing to a folder given by its path"

@@ -35,7 +35,7 @@ Examples:
   skillhost audit verify --head 1042:sha256:5891b5b522d5df08...
   skillhost audit export --skill web-fetch > web-fetch.jsonl
   skillhost audit prune --older-than 90d
-  skillhost audit prune                               as the policy says: audit: { keep: 90d, keep-size: 1GiB }")]
+  skillhost audit prune                               as the policy says: audit: { keep: 90d }")]
 pub(crate) struct Args {
     #[command(subcommand)]
     action: Action,

@@ -5,7 +5,7 @@ mod fix;
 mod formats;
 mod used;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::Serialize;
@@ -31,7 +31,8 @@ use crate::{compilation, event_loop};
 /// what allowed-tools requests and the policy would grant; and which needs of the scripts the
 /// sandbox does not meet, without running them. Exits with 1 if there are errors; portability
 /// warnings do not count. Shows one skill in full, several in a few lines each, and a folder of
-/// skills in one line each with a summary.
+/// skills in one line each with a summary. Skips files beside the skills, which a pattern such as
+/// `skills/*` matches too.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -94,6 +95,8 @@ struct Report {
     path: PathBuf,
     /// The manifest's name; `None` if the skill does not load.
     name: Option<String>,
+    /// The manifest's description; `None` if the skill does not load.
+    description: Option<String>,
     /// What is wrong with it.
     diagnostics: Vec<Diagnostic>,
     /// The files and folders that its `.skillignore` leaves out, without what the folders contain.
@@ -123,6 +126,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
         .iter()
         .map(|named| args.skills.resolve(named, &context))
         .collect::<Result<Vec<_>, CliError>>()?;
+    let named = without_files_beside_skills(named);
     let found: Vec<Vec<Found>> = named.iter().map(skills).collect();
     // Whether a folder was named that is not a skill itself.
     let has_folder = found
@@ -169,6 +173,30 @@ struct Found {
     source: SourceKind,
 }
 
+/// Leaves out the files that a pattern such as `skills/*` matched besides skills, and says so. A
+/// file stays, and is an error, if no skill's folder was named with it or if it is part of a skill:
+/// then the operator named it instead of the folder.
+fn without_files_beside_skills(named: Vec<SkillRef>) -> Vec<SkillRef> {
+    let is_skill = |folder: &Path| folder.join("SKILL.md").is_file();
+    if !named.iter().any(|one| is_skill(one.folder())) {
+        return named;
+    }
+    let is_beside = |one: &SkillRef| match one {
+        SkillRef::Path(path) => path.is_file() && !path.ancestors().skip(1).any(is_skill),
+        SkillRef::Entry(_) => false,
+    };
+    let (files, skills): (Vec<_>, Vec<_>) = named.into_iter().partition(is_beside);
+    if !files.is_empty() {
+        let count = output::count(files.len() as u64, "file");
+        let paths: Vec<String> = files.iter().map(|f| f.folder().display().to_string()).collect();
+        output::note(&format!(
+            "skipped {count} beside the skills: {}",
+            printable(&paths.join(", "))
+        ));
+    }
+    skills
+}
+
 /// The skills of a folder; the folder itself if there are none, so that the loader reports why.
 fn skills(named: &SkillRef) -> Vec<Found> {
     let SkillFolder { path, source } = named.skill_folder();
@@ -213,6 +241,7 @@ fn report(Found { path, source }: &Found, host: &Runner, policy: &Policy) -> Rep
             Report {
                 path: path.to_owned(),
                 name: Some(skill.manifest.name.clone()),
+                description: Some(skill.manifest.description.clone()),
                 compatibility: Some(compat::check(&skill, &grant.capabilities)),
                 grant: Some(grant),
                 diagnostics: skill.diagnostics,
@@ -225,6 +254,7 @@ fn report(Found { path, source }: &Found, host: &Runner, policy: &Policy) -> Rep
             Report {
                 path: path.to_owned(),
                 name: None,
+                description: None,
                 grant: None,
                 compatibility: None,
                 diagnostics,

@@ -1,14 +1,15 @@
 //! `skillhost list`: list the skills that can be named.
 
 use std::io::IsTerminal as _;
+use std::path::Path;
 
 use serde::Serialize;
-use skillhost_catalog::{Catalog, CatalogEntry, ScanProblem, ShadowedSkill, SkillRuntime};
+use skillhost_catalog::{Catalog, CatalogEntry, ScanProblem, ShadowedSkill, SkillRuntime, Source};
 use skillhost_policy::diagnostic::printable;
 
 use crate::args::permissions::PolicyFile;
 use crate::args::skills::Skills;
-use crate::context::Context;
+use crate::context::{Context, source_name};
 use crate::error::{CliError, Exit};
 use crate::output::{self, CYAN};
 
@@ -17,7 +18,7 @@ use crate::output::{self, CYAN};
 /// Looks in --skills, in .agents/skills and .claude/skills of the project and of your home folder,
 /// in the policy's skill-folders, and next to this executable. The first of several skills with
 /// one name shadows the others. Shadowed skills and those that cannot be read are reported on
-/// stderr. "untrusted" marks skills of folders that others than you may have filled: a run of one
+/// stderr; --all lists them in the order of the search. "untrusted" marks skills of folders that others than you may have filled: a run of one
 /// needs approval. `skillhost trust DIR` approves those that are in one of your folders now. On a
 /// terminal, a list that does not fit is shown in $PAGER (`less` if it is not set).
 #[derive(Debug, clap::Args)]
@@ -25,8 +26,13 @@ use crate::output::{self, CYAN};
 Examples:
   skillhost list
   skillhost list --skills ./skills
+  skillhost list --all                                where skills come from, and which are shadowed
   skillhost list --json | jq -r '.skills[] | select(.network) | .name'")]
 pub(crate) struct Args {
+    /// List the folders that are searched, in order, and all their skills, with those that are
+    /// shadowed. `--json` always has them
+    #[arg(long)]
+    all: bool,
     /// Print one JSON object (`skillhost schema list`)
     #[arg(long)]
     json: bool,
@@ -39,6 +45,8 @@ pub(crate) struct Args {
 /// Output of `--json`.
 #[derive(Serialize, schemars::JsonSchema)]
 pub(crate) struct ListReport<'a> {
+    /// The folders that are searched, in this order. `position` counts them from 1.
+    sources: &'a [Source],
     /// Skills that can be run, in the order in which they are found.
     skills: Vec<One<'a>>,
     /// Skills that are shadowed by another with the same name.
@@ -62,7 +70,13 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     if args.json {
         let skills =
             entries.iter().map(|entry| One { entry, enabled: catalog.is_enabled(entry) }).collect();
-        output::json(&ListReport { skills, shadowed: &shadowed, broken: &broken })?;
+        let sources = catalog.sources();
+        output::json(&ListReport { sources, skills, shadowed: &shadowed, broken: &broken })?;
+        return Ok(Exit::Ok);
+    }
+    if args.all {
+        report_problems(&catalog);
+        output::pager::list(&load_order(&catalog))?;
         return Ok(Exit::Ok);
     }
     report(&catalog);
@@ -79,13 +93,42 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
 
 /// Reports the skills that cannot be run, and why.
 pub(crate) fn report(catalog: &Catalog) {
-    for ShadowedSkill { name, folder, by } in catalog.shadowed().iter() {
+    for ShadowedSkill { name, folder, by, .. } in catalog.shadowed().iter() {
         let (folder, by) = (folder.display(), by.display());
         output::warning(&format!("{folder} is shadowed by {by} (same name `{name}`)"), None);
     }
+    report_problems(catalog);
+}
+
+fn report_problems(catalog: &Catalog) {
     for ScanProblem { folder, why } in catalog.problems().iter() {
         output::warning(&format!("{}: {why}", folder.display()), None);
     }
+}
+
+/// The searched folders and all their skills, in the order of the search.
+fn load_order(catalog: &Catalog) -> String {
+    let (entries, shadowed) = (catalog.entries(), catalog.shadowed());
+    let shown = |path: &Path| printable(&path.display().to_string());
+    let visible = entries.iter().map(|entry| {
+        let status = if catalog.is_enabled(entry) { String::new() } else { "disabled".to_owned() };
+        (entry.position, &*entry.folder, &entry.name, status)
+    });
+    let hidden = shadowed.iter().map(|one| {
+        (one.position, &*one.folder, &one.name, format!("shadowed by {}", shown(&one.by)))
+    });
+    let mut skills: Vec<_> = visible.chain(hidden).collect();
+    skills.sort();
+    let sources = (1..).zip(catalog.sources()).map(|(position, Source { folder, kind })| {
+        let count = skills.iter().filter(|(at, ..)| *at == position).count();
+        [position.to_string(), source_name(*kind).to_owned(), shown(folder), count.to_string()]
+    });
+    let sources = output::table(["order", "source", "folder", "skills"], sources, 3..4);
+    let rows = skills.iter().map(|(position, folder, name, status)| {
+        [position.to_string(), printable(name), shown(folder), status.clone()]
+    });
+    let skills = output::table(["order", "skill", "path", "status"], rows, 0..0);
+    format!("{sources}\n\n{skills}")
 }
 
 /// A skill on one line, which is cut at the width of the terminal.

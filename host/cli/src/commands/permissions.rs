@@ -144,7 +144,7 @@ fn set(args: &Set) -> Result<(), CliError> {
 fn digest(args: &Set) -> Result<String, CliError> {
     let catalog = Context::with_file(&args.policy)?.catalog(&args.skills)?;
     let entry = skills::find(&args.skill, &catalog)?;
-    let skill = Skill::load(&entry.folder, &Default::default())
+    let skill = Skill::load_from((&entry).into(), &Default::default())
         .map_err(|error| CliError::invalid(error.to_string()))?;
     skill.digest().map_err(|error| CliError::io("digest the skill", error))
 }

@@ -294,17 +294,6 @@ fn finish(
     let exit = Exit::of(&outcome.status);
     let overlays = &invoked.finished.overlays;
     describe_end(outcome);
-    if invoked.skill.manifest.recovered && exit != Exit::Invalid {
-        let message = format!(
-            "the frontmatter of {} is broken, so the skill was granted nothing",
-            invoked.skill.skill_file
-        );
-        let fix = format!(
-            "find the error: `skillhost check {}`",
-            quoted(&plan.skill.folder().to_string_lossy())
-        );
-        output::warning(&message, Some(&fix));
-    }
     output::withheld_grant(&invoked.skill);
     if plan.json {
         output::json(&Report {

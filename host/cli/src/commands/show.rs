@@ -22,7 +22,7 @@ use crate::output::{self, CYAN};
 #[command(after_help = "\
 Examples:
   skillhost show csv-report
-  skillhost show csv-report references/format.md
+  skillhost show csv-report samples/weather.csv
   skillhost show csv-report --json | jq -r .instructions")]
 pub(crate) struct Args {
     /// The skill's name, from `skillhost list`
@@ -57,7 +57,7 @@ pub(crate) struct ShowReport<'a> {
 pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     let catalog = Context::with_file(&args.policy)?.catalog(&args.skills)?;
     let entry = skills::find(&args.name, &catalog)?;
-    let skill = Skill::load(&entry.folder, &Default::default())
+    let skill = Skill::load_from((&entry).into(), &Default::default())
         .map_err(|error| CliError::invalid(error.to_string()))?;
     if let Some(file) = &args.file {
         let bytes = skill.read(file).map_err(|error| {

@@ -37,7 +37,7 @@ use crate::{compilation, event_loop, output};
 Examples:
   skillhost verify receipt.json --skill skills/calculator
   skillhost verify receipt.json --skill SKILL --inputs ./before --key their-key.pem < in.txt
-  skillhost verify receipt.json --skill SKILL --env TOKEN=x --fuel 1000000 --json | jq '.differences[0]'
+  skillhost verify receipt.json --skill SKILL --env TOKEN=x --fuel 1000000 --json | jq .differences
 
 Exit codes:
     0  the signature is valid and the result is identical

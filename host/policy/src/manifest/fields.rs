@@ -1,12 +1,13 @@
 //! Checks the fields of the frontmatter against their rules, and reads them as far as that is safe.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::Manifest;
 use super::findings::{Findings, abbreviate, as_yaml, quoted};
 use super::yaml::{Node, Value};
+use super::{MAX_DESCRIPTION, Manifest};
 use super::{client, permission_keys, rules, settings, tools};
-use crate::diagnostic::Span;
+use crate::diagnostic::{Span, is_hidden};
 use crate::limits::Limit;
 
 /// The fields that grant nothing. `permission_keys` has the others.
@@ -19,6 +20,9 @@ const FIELDS: [&str; 7] = [
     client::USER_INVOCABLE,
     client::ARGUMENT_HINT,
 ];
+
+/// The most characters of a name.
+const MAX_NAME: usize = 64;
 
 /// What the checks need in addition to the values.
 pub(super) struct Context<'a> {
@@ -95,15 +99,15 @@ pub(super) fn check_name(
 ) -> String {
     let at = at.unwrap_or_else(|| context.fence.clone());
     let folder = context.folder;
-    let Some(name) = name.map(str::trim).filter(|n| !n.is_empty()) else {
+    let Some(name) = name.filter(|n| !n.trim().is_empty()) else {
         let fix = Some(format!("name: {}", suggested_name(folder)));
         findings.add(&rules::NAME_MISSING, at, "the skill has no `name`", fix);
         return folder.to_owned();
     };
     let characters = name.chars().count();
-    let too_long = characters > 64;
+    let too_long = characters > MAX_NAME;
     if too_long {
-        let message = format!("the name has {characters} characters (limit 64)");
+        let message = format!("the name has {characters} characters (limit {MAX_NAME})");
         findings.add(
             &rules::NAME_LENGTH,
             at.clone(),
@@ -111,7 +115,7 @@ pub(super) fn check_name(
             Some(format!("name: {}", suggested_name(name))),
         );
     }
-    let well_formed = is_name(name);
+    let well_formed = has_name_characters(name);
     if !well_formed {
         let message =
             format!("invalid skill name `{}`; try `{}`", abbreviate(name), suggested_name(name));
@@ -122,13 +126,14 @@ pub(super) fn check_name(
             Some(format!("name: {}", suggested_name(name))),
         );
     }
-    if name != folder {
+    check_hidden("name", name, &at, findings);
+    if name.trim() != folder {
         let message = format!(
             "the name `{}` differs from the folder's name `{}`",
             abbreviate(name),
             abbreviate(folder)
         );
-        let fix = match is_name(folder) && folder.len() <= 64 {
+        let fix = match is_name(folder) {
             true => format!("name: {folder}"),
             false => format!("rename the folder to `{}`", suggested_name(name)),
         };
@@ -147,19 +152,56 @@ pub(super) fn check_description(
     let at = at.unwrap_or_else(|| context.fence.clone());
     let description = description.map(str::trim).unwrap_or_default();
     let characters = description.chars().count();
+    check_hidden("description", description, &at, findings);
     if characters == 0 {
         let fix = Some("description: What it does, and when to use it".into());
         findings.add(&rules::DESCRIPTION_MISSING, at, "the skill has no `description`", fix);
-    } else if characters > 1024 {
-        let message = format!("the description has {characters} characters (limit 1024)");
+    } else if characters > MAX_DESCRIPTION {
+        let message =
+            format!("the description has {characters} characters (limit {MAX_DESCRIPTION})");
         findings.add(
             &rules::DESCRIPTION_LENGTH,
             at,
             message,
-            Some(format!("shorten it by {} characters", characters - 1024)),
+            Some(format!("shorten it by {} characters", characters - MAX_DESCRIPTION)),
         );
     }
     description.to_owned()
+}
+
+/// Reports characters that an agent reads and a person does not see, or sees elsewhere.
+pub(super) fn check_hidden(
+    field: &str,
+    text: &str,
+    at: &Range<usize>,
+    findings: &mut Findings<'_>,
+) {
+    /// The most characters that a message lists.
+    const MAX_LISTED: usize = 5;
+    let characters: Vec<char> = text.chars().collect();
+    // Nothing but emoji and the like is joined on both sides.
+    let is_symbol = |at: Option<usize>| {
+        at.and_then(|at| characters.get(at))
+            .is_some_and(|c| *c > '\u{2000}' && !c.is_alphanumeric() && !is_hidden(*c))
+    };
+    let is_in_emoji = |at: usize| is_symbol(at.checked_sub(1)) && is_symbol(Some(at + 1));
+    let hidden = |(at, c): &(usize, &char)| {
+        is_hidden(**c) && !c.is_control() && !(**c == '\u{200d}' && is_in_emoji(*at))
+    };
+    let found: Vec<char> = characters.iter().enumerate().filter(hidden).map(|(_, c)| *c).collect();
+    if found.is_empty() {
+        return;
+    }
+    let kinds: BTreeSet<char> = found.iter().copied().collect();
+    let listed: Vec<String> =
+        kinds.iter().take(MAX_LISTED).map(|c| format!("U+{:04X}", u32::from(*c))).collect();
+    let more = if kinds.len() > MAX_LISTED { ", ..." } else { "" };
+    let message = format!(
+        "`{field}` contains {} invisible or reordering characters: {}{more}",
+        found.len(),
+        listed.join(", ")
+    );
+    findings.add(&rules::HIDDEN_CHARACTERS, at.clone(), message, Some("delete them".into()));
 }
 
 fn check_compatibility(text: &str, key: &Node, value: &Node, findings: &mut Findings<'_>) {
@@ -408,8 +450,13 @@ pub(super) fn value_or_key(key: &Node, value: &Node) -> Range<usize> {
     if value.at.is_empty() { key.at.clone() } else { value.at.clone() }
 }
 
-/// Checks a skill name: a-z and 0-9, with single hyphens inside.
-pub(super) fn is_name(name: &str) -> bool {
+/// Checks whether a text is a valid name of a skill.
+pub fn is_name(name: &str) -> bool {
+    name.len() <= MAX_NAME && has_name_characters(name)
+}
+
+/// Checks for a-z and 0-9, with single hyphens inside.
+fn has_name_characters(name: &str) -> bool {
     name.split('-').all(|part| {
         !part.is_empty() && part.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit())
     })
@@ -418,10 +465,7 @@ pub(super) fn is_name(name: &str) -> bool {
 /// Checks whether a text is a valid name that YAML reads as text without quotes.
 pub(super) fn is_plain_name(name: &str) -> bool {
     const WORDS: [&str; 9] = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
-    name.len() <= 64
-        && is_name(name)
-        && name.starts_with(|c: char| c.is_ascii_lowercase())
-        && !WORDS.contains(&name)
+    is_name(name) && name.starts_with(|c: char| c.is_ascii_lowercase()) && !WORDS.contains(&name)
 }
 
 /// Derives a valid skill name from a text; a valid name is returned unchanged.

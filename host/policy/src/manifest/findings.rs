@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::rules::{self, LoadEffect, SkillRule};
-use crate::diagnostic::{Diagnostic, Span};
+use crate::diagnostic::{Diagnostic, Span, is_hidden};
 
 /// The most diagnostics per file: an author reads a few, and a hostile file could cause millions.
 const MAX_FINDINGS: usize = 100;
@@ -69,13 +69,13 @@ impl<'a> Findings<'a> {
     }
 }
 
-/// Prepares text of a skill for a message: escapes control characters, and cuts long text.
+/// Prepares text of a skill for a message: escapes hidden characters, and cuts long text.
 pub fn abbreviate(text: &str) -> String {
     const WIDTH: usize = 60;
     let mut out: String = text
         .chars()
         .take(WIDTH)
-        .flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] })
+        .flat_map(|c| if is_hidden(c) { c.escape_default().collect() } else { vec![c] })
         .collect();
     if text.chars().nth(WIDTH).is_some() {
         out.push('…');

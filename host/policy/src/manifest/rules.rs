@@ -101,6 +101,8 @@ rules! {
     NAME_LENGTH "name-length" Error Loads "`name` has at most 64 characters." NAME;
     NAME_PATTERN "name-pattern" Error Loads "`name` consists of a-z, 0-9 and single hyphens, and neither starts nor ends with a hyphen." NAME;
     NAME_FOLDER "name-folder" Error Loads "`name` equals the name of the folder." NAME;
+    HIDDEN_CHARACTERS "hidden-characters" Error Loads
+        "`name` and `description` contain no invisible characters and none that reorder text (U+061C, U+180E, U+200B to U+200F, U+2028 to U+202E, U+2060 to U+2069, U+FEFF, U+E0000 to U+E007F). Zero-width joiners inside emoji are allowed." OURS;
     DESCRIPTION_MISSING "description-missing" Error Loads "`description` is present and not empty." DESCRIPTION;
     DESCRIPTION_LENGTH "description-length" Error Loads "`description` has at most 1,024 characters." DESCRIPTION;
     LICENSE_EMPTY "license-empty" Warning Loads "`license`, if present, names a licence or its file." LICENSE;

@@ -56,6 +56,10 @@ pub(super) struct FileSources {
     pub(super) contents: Option<Arc<Contents>>,
 }
 
+/// Opens the folders of a run.
+pub(super) type OpenFolders =
+    fn(FileRules, &Limits, Folders<'_>, FileSources) -> Result<Mounts, Denial>;
+
 /// Opens everything that the capabilities name, and puts it together with the skill's own folder
 /// and the extra mounts.
 pub(super) fn open(

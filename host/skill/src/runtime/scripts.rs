@@ -30,8 +30,11 @@ pub fn list(skill: &Skill) -> Vec<SkillScript> {
     list_by(skill, dispatch::classify)
 }
 
-/// As [`list`], with a function that classifies files.
+/// As [`list`], with a function that classifies files. A skill that is instructions only has none.
 pub fn list_by(skill: &Skill, kind: impl Fn(&str, &[u8]) -> FileKind) -> Vec<SkillScript> {
+    if skill.manifest.recovered {
+        return Vec::new();
+    }
     let named = skill.files.iter().filter(|file| !file.path.ends_with("__init__.py"));
     named.filter_map(|file| of_kind(skill, &file.path, &kind)).collect()
 }

@@ -10,12 +10,12 @@ use skillhost_ledger::approval::{RunInput, SkillPart};
 use skillhost_policy::diagnostic::quoted;
 use skillhost_policy::outcome::{Denial, DenialKind, Status};
 use skillhost_sandbox::is_tool_name;
-use skillhost_skill::Skill;
 use skillhost_skill::runtime::built_in::ProgramError;
 use skillhost_skill::runtime::dispatch::{FileKind, HEAD_BYTES, Interpreter};
 use skillhost_skill::runtime::scripts::{self, ScriptMatch, SkillScript};
 use skillhost_skill::runtime::spawn::SKILL_MOUNT;
 use skillhost_skill::runtime::{self, Component, EntryPoint, Program, Programs, ScriptId};
+use skillhost_skill::{Skill, single_file};
 
 /// The longest file name on Linux, in bytes: `NAME_MAX` of limits.h.
 const NAME_MAX: usize = 255;
@@ -197,6 +197,10 @@ fn found(
             script: None,
         })
     };
+    // It is unknown what such a skill requests, so nothing of it runs: not even without permissions.
+    if skill.manifest.recovered {
+        return Err(TargetError::Status(no_program(skill)));
+    }
     match (resolve(skill, programs, target)?, target) {
         (ResolvedTarget::Main, _) => own(EntryPoint::Command),
         (ResolvedTarget::Script(path), _) => script(skill, programs, &path, args),
@@ -364,8 +368,12 @@ fn no_program(skill: &Skill) -> Status {
     let here =
         skill.files.iter().map(|file| file.path.as_str()).find(|path| path.ends_with(".wasm"));
     let (what, fix) = match (scripts::programs(skill).first(), here) {
+        _ if skill.manifest.recovered && single_file::name_of(&skill.skill_file).is_some() => (
+            "is a single file: it contains only instructions",
+            "to give it programs, make it a folder with SKILL.md: `skillhost new`".into(),
+        ),
         _ if skill.manifest.recovered => (
-            "declares no component",
+            "has no valid frontmatter, so it is instructions only and none of its programs runs",
             format!(
                 "fix the frontmatter of {}: `skillhost check {}` shows what is wrong",
                 skill.skill_file,

@@ -69,10 +69,7 @@ impl Plan {
         let skill = skills.resolve(&skill, &context)?;
         skill.warn_of_sections(&context.policy);
         let host = compilation::announced(context.host_options(&host, &skills)?, json);
-        let stages_writes = skill
-            .folder()
-            .file_name()
-            .is_some_and(|name| context.policy.stages_writes(&name.to_string_lossy()));
+        let stages_writes = context.policy.stages_writes(&skill.name());
         let target = if args.explain { target } else { with_input(target)? };
         let plan = Plan {
             host,
@@ -100,7 +97,7 @@ impl Plan {
 
     /// The name of the skill's folder.
     pub(super) fn skill_name(&self) -> String {
-        self.skill.folder().file_name().unwrap_or_default().to_string_lossy().into_owned()
+        self.skill.name().into_owned()
     }
 
     /// Whether stdin is read before the run, and the output is printed after it.

@@ -1,0 +1,2 @@
+#!/bin/sh
+log_info "no file is sourced"

@@ -1,0 +1,197 @@
+//! The examples of every help: each is run in a folder in which it makes sense.
+//!
+//! The placeholders SKILL and ARGS stand for a skill and its arguments. The examples of one help run
+//! in order, in one folder.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use super::User;
+use super::help::helps;
+use crate::readme::shell::Place;
+
+/// What prepares the examples of a command; the name of `skillhost` itself is empty.
+const PREPARATIONS: [(&str, &str); 18] = [
+    ("", "cp README.md Cargo.toml skills; mv skill/scripts/report.py skill/scripts/x.py"),
+    (
+        "approve",
+        "for n in 1 2 3 4 5 6 7 8 9; do skillhost run --skills skills calculator -- $n; done; true",
+    ),
+    (
+        "audit",
+        "for n in 1 2 3 4 5 6 7 8 9; do skillhost run skills/calculator -- $n || exit 1; done
+         mkdir -p ~/.config/skillhost && echo 'audit: { keep: 90d }' > ~/.config/skillhost/policy.yaml",
+    ),
+    ("build", "skillhost new word-count"),
+    (
+        "check",
+        "cp README.md Cargo.toml skills; skillhost run ./skill --learn --json > used.json
+         mkdir -p ~/.claude && cp -r skills ~/.claude/skills",
+    ),
+    ("completions", "mkdir -p ~/.zfunc ~/.config/fish/completions"),
+    (
+        "diff",
+        "skillhost run ./skill --deterministic --seed 1 --receipt before.json; cp before.json after.json
+         for n in monday tuesday; do skillhost run ./skill --record recording-of-$n -- $n; done
+         cp -r recording-of-monday one; cp -r recording-of-monday two",
+    ),
+    ("inspect", "mkdir target; cp skills/calculator/calculator.wasm target/component.wasm"),
+    ("key", "openssl genpkey -algorithm ed25519 | openssl pkey -pubout > colleague.pem"),
+    ("permissions", "cp -r skills/csv-report skills/web-fetch ~/.agents/skills"),
+    ("run", "skillhost key new; echo 'items: [1, 2]' > in.yaml"),
+    (
+        "search",
+        "cp -r skills/pdf-text skills/csv-report skills/data-convert ~/.agents/skills
+         mkdir ~/.agents/skills/tax; printf -- '---\nname: tax\ndescription: Computes taxes.\nmetadata:\n  tags: finance\n---\n' > ~/.agents/skills/tax/SKILL.md",
+    ),
+    ("serve", "echo 0123456789012345678901234567890123456789 > ~/.skillhost-token; chmod 600 ~/.skillhost-token"),
+    ("show", "cp -r skills/csv-report ~/.agents/skills"),
+    (
+        "state",
+        "mkdir -p ~/.config/skillhost ~/.agents; cp -r skills/notes ~/.agents/skills
+         echo 'skills: { notes: { limits: { state: 16MiB } } }' > ~/.config/skillhost/policy.yaml
+         skillhost trust ~/.agents/skills; skillhost run notes add --input '{\"text\": \"a note\"}'",
+    ),
+    ("stats", "skillhost run skills/calculator -- 1"),
+    ("trust", "cp -r skills/csv-report ~/.agents/skills"),
+    (
+        "verify",
+        "skillhost key new; skillhost key show > their-key.pem; mkdir before; echo a > before/data.csv; touch in.txt
+         skillhost run skills/calculator --deterministic --receipt receipt.json --sign -- 1
+         skillhost run ./skill --deterministic --workspace ./before --receipt inputs.json --sign < in.txt
+         TOKEN=x skillhost run skills/calculator --deterministic --env TOKEN --fuel 1000000 --receipt env.json -- 1 || true",
+    ),
+];
+
+/// Examples that need a file, a port or a number which another example uses too, and what runs
+/// instead.
+const REPLACEMENTS: [(&str, &str); 8] = [
+    ("skillhost approve 7 --always", "skillhost approve 8 --always"),
+    ("skillhost approve 7 --no", "skillhost approve 9 --no"),
+    (
+        "skillhost audit verify --head 1042:sha256:5891b5b522d5df08...",
+        "skillhost audit verify --head $(skillhost audit head)",
+    ),
+    ("TOKEN=x skillhost replay recording --secret-env TOKEN", "skillhost replay recording"),
+    ("skillhost serve", "skillhost serve --listen 127.0.0.1:0"),
+    (
+        "skillhost serve --listen 127.0.0.1:9000 --token-file ~/.skillhost-token --workspace .:overlay",
+        "skillhost serve --listen 127.0.0.1:0 --token-file ~/.skillhost-token --workspace .:overlay",
+    ),
+    (
+        "skillhost verify receipt.json --skill SKILL --inputs ./before --key their-key.pem < in.txt",
+        "skillhost verify inputs.json --skill ./skill --inputs ./before --key their-key.pem < in.txt",
+    ),
+    (
+        "skillhost verify receipt.json --skill SKILL --env TOKEN=x --fuel 1000000 --json | jq .differences",
+        "skillhost verify env.json --skill skills/calculator --env TOKEN=x --fuel 1000000 --json | jq .differences",
+    ),
+];
+
+/// Examples that run until they are stopped.
+const UNTIL_STOPPED: [&str; 4] = [
+    "skillhost audit tail -f",
+    "skillhost run SKILL --workspace . --watch scripts/report.py",
+    "skillhost serve",
+    "skillhost serve --listen 127.0.0.1:9000 --token-file ~/.skillhost-token --workspace .:overlay",
+];
+
+/// Examples that end with another code than 0.
+const CODES: [(&str, i32); 4] = [
+    ("skillhost audit tail -f", 130),
+    // The runs had other arguments.
+    ("skillhost diff recording-of-monday recording-of-tuesday", 1),
+    ("skillhost run SKILL --workspace . --watch scripts/report.py", 130),
+    // It stops in the middle, at this fuel.
+    ("skillhost replay recording --fuel 1000000", 125),
+];
+
+/// Examples that no test runs, and why.
+const NOT_RUN: [(&str, &str); 3] = [
+    (
+        "curl -H \"Authorization: Bearer $TOKEN\" http://127.0.0.1:8765/metrics",
+        "needs a running server",
+    ),
+    ("man skillhost-run", "reads the manual pages of the machine"),
+    ("skillhost build skills/data-convert --verbose", "compiles for minutes"),
+];
+
+const SKILL_MD: &str = "---\nname: skill\ndescription: Reports. Use to report.\n\
+    allowed-tools: Read Write Bash(python3:*) WebFetch(domain:api.example.com)\n---\n";
+
+const SCRIPT: &str = "import sys\nprint(*sys.argv[1:])\n";
+
+#[test]
+fn examples_of_every_help_run() {
+    let mut found = Vec::new();
+    helps(&User::new(), &[], &mut found);
+    let all: Vec<(String, Vec<String>)> =
+        found.into_iter().map(|(command, help)| (command, examples(&help))).collect();
+    let shown: BTreeSet<&str> = all.iter().flat_map(|(_, all)| all).map(String::as_str).collect();
+    assert!(shown.len() > 80, "{shown:?}");
+    let special = REPLACEMENTS.map(|(example, _)| example).into_iter();
+    let special = special.chain(UNTIL_STOPPED).chain(CODES.map(|(example, _)| example));
+    for example in special.chain(NOT_RUN.map(|(example, _)| example)) {
+        assert!(shown.contains(example), "no help has the example `{example}`");
+    }
+    let only = std::env::var("CASE").ok();
+    let selected = all.iter().filter(|(command, examples)| {
+        !examples.is_empty() && only.as_ref().is_none_or(|only| only == command)
+    });
+    let wrong: String = selected.map(|(command, examples)| failures(command, examples)).collect();
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+/// Returns the examples of a help.
+fn examples(help: &str) -> Vec<String> {
+    let Some((_, examples)) = help.split_once("\nExamples:\n") else { return Vec::new() };
+    let lines = examples.lines().take_while(|line| line.starts_with("  "));
+    // A description follows after several spaces.
+    lines.map(|line| line.trim().split("  ").next().unwrap().to_owned()).collect()
+}
+
+/// Runs the examples of one command, and describes those that fail.
+fn failures(command: &str, examples: &[String]) -> String {
+    // All skills.
+    let place = Place::new("--skills skills");
+    for (name, text) in [
+        ("skill/SKILL.md", SKILL_MD),
+        ("skill/scripts/report.py", SCRIPT),
+        ("data.csv", "name,count\ntea,3\n"),
+        ("policy.yaml", "limits: { timeout: 30s }\n"),
+        ("README.md", "# Skills\n"),
+        ("Cargo.toml", "[workspace]\n"),
+    ] {
+        place.write(name, text);
+    }
+    let mut wrong = String::new();
+    let mut run = |shown: &str, script: &str, code: i32| {
+        place.write("example.sh", script);
+        let (output, is_expected) = place.run(&format!("bash example.sh; test $? = {code}"));
+        if !is_expected {
+            writeln!(wrong, "{command}: `{shown}` does not end with {code}:\n{output}").unwrap();
+        }
+    };
+    run("mkdir", "mkdir -p ~/.agents/skills", 0);
+    if let Some((_, script)) = PREPARATIONS.iter().find(|(name, _)| *name == command) {
+        run("the preparation", script, 0);
+    }
+    for example in examples {
+        if NOT_RUN.iter().any(|(not_run, _)| not_run == example) {
+            continue;
+        }
+        let replaced = REPLACEMENTS.iter().find(|(replaced, _)| replaced == example);
+        let script = match replaced {
+            Some((_, instead)) => (*instead).to_owned(),
+            None => example.replace(" SKILL", " ./skill").replace(" ARGS", " data.csv"),
+        };
+        let script = if UNTIL_STOPPED.contains(&example.as_str()) {
+            format!("timeout --preserve-status --signal=INT 5 {script}")
+        } else {
+            script
+        };
+        let code = CODES.iter().find(|(known, _)| known == example).map_or(0, |(_, code)| *code);
+        run(example, &script, code);
+    }
+    wrong
+}
