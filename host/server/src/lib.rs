@@ -116,7 +116,8 @@ impl Mcp {
     /// Creates a server. From then on, the catalogue hides from agents what the policy hides.
     pub fn new(options: Options) -> Mcp {
         let Options { catalog, service, policy, approvals, scratch, hidden, usage } = options;
-        let (hidden, policy) = (HostPaths::new(hidden, &policy), Arc::new(policy.with_client_names()));
+        let (hidden, policy) =
+            (HostPaths::new(hidden, &policy), Arc::new(policy.with_client_names()));
         let rules = policy.clone();
         catalog.set_hidden(move |entry| rules.hides(&entry.name));
         let (runs, metrics) = (Runs::default(), Metrics::default());
