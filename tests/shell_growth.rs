@@ -19,7 +19,7 @@ const FUEL: u64 = 1_000_000_000_000;
 const GROWTH: f64 = 4.4;
 
 /// Scripts whose cost once grew with the square of their length, `N`.
-const LINEAR: [(&str, &str); 11] = [
+const LINEAR: [(&str, &str); 12] = [
     ("a loop over the lines of a file", "seq N > f; while read -r l; do :; done < f"),
     (
         "a loop that prints the lines of a file",
@@ -35,6 +35,7 @@ const LINEAR: [(&str, &str); 11] = [
     ),
     ("a loop over characters", "seq N > f; while read -r -n 1 c; do :; done < f"),
     ("appending to an array", "a=(); for ((i = 0; i < N; i++)); do a+=(\"x$i\"); done"),
+    ("appending to a string", "s=; for ((i = 0; i < N; i++)); do s+=\"x$i \"; done"),
     (
         "a substitution next to an array",
         "a=($(seq N)); for x in \"${a[@]}\"; do y=$(false; echo 1); done",

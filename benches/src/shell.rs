@@ -1,7 +1,9 @@
-//! `cargo xtask bench shell`: each construct and tool of shell scripts at three sizes, in the sandbox and in bash.
+//! `cargo xtask bench shell`: each construct and tool of shell scripts at up to three
+//! sizes, in the sandbox and in bash.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use skillhost_toolchain::{Error, Progress, Step};
 
@@ -15,6 +17,11 @@ const CASES: &str = include_str!("shell/cases.sh");
 /// Each size is this many times the one before.
 const GROWTH: u32 = 4;
 const SIZES: usize = 3;
+/// A construct that takes longer at one size is not measured at the next: some take 16 times as
+/// long there, in bash too.
+const GROWS_BELOW: Duration = Duration::from_millis(300);
+/// A construct that has taken longer gets no further round, so that all of them take minutes.
+const ENOUGH: Duration = Duration::from_secs(4);
 
 /// The skill's manifest.
 const MANIFEST: &str = "---
@@ -48,13 +55,14 @@ pub struct Shell {
     pub folder: PathBuf,
 }
 
-/// One construct's times in nanoseconds, by size, beyond those of a start.
+/// One construct's times in nanoseconds, by size.
 struct Times {
-    ours: [f64; SIZES],
-    bash: [f64; SIZES],
+    ours: Vec<f64>,
+    bash: Vec<f64>,
 }
 
-/// Measures the constructs whose names contain `select`, `rounds` times each, and returns the table.
+/// Measures the constructs whose names contain `select`, at most `rounds` times each, and returns
+/// the table.
 ///
 /// # Errors
 /// A start fails, or a file cannot be written. What else fails is missing in the table, with the reason.
@@ -97,26 +105,44 @@ impl Shell {
     fn samples(&self, construct: &Construct, rounds: usize, step: &Step) -> Result<Times, Error> {
         let script = format!("#!/bin/bash\n{}\n", construct.script);
         write(&self.script(construct), &script)?;
-        let mut samples: [[Vec<u64>; SIZES]; 2] = Default::default();
-        for round in 0..=rounds {
-            for (index, size) in sizes(construct).into_iter().enumerate() {
-                for (native, samples) in [true, false].into_iter().zip(&mut samples) {
-                    let workspace = self.empty_workspace()?;
-                    let mut command =
-                        if native { self.bash(construct) } else { self.skillhost(construct) };
-                    let took = measure::run(command.arg(size.to_string()).current_dir(&workspace))?;
-                    // The first round fills caches.
-                    if round > 0 {
-                        samples[index].push(took.wall);
-                    }
+        let started = Instant::now();
+        // The first round fills caches.
+        let mut measured = 0;
+        for size in sizes(construct) {
+            measured += 1;
+            if self.run_both(construct, size)?.into_iter().max() > Some(nanoseconds(GROWS_BELOW)) {
+                break;
+            }
+        }
+        let mut samples = vec![[Vec::new(), Vec::new()]; measured];
+        for round in 1..=rounds {
+            for (size, samples) in sizes(construct).into_iter().zip(&mut samples) {
+                for (took, samples) in self.run_both(construct, size)?.into_iter().zip(samples) {
+                    samples.push(took);
                 }
             }
             step.note(&format!("{round} of {rounds}"));
+            if started.elapsed() > ENOUGH {
+                break;
+            }
         }
-        let [bash, ours] = samples.map(|sizes| {
-            sizes.map(|samples| Spread::of(samples).map_or(0.0, |spread| spread.p50 as f64))
-        });
-        Ok(Times { ours, bash })
+        let median = |samples: &Vec<u64>| {
+            Spread::of(samples.clone()).map_or(0.0, |spread| spread.p50 as f64)
+        };
+        Ok(Times {
+            bash: samples.iter().map(|[bash, _]| median(bash)).collect(),
+            ours: samples.iter().map(|[_, ours]| median(ours)).collect(),
+        })
+    }
+
+    /// Runs a construct in bash and in the sandbox, and returns the nanoseconds that each took.
+    fn run_both(&self, construct: &Construct, size: u32) -> Result<[u64; 2], Error> {
+        let run = |mut command: Command| {
+            let workspace = self.empty_workspace()?;
+            let took = measure::run(command.arg(size.to_string()).current_dir(&workspace))?;
+            Ok::<_, Error>(took.wall)
+        };
+        Ok([run(self.bash(construct))?, run(self.skillhost(construct))?])
     }
 
     fn script(&self, construct: &Construct) -> PathBuf {
@@ -159,8 +185,8 @@ impl Shell {
 
 impl Times {
     fn beyond(&self, start: &Times) -> Times {
-        let beyond = |times: &[f64; SIZES], start: &[f64; SIZES]| {
-            times.map(|time| (time - start[0]).max(0.0))
+        let beyond = |times: &[f64], start: &[f64]| {
+            times.iter().map(|time| (time - start[0]).max(0.0)).collect()
         };
         Times { ours: beyond(&self.ours, &start.ours), bash: beyond(&self.bash, &start.bash) }
     }
@@ -182,10 +208,11 @@ fn sizes(construct: &Construct) -> [u32; SIZES] {
 }
 
 fn row(construct: &Construct, times: &Times) -> Vec<String> {
-    let last = SIZES - 1;
+    let last = times.bash.len() - 1;
     let milliseconds = |time: f64| format!("{:.1} ms", time / 1e6);
-    let exponent = |times: &[f64; SIZES]| {
-        let exponent = (times[last] / times[last - 1]).log(f64::from(GROWTH));
+    let exponent = |times: &[f64]| {
+        let before = last.checked_sub(1).map_or(f64::NAN, |before| times[before]);
+        let exponent = (times[last] / before).log(f64::from(GROWTH));
         if exponent.is_finite() { format!("{exponent:.2}") } else { "-".into() }
     };
     vec![
@@ -198,6 +225,10 @@ fn row(construct: &Construct, times: &Times) -> Vec<String> {
         exponent(&times.ours),
         exponent(&times.bash),
     ]
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    duration.as_nanos().try_into().unwrap_or(u64::MAX)
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Error> {
@@ -220,9 +251,24 @@ mod tests {
 
     #[test]
     fn exponents_are_those_of_the_larger_sizes() {
-        let times = Times { ours: [1e6, 16e6, 256e6], bash: [1e6, 4e6, 16e6] };
+        let times = Times { ours: vec![1e6, 16e6, 256e6], bash: vec![1e6, 4e6, 16e6] };
         let construct = Construct { name: "loop", share: 5, size: 10, script: ":" };
         let row = row(&construct, &times);
         assert_eq!(row, ["loop", "5", "160", "16.0 ms", "256.0 ms", "16.0", "2.00", "1.00"]);
+    }
+
+    #[test]
+    fn rows_name_the_largest_size_that_was_measured() {
+        let times = Times { ours: vec![1e6, 4e6], bash: vec![1e6, 16e6] };
+        let construct = Construct { name: "loop", share: 5, size: 10, script: ":" };
+        assert_eq!(
+            super::row(&construct, &times),
+            ["loop", "5", "40", "16.0 ms", "4.0 ms", "0.2", "1.00", "2.00"]
+        );
+        let times = Times { ours: vec![4e6], bash: vec![1e6] };
+        assert_eq!(
+            super::row(&construct, &times),
+            ["loop", "5", "10", "1.0 ms", "4.0 ms", "4.0", "-", "-"]
+        );
     }
 }

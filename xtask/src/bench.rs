@@ -35,7 +35,7 @@ pub(crate) enum Bench {
     /// Measure small calls of `skillhost serve` by 1, 16 and 128 clients, next to runs in one
     /// process
     Serve(Serve),
-    /// Measure each construct and tool of shell scripts at three sizes, next to bash
+    /// Measure each construct and tool of shell scripts at up to three sizes, next to bash
     Shell(Shell),
     /// Run many mixed invocations in one host, and look for leaks
     Soak {
@@ -70,7 +70,7 @@ pub(crate) struct Shell {
     /// Measure only constructs whose names contain this
     #[arg(default_value = "")]
     select: String,
-    /// Samples of each size
+    /// Samples of each size, fewer for constructs that take seconds
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
     /// Measure this binary, instead of building one in release mode
@@ -175,7 +175,7 @@ cargo xtask bench criterion   each phase of an invocation
 cargo xtask bench phases      the phases of a cold start
 cargo xtask bench targets     each figure that has a goal, next to the figure that it is compared with
 cargo xtask bench serve       small calls of `skillhost serve` by 1, 16 and 128 clients
-cargo xtask bench shell       each construct and tool of shell scripts at three sizes, next to bash
+cargo xtask bench shell       each construct and tool of shell scripts at up to three sizes, next to bash
 cargo xtask bench soak        many mixed invocations in one host
 cargo xtask bench search      how well search ranks
 cargo xtask bench catalog     ten thousand skills: start, search, memory
