@@ -11,7 +11,7 @@ use super::help::helps;
 use crate::readme::shell::Place;
 
 /// What prepares the examples of a command; the name of `skillhost` itself is empty.
-const PREPARATIONS: [(&str, &str); 18] = [
+const PREPARATIONS: [(&str, &str); 17] = [
     ("", "cp README.md Cargo.toml skills; mv skill/scripts/report.py skill/scripts/x.py"),
     (
         "approve",
@@ -22,7 +22,6 @@ const PREPARATIONS: [(&str, &str); 18] = [
         "for n in 1 2 3 4 5 6 7 8 9; do skillhost run skills/calculator -- $n || exit 1; done
          mkdir -p ~/.config/skillhost && echo 'audit: { keep: 90d }' > ~/.config/skillhost/policy.yaml",
     ),
-    ("build", "skillhost new word-count"),
     (
         "check",
         "cp README.md Cargo.toml skills; skillhost run ./skill --learn --json > used.json
@@ -50,7 +49,7 @@ const PREPARATIONS: [(&str, &str); 18] = [
         "state",
         "mkdir -p ~/.config/skillhost ~/.agents; cp -r skills/notes ~/.agents/skills
          echo 'skills: { notes: { limits: { state: 16MiB } } }' > ~/.config/skillhost/policy.yaml
-         skillhost trust ~/.agents/skills; skillhost run notes add --input '{\"text\": \"a note\"}'",
+         skillhost trust ~/.agents/skills; skillhost run notes save --input '{\"text\": \"a note\"}'",
     ),
     ("stats", "skillhost run skills/calculator -- 1"),
     ("trust", "cp -r skills/csv-report ~/.agents/skills"),
@@ -107,13 +106,18 @@ const CODES: [(&str, i32); 4] = [
 ];
 
 /// Examples that no test runs, and why.
-const NOT_RUN: [(&str, &str); 3] = [
+const NOT_RUN: [(&str, &str); 5] = [
     (
         "curl -H \"Authorization: Bearer $TOKEN\" http://127.0.0.1:8765/metrics",
         "needs a running server",
     ),
     ("man skillhost-run", "reads the manual pages of the machine"),
     ("skillhost build skills/data-convert --verbose", "compiles for minutes"),
+    ("skillhost build word-count", "the tutorial for authors runs it"),
+    (
+        r#"skillhost run ./word-count count --input '{"text": "to be or not to be"}'"#,
+        "the tutorial for authors runs it",
+    ),
 ];
 
 const SKILL_MD: &str = "---\nname: skill\ndescription: Reports. Use to report.\n\
