@@ -127,7 +127,7 @@ fn asking_for_state_alone_grants_nothing() {
     assert_eq!(place.prints("a/keeper", 0, "[ -e /state ] || echo none"), "none");
     std::fs::write(place.path("a/keeper/SKILL.md"), "---\nname: [keeper\n---\n").unwrap();
     let outcome = place.run("a/keeper", 16 * KIB, "[ -e /state ] || echo none");
-    assert_eq!(outcome.stdout.text(), "none\n", "{outcome:?}");
+    assert!(matches!(outcome.status, Status::Invalid { .. }), "{outcome:?}");
     assert_eq!(place.states().list().unwrap(), []);
 }
 

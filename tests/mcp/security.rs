@@ -161,6 +161,36 @@ fn only_skills_and_own_results_can_be_read() {
 }
 
 #[test]
+fn a_skill_without_a_valid_manifest_is_read_and_nothing_of_it_runs() {
+    let place = Place::new();
+    let policy = place.user.work().join("policy.yaml");
+    std::fs::write(&policy, format!("{TRUSTED}default:\n  allow: [Read, Write, Bash]\n")).unwrap();
+    let frontmatter = "---\nname: mail\ndescription: Writes mails.\nallowed-tools: Bash\n---\n";
+    place.write("mail.md", format!("{frontmatter}Be brief.\n"));
+    for (name, text) in
+        [("plain", "Say hello.\n"), ("torn", "---\ndescription: Torn: it is\n---\nSay no.\n")]
+    {
+        place.write(&format!("{name}/SKILL.md"), text);
+        place.write(&format!("{name}/scripts/x.sh"), "echo ran\n");
+    }
+    let mut agent = place.agent(NEW, &["--policy", policy.to_str().unwrap()]);
+    for (name, text) in [("mail", "Be brief."), ("plain", "Say hello."), ("torn", "Say no.")] {
+        let activated = agent.call("activate_skill", json!({ "name": name }));
+        let shown = answer_text(&activated);
+        assert!(shown.contains(text) && !shown.contains("Programs for"), "{shown}");
+        let read = agent.call("read_skill_file", json!({ "name": name, "path": "SKILL.md" }));
+        assert!(answer_text(&read).contains(text), "{read}");
+        for program in [None, Some("scripts/x.sh"), Some("bash -c 'echo ran'")] {
+            let run = agent.call("run_skill", json!({ "name": name, "program": program }));
+            let said = run.to_string();
+            assert!(run["isError"] == true && !said.contains("ran\\n"), "{name}: {run}");
+        }
+    }
+    let records = place.user.records();
+    assert!(records.len() >= 9 && records.iter().all(|record| record["program"].is_null()));
+}
+
+#[test]
 fn answers_and_logs_contain_no_host_path_or_secret() {
     let place = Place::new();
     let policy = place.user.work().join("policy.yaml");

@@ -404,7 +404,7 @@ mod tests {
 
     #[test]
     fn json_for_a_terminal_is_equal_and_has_no_escapes() {
-        let value = serde_json::json!({ "a\u{9b}31m": ["\u{1b}[2J", "\u{202e}gnp", "a\nb", "üñ\u{1f600}"] });
+        let value = serde_json::json!({ "a\u{9b}31m": ["\u{1b}[2J", "\u{202e}gnp", "a\nb", "üñ\u{1f600}", "\u{e0041}"] });
         let shown = visible_json(&serde_json::to_string_pretty(&value).unwrap());
         assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), value);
         assert!(shown.chars().all(|c| c == '\n' || !is_hidden(c)), "{shown}");
