@@ -19,7 +19,7 @@ fn names(guest: &Guest, path: &str) -> Vec<String> {
 #[test]
 fn root_lists_mounts_and_devices() {
     let guest = Grant::default().guest(|w| fill(w, "a", "x"));
-    assert_eq!(names(&guest, "/"), ["dev", "skill", "tmp", "usr", "workspace"]);
+    assert_eq!(names(&guest, "/"), ["dev", "etc", "skill", "tmp", "usr", "workspace"]);
     assert_eq!(
         listed(&guest, "/dev").into_iter().map(|(_, kind)| kind).collect::<Vec<_>>(),
         [FileType::CharacterDevice; 4]
@@ -32,7 +32,7 @@ fn root_lists_mounts_and_devices() {
 #[test]
 fn mounts_without_access_are_hidden_in_the_root() {
     let guest = Grant { read: &[], write: &[], ..Grant::default() }.guest(|w| fill(w, "a", "x"));
-    assert_eq!(names(&guest, "/"), ["dev", "skill", "tmp", "usr"]);
+    assert_eq!(names(&guest, "/"), ["dev", "etc", "skill", "tmp", "usr"]);
     let root = guest.root();
     for path in ["workspace", "workspace/", "workspace/a", "tmp/../workspace/a"] {
         assert_eq!(guest.vfs.open_at(&root, path, READ).unwrap_err(), Errno::NOENT, "{path}");
@@ -105,11 +105,13 @@ fn root_refuses_changes() {
     let guest = Grant::default().guest(|_| {});
     let before = names(&guest, "/");
     let root = guest.root();
-    for path in ["x", "dev/x", "usr/bin/x", "usr/x"] {
+    for path in ["x", "etc/x", "dev/x", "usr/bin/x", "usr/x"] {
         assert_eq!(guest.write(&format!("/{path}"), "x"), Err(Errno::ROFS), "{path}");
         assert_eq!(guest.vfs.create_dir(&root, path), Err(Errno::ROFS), "{path}");
         assert_eq!(guest.vfs.rename(&root, "dev/null", &root, path), Err(Errno::ROFS), "{path}");
     }
+    assert_eq!(guest.write("/etc/passwd", "x"), Err(Errno::ROFS));
+    assert_eq!(guest.vfs.remove_file(&root, "etc/passwd"), Err(Errno::ROFS));
     assert_eq!(guest.write("/none/x", "x"), Err(Errno::NOENT));
     assert_eq!(guest.vfs.create_dir(&root, "workspace"), Err(Errno::EXIST));
     assert_eq!(guest.vfs.remove_file(&root, "dev/null"), Err(Errno::ROFS));
