@@ -22,7 +22,7 @@ pub(super) struct Mounts {
     /// removed would make that fail.
     pub(super) scratch: Arc<Scratch>,
     /// Holds `/tmp`, if that is in memory.
-    memory: Option<Arc<Scratch>>,
+    pub(super) memory: Option<Arc<Scratch>>,
 }
 
 /// Mounts that the host adds to those of the skill and the capabilities.

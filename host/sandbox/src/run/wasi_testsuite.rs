@@ -242,6 +242,7 @@ fn only_mounts(
     Ok(mounts::Mounts {
         files: Vfs::new(mounts, rules.paths, limits, guarded, times, contents),
         scratch: Arc::new(Scratch::new(scratch)?),
+        memory: None,
     })
 }
 
