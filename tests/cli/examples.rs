@@ -11,7 +11,7 @@ use super::help::helps;
 use crate::readme::shell::Place;
 
 /// What prepares the examples of a command; the name of `skillhost` itself is empty.
-const PREPARATIONS: [(&str, &str); 17] = [
+const PREPARATIONS: [(&str, &str); 18] = [
     ("", "cp README.md Cargo.toml skills; mv skill/scripts/report.py skill/scripts/x.py"),
     (
         "approve",
@@ -44,6 +44,10 @@ const PREPARATIONS: [(&str, &str); 17] = [
          mkdir ~/.agents/skills/tax; printf -- '---\nname: tax\ndescription: Computes taxes.\nmetadata:\n  tags: finance\n---\n' > ~/.agents/skills/tax/SKILL.md",
     ),
     ("serve", "echo 0123456789012345678901234567890123456789 > ~/.skillhost-token; chmod 600 ~/.skillhost-token"),
+    (
+        "settings",
+        "mkdir ~/.agents/skills/api-client; printf -- '---\nname: api-client\ndescription: Calls an API.\nmetadata:\n  settings: |\n    retries: integer = 3\n    token: secret\n---\n' > ~/.agents/skills/api-client/SKILL.md",
+    ),
     ("show", "cp -r skills/csv-report ~/.agents/skills"),
     (
         "state",
@@ -64,9 +68,10 @@ const PREPARATIONS: [(&str, &str); 17] = [
 
 /// Examples that need a file, a port or a number which another example uses too, and what runs
 /// instead.
-const REPLACEMENTS: [(&str, &str); 8] = [
+const REPLACEMENTS: [(&str, &str); 9] = [
     ("skillhost approve 7 --always", "skillhost approve 8 --always"),
     ("skillhost approve 7 --no", "skillhost approve 9 --no"),
+    ("skillhost approve 7 --for 2h", "skillhost approve 6 --for 2h"),
     (
         "skillhost audit verify --head 1042:sha256:5891b5b522d5df08...",
         "skillhost audit verify --head $(skillhost audit head)",

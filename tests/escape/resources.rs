@@ -168,6 +168,7 @@ pub fn host_buffers_for_programs_count_as_memory() {
         let run = fixture
             .run(&["hoard", which])
             .limit(Limit::Processes, 1_000)
+            .limit(Limit::ProcessesAlive, 1_000)
             .limit(Limit::Timeout, 20_000);
         let outcome = run.go();
         assert_eq!(
@@ -182,6 +183,7 @@ pub fn host_buffers_for_programs_count_as_memory() {
     let outcome = fixture
         .run(&["hoard", "input"])
         .limit(Limit::Processes, 1_000)
+        .limit(Limit::ProcessesAlive, 1_000)
         .limit(Limit::Fuel, u64::MAX / 4)
         .limit(Limit::Timeout, 20_000)
         .go();
@@ -209,9 +211,15 @@ pub fn nested_programs_are_limited() {
         (Limit::Processes, 40),
         "{outcome:?}"
     );
+    let outcome = fixture.run(&["fork"]).limit(Limit::ProcessDepth, 100).go();
+    assert_eq!(outcome.limits_hit[0].limit, Limit::ProcessesAlive, "{outcome:?}");
     // Together they have the memory limit of one run.
-    let outcome =
-        fixture.run(&["fork"]).limit(Limit::Memory, 8 << 20).limit(Limit::ProcessDepth, 100).go();
+    let outcome = fixture
+        .run(&["fork"])
+        .limit(Limit::Memory, 8 << 20)
+        .limit(Limit::ProcessDepth, 100)
+        .limit(Limit::ProcessesAlive, 1_000)
+        .go();
     assert_eq!(outcome.limits_hit[0].limit, Limit::Memory, "{outcome:?}");
     assert!(outcome.usage.memory_peak <= 8 << 20, "{}", outcome.usage.memory_peak);
     fixture.assert_alive();

@@ -41,8 +41,8 @@ Examples:
   skillhost check SKILL --workspace . --policy policy.yaml
   skillhost check SKILL --used used.json              after `run SKILL --learn --json > used.json`
   skillhost check SKILL --fix                         repair what is certain, and show the diff
-  skillhost check skills --format github              annotations in GitHub Actions
-  skillhost check skills --format sarif > skills.sarif
+  skillhost check ./skills --format github            annotations in GitHub Actions
+  skillhost check ./skills --format sarif > skills.sarif
   skillhost check SKILL --json | jq '.skills[].compatibility.scripts'")]
 pub(crate) struct Args {
     /// Skills, or folders of skills: paths with a `/` (`./NAME`), or names from `skillhost list`

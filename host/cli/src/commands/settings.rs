@@ -25,10 +25,10 @@ use crate::{operator, output};
 #[command(after_help = "\
 Examples:
   skillhost settings
-  skillhost settings show web-fetch
-  skillhost settings set web-fetch retries 5
-  skillhost settings set web-fetch token env:API_TOKEN --workspace .
-  skillhost settings unset web-fetch retries")]
+  skillhost settings show api-client
+  skillhost settings set api-client retries 5
+  skillhost settings set api-client token env:API_TOKEN --workspace .
+  skillhost settings unset api-client retries")]
 pub(crate) struct Args {
     #[command(subcommand)]
     action: Option<Action>,

@@ -33,6 +33,9 @@ pub(super) struct Edit<'a> {
 /// The text is broken, or cannot be edited.
 pub(super) fn apply(text: &str, syntax: Syntax, edit: &Edit<'_>) -> Result<String, EditError> {
     let before = parse(text, syntax)?;
+    if before.is_null() && edit.entry.is_none() {
+        return Ok(text.to_owned());
+    }
     let wanted = wanted(before.clone(), edit).ok_or(EditError::Unsupported)?;
     if before == wanted {
         return Ok(text.to_owned());
