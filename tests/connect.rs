@@ -139,3 +139,26 @@ fn link_to_a_configuration_stays_a_link() {
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
     assert!(fs::read_to_string(&real).unwrap().contains("skillhost"));
 }
+
+#[test]
+fn copies_of_old_files_are_private_and_kept() {
+    let user = User::new();
+    let file = put(&user, ".cursor/mcp.json", "{}\n");
+    for options in [&["cursor"][..], &["cursor", "--", "--workspace", "."]] {
+        assert_eq!(connect(&user, options).0, Some(0));
+    }
+    let first = file.with_file_name("mcp.json.before-skillhost");
+    assert_eq!(fs::read_to_string(&first).unwrap(), "{}\n");
+    assert_eq!(fs::metadata(&first).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(file.with_file_name("mcp.json.before-skillhost-2").exists());
+}
+
+#[test]
+fn project_cannot_lead_the_change_elsewhere() {
+    let user = User::new();
+    let own = put(&user, ".claude.json", "{}\n");
+    std::os::unix::fs::symlink(&own, user.work().join(".mcp.json")).unwrap();
+    let (code, _, stderr) = connect(&user, &["claude-code", "--scope", "project"]);
+    assert!(code == Some(65) && stderr.contains("leads out of the project"), "{stderr}");
+    assert_eq!(fs::read_to_string(&own).unwrap(), "{}\n");
+}

@@ -75,7 +75,8 @@ impl Place {
         );
         place.write(
             "scribe/scripts/note.sh",
-            "#!/bin/bash\necho \"note: $*\"; cat\necho told >&2\n",
+            // A run that ends at once may end before it reports any progress.
+            "#!/bin/bash\necho \"note: $*\"; cat\necho told >&2\nsleep 0.1\n",
         );
         place.write("scribe/scripts/write.sh", "#!/bin/bash\necho secret > /workspace/out.txt\n");
         place.write("scribe/scripts/wait.sh", "#!/bin/bash\necho started\nsleep 3000\n");

@@ -36,7 +36,7 @@ fn set(user: &User, args: &[&str]) -> (Option<i32>, String) {
 /// What the skill's script prints with this workspace.
 fn printed(user: &User, workspace: &str) -> String {
     let mut run = user.command(env!("CARGO_BIN_EXE_skillhost"));
-    run.env("API_TOKEN", "t0p");
+    run.env("API_TOKEN", "t0p-secret");
     let output = run
         .args(["run", "./.agents/skills/reporter", "scripts/show.sh", "--workspace", workspace])
         .output()
@@ -45,7 +45,7 @@ fn printed(user: &User, workspace: &str) -> String {
     text(&output.stdout).trim().to_owned()
 }
 
-/// The values belong to the folder that runs, which is named by its path here.
+/// The skill lies in a project, so its values belong to its folder, however it is named.
 fn set_for_folder(user: &User, args: &[&str]) {
     let skill = "./.agents/skills/reporter";
     let output = user.skillhost(&[&["settings", "set", skill], args].concat());
@@ -60,11 +60,11 @@ fn programs_get_defaults_and_values_as_variables() {
     set_for_folder(&user, &["retries", "5"]);
     set_for_folder(&user, &["base-url", "https://b.example", "--workspace", "elsewhere"]);
     set_for_folder(&user, &["token", "env:API_TOKEN"]);
-    assert_eq!(printed(&user, "."), "https://a.example 5 t0p");
-    assert_eq!(printed(&user, "elsewhere"), "https://b.example 5 t0p");
+    assert_eq!(printed(&user, "."), "https://a.example 5 t0p-secret");
+    assert_eq!(printed(&user, "elsewhere"), "https://b.example 5 t0p-secret");
     let unset = user.skillhost(&["settings", "unset", "./.agents/skills/reporter", "retries"]);
     assert!(unset.status.success(), "{}", text(&unset.stderr));
-    assert_eq!(printed(&user, "."), "https://a.example 3 t0p");
+    assert_eq!(printed(&user, "."), "https://a.example 3 t0p-secret");
 }
 
 #[test]

@@ -104,3 +104,41 @@ fn levels_and_approvals_end_at_their_time() {
     place.approvals().approve_until(id, Term::Always, until(-1), "ada").unwrap();
     place.asks(&writing());
 }
+
+#[test]
+fn restricting_level_holds_in_folders_inside_and_without_access_to_files() {
+    let place = Place::new("allowed-tools: Bash Read(/skill/**)\n");
+    let mine = folder(&place, "mine");
+    set(&place, PermissionLevel::Blocked, &only_in(&mine));
+    place.refused(&with_workspace(&mine));
+    let inside = mine.join("inside");
+    std::fs::create_dir(&inside).unwrap();
+    let run = with_workspace(&mine);
+    let narrower = run.policy.clone().with_narrower_workspace(
+        inside.clone(),
+        MountMode::Write,
+        "inside".into(),
+    );
+    place.refused(&Run { policy: narrower, ..run });
+    place.refused(&with_workspace(&inside));
+}
+
+#[test]
+fn level_for_a_time_does_not_replace_one_without_an_end() {
+    let place = Place::new("");
+    set(&place, PermissionLevel::Blocked, &LevelScope::default());
+    let (part, level) = (SkillPart::Skill, Some(PermissionLevel::Enabled));
+    let scope = LevelScope { workspace: None, until: until(3600) };
+    let refused = place.approvals().set_level_in("report", &part, level, None, "ada", &scope);
+    assert!(matches!(refused, Err(ApprovalError::PermanentLevel)), "{refused:?}");
+    place.refused(&harmless());
+}
+
+#[test]
+fn rejected_request_is_not_shown_as_an_approval() {
+    let place = Place::new("");
+    let (id, first) = place.asks(&writing());
+    place.approvals().deny(id, "ada").unwrap();
+    let (_, again) = place.asks(&writing());
+    assert_eq!(first, again);
+}

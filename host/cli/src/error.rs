@@ -108,7 +108,7 @@ impl From<SkillError> for CliError {
 impl From<ApprovalError> for CliError {
     fn from(error: ApprovalError) -> CliError {
         let exit = match error {
-            ApprovalError::NotPending(_) => Exit::Usage,
+            ApprovalError::NotPending(_) | ApprovalError::PermanentLevel => Exit::Usage,
             _ => Exit::Io,
         };
         CliError::new(exit, error.to_string())

@@ -349,9 +349,11 @@ impl Approvals {
         &self,
         policy: &Policy,
     ) -> Result<impl Fn(&str, bool) -> bool + Send + Sync + use<>, ApprovalError> {
-        let workspace = Workspace::of_policy(policy);
+        let workspaces = Workspace::all_of_policy(policy);
         let mut set = self.store.levels()?;
-        set.retain(|set| set.part == SkillPart::Skill && set.is_for(workspace.as_ref()));
+        set.retain(|set| {
+            set.part == SkillPart::Skill && set.is_for(workspaces.last(), &workspaces)
+        });
         let policy = policy.clone();
         Ok(move |name: &str, network: bool| {
             let own = set

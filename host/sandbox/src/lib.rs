@@ -48,8 +48,8 @@ pub use engine::{
     stack, world,
 };
 pub use run::{
-    Evidence, ExtraMounts, FinishedRun, Io, Options, OutputError, Overlays, RecordingIo, RunSpec,
-    Sandbox, run, run_alone,
+    Evidence, ExtraMounts, FinishedRun, Io, MEMORY_FOLDER, Options, OutputError, Overlays,
+    RecordingIo, RunSpec, Sandbox, run, run_alone,
 };
 pub use streams::{Sink, Stdin, terminal};
 #[cfg(feature = "fuzz")]

@@ -149,6 +149,18 @@ impl Skill {
         Ok(format!("{:x}-{:x}", stat.st_dev, stat.st_ino))
     }
 
+    /// Returns the key of the operator's values of the skill's settings. A skill of a project, or of
+    /// a folder that a flag names, has its folder's: it must not get the values of an installed
+    /// skill of its name.
+    pub fn settings_key(&self) -> String {
+        match self.origin {
+            SourceKind::Project | SourceKind::Flag | SourceKind::Path => {
+                self.root.canonicalize().unwrap_or_else(|_| self.root.clone()).display().to_string()
+            }
+            SourceKind::User | SourceKind::Policy | SourceKind::BuiltIn => self.name.clone(),
+        }
+    }
+
     /// Returns the key of the skill's permission levels and approvals. It is the name of a skill in
     /// the catalogue, and otherwise the canonical path of the folder, because another folder may
     /// have the same name.

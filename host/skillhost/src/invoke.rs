@@ -18,7 +18,7 @@ mod syntax;
 mod target;
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
@@ -178,6 +178,8 @@ impl Runner {
             &self.options.guarded.read_only,
             &self.options.scratch,
         );
+        // Other runs may keep their `/tmp` there.
+        own_files::deny_missing(&mut grant.capabilities, &[], Path::new(sandbox::MEMORY_FOLDER));
         grant
     }
 
@@ -299,7 +301,7 @@ impl Runner {
         let mut grant = debug_span!("grant").in_scope(|| self.grant(&skill, policy));
         let digest = digests.as_ref().ok().map(|digests| digests.skill.clone());
         if !skill.manifest.is_granted_nothing() {
-            settings::add(&mut grant, &skill, options.settings.as_deref());
+            settings::add(&mut grant, &skill, policy, options.settings.as_deref());
             if let Some(digest) = &digest {
                 shipped_state::grant(&mut grant, policy, &self.built_ins(), digest);
             }

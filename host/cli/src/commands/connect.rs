@@ -66,6 +66,7 @@ struct Report {
 pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     let places = Places::find()?;
     let file = file(args, &places)?;
+    check_link(args, &file)?;
     let old = read(&file)?;
     let entry = args.client.entry(&program(), &line(args));
     let edit =
@@ -103,6 +104,22 @@ fn file(args: &Args, places: &Places) -> Result<PathBuf, CliError> {
         let message = format!("{} has no configuration for a project", args.client.title());
         CliError::usage(message).fix("--scope user")
     })
+}
+
+/// Refuses a link of a project that leads out of it, and one that leads nowhere: whoever wrote the
+/// project chose where it leads.
+#[expect(clippy::disallowed_methods, reason = "the operator named the client")]
+fn check_link(args: &Args, file: &Path) -> Result<(), CliError> {
+    let refused = |why: &str| Err(CliError::invalid(format!("{} {why}", file.display())));
+    match (file.canonicalize(), std::env::current_dir().and_then(|folder| folder.canonicalize())) {
+        (Ok(real), Ok(project)) if args.scope == Scope::Project && !real.starts_with(&project) => {
+            refused("is a link that leads out of the project")
+        }
+        (Err(_), _) if std::fs::symlink_metadata(file).is_ok() => {
+            refused("is a link that leads nowhere")
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The arguments of the server.
@@ -169,34 +186,67 @@ fn write(file: &Path, old: Option<&str>, new: &str) -> Result<Option<PathBuf>, C
         CliError::io(format_args!("write {}", file.display()), error)
             .fix("nothing was changed; `--print` shows what to add")
     };
-    let save = |path: &Path, text: &str| {
+    let beside = |text: &str, mode: u32| {
         let mut beside = tempfile::NamedTempFile::new_in(folder)?;
         beside.write_all(text.as_bytes())?;
-        let mode = std::fs::metadata(&real).map_or(0o600, |found| found.permissions().mode());
         beside.as_file().set_permissions(std::fs::Permissions::from_mode(mode & 0o777))?;
         beside.as_file().sync_all()?;
-        beside.persist(path).map(drop).map_err(|error| error.error)
+        Ok(beside)
     };
     std::fs::create_dir_all(folder).map_err(io)?;
+    let mode = std::fs::metadata(&real).map_or(0o600, |found| found.permissions().mode());
+    let new = beside(new, mode).map_err(io)?;
+    // The file may hold tokens, so its copy is for the user alone.
     let backup = match old {
-        Some(old) => {
-            let mut name = real.file_name().unwrap_or_default().to_owned();
-            name.push(".before-skillhost");
-            let backup = real.with_file_name(name);
-            save(&backup, old).map_err(io)?;
-            Some(backup)
-        }
+        Some(old) => Some(keep(beside(old, 0o600).map_err(io)?, &real).map_err(io)?),
         None => None,
     };
-    save(&real, new).map_err(io)?;
+    // The client may have written the file in the meantime.
+    if read(file)?.as_deref() != old {
+        let message = format!("{} was changed at the same moment, so it was not", file.display());
+        return Err(CliError::new(Exit::Io, message).fix("run this again"));
+    }
+    new.persist(&real).map_err(|error| io(error.error))?;
     Ok(backup)
+}
+
+/// The most copies of old files.
+const COPIES: u32 = 100;
+
+/// Puts a copy beside the file, under a name that is free.
+fn keep(mut copy: tempfile::NamedTempFile, file: &Path) -> std::io::Result<PathBuf> {
+    for number in 1..=COPIES {
+        let mut name = file.file_name().unwrap_or_default().to_owned();
+        name.push(".before-skillhost");
+        if number > 1 {
+            name.push(format!("-{number}"));
+        }
+        let path = file.with_file_name(name);
+        match copy.persist_noclobber(&path) {
+            Ok(_) => return Ok(path),
+            Err(error) if error.error.kind() == std::io::ErrorKind::AlreadyExists => {
+                copy = error.file;
+            }
+            Err(error) => return Err(error.error),
+        }
+    }
+    Err(std::io::Error::other(format!("there are {COPIES} copies of it already")))
 }
 
 fn diff(file: &Path, old: &str, new: &str) -> String {
     let name = file.display().to_string();
     let diff = similar::TextDiff::from_lines(old, new);
-    diff.unified_diff().context_radius(3).header(&name, &name).to_string()
+    // Neighbouring lines, and the rest of a long one, may hold tokens.
+    let diff = diff.unified_diff().context_radius(0).header(&name, &name).to_string();
+    let cut = |line: &str| match line.char_indices().nth(LINE) {
+        Some((end, _)) => format!("{}...\n", &line[..end]),
+        None => format!("{line}\n"),
+    };
+    diff.lines().map(cut).collect()
 }
+
+/// The most characters of a line of the diff.
+const LINE: usize = 160;
 
 fn show(args: &Args, report: &Report) -> Result<(), CliError> {
     let Report { client, file, changed, backup, diff } = report;

@@ -151,7 +151,7 @@ fn digest(args: &Set) -> Result<String, CliError> {
 
 /// The key of levels and approvals: the name of a skill in the catalog, or the real path of a
 /// folder.
-pub(crate) fn key(skill: &str) -> String {
+fn key(skill: &str) -> String {
     let folder = skill.contains('/').then(|| Path::new(skill).canonicalize().ok()).flatten();
     folder.map_or_else(|| skill.to_owned(), |folder| folder.display().to_string())
 }

@@ -11,7 +11,6 @@ use skillhost_skill::Skill;
 
 use crate::args::permissions::PolicyFile;
 use crate::args::skills::Skills;
-use crate::commands::permissions::key;
 use crate::context::{Context, Places};
 use crate::error::{CliError, Exit};
 use crate::{operator, output};
@@ -66,6 +65,10 @@ enum Action {
     Unset {
         #[command(flatten)]
         one: One,
+        #[command(flatten)]
+        skills: Skills,
+        #[command(flatten)]
+        policy: PolicyFile,
     },
 }
 
@@ -96,11 +99,13 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
             show(skill, *json, skills, policy)?;
         }
         Some(Action::Set { one, value, skills, policy }) => {
-            let declared = declared(&one.skill, skills, policy)?;
-            check(&declared, one, value)?;
-            store(one, Some(value))?;
+            let skill = loaded(&one.skill, skills, policy)?;
+            let is_secret = check(&skill.manifest.settings, one, value)?;
+            store(one, &skill.settings_key(), Some((value, is_secret)))?;
         }
-        Some(Action::Unset { one }) => store(one, None)?,
+        Some(Action::Unset { one, skills, policy }) => {
+            store(one, &loaded(&one.skill, skills, policy)?.settings_key(), None)?;
+        }
     }
     Ok(Exit::Ok)
 }
@@ -115,15 +120,16 @@ fn list(json: bool) -> Result<(), CliError> {
 }
 
 fn line(set: &SettingValue) -> String {
-    let SettingValue { skill, name, value, who, time, workspace } = set;
+    let SettingValue { skill, name, value, who, time, workspace, .. } = set;
     let place = workspace.as_ref().map_or_else(String::new, |own| format!(" in {}", own.path));
     let time = output::seconds(time);
     output::lines(&format!("{skill} {name} = {value}{place} (by {who}, {time})"), 0)
 }
 
 fn show(skill: &str, json: bool, skills: &Skills, policy: &PolicyFile) -> Result<(), CliError> {
-    let declared = declared(skill, skills, policy)?;
-    let (all, key) = (Places::find()?.approvals().settings()?, key(skill));
+    let skill = loaded(skill, skills, policy)?;
+    let (declared, key) = (&skill.manifest.settings, skill.settings_key());
+    let all = Places::find()?.approvals().settings()?;
     let values = |setting: &Setting| {
         let own = all.iter().filter(|set| set.skill == key && set.name == setting.name);
         own.collect::<Vec<_>>()
@@ -150,18 +156,19 @@ fn show(skill: &str, json: bool, skills: &Skills, policy: &PolicyFile) -> Result
     output::text(&output::table(["setting", "takes", "default", "set to"], rows, 4..4))
 }
 
-fn declared(skill: &str, skills: &Skills, policy: &PolicyFile) -> Result<Vec<Setting>, CliError> {
+fn loaded(skill: &str, skills: &Skills, policy: &PolicyFile) -> Result<Skill, CliError> {
     let context = Context::with_file(policy)?;
     let skill = skills.resolve(Path::new(skill), &context)?;
-    let skill = Skill::load(skill.folder(), &Default::default())
+    let skill = Skill::load_from(skill.skill_folder(), &Default::default())
         .map_err(|error| CliError::invalid(error.to_string()))?;
     if skill.manifest.settings.is_empty() {
         return Err(CliError::usage(format!("{} declares no settings", skill.name)));
     }
-    Ok(skill.manifest.settings)
+    Ok(skill)
 }
 
-fn check(declared: &[Setting], one: &One, value: &str) -> Result<(), CliError> {
+/// Checks a value. Returns whether the setting is a secret.
+fn check(declared: &[Setting], one: &One, value: &str) -> Result<bool, CliError> {
     let Some(setting) = declared.iter().find(|setting| setting.name == one.name) else {
         let names: Vec<&str> = declared.iter().map(|setting| &*setting.name).collect();
         let message = format!("{} has no setting `{}`", one.skill, printable(&one.name));
@@ -175,18 +182,19 @@ fn check(declared: &[Setting], one: &One, value: &str) -> Result<(), CliError> {
     }
     setting.check(value).map_err(|takes| {
         CliError::usage(format!("`{}` takes {takes}, not `{}`", setting.name, printable(value)))
-    })
+    })?;
+    Ok(setting.kind == SettingKind::Secret)
 }
 
-fn store(one: &One, value: Option<&str>) -> Result<(), CliError> {
+fn store(one: &One, key: &str, value: Option<(&str, bool)>) -> Result<(), CliError> {
     let places = Places::find()?;
     operator::require(&places)?;
     let workspace = one.workspace.as_deref().map(|folder| {
         Workspace::of(folder)
             .map_err(|error| CliError::usage(format!("--workspace {}: {error}", folder.display())))
     });
-    let (workspace, key) = (workspace.transpose()?, key(&one.skill));
+    let workspace = workspace.transpose()?;
     let approvals = places.approvals();
-    approvals.set_setting(&key, &one.name, value, workspace.as_ref(), &operator::name())?;
+    approvals.set_setting(key, &one.name, value, workspace.as_ref(), &operator::name())?;
     Ok(())
 }

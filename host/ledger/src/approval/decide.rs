@@ -64,7 +64,8 @@ impl Approvals {
         ask: &ApprovalRequest<'a>,
     ) -> Result<Step<'a>, ApprovalError> {
         let name = ask.skill.name.as_str();
-        let levels = Levels::new(ask.skill, self.levels_that_hold(ask.skill, ask.capabilities)?);
+        let levels =
+            Levels::new(ask.skill, self.levels_that_hold(policy, ask.skill, ask.capabilities)?);
         let bound = policy.approval(name);
         let denial = [levels.denial(ask.part), bound].into_iter().flatten().min();
         if let Some(level @ (PermissionLevel::Blocked | PermissionLevel::Disabled)) = denial {
@@ -105,6 +106,7 @@ impl Approvals {
     /// restricts, also applies to any other folder of the same name.
     fn levels_that_hold(
         &self,
+        policy: &Policy,
         skill: &Skill,
         capabilities: &Capabilities,
     ) -> Result<Vec<LevelSetting>, ApprovalError> {
@@ -119,7 +121,8 @@ impl Approvals {
         }
         if levels.iter().any(|set| set.workspace.is_some()) {
             let workspace = Workspace::of_run(capabilities);
-            levels.retain(|set| set.is_for(workspace.as_ref()));
+            let mounted = Workspace::all_of_policy(policy);
+            levels.retain(|set| set.is_for(workspace.as_ref(), &mounted));
         }
         Ok(levels)
     }
@@ -143,7 +146,7 @@ impl Approvals {
         }
         let files = permissions::files(ask.skill)
             .map_err(|error| ApprovalError::Skill(error.to_string()))?;
-        let previous = approvals.iter().find_map(|approval| {
+        let previous = approvals.iter().filter(|answer| !answer.rejected).find_map(|approval| {
             let permissions = approval.permissions.as_ref()?;
             Some(PreviousApproval { approval, permissions })
         });

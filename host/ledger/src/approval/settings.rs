@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{ApprovalError, Approvals, Workspace};
-use skillhost_policy::capabilities::Capabilities;
-use skillhost_policy::level::PermissionLevel;
+use skillhost_policy::Policy;
 
 /// The value of a setting.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
@@ -17,6 +16,10 @@ pub struct SettingValue {
     pub name: String,
     /// The value; of a secret, where the host finds it.
     pub value: String,
+    /// Whether the value says where the host finds a secret. It counts only for a setting that is
+    /// declared as one, and no other value does.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub secret: bool,
     /// Who set it.
     pub who: String,
     /// When it was set.
@@ -27,7 +30,8 @@ pub struct SettingValue {
 }
 
 impl Approvals {
-    /// Sets or removes a value, for every workspace or for one.
+    /// Sets or removes a value, for every workspace or for one. A value is its text, and whether it
+    /// says where the host finds a secret.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -35,7 +39,7 @@ impl Approvals {
         &self,
         skill: &str,
         name: &str,
-        value: Option<&str>,
+        value: Option<(&str, bool)>,
         workspace: Option<&Workspace>,
         who: &str,
     ) -> Result<(), ApprovalError> {
@@ -50,27 +54,26 @@ impl Approvals {
         self.store.settings()
     }
 
-    /// Returns the values for a run of a skill with these capabilities, by name. A value for the
-    /// run's workspace comes before one for every workspace.
+    /// Returns the values for runs of a skill under a policy, by name. A value for a workspace that
+    /// the policy mounts comes before one for every workspace.
     ///
     /// # Errors
     /// The file cannot be read.
     pub fn settings_of(
         &self,
         skill: &str,
-        capabilities: &Capabilities,
-    ) -> Result<BTreeMap<String, String>, ApprovalError> {
-        let workspace = Workspace::of_run(capabilities);
-        // A value may be a secret's address or a server's, so it is bound to the folder as an
-        // allowing level is.
-        let is_here =
-            |own: &Workspace| own.covers(workspace.as_ref(), PermissionLevel::AutoApproved);
+        policy: &Policy,
+    ) -> Result<BTreeMap<String, SettingValue>, ApprovalError> {
+        // Exactly the folder: a value may be the address of a server, or lead to a secret.
+        let workspaces = Workspace::all_of_policy(policy);
         let mut values = BTreeMap::new();
         let all = self.store.settings()?;
         for value in all.into_iter().filter(|value| value.skill == skill) {
             match &value.workspace {
-                None => drop(values.entry(value.name).or_insert(value.value)),
-                Some(own) if is_here(own) => drop(values.insert(value.name, value.value)),
+                None => drop(values.entry(value.name.clone()).or_insert(value)),
+                Some(own) if workspaces.contains(own) => {
+                    drop(values.insert(value.name.clone(), value));
+                }
                 Some(_) => {}
             }
         }

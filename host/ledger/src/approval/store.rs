@@ -22,7 +22,7 @@ const TABLES: Tables = Tables {
     make: "
         CREATE TABLE IF NOT EXISTS level (skill TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, level TEXT NOT NULL, digest TEXT,
             who TEXT NOT NULL, time TEXT NOT NULL, workspace TEXT NOT NULL, device INTEGER NOT NULL, inode INTEGER NOT NULL, until TEXT,
-            PRIMARY KEY (skill, kind, name, workspace)) WITHOUT ROWID;
+            PRIMARY KEY (skill, kind, name, workspace, device, inode)) WITHOUT ROWID;
         CREATE TABLE IF NOT EXISTS approval (id INTEGER PRIMARY KEY AUTOINCREMENT, skill TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL,
             digest TEXT NOT NULL, files TEXT NOT NULL, capabilities TEXT NOT NULL, term TEXT NOT NULL, session TEXT NOT NULL, who TEXT NOT NULL,
             time TEXT NOT NULL, over TEXT, input TEXT NOT NULL, permissions TEXT, until TEXT,
@@ -33,8 +33,8 @@ const TABLES: Tables = Tables {
             diff TEXT, input TEXT NOT NULL, permissions TEXT);
         CREATE TABLE IF NOT EXISTS change (pending INTEGER NOT NULL, number INTEGER NOT NULL, folder BLOB NOT NULL, guest TEXT NOT NULL,
             path TEXT NOT NULL, before TEXT, after TEXT, mode INTEGER NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY (pending, number));
-        CREATE TABLE IF NOT EXISTS setting (skill TEXT NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL, who TEXT NOT NULL,
-            time TEXT NOT NULL, workspace TEXT NOT NULL, device INTEGER NOT NULL, inode INTEGER NOT NULL,
+        CREATE TABLE IF NOT EXISTS setting (skill TEXT NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL, secret INTEGER NOT NULL,
+            who TEXT NOT NULL, time TEXT NOT NULL, workspace TEXT NOT NULL, device INTEGER NOT NULL, inode INTEGER NOT NULL,
             PRIMARY KEY (skill, name, workspace)) WITHOUT ROWID;
         PRAGMA application_id = 1;",
     upgrades: &[upgrade::FROM_1, upgrade::FROM_2, upgrade::FROM_3],
@@ -63,6 +63,9 @@ pub enum ApprovalError {
     /// The staged writes of a run cannot be stored or applied.
     #[error("{0}")]
     Changes(String),
+    /// A level for a limited time would replace one without an end.
+    #[error("a level without an end is set; remove it first, by the level `default`")]
+    PermanentLevel,
     /// Too many requests are pending.
     #[error("{0}; answer some of them first: skillhost pending")]
     QueueFull(QueueLimit),
@@ -218,8 +221,8 @@ pub struct LevelSetting {
 
 impl LevelSetting {
     /// Checks whether it applies to a run with this workspace.
-    pub(super) fn is_for(&self, workspace: Option<&Workspace>) -> bool {
-        self.workspace.as_ref().is_none_or(|own| own.covers(workspace, self.level))
+    pub(super) fn is_for(&self, run: Option<&Workspace>, policy: &[Workspace]) -> bool {
+        self.workspace.as_ref().is_none_or(|own| own.covers(run, policy, self.level))
     }
 }
 
@@ -314,7 +317,12 @@ impl Store {
         let workspace = scope.workspace.as_ref().map_or("", |workspace| &workspace.path);
         let (device, inode) =
             scope.workspace.as_ref().map_or((0, 0), |workspace| workspace.identity);
-        Ok(self.database.write(|db| {
+        let set = self.database.write(|db| {
+            // What ends by itself must leave what was set before in force.
+            let permanent = "SELECT EXISTS (SELECT 1 FROM level WHERE skill = ?1 AND kind = ?2 AND name = ?3 AND workspace = ?4 AND until IS NULL)";
+            if to.is_some() && scope.until.is_some() && db.query_row(permanent, params![skill, kind, name, workspace], |row| row.get(0))? {
+                return Ok(false);
+            }
             match to {
                 Some(level) => db.execute(
                     "INSERT OR REPLACE INTO level (skill, kind, name, level, digest, who, time, workspace, device, inode, until)
@@ -335,20 +343,23 @@ impl Store {
                     ],
                 )?,
                 None => db.execute(
-                    "DELETE FROM level WHERE skill = ?1 AND kind = ?2 AND name = ?3 AND workspace = ?4",
-                    params![skill, kind, name, workspace],
+                    "DELETE FROM level WHERE skill = ?1 AND kind = ?2 AND name = ?3
+                        AND (workspace = ?4 OR ?4 <> '' AND device = ?5 AND inode = ?6)",
+                    params![skill, kind, name, workspace, device.cast_signed(), inode.cast_signed()],
                 )?,
             };
             let any: bool = db.query_row("SELECT EXISTS (SELECT 1 FROM level)", [], |row| row.get(0))?;
-            db.pragma_update(None, "application_id", if any { LEVELS } else { NO_LEVELS })
-        })?)
+            db.pragma_update(None, "application_id", if any { LEVELS } else { NO_LEVELS })?;
+            Ok(true)
+        })?;
+        if set { Ok(()) } else { Err(ApprovalError::PermanentLevel) }
     }
 
     pub(super) fn set_setting(
         &self,
         skill: &str,
         name: &str,
-        value: Option<&str>,
+        value: Option<(&str, bool)>,
         place: Option<&Workspace>,
         who: &str,
     ) -> Result<(), ApprovalError> {
@@ -356,10 +367,10 @@ impl Store {
             place.map_or(("", (0, 0)), |place| (&*place.path, place.identity));
         Ok(self.database.write(|db| {
             match value {
-                Some(value) => db.execute(
-                    "INSERT OR REPLACE INTO setting (skill, name, value, who, time, workspace, device, inode)
-                        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-                    params![skill, name, value, who, now(), workspace, device.cast_signed(), inode.cast_signed()],
+                Some((value, secret)) => db.execute(
+                    "INSERT OR REPLACE INTO setting (skill, name, value, secret, who, time, workspace, device, inode)
+                        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+                    params![skill, name, value, secret, who, now(), workspace, device.cast_signed(), inode.cast_signed()],
                 ),
                 None => db.execute(
                     "DELETE FROM setting WHERE skill = ?1 AND name = ?2 AND workspace = ?3",
@@ -371,7 +382,7 @@ impl Store {
     }
 
     pub(super) fn settings(&self) -> Result<Vec<SettingValue>, ApprovalError> {
-        let select = "SELECT skill, name, value, who, time, workspace, device, inode FROM setting ORDER BY skill, name, workspace";
+        let select = "SELECT skill, name, value, who, time, workspace, device, inode, secret FROM setting ORDER BY skill, name, workspace";
         Ok(self.database.all(select, [], |row| {
             Ok(SettingValue {
                 skill: row.get(0)?,
@@ -380,6 +391,7 @@ impl Store {
                 who: row.get(3)?,
                 time: row.get(4)?,
                 workspace: workspace(row, 5)?,
+                secret: row.get(8)?,
             })
         })?)
     }

@@ -35,24 +35,35 @@ impl Workspace {
         capabilities.mounts.iter().find_map(Workspace::of_mount)
     }
 
-    /// Returns the workspace that a policy mounts.
-    pub(super) fn of_policy(policy: &Policy) -> Option<Workspace> {
+    /// Returns the workspaces that a policy mounts: the operator's, and one inside it that a client
+    /// chose.
+    pub(super) fn all_of_policy(policy: &Policy) -> Vec<Workspace> {
         let mounts = policy.layers.iter().flat_map(|layer| &layer.mounts);
-        mounts.rev().find_map(|rule| Workspace::of_mount(&rule.mount))
+        mounts.filter_map(|rule| Workspace::of_mount(&rule.mount)).collect()
     }
 
     fn of_mount(mount: &Mount) -> Option<Workspace> {
         (mount.guest == WORKSPACE).then(|| Workspace::of(&mount.host).ok()).flatten()
     }
 
-    /// Checks whether a level for this workspace applies to a run in another one. A level that
-    /// restricts also applies to a folder that was moved, or that replaced this one; a level that
-    /// allows does not.
-    pub(super) fn covers(&self, run: Option<&Workspace>, level: PermissionLevel) -> bool {
-        let Some(run) = run else { return false };
+    /// Checks whether a level for this workspace applies to a run. A level that restricts also
+    /// applies to a folder that was moved, that replaced this one or that lies in it; a level that
+    /// allows does not. `run` is the workspace of the run, and `policy` has those that the policy
+    /// mounts, which a run without access to files lacks.
+    pub(super) fn covers(
+        &self,
+        run: Option<&Workspace>,
+        policy: &[Workspace],
+        level: PermissionLevel,
+    ) -> bool {
+        let is_same = |other: &Workspace| {
+            self.path == other.path
+                || self.identity == other.identity
+                || Path::new(&other.path).starts_with(&self.path)
+        };
         match level {
-            PermissionLevel::AutoApproved => self == run,
-            _ => self.path == run.path || self.identity == run.identity,
+            PermissionLevel::AutoApproved => run == Some(self),
+            _ => run.is_some_and(is_same) || policy.iter().any(is_same),
         }
     }
 }

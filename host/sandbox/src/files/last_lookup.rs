@@ -14,6 +14,7 @@ use rustix::fs::FileType;
 
 use super::handle::Handle;
 use super::metadata::Metadata;
+use super::quota::Quota;
 use super::{Vfs, beneath, lock};
 
 /// How long metadata is reused. A guest's two calls are microseconds apart.
@@ -79,7 +80,7 @@ impl Vfs {
 
     /// Returns a number that grows with every change to the content of a file.
     fn content_changes(&self) -> u64 {
-        self.quota.changes() + self.state.as_ref().map_or(0, |quota| quota.changes())
+        self.quota.changes() + self.own_quotas().map(Quota::changes).sum::<u64>()
     }
 
     /// Returns the guest path of `name` if the previous lookup was the same, and forgets it.

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Once, OnceLock};
 
 use rustix::fs::{Access, AtFlags, CWD};
 use rustix::io::Errno;
@@ -12,7 +12,7 @@ use skillhost_policy::outcome::{Denial, DenialKind};
 use skillhost_skill::private::{self, Purpose, TempFolder};
 
 /// Where Linux has a file system in memory that every user can write to: shm_overview(7).
-const MEMORY: &str = "/dev/shm";
+pub const MEMORY_FOLDER: &str = "/dev/shm";
 /// The type of such a file system: statfs(2).
 const TMPFS_MAGIC: rustix::fs::FsWord = 0x0102_1994;
 
@@ -44,20 +44,23 @@ impl Scratch {
     /// # Errors
     /// The machine has no file system in memory, or nothing can be created there.
     pub(super) fn in_memory() -> Result<Scratch, Denial> {
-        let memory = Path::new(MEMORY);
+        let memory = Path::new(MEMORY_FOLDER);
         let is_memory = rustix::fs::statfs(memory).is_ok_and(|found| found.f_type == TMPFS_MAGIC);
         if !is_memory {
             return Err(Denial {
                 what: "keep /tmp in memory".into(),
-                rule: format!("{MEMORY} is not a file system in memory"),
+                rule: format!("{MEMORY_FOLDER} is not a file system in memory"),
                 fix: Some("remove the limit `tmp`, or mount a tmpfs there".into()),
                 kind: DenialKind::Mount,
             });
         }
         // A host that was killed leaves its folder behind, which would hold memory.
-        if let Err(error) = private::sweep(memory) {
-            tracing::debug!(%error, "cannot sweep {MEMORY}");
-        }
+        static SWEPT: Once = Once::new();
+        SWEPT.call_once(|| {
+            if let Err(error) = private::sweep(memory) {
+                tracing::debug!(%error, "cannot sweep {MEMORY_FOLDER}");
+            }
+        });
         Scratch::new(memory)
     }
 

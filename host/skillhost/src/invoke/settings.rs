@@ -4,20 +4,21 @@ use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::Path;
 
+use rustix::fs::{Mode, OFlags};
 use skillhost_ledger::approval::Approvals;
 use skillhost_policy::manifest::settings::{MAX_VALUE, Setting, SettingKind};
-use skillhost_policy::{EntryDecision, Grant, Verdict};
+use skillhost_policy::{EntryDecision, Grant, Policy, Verdict};
 use skillhost_skill::Skill;
 
 /// Adds the variables of the skill's settings, with the values for the run's workspace. A variable
 /// of the policy comes first. A setting without a valid value is not passed, and the grant says so.
-pub(super) fn add(grant: &mut Grant, skill: &Skill, store: Option<&Path>) {
+pub(super) fn add(grant: &mut Grant, skill: &Skill, policy: &Policy, store: Option<&Path>) {
     let declared = &skill.manifest.settings;
     if declared.is_empty() {
         return;
     }
-    let key = skill.approval_key();
-    let read = |store: &Path| Approvals::open(store).settings_of(&key, &grant.capabilities);
+    let key = skill.settings_key();
+    let read = |store: &Path| Approvals::open(store).settings_of(&key, policy);
     let values = match store.map_or_else(|| Ok(BTreeMap::new()), read) {
         Ok(values) => values,
         Err(error) => {
@@ -27,8 +28,10 @@ pub(super) fn add(grant: &mut Grant, skill: &Skill, store: Option<&Path>) {
         }
     };
     for setting in declared {
-        let set = values.get(&setting.name).or(setting.default.as_ref());
-        match set.map(|value| resolve(setting, value)) {
+        let is_secret = setting.kind == SettingKind::Secret;
+        let set = values.get(&setting.name).filter(|set| set.secret == is_secret);
+        let value = set.map(|set| &set.value).or(setting.default.as_ref());
+        match value.map(|value| resolve(setting, value)) {
             Some(Ok(value)) => {
                 grant.capabilities.env.entry(setting.variable()).or_insert(value);
             }
@@ -59,15 +62,32 @@ fn resolve(setting: &Setting, value: &str) -> Result<String, String> {
     Ok(value)
 }
 
+/// The shortest secret, in bytes: the audit log finds and removes no shorter ones from texts.
+const SHORTEST: usize = 8;
+
 #[expect(clippy::disallowed_methods, reason = "the operator named this variable or file")]
 fn secret(reference: &str) -> Result<String, String> {
-    if let Some(name) = reference.strip_prefix("env:") {
-        return std::env::var(name).map_err(|_| format!("the host has no variable `{name}`"));
+    let secret = if let Some(name) = reference.strip_prefix("env:") {
+        std::env::var(name).map_err(|_| format!("the host has no variable `{name}`"))?
+    } else {
+        let path = reference.strip_prefix("file:").filter(|path| path.starts_with('/'));
+        let path = path.ok_or("a secret is set as env:NAME or file:/PATH")?;
+        read(path).map_err(|error| format!("{path}: {error}"))?
+    };
+    if secret.len() < SHORTEST {
+        return Err(format!("a secret has at least {SHORTEST} bytes"));
     }
-    let path = reference.strip_prefix("file:").ok_or("a secret is set as env:NAME or file:PATH")?;
+    Ok(secret)
+}
+
+/// Reads a regular file. Opening anything else could wait for ever.
+fn read(path: &str) -> std::io::Result<String> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let file = std::fs::File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    if !file.metadata()?.is_file() {
+        return Err(std::io::Error::other("not a regular file"));
+    }
     let mut text = String::new();
-    std::fs::File::open(path)
-        .and_then(|file| file.take(MAX_VALUE as u64 + 1).read_to_string(&mut text))
-        .map_err(|error| format!("{path}: {error}"))?;
+    file.take(MAX_VALUE as u64 + 1).read_to_string(&mut text)?;
     Ok(text.trim_end_matches(['\r', '\n']).to_owned())
 }

@@ -50,11 +50,11 @@ pub(super) const FROM_3: &str = "
     ALTER TABLE level RENAME TO level_3;
     CREATE TABLE level (skill TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, level TEXT NOT NULL, digest TEXT, who TEXT NOT NULL,
         time TEXT NOT NULL, workspace TEXT NOT NULL, device INTEGER NOT NULL, inode INTEGER NOT NULL, until TEXT,
-        PRIMARY KEY (skill, kind, name, workspace)) WITHOUT ROWID;
+        PRIMARY KEY (skill, kind, name, workspace, device, inode)) WITHOUT ROWID;
     INSERT INTO level SELECT skill, kind, name, level, digest, who, time, '', 0, 0, NULL FROM level_3;
     DROP TABLE level_3;
     ALTER TABLE approval ADD COLUMN until TEXT;
     ALTER TABLE approval ADD COLUMN rejected INTEGER NOT NULL DEFAULT 0;
-    CREATE TABLE setting (skill TEXT NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL, who TEXT NOT NULL, time TEXT NOT NULL,
+    CREATE TABLE setting (skill TEXT NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL, secret INTEGER NOT NULL, who TEXT NOT NULL, time TEXT NOT NULL,
         workspace TEXT NOT NULL, device INTEGER NOT NULL, inode INTEGER NOT NULL, PRIMARY KEY (skill, name, workspace)) WITHOUT ROWID;
 ";
