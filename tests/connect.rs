@@ -161,4 +161,14 @@ fn project_cannot_lead_the_change_elsewhere() {
     let (code, _, stderr) = connect(&user, &["claude-code", "--scope", "project"]);
     assert!(code == Some(65) && stderr.contains("leads out of the project"), "{stderr}");
     assert_eq!(fs::read_to_string(&own).unwrap(), "{}\n");
+    // Nor to a file that does not exist yet.
+    let folder = user.home().join("elsewhere");
+    fs::create_dir(&folder).unwrap();
+    std::os::unix::fs::symlink(&folder, user.work().join(".vscode")).unwrap();
+    let (code, _, stderr) = connect(&user, &["vscode", "--scope", "project"]);
+    assert!(code == Some(65) && stderr.contains("leads out of the project"), "{stderr}");
+    assert!(fs::read_dir(&folder).unwrap().next().is_none());
+    std::os::unix::fs::symlink("nowhere", user.work().join(".zed")).unwrap();
+    let (code, _, stderr) = connect(&user, &["zed", "--scope", "project"]);
+    assert!(code == Some(65) && stderr.contains(".zed is a link that leads nowhere"), "{stderr}");
 }

@@ -239,8 +239,8 @@ fn tool_names_page_is_the_table() {
          for its tools. In\n`allowed-tools`, these names request what the head of their column says; \
          arguments, as in `Shell(git)`, are not\nunderstood. A run that would be granted more because of \
          such a name needs [approval](../guide/approvals.md), whatever\nits level and whatever the policy \
-         says, because nobody has agreed to it under the earlier rules. An embedding host\nthat asks for \
-         no approval grants nothing for these names. In a policy, write our names.\n\n\
+         says: earlier levels and approvals were given without these names in mind. An\nembedding host \
+         without a hook that approves runs grants nothing for these names. In a policy, write our names.\n\n\
          `skillhost check` says for each name which of ours to write instead.\n\n\
          | client | `Read` | `Write` | `Bash` | `WebFetch` | grants nothing |\n|---|---|---|---|---|---|\n",
     );

@@ -12,7 +12,7 @@ use skillhost_ledger::audit::{Record, StatusRecord};
 use skillhost_policy::capabilities::MountMode;
 use skillhost_policy::determinism::DeterminismRule;
 use skillhost_policy::outcome::{Denial, DenialKind, Status};
-use skillhost_policy::{Overrides, Policy};
+use skillhost_policy::{ClientNames, Overrides, Policy};
 use skillhost_sandbox::recording::folder::{Draft, StoredRecording};
 use skillhost_sandbox::recording::network::RecordedNetwork;
 use skillhost_sandbox::recording::scene::Scene;
@@ -111,6 +111,16 @@ fn the_example_of_the_library_runs() {
     assert!(file.with_file_name("people.report.html").is_file());
     let log = std::fs::read_to_string(folder.path().join("home/audit.jsonl")).unwrap();
     assert_eq!(crate::cli::ends(&log).len(), 2, "{log}");
+}
+
+#[test]
+fn names_of_other_clients_count_only_if_a_hook_approves_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let policy = || Policy::allow_everything().with_client_names();
+    let silent = builder(&folder.path().join("silent")).policy(policy()).build().unwrap();
+    assert_eq!(silent.policy().client_names, ClientNames::Ignored);
+    let asking = builder(&folder.path().join("asking")).policy(policy()).approve(|_| Ok(()));
+    assert_eq!(asking.build().unwrap().policy().client_names, ClientNames::NeedApproval);
 }
 
 #[tokio::test]

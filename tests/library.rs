@@ -6,6 +6,8 @@
     unreachable_pub,
     reason = "tests use temporary folders, and a failing helper fails its test"
 )]
+// `cargo check` computes the layout of the server's nested futures at once.
+#![recursion_limit = "256"]
 
 mod bash;
 mod compat;

@@ -1,5 +1,7 @@
 //! Settings that skills declare: checked, set for every workspace or for one, passed as variables.
 
+use std::path::Path;
+
 use serde_json::Value;
 
 use crate::cli::{User, text};
@@ -17,7 +19,12 @@ metadata:
 
 fn user() -> User {
     let user = User::new();
-    let folder = user.work().join(".agents/skills/reporter");
+    add_skill(&user.work());
+    user
+}
+
+fn add_skill(to: &Path) {
+    let folder = to.join(".agents/skills/reporter");
     std::fs::create_dir_all(folder.join("scripts")).unwrap();
     std::fs::write(folder.join("SKILL.md"), SKILL).unwrap();
     std::fs::write(
@@ -25,7 +32,6 @@ fn user() -> User {
         "echo \"$SKILL_SETTING_BASE_URL $SKILL_SETTING_RETRIES ${SKILL_SETTING_TOKEN-unset}\"\n",
     )
     .unwrap();
-    user
 }
 
 fn set(user: &User, args: &[&str]) -> (Option<i32>, String) {
@@ -91,6 +97,38 @@ fn missing_secret_is_not_passed_and_explained() {
     let explained: Value = serde_json::from_slice(&explained.stdout).unwrap();
     let shown = explained.to_string();
     assert!(shown.contains("the host has no variable `NOBODY_SETS_THIS`"), "{shown}");
+
+    // Of a file that is too long, no part is passed.
+    let long = user.home().join("long");
+    std::fs::write(&long, format!("{}\n\nmore", "x".repeat(4096))).unwrap();
+    set_for_folder(&user, &["token", &format!("file:{}", long.display())]);
+    assert_eq!(printed(&user, "."), "https://a.example 3 unset");
+    std::fs::write(&long, "t0p-secret-of-a-file\n").unwrap();
+    assert_eq!(printed(&user, "."), "https://a.example 3 t0p-secret-of-a-file");
+}
+
+#[test]
+fn skill_of_a_project_does_not_get_the_values_of_an_installed_skill() {
+    let user = user();
+    add_skill(&user.home());
+    // In a folder without skills, the name means the installed one.
+    let desk = user.home().join("desk");
+    std::fs::create_dir(&desk).unwrap();
+    let at_desk = |args: &[&str]| {
+        let mut command = user.command(env!("CARGO_BIN_EXE_skillhost"));
+        command.env("SKILLHOST_OPERATOR_TOKEN", user.operator_token());
+        let output = command.current_dir(&desk).args(args).output().unwrap();
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    at_desk(&["settings", "set", "reporter", "retries", "5"]);
+    let shown: Value =
+        serde_json::from_str(&at_desk(&["settings", "show", "reporter", "--json"])).unwrap();
+    assert_eq!(shown[1]["values"][0]["value"], "5");
+    let shown = user.skillhost(&["settings", "show", "reporter", "--json"]);
+    let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
+    assert_eq!(shown[1]["values"], serde_json::json!([]));
+    assert_eq!(printed(&user, "."), "https://a.example 3 unset");
 }
 
 #[test]

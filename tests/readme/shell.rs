@@ -5,7 +5,7 @@ use std::env;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -96,14 +96,27 @@ fn variables(home: &Path) -> Vec<(&'static str, String)> {
         ("RUSTUP_HOME", variable("RUSTUP_HOME", ".rustup")),
         // Replaces the terminal, which the commands of a test do not have.
         ("SKILLHOST_OPERATOR_TOKEN", operator_token(home)),
-        // Kept between runs, like an author's cache, so that the runtimes are compiled once.
-        ("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR").into()),
+        ("XDG_CACHE_HOME", text(&cache(home))),
     ];
     // If a component toolchain had to be built, the commands use the one in target/toolchain.
     let toolchain =
         find(&repository("").join("target/toolchain"), Source::Any, &Progress::silent()).unwrap();
     variables.extend(toolchain.rustc.map(|rustc| ("RUSTC", text(&rustc))));
     variables
+}
+
+/// Creates a cache with a catalogue of its own, because all skills in a catalogue count in the ranks
+/// of a search. What is compiled is kept between runs, like in an author's cache.
+fn cache(home: &Path) -> PathBuf {
+    let shared = Path::new(env!("CARGO_TARGET_TMPDIR")).join("skillhost");
+    let own = home.join(".cache/skillhost");
+    fs::create_dir_all(&own).unwrap();
+    for name in ["components", "sdk", "target"] {
+        fs::create_dir_all(shared.join(name)).unwrap();
+        symlink(shared.join(name), own.join(name)).unwrap();
+    }
+    symlink(shared.join("target.lock"), own.join("target.lock")).unwrap();
+    home.join(".cache")
 }
 
 /// Creates the operator token of this home folder.

@@ -31,8 +31,8 @@ pub fn estimate_tokens(text: &str) -> usize {
 }
 
 impl Catalog {
-    /// Writes the block of the skills that agents may find, in at most `budget` tokens. Shortens descriptions
-    /// first, then omits the last skills. The block's own tags are always written.
+    /// Writes the block of the skills that agents may find, in at most `budget` tokens. Shortens
+    /// descriptions first, then omits the last skills. The block's own tags are always written.
     pub fn prompt(&self, budget: usize) -> Prompt {
         self.write_prompt(budget, false)
     }

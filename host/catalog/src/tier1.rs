@@ -85,7 +85,7 @@ pub(super) struct Facts {
     pub(super) digest: Box<str>,
     pub(super) tags: Vec<Box<str>>,
     pub(super) description: Box<str>,
-    /// Empty if there is none.
+    /// Empty if the skill has no `argument-hint`.
     pub(super) argument_hint: Box<str>,
 }
 
@@ -157,10 +157,10 @@ pub(super) fn read(found: &FoundSkill, source: &Path) -> Result<(Facts, Text), S
         .read(SizeLimits::default().skill_md)
         .map_err(|error| format!("cannot read {}: {error}", found.skill_file))?;
     let parsed = manifest::parse(&bytes, &name, &found.skill_file);
-    // Without a description, no one could tell what the skill does.
     let only =
         |manifest: Manifest| if found.is_file { manifest.instructions_only() } else { manifest };
     let manifest = parsed.manifest.map(only);
+    // Without a description, no one could tell what the skill does.
     let Some(manifest) = manifest.filter(|manifest| !manifest.description.is_empty()) else {
         let worst = parsed.diagnostics.iter().find(|d| d.severity == Severity::Error);
         return Err(worst.map_or_else(

@@ -80,8 +80,13 @@ impl Catalog {
         let mut folders =
             Folders { watcher: watcher.map_err(|error| failed(&error))?, watched: Vec::new() };
         folders.cover(self);
+        // Changes between the search and the watch.
+        let missed = Changes { skills: self.refresh()?, ..Changes::default() };
         let catalog = self.clone();
         let follow = move || {
+            if missed != Changes::default() {
+                changed(missed);
+            }
             while let Some(mut touched) = wait(&receiver) {
                 folders.cover(&catalog);
                 touched.look_below();
@@ -100,8 +105,6 @@ impl Catalog {
             .name("catalogue".into())
             .spawn(follow)
             .map_err(|error| failed(&error))?;
-        // Picks up changes between the search and the watch.
-        self.refresh()?;
         Ok(watch)
     }
 }

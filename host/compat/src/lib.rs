@@ -6,7 +6,8 @@
 //! are computed at run time. It must not know the engine.
 //!
 //! Start reading at [`check`]. `units` finds the scripts, and the shell blocks of SKILL.md. `python_tokens`,
-//! `python_imports` and `python_commands` read Python, and `shell_words` reads shell scripts, and `sourced` their shared functions. `judge` compares their
+//! `python_imports` and `python_commands` read Python, `shell_words` reads shell scripts, and `sourced`
+//! finds the functions that they share. `judge` compares their
 //! findings with the runtimes (`stdlib`, `packages`, `known_packages`, `known_commands`), the files of the skill,
 //! and its capabilities (`network` for hosts). `summary` counts over many skills. [`learn`] converts
 //! what runs used to lines of a policy.

@@ -3,7 +3,7 @@
 //! A skill that was written for another client requests permissions under that client's names:
 //! `run_shell_command` instead of `Bash`. Such an entry requests the same permission, but only a run
 //! that the operator approves is granted it ([`ClientNames`](super::ClientNames)): a newer version
-//! of this table must not grant more to a skill that nobody has looked at again.
+//! of this table must not silently widen what an approved skill may do.
 
 use super::entry::{self, EntryList, Permission};
 

@@ -79,6 +79,13 @@ impl Policy {
     }
 }
 
+/// Checks whether a text is a valid name of a typed tool, by the rule of wit/skill.wit: 1 to 64 of
+/// a-z, A-Z, 0-9, `_` and `-`.
+pub fn is_tool_name(text: &str) -> bool {
+    (1..=64).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+}
+
 fn strictest(set: impl Iterator<Item = Disclosure>, preloaded: bool) -> Disclosure {
     set.chain(preloaded.then_some(Disclosure::Always)).max().unwrap_or(Disclosure::Deferred)
 }

@@ -127,22 +127,23 @@ fn with_argument(name: &str, argument: Option<&str>) -> String {
 /// Says what another client's name means, and what to write instead.
 fn client_name(name: &str, argument: Option<&str>) -> Option<Permission> {
     let tool = client_tools::find(name)?;
-    let whose = tool.client.unwrap_or_default();
-    Some(match (tool.meaning, tool.meaning.own_name()) {
-        (_, Some(own)) => {
+    let Some(client) = tool.client else {
+        return Some(refuse(
+            "clients use this name for different tools",
+            near(name).map(|own| with_argument(own, argument)),
+        ));
+    };
+    Some(match (tool.meaning.own_name(), tool.meaning) {
+        (Some(own), _) => {
             let fix = with_argument(own, argument);
-            refuse(format!("{whose} calls `{own}` by this name"), Some(fix))
+            refuse(format!("{client} calls `{own}` by this name"), Some(fix))
         }
-        (Meaning::WebSearch, _) => refuse(
+        (None, Meaning::WebSearch) => refuse(
             "no rule can enforce which hosts a search engine reaches; name the hosts instead",
             Some("WebFetch(domain:HOST)".into()),
         ),
-        (Meaning::Ambiguous, _) => refuse(
-            "clients use this name for different tools",
-            near(name).map(|own| with_argument(own, argument)),
-        ),
-        _ => refuse(
-            format!("it is a tool of the client ({whose}); no program in the sandbox can use it"),
+        (None, _) => refuse(
+            format!("it is a tool of the client ({client}); no program in the sandbox can use it"),
             None,
         ),
     })

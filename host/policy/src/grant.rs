@@ -83,26 +83,22 @@ pub fn grant(manifest: &Manifest, policy: &Policy) -> Grant {
 struct Request<'m> {
     entry: &'m ToolEntry,
     permission: Permission,
-    /// The client whose name for the tool the entry uses.
-    client: Option<&'static str>,
+    /// The client whose name for the tool the entry uses, and our name for it.
+    foreign: Option<(&'static str, &'static str)>,
 }
 
 impl<'m> Request<'m> {
     fn new(entry: &'m ToolEntry, names: ClientNames) -> Request<'m> {
-        let client = client_tools::find(&entry.text).and_then(|tool| tool.client);
-        match (names, entry::parse_client_name(&entry.text)) {
-            (ClientNames::NeedApproval, Some(permission)) => Request { entry, permission, client },
-            _ => {
-                let permission = entry::parse(&entry.text, EntryList::AllowedTools);
-                Request { entry, permission, client: None }
-            }
-        }
+        let foreign = client_tools::find(entry.text.trim())
+            .filter(|_| names == ClientNames::NeedApproval)
+            .and_then(|tool| Some((tool.client?, tool.meaning.own_name()?)));
+        let text = foreign.map_or(entry.text.as_str(), |(_, own)| own);
+        Request { entry, permission: entry::parse(text, EntryList::AllowedTools), foreign }
     }
 
     /// Decides on the request, under our name for the tool.
     fn decide(&self, judge: &Judge<'_>, implies_files: bool) -> EntryDecision {
-        let own = client_tools::find(&self.entry.text).and_then(|tool| tool.meaning.own_name());
-        let (Some(client), Some(own)) = (self.client, own) else {
+        let Some((client, own)) = self.foreign else {
             return judge.entry(self.entry, &self.permission, implies_files);
         };
         let entry = ToolEntry { text: own.to_owned(), span: self.entry.span };
@@ -126,7 +122,7 @@ fn implies_files(asked: &[Request<'_>]) -> bool {
     let is_path = |request: &Request<'_>| {
         matches!(request.permission, Permission::Read(_) | Permission::Write(_))
     };
-    let has_own_bash = asked.iter().filter(is_bash).any(|request| request.client.is_none());
+    let has_own_bash = asked.iter().filter(is_bash).any(|request| request.foreign.is_none());
     asked.iter().any(|request| is_bash(&request))
         && !asked.iter().any(|request| entry::names_paths(&request.entry.text))
         && (has_own_bash || !asked.iter().any(is_path))
@@ -421,7 +417,7 @@ fn resolve_limits(
 }
 
 /// Lowers limits to the operator's ceiling. A limit that is off, or that each program sets for
-/// itself, gets the ceiling's value; only `state` is then granted to nobody.
+/// itself, gets the ceiling's value. Only `state` stays off, because its limit is also its grant.
 fn apply_ceiling(limits: &mut Limits, ceiling: &[LimitRule], decisions: &mut Vec<EntryDecision>) {
     for &LimitRule { limit, value, ref place } in ceiling {
         let set = match limit {

@@ -97,7 +97,7 @@ pub struct Policy {
 /// request permissions. See [`client_tools`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ClientNames {
-    /// They request nothing. The default, for hosts that ask nobody before a run.
+    /// They request nothing. The default, for hosts that run skills without asking for approval.
     #[default]
     Ignored,
     /// They request the permission that they mean. A run that is granted more by them needs the

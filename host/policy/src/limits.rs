@@ -82,7 +82,7 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// The default of `processes_alive`: several pipelines of every command that a script starts.
+/// The default of `processes_alive`: enough for several long pipelines at once.
 const ALIVE: u64 = 64;
 
 fn default_alive() -> u64 {

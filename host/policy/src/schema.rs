@@ -253,12 +253,6 @@ pub(super) const MODES: [&str; 3] = ["read", "write", "overlay"];
 pub(super) const METHOD_NAMES: [&str; 7] =
     ["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"];
 
-/// Checks whether a component can name a typed tool so: 1 to 64 of a-z, A-Z, 0-9, `_` and `-`.
-pub(super) fn is_tool_name(text: &str) -> bool {
-    (1..=64).contains(&text.len())
-        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
-}
-
 /// Returns the JSON schema of a policy file.
 pub fn schema() -> Value {
     let mut schema = table(&TOP, &[]);

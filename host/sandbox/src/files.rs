@@ -117,9 +117,9 @@ pub struct Vfs {
 
 impl Vfs {
     /// Creates the file layer over `mounts`, under `rules` and `limits` (`disk`, `files`,
-    /// `handles`, `state`, `tmp`). Guests see the host's file times unless `times` is given. `contents`
-    /// records or replays what they read. Guarded paths are out of reach under every name and
-    /// mount.
+    /// `handles`, `state`, `tmp`). Guests see the host's file times unless `times` is given.
+    /// `contents` records or replays what they read. Guarded paths are out of reach under every name
+    /// and mount.
     pub fn new(
         mounts: Vec<OpenMount>,
         rules: PathRules,
@@ -200,8 +200,8 @@ impl Vfs {
         self.quota.failure().or_else(|| self.own_quotas().find_map(Quota::failure))
     }
 
-    /// Returns the first limit (`disk`, `files`, `handles`, `state` or `tmp`) that was hit. The guest
-    /// received an error and may have continued.
+    /// Returns the first limit (`disk`, `files`, `handles`, `state` or `tmp`) that was hit. The
+    /// guest received an error and may have continued.
     pub fn hit(&self) -> Option<Limit> {
         self.quota.hit().or_else(|| self.own_quotas().find_map(Quota::hit))
     }

@@ -54,4 +54,4 @@ pub use run::{
 pub use streams::{Sink, Stdin, terminal};
 #[cfg(feature = "fuzz")]
 pub use tools::fuzz_listing;
-pub use tools::{Tool, ToolListing, is_tool_name, listing, with_listing};
+pub use tools::{Tool, ToolListing, listing, with_listing};

@@ -2,7 +2,8 @@
 //! (`compiled_scripts`), `skillhost:python/lines` (`lines`) and `skillhost:python/web` (`web`).
 //!
 //! All are shortcuts: a Python without them reads and compiles its files itself, writes each line
-//! to stdout by `wasi:io`, and sends requests by `wasi:http`. No other module names Python. May use `http`, `files` and `engine`.
+//! to stdout by `wasi:io`, and sends requests by `wasi:http`. Only `run` also names Python. May use
+//! `http`, `files`, `streams` and `engine`.
 
 mod compiled_scripts;
 pub(crate) mod lines;

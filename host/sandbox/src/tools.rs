@@ -13,4 +13,4 @@ pub(crate) use offload::HostWork;
 
 #[cfg(feature = "fuzz")]
 pub use listing::fuzz_listing;
-pub use listing::{Tool, ToolListing, is_tool_name, listing, with_listing};
+pub use listing::{Tool, ToolListing, listing, with_listing};

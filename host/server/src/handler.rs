@@ -78,6 +78,7 @@ impl Client {
         params: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        self.session.remember_peer(&context);
         if !self.session.is_alone(&context) {
             self.shared.start(&self.session).await;
         }
@@ -271,6 +272,7 @@ impl ServerHandler for Client {
         params: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
+        self.session.remember_peer(&context);
         let caller = Caller { session: &self.session, context: &context, answer: None };
         self.shared.get_prompt(&params, caller).await.map(Into::into)
     }

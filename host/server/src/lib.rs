@@ -7,13 +7,13 @@
 //! Start reading at `handler`, which has the protocol's methods; `session` is the state of one
 //! client. `definitions` are the tools, implemented by `discover`, `activate`, `read` and `run`.
 //! `approval` decides whether a call may run, and asks a `question` of the client's user if the policy
-//! allows that; `workspace` picks the folder, from `folders` if it is a session's own, `result` turns an outcome into an answer, `writes`
-//! keeps staged writes for the operator, and `run_results` keeps output that is too long for an answer.
-//! `resources`, `skills`, `prompts` and `complete` offer the same skills through the protocol's
-//! other primitives. `changes` notifies clients when skills change, and `messages` when a run makes
-//! progress; `from_start` finds the skills that a session has from the start. [`http`] serves many clients at
-//! once, `metrics` counts, `trace` writes spans, and `hidden` removes this machine's paths from
-//! answers.
+//! allows that; `workspace` picks the folder, from `folders` if it is a session's own, `result` turns
+//! an outcome into an answer, `writes` keeps staged writes for the operator, and `run_results` keeps
+//! output that is too long for an answer. `from_start` finds the skills that a session has from the
+//! start. `resources`, `skills`, `prompts` and `complete` offer the same skills through the
+//! protocol's other primitives. `changes` notifies clients when skills change, and `messages` when a
+//! run makes progress. [`http`] serves many clients at once, `metrics` counts, `trace` writes spans,
+//! and `hidden` removes this machine's paths from answers.
 
 mod activate;
 mod approval;

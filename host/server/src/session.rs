@@ -109,6 +109,14 @@ impl Session {
             && context.protocol_version().is_some_and(|version| !version.has_initialize())
     }
 
+    /// Remembers whom to notify, up to revision 2025-11-25. Handlers run concurrently, so the one of
+    /// a request may start before the one of `notifications/initialized`.
+    pub(super) fn remember_peer(&self, context: &RequestContext<RoleServer>) {
+        if !self.is_alone(context) && !is_new(context) {
+            self.state().peer.get_or_insert_with(|| context.peer.clone());
+        }
+    }
+
     /// Returns the typed tools of an activated skill.
     pub(super) fn tools(&self, skill: &str) -> Option<Arc<Vec<Tool>>> {
         self.state().active.get(skill).map(|active| active.tools.clone())

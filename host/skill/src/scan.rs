@@ -27,7 +27,7 @@ pub struct ScanBounds {
     pub skills: usize,
     /// The most files and folders.
     pub entries: usize,
-    /// Whether a file `NAME.md` directly in the folder is a skill, if the folder itself is none.
+    /// Whether each file `NAME.md` directly in the folder is a skill, unless the folder itself is one.
     pub single_files: bool,
     /// Which symlinks to folders are followed. No folder is searched twice, so there are no cycles.
     pub links: FollowLinks,

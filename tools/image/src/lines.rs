@@ -5,7 +5,7 @@
 //! buffer over when it is full and before every other call of the host. So stdout keeps its order
 //! with everything else that a guest does, and the host has all of it whenever the guest waits.
 //! The guest announces the buffer (`skillhost:python/lines`), and the host reads the rest of it at
-//! each epoch and when the guest ends, for whatever reason (`host/sandbox/src/python/lines.rs`).
+//! each epoch and when the guest ends or is stopped (`host/sandbox/src/python/lines.rs`).
 //!
 //! The buffer begins with two counters: all bytes that were handed over when the buffer was last
 //! emptied, and all bytes that were written. Both only grow, and each changes in one instruction,

@@ -3,8 +3,9 @@
 mod clients;
 mod edit;
 
-use std::io::Write as _;
-use std::os::unix::fs::PermissionsExt as _;
+use std::fs::OpenOptions;
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -66,8 +67,8 @@ struct Report {
 pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     let places = Places::find()?;
     let file = file(args, &places)?;
-    check_link(args, &file)?;
-    let old = read(&file)?;
+    let real = real_path(args, &file)?;
+    let old = read(&real)?;
     let entry = args.client.entry(&program(), &line(args));
     let edit =
         Edit { table: args.client.table(), name: SERVER, entry: (!args.remove).then_some(&entry) };
@@ -76,7 +77,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
         .map_err(|error| refusal(&error, &file, &entry))?;
     let changed = new != text;
     let backup = match changed && !args.print {
-        true => write(&file, old.as_deref(), &new)?,
+        true => write(&real, old.as_deref(), &new)?,
         false => None,
     };
     let diff = if changed { diff(&file, text, &new) } else { String::new() };
@@ -106,20 +107,22 @@ fn file(args: &Args, places: &Places) -> Result<PathBuf, CliError> {
     })
 }
 
-/// Refuses a link of a project that leads out of it, and one that leads nowhere: whoever wrote the
-/// project chose where it leads.
+/// Follows the links to the file and its folders, which may not exist yet. The author of a project
+/// must not choose a file outside of it, so with `--scope project` no link may lead there.
 #[expect(clippy::disallowed_methods, reason = "the operator named the client")]
-fn check_link(args: &Args, file: &Path) -> Result<(), CliError> {
-    let refused = |why: &str| Err(CliError::invalid(format!("{} {why}", file.display())));
-    match (file.canonicalize(), std::env::current_dir().and_then(|folder| folder.canonicalize())) {
-        (Ok(real), Ok(project)) if args.scope == Scope::Project && !real.starts_with(&project) => {
-            refused("is a link that leads out of the project")
+fn real_path(args: &Args, file: &Path) -> Result<PathBuf, CliError> {
+    let existing = file.ancestors().find(|path| path.symlink_metadata().is_ok()).unwrap_or(file);
+    let refused = |why: &str| CliError::invalid(format!("{} {why}", existing.display()));
+    let found = existing.canonicalize().map_err(|_| refused("is a link that leads nowhere"))?;
+    if args.scope == Scope::Project {
+        let project = std::env::current_dir().and_then(|folder| folder.canonicalize());
+        let project = project.map_err(|error| CliError::io("find the current folder", error))?;
+        if !found.starts_with(project) {
+            return Err(refused("is behind a link that leads out of the project"));
         }
-        (Err(_), _) if std::fs::symlink_metadata(file).is_ok() => {
-            refused("is a link that leads nowhere")
-        }
-        _ => Ok(()),
     }
+    let missing = file.components().skip(existing.components().count());
+    Ok(found.components().chain(missing).collect())
 }
 
 /// The arguments of the server.
@@ -143,22 +146,24 @@ fn program() -> String {
 /// The most bytes of a configuration. Claude Code keeps its history in the same file.
 const LARGEST: u64 = 64 << 20;
 
-/// The text of a file; `None` if there is none.
+/// Reads a file; `None` if it does not exist.
 #[expect(clippy::disallowed_methods, reason = "the operator named the client")]
 fn read(file: &Path) -> Result<Option<String>, CliError> {
     let io = |error: std::io::Error| CliError::io(format_args!("read {}", file.display()), error);
-    match std::fs::metadata(file) {
+    // Opening a pipe must not wait for a writer.
+    let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    let opened = match OpenOptions::new().read(true).custom_flags(flags).open(file) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(io(error)),
-        Ok(found) if found.len() > LARGEST || !found.is_file() => {
-            return Err(CliError::invalid(format!(
-                "{} is not a file of at most 64 MiB",
-                file.display()
-            )));
-        }
-        Ok(_) => {}
+        opened => opened.map_err(io)?,
+    };
+    let found = opened.metadata().map_err(io)?;
+    if found.len() > LARGEST || !found.is_file() {
+        let message = format!("{} is not a file of at most 64 MiB", file.display());
+        return Err(CliError::invalid(message));
     }
-    std::fs::read_to_string(file).map(Some).map_err(io)
+    let mut text = String::new();
+    opened.take(LARGEST).read_to_string(&mut text).map_err(io)?;
+    Ok(Some(text))
 }
 
 fn refusal(error: &EditError, file: &Path, entry: &Value) -> CliError {
@@ -176,12 +181,11 @@ fn refusal(error: &EditError, file: &Path, entry: &Value) -> CliError {
     }
 }
 
-/// Replaces the file in one step, and keeps the old one beside it. Returns the copy. A link stays a
-/// link.
+/// Replaces the file atomically, and keeps a copy of the old one beside it. Returns the path of the
+/// copy.
 #[expect(clippy::disallowed_methods, reason = "the operator named the client")]
 fn write(file: &Path, old: Option<&str>, new: &str) -> Result<Option<PathBuf>, CliError> {
-    let real = file.canonicalize().unwrap_or_else(|_| file.to_owned());
-    let folder = real.parent().unwrap_or(Path::new("."));
+    let folder = file.parent().unwrap_or(Path::new("."));
     let io = |error: std::io::Error| {
         CliError::io(format_args!("write {}", file.display()), error)
             .fix("nothing was changed; `--print` shows what to add")
@@ -194,11 +198,11 @@ fn write(file: &Path, old: Option<&str>, new: &str) -> Result<Option<PathBuf>, C
         Ok(beside)
     };
     std::fs::create_dir_all(folder).map_err(io)?;
-    let mode = std::fs::metadata(&real).map_or(0o600, |found| found.permissions().mode());
+    let mode = std::fs::metadata(file).map_or(0o600, |found| found.permissions().mode());
     let new = beside(new, mode).map_err(io)?;
     // The file may hold tokens, so its copy is for the user alone.
     let backup = match old {
-        Some(old) => Some(keep(beside(old, 0o600).map_err(io)?, &real).map_err(io)?),
+        Some(old) => Some(keep(beside(old, 0o600).map_err(io)?, file).map_err(io)?),
         None => None,
     };
     // The client may have written the file in the meantime.
@@ -206,7 +210,7 @@ fn write(file: &Path, old: Option<&str>, new: &str) -> Result<Option<PathBuf>, C
         let message = format!("{} was changed at the same moment, so it was not", file.display());
         return Err(CliError::new(Exit::Io, message).fix("run this again"));
     }
-    new.persist(&real).map_err(|error| io(error.error))?;
+    new.persist(file).map_err(|error| io(error.error))?;
     Ok(backup)
 }
 

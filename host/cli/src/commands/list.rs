@@ -18,9 +18,10 @@ use crate::output::{self, CYAN};
 /// Looks in --skills, in .agents/skills and .claude/skills of the project and of your home folder,
 /// in the policy's skill-folders, and next to this executable. The first of several skills with
 /// one name shadows the others. Shadowed skills and those that cannot be read are reported on
-/// stderr; --all lists them in the order of the search. "untrusted" marks skills of folders that others than you may have filled: a run of one
-/// needs approval. `skillhost trust DIR` approves those that are in one of your folders now. On a
-/// terminal, a list that does not fit is shown in $PAGER (`less` if it is not set).
+/// stderr; --all lists them in the order of the search. "untrusted" marks skills of folders that
+/// others than you may have filled: a run of one needs approval. `skillhost trust DIR` approves those
+/// that are in one of your folders now. On a terminal, a list that does not fit is shown in $PAGER
+/// (`less` if it is not set).
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

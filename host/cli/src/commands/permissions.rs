@@ -130,11 +130,7 @@ fn set(args: &Set) -> Result<(), CliError> {
     let digest =
         if level == Some(PermissionLevel::AutoApproved) { Some(digest(args)?) } else { None };
     let (skill, digest) = (key(&args.skill), digest.as_deref());
-    let workspace = args.workspace.as_deref().map(|folder| {
-        Workspace::of(folder)
-            .map_err(|error| CliError::usage(format!("--workspace {}: {error}", folder.display())))
-    });
-    let scope = LevelScope { workspace: workspace.transpose()?, until: args.limit };
+    let scope = LevelScope { workspace: workspace(args.workspace.as_deref())?, until: args.limit };
     let approvals = places.approvals();
     approvals.set_level_in(&skill, &part, level, digest, &operator::name(), &scope)?;
     Ok(())
@@ -208,6 +204,15 @@ fn text(report: &PermissionsReport) -> String {
 
 fn end(until: Option<&str>) -> String {
     until.map_or_else(String::new, |until| format!(" until {}", output::seconds(until)))
+}
+
+/// The workspace that `--workspace` names.
+pub(crate) fn workspace(folder: Option<&Path>) -> Result<Option<Workspace>, CliError> {
+    let of = |folder: &Path| {
+        Workspace::of(folder)
+            .map_err(|error| CliError::usage(format!("--workspace {}: {error}", folder.display())))
+    };
+    folder.map(of).transpose()
 }
 
 /// A skill and the part of it that a level or an approval is for.

@@ -9,9 +9,10 @@ use crate::output;
 
 /// Print the <available_skills> block for an agent's prompt, within a budget of tokens
 ///
-/// The block has the enabled skills that the policy does not hide. If they do not fit, their descriptions are shortened to a common length; if that
-/// is not enough, skills are omitted, starting with those that `skillhost list` shows last. The
-/// block and stderr say so. Four bytes count as one token.
+/// The block has the enabled skills that the policy does not hide. If they do not fit, their
+/// descriptions are shortened to a common length; if that is not enough, skills are omitted, starting
+/// with those that `skillhost list` shows last. The block and stderr say so. Four bytes count as one
+/// token.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

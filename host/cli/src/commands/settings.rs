@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use serde::Serialize;
-use skillhost_ledger::approval::{SettingValue, Workspace};
+use skillhost_ledger::approval::SettingValue;
 use skillhost_policy::diagnostic::printable;
 use skillhost_policy::manifest::settings::{Setting, SettingKind};
 use skillhost_skill::Skill;
 
 use crate::args::permissions::PolicyFile;
 use crate::args::skills::Skills;
+use crate::commands::permissions::workspace;
 use crate::context::{Context, Places};
 use crate::error::{CliError, Exit};
 use crate::{operator, output};
@@ -189,11 +190,7 @@ fn check(declared: &[Setting], one: &One, value: &str) -> Result<bool, CliError>
 fn store(one: &One, key: &str, value: Option<(&str, bool)>) -> Result<(), CliError> {
     let places = Places::find()?;
     operator::require(&places)?;
-    let workspace = one.workspace.as_deref().map(|folder| {
-        Workspace::of(folder)
-            .map_err(|error| CliError::usage(format!("--workspace {}: {error}", folder.display())))
-    });
-    let workspace = workspace.transpose()?;
+    let workspace = workspace(one.workspace.as_deref())?;
     let approvals = places.approvals();
     approvals.set_setting(key, &one.name, value, workspace.as_ref(), &operator::name())?;
     Ok(())

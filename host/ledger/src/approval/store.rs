@@ -314,9 +314,7 @@ impl Store {
         scope: &LevelScope,
     ) -> Result<(), ApprovalError> {
         let (kind, name) = part.columns();
-        let workspace = scope.workspace.as_ref().map_or("", |workspace| &workspace.path);
-        let (device, inode) =
-            scope.workspace.as_ref().map_or((0, 0), |workspace| workspace.identity);
+        let (workspace, device, inode) = columns(scope.workspace.as_ref());
         let set = self.database.write(|db| {
             // What ends by itself must leave what was set before in force.
             let permanent = "SELECT EXISTS (SELECT 1 FROM level WHERE skill = ?1 AND kind = ?2 AND name = ?3 AND workspace = ?4 AND until IS NULL)";
@@ -336,16 +334,15 @@ impl Store {
                         who,
                         now(),
                         workspace,
-                        // SQLite has no unsigned integers; the bits are kept.
-                        device.cast_signed(),
-                        inode.cast_signed(),
+                        device,
+                        inode,
                         scope.until.map(seconds)
                     ],
                 )?,
                 None => db.execute(
                     "DELETE FROM level WHERE skill = ?1 AND kind = ?2 AND name = ?3
                         AND (workspace = ?4 OR ?4 <> '' AND device = ?5 AND inode = ?6)",
-                    params![skill, kind, name, workspace, device.cast_signed(), inode.cast_signed()],
+                    params![skill, kind, name, workspace, device, inode],
                 )?,
             };
             let any: bool = db.query_row("SELECT EXISTS (SELECT 1 FROM level)", [], |row| row.get(0))?;
@@ -360,17 +357,16 @@ impl Store {
         skill: &str,
         name: &str,
         value: Option<(&str, bool)>,
-        place: Option<&Workspace>,
+        workspace: Option<&Workspace>,
         who: &str,
     ) -> Result<(), ApprovalError> {
-        let (workspace, (device, inode)) =
-            place.map_or(("", (0, 0)), |place| (&*place.path, place.identity));
+        let (workspace, device, inode) = columns(workspace);
         Ok(self.database.write(|db| {
             match value {
                 Some((value, secret)) => db.execute(
                     "INSERT OR REPLACE INTO setting (skill, name, value, secret, who, time, workspace, device, inode)
                         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-                    params![skill, name, value, secret, who, now(), workspace, device.cast_signed(), inode.cast_signed()],
+                    params![skill, name, value, secret, who, now(), workspace, device, inode],
                 ),
                 None => db.execute(
                     "DELETE FROM setting WHERE skill = ?1 AND name = ?2 AND workspace = ?3",
@@ -418,7 +414,16 @@ fn level(row: &Row<'_>) -> rusqlite::Result<LevelSetting> {
     })
 }
 
-/// Reads a workspace from three columns; an empty path means every workspace.
+/// Returns the columns of a workspace: its path, device and inode. An empty path means every
+/// workspace. SQLite has no unsigned integers; the bits are kept.
+fn columns(workspace: Option<&Workspace>) -> (&str, i64, i64) {
+    workspace.map_or(("", 0, 0), |workspace| {
+        let (device, inode) = workspace.identity;
+        (&workspace.path, device.cast_signed(), inode.cast_signed())
+    })
+}
+
+/// Reads a workspace from its [`columns`].
 fn workspace(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<Workspace>> {
     let path: String = row.get(at)?;
     let (device, inode): (i64, i64) = (row.get(at + 1)?, row.get(at + 2)?);

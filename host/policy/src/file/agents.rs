@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::{Expected, Reader, scalar};
-use crate::disclosure::Disclosure;
+use crate::disclosure::{Disclosure, is_tool_name};
 use crate::level::PermissionLevel;
 use crate::schema;
 use crate::yaml::{Kind, Node};
@@ -59,7 +59,7 @@ impl Reader<'_> {
         };
         for (key, value) in entries {
             let name = scalar(key).unwrap_or_default();
-            if !schema::is_tool_name(name) {
+            if !is_tool_name(name) {
                 let message = format!("invalid name of a typed tool: `{}`", printable(name));
                 self.error("policy-disclosure", Some(key.span), message, None);
             }

@@ -5,8 +5,7 @@ use std::ops::Range;
 
 use super::findings::{Findings, abbreviate, as_yaml, quoted};
 use super::yaml::{Node, Value};
-use super::{MAX_DESCRIPTION, Manifest};
-use super::{client, permission_keys, rules, settings, tools};
+use super::{MAX_DESCRIPTION, Manifest, client, permission_keys, rules, settings, tools};
 use crate::diagnostic::{Span, is_hidden};
 use crate::limits::Limit;
 

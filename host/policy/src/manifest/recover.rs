@@ -1,5 +1,5 @@
-//! Reads name, description and who may start the skill from broken frontmatter, line by line. Such a skill requests nothing
-//! and is granted nothing.
+//! Reads name, description and who may start the skill from broken frontmatter, line by line. Such
+//! a skill requests nothing and is granted nothing.
 
 use std::ops::Range;
 

@@ -3,7 +3,7 @@
 //! Python keeps the lines that it prints in a buffer of its own memory, and hands them over when
 //! the buffer is full and before any other call of the host that waits or has an effect
 //! (`tools/image/src/lines.rs`). The host reads the buffer too: at each epoch, so that lines appear
-//! while the guest computes, and when the program ends, for whatever reason. So a program that is
+//! while the guest computes, and when the program ends or is stopped. So a program that is
 //! stopped loses nothing that it has written.
 //!
 //! The buffer begins with two counters of 64 bits, little-endian: the bytes handed over before
@@ -27,7 +27,7 @@ const COUNTERS: usize = 16;
 /// The most bytes of a buffer that are used.
 const LARGEST: usize = 64 << 10;
 
-/// The stdout of a program, and what it keeps of it.
+/// The stdout of a program, and the buffer with the lines that were not written to it yet.
 pub(crate) struct Lines {
     stdout: Out,
     /// `None` until the guest announces it. Only the first buffer counts.
@@ -104,13 +104,13 @@ fn write_now<T: HasLines>(context: &mut StoreContextMut<'_, T>) -> Bytes {
     rest
 }
 
-/// Passes on what a guest has written that is interrupted.
+/// Passes on what an interrupted guest has written.
 pub(crate) fn pass_on<T: HasLines>(context: &mut StoreContextMut<'_, T>) {
     write_now(context);
 }
 
-/// Passes on what a guest has written that has ended. What cannot be written now is left to be
-/// written with the rest of the output.
+/// Passes on what a guest that has ended has written. What cannot be written now is written with
+/// the rest of the output.
 pub(crate) fn pass_on_last<T: HasLines>(mut store: impl AsContextMut<Data = T>) {
     let mut context = store.as_context_mut();
     let rest = write_now(&mut context);
@@ -122,7 +122,7 @@ pub(crate) fn pass_on_last<T: HasLines>(mut store: impl AsContextMut<Data = T>) 
     }
 }
 
-/// Returns a copy of the bytes that the guest has written and that were not passed on.
+/// Returns a copy of the bytes that the guest has written and the host has not passed on.
 fn unread<T: HasLines>(context: &StoreContextMut<'_, T>) -> Vec<u8> {
     let lines = context.data().lines();
     match &lines.buffer {

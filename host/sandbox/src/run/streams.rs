@@ -38,13 +38,13 @@ impl RunStreams {
         (RunStreams { stdin, stdout, stderr }, outlets)
     }
 
-    /// Writes what is left of the output of programs that were stopped, if anyone still reads it.
+    /// Writes what is left of the output of programs that were stopped, if the caller still reads.
     pub(super) async fn finish(&mut self) {
         let rest = async {
             self.stdout.finish().await;
             self.stderr.finish().await;
         };
-        // An elapsed time means that nobody reads.
+        // After a second without a reader the rest is lost, as it is when a pipe is closed.
         let _ = tokio::time::timeout(Duration::from_secs(1), rest).await;
     }
 

@@ -10,6 +10,7 @@ use wasmparser::{Parser, Payload};
 
 use super::offload::cancellable;
 use crate::schema::{Budget, EvaluationError, Schema, TEXT_MAX};
+use skillhost_policy::disclosure::is_tool_name;
 
 /// The custom section in which a component lists its tools, so that it need not run: a JSON array
 /// of [`Tool`].
@@ -286,12 +287,6 @@ fn check<'a>(tools: impl ExactSizeIterator<Item = Sizes<'a>>) -> Result<(), Stri
         }
     }
     Ok(())
-}
-
-/// Checks whether a text is a valid tool name, by the rule of wit/skill.wit.
-pub fn is_tool_name(text: &str) -> bool {
-    (1..=64).contains(&text.len())
-        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
 }
 
 #[cfg(test)]

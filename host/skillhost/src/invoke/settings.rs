@@ -87,7 +87,12 @@ fn read(path: &str) -> std::io::Result<String> {
     if !file.metadata()?.is_file() {
         return Err(std::io::Error::other("not a regular file"));
     }
+    // One line end more than a value may have.
+    let most = MAX_VALUE + 2;
     let mut text = String::new();
-    file.take(MAX_VALUE as u64 + 1).read_to_string(&mut text)?;
+    file.take(most as u64 + 1).read_to_string(&mut text)?;
+    if text.len() > most {
+        return Err(std::io::Error::other("it is too long"));
+    }
     Ok(text.trim_end_matches(['\r', '\n']).to_owned())
 }

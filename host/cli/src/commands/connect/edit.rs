@@ -86,6 +86,7 @@ fn parse(text: &str, syntax: Syntax) -> Result<Value, EditError> {
         Syntax::Json => {
             let root = CstRootNode::parse(text, &ParseOptions::default())
                 .map_err(|error| broken(error.to_string()))?;
+            // A file of comments only has no value.
             Ok(root.to_serde_value().unwrap_or_default())
         }
         Syntax::Toml => {
