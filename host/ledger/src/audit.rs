@@ -21,6 +21,7 @@ mod query;
 mod store;
 mod verify;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -89,6 +90,10 @@ pub struct Record<'a> {
     pub processes: Vec<ProcessRecord>,
     /// The number of further programs.
     pub processes_omitted: u64,
+    /// The programs of the embedding application that it was allowed to start, and how often each was
+    /// started.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub host_programs: &'a BTreeMap<String, u64>,
     /// The attempts that were refused.
     pub denials: Vec<DenialRecord>,
     /// The limits that were hit.
@@ -383,6 +388,7 @@ impl<'a> Record<'a> {
                 .map(|process| ProcessRecord::of(process, key))
                 .collect(),
             processes_omitted: outcome.processes_omitted,
+            host_programs: &outcome.host_programs,
             denials: outcome.denials.iter().map(|denial| DenialRecord::of(denial, key)).collect(),
             limits_hit: &outcome.limits_hit,
             text: None,

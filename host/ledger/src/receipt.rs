@@ -142,6 +142,10 @@ pub struct ReceiptResult {
     pub processes: Vec<ReceiptProcess>,
     /// The number of further programs.
     pub processes_omitted: u64,
+    /// The programs of the embedding application that it was allowed to start, and how often each was
+    /// started. `verify` cannot repeat such a run.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub host_programs: BTreeMap<String, u64>,
     /// Its HTTP requests, in order, including refused ones.
     pub requests: Vec<HttpRequest>,
     /// The attempts that were refused, as the guest sees them.
@@ -314,6 +318,7 @@ impl ReceiptResult {
             requests,
             processes,
             processes_omitted,
+            host_programs,
             denials,
             limits_hit,
             ..
@@ -350,6 +355,7 @@ impl ReceiptResult {
             },
             processes: started.collect(),
             processes_omitted: *processes_omitted,
+            host_programs: host_programs.clone(),
             requests: requests.clone(),
             denials: denials.iter().map(|denial| denial.what.clone()).collect(),
             limits_hit: limits_hit.clone(),

@@ -4,7 +4,7 @@
 mod captured;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use rustls::pki_types::CertificateDer;
@@ -31,6 +31,10 @@ pub struct Capabilities {
     pub write: Scope<PathGlob>,
     /// Which commands may be started.
     pub spawn: Scope<CommandPattern>,
+    /// The programs of the embedding application that may be started, within `spawn`. They run
+    /// outside the sandbox.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub host_programs: BTreeSet<String>,
     /// Which hosts may receive HTTP(S) requests.
     pub fetch: Scope<HostPattern>,
     /// The HTTP methods that may be used, in upper case.
@@ -295,6 +299,30 @@ impl Scope<CommandPattern> {
     pub fn allows_command_before_denials(&self, argv: &[String]) -> bool {
         !self.all_of.is_empty()
             && self.all_of.iter().all(|side| side.iter().any(|pattern| pattern.matches(argv)))
+    }
+
+    /// Returns which sides have no entry for a host program; `None` if both have one. `matches`
+    /// compares a pattern with the program or its command line.
+    ///
+    /// A host program runs outside the sandbox. So the operator's entry must name it: `Bash` alone
+    /// means the programs of the sandbox. And the skill must ask: without `allowed-tools` it gets
+    /// none.
+    pub fn missing_host_entry(
+        &self,
+        matches: impl Fn(&CommandPattern) -> bool,
+    ) -> Option<MissingEntry> {
+        let names = |pattern: &CommandPattern| !pattern.words.is_empty() && matches(pattern);
+        let (asked, named) = match &self.all_of[..] {
+            [skill, operator] => (skill.iter().any(&matches), operator.iter().any(names)),
+            [operator] => (false, operator.iter().any(names)),
+            _ => (false, false),
+        };
+        match (asked || self.unmet.iter().any(&matches), named) {
+            (false, false) => Some(MissingEntry::Both),
+            (false, true) => Some(MissingEntry::Skill),
+            (true, false) => Some(MissingEntry::Operator),
+            (true, true) => (!asked).then_some(MissingEntry::Operator),
+        }
     }
 
     /// Returns the first denial that matches a command line.

@@ -66,6 +66,10 @@ fn capabilities(grant: &Grant, width: u16) -> Table {
         files(&c.write, c.mounts.iter().any(|m| m.mode != MountMode::Read)),
     ]);
     rows.add_row(["programs".to_owned(), show(&c.spawn, show_command)]);
+    if !c.host_programs.is_empty() {
+        let names = c.host_programs.iter().map(|name| format!("{name} (outside the sandbox)"));
+        rows.add_row(["host programs".to_owned(), lines(names)]);
+    }
     rows.add_row(["network".to_owned(), show(&c.fetch, show_host)]);
     if !c.fetch.is_empty() {
         rows.add_row(["methods".to_owned(), c.methods.join(" ")]);

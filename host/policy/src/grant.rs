@@ -1,7 +1,7 @@
 //! Grants capabilities: the intersection of what a skill requests and what the operator allows, minus
 //! what is denied.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
@@ -193,6 +193,7 @@ fn grant_with(manifest: &Manifest, policy: &Policy, names: ClientNames) -> Grant
             read,
             write,
             spawn,
+            host_programs: BTreeSet::new(),
             fetch,
             methods,
             authorities,

@@ -23,6 +23,7 @@ mod explain;
 mod file;
 mod glob;
 mod grant;
+mod host_programs;
 mod layer;
 pub mod level;
 pub mod limits;
@@ -54,6 +55,7 @@ use entry::EntryList;
 pub use explain::explain;
 pub use file::{PolicyError, load};
 pub use grant::{EntryDecision, Grant, Verdict, blocking_entry, grant};
+pub use host_programs::grant_host_programs;
 pub use layer::{EnvRule, EnvValue, Layer, LimitRule, MountRule, NameGlob, Origin, Rule};
 pub use schema::schema;
 

@@ -54,7 +54,7 @@ pub fn all_names(name: &str) -> impl Iterator<Item = &str> {
 
 /// Checks whether a name is a shell keyword. The host cannot deny one, because the shell does not
 /// report keywords.
-pub(crate) fn is_shell_keyword(name: &str) -> bool {
+pub fn is_shell_keyword(name: &str) -> bool {
     KEYWORDS.contains(&name)
 }
 

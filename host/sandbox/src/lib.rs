@@ -47,6 +47,7 @@ pub use engine::{
     Allocation, Compilation, CompilationStage, ENGINE, EPOCH, Mode, check_kind, fingerprint, say,
     stack, world,
 };
+pub use process::{HostCall, HostFunction, HostOutput, HostPrograms, PANIC_EXIT_CODE};
 pub use run::{
     Evidence, ExtraMounts, FinishedRun, Io, MEMORY_FOLDER, Options, OutputError, Overlays,
     RecordingIo, RunSpec, Sandbox, run, run_alone,

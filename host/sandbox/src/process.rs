@@ -4,10 +4,12 @@
 //! `start` decides whether a program may start, and starts it: `wrappers` resolves commands such as
 //! `env`, and `unavailable` explains why a command does not exist. `child` is the caller's handle
 //! of a program, `streams` the pipes between programs, and `children` ends programs with the one
-//! that started them. `record` lists how each program ended.
+//! that started them. `record` lists how each program ended. `host_program` runs the programs that
+//! are no components: functions of the embedding application.
 
 mod child;
 mod children;
+mod host_program;
 mod processes;
 mod record;
 mod start;
@@ -33,7 +35,9 @@ use skillhost_policy::limits::Limit;
 use start::{Caller, CommandRequest, Streams};
 
 pub(crate) use children::Children;
-pub(crate) use processes::{Launcher, Parent, Processes, ProgramIo, Ready};
+pub(crate) use host_program::HostAccess;
+pub use host_program::{HostCall, HostFunction, HostOutput, HostPrograms, PANIC_EXIT_CODE};
+pub(crate) use processes::{Launcher, Parent, Processes, ProgramIo, Ready, StartRules};
 
 mod bindings {
     #![allow(

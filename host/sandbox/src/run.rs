@@ -34,7 +34,7 @@ use crate::engine::{Mode, RunEnd};
 use crate::files::{GuardedPaths, RandomSource, Times};
 use crate::http::{NetworkGate, RunNetwork, Sender};
 use crate::limits::Meter;
-use crate::process::{Processes, ProgramIo};
+use crate::process::{HostAccess, HostPrograms, Processes, ProgramIo, StartRules};
 use crate::python::Scripts;
 use crate::recording::network::RecordedNetwork;
 use crate::streams::Outlets;
@@ -66,6 +66,7 @@ pub async fn run_alone(
     let spec = RunSpec {
         program,
         programs: None,
+        host_programs: HostPrograms::default(),
         capabilities,
         skill: None,
         extra: ExtraMounts::default(),
@@ -104,6 +105,7 @@ async fn run_within(
         read,
         write,
         spawn,
+        host_programs,
         fetch,
         methods,
         authorities,
@@ -134,12 +136,9 @@ async fn run_within(
     let mounts = debug_span!("mounts")
         .in_scope(|| open(files, &limits, folders, sources))
         .map_err(Status::Denied)?;
-    let before = match evidence {
-        true => {
-            Some(FilesBefore::of(&mounts.files, sandbox.cache(), recording.contents.as_deref())?)
-        }
-        false => None,
-    };
+    let before = evidence
+        .then(|| FilesBefore::of(&mounts.files, sandbox.cache(), recording.contents.as_deref()))
+        .transpose()?;
 
     let mut interrupted = std::pin::pin!(async {
         match io.interrupt {
@@ -158,6 +157,8 @@ async fn run_within(
     let reach = reach(deterministic.as_deref(), recording.network, &meter);
     let (tls, resolver) = (sandbox.tls().clone(), sandbox.resolver().clone());
     let sender = Sender::of_run(network, limits.clone(), reach, tls, resolver, evidence);
+    let host_programs = HostAccess::new(spec.host_programs, host_programs, &env);
+    let rules = StartRules { commands: spawn, host_programs };
     let invocation = Arc::new_cyclic(|invocation| {
         let files = mounts.files.clone();
         Invocation {
@@ -165,7 +166,7 @@ async fn run_within(
             mode,
             sender,
             processes: Arc::new(Processes::new(
-                spawn,
+                rules,
                 programs.clone(),
                 files.clone(),
                 meter.clone(),

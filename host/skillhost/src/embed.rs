@@ -1,24 +1,31 @@
 //! The public face of the library: a host with a policy, a catalogue and a queue, and requests that
 //! name a skill. The head of the crate is its guide.
 
+mod host_programs;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::invoke::hooks::{PlannedRun, RunHooks};
-use crate::invoke::{self, RunnerOptions, Target};
+use crate::invoke::{self, Invocation, RunnerOptions, Target};
 use crate::service::{Capacity, Service, ServiceError, ServiceLoad};
 use skillhost_catalog::{Catalog, CatalogError, Source, SourceKind};
 use skillhost_ledger::audit::Record;
 use skillhost_policy::capabilities::MountMode;
 use skillhost_policy::diagnostic::Diagnostic;
 use skillhost_policy::outcome::{Denial, Outcome};
-use skillhost_policy::{ClientNames, Overrides, Policy};
+use skillhost_policy::{ClientNames, Grant, Overrides, Policy, explain};
 use skillhost_sandbox::files::{ApplyError, GuardedPaths};
 use skillhost_sandbox::http::{Resolver, Roots, Tls};
-use skillhost_sandbox::{Allocation, FinishedRun, Io, Options, Overlays, Stdin};
+use skillhost_sandbox::{
+    Allocation, FinishedRun, HostCall, HostFunction, HostOutput, Io, Options, Overlays, Stdin,
+};
 use skillhost_skill::SkillFolder;
 use skillhost_skill::private;
+use skillhost_skill::runtime::built_in::BuiltIns;
 use skillhost_skill::runtime::custom::{Runtime, Runtimes};
+
+pub use host_programs::HostProgramError;
 
 /// Runs skills. Cheap to clone; all clones are one host.
 #[derive(Clone)]
@@ -40,6 +47,7 @@ pub struct HostBuilder {
     allocation: Allocation,
     hooks: RunHooks,
     runtimes: Vec<Arc<dyn Runtime>>,
+    host_programs: Vec<(String, HostFunction)>,
 }
 
 /// A skill to run, and its input.
@@ -55,6 +63,7 @@ pub struct Request {
 pub struct Run {
     /// How the run ended, with its output, its usage and its denials.
     pub outcome: Outcome,
+    grant: Arc<Grant>,
     overlays: Overlays,
 }
 
@@ -75,6 +84,9 @@ pub enum BuildError {
     /// The skills cannot be read.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
+    /// A host program has a name that it cannot have.
+    #[error(transparent)]
+    HostProgram(#[from] HostProgramError),
     /// The built-in certificate authorities cannot be used.
     #[error("TLS: {0}")]
     Tls(String),
@@ -108,6 +120,7 @@ impl Host {
             allocation: Allocation::OnDemand,
             hooks: RunHooks::default(),
             runtimes: Vec::new(),
+            host_programs: Vec::new(),
         }
     }
 
@@ -131,8 +144,9 @@ impl Host {
             args: request.args,
             io,
         };
-        let FinishedRun { outcome, overlays, .. } = self.service.invoke(request).await?.finished;
-        Ok(Run { outcome, overlays })
+        let Invocation { grant, finished, .. } = self.service.invoke(request).await?;
+        let FinishedRun { outcome, overlays, .. } = finished;
+        Ok(Run { outcome, grant, overlays })
     }
 
     /// Returns the catalogue of the host's skills.
@@ -183,6 +197,12 @@ impl Host {
 }
 
 impl Run {
+    /// Returns what the skill asked for and was granted, with the rule that decided, as tables that
+    /// are at most `width` columns wide.
+    pub fn permissions(&self, width: u16) -> String {
+        explain(&self.grant, width)
+    }
+
     /// Returns the changes in folders with [`MountMode::Overlay`], as a unified diff.
     pub fn diff(&self) -> String {
         self.overlays.diff()
@@ -277,6 +297,29 @@ impl HostBuilder {
         self
     }
 
+    /// Adds a host program: a function that skills may start as a command, from Python, the shell or
+    /// a component. It runs natively, outside the sandbox, with the authority of your program.
+    ///
+    /// A skill may start it only if its `allowed-tools` asks for it and an `allow` entry of the
+    /// policy names it, such as `Bash(NAME:*)`. Denials win. `Bash` alone does not name it, a skill
+    /// without `allowed-tools` gets none, and deterministic runs refuse all.
+    ///
+    /// The function may block: each start has a thread of its own. It counts as a started program
+    /// of the run, whose limits bound its input and output. When the run ends, for example at its
+    /// deadline, its future is dropped at the next `.await`; the run does not wait for that. If it
+    /// panics, only this program ends, with exit code [`PANIC_EXIT_CODE`](crate::PANIC_EXIT_CODE).
+    ///
+    /// [`HostBuilder::build`] refuses names that are invalid or taken: see [`HostProgramError`].
+    #[must_use]
+    pub fn host_program<F, R>(mut self, name: impl Into<String>, function: F) -> HostBuilder
+    where
+        F: Fn(HostCall) -> R + Send + Sync + 'static,
+        R: Future<Output = HostOutput> + Send + 'static,
+    {
+        self.host_programs.push((name.into(), HostFunction::new(function)));
+        self
+    }
+
     /// Creates the host.
     ///
     /// # Errors
@@ -292,6 +335,12 @@ impl HostBuilder {
                 .map_err(|error| BuildError::Folder { folder: folder.clone(), error })?;
         }
         self.hooks.runtimes = Runtimes::new(self.runtimes);
+        let built_ins = BuiltIns {
+            folders: self.programs.clone(),
+            custom: self.hooks.runtimes.clone(),
+            ..BuiltIns::default()
+        };
+        self.hooks.host_programs = host_programs::register(self.host_programs, &built_ins)?;
         let asks = self.hooks.approve.is_some();
         let options = RunnerOptions {
             sandbox: Options {

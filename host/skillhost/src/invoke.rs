@@ -31,7 +31,7 @@ use skillhost_ledger::receipt::{Receipt, canonical};
 use skillhost_policy::capabilities::Capabilities;
 use skillhost_policy::limits::Limits;
 use skillhost_policy::outcome::{Outcome, ResourceUsage, Status};
-use skillhost_policy::{Grant, Policy, Retention, grant};
+use skillhost_policy::{Grant, Policy, Retention, grant, grant_host_programs};
 use skillhost_sandbox::files::{GuardedPaths, HostDir, OpenMount};
 use skillhost_sandbox::{self as sandbox, FinishedRun, Io, Mode, Sandbox};
 use skillhost_skill::runtime::built_in::BuiltIns;
@@ -171,6 +171,7 @@ impl Runner {
     /// without the host's own files. Runs nothing.
     pub fn grant(&self, skill: &Skill, policy: &Policy) -> Grant {
         let mut grant = grant(&skill.policy_manifest(), &policy.for_source(skill.origin));
+        grant_host_programs(&mut grant, &self.hooks.host_programs.names());
         own_files::resolve(&mut grant.capabilities);
         own_files::deny(&mut grant.capabilities, self.own_files(policy), &self.options.audit);
         own_files::deny_missing(
@@ -201,7 +202,12 @@ impl Runner {
     /// Returns the built-in programs, and the folders to search for them.
     pub fn built_ins(&self) -> BuiltIns {
         let (folders, cache) = (self.options.programs.clone(), self.options.sandbox.cache.clone());
-        BuiltIns { folders, cache, custom: self.hooks.runtimes.clone() }
+        BuiltIns {
+            folders,
+            cache,
+            custom: self.hooks.runtimes.clone(),
+            host_programs: Arc::new(self.hooks.host_programs.names()),
+        }
     }
 
     /// Calls `watch` when a compilation starts and when it has ended. Only the first watch counts.
@@ -464,6 +470,7 @@ impl Runner {
             program,
             extra,
             programs: Some(programs.clone()),
+            host_programs: self.hooks.host_programs.clone(),
             capabilities: capabilities.clone(),
             skill: Some(
                 OpenMount::skill(HostDir::shared(skill.content.clone()))

@@ -73,7 +73,9 @@ pub mod invoke;
 #[doc(hidden)]
 pub mod service;
 
-pub use embed::{BuildError, Host, HostBuilder, InvokeError, Request, Run, compile_if_asked};
+pub use embed::{
+    BuildError, Host, HostBuilder, HostProgramError, InvokeError, Request, Run, compile_if_asked,
+};
 #[doc(inline)]
 pub use invoke::hooks::PlannedRun;
 #[doc(inline)]
@@ -91,9 +93,9 @@ pub use skillhost_policy::outcome;
 #[doc(inline)]
 pub use skillhost_policy::{Policy, PolicyError, load as load_policy};
 #[doc(inline)]
-pub use skillhost_sandbox::Allocation;
-#[doc(inline)]
 pub use skillhost_sandbox::files::ApplyError;
+#[doc(inline)]
+pub use skillhost_sandbox::{Allocation, HostCall, HostOutput, PANIC_EXIT_CODE};
 #[doc(inline)]
 pub use skillhost_skill::runtime::custom::Runtime;
 

@@ -1,6 +1,7 @@
 //! `skillhost verify`: verify a receipt's signature, and that the run can be repeated with the same
 //! result.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
@@ -215,6 +216,13 @@ struct RecordingStatus {
     program: RecordedProgram,
     grant: RecordedGrant,
     input: RecordedInput,
+    result: RecordedResult,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct RecordedResult {
+    host_programs: BTreeMap<String, Number>,
 }
 
 #[derive(Default, Deserialize)]
@@ -245,6 +253,7 @@ struct RecordedGrant {
 #[serde(default)]
 struct RecordedCapabilities {
     mounts: Vec<RecordedMount>,
+    host_programs: BTreeSet<String>,
     limits: RecordedLimits,
     determinism: Option<RecordedStart>,
 }
@@ -347,6 +356,9 @@ fn repeat(args: &Args, receipt: &Value) -> Result<Option<Refusal>, CliError> {
     if let Some(refusal) = compare_skill(receipt, &loaded) {
         return Ok(Some(refusal));
     }
+    if let Some(refusal) = refuse_host_programs(&recorded) {
+        return Ok(Some(refusal));
+    }
     if recorded.grant.capabilities.limits.state.is_some() {
         // A repetition would change the skill's state here.
         return Ok(Some(Refusal::not_repeatable(
@@ -395,6 +407,29 @@ fn repeat(args: &Args, receipt: &Value) -> Result<Option<Refusal>, CliError> {
         )));
     };
     Ok(compare_result(receipt, &here, recorded.runtime.mode == "deterministic"))
+}
+
+/// Refuses to repeat a run that could start programs of the application that embedded the host.
+fn refuse_host_programs(recorded: &RecordingStatus) -> Option<Refusal> {
+    let granted = &recorded.grant.capabilities.host_programs;
+    let starts = &recorded.result.host_programs;
+    let times = |name: &String| match starts.get(name).and_then(Number::value) {
+        None | Some(0) => format!("`{name}` (not started)"),
+        Some(1) => format!("`{name}` (started once)"),
+        Some(count) => format!("`{name}` (started {count} times)"),
+    };
+    let names: BTreeSet<&String> = granted.iter().chain(starts.keys()).collect();
+    if names.is_empty() {
+        return None;
+    }
+    let names = names.into_iter().map(times).collect::<Vec<_>>().join(", ");
+    Some(Refusal::not_repeatable(
+        &format!(
+            "this run depended on host programs, functions of the application that embedded \
+             skillhost, which cannot be repeated here: {names}"
+        ),
+        "run the skill without host programs, under a policy that does not name them",
+    ))
 }
 
 /// Refuses to run a skill that differs from the receipt's.

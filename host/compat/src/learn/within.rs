@@ -13,6 +13,7 @@ pub fn is_within(new: &Capabilities, old: &Capabilities) -> bool {
         read,
         write,
         spawn,
+        host_programs,
         fetch,
         methods,
         authorities,
@@ -43,6 +44,7 @@ pub fn is_within(new: &Capabilities, old: &Capabilities) -> bool {
         && scope(read, &old.read, PathGlob::covers, is_own)
         && scope(write, &old.write, PathGlob::covers, is_own)
         && scope(spawn, &old.spawn, CommandPattern::covers, |_| false)
+        && host_programs.is_subset(&old.host_programs)
         && scope(fetch, &old.fetch, HostPattern::covers, |_| false)
         && (fetch.is_empty() || methods.iter().all(|method| old.methods.contains(method)))
         && authorities.iter().all(|one| old.authorities.contains(one))

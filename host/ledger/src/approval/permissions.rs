@@ -25,6 +25,9 @@ pub struct PermissionSet {
     read: Access<PathGlob>,
     write: Access<PathGlob>,
     start: Access<CommandPattern>,
+    /// Programs that run outside the sandbox.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    host_programs: BTreeSet<String>,
     network: Access<HostPattern>,
     methods: BTreeSet<String>,
     /// Digests of certificate authorities.
@@ -127,6 +130,7 @@ impl PermissionSet {
             read,
             write,
             spawn,
+            host_programs,
             fetch,
             methods,
             authorities,
@@ -156,6 +160,7 @@ impl PermissionSet {
             read: Access::of(read),
             write: Access::of(write),
             start: Access::of(spawn),
+            host_programs: host_programs.clone(),
             network: Access::of(fetch),
             methods: methods.iter().filter(|_| has_network).map(ToString::to_string).collect(),
             authorities: authorities
@@ -178,6 +183,7 @@ impl PermissionSet {
             read,
             write,
             start,
+            host_programs,
             network,
             methods,
             authorities,
@@ -188,6 +194,7 @@ impl PermissionSet {
             && read.is_within(&approved.read)
             && write.is_within(&approved.write)
             && start.is_within(&approved.start)
+            && host_programs.is_subset(&approved.host_programs)
             && network.is_within(&approved.network)
             && methods.is_subset(&approved.methods)
             && authorities.is_subset(&approved.authorities)
@@ -207,6 +214,7 @@ impl PermissionSet {
             read,
             write,
             start,
+            host_programs,
             network,
             methods,
             authorities,
@@ -221,6 +229,11 @@ impl PermissionSet {
         lines.extend(read.lines(Kind::Read));
         lines.extend(write.lines(Kind::Write));
         lines.extend(start.lines(Kind::Start));
+        lines.extend(
+            host_programs
+                .iter()
+                .map(|name| Line::new(Kind::Start, format!("{name} (outside the sandbox)"))),
+        );
         lines.extend(network.lines(Kind::Network));
         lines.extend(methods.iter().map(|method| Line::new(Kind::Method, method.clone())));
         lines.extend(

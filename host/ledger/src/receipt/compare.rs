@@ -146,6 +146,7 @@ impl RunPart {
                 "exchanges",
                 "result.requests",
                 "result.processes",
+                "result.host_programs",
                 "result.denials",
                 "result.limits_hit",
             ]) =>

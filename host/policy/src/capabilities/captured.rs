@@ -1,6 +1,6 @@
 //! Capabilities as receipts and recordings have them: without anything that only one machine knows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use rustls::pki_types::CertificateDer;
@@ -28,6 +28,9 @@ pub struct CapturedCapabilities {
     pub write: Scope<PathGlob>,
     /// Which commands could be started.
     pub spawn: Scope<CommandPattern>,
+    /// The programs of the embedding application that could be started.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub host_programs: BTreeSet<String>,
     /// Which hosts could receive HTTP(S) requests.
     pub fetch: Scope<HostPattern>,
     /// The HTTP methods that could be used, in upper case.
@@ -77,6 +80,7 @@ impl CapturedCapabilities {
             read,
             write,
             spawn,
+            host_programs,
             fetch,
             methods,
             authorities,
@@ -91,6 +95,7 @@ impl CapturedCapabilities {
             read: read.clone(),
             write: write.clone(),
             spawn: spawn.clone(),
+            host_programs: host_programs.clone(),
             fetch: fetch.clone(),
             methods: methods.clone(),
             authorities: authorities
@@ -107,7 +112,8 @@ impl CapturedCapabilities {
     /// variables. The authorities trust nothing: their certificates are not captured.
     ///
     /// # Errors
-    /// A mount has no folder, or the variables are not those that were captured.
+    /// A mount has no folder, the variables are not those that were captured, or the run could start
+    /// host programs.
     pub fn restore(
         self,
         folders: &BTreeMap<String, PathBuf>,
@@ -115,6 +121,10 @@ impl CapturedCapabilities {
     ) -> Result<Capabilities, RestoreError> {
         if !self.env.iter().eq(env.keys()) {
             return Err(RestoreError::Variables);
+        }
+        // No recording has any: only runs that are not deterministic may start them.
+        if !self.host_programs.is_empty() {
+            return Err(RestoreError::HostPrograms);
         }
         let mounts_of = |mounts: Vec<CapturedMount>| {
             mounts.into_iter().map(|mount| mount.restore(folders)).collect::<Result<Vec<_>, _>>()
@@ -130,6 +140,7 @@ impl CapturedCapabilities {
             read: self.read,
             write: self.write,
             spawn: self.spawn,
+            host_programs: BTreeSet::new(),
             fetch: self.fetch,
             methods: self.methods,
             authorities: self.authorities.into_iter().map(authority).collect(),
@@ -166,6 +177,9 @@ pub enum RestoreError {
     /// The variables are not those that were captured.
     #[error("the variables do not match the capabilities")]
     Variables,
+    /// The run could start programs of the embedding application, which cannot be replayed.
+    #[error("the run could start programs of the embedding application")]
+    HostPrograms,
 }
 
 #[cfg(test)]
@@ -220,6 +234,15 @@ mod tests {
         assert_eq!(missing, Err(RestoreError::Folder("/workspace".into())));
         let other = captured.restore(&folders, &BTreeMap::new());
         assert_eq!(other, Err(RestoreError::Variables));
+    }
+
+    #[test]
+    fn runs_with_host_programs_are_not_restored() {
+        let host_programs = BTreeSet::from(["lookup".to_owned()]);
+        let captured =
+            CapturedCapabilities::of(&Capabilities { host_programs, ..Capabilities::default() });
+        let restored = captured.restore(&BTreeMap::new(), &BTreeMap::new());
+        assert_eq!(restored, Err(RestoreError::HostPrograms));
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! The programs of one run: the rules for starting them, and how each ended.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use futures::future::BoxFuture;
 use tokio_util::task::TaskTracker;
 
 use super::children::{Children, Orphans};
+use super::host_program::HostAccess;
 use super::record::Records;
 use crate::determinism::DeterministicRun;
 use crate::engine::{Mode, ProgramEnd};
@@ -57,11 +58,20 @@ pub(crate) struct Parent {
     pub(crate) children: Children,
 }
 
+/// What the programs of a run may start.
+pub(crate) struct StartRules {
+    /// The command lines.
+    pub(crate) commands: Scope<CommandPattern>,
+    /// The host programs, within these command lines.
+    pub(crate) host_programs: HostAccess,
+}
+
 /// The programs of one run.
 pub(crate) struct Processes {
     pub(super) rules: Scope<CommandPattern>,
     /// `None` if there is no skill.
     pub(super) programs: Option<Arc<Programs>>,
+    pub(super) host_programs: HostAccess,
     pub(super) files: Arc<Vfs>,
     pub(super) meter: Arc<Meter>,
     pub(super) deterministic: Option<Arc<DeterministicRun>>,
@@ -90,7 +100,7 @@ struct Commands {
 
 impl Processes {
     pub(crate) fn new(
-        rules: Scope<CommandPattern>,
+        rules: StartRules,
         programs: Option<Arc<Programs>>,
         files: Arc<Vfs>,
         meter: Arc<Meter>,
@@ -99,8 +109,9 @@ impl Processes {
         launcher: Weak<dyn Launcher>,
     ) -> Processes {
         Processes {
-            rules,
+            rules: rules.commands,
             programs,
+            host_programs: rules.host_programs,
             files,
             meter,
             deterministic,
@@ -138,6 +149,11 @@ impl Processes {
     /// Returns the programs that were started, and how many the list omits.
     pub(crate) fn snapshot(&self) -> (Vec<ChildProcess>, u64) {
         self.records.snapshot()
+    }
+
+    /// Returns the host programs that may be started, and how often each was.
+    pub(crate) fn host_programs(&self) -> BTreeMap<String, u64> {
+        self.host_programs.starts()
     }
 
     /// Returns the denied commands.

@@ -20,6 +20,7 @@ use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::{Denial, DenialKind};
 use skillhost_policy::pattern::CommandPattern;
 use skillhost_skill::runtime::dispatch::HEAD_BYTES;
+use skillhost_skill::runtime::{Program, Programs};
 
 /// A caller's request to start a program.
 pub(super) struct CommandRequest {
@@ -40,6 +41,14 @@ pub(super) struct Streams {
     pub(super) stdin: Input,
     pub(super) stdout: Out,
     pub(super) stderr: Out,
+}
+
+/// What a command line starts.
+enum Found {
+    /// A component, in its own store.
+    Guest(Program),
+    /// The host program of this name.
+    Host(String),
 }
 
 /// A program that is ready to start, without its streams.
@@ -102,50 +111,47 @@ pub(super) async fn prepare(
         return Err(Error::Limit(Limit::Memory.to_string()));
     }
     let cwd = line.cwd.unwrap_or_default();
-    let found =
-        programs.resolve_command(&line.argv, &cwd, |path| processes.files.head(path, HEAD_BYTES));
-    let program = found.map_err(|error| {
-        match line.argv.first().and_then(|command| unavailable::reason(command)) {
-            Some(reason) => {
-                no_program(format!("`{}` is not available: {reason}", line.argv[0]), None)
-            }
-            None => no_program(error.message, error.fix),
-        }
-    })?;
-    if let Some(file) =
-        programs.find_denied_file(&program, &cwd, |path, bytes| processes.files.head(path, bytes))
-    {
-        return Err(Error::Denied(refuse(
-            processes,
-            &requested,
-            format!("a permission level blocks {}", file.path),
-            Some("skillhost permissions".into()),
-            DenialKind::Program,
-        )));
-    }
-    // An entry for `jq` does not cover `./jq`: what must be allowed is the program that reads it.
-    let effective = if programs.impersonates_built_in(&line.argv[0]) {
-        [std::slice::from_ref(&program.name), &program.args[..]].concat()
-    } else {
-        line.argv
+    let found = match line.argv.first().map_or(Ok(None), |command| programs.host_program(command)) {
+        Ok(Some(name)) => Found::Host(name.to_owned()),
+        Ok(None) => Found::Guest(resolve(processes, programs, &requested, &line.argv, &cwd)?),
+        Err(error) => return Err(no_program(error.message, error.fix)),
     };
-    if !processes.rules.none_of.is_empty() {
-        let commands = programs.command_lines_of(&program);
-        let before = line.wrappers.iter().map(std::slice::from_ref);
-        check_denials(
-            processes,
-            &requested,
-            commands.iter().map(Vec::as_slice).chain(before).chain([&effective[..]]),
-        )?;
-    }
-    check_grant(processes, &requested, &effective)?;
+    let mut commands = match &found {
+        Found::Guest(program) if !processes.rules.none_of.is_empty() => {
+            programs.command_lines_of(program)
+        }
+        Found::Guest(_) | Found::Host(_) => Vec::new(),
+    };
+    let effective = match &found {
+        // An entry for `jq` does not cover `./jq`: what must be allowed is the program that reads
+        // it.
+        Found::Guest(program) if programs.impersonates_built_in(&line.argv[0]) => {
+            [std::slice::from_ref(&program.name), &program.args[..]].concat()
+        }
+        Found::Guest(_) | Found::Host(_) => line.argv,
+    };
+    commands.extend(line.wrappers.into_iter().map(|wrapper| vec![wrapper]));
+    check_denials(
+        processes,
+        &requested,
+        commands.iter().map(Vec::as_slice).chain([&effective[..]]),
+    )?;
+    check_grant(processes, &requested, &effective, &found)?;
     let alive = charge_process(processes, caller.depth)?;
     let Some(launcher) = processes.launcher.upgrade() else {
         return Err(Error::NotFound("the run is over".into()));
     };
-    let recorded_name = program.recorded_name().to_owned();
-    let program =
-        launcher.prepare(program).await.map_err(|status| Error::NotFound(say(&status)))?;
+    let (recorded_name, program) = match found {
+        Found::Guest(program) => (
+            program.recorded_name().to_owned(),
+            launcher.prepare(program).await.map_err(|status| Error::NotFound(say(&status)))?,
+        ),
+        Found::Host(name) => {
+            let ready = processes.host_programs.prepare(&name, effective, processes.meter.clone());
+            let missing = || Error::NotFound(format!("no host program `{name}`"));
+            (name.clone(), ready.ok_or_else(missing)?)
+        }
+    };
     Ok(ReadyProgram {
         argv: requested,
         recorded_name,
@@ -157,6 +163,36 @@ pub(super) async fn prepare(
         reserved,
         alive,
     })
+}
+
+/// Finds the component that a command line starts.
+fn resolve(
+    processes: &Processes,
+    programs: &Programs,
+    requested: &[String],
+    argv: &[String],
+    cwd: &str,
+) -> Result<Program, Error> {
+    let found = programs.resolve_command(argv, cwd, |path| processes.files.head(path, HEAD_BYTES));
+    let program = found.map_err(|error| {
+        let reason = argv.first().and_then(|command| unavailable::reason(command));
+        let (message, fix) = match reason {
+            Some(reason) => (format!("`{}` is not available: {reason}", argv[0]), None),
+            None => (error.message, error.fix),
+        };
+        Error::NotFound(refuse(processes, requested, message, fix, DenialKind::NoProgram))
+    })?;
+    let look = |path: &str, bytes| processes.files.head(path, bytes);
+    match programs.find_denied_file(&program, cwd, look) {
+        Some(file) => Err(Error::Denied(refuse(
+            processes,
+            requested,
+            format!("a permission level blocks {}", file.path),
+            Some("skillhost permissions".into()),
+            DenialKind::Program,
+        ))),
+        None => Ok(program),
+    }
 }
 
 /// Refuses a request if a denial matches one of the commands that it resolves to.
@@ -177,17 +213,39 @@ fn check_grant(
     processes: &Processes,
     requested: &[String],
     effective: &[String],
+    found: &Found,
 ) -> Result<(), Error> {
-    if processes.rules.allows_command_before_denials(effective) {
-        processes.note_command(effective);
-        return Ok(());
-    }
+    let deny = |rule, fix| {
+        Err(Error::Denied(refuse(processes, requested, rule, fix, DenialKind::Program)))
+    };
     let program = effective[0].rsplit('/').next().unwrap_or(&effective[0]);
+    let entry = format!("Bash({program}:*)");
     let matches = |pattern: &CommandPattern| pattern.matches(effective);
-    let missing = processes.rules.missing_entry(matches).unwrap_or(MissingEntry::Operator);
-    let fix = missing.fix(&format!("Bash({program}:*)"));
-    let rule = format!("not granted: {} for this command", missing.describe());
-    Err(Error::Denied(refuse(processes, requested, rule, Some(fix), DenialKind::Program)))
+    match found {
+        Found::Guest(_) => {
+            if processes.rules.allows_command_before_denials(effective) {
+                processes.note_command(effective);
+                return Ok(());
+            }
+            let missing = processes.rules.missing_entry(matches).unwrap_or(MissingEntry::Operator);
+            let rule = format!("not granted: {} for this command", missing.describe());
+            deny(rule, Some(missing.fix(&entry)))
+        }
+        Found::Host(_) if processes.deterministic.is_some() => deny(
+            "a deterministic run starts no host programs: nothing could repeat it".into(),
+            Some("run it without `deterministic`".into()),
+        ),
+        Found::Host(name) => {
+            let missing = processes.rules.missing_host_entry(matches);
+            if missing.is_none() && processes.host_programs.grants(name) {
+                processes.note_command(effective);
+                return Ok(());
+            }
+            let missing = missing.unwrap_or(MissingEntry::Operator);
+            let rule = format!("not granted: {} that names this host program", missing.describe());
+            deny(rule, Some(missing.fix(&entry)))
+        }
+    }
 }
 
 fn charge_process(processes: &Processes, depth: u64) -> Result<AliveProgram, Error> {

@@ -136,6 +136,7 @@ pub(super) fn outcome(
         requests: invocation.sender.requests(),
         processes,
         processes_omitted,
+        host_programs: invocation.processes.host_programs(),
         changes: invocation.files.changes(),
         denials: invocation.denials(),
         limits_hit: Vec::new(),

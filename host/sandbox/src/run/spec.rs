@@ -7,6 +7,7 @@ use futures::future::BoxFuture;
 
 use super::mounts::ExtraMounts;
 use crate::files::{GuardedPaths, OpenMount};
+use crate::process::HostPrograms;
 use crate::recording::blobs::Contents;
 use crate::recording::network::RecordedNetwork;
 use crate::streams::{Sink, Stdin};
@@ -19,6 +20,8 @@ pub struct RunSpec<'a> {
     pub program: &'a Program,
     /// What else it may start; `None` if there is no skill.
     pub programs: Option<Arc<Programs>>,
+    /// The functions of the embedding application that the capabilities may name.
+    pub host_programs: HostPrograms,
     /// What it may touch.
     pub capabilities: Arc<Capabilities>,
     /// `/skill`.

@@ -188,6 +188,7 @@ impl Running {
         let sandbox = sandbox.clone();
         thread::spawn(move || {
             let spec = RunSpec {
+                host_programs: Default::default(),
                 program: &program,
                 programs: None,
                 capabilities: Arc::new(capabilities),

@@ -5,7 +5,7 @@
 //! read only to compile it. A stamp in the cache folder vouches that it still has the digest in the
 //! JSON file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -28,6 +28,8 @@ pub struct BuiltIns {
     pub cache: PathBuf,
     /// The runtimes that an embedder adds.
     pub custom: Runtimes,
+    /// The names of the host programs that an embedder adds.
+    pub host_programs: Arc<BTreeSet<String>>,
 }
 
 /// A built-in program.

@@ -96,7 +96,7 @@ impl Runtimes {
     }
 
     /// Returns all commands.
-    pub(super) fn commands(&self) -> impl Iterator<Item = &String> {
+    pub fn commands(&self) -> impl Iterator<Item = &String> {
         self.0.iter().flat_map(|one| &one.commands)
     }
 

@@ -15,7 +15,8 @@ use skillhost_policy::program_name::{installed_name, interpreter};
 ///
 /// Built-in programs take precedence, so a skill cannot replace `python3` or `bash`: an operator who
 /// allows `Bash(python3:*)` means the built-in one. Each `.wasm` file of the skill is a program by
-/// its stem, and the main component also by the skill's name.
+/// its stem, and the main component also by the skill's name. A host program takes precedence over
+/// these too, whether or not the skill may start it.
 #[derive(Debug, Clone)]
 pub struct Programs {
     skill: Arc<Skill>,
@@ -86,6 +87,18 @@ impl Programs {
         self.denied.iter().map(|file| file.path.clone())
     }
 
+    /// Returns the name of the host program that a command means, if any. A built-in program or a
+    /// custom runtime of that name takes precedence. A path means one only in a folder for programs.
+    ///
+    /// # Errors
+    /// The JSON file of a built-in program is invalid.
+    pub fn host_program(&self, command: &str) -> Result<Option<&str>, ProgramError> {
+        let name = installed_name(command).and_then(|name| self.built_ins.host_programs.get(name));
+        let Some(name) = name else { return Ok(None) };
+        let is_replaced = self.built_in_for(name)?.is_some() || self.is_custom(name);
+        Ok((!is_replaced).then_some(name))
+    }
+
     /// Checks whether a command belongs to a custom runtime.
     pub(super) fn is_custom(&self, command: &str) -> bool {
         self.built_ins.custom.commands().any(|known| known == command)
@@ -97,6 +110,7 @@ impl Programs {
             self.built_ins().unwrap_or_default().iter().flat_map(|one| &one.description.programs);
         let mut names: Vec<String> = built_in
             .chain(self.built_ins.custom.commands())
+            .chain(self.built_ins.host_programs.iter())
             .chain(self.paths.keys())
             .cloned()
             .collect();
@@ -155,7 +169,7 @@ impl Programs {
         {
             return Ok(Some(component));
         }
-        if self.impersonates_built_in(command) {
+        if self.host_program(command)?.is_some() || self.impersonates_built_in(command) {
             return Ok(None);
         }
         let Some(path) = self.paths.get(file.strip_suffix(".wasm").unwrap_or(file)) else {
@@ -182,12 +196,14 @@ impl Programs {
         }
     }
 
-    /// Checks whether a path ends in the command of a built-in program without meaning it. An
-    /// operator who allows `Bash(jq:*)` does not mean `./jq`.
+    /// Checks whether a path ends in the command of a built-in or host program without meaning it.
+    /// An operator who allows `Bash(jq:*)` does not mean `./jq`.
     pub fn impersonates_built_in(&self, command: &str) -> bool {
         let file = file_name(command);
         let is_own = installed_name(command).is_none() && interpreter(file).is_none();
-        is_own && self.built_in_for(file).is_ok_and(|found| found.is_some())
+        is_own
+            && (self.built_ins.host_programs.contains(file)
+                || self.built_in_for(file).is_ok_and(|found| found.is_some()))
     }
 
     /// Returns the command lines that start a program, one for each of its names. A component of the

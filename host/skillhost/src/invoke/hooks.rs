@@ -1,11 +1,12 @@
-//! Hooks that an embedder adds: an approval before each run, a callback for each record, and script
-//! languages.
+//! Hooks that an embedder adds: an approval before each run, a callback for each record, script
+//! languages, and host programs.
 
 use std::sync::Arc;
 
 use skillhost_ledger::audit::{ProgramId, Record, SkillId};
 use skillhost_policy::capabilities::Capabilities;
 use skillhost_policy::outcome::Denial;
+use skillhost_sandbox::HostPrograms;
 use skillhost_skill::runtime::custom::Runtimes;
 
 /// Called before a program runs.
@@ -24,6 +25,8 @@ pub struct RunHooks {
     pub recorded: Option<RecordHook>,
     /// Additional script languages.
     pub runtimes: Runtimes,
+    /// Functions that skills may start as commands, if the policy names them.
+    pub host_programs: HostPrograms,
 }
 
 /// A program that is about to run.
