@@ -55,6 +55,7 @@ impl Place {
 
 fn skill(folder: &Path, asks: &str, files: &[(&str, &str)]) -> PathBuf {
     let skill = folder.join("customers");
+    std::fs::create_dir_all(&skill).unwrap();
     for (path, text) in files {
         let file = skill.join(path);
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -96,11 +97,11 @@ fn starts(outcome: &Outcome) -> Option<u64> {
 async fn skills_start_host_programs_from_shell_and_python() {
     let place = Place::new();
     let script = "import subprocess\n\
-                  print(subprocess.run(['lookup', '7'], input=b'python', capture_output=True))\n";
+                  print(subprocess.run(['/usr/bin/lookup', '7'], input=b'python', capture_output=True))\n";
     let skill = place.skill(ASKS, &[("x.py", script)]);
     let host = place.builder().policy(naming()).host_program("lookup", lookup).build().unwrap();
 
-    let command = "echo bash | TENANT=other /usr/bin/lookup 'a b' x; echo $?; \
+    let command = "echo bash | TENANT=other lookup 'a b' x; echo $?; \
                    echo one | while read line; do echo seen > /dev/null; lookup </dev/null; done";
     let ran = run(&host, &skill, command).await;
     let Outcome { status, stdout, stderr, processes, .. } = &ran.outcome;
@@ -156,7 +157,7 @@ async fn a_skill_without_the_grant_cannot_start_a_host_program() {
     let bash = "default: { allow: [Read, Write, Bash] }";
     let one = "default: { allow: [Read, Write, Bash, 'Bash(lookup get:*)'] }";
     let denied = "default: { allow: [Bash, 'Bash(lookup:*)'], deny: ['Bash(lookup:*)'] }";
-    let other = "allowed-tools: Bash(bash:*)";
+    let other = "allowed-tools: Bash(bash:*) Bash(python3:*)";
     let broad = "allowed-tools: Bash";
     let itself = "allowed-tools: Bash\ndisallowed-tools: Bash(lookup)";
     for (asks, rules, why) in [
@@ -169,7 +170,9 @@ async fn a_skill_without_the_grant_cannot_start_a_host_program() {
         (broad, denied, "denies `Bash(lookup:*)`"),
         (itself, both, "denies `Bash(lookup"),
     ] {
-        let skill = place.skill(asks, &[]);
+        let script = "#!/usr/bin/python3\nimport subprocess, sys\n\
+                      sys.exit(subprocess.run(['/usr/bin/lookup']).returncode)\n";
+        let skill = place.skill(asks, &[("x.py", script)]);
         let counter = calls.clone();
         let host = place
             .builder()
@@ -180,8 +183,7 @@ async fn a_skill_without_the_grant_cannot_start_a_host_program() {
             })
             .build()
             .unwrap();
-        for command in
-            ["lookup", "/usr/bin/lookup", "env lookup", "timeout 5 lookup", "xargs lookup"]
+        for command in ["lookup", "env lookup", "timeout 5 lookup", "xargs lookup", "python3 x.py"]
         {
             let outcome = run(&host, &skill, command).await.outcome;
             let message = format!("{asks} {rules} {command}: {outcome:?}");
@@ -201,8 +203,8 @@ async fn a_skill_without_the_grant_cannot_start_a_host_program() {
 #[tokio::test]
 async fn a_file_of_a_skill_never_becomes_or_replaces_a_host_program() {
     let place = Place::new();
-    let own = "#!/bin/bash\necho a file of the skill\n";
-    let files = [("lookup", own), ("bin/lookup", own), ("main.sh", own)];
+    let own = "#!/usr/bin/python3\nprint('a file of the skill')\n";
+    let files = [("lookup", own), ("bin/lookup", own)];
     let skill = place.skill("allowed-tools: Read Write Bash", &files);
     std::fs::copy(repository("target/components/hello.wasm"), skill.join("bin/lookup.wasm"))
         .unwrap();
@@ -211,7 +213,7 @@ async fn a_file_of_a_skill_never_becomes_or_replaces_a_host_program() {
     };
 
     let named = host("default: { allow: [Read, Write, Bash, 'Bash(lookup:*)'] }");
-    for command in ["lookup", "cd /skill && lookup", "PATH=/skill/bin lookup", "cd /bin; lookup"] {
+    for command in ["lookup", "cd /skill && lookup", "cd /skill/bin; env lookup"] {
         let outcome = run(&named, &skill, command).await.outcome;
         assert_eq!(outcome.stdout.text(), "lookup |  | \n", "{command}: {outcome:?}");
         assert_eq!(starts(&outcome), Some(1), "{command}");
