@@ -273,6 +273,25 @@ fn tool_names_page_is_the_table() {
 }
 
 #[test]
+fn stable_api_is_what_the_library_exports() {
+    let library = fs::read_to_string(repository("host/skillhost/src/lib.rs")).unwrap();
+    let exports = library.split("pub use ").skip(1).map(|rest| rest.split(';').next().unwrap());
+    let last = |path: &str| path.trim().rsplit("::").next().unwrap().to_owned();
+    let exported: BTreeSet<String> = exports
+        .flat_map(|path| match path.split_once('{') {
+            Some((_, names)) => names.trim_end_matches(['}', '\n']).split(',').map(last).collect(),
+            None => vec![last(path)],
+        })
+        .map(|name| name.rsplit(" as ").next().unwrap().to_owned())
+        .filter(|name| !name.is_empty())
+        .collect();
+    let rows = Document::read("docs/guide/embedding.md").table("item");
+    let listed: BTreeSet<String> =
+        rows.iter().flat_map(|row| code(&row[0])).map(str::to_owned).collect();
+    assert_eq!(listed, exported);
+}
+
+#[test]
 fn policy_keys_are_those_of_the_schema() {
     let schema: Value = serde_json::from_str(&skillhost(&["schema", "policy"])).unwrap();
     let mut page = String::from(

@@ -93,7 +93,8 @@ fn the_example_of_the_library_runs() {
     copy_compiled_runtimes(&folder.path().join("home/cache/components"));
     let ran = Command::new(program)
         .arg(folder.path().join("home"))
-        .args([components(), repository("skills"), file.clone()])
+        .args([components(), file.clone()])
+        .args([repository("skills"), repository("docs/examples/skills")])
         .output()
         .unwrap();
     let output = String::from_utf8_lossy(&ran.stdout);
@@ -105,12 +106,18 @@ fn the_example_of_the_library_runs() {
         "{output}"
     );
     assert!(
+        output.contains(
+            "recorded: customer-note Exited { code: 0 }\nDear Ada Lovelace,\nstarted: {\"lookup-customer\": 1}\n"
+        ),
+        "{output}"
+    );
+    assert!(
         output.contains("recorded: calculator Denied(") && output.contains("\ncalculator: Denied("),
         "{output}"
     );
     assert!(file.with_file_name("people.report.html").is_file());
     let log = std::fs::read_to_string(folder.path().join("home/audit.jsonl")).unwrap();
-    assert_eq!(crate::cli::ends(&log).len(), 2, "{log}");
+    assert_eq!(crate::cli::ends(&log).len(), 3, "{log}");
 }
 
 #[test]

@@ -20,7 +20,7 @@ use skillhost_policy::{Overrides, Policy};
 use skillhost_sandbox::{HostFunction, HostPrograms, Io};
 
 use crate::cli::{copy_compiled_runtimes, repository};
-use crate::hostile_host::shell_host;
+use crate::hostile_host::{Fixture, shell_host};
 
 /// A folder with a host's home, and with skills.
 struct Place {
@@ -385,6 +385,48 @@ fn host_programs_cannot_have_the_name_of_a_command_of_the_sandbox() {
     let error = build("../lookup").unwrap_err();
     assert!(matches!(error, BuildError::HostProgram(HostProgramError::Invalid(_))), "{error}");
     build("ffmpeg").unwrap();
+}
+
+#[test]
+fn front_ends_have_no_host_programs() {
+    let user = crate::cli::User::new();
+    let skill = skill(&user.work(), "allowed-tools: Bash", &[]);
+    let ran = user.skillhost(&[
+        "run",
+        skill.to_str().unwrap(),
+        "--programs",
+        repository("target/components").to_str().unwrap(),
+        "--allow",
+        "Bash(lookup:*)",
+        "--json",
+        "--command",
+        "lookup",
+    ]);
+    let outcome: Value = serde_json::from_slice(&ran.stdout).unwrap();
+    assert_eq!(outcome["status"]["code"], 127, "{outcome}");
+    assert!(outcome.get("host_programs").is_none(), "{outcome}");
+}
+
+#[test]
+fn components_start_host_programs() {
+    let fixture = Fixture::new();
+    let host = fixture.host.clone().with_hooks(RunHooks {
+        host_programs: HostPrograms::new([("lookup".to_owned(), HostFunction::new(lookup))]),
+        ..RunHooks::default()
+    });
+    let launch = |tools: &str| {
+        let manifest = format!(
+            "---\nname: hostile\ndescription: Tests.\nallowed-tools: {tools}\nmetadata:\n  component: hostile.wasm\n---\n"
+        );
+        std::fs::write(fixture.path("skills/hostile/SKILL.md"), manifest).unwrap();
+        let run = fixture.run(&["launch", "lookup", "7"]).by(host.clone());
+        run.allow("Bash(lookup:*)").go()
+    };
+    let outcome = launch("Bash(lookup:*)");
+    assert_eq!(outcome.processes[0].exit, ProcessEnd::Exited { code: 3 }, "{outcome:?}");
+    assert_eq!((&*outcome.stdout.text(), starts(&outcome)), ("lookup 7 |  | \n", Some(1)));
+    let outcome = launch("Bash(hostile:*)");
+    assert_eq!((outcome.status, outcome.processes), (Status::Exited { code: 126 }, Vec::new()));
 }
 
 #[tokio::test]

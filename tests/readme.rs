@@ -139,6 +139,8 @@ fn first_command(block: &Block) -> String {
 fn every_block_is_of_a_kind_that_is_tested() {
     let template =
         std::fs::read_to_string(repository("toolchain/templates/rust/src/lib.rs")).unwrap();
+    // `cargo` compiles it, and a test runs it.
+    let example = std::fs::read_to_string(repository("docs/examples/embed.rs")).unwrap();
     for page in documents() {
         for block in Document::read(&page).blocks() {
             let at = format!("{page}:{}", block.inner.start);
@@ -147,6 +149,7 @@ fn every_block_is_of_a_kind_that_is_tested() {
                 "yaml" if block.text.starts_with("---\n") => check_frontmatter(&at, &block.text),
                 "yaml" => check_policy(&at, &block.text),
                 "json" => check_json(&at, &block.text),
+                "rust" => assert!(example.contains(&block.text), "{at}: not in the example"),
                 // Files that commands of the page run.
                 "python" | "bash" | "markdown" => {
                     assert!(file_name(&block).is_some(), "{at}: names no file")

@@ -130,12 +130,15 @@ impl Document {
     }
 }
 
-/// The pages of the book, sorted.
+/// The pages of the book, sorted. The Markdown of example skills is no page.
 pub fn pages() -> Vec<String> {
     fn collect(folder: &str, pages: &mut Vec<String>) {
         for entry in fs::read_dir(repository(folder)).unwrap() {
             let entry = entry.unwrap();
             let name = format!("{folder}/{}", entry.file_name().into_string().unwrap());
+            if name == "docs/examples" {
+                continue;
+            }
             if entry.path().is_dir() {
                 collect(&name, pages);
             } else if name.ends_with(".md") {

@@ -7,8 +7,8 @@
 //!
 //! # Example
 //!
-//! This program runs one skill, and shows that its `approve` hook refuses another one. It is
-//! `docs/examples/embed.rs`; the tests run it.
+//! This program runs two skills, one of which starts a host program, and shows that its `approve`
+//! hook refuses a third one. It is `docs/examples/embed.rs`; the tests run it.
 #![doc = concat!("```no_run\n", include_str!("../../../docs/examples/embed.rs"), "```\n")]
 //!
 //! It prints:
@@ -17,6 +17,9 @@
 //! recorded: csv-report Exited { code: 0 }
 //! people.csv: 2 rows, 3 columns
 //! ...
+//! recorded: customer-note Exited { code: 0 }
+//! Dear Ada Lovelace,
+//! started: {"lookup-customer": 1}
 //! recorded: calculator Denied(DenialRecord { about: Run, ... })
 //! ```
 //!
@@ -34,6 +37,8 @@
 //! - [`HostBuilder::runtime`] adds a [`Runtime`] for scripts in another language. With one for Lua,
 //!   `x.lua`, or a script that starts with `#!/usr/bin/env lua`, runs as `lua /skill/x.lua ARGS`,
 //!   also if another program in the sandbox starts it, under `Bash(lua:*)`.
+//! - [`HostBuilder::host_program`] adds a host program: a function that skills may start as a
+//!   command, if they ask for it and the policy names it. It runs outside the sandbox.
 //!
 //! # Run skills
 //!
@@ -52,7 +57,7 @@
 //!
 //! # Stability
 //!
-//! The items on this page follow semantic versioning. The other crates of skillhost, and the hidden
+//! The items on this page, which `docs/guide/embedding.md` lists, follow semantic versioning. The other crates of skillhost, and the hidden
 //! modules of this one, exist for the command line and the server, and may change at any time.
 
 // Where to start reading: `invoke` is one run, from request to record, in a straight line:
