@@ -134,11 +134,18 @@ async fn runs_name_their_host_programs_in_grant_outcome_and_record() {
         })
         .build()
         .unwrap();
+    let schema = |of: &str| {
+        let printed = crate::cli::User::new().skillhost(&["schema", of]);
+        jsonschema::validator_for(&serde_json::from_slice(&printed.stdout).unwrap()).unwrap()
+    };
+    let (outcomes, records) = (schema("outcome"), schema("audit"));
     for (command, count) in [("lookup a; lookup b | cat", 2), ("echo hi", 0)] {
         let ran = run(&host, &skill, command).await;
         assert_eq!(starts(&ran.outcome), Some(count), "{:?}", ran.outcome.denials);
         assert!(!ran.outcome.host_programs.contains_key("unnamed"));
         let record = place.record();
+        records.validate(&record).unwrap();
+        outcomes.validate(&serde_json::to_value(&ran.outcome).unwrap()).unwrap();
         assert_eq!(record["host_programs"], serde_json::json!({ "lookup": count }));
         assert_eq!(record["capabilities"]["host_programs"], serde_json::json!(["lookup"]));
         let programs = record["processes"].as_array().unwrap().iter();
@@ -341,6 +348,20 @@ async fn limits_of_the_run_bound_a_host_program() {
     let host = limited(Limit::Processes, 2);
     let outcome = run(&host, &skill, "for i in 1 2 3; do lookup </dev/null; done").await.outcome;
     assert_eq!((starts(&outcome), of(Limit::Processes, &outcome)), (Some(2), true), "{outcome:?}");
+
+    // A function that blocks counts until it returns, although its program has ended.
+    let limits = vec![(Limit::ProcessesAlive, 1)];
+    let policy = naming().with_command_line(Overrides { limits, ..Overrides::default() }).unwrap();
+    let blocking = place.builder().policy(policy).host_program("lookup", |call| async move {
+        if call.argv.len() > 1 {
+            std::thread::sleep(Duration::from_secs(600));
+        }
+        HostOutput::success("fine\n")
+    });
+    let command = "lookup; lookup; timeout 0.1 lookup blocks; lookup";
+    let outcome = run(&blocking.build().unwrap(), &skill, command).await.outcome;
+    assert!(of(Limit::ProcessesAlive, &outcome), "{outcome:?}");
+    assert_eq!((&*outcome.stdout.text(), starts(&outcome)), ("fine\nfine\n", Some(3)));
 
     let input = vec![b'x'; 1 << 20];
     for (value, fits) in [(1 << 20, true), ((1 << 20) - 1, false)] {

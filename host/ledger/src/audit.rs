@@ -91,9 +91,9 @@ pub struct Record<'a> {
     /// The number of further programs.
     pub processes_omitted: u64,
     /// The programs of the embedding application that it was allowed to start, and how often each was
-    /// started.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub host_programs: &'a BTreeMap<String, u64>,
+    /// started; absent if there were none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host_programs: Option<&'a BTreeMap<String, u64>>,
     /// The attempts that were refused.
     pub denials: Vec<DenialRecord>,
     /// The limits that were hit.
@@ -388,7 +388,7 @@ impl<'a> Record<'a> {
                 .map(|process| ProcessRecord::of(process, key))
                 .collect(),
             processes_omitted: outcome.processes_omitted,
-            host_programs: &outcome.host_programs,
+            host_programs: Some(&outcome.host_programs).filter(|programs| !programs.is_empty()),
             denials: outcome.denials.iter().map(|denial| DenialRecord::of(denial, key)).collect(),
             limits_hit: &outcome.limits_hit,
             text: None,

@@ -144,7 +144,7 @@ pub struct ReceiptResult {
     pub processes_omitted: u64,
     /// The programs of the embedding application that it was allowed to start, and how often each was
     /// started. `verify` cannot repeat such a run.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub host_programs: BTreeMap<String, u64>,
     /// Its HTTP requests, in order, including refused ones.
     pub requests: Vec<HttpRequest>,

@@ -33,7 +33,7 @@ pub struct Capabilities {
     pub spawn: Scope<CommandPattern>,
     /// The programs of the embedding application that may be started, within `spawn`. They run
     /// outside the sandbox.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub host_programs: BTreeSet<String>,
     /// Which hosts may receive HTTP(S) requests.
     pub fetch: Scope<HostPattern>,

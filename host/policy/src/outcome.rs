@@ -37,7 +37,7 @@ pub struct Outcome {
     pub processes_omitted: u64,
     /// The programs of the embedding application that the run was allowed to start, and how often
     /// each was started.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub host_programs: BTreeMap<String, u64>,
     /// With an overlay: the changes that the run would make in the folder, sorted by path.
     pub changes: Vec<Change>,

@@ -16,7 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{ProgramIo, Ready};
 use crate::engine::ProgramEnd;
-use crate::limits::{HostMemory, Meter};
+use crate::limits::{AliveProgram, HostMemory, Meter};
 use crate::streams::Input;
 use crate::streams::pipe::CAPACITY;
 use skillhost_policy::limits::Limit;
@@ -137,6 +137,7 @@ impl HostAccess {
         name: &str,
         mut argv: Vec<String>,
         meter: Arc<Meter>,
+        alive: Arc<AliveProgram>,
     ) -> Option<Ready> {
         let function = self.functions.0.get(name).filter(|_| self.grants(name))?.clone();
         if let Some(command) = argv.first_mut() {
@@ -146,7 +147,10 @@ impl HostAccess {
         let mut starts = self.starts.lock().unwrap_or_else(PoisonError::into_inner);
         *starts.entry(name.to_owned()).or_default() += 1;
         let env = self.env.clone();
-        Some(Box::new(move |io| Box::pin(run(function, argv, env, io, meter))))
+        Some(Box::new(move |io| {
+            let call = HostCall { argv, env, stdin: None };
+            Box::pin(run(function, call, io, meter, alive))
+        }))
     }
 
     /// Returns the granted programs, and how often each was started.
@@ -158,17 +162,17 @@ impl HostAccess {
 /// Runs a function, and passes its input and output on. Dropping this drops the function's future.
 async fn run(
     function: HostFunction,
-    argv: Vec<String>,
-    env: BTreeMap<String, String>,
+    mut call: HostCall,
     io: ProgramIo,
     meter: Arc<Meter>,
+    alive: Arc<AliveProgram>,
 ) -> ProgramEnd {
     let ProgramIo { mut stdin, mut stdout, mut stderr, .. } = io;
-    let name = argv[0].clone();
+    let name = call.argv[0].clone();
     let (requests, requested) = mpsc::channel(1);
-    let call = HostCall { argv, env, stdin: Some(requests) };
+    call.stdin = Some(requests);
     let ended = async {
-        match start(function, call) {
+        match start(function, call, alive) {
             // A function that panics drops its end of the channel.
             Ok(output) => output.await.unwrap_or_else(|_| {
                 tracing::error!(program = name, "a host program panicked");
@@ -202,13 +206,21 @@ async fn run(
 }
 
 /// Starts a function on a thread of its own, because it may block. The thread drops the function's
-/// future when the result is dropped, or as soon as the function stops blocking.
+/// future when the result is dropped, or as soon as the function stops blocking. Until then it counts
+/// as a running program: otherwise a skill could fill the process with threads that block.
 ///
 /// A thread of the runtime would not do: the runtime waits for those when it shuts down.
-fn start(function: HostFunction, call: HostCall) -> std::io::Result<oneshot::Receiver<HostOutput>> {
-    let (mut report, output) = oneshot::channel();
+fn start(
+    function: HostFunction,
+    call: HostCall,
+    alive: Arc<AliveProgram>,
+) -> std::io::Result<oneshot::Receiver<HostOutput>> {
+    let (report, output) = oneshot::channel();
     let runtime = Handle::current();
     std::thread::Builder::new().name("host-program".into()).spawn(move || {
+        let mut report = report;
+        // Dropped before the report, also in a panic: the next program must not find this one alive.
+        let alive = alive;
         let output = runtime.block_on(async {
             tokio::select! {
                 biased;
@@ -216,6 +228,7 @@ fn start(function: HostFunction, call: HostCall) -> std::io::Result<oneshot::Rec
                 output = async { (function.0)(call).await } => Some(output),
             }
         });
+        drop(alive);
         if let Some(output) = output {
             // Nobody is left to read it if the run has ended.
             let _ = report.send(output);

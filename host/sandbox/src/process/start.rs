@@ -63,7 +63,7 @@ pub(super) struct ReadyProgram {
     depth: u64,
     /// The memory that the host uses for this while the program runs.
     reserved: HostMemory,
-    alive: AliveProgram,
+    alive: Arc<AliveProgram>,
 }
 
 /// A started program. Dropping it ends the program.
@@ -137,7 +137,7 @@ pub(super) async fn prepare(
         commands.iter().map(Vec::as_slice).chain([&effective[..]]),
     )?;
     check_grant(processes, &requested, &effective, &found)?;
-    let alive = charge_process(processes, caller.depth)?;
+    let alive = Arc::new(charge_process(processes, caller.depth)?);
     let Some(launcher) = processes.launcher.upgrade() else {
         return Err(Error::NotFound("the run is over".into()));
     };
@@ -147,7 +147,8 @@ pub(super) async fn prepare(
             launcher.prepare(program).await.map_err(|status| Error::NotFound(say(&status)))?,
         ),
         Found::Host(name) => {
-            let ready = processes.host_programs.prepare(&name, effective, processes.meter.clone());
+            let meter = processes.meter.clone();
+            let ready = processes.host_programs.prepare(&name, effective, meter, alive.clone());
             let missing = || Error::NotFound(format!("no host program `{name}`"));
             (name.clone(), ready.ok_or_else(missing)?)
         }
@@ -319,7 +320,7 @@ struct ProgramTask {
     program: Option<(Ready, ProgramIo)>,
     timeout: Option<Timeout>,
     _reserved: HostMemory,
-    _alive: AliveProgram,
+    _alive: Arc<AliveProgram>,
     reporter: ExitReporter,
 }
 
