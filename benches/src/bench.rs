@@ -27,6 +27,11 @@ pub(crate) trait Cell {
 
     fn case(&self) -> &Case;
 
+    /// Returns in how many of the rounds the cell runs.
+    fn rounds(&self, rounds: usize) -> usize {
+        rounds
+    }
+
     /// Returns whether the machine's own program runs the case. The other cells of the case must
     /// have the same output.
     fn is_native(&self) -> bool;
@@ -97,7 +102,12 @@ impl<'a> Bench<'a> {
         for round in 0..warm_up + rounds {
             step.note(&format!("{} of {}", round + 1, warm_up + rounds));
             for cell in order(round, cells.len()).into_iter().map(|index| &cells[index]) {
-                if self.samples.failure(&cell.name()).is_some() {
+                let is_due = match round.checked_sub(warm_up) {
+                    Some(round) => is_due(round, cell.rounds(rounds), rounds),
+                    // One warm-up suffices for a slow cell.
+                    None => round == 0 || cell.rounds(rounds) == rounds,
+                };
+                if !is_due || self.samples.failure(&cell.name()).is_some() {
                     continue;
                 }
                 let case = cell.case();
@@ -115,6 +125,12 @@ impl<'a> Bench<'a> {
 pub(crate) fn step<T>(progress: &Progress, name: &str, work: impl FnOnce(&Step) -> T) -> T {
     let Ok(result) = progress.step(name, |step| Ok::<_, Infallible>(work(step)));
     result
+}
+
+/// Returns whether a cell that runs in `some` of `all` rounds runs in this one. Its rounds are evenly
+/// distributed.
+fn is_due(round: usize, some: usize, all: usize) -> bool {
+    (round + 1) * some / all > round * some / all
 }
 
 /// Returns the order of a round: pseudo-random, but the same in every run of the benchmark.
@@ -168,7 +184,8 @@ mod tests {
         let path = PathBuf::new;
         let [folder, skillhost, programs, python, converter] =
             [path(), path(), path(), path(), path()];
-        let place = Place { folder, skillhost, driver: None, programs, python, converter };
+        let tools = BTreeMap::new();
+        let place = Place { folder, skillhost, driver: None, programs, python, converter, tools };
         let mut bench = Bench::new(&place, []);
         let lines = ["exit 3", "echo 2", "warm", "true; echo 1", "echo 1"];
         let cells = lines.map(|line| Line(line, Case::new("case", "hello", Target::True)));
@@ -184,6 +201,15 @@ mod tests {
             [spread("true; echo 1"), spread("echo 1")].map(|found| found.unwrap().n),
             [2, 2]
         );
+    }
+
+    #[test]
+    fn slow_cells_run_in_fewer_rounds_that_are_evenly_distributed() {
+        let due =
+            |some, all| (0..all).filter(|round| is_due(*round, some, all)).collect::<Vec<_>>();
+        assert_eq!(due(3, 9), [2, 5, 8]);
+        assert_eq!(due(10, 30).len(), 10);
+        assert_eq!(due(2, 2), [0, 1]);
     }
 
     #[test]

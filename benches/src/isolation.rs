@@ -4,11 +4,13 @@ mod charts;
 mod concurrency;
 mod container;
 mod figures;
+mod microvm;
 pub(crate) mod page;
 mod root;
 mod seccomp;
 pub(crate) mod tables;
 mod tiers;
+mod webassembly;
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -22,8 +24,9 @@ use crate::phases;
 use crate::place::Place;
 use crate::report::{Header, split};
 use crate::samples::Samples;
+use crate::series::Series;
 pub(crate) use figures::Report;
-use figures::{CaseInfo, FirstRun, Run, Size, TierInfo};
+use figures::{CaseInfo, FirstRun, Run, RunSamples, Size, TierInfo};
 use tiers::{Tier, Tools};
 
 /// The maximal number of runs whose memory is sampled. They are not timed, because sampling makes
@@ -45,7 +48,7 @@ pub(crate) fn run(
     let tools =
         progress.step("build a root for the sandboxes", |_| Tools::find(place, &mut missing))?;
     let bench = Bench::new(place, cases.iter().chain(&cases::SIZES.map(cases::report)));
-    let mut isolation = Isolation { bench, tools: &tools, missing };
+    let mut isolation = Isolation { bench, tools: &tools, rounds, missing };
 
     let mut cells = isolation.cells(&cases);
     progress.step("check every case in every tier", |step| {
@@ -110,6 +113,8 @@ const FAILED: &str = "it failed after it had worked";
 struct Isolation<'a> {
     bench: Bench<'a>,
     tools: &'a Tools,
+    /// The number of samples of each case, except in slow tiers.
+    rounds: usize,
     /// The tiers without figures, and the reasons.
     missing: BTreeMap<Tier, String>,
 }
@@ -119,7 +124,10 @@ impl<'a> Isolation<'a> {
     fn cells(&self, cases: &[Case]) -> Vec<Cell<'a>> {
         let tiers = || Tier::ALL.into_iter().filter(|tier| !self.missing.contains_key(tier));
         let cell = |case: &Case, tier| Cell { tier, case: case.clone(), tools: self.tools };
-        cases.iter().flat_map(|case| tiers().map(move |tier| cell(case, tier))).collect()
+        let of = |case| {
+            tiers().filter(move |tier: &Tier| tier.runs(case)).map(move |tier| cell(case, tier))
+        };
+        cases.iter().flat_map(of).collect()
     }
 
     /// Removes the tiers of failed cells, and keeps the others.
@@ -166,8 +174,10 @@ impl<'a> Isolation<'a> {
             self.bench.samples = Samples::default();
             self.bench.run_turns(&cells, (0, rounds), step);
             sizes.extend(cells.iter().map(|cell| {
-                let (wall, missing) = split(self.bench.samples.spread(&cell.name()));
-                Size { tier: cell.tier.id().into(), input, wall, missing }
+                let (samples, missing) =
+                    split(self.bench.samples.all(&cell.name()).map(Series::of_times));
+                let wall = samples.as_ref().and_then(Series::times);
+                Size { tier: cell.tier.id().into(), input, wall, samples, missing }
             }));
         }
         sizes
@@ -176,7 +186,13 @@ impl<'a> Isolation<'a> {
     fn describe(&self, tier: Tier) -> TierInfo {
         let missing = self.missing.get(&tier).cloned();
         let disk = missing.is_none().then(|| self.tools.disk(tier, self.bench.place)).flatten();
-        TierInfo { id: tier.id().into(), name: tier.name().into(), missing, disk }
+        let (id, name) = (tier.id().into(), tier.name().into());
+        let place = self.bench.place;
+        let version = missing.is_none().then(|| self.tools.version(tier, place));
+        let command = missing.is_none().then(|| self.tools.line(tier, place)).flatten();
+        let rounds = (tier.rounds(self.rounds) < self.rounds).then(|| tier.rounds(self.rounds));
+        let only = tier.only().filter(|_| missing.is_none()).map(str::to_owned);
+        TierInfo { id, name, missing, only, version, command, rounds, disk }
     }
 }
 
@@ -197,14 +213,11 @@ impl Cell<'_> {
     }
 
     fn run(&self, samples: &Samples) -> Result<Run, String> {
-        Ok(Run {
-            tier: self.tier.id().into(),
-            case: self.case.id.into(),
-            wall: samples.spread(&self.name())?,
-            cpu: samples.spread(&self.cpu())?,
-            // The largest of the few samples.
-            memory: samples.spread(&self.memory())?.p99,
-        })
+        let times = |name: String| Ok::<_, String>(Series::of_times(samples.all(&name)?));
+        let (wall, cpu) = (times(self.name())?, times(self.cpu())?);
+        let memory = Series::of_sizes(samples.all(&self.memory())?);
+        let run = Run::of(self.tier.id(), self.case.id, RunSamples { wall, cpu, memory });
+        run.ok_or_else(|| "not measured".into())
     }
 }
 
@@ -215,6 +228,10 @@ impl bench::Cell for Cell<'_> {
 
     fn case(&self) -> &Case {
         &self.case
+    }
+
+    fn rounds(&self, rounds: usize) -> usize {
+        self.tier.rounds(rounds)
     }
 
     fn is_native(&self) -> bool {

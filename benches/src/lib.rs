@@ -30,6 +30,7 @@ mod place;
 mod random;
 mod report;
 mod samples;
+mod series;
 mod served;
 mod server;
 mod shell;

@@ -12,6 +12,7 @@ use crate::cases;
 use crate::driver;
 use crate::measure::{self, nanoseconds};
 use crate::place::Place;
+use crate::series::Series;
 use crate::stats::Spread;
 use crate::table::Table;
 use crate::units;
@@ -25,6 +26,9 @@ pub(crate) struct Phase {
     pub(crate) case: String,
     pub(crate) phase: String,
     pub(crate) wall: Spread,
+    /// In microseconds. Runs before 2026-11-25 have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) samples: Option<Series>,
 }
 
 /// The phases to show, in the order of a run, and the host's spans in each. `PROCESS` comes before
@@ -77,8 +81,10 @@ pub(crate) fn measure(
     })?;
     let names = [PROCESS].into_iter().chain(PARTS.map(|(name, _)| name)).chain([OTHER]);
     let phase = |case: usize, (part, name): (usize, &str)| {
-        let wall = Spread::of(runs[case].iter().map(|run| run[part]))?;
-        Some(Phase { case: cases[case].name.into(), phase: name.into(), wall })
+        let times: Vec<u64> = runs[case].iter().map(|run| run[part]).collect();
+        let samples = Series::of_times(&times);
+        let (case, phase) = (cases[case].name.into(), name.into());
+        Some(Phase { case, phase, wall: samples.times()?, samples: Some(samples) })
     };
     let of_case = |case| names.clone().enumerate().filter_map(move |named| phase(case, named));
     Ok((0..cases.len()).flat_map(of_case).collect())

@@ -1,6 +1,7 @@
 //! The programs that a benchmark measures, and its folder, with copies of the skills and their
 //! inputs.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -24,6 +25,9 @@ pub struct Place {
     pub python: PathBuf,
     /// data-convert, compiled for this machine.
     pub converter: PathBuf,
+    /// The programs that isolate and that are built or fetched for the benchmark, or the reasons
+    /// why they are missing.
+    pub tools: BTreeMap<&'static str, Result<PathBuf, String>>,
 }
 
 impl Place {
@@ -51,6 +55,11 @@ impl Place {
             return Err(error.help("run `cargo xtask components`"));
         }
         inputs::write(&self.workspace())
+    }
+
+    /// Returns a program that isolates, or the reason why it is missing.
+    pub(crate) fn tool(&self, name: &str) -> Result<PathBuf, String> {
+        self.tools.get(name).cloned().unwrap_or_else(|| Err(format!("`{name}` was not built")))
     }
 
     /// Returns the components that the cases of the isolation benchmark run.

@@ -121,12 +121,14 @@ impl Machine {
     }
 }
 
+/// Returns the first line that a program prints as its version.
+pub(crate) fn version(program: &Path) -> Option<String> {
+    let output = measure::output(Command::new(program).arg("--version")).ok()?;
+    output.lines().next().map(str::to_owned)
+}
+
 /// Returns the first line of each program's version.
 fn versions(place: &Place, tools: &[&str]) -> BTreeMap<String, String> {
-    let version = |program: &Path| {
-        let output = measure::output(Command::new(program).arg("--version")).ok()?;
-        output.lines().next().map(str::to_owned)
-    };
     let bash = version("/bin/bash".as_ref()).map(|version| {
         let number = version.replace("GNU bash, version ", "bash ");
         number.split('(').next().unwrap_or_default().to_owned()
@@ -181,7 +183,7 @@ fn path<R: Report>(folder: &Path) -> PathBuf {
 }
 
 /// Loads the committed run, if there is one.
-fn committed<R: Report>() -> Result<Option<R>, Error> {
+pub(crate) fn committed<R: Report>() -> Result<Option<R>, Error> {
     let path = path::<R>(&repository("docs/figures"));
     path.is_file().then(|| load(&path)).transpose()
 }
@@ -197,7 +199,9 @@ fn load<R: Report>(path: &Path) -> Result<R, Error> {
 
 /// Returns the files that are generated from a run: the documents with its sections, and its
 /// figures.
-fn generated_files<R: Report>(report: Option<&R>) -> Result<Vec<(PathBuf, String)>, Error> {
+pub(crate) fn generated_files<R: Report>(
+    report: Option<&R>,
+) -> Result<Vec<(PathBuf, String)>, Error> {
     let none =
         || format!("No run is committed: `cargo xtask bench {} --commit` creates one.", R::VERB);
     let document = |name: &&str| {

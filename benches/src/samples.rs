@@ -36,8 +36,13 @@ impl Samples {
 
     /// Returns the spread of samples, or the reason why there is none.
     pub(crate) fn spread(&self, name: &str) -> Result<Spread, String> {
+        Spread::of(self.all(name)?.iter().copied()).ok_or_else(|| "not measured".into())
+    }
+
+    /// Returns the samples in the order of the rounds, or the reason why there are none.
+    pub(crate) fn all(&self, name: &str) -> Result<&[u64], String> {
         let samples = self.0.get(name).ok_or("not measured")?.as_ref().map_err(Clone::clone)?;
-        Spread::of(samples.iter().copied()).ok_or_else(|| "not measured".into())
+        if samples.is_empty() { Err("not measured".into()) } else { Ok(samples) }
     }
 }
 

@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: runs a benchmark, or lists the benchmarks.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -8,7 +9,7 @@ use skillhost_bench::Place;
 use skillhost_toolchain::{Error, Progress, Step};
 
 use crate::host::{self, executable};
-use crate::{components, install, print_line, workspace};
+use crate::{components, install, print_line, tiers, workspace};
 
 /// The package of all benchmarks.
 const PACKAGE: &str = "skillhost-bench";
@@ -137,7 +138,8 @@ pub(crate) fn run(bench: Option<Bench>, progress: &Progress) -> Result<(), Error
         }
         Some(Bench::Isolation(args)) if args.install => install(progress),
         Some(Bench::Isolation(Isolation { rounds, commit, programs, .. })) => {
-            let (place, rounds) = (place(programs, progress)?, rounds as usize);
+            let (mut place, rounds) = (place(programs, progress)?, rounds as usize);
+            place.tools = tiers::fetch(progress);
             skillhost_bench::isolation(&place, rounds, commit, progress, &|text| print_line(text))
         }
         Some(Bench::Targets(Targets { rounds, commit, programs })) => {
@@ -214,6 +216,7 @@ fn place(built: Programs, progress: &Progress) -> Result<Place, Error> {
         skillhost: install::copy_program(&skillhost, &folder)?,
         driver: driver.map(|driver| install::copy_program(&driver, &folder)).transpose()?,
         programs: root.join("target/components"),
+        tools: BTreeMap::new(),
         folder,
         python,
         converter,
@@ -244,6 +247,7 @@ fn small_place(built: Programs, progress: &Progress) -> Result<Place, Error> {
         driver: driver.map(|driver| install::copy_program(&driver, &folder)).transpose()?,
         programs: root.join("target/components"),
         converter: folder.join("data-convert"),
+        tools: BTreeMap::new(),
         python: skillhost_bench::native_python()?,
         folder,
     })

@@ -14,6 +14,7 @@ mod check_cache;
 mod clients;
 mod components;
 mod conformance;
+mod debian;
 mod demo;
 mod dependencies;
 mod determinism;
@@ -26,6 +27,7 @@ mod shell;
 mod sources;
 mod steps;
 mod test;
+mod tiers;
 mod toolchain;
 mod workspace;
 

@@ -20,8 +20,10 @@ const INK: &str = "currentColor";
 const GRID: &str = "#808080";
 
 /// The colours of the tiers, in their order.
-const TIERS: [&str; 8] =
-    ["#767E87", "#8C64C8", "#B8860B", "#D6601E", "#C84650", "#2F81E6", "#289B4B", "#149BA5"];
+const TIERS: [&str; 12] = [
+    "#767E87", "#8C64C8", "#B8860B", "#D6601E", "#C84650", "#A0522D", "#C2569B", "#7A8B00",
+    "#6A5ACD", "#2F81E6", "#289B4B", "#149BA5",
+];
 
 /// The colours of the phases, in their order.
 const PHASES: [&str; 9] = [
@@ -185,7 +187,7 @@ fn lines<'a>(
     svg.text(along, ((left + right) / 2, bottom + 40), "middle", INK);
     let mut ends = Vec::new();
     // Wide lines below narrow ones: lines that coincide stay visible.
-    for (tier, width) in report.measured().zip([8, 7, 6, 5, 4, 3, 2, 1]) {
+    for (tier, width) in report.measured().zip([8, 8, 7, 7, 6, 6, 5, 4, 4, 3, 2, 1]) {
         let own = points.iter().filter(|(id, ..)| *id == tier.id);
         let own: Vec<(i32, i32)> = own.map(|(_, x, y)| (across.at(*x), up.at(*y))).collect();
         svg.line(&own, colour(&tier.id), 1.0, width);

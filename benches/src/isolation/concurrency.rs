@@ -1,7 +1,7 @@
 //! Measures concurrent skills: their throughput, the time of many that start at once, and the
 //! memory of live ones.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -25,8 +25,12 @@ const COUNTS: [usize; 4] = [1, 10, 100, 1000];
 /// How long each throughput is measured, as the sum of the invocations' times.
 const WINDOW: Duration = Duration::from_secs(2);
 
-/// The maximal time of one point.
+/// The maximal time of one point, and that of a slow tier.
 const MAX_TIME: Duration = Duration::from_secs(120);
+const MAX_SLOW_TIME: Duration = Duration::from_secs(20);
+
+/// The largest number of concurrent invocations that a slow tier is measured at.
+const SLOW_CONCURRENCY: usize = 4;
 
 pub(crate) fn measure_throughput(
     isolation: &mut Isolation<'_>,
@@ -47,16 +51,18 @@ fn measure_rates(
     cell: &Cell<'_>,
     step: &Step,
 ) -> Result<Vec<Throughput>, Error> {
-    let one = run_burst(bench, cell, 10, 1)? / 10;
+    let runs = if cell.tier.is_slow() { 2 } else { 10 };
+    let one = run_burst(bench, cell, runs, 1)? / runs as u32;
     let count = (WINDOW.as_secs_f64() / one.as_secs_f64()) as usize;
     let rate = |concurrency: usize| {
         step.note(&format!("{concurrency} concurrent runs in {}", cell.tier.name()));
         let count = count.max(concurrency * 4);
         let time = run_burst(bench, cell, count, concurrency)?;
-        let per_second = count as f64 / time.as_secs_f64();
-        Ok(Throughput { tier: cell.tier.id().into(), concurrency, per_second })
+        let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        Ok(Throughput::of(cell.tier.id(), concurrency, count, time))
     };
-    CONCURRENCY.into_iter().map(rate).collect()
+    let largest = if cell.tier.is_slow() { SLOW_CONCURRENCY } else { usize::MAX };
+    CONCURRENCY.into_iter().filter(|concurrency| *concurrency <= largest).map(rate).collect()
 }
 
 pub(crate) fn measure_growth(isolation: &mut Isolation<'_>, step: &Step) -> Vec<Growth> {
@@ -65,7 +71,7 @@ pub(crate) fn measure_growth(isolation: &mut Isolation<'_>, step: &Step) -> Vec<
         let (bench, mut last) = (&mut isolation.bench, Duration::ZERO);
         for skills in COUNTS {
             step.note(&format!("{skills} concurrent starts in {}", cell.tier.name()));
-            let time = check_time(last * 10).and_then(|()| match cell.tier {
+            let time = check_time(last * 10, cell.tier).and_then(|()| match cell.tier {
                 // A host with room for all skills: in a smaller one, some would wait.
                 Tier::Warm => {
                     let mut driver = Driver::start(bench.place, [&cell.case], skills)?;
@@ -90,8 +96,8 @@ pub(crate) fn measure_memory(isolation: &mut Isolation<'_>, step: &Step) -> Vec<
         for instances in COUNTS {
             step.note(&format!("{instances} live guests in {}", cell.tier.name()));
             let start = Instant::now();
-            let room =
-                check_time(time * 10).and_then(|()| measure::check_room(each * instances as u64));
+            let room = check_time(time * 10, cell.tier)
+                .and_then(|()| measure::check_room(each * instances as u64));
             let found = room.and_then(|()| match cell.tier {
                 Tier::Warm => Driver::start(bench.place, [&cell.case], instances.max(2))?
                     .alive(&cell.case, instances),
@@ -115,12 +121,13 @@ pub(crate) fn measure_memory(isolation: &mut Isolation<'_>, step: &Step) -> Vec<
 }
 
 /// Refuses a point that would take too long.
-fn check_time(expected: Duration) -> Result<(), Error> {
-    if expected > MAX_TIME {
+fn check_time(expected: Duration, tier: Tier) -> Result<(), Error> {
+    let longest = if tier.is_slow() { MAX_SLOW_TIME } else { MAX_TIME };
+    if expected > longest {
         return Err(Error::new(format!(
             "it would take about {:.0} s, more than the limit of {} s",
             expected.as_secs_f64(),
-            MAX_TIME.as_secs()
+            longest.as_secs()
         )));
     }
     Ok(())
@@ -187,7 +194,10 @@ struct WaitingProcesses(Vec<Child>);
 
 impl Drop for WaitingProcesses {
     fn drop(&mut self) {
-        self.0.iter_mut().for_each(|child| drop(child.stdin.take()));
+        for child in &mut self.0 {
+            // On a terminal, as in the microVM, this character ends the input.
+            drop(child.stdin.take().map(|mut input| input.write_all(b"\x04")));
+        }
         self.0.iter_mut().for_each(|child| drop(child.wait()));
     }
 }

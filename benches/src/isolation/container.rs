@@ -1,4 +1,4 @@
-//! The container tiers: runc or crun runs an OCI bundle for each case.
+//! The container tiers: runc, crun or gVisor's runsc runs an OCI bundle for each case.
 //!
 //! The runtime creates a cgroup for each container below that of this process, and removes it.
 //! Nothing is mounted in the machine's namespaces, and the machine's own cgroups do not change.
@@ -33,7 +33,14 @@ pub(crate) fn command(
     let name = format!("skillhost-bench-{}-{number}", std::process::id());
     let state = place.folder.join(runtime.file_name().unwrap_or_default());
     let mut command = place.command(runtime);
-    command.arg("--root").arg(state).args(["run", "--bundle"]).arg(bundle).arg(name);
+    command.arg("--root").arg(state);
+    if runtime.ends_with("runsc") {
+        // `ptrace` works on every machine. Debian's version has no `systrap`, and `kvm` needs a
+        // processor that virtualizes. Without a network, no interface has to be copied.
+        command.args(["--platform=ptrace", "--network=none", "--ignore-cgroups"]);
+        command.args((uid != 0).then_some("--rootless"));
+    }
+    command.args(["run", "--bundle"]).arg(bundle).arg(name);
     Ok(command)
 }
 

@@ -8,6 +8,7 @@ use crate::cases::Case;
 use crate::phases::Phase;
 use crate::place::Place;
 use crate::report::{self, Header};
+use crate::series::Series;
 use crate::stats::Spread;
 
 /// One run of `cargo xtask bench isolation`.
@@ -41,6 +42,18 @@ pub(crate) struct TierInfo {
     /// The reason why there are no figures.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) missing: Option<String>,
+    /// The reason why the tier does not run every case.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) only: Option<String>,
+    /// The version of the program that isolates. Runs before 2026-11-25 have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) version: Option<String>,
+    /// The command of the Python hello, with paths relative to the repository.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) command: Option<String>,
+    /// The number of rounds, if it is lower than that of other tiers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) rounds: Option<usize>,
     /// The disk space for all cases, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) disk: Option<u64>,
@@ -74,6 +87,17 @@ pub(crate) struct Run {
     /// The peak resident memory of all processes of the run or, in the warm tier, of the whole
     /// host.
     pub(crate) memory: u64,
+    /// What the figures are computed from. Runs before 2026-11-25 have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) samples: Option<RunSamples>,
+}
+
+/// The samples of a case in a tier: times in microseconds, memory in KiB.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct RunSamples {
+    pub(crate) wall: Series,
+    pub(crate) cpu: Series,
+    pub(crate) memory: Series,
 }
 
 /// Invocations of the Python hello per second.
@@ -83,6 +107,11 @@ pub(crate) struct Throughput {
     /// The number of concurrent invocations.
     pub(crate) concurrency: usize,
     pub(crate) per_second: f64,
+    /// The number of invocations, and their total time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) count: Option<usize>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) time: Option<u64>,
 }
 
 /// Python hellos that all start at once.
@@ -116,8 +145,29 @@ pub(crate) struct Size {
     pub(crate) tier: String,
     pub(crate) input: u64,
     pub(crate) wall: Option<Spread>,
+    /// In microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) samples: Option<Series>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) missing: Option<String>,
+}
+
+impl Run {
+    /// Computes the figures of samples. Returns `None` if a series is empty.
+    pub(crate) fn of(tier: &str, case: &str, samples: RunSamples) -> Option<Run> {
+        let RunSamples { wall, cpu, memory } = &samples;
+        let (wall, cpu, memory) = (wall.times()?, cpu.times()?, memory.largest()?);
+        let (tier, case) = (tier.into(), case.into());
+        Some(Run { tier, case, wall, cpu, memory, samples: Some(samples) })
+    }
+}
+
+impl Throughput {
+    pub(crate) fn of(tier: &str, concurrency: usize, count: usize, time: u64) -> Throughput {
+        let per_second = count as f64 / (time as f64 / 1e9);
+        let (count, time) = (Some(count), Some(time));
+        Throughput { tier: tier.into(), concurrency, per_second, count, time }
+    }
 }
 
 impl Report {
@@ -137,8 +187,14 @@ impl Report {
     /// Describes the tiers that have no figures, with the reasons.
     pub(crate) fn gaps(&self) -> impl Iterator<Item = String> {
         self.tiers.iter().filter_map(|tier| {
-            let why = tier.missing.as_deref()?.trim_end_matches('.').replace('\n', " ");
-            Some(format!("Missing: {}: {why}.", tier.name))
+            let why = |why: &str| why.trim_end_matches('.').replace('\n', " ");
+            match (&tier.missing, &tier.only) {
+                (Some(missing), _) => Some(format!("Missing: {}: {}.", tier.name, why(missing))),
+                (None, Some(only)) => {
+                    Some(format!("Missing: cases in {}: {}.", tier.name, why(only)))
+                }
+                (None, None) => None,
+            }
         })
     }
 }
@@ -185,6 +241,69 @@ pub(crate) mod tests {
     use serde_json::json;
 
     use super::*;
+
+    /// The last date of a run without samples. The next committed run has them.
+    const WITHOUT_SAMPLES: &str = "2026-11-23";
+
+    /// Returns the report with every figure that has samples computed again. The other figures are
+    /// single measurements: disk space, first runs, concurrent starts, and live guests.
+    fn recomputed(report: &Report) -> Report {
+        let mut report = report.clone();
+        for run in &mut report.runs {
+            let samples = run.samples.clone().expect("a run has samples");
+            *run = Run::of(&run.tier, &run.case, samples).unwrap();
+        }
+        for point in &mut report.throughput {
+            let (count, time) = (point.count.unwrap(), point.time.unwrap());
+            *point = Throughput::of(&point.tier, point.concurrency, count, time);
+        }
+        for size in &mut report.sizes {
+            size.wall = size.samples.as_ref().map(|samples| samples.times().unwrap());
+            assert_ne!(size.wall.is_some(), size.missing.is_some(), "{size:?}");
+        }
+        for phase in &mut report.phases {
+            phase.wall = phase.samples.as_ref().and_then(Series::times).unwrap();
+        }
+        report
+    }
+
+    /// The page, the charts and the tables of the documents show nothing but the report, and
+    /// another test compares them with it.
+    #[test]
+    fn every_committed_figure_is_computed_from_committed_samples() {
+        let Some(report) = report::committed::<Report>().unwrap() else { return };
+        if report.runs.iter().all(|run| run.samples.is_none()) {
+            let date = &report.header.machine.date;
+            assert!(**date <= *WITHOUT_SAMPLES, "the run of {date} has no samples");
+            return;
+        }
+        assert_eq!(recomputed(&report), report);
+        for (path, text) in report::generated_files(Some(&recomputed(&report))).unwrap() {
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), text, "{}", path.display());
+        }
+        for tier in report.measured() {
+            assert!(tier.command.is_some() && tier.version.is_some(), "{tier:?}");
+        }
+    }
+
+    #[test]
+    fn figure_that_differs_from_its_samples_is_found() {
+        let series = |times: &[u64]| Series::of_times(times);
+        let samples = RunSamples {
+            wall: series(&[3_000_000, 1_000_000, 2_000_000]),
+            cpu: series(&[1_000_000]),
+            memory: Series::of_sizes(&[4096, 12288]),
+        };
+        let mut report =
+            Report { runs: vec![], throughput: vec![], sizes: vec![], phases: vec![], ..report() };
+        report.runs.extend(Run::of("native", "hello", samples));
+        report.throughput.push(Throughput::of("native", 2, 100, 500_000_000));
+        assert_eq!(report.runs[0].wall.p50, 2_000_000);
+        assert_eq!((report.runs[0].memory, report.throughput[0].per_second), (12288, 200.0));
+        assert_eq!(recomputed(&report), report);
+        report.runs[0].wall.p50 += 1;
+        assert_ne!(recomputed(&report), report);
+    }
 
     /// Returns a report with two measured tiers and a missing one.
     pub(crate) fn report() -> Report {

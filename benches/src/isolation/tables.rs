@@ -20,6 +20,7 @@ pub(crate) fn all(report: &Report) -> Vec<(String, Table)> {
     let others = [
         ("First run, which compiles the runtime", first(report)),
         ("Disk space", Some(disk)),
+        ("Commands of the Python hello, and versions", commands(report)),
         ("CSV report by size of the input", Some(sizes(report))),
         ("Throughput of the Python hello", Some(throughput(report))),
         ("Concurrent starts of the Python hello", Some(growth(report))),
@@ -43,10 +44,13 @@ fn tiers(report: &Report, case: &CaseInfo) -> Table {
         Table::new(["tier", "wall p50", "p90", "p99", "CPU p50", "memory", "times native"]);
     let base = report.native(&case.id).map(|run| run.wall.p50);
     let nothing = ("`/bin/true`", None, report.native(NOTHING));
-    let tiers = report
-        .tiers
-        .iter()
-        .map(|tier| (tier.name.as_str(), tier.missing.as_deref(), report.run(&tier.id, &case.id)));
+    let tiers = report.tiers.iter().map(|tier| {
+        (
+            tier.name.as_str(),
+            tier.missing.as_deref().or(tier.only.as_deref()),
+            report.run(&tier.id, &case.id),
+        )
+    });
     for (name, missing, run) in [nothing].into_iter().chain(tiers) {
         let Some(run) = run else {
             table.row([name.to_owned(), or_missing(None, missing)]);
@@ -58,6 +62,17 @@ fn tiers(report: &Report, case: &CaseInfo) -> Table {
         table.row([name.to_owned(), p50, p90, p99, cpu, units::mebibytes(run.memory), ratio]);
     }
     table
+}
+
+/// Returns the exact command and the version of each measured tier, if the report has them.
+fn commands(report: &Report) -> Option<Table> {
+    let mut table = Table::new(["tier", "version", "rounds", "command"]).left([1, 3]);
+    for tier in report.measured() {
+        let (version, command) = (tier.version.clone()?, tier.command.as_ref()?);
+        let rounds = tier.rounds.unwrap_or(report.header.rounds).to_string();
+        table.row([tier.name.clone(), version, rounds, format!("`{command}`")]);
+    }
+    Some(table)
 }
 
 fn first(report: &Report) -> Option<Table> {

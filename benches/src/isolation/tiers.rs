@@ -7,12 +7,13 @@ use std::process::Command;
 use skillhost_toolchain::{Error, files};
 
 use super::root::{self, Root};
-use super::{container, seccomp};
-use crate::cases::{Case, Target};
+use super::{container, microvm, seccomp, webassembly};
+use crate::cases::{self, Case, Target};
 use crate::measure;
 use crate::place::{Place, which};
+use crate::{report, repository};
 
-/// A way to isolate a skill, from the weakest to the strongest.
+/// A way to isolate a skill, by kind: processes, containers, machines, WebAssembly, skillhost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Tier {
     Native,
@@ -20,15 +21,32 @@ pub(crate) enum Tier {
     Bubblewrap,
     Runc,
     Crun,
+    Gvisor,
+    MicroVm,
+    Pyodide,
+    Wasmtime,
     Cold,
     Warm,
     Deterministic,
 }
 
 impl Tier {
-    pub(crate) const ALL: [Tier; 8] = {
+    pub(crate) const ALL: [Tier; 12] = {
         use Tier::*;
-        [Native, Landlock, Bubblewrap, Runc, Crun, Cold, Warm, Deterministic]
+        [
+            Native,
+            Landlock,
+            Bubblewrap,
+            Runc,
+            Crun,
+            Gvisor,
+            MicroVm,
+            Pyodide,
+            Wasmtime,
+            Cold,
+            Warm,
+            Deterministic,
+        ]
     };
 
     pub(crate) fn id(self) -> &'static str {
@@ -39,6 +57,25 @@ impl Tier {
         self.names().1
     }
 
+    /// Returns the number of rounds of a tier whose starts take hundreds of milliseconds: fewer than
+    /// those of the other tiers.
+    pub(crate) fn rounds(self, rounds: usize) -> usize {
+        if self.is_slow() { rounds.min(SLOW_ROUNDS) } else { rounds }
+    }
+
+    pub(crate) fn is_slow(self) -> bool {
+        matches!(self, Tier::Gvisor | Tier::MicroVm | Tier::Pyodide | Tier::Wasmtime)
+    }
+
+    /// Returns why a tier does not run every case.
+    pub(crate) fn only(self) -> Option<&'static str> {
+        matches!(self, Tier::Pyodide | Tier::Wasmtime).then_some("it only runs Python")
+    }
+
+    pub(crate) fn runs(self, case: &Case) -> bool {
+        self.only().is_none() || matches!(case.target, Target::Python(_))
+    }
+
     fn names(self) -> (&'static str, &'static str) {
         match self {
             Tier::Native => ("native", "native process"),
@@ -46,12 +83,19 @@ impl Tier {
             Tier::Bubblewrap => ("bubblewrap", "bubblewrap"),
             Tier::Runc => ("runc", "container (runc)"),
             Tier::Crun => ("crun", "container (crun)"),
+            Tier::Gvisor => ("gvisor", "gVisor (runsc)"),
+            Tier::MicroVm => ("microvm", "microVM (QEMU)"),
+            Tier::Pyodide => ("pyodide", "Pyodide (node)"),
+            Tier::Wasmtime => ("wasmtime", "CPython in wasmtime"),
             Tier::Cold => ("skillhost-cold", "skillhost, cold"),
             Tier::Warm => ("skillhost-warm", "skillhost, warm"),
             Tier::Deterministic => ("skillhost-deterministic", "skillhost, deterministic"),
         }
     }
 }
+
+/// The maximal number of rounds of slow tiers.
+const SLOW_ROUNDS: usize = 10;
 
 /// The programs of the tiers, and the root of the sandboxes.
 pub(crate) struct Tools {
@@ -69,6 +113,8 @@ impl Tools {
             let help = "`cargo xtask bench isolation --install` installs it";
             which(name).ok_or_else(|| format!("no `{name}` on this machine: {help}"))
         };
+        let in_path =
+            |name: &str| which(name).ok_or_else(|| format!("no `{name}` on this machine"));
         let no_driver = || "`--skillhost` was given without `--driver`".to_owned();
         let mut programs = BTreeMap::new();
         for tier in Tier::ALL {
@@ -78,6 +124,10 @@ impl Tools {
                 Tier::Bubblewrap => installed("bwrap"),
                 Tier::Runc => installed("runc"),
                 Tier::Crun => installed("crun"),
+                Tier::Gvisor => place.tool("runsc"),
+                Tier::MicroVm => place.tool("qemu"),
+                Tier::Pyodide => place.tool("pyodide").and_then(|_| in_path("node")),
+                Tier::Wasmtime => place.tool("wasmtime").map(|_| place.python.clone()),
                 Tier::Cold => Ok(place.skillhost.clone()),
                 Tier::Warm => place.driver.clone().ok_or_else(no_driver),
                 Tier::Deterministic => deterministic(&place.skillhost),
@@ -87,7 +137,14 @@ impl Tools {
                 Err(why) => drop(missing.insert(tier, why)),
             }
         }
-        Ok(Tools { root: Root::build(place)?, programs })
+        let root = Root::build(place)?;
+        if let Some(Err(error)) =
+            programs.get(&Tier::MicroVm).map(|_| microvm::prepare(&root, place))
+        {
+            programs.remove(&Tier::MicroVm);
+            missing.insert(Tier::MicroVm, error.to_string());
+        }
+        Ok(Tools { root, programs })
     }
 
     /// Returns the command that runs a case in a tier, or `None` for the warm tier, which runs in
@@ -105,13 +162,56 @@ impl Tools {
         let tool = self.programs.get(&tier).ok_or_else(missing)?;
         Ok(Some(match tier {
             Tier::Native => case.native(place),
-            Tier::Landlock => restricted(tool, place, case),
+            Tier::Landlock => confined(tool, place, case),
             Tier::Bubblewrap => bubblewrap(tool, &self.root, place, case),
             Tier::Runc | Tier::Crun => container::command(tool, &self.root, place, case)?,
+            Tier::Gvisor => container::command(tool, &self.root, place, case)?,
+            Tier::MicroVm => microvm::command(tool, place, case)?,
+            Tier::Pyodide => webassembly::pyodide(tool, place, case),
+            Tier::Wasmtime => webassembly::wasmtime(tool, place, case),
             Tier::Cold => case.cold(place, &[]),
             Tier::Warm => return Ok(None),
             Tier::Deterministic => case.cold(place, &["--deterministic"]),
         }))
+    }
+
+    /// Returns the version of the program that isolates.
+    pub(crate) fn version(&self, tier: Tier, place: &Place) -> String {
+        let program = match tier {
+            Tier::Cold | Tier::Warm | Tier::Deterministic => Some(&place.skillhost),
+            _ => self.programs.get(&tier),
+        };
+        let version = program.and_then(|program| report::version(program));
+        let version = match tier {
+            Tier::MicroVm => version.map(|qemu| format!("{qemu}, {}", microvm::kernel(place))),
+            Tier::Pyodide => {
+                version.map(|node| format!("{}, node {node}", webassembly::version(place, tier)))
+            }
+            Tier::Wasmtime => Some(webassembly::version(place, tier)),
+            _ => version,
+        };
+        version.unwrap_or_else(|| "unknown".to_owned())
+    }
+
+    /// Returns the command of the Python hello as a line of shell, with paths relative to the
+    /// repository, which say nothing about this machine.
+    pub(crate) fn line(&self, tier: Tier, place: &Place) -> Option<String> {
+        let hello = cases::hello();
+        let words: Vec<String> = match self.command(place, tier, &hello).ok()? {
+            Some(command) => {
+                let words = [command.get_program()].into_iter().chain(command.get_args());
+                words.map(|word| quoted(&word.to_string_lossy())).collect()
+            }
+            None => vec![format!(
+                "{} SETUP <<< 'each {} N'",
+                place.driver.as_ref()?.display(),
+                hello.key()
+            )],
+        };
+        Some(words.join(" ").replace(
+            &format!("{}/", repository("").display().to_string().trim_end_matches('/')),
+            "",
+        ))
     }
 
     /// Returns the disk space of a tier for all cases, in bytes.
@@ -123,12 +223,24 @@ impl Tools {
             Tier::Landlock | Tier::Bubblewrap | Tier::Runc | Tier::Crun => {
                 size(tool) + self.root.bytes()
             }
+            Tier::Gvisor => size(tool) + self.root.bytes(),
+            Tier::MicroVm => microvm::disk(tool, place) + self.root.bytes(),
+            Tier::Pyodide | Tier::Wasmtime => webassembly::disk(tier, place),
             Tier::Cold | Tier::Warm | Tier::Deterministic => {
                 let components: u64 = place.components().iter().map(|path| size(path)).sum();
                 size(&place.skillhost) + components + root::bytes_below(&place.cache())
             }
         })
     }
+}
+
+/// Quotes a word for a shell, if it needs quotes.
+pub(crate) fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/.,:=_-+".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 /// Returns the command line inside the root of a sandbox, where the skill is `/skill`.
@@ -157,20 +269,14 @@ fn bubblewrap(tool: &Path, root: &Root, place: &Place, case: &Case) -> Command {
     command
 }
 
-/// Isolates with Landlock rules for the file system, no new privileges, and a seccomp filter.
-fn restricted(tool: &Path, place: &Place, case: &Case) -> Command {
+/// Isolates with Landlock rules for files and TCP, no new privileges, and a seccomp filter.
+fn confined(tool: &Path, place: &Place, case: &Case) -> Command {
     let mut command = place.command(tool);
-    command.args(["--no-new-privs", "--landlock-access", "fs", "--seccomp-filter"]);
-    command.arg(place.folder.join(SECCOMP));
-    let mut allow = |access: &str, folder: &Path| {
-        let rule = format!("path-beneath:{access}:{}", folder.display());
-        command.arg("--landlock-rule").arg(rule);
-    };
+    command.arg("--seccomp").arg(place.folder.join(SECCOMP));
     for folder in ["/usr", "/lib", "/lib64", "/bin", "/dev"] {
-        allow("read-file,read-dir,execute", folder.as_ref());
+        command.arg("--read").arg(folder);
     }
-    allow("read-file,read-dir,execute", &place.folder);
-    allow("read-file,write-file,make-reg,truncate", &place.workspace());
+    command.arg("--read").arg(&place.folder).arg("--write").arg(place.workspace());
     let native = case.native(place);
     command.arg("--").arg(native.get_program()).args(native.get_args());
     command
@@ -179,20 +285,16 @@ fn restricted(tool: &Path, place: &Place, case: &Case) -> Command {
 /// The seccomp filter, in the folder of the benchmark.
 const SECCOMP: &str = "seccomp.bpf";
 
-/// Finds `setpriv`, which has supported Landlock and seccomp filters since util-linux 2.41. No
-/// other widely packaged tool does.
+/// Writes the seccomp filter, and checks that the kernel enforces it and Landlock.
 fn landlock(place: &Place) -> Result<PathBuf, String> {
     if !cfg!(target_arch = "x86_64") {
         return Err("the seccomp filter supports only x86-64".into());
     }
-    let missing = "no `setpriv` of util-linux 2.41 or later, which has `--landlock-access` and `--seccomp-filter`";
-    let tool = which("setpriv").ok_or(missing)?;
-    let help = measure::output(Command::new(&tool).arg("--help")).unwrap_or_default();
-    if !["--landlock-access", "--seccomp-filter"].iter().all(|flag| help.contains(flag)) {
-        return Err(missing.into());
-    }
+    let tool = place.tool("confine")?;
     let written = files::write_if_changed(&place.folder.join(SECCOMP), &seccomp::filter());
-    written.map(|_| tool).map_err(|error| error.to_string())
+    written.map_err(|error| error.to_string())?;
+    let empty = measure::output(&mut confined(&tool, place, &cases::nothing()));
+    empty.map(|_| tool).map_err(|error| error.to_string())
 }
 
 /// Returns the binary, if its help lists the flag.
