@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use skillhost_toolchain::{Error, Progress, Step};
 
@@ -48,12 +49,15 @@ pub(crate) struct Bench<'a> {
     pub(crate) place: &'a Place,
     pub(crate) driver: Result<Driver, Error>,
     pub(crate) samples: Samples,
+    /// How long the check of each cell took, by name.
+    pub(crate) durations: BTreeMap<String, Duration>,
 }
 
 impl<'a> Bench<'a> {
     /// Starts a driver for the warm cells.
     pub(crate) fn new<'c>(place: &'a Place, warm: impl IntoIterator<Item = &'c Case>) -> Bench<'a> {
-        Bench { place, driver: Driver::start(place, warm, STORES), samples: Samples::default() }
+        let driver = Driver::start(place, warm, STORES);
+        Bench { place, driver, samples: Samples::default(), durations: BTreeMap::new() }
     }
 
     pub(crate) fn executor(&mut self, cell: &impl Cell) -> Result<Executor<'_>, Error> {
@@ -72,7 +76,10 @@ impl<'a> Bench<'a> {
         for cell in natives.into_iter().chain(others) {
             step.note(&format!("check {}", cell.name()));
             let case = cell.case();
-            let error = match self.executor(cell).and_then(|executor| executor.output(case)) {
+            let start = Instant::now();
+            let output = self.executor(cell).and_then(|executor| executor.output(case));
+            self.durations.insert(cell.name(), start.elapsed());
+            let error = match output {
                 Ok(output) if cell.is_native() => {
                     native.insert(case.key(), output);
                     continue;

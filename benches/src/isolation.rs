@@ -14,6 +14,7 @@ mod webassembly;
 
 use std::collections::BTreeMap;
 use std::process::Command;
+use std::time::Duration;
 
 use skillhost_toolchain::{Error, Progress, Step};
 
@@ -40,7 +41,7 @@ pub(crate) fn run(
     progress: &Progress,
     print: &dyn Fn(&str),
 ) -> Result<Report, Error> {
-    let tools = ["bwrap", "runc", "crun", "setpriv"];
+    let tools = ["bwrap", "runc", "crun"];
     let header = Header::new::<Report>(place, rounds, &tools, print)?;
     let cases = cases::all();
     let first = progress.step("the first run of each case", |_| measure_first(place, &cases))?;
@@ -55,6 +56,8 @@ pub(crate) fn run(
         isolation.bench.check(&cells, step);
         isolation.drop_failed(&mut cells, "it does not work on this machine")
     })?;
+    let minutes = isolation.expected(&cells).as_secs_f64() / 60.0;
+    print(&format!("Expected duration: about {minutes:.0} minutes more."));
     cells.insert(0, Cell { tier: Tier::Native, case: cases::nothing(), tools: &tools });
     progress.step(&format!("{rounds} rounds"), |step| {
         isolation.bench.run_turns(&cells, (WARM_UP, rounds), step);
@@ -149,6 +152,24 @@ impl<'a> Isolation<'a> {
         }
         self.missing.entry(tier).or_insert_with(|| format!("{when}: {why}"));
         Ok(())
+    }
+
+    /// Estimates the rest of the benchmark from the time of the check.
+    fn expected(&self, cells: &[Cell<'_>]) -> Duration {
+        let of_cell = |cell: &Cell<'_>| {
+            let one = self.bench.durations.get(&cell.name()).copied().unwrap_or_default();
+            let rounds = cell.tier.rounds(self.rounds);
+            let batch = if cell.tier == Tier::Warm { cell.case.batch } else { 1 };
+            let runs = (rounds + WARM_UP) * batch + self.rounds.min(SAMPLED);
+            let bytes = cases::SIZES.iter().sum::<u64>() as f64 / cases::INPUT as f64;
+            let others = match cell.case.id {
+                "csv-report" => one.mul_f64(bytes) * rounds.div_ceil(10) as u32,
+                "hello" => concurrency::expected(cell.tier, one),
+                _ => Duration::ZERO,
+            };
+            one * runs as u32 + others
+        };
+        cells.iter().map(of_cell).sum()
     }
 
     fn measure_memory(&mut self, cells: &[Cell<'_>], runs: usize, step: &Step) {

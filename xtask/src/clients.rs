@@ -1,5 +1,6 @@
 //! `cargo xtask clients`: fetches third-party MCP clients for the tests of `skillhost mcp`. The
-//! conformance suite and its Node.js are fetched in the same way.
+//! conformance suite, its Node.js, and Pyodide and wasmtime for the benchmark are fetched in the same
+//! way.
 //!
 //! They come from PyPI and npm, pinned by the versions and digests in `tests/clients/*`, and are
 //! stored in `target/clients`. Install scripts of packages do not run.

@@ -120,6 +120,23 @@ pub(crate) fn measure_memory(isolation: &mut Isolation<'_>, step: &Step) -> Vec<
     points
 }
 
+/// Estimates how long a tier is measured, from the time of one Python hello.
+pub(crate) fn expected(tier: Tier, one: Duration) -> Duration {
+    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
+    let throughput = CONCURRENCY
+        .into_iter()
+        .filter(|concurrency| !tier.is_slow() || *concurrency <= SLOW_CONCURRENCY);
+    let throughput = throughput.map(|concurrency| WINDOW.max(one * concurrency as u32 * 4 / cores));
+    // Starts are concurrent, and guests start one after another.
+    let points = [one / cores, one].into_iter().flat_map(|one| {
+        COUNTS
+            .into_iter()
+            .map(move |count| one * count as u32)
+            .take_while(move |time| check_time(*time, tier).is_ok())
+    });
+    throughput.chain(points).sum()
+}
+
 /// Refuses a point that would take too long.
 fn check_time(expected: Duration, tier: Tier) -> Result<(), Error> {
     let longest = if tier.is_slow() { MAX_SLOW_TIME } else { MAX_TIME };

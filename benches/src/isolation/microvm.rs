@@ -15,11 +15,11 @@ use crate::measure;
 use crate::place::{Place, which};
 use crate::repository;
 
-/// The time after which a run has failed. The first process halts when the program fails, because
+/// The seconds after which a run has failed. The first process halts when the program fails, because
 /// the machine has no exit code.
 const TIMEOUT: &str = "120";
 
-/// As [`TIMEOUT`], for the first run. A machine whose KVM only emulates needs minutes.
+/// As [`TIMEOUT`], for the first run. A KVM that only emulates the processor needs minutes.
 const FIRST_TIMEOUT: &str = "20";
 
 /// The modules of the kernel that the disks need, and their folders.
@@ -33,7 +33,7 @@ const MODULES: [(&str, &str); 4] = [
 /// The labels of the disks, in the order in which init.sh mounts them.
 const DISKS: [&str; 3] = ["root", "skills", "workspace"];
 
-/// Bytes that a disk has besides its files, and factor for those in partly filled blocks.
+/// The bytes of a disk for its own structures, and for what a run writes.
 const SPARE: u64 = 64 << 20;
 
 /// Writes the disks, and boots once.
@@ -76,8 +76,15 @@ pub(crate) fn disk(qemu: &Path, place: &Place) -> u64 {
     size(qemu.to_owned()) + kernel + size(folder(place).join("hello.cpio"))
 }
 
-/// Returns the name and the version of the kernel.
-pub(crate) fn kernel(place: &Place) -> String {
+/// Returns the versions of QEMU and of the kernel.
+pub(crate) fn version(place: &Place) -> Option<String> {
+    let mut qemu = Command::new(place.tool("qemu").ok()?);
+    qemu.env("LD_LIBRARY_PATH", libraries(place).ok()?).arg("--version");
+    let output = measure::output(&mut qemu).ok()?;
+    Some(format!("{}, {}", output.lines().next()?, kernel(place)))
+}
+
+fn kernel(place: &Place) -> String {
     let kernel = find(&package(place).join("boot"), "vmlinuz-");
     let name = kernel.as_deref().and_then(Path::file_name).unwrap_or_default();
     name.to_string_lossy().replace("vmlinuz-", "Linux ")
@@ -92,25 +99,14 @@ fn boot(place: &Place, case: &Case, timeout: &str) -> Result<Command, Error> {
     let initial = folder(place).join(format!("{}.cpio", case.key().replace(':', "-")));
     files::write_if_changed(&initial, &initial_files(place, case)?)?;
     let mut command = place.command("/usr/bin/timeout");
-    let libraries =
-        ["usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"].map(|path| package.join(path));
-    let libraries = std::env::join_paths(libraries).map_err(Error::context("microvm"))?;
-    command
-        .env("LD_LIBRARY_PATH", libraries)
-        .arg(timeout)
-        .arg(place.tool("qemu").map_err(Error::new)?);
+    command.env("LD_LIBRARY_PATH", libraries(place)?).arg(timeout);
+    command.arg(place.tool("qemu").map_err(Error::new)?);
     for firmware in ["usr/share/qemu", "usr/share/seabios"] {
         command.arg("-L").arg(package.join(firmware));
     }
     // Without features that some processors refuse to set in a nested machine.
-    command.args([
-        "-M",
-        "microvm,x-option-roms=off",
-        "-accel",
-        "kvm",
-        "-cpu",
-        "host,-arch-capabilities",
-    ]);
+    command.args(["-M", "microvm,x-option-roms=off", "-accel", "kvm"]);
+    command.args(["-cpu", "host,-arch-capabilities"]);
     command.args(["-m", "512", "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"]);
     command.args(["-serial", "stdio", "-kernel"]).arg(kernel).arg("-initrd").arg(initial);
     command.args(["-append", "console=ttyS0 quiet loglevel=0 reboot=t panic=-1"]);
@@ -121,6 +117,13 @@ fn boot(place: &Place, case: &Case, timeout: &str) -> Result<Command, Error> {
         command.args(["-device", &format!("virtio-blk-device,drive={label}")]);
     }
     Ok(command)
+}
+
+/// Returns the search path of QEMU's libraries.
+fn libraries(place: &Place) -> Result<OsString, Error> {
+    let folders = ["usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"];
+    let folders = folders.map(|folder| package(place).join(folder));
+    std::env::join_paths(folders).map_err(Error::context("microvm"))
 }
 
 /// Returns the initial file system: the first process, its shell, the modules and the case.

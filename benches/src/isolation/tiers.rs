@@ -1,6 +1,7 @@
 //! The tiers: ways to isolate a skill, and the commands that run a case in each.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -127,7 +128,7 @@ impl Tools {
                 Tier::Gvisor => place.tool("runsc"),
                 Tier::MicroVm => place.tool("qemu"),
                 Tier::Pyodide => place.tool("pyodide").and_then(|_| in_path("node")),
-                Tier::Wasmtime => place.tool("wasmtime").map(|_| place.python.clone()),
+                Tier::Wasmtime => webassembly::compile(place),
                 Tier::Cold => Ok(place.skillhost.clone()),
                 Tier::Warm => place.driver.clone().ok_or_else(no_driver),
                 Tier::Deterministic => deterministic(&place.skillhost),
@@ -183,7 +184,7 @@ impl Tools {
         };
         let version = program.and_then(|program| report::version(program));
         let version = match tier {
-            Tier::MicroVm => version.map(|qemu| format!("{qemu}, {}", microvm::kernel(place))),
+            Tier::MicroVm => microvm::version(place),
             Tier::Pyodide => {
                 version.map(|node| format!("{}, node {node}", webassembly::version(place, tier)))
             }
@@ -199,8 +200,15 @@ impl Tools {
         let hello = cases::hello();
         let words: Vec<String> = match self.command(place, tier, &hello).ok()? {
             Some(command) => {
+                // The others are the same in every tier.
+                let own = |(name, value): (&OsStr, Option<&OsStr>)| {
+                    let (name, value) = (name.to_str()?, value?.to_string_lossy());
+                    let is_own = !["PATH", "LANG", "HOME"].contains(&name);
+                    is_own.then(|| format!("{name}={}", quoted(&value)))
+                };
                 let words = [command.get_program()].into_iter().chain(command.get_args());
-                words.map(|word| quoted(&word.to_string_lossy())).collect()
+                let words = words.map(|word| quoted(&word.to_string_lossy()));
+                command.get_envs().filter_map(own).chain(words).collect()
             }
             None => vec![format!(
                 "{} SETUP <<< 'each {} N'",

@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use super::root::bytes_below;
 use super::tiers::Tier;
-use crate::cases::Case;
+use crate::cases::{self, Case};
+use crate::measure;
 use crate::place::Place;
 use crate::repository;
 
@@ -24,6 +25,13 @@ pub(crate) fn wasmtime(python: &Path, place: &Place, case: &Case) -> Command {
     command.arg(repository("benches/tiers/wasmtime.py")).arg(library(place, "wasmtime"));
     command.arg(compiled(place));
     script(command, place, case)
+}
+
+/// Compiles CPython for WASI, and returns the native Python, which starts wasmtime.
+pub(crate) fn compile(place: &Place) -> Result<PathBuf, String> {
+    place.tool("wasmtime")?;
+    let compiled = measure::output(&mut wasmtime(&place.python, place, &cases::hello()));
+    compiled.map(|_| place.python.clone()).map_err(|error| error.to_string())
 }
 
 fn script(mut command: Command, place: &Place, case: &Case) -> Command {
