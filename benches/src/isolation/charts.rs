@@ -187,7 +187,7 @@ fn lines<'a>(
     svg.text(along, ((left + right) / 2, bottom + 40), "middle", INK);
     let mut ends = Vec::new();
     // Wide lines below narrow ones: lines that coincide stay visible.
-    for (tier, width) in report.measured().zip([8, 8, 7, 7, 6, 6, 5, 4, 4, 3, 2, 1]) {
+    for (tier, width) in report.measured().zip([8, 7, 6, 5, 4, 3, 2, 1, 1, 1, 1, 1]) {
         let own = points.iter().filter(|(id, ..)| *id == tier.id);
         let own: Vec<(i32, i32)> = own.map(|(_, x, y)| (across.at(*x), up.at(*y))).collect();
         svg.line(&own, colour(&tier.id), 1.0, width);
