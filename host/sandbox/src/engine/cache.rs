@@ -80,22 +80,33 @@ impl Cache {
 
     /// Loads a component compiled for this engine, with the file it is in; `None` if there is none.
     /// A file that was changed or is incomplete is removed.
+    ///
+    /// # Errors
+    /// The file is unchanged, but the engine refuses the code, for example because it uses
+    /// instructions that this processor lacks: another machine may share the folder. The file is
+    /// removed.
     pub(crate) fn load(
         &self,
         engine: &Engine,
         mode: Mode,
         component: &runtime::Component,
-    ) -> Option<(Component, File)> {
+    ) -> wasmtime::Result<Option<(Component, File)>> {
         let key = key(engine, mode, component);
-        let file = self.dir.open(code_name(&key)).ok()?.into_std();
-        if self.is_unchanged(&file, &key) {
+        let Ok(file) = self.dir.open(code_name(&key)) else { return Ok(None) };
+        let file = file.into_std();
+        let loaded = if self.is_unchanged(&file, &key) {
             Cache::prepare(&file);
-            if let Ok(component) = map(engine, &file) {
-                return Some((component, file));
+            map(engine, &file).map(Some)
+        } else {
+            Ok(None)
+        };
+        match loaded {
+            Ok(Some(component)) => Ok(Some((component, file))),
+            not_loaded => {
+                self.remove(&key);
+                not_loaded.map(|_| None)
             }
         }
-        self.remove(&key);
-        None
     }
 
     /// Waits until no other host compiles a runtime, at most `wait`. The lock is free again when the
@@ -273,6 +284,29 @@ mod tests {
         cache.dir.rename("other", &cache.dir, "code").unwrap();
         assert!(map(&engine, &file).is_ok(), "another file has its name now");
         assert!(map(&engine, &cache.dir.open("code").unwrap().into_std()).is_err());
+    }
+
+    /// As if the compiler had generated code for another processor.
+    #[tokio::test]
+    async fn code_that_the_engine_refuses_is_reported_and_removed() {
+        let (engine, _) = engine(Mode::Fast, 1 << 20, &Guests::Any(Allocation::OnDemand)).unwrap();
+        let component = runtime::Component::new(*b"\0asm\x0d\0\x01\0");
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::open(&dir.path().join("cache")).unwrap();
+        let compile = |settings| {
+            let compiler = Engine::new(&settings).unwrap();
+            compiler.precompile_component(&component.bytes().unwrap()).unwrap()
+        };
+        let store = async |code: Vec<u8>| {
+            let write = async |mut file: File| std::io::Write::write_all(&mut file, &code);
+            cache.store(&engine, Mode::Fast, &component, write).await.unwrap();
+        };
+        store(compile(codegen(Mode::Metered, false))).await;
+        let error = cache.load(&engine, Mode::Fast, &component).err().unwrap();
+        assert!(format!("{error:#}").contains("fuel"), "{error:#}");
+        assert!(cache.load(&engine, Mode::Fast, &component).unwrap().is_none(), "it is removed");
+        store(compile(codegen(Mode::Fast, false))).await;
+        assert!(cache.load(&engine, Mode::Fast, &component).unwrap().is_some());
     }
 
     #[test]

@@ -102,14 +102,17 @@ impl Loader {
         let (mode, have_images) = (key.mode, key.guests.have_images());
         let cache = Cache::open(self.cache.path())
             .map_err(|error| failed("the cache is not usable", error))?;
-        let load = || {
-            let (loaded, file) = cache.load(engine, mode, component)?;
+        let load = || -> wasmtime::Result<Option<wasmtime::component::Component>> {
+            let Some((loaded, file)) = cache.load(engine, mode, component)? else {
+                return Ok(None);
+            };
             if have_images {
                 Image::of(file).into_iter().for_each(|image| memories.set_image(image));
             }
-            Some(loaded)
+            Ok(Some(loaded))
         };
-        if let Some(loaded) = load() {
+        // Code that this engine refuses is compiled again, as if it were missing.
+        if let Ok(Some(loaded)) = load() {
             return Ok(loaded);
         }
         let bytes =
@@ -124,12 +127,13 @@ impl Loader {
             None => None,
         };
         if locked.is_some()
-            && let Some(loaded) = load()
+            && let Ok(Some(loaded)) = load()
         {
             return Ok(loaded);
         }
         // Another host may have found the entry incomplete or broken, and removed it: then it is
-        // made again.
+        // made again. It may also have replaced it by code for another processor.
+        let mut reason = "it was changed or removed each time it was written".to_owned();
         for _ in 0..3 {
             let compile = async |to| {
                 compile::compile(&self.compiler, &bytes, mode, have_images, limits, to).await
@@ -139,16 +143,17 @@ impl Loader {
                 .await
                 .map_err(|error| not_compiled(error, limits))?;
             self.cache.note_growth();
-            if let Some(loaded) = load() {
-                // It is mapped, and stays so even if it is more than its skill may keep.
-                cache.charge(engine, mode, component);
-                return Ok(loaded);
+            match load() {
+                Ok(Some(loaded)) => {
+                    // It is mapped, and stays so even if it is more than its skill may keep.
+                    cache.charge(engine, mode, component);
+                    return Ok(loaded);
+                }
+                Ok(None) => {}
+                Err(error) => reason = format!("{error:#}"),
             }
         }
-        Err(failed(
-            "the compiled component did not load",
-            "it was changed or removed each time it was written",
-        ))
+        Err(failed("the compiled component did not load", reason))
     }
 }
 
