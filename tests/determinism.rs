@@ -7,6 +7,7 @@
 
 mod conditions;
 mod generated;
+mod processors;
 mod programs;
 mod rules;
 
@@ -29,6 +30,8 @@ pub struct RunResult {
     /// The audit record without times and host paths: status, fuel of each program, memory, files
     /// touched, denials, limits.
     record: serde_json::Value,
+    /// The receipt, byte for byte, if the conditions ask for one.
+    receipt: Option<String>,
 }
 
 impl RunResult {
@@ -43,6 +46,7 @@ impl RunResult {
             ("stdout", text(&self.stdout), text(&other.stdout)),
             ("stderr", text(&self.stderr), text(&other.stderr)),
             ("record", format!("{:#}", self.record), format!("{:#}", other.record)),
+            ("receipt", lines_of(self.receipt.as_deref()), lines_of(other.receipt.as_deref())),
             ("files", format!("{:#?}", self.shown_tree()), format!("{:#?}", other.shown_tree())),
         ];
         let (part, one, two) = pairs.into_iter().find(|(_, one, two)| one != two)?;
@@ -61,6 +65,11 @@ impl RunResult {
             .map(|(path, bytes)| (path.as_str(), String::from_utf8_lossy(bytes).into_owned()))
             .collect()
     }
+}
+
+/// Breaks a receipt, which is one line, after each field.
+fn lines_of(receipt: Option<&str>) -> String {
+    receipt.unwrap_or_default().replace(',', ",\n")
 }
 
 fn repeat() -> usize {

@@ -33,6 +33,29 @@ pub struct Conditions {
     fresh_cache: bool,
     /// Whether the runs are not deterministic.
     live: bool,
+    /// Whether the runs have receipts. Then the host reads stdin before the run, and not during it.
+    has_receipts: bool,
+    /// The processor, if it is not this machine's.
+    processor: Option<Processor>,
+}
+
+/// An emulated processor.
+#[derive(Debug, Clone)]
+pub struct Processor {
+    pub emulator: PathBuf,
+    /// The model and its features, as qemu names them.
+    pub model: String,
+    /// The cache of components that were compiled for it.
+    pub cache: PathBuf,
+}
+
+impl Processor {
+    /// Returns a command that starts the host on this processor.
+    pub fn host(&self) -> Command {
+        let mut command = Command::new(&self.emulator);
+        command.args(["-cpu", &self.model, env!("CARGO_BIN_EXE_skillhost")]);
+        command
+    }
 }
 
 impl Conditions {
@@ -49,7 +72,15 @@ impl Conditions {
             other_user: turn % 4 == 1,
             fresh_cache: turn % 16 == 3,
             live: false,
+            has_receipts: false,
+            processor: None,
         }
+    }
+
+    /// The conditions of runs with receipts on a processor: `None` is this machine's.
+    pub fn on(processor: Option<&Processor>) -> Conditions {
+        let processor = processor.cloned();
+        Conditions { at_once: 2, has_receipts: true, processor, ..Conditions::of(0) }
     }
 
     /// The conditions of runs that are not deterministic.
@@ -84,8 +115,9 @@ impl Environment {
                 "not tested: another user, which requires root and a repository that all users can read"
             );
         }
-        let cache = match (user, conditions.fresh_cache) {
-            (None, false) => shared.clone(),
+        let cache = match (&conditions.processor, user, conditions.fresh_cache) {
+            (Some(processor), ..) => processor.cache.clone(),
+            (None, None, false) => shared.clone(),
             _ => folder.path().join("cache"),
         };
         let environment = Environment { conditions: conditions.clone(), cache, user, folder };
@@ -155,7 +187,10 @@ impl Environment {
 
     fn start(&self, program: &Program, folder: &Path, rng: &mut TestRng) -> RunResult {
         let at = |name: &str| folder.join(name);
-        let mut command = Command::new(env!("CARGO_BIN_EXE_skillhost"));
+        let mut command = match &self.conditions.processor {
+            Some(processor) => processor.host(),
+            None => Command::new(env!("CARGO_BIN_EXE_skillhost")),
+        };
         let skill = |name: &str| self.folder.path().join("skills").join(name);
         command.arg("run");
         match &program.target {
@@ -173,6 +208,9 @@ impl Environment {
             .arg(at("audit"));
         // However busy the machine is, only the program itself ends the run.
         command.arg("--timeout").arg("20m").arg("--programs").arg(repository("target/components"));
+        if self.conditions.has_receipts {
+            command.arg("--receipt").arg(at("receipt"));
+        }
         command.args(program.fuel.iter().flat_map(|fuel| ["--fuel".to_owned(), fuel.to_string()]));
         if let Target::Component(args) = &program.target {
             command.arg("--").args(args);
@@ -226,9 +264,15 @@ impl Environment {
         RunResult {
             code: output.status.code(),
             stdout: output.stdout,
-            stderr: output.stderr,
+            stderr: output.stderr.clone(),
             tree,
             record,
+            receipt: self.conditions.has_receipts.then(|| {
+                fs::read_to_string(at("receipt")).unwrap_or_else(|e| {
+                    let stderr = String::from_utf8_lossy(&output.stderr);
+                    panic!("{} has no receipt: {e}: {stderr}", program.name)
+                })
+            }),
         }
     }
 
@@ -335,7 +379,7 @@ fn can_run_as(user: u32, folder: &Path) -> bool {
 }
 
 /// Copies a cache of compiled components, which identifies them by their contents.
-fn copy_cache(from: &Path, to: &Path) {
+pub fn copy_cache(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for path in files(from) {
         let copy = to.join(path.file_name().unwrap());

@@ -7,6 +7,7 @@
 //! toolchain.
 
 mod apt;
+mod file;
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -17,6 +18,8 @@ use sha2::{Digest, Sha256};
 
 use crate::find::Active;
 use crate::{Error, LINKER, Progress, Step, TARGET, files};
+
+pub use file::unpack_file;
 
 /// The version of the folder's layout. Change it when the same packages have to be unpacked or
 /// built differently.

@@ -91,6 +91,13 @@ enum Verb {
         /// Run each program this many times
         #[arg(long, default_value_t = 20)]
         times: u32,
+        /// Instead, run each program once on this machine and once on each of two emulated
+        /// processors, and compare the receipts
+        #[arg(long, conflicts_with = "times")]
+        cpu: bool,
+        /// With --cpu, run only the programs whose component compiles in seconds
+        #[arg(long, requires = "cpu")]
+        quick: bool,
     },
     /// Build the components: the runtimes, the skills and the SDK's examples
     Components,
@@ -150,7 +157,8 @@ fn main() -> ExitCode {
         Verb::Install { prefix } => install::run(prefix, &progress),
         Verb::Release { db, prefix } => install::release(&db, prefix, &progress),
         Verb::Fuzz { seconds, seed, target } => fuzz::run(seconds, target, seed, &progress),
-        Verb::Determinism { times } => determinism::run(times),
+        Verb::Determinism { cpu: true, quick, .. } => determinism::on_processors(quick, &progress),
+        Verb::Determinism { times, .. } => determinism::run(times),
         Verb::Components => components::run(&progress),
         Verb::Python => python::run(&progress),
         Verb::Clients => clients::run(&progress),

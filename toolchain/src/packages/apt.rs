@@ -46,6 +46,54 @@ impl Lists {
     }
 }
 
+/// apt with some package lists.
+pub(super) struct Apt {
+    options: Vec<String>,
+}
+
+impl Apt {
+    /// Returns apt with these lists. Its own lists are in `cache`, and are fetched first.
+    pub(super) fn with(lists: Lists, cache: &Path, progress: &Progress) -> Result<Apt, Error> {
+        let apt = Apt { options: lists.options(cache)? };
+        if let Lists::Own = lists {
+            progress
+                .step("apt-get update", |step| step.run(&mut apt.get(&["update", "-q"])))
+                .map_err(Error::from)?;
+        }
+        Ok(apt)
+    }
+
+    fn get(&self, args: &[&str]) -> Command {
+        self.command("apt-get", args)
+    }
+
+    fn cache(&self, args: &[&str]) -> Command {
+        self.command("apt-cache", args)
+    }
+
+    fn command(&self, program: &str, args: &[&str]) -> Command {
+        let mut command = Command::new(program);
+        command.env("LC_ALL", "C").args(&self.options).args(args);
+        command
+    }
+
+    /// Downloads packages to a folder.
+    pub(super) fn download(
+        &self,
+        packages: &[String],
+        to: &Path,
+        step: &Step,
+    ) -> Result<(), Error> {
+        let uris = step
+            .run(self.get(&["download", "-q", "--print-uris"]).args(packages))
+            .map_err(Error::from)?;
+        step.expect_bytes(total_size(&String::from_utf8_lossy(&uris)));
+        let mut download = self.get(&["download", "-q"]);
+        watch(to, step, || step.run(download.args(packages).current_dir(to)).map(drop))
+            .map_err(Error::from)
+    }
+}
+
 /// Returns the newest version, and downloads its packages unless a toolchain of that version
 /// exists.
 pub(super) fn fetch(
@@ -53,19 +101,9 @@ pub(super) fn fetch(
     home: &Home,
     progress: &Progress,
 ) -> Result<(String, Option<TempDir>), Error> {
-    let options = lists.options(home.cache)?;
-    let apt = |program: &str, args: &[&str]| {
-        let mut command = Command::new(program);
-        command.env("LC_ALL", "C").args(&options).args(args);
-        command
-    };
-    if let Lists::Own = lists {
-        progress
-            .step("apt-get update", |step| step.run(&mut apt("apt-get", &["update", "-q"])))
-            .map_err(Error::from)?;
-    }
+    let apt = Apt::with(lists, home.cache, progress)?;
     let version = progress.step("ask apt for rustc-web", |step| {
-        let out = step.run(&mut apt("apt-cache", &["policy", "rustc-web"])).map_err(Error::from)?;
+        let out = step.run(&mut apt.cache(&["policy", "rustc-web"])).map_err(Error::from)?;
         candidate(&String::from_utf8_lossy(&out))
             .ok_or_else(|| Error::new("apt does not know the package rustc-web"))
     })?;
@@ -91,7 +129,7 @@ pub(super) fn fetch(
             "--no-replaces",
             "--no-enhances",
         ];
-        let needed = step.run(apt("apt-cache", &depends).arg(&std)).map_err(Error::from)?;
+        let needed = step.run(apt.cache(&depends).arg(&std)).map_err(Error::from)?;
         let installed = step
             .run(Command::new("dpkg-query").args(["-W", "-f", "${Package} ${db:Status-Abbrev}\n"]))
             .map_err(Error::from)?;
@@ -104,15 +142,7 @@ pub(super) fn fetch(
             &String::from_utf8_lossy(&installed),
             &std,
         ));
-        let uris = step
-            .run(apt("apt-get", &["download", "-q", "--print-uris"]).args(&packages))
-            .map_err(Error::from)?;
-        step.expect_bytes(total_size(&String::from_utf8_lossy(&uris)));
-        let mut download = apt("apt-get", &["download", "-q"]);
-        watch(debs.path(), step, || {
-            step.run(download.args(&packages).current_dir(debs.path())).map(drop)
-        })
-        .map_err(Error::from)
+        apt.download(&packages, debs.path(), step)
     })?;
     Ok((version, Some(debs)))
 }

@@ -6,7 +6,7 @@
 //! call that reaches anything else. The host survives whatever the child does.
 
 use std::fs::File;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
@@ -160,21 +160,11 @@ pub fn compile_if_asked() {
 /// The child's side: reads a component from stdin and writes its code to stdout. Returns the exit
 /// code of the process.
 fn compiler_main(args: &[String]) -> u8 {
-    let parsed = match args {
-        [mode, image, millis, memory] => {
-            let mode = [Mode::Fast, Mode::Metered, Mode::Deterministic]
-                .into_iter()
-                .find(|known| mode_name(*known) == mode);
-            let image = [true, false].into_iter().find(|known| image_name(*known) == image);
-            mode.zip(image).zip(millis.parse().ok()).zip(memory.parse().ok())
-        }
-        _ => None,
-    };
-    let Some((((mode, have_images), millis), memory)) = parsed else { return 64 };
-    if confine(Bounds { millis, memory }).is_err() || end_with_parent().is_err() {
+    let Some((mode, have_images, bounds)) = parse(args) else { return 64 };
+    if confine(bounds).is_err() || end_with_parent().is_err() {
         return 71;
     }
-    match compile_streams(mode, have_images) {
+    match compile_streams(mode, have_images, io::stdin().lock(), io::stdout().lock()) {
         Ok(()) => 0,
         Err(error) => {
             // The parent reads this pipe; there is no other place to report to.
@@ -182,6 +172,16 @@ fn compiler_main(args: &[String]) -> u8 {
             EXIT_INVALID
         }
     }
+}
+
+/// Parses the arguments after the verb: mode, whether there are images, and the limits.
+fn parse(args: &[String]) -> Option<(Mode, bool, Bounds)> {
+    let [mode, image, millis, memory] = args else { return None };
+    let mode = [Mode::Fast, Mode::Metered, Mode::Deterministic]
+        .into_iter()
+        .find(|known| mode_name(*known) == mode)?;
+    let have_images = [true, false].into_iter().find(|known| image_name(*known) == image)?;
+    Some((mode, have_images, Bounds { millis: millis.parse().ok()?, memory: memory.parse().ok()? }))
 }
 
 /// Ends this process when its parent is gone: a killed host cannot end its compiler.
@@ -198,18 +198,25 @@ fn end_with_parent() -> io::Result<()> {
     std::thread::Builder::new().name("parent".into()).stack_size(64 << 10).spawn(watch).map(drop)
 }
 
-fn compile_streams(mode: Mode, have_images: bool) -> wasmtime::Result<()> {
+fn compile_streams(
+    mode: Mode,
+    have_images: bool,
+    mut component_from: impl io::Read,
+    mut to: impl io::Write,
+) -> wasmtime::Result<()> {
     let mut component = Vec::new();
-    io::stdin().lock().read_to_end(&mut component)?;
+    component_from.read_to_end(&mut component)?;
     let split = if have_images { memory::split(&component)? } else { None };
     let engine = Engine::new(&codegen(mode, have_images))?;
     // `precompile_component` accepts no text format here: that feature is not built in.
     let code =
         engine.precompile_component(split.as_ref().map_or(&component, |split| &split.component))?;
-    let mut out = io::stdout().lock();
-    out.write_all(&code)?;
+    to.write_all(&code)?;
     if let Some(split) = split {
-        memory::write_image(&mut out, code.len(), &split)?;
+        memory::write_image(&mut to, code.len(), &split)?;
     }
-    Ok(out.flush()?)
+    Ok(to.flush()?)
 }
+
+#[cfg(test)]
+mod emulated;
