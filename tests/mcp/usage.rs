@@ -85,6 +85,7 @@ fn a_session_is_counted_in_both_revisions() {
             (&json!(2), &json!(1), &json!(1.0))
         );
         assert!(calculator["first_use_ms"].is_null(), "no search named it: {calculator:#}");
+        assert_eq!(counted["activations"], json!({ "always": 0, "deferred": 3 }));
         // The session has the same figures, since nothing else ran.
         let session = &counted["by_session"][0];
         assert_eq!(
@@ -412,7 +413,12 @@ fn preloaded_skills_are_active_and_granted_nothing() {
         agent.call("calculator.calculate", json!({ "expression": "2 + 2" }))["structuredContent"]["result"],
         "4"
     );
+    agent.call("activate_skill", json!({ "name": "calculator" }));
+    agent.call("activate_skill", json!({ "name": "scribe" }));
     agent.close();
+    let counted = stats(&place, &[]);
+    assert_eq!(counted["activations"], json!({ "always": 1, "deferred": 1 }), "{counted:#}");
+    assert_eq!(of(&counted, "calculator")["activated_always"], 1);
     assert_eq!(place.agent(OLD, &[]).tools().len(), 3);
 }
 

@@ -15,7 +15,7 @@ mod writer;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-pub use report::{Figures, SessionStats, SkillInSession, SkillStats, Stats, report};
+pub use report::{Figures, SessionStats, SkillInSession, SkillStats, Stats, TierCounts, report};
 pub use store::{Suggestion, Suggestions, UsageStore, WipeCounts};
 pub use tally::{UsageEvent, UsageSession};
 

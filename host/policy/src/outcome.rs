@@ -197,6 +197,23 @@ pub enum DenialKind {
     Run,
 }
 
+impl DenialKind {
+    /// Returns a word for what the denial is about.
+    pub fn name(&self) -> &'static str {
+        match self {
+            DenialKind::Unknown => "other",
+            DenialKind::Path | DenialKind::DeniedPath(_) => "path",
+            DenialKind::Host(_) | DenialKind::DeniedHost(..) => "host",
+            DenialKind::Method(_) => "method",
+            DenialKind::Url => "url",
+            DenialKind::Program | DenialKind::DeniedProgram(_) => "program",
+            DenialKind::NoProgram => "no-program",
+            DenialKind::Mount => "mount",
+            DenialKind::Run => "run",
+        }
+    }
+}
+
 /// The resources that a run used.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct ResourceUsage {

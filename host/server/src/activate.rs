@@ -4,6 +4,7 @@
 use std::sync::{Arc, PoisonError};
 
 use rmcp::model::CallToolResult;
+use rmcp::service::{RequestContext, RoleServer};
 use serde::Deserialize;
 
 use super::approval::Call;
@@ -16,6 +17,7 @@ use skillhost::invoke::{ComponentTools, Target, declared_component};
 use skillhost_catalog::CatalogEntry;
 use skillhost_ledger::approval::RunDecision;
 use skillhost_ledger::usage::UsageEvent;
+use skillhost_policy::disclosure::Disclosure;
 use skillhost_sandbox::{self as sandbox, Tool, ToolListing, say};
 use skillhost_skill::Skill;
 use skillhost_skill::runtime::scripts;
@@ -83,13 +85,22 @@ impl Shared {
             session.tools_changed().await;
         }
         text += &notes.join("\n");
-        let sent = text.len() as u64;
-        self.tally(session, context).count(
-            &entry.name,
-            || weight(&entry),
-            UsageEvent::Activated { sent },
-        );
+        self.count_activation(&entry, session, context, text.len());
         said(text)
+    }
+
+    /// Counts that the instructions of a skill were sent, in an answer of this many bytes.
+    pub(super) fn count_activation(
+        &self,
+        entry: &CatalogEntry,
+        session: &Session,
+        context: &RequestContext<RoleServer>,
+        sent: usize,
+    ) {
+        let tier = self.disclosure(session, &entry.name);
+        self.metrics.activated(&entry.name, tier);
+        let event = UsageEvent::Activated { sent: sent as u64, always: tier == Disclosure::Always };
+        self.tally(session, context).count(&entry.name, || weight(entry), event);
     }
 
     /// Removes a skill and its tools from the session. The session's approvals stay as they are.

@@ -100,7 +100,9 @@ impl Shared {
                 None => return Err(Box::new(wanted(QUESTION, form, self.questions.put(id)))),
             }
         };
-        let Some(term) = term(&result).filter(|term| *term == Term::Once || !is_alone) else {
+        let term = term(&result).filter(|term| *term == Term::Once || !is_alone);
+        self.metrics.answered(&call.entry.name, term.is_some());
+        let Some(term) = term else {
             return Err(refused(
                 "the user did not allow it",
                 format!("the user did not allow {} to run", call.entry.name),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::prometheus_text::encode;
@@ -14,6 +14,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use skillhost::service::ServiceLoad;
+use skillhost_policy::disclosure::Disclosure;
 use skillhost_policy::outcome::Outcome;
 
 /// Upper bounds of the buckets of the duration histogram, in seconds.
@@ -28,7 +29,10 @@ pub(super) struct Metrics {
     seconds: Family<Label, Histogram>,
     fuel: Family<Label, Counter>,
     memory: Family<Label, Number>,
-    denials: Family<Label, Counter>,
+    last_used: Family<Label, Number>,
+    denials: Family<Refusal, Counter>,
+    activations: Family<Activation, Counter>,
+    answers: Family<Answer, Counter>,
     running: Number,
     waiting: Number,
     reserved: Number,
@@ -49,6 +53,25 @@ struct Ending {
     status: &'static str,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Refusal {
+    skill: String,
+    /// What the rule is about. The rule itself may name paths and hosts.
+    kind: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Activation {
+    skill: String,
+    disclosure: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Answer {
+    skill: String,
+    answer: &'static str,
+}
+
 impl Default for Metrics {
     fn default() -> Metrics {
         let histogram: fn() -> Histogram = || Histogram::new(BUCKETS);
@@ -59,7 +82,10 @@ impl Default for Metrics {
             seconds: Family::new_with_constructor(histogram),
             fuel: Family::default(),
             memory: Family::default(),
+            last_used: Family::default(),
             denials: Family::default(),
+            activations: Family::default(),
+            answers: Family::default(),
             running: Number::default(),
             waiting: Number::default(),
             reserved: Number::default(),
@@ -89,7 +115,26 @@ impl Metrics {
             "The highest linear memory of a run so far.",
             self.memory.clone(),
         );
-        registry.register("skillhost_denials", "Denied attempts of guests.", self.denials.clone());
+        registry.register(
+            "skillhost_last_used_timestamp_seconds",
+            "When a run last ended, in seconds since 1970.",
+            self.last_used.clone(),
+        );
+        registry.register(
+            "skillhost_denials",
+            "Denied attempts of guests, by what the rule is about.",
+            self.denials.clone(),
+        );
+        registry.register(
+            "skillhost_activations",
+            "Instructions that were sent, by how the skill was disclosed.",
+            self.activations.clone(),
+        );
+        registry.register(
+            "skillhost_approval_answers",
+            "Answers of clients' users to requests for approval.",
+            self.answers.clone(),
+        );
         for (name, help, gauge) in [
             ("skillhost_queue_running", "Runs in progress.", &self.running),
             ("skillhost_queue_waiting", "Runs in the queue.", &self.waiting),
@@ -112,11 +157,28 @@ impl Metrics {
         let skill = self.label(skill);
         self.invocations.get_or_create(&Ending { skill: skill.clone(), status }).inc();
         let Some(Outcome { usage, denials, .. }) = outcome else { return };
+        for denial in denials {
+            let refusal = Refusal { skill: skill.clone(), kind: denial.kind.name() };
+            self.denials.get_or_create(&refusal).inc();
+        }
         let label = Label { skill };
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        self.last_used.get_or_create(&label).set(now.as_secs());
         self.seconds.get_or_create(&label).observe(took.as_secs_f64());
         self.fuel.get_or_create(&label).inc_by(usage.fuel.unwrap_or(0));
         self.memory.get_or_create(&label).inner().fetch_max(usage.memory_peak, Ordering::Relaxed);
-        self.denials.get_or_create(&label).inc_by(denials.len() as u64);
+    }
+
+    /// Counts that the instructions of a skill were sent.
+    pub(super) fn activated(&self, skill: &str, disclosure: Disclosure) {
+        let activation = Activation { skill: self.label(skill), disclosure: disclosure.name() };
+        self.activations.get_or_create(&activation).inc();
+    }
+
+    /// Counts the answer of a client's user to a request for approval.
+    pub(super) fn answered(&self, skill: &str, is_approved: bool) {
+        let answer = if is_approved { "approved" } else { "rejected" };
+        self.answers.get_or_create(&Answer { skill: self.label(skill), answer }).inc();
     }
 
     /// Returns the label of a skill.
@@ -147,6 +209,7 @@ impl Metrics {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use skillhost_policy::outcome::{Denial, DenialKind};
 
     const IDLE: ServiceLoad = ServiceLoad { running: 0, waiting: 0, memory: 0 };
 
@@ -155,6 +218,14 @@ mod tests {
         let metrics = Metrics::default();
         let mut outcome = Outcome::default();
         outcome.usage.memory_peak = 5;
+        outcome.denials.push(Denial {
+            what: "read /etc/shadow".into(),
+            rule: "no entry".into(),
+            fix: None,
+            kind: DenialKind::Path,
+        });
+        metrics.activated("a\"b", Disclosure::Always);
+        metrics.answered("a\"b", false);
         metrics.ended("a\"b", "exited", Duration::from_millis(60), Some(&outcome));
         metrics.ended("a\"b", "busy", Duration::ZERO, None);
         let text = metrics.text(ServiceLoad { running: 1, waiting: 2, memory: 3 }, 4);
@@ -166,7 +237,9 @@ mod tests {
             r#"skillhost_invocation_seconds_bucket{skill="a\"b",le="+Inf"} 1"#,
             r#"skillhost_invocation_seconds_count{skill="a\"b"} 1"#,
             r#"skillhost_memory_peak_bytes{skill="a\"b"} 5"#,
-            r#"skillhost_denials_total{skill="a\"b"} 0"#,
+            r#"skillhost_denials_total{skill="a\"b",kind="path"} 1"#,
+            r#"skillhost_activations_total{skill="a\"b",disclosure="always"} 1"#,
+            r#"skillhost_approval_answers_total{skill="a\"b",answer="rejected"} 1"#,
             "# TYPE skillhost_fuel_total counter",
             "skillhost_queue_waiting 2",
             "skillhost_sessions 4",

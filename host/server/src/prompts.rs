@@ -7,12 +7,10 @@ use rmcp::model::{
 };
 
 use super::Shared;
-use super::definitions::weight;
 use super::pages::{self, PAGE};
 use super::run::Caller;
 use super::session::{ActivatedBy, ActiveSkill};
 use skillhost_catalog::CatalogEntry;
-use skillhost_ledger::usage::UsageEvent;
 use skillhost_policy::diagnostic::printable;
 
 /// The argument with the user's request.
@@ -72,11 +70,7 @@ impl Shared {
             session.state().active.insert(entry.name.to_string(), skill);
             session.tools_changed().await;
         }
-        self.tally(session, context).count(
-            &entry.name,
-            || weight(&entry),
-            UsageEvent::Activated { sent: text.len() as u64 },
-        );
+        self.count_activation(&entry, session, context, text.len());
         Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)])
             .with_description(&*entry.description))
     }

@@ -6,7 +6,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::Serialize;
 use skillhost_ledger::audit;
-use skillhost_ledger::usage::{self, Figures, SkillStats, Stats, Suggestions, WipeCounts};
+use skillhost_ledger::usage::{
+    self, Figures, SkillStats, Stats, Suggestions, TierCounts, WipeCounts,
+};
 use skillhost_policy::diagnostic::printable;
 use skillhost_policy::{Policy, Preload};
 
@@ -237,10 +239,18 @@ fn cells(figures: &Figures) -> [String; 7] {
 }
 
 fn totals(stats: &Stats) -> String {
-    let Stats { sessions, tokens_saved, since, .. } = stats;
+    let Stats { sessions, tokens_saved, since, activations, .. } = stats;
     let each = sessions.checked_sub(1).map_or(0, |_| tokens_saved / sessions.cast_signed());
+    let TierCounts { always, deferred } = activations;
+    let tiers = match always + deferred {
+        0 => String::new(),
+        all => format!(
+            "\n{}: {always} of skills that are always disclosed, {deferred} of deferred ones",
+            output::count(all, "activation")
+        ),
+    };
     format!(
-        "\n{} since {}: {tokens_saved} tokens saved, {each} per session",
+        "\n{} since {}: {tokens_saved} tokens saved, {each} per session{tiers}",
         output::count(*sessions, "session"),
         day(since)
     )

@@ -29,10 +29,21 @@ pub struct Stats {
     pub sessions: u64,
     /// Tokens that these sessions saved, compared to listing every skill's definition.
     pub tokens_saved: i64,
+    /// How often instructions were sent, by how their skill was disclosed.
+    pub activations: TierCounts,
     /// Each skill that was found or used, most used first.
     pub skills: Vec<SkillStats>,
     /// Each session, newest first.
     pub by_session: Vec<SessionStats>,
+}
+
+/// A count for each way in which skills are disclosed. Hidden skills have none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct TierCounts {
+    /// Skills that the session had from its start.
+    pub always: u64,
+    /// Skills that a search finds.
+    pub deferred: u64,
 }
 
 /// Statistics of one skill.
@@ -90,6 +101,8 @@ pub struct Figures {
     pub discovered: u64,
     /// How often its instructions were sent.
     pub activated: u64,
+    /// Those of `activated` in sessions that had the skill from their start.
+    pub activated_always: u64,
     /// Files of it that were read.
     pub read: u64,
     /// Runs of its programs and tools that started.
@@ -181,11 +194,22 @@ pub fn report(
         .collect();
     let mut skills: Vec<SkillStats> =
         skills.into_iter().map(|(skill, sum)| sum.stats(skill)).collect();
+    let sum = |count: fn(&Figures) -> u64| skills.iter().map(|one| count(&one.figures)).sum();
+    let (all, always) = (sum(|one| one.activated), sum(|one| one.activated_always));
+    let activations = TierCounts { always, deferred: u64::saturating_sub(all, always) };
     let rank = |one: &SkillStats| {
         (one.sessions, one.figures.runs, one.figures.activated, one.figures.discovered)
     };
     skills.sort_by(|a, b| rank(b).cmp(&rank(a)).then_with(|| a.skill.cmp(&b.skill)));
-    Ok(Stats { version: 1, since: since.to_string(), sessions, tokens_saved, skills, by_session })
+    Ok(Stats {
+        version: 1,
+        since: since.to_string(),
+        sessions,
+        tokens_saved,
+        activations,
+        skills,
+        by_session,
+    })
 }
 
 /// A skill's sums over all sessions and records.
@@ -209,6 +233,7 @@ impl Sum {
         self.last_used = self.last_used.max(started.filter(|_| is_used));
         self.figures.discovered += counts.discovered;
         self.figures.activated += counts.activated;
+        self.figures.activated_always += counts.activated_always;
         self.figures.read += counts.read;
         self.waited.extend(counts.waited_ms);
         self.saved += saved(counts);
@@ -260,11 +285,22 @@ impl Sum {
 
 /// Returns the figures of one skill in one session.
 fn figures(counts: &Counts) -> Figures {
-    let Counts { discovered, activated, read, runs, succeeded, denials, waited_ms, .. } = *counts;
+    let Counts {
+        discovered,
+        activated,
+        activated_always,
+        read,
+        runs,
+        succeeded,
+        denials,
+        waited_ms,
+        ..
+    } = *counts;
     let tokens_saved = tokens(saved(counts));
     let mut figures = Figures {
         discovered,
         activated,
+        activated_always,
         read,
         runs,
         succeeded,

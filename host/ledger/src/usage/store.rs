@@ -13,15 +13,16 @@ use crate::database::{Database, Tables};
 
 /// Session ids are never reused, so that a wiped session does not return as another one.
 const TABLES: Tables = Tables {
-    form: 1,
+    form: 2,
     make: "
         CREATE TABLE IF NOT EXISTS session (id INTEGER PRIMARY KEY AUTOINCREMENT, started INTEGER NOT NULL, alone INTEGER NOT NULL,
             whole INTEGER NOT NULL, listed INTEGER NOT NULL, told INTEGER NOT NULL);
         CREATE INDEX IF NOT EXISTS session_started ON session (started);
         CREATE TABLE IF NOT EXISTS used (session INTEGER NOT NULL, skill TEXT NOT NULL, discovered INTEGER NOT NULL, activated INTEGER NOT NULL,
             read INTEGER NOT NULL, runs INTEGER NOT NULL, succeeded INTEGER NOT NULL, denials INTEGER NOT NULL, sent INTEGER NOT NULL,
-            defined INTEGER NOT NULL, waited_ms INTEGER, PRIMARY KEY (session, skill)) WITHOUT ROWID;",
-    upgrades: &[],
+            defined INTEGER NOT NULL, waited_ms INTEGER, activated_always INTEGER NOT NULL DEFAULT 0,
+            PRIMARY KEY (session, skill)) WITHOUT ROWID;",
+    upgrades: &["ALTER TABLE used ADD COLUMN activated_always INTEGER NOT NULL DEFAULT 0;"],
 };
 
 /// How many recent sessions suggestions are based on.
@@ -147,18 +148,18 @@ impl UsageStore {
                 None => insert(work, row, batch)?,
             };
             let mut used = work.prepare(
-                "INSERT INTO used (session, skill, discovered, activated, read, runs, succeeded, denials, sent, defined, waited_ms)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON CONFLICT DO UPDATE SET
+                "INSERT INTO used (session, skill, discovered, activated, read, runs, succeeded, denials, sent, defined, waited_ms, activated_always)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) ON CONFLICT DO UPDATE SET
                  discovered = discovered + excluded.discovered, activated = activated + excluded.activated, read = read + excluded.read,
                  runs = runs + excluded.runs, succeeded = succeeded + excluded.succeeded, denials = denials + excluded.denials,
-                 sent = sent + excluded.sent, defined = excluded.defined, waited_ms = coalesce(waited_ms, excluded.waited_ms)",
+                 sent = sent + excluded.sent, defined = excluded.defined, activated_always = activated_always + excluded.activated_always, waited_ms = coalesce(waited_ms, excluded.waited_ms)",
             )?;
             for (skill, counts) in &batch.skills {
-                let Counts { discovered, activated, read, runs, succeeded, denials, sent, defined, waited_ms } = *counts;
+                let Counts { discovered, activated, activated_always, read, runs, succeeded, denials, sent, defined, waited_ms } = *counts;
                 let [discovered, activated, read, runs] = [discovered, activated, read, runs].map(u64::cast_signed);
                 let [succeeded, denials, sent, defined] = [succeeded, denials, sent, defined].map(u64::cast_signed);
-                let waited = waited_ms.map(u64::cast_signed);
-                used.execute(params![id, skill, discovered, activated, read, runs, succeeded, denials, sent, defined, waited])?;
+                let (waited, always) = (waited_ms.map(u64::cast_signed), activated_always.cast_signed());
+                used.execute(params![id, skill, discovered, activated, read, runs, succeeded, denials, sent, defined, waited, always])?;
             }
             Ok(id)
         })?;
@@ -177,13 +178,14 @@ impl UsageStore {
 
     /// Returns the counts of each skill in the sessions that began since then.
     pub(super) fn used(&self, since: Timestamp) -> Result<Vec<(i64, String, Counts)>, UsageError> {
-        let select = "SELECT session, skill, discovered, activated, read, runs, succeeded, denials, sent, defined, waited_ms
+        let select = "SELECT session, skill, discovered, activated, read, runs, succeeded, denials, sent, defined, waited_ms, activated_always
             FROM used WHERE session IN (SELECT id FROM session WHERE started >= ?1) ORDER BY session, skill";
         let rows = self.database.all(select, [since.as_second()], |row| {
             let number = |at: usize| row.get::<_, i64>(at).map(i64::cast_unsigned);
             let counts = Counts {
                 discovered: number(2)?,
                 activated: number(3)?,
+                activated_always: number(11)?,
                 read: number(4)?,
                 runs: number(5)?,
                 succeeded: number(6)?,
@@ -259,6 +261,25 @@ mod tests {
         let again = store.add(Row { id: Some(id), ..ROW }, &batch("a", ran)).unwrap();
         assert_ne!(again, id, "a number is used once");
         assert_eq!(store.used(Timestamp::UNIX_EPOCH).unwrap(), [(again, "a".into(), ran)]);
+    }
+
+    #[test]
+    fn a_file_of_the_first_version_keeps_its_counts() {
+        let (_folder, store) = store();
+        let ran = Counts { activated: 2, defined: 5, ..Counts::default() };
+        let id = store.add(ROW, &batch("a", ran)).unwrap();
+        store
+            .database
+            .write(|db| {
+                db.execute_batch(
+                    "ALTER TABLE used DROP COLUMN activated_always; PRAGMA user_version = 1;",
+                )
+            })
+            .unwrap();
+        let more = Counts { activated: 1, activated_always: 1, defined: 5, ..Counts::default() };
+        store.add(Row { id: Some(id), ..ROW }, &batch("a", more)).unwrap();
+        let sum = Counts { activated: 3, ..more };
+        assert_eq!(store.used(Timestamp::UNIX_EPOCH).unwrap(), [(id, "a".into(), sum)]);
     }
 
     #[test]

@@ -23,6 +23,8 @@ pub enum UsageEvent {
     Activated {
         /// The size of the answer, in bytes.
         sent: u64,
+        /// Whether the skill was disclosed to the session from the start.
+        always: bool,
     },
     /// One of its files was read.
     Read,
@@ -80,6 +82,8 @@ pub(super) struct Batch {
 pub(super) struct Counts {
     pub(super) discovered: u64,
     pub(super) activated: u64,
+    /// Those of `activated` that were disclosed from the start.
+    pub(super) activated_always: u64,
     pub(super) read: u64,
     pub(super) runs: u64,
     pub(super) succeeded: u64,
@@ -210,8 +214,9 @@ impl TallyState {
                 counts.discovered += 1;
                 counts.sent += sent;
             }
-            UsageEvent::Activated { sent } => {
+            UsageEvent::Activated { sent, always } => {
                 counts.activated += 1;
+                counts.activated_always += u64::from(always);
                 counts.sent += sent;
             }
             UsageEvent::Read => counts.read += 1,
@@ -244,6 +249,7 @@ impl Counts {
         let Counts {
             discovered,
             activated,
+            activated_always,
             read,
             runs,
             succeeded,
@@ -255,6 +261,7 @@ impl Counts {
         for (sum, more) in [
             (&mut self.discovered, discovered),
             (&mut self.activated, activated),
+            (&mut self.activated_always, activated_always),
             (&mut self.read, read),
             (&mut self.runs, runs),
             (&mut self.succeeded, succeeded),
@@ -308,7 +315,7 @@ mod tests {
     fn only_the_first_use_sets_the_waiting_time() {
         let tally = session();
         for event in [
-            UsageEvent::Activated { sent: 1 },
+            UsageEvent::Activated { sent: 1, always: false },
             UsageEvent::Discovered { sent: 1 },
             UsageEvent::Read,
         ] {
