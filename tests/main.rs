@@ -39,6 +39,7 @@ mod scripts;
 mod servers;
 mod settings;
 mod signals;
+mod skill_scripts;
 mod state;
 mod stateful_skills;
 #[allow(dead_code, reason = "shared by two test programs; each uses its part")]
