@@ -17,21 +17,15 @@ use crate::support::repository;
 
 /// Commands that the shell has only by name, each with a use that fails: `check` reports them as
 /// unavailable.
-const NOT_IMPLEMENTED: [(&str, &str); 6] = [
+const NOT_IMPLEMENTED: [(&str, &str); 3] = [
     ("ln", "cd /tmp; echo a > a; ln -s a b || ln a c"),
     ("link", "cd /tmp; echo a > a; link a b"),
     ("mkfifo", "mkfifo /tmp/a"),
-    ("wget", "wget -q -O - http://127.0.0.1:9/"),
-    ("http", "http GET http://127.0.0.1:9/ 2>&1 | { ! grep 'not configured'; }"),
-    ("parallel", "[ \"$(parallel echo ::: a)\" = a ]"),
 ];
 
-/// Extras that only this shell has, so scripts that use these names mean something else; and
-/// `watch`, which runs its command only once.
-const ONLY_IN_THIS_SHELL: [&str; 12] = [
-    "assert", "csv", "dotenv", "glob", "json", "log", "retry", "semver", "template", "uvx",
-    "verify", "watch",
-];
+/// Names that exist and do not do what scripts expect: `uvx` says what to use instead, and `watch`
+/// runs its command only once.
+const OF_NO_USE: [&str; 2] = ["uvx", "watch"];
 
 /// Shell keywords.
 const SYNTAX: [&str; 21] = [
@@ -97,12 +91,8 @@ fn check_lists_every_command_of_the_shell() {
     assert_eq!(status, Status::Exited { code: 0 });
     let listed: BTreeSet<&str> = listed.lines().collect();
     assert!(listed.len() > 150 && listed.contains("grep"), "{listed:?}");
-    let but: Vec<&str> = NOT_IMPLEMENTED
-        .iter()
-        .map(|(name, _)| *name)
-        .chain(ONLY_IN_THIS_SHELL)
-        .chain(SYNTAX)
-        .collect();
+    let but: Vec<&str> =
+        NOT_IMPLEMENTED.iter().map(|(name, _)| *name).chain(OF_NO_USE).chain(SYNTAX).collect();
     assert_eq!(
         but.iter().filter(|name| !listed.contains(*name)).collect::<Vec<_>>(),
         Vec::<&&str>::new(),
@@ -165,7 +155,7 @@ fn programs_known_to_check_are_installed_or_stand_ins() {
             assert!(
                 known
                     || NOT_IMPLEMENTED.iter().any(|(only, _)| *only == name)
-                    || ONLY_IN_THIS_SHELL.contains(&name),
+                    || OF_NO_USE.contains(&name),
                 "{name}"
             );
         }

@@ -395,8 +395,8 @@ fn host_programs_cannot_have_the_name_of_a_command_of_the_sandbox() {
             .programs(repository("target/components"));
         builder.runtime(Lua).host_program(name, lookup).build().map(drop)
     };
-    // `shell` and `wget` are only in the description of a built-in program.
-    for name in ["python3", "bash", "cd", "jq", "lua", "shell", "wget"] {
+    // `shell` is only in the description of a built-in program.
+    for name in ["python3", "bash", "cd", "jq", "lua", "shell"] {
         let error = build(name).unwrap_err();
         assert!(
             matches!(&error, BuildError::HostProgram(HostProgramError::Reserved(taken)) if taken == name),

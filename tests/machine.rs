@@ -7,7 +7,7 @@ use skillhost_sandbox::Io;
 use crate::hostile_host::shell_host;
 
 const DOCUMENT: &str = include_str!("../docs/reference/scripts.md");
-const IMPORTS: &str = "grp, os, platform, pwd, socket, tempfile, time";
+const IMPORTS: &str = "grp, os, platform, pwd, shutil, socket, tempfile, time";
 
 /// Returns the rows of the table: a command of bash, an expression of Python, and the value.
 fn rows() -> Vec<[&'static str; 3]> {
@@ -21,12 +21,17 @@ fn rows() -> Vec<[&'static str; 3]> {
 
 /// Returns the lines that a command line of the sandbox prints.
 fn lines(command: String) -> Vec<String> {
+    lines_with("", command)
+}
+
+/// Returns what a command line prints in a skill with this line in its frontmatter.
+fn lines_with(permissions: &str, command: String) -> Vec<String> {
     let place = tempfile::tempdir().unwrap();
     let skill = place.path().join("machine");
     std::fs::create_dir(&skill).unwrap();
     std::fs::write(
         skill.join("SKILL.md"),
-        "---\nname: machine\ndescription: Looks around. Use to test.\n---\n",
+        format!("---\nname: machine\ndescription: Looks around. Use to test.\n{permissions}---\n"),
     )
     .unwrap();
     let host = shell_host(place.path());
@@ -80,4 +85,75 @@ fn bash_and_python_see_the_documented_machine() {
         rows.iter().map(|[_, expression, _]| format!("print({expression})")).collect();
     let script = format!("import {IMPORTS}\n{}", python.join("\n"));
     assert_eq!(lines(format!("python3 -c '{script}'")), expected);
+}
+
+#[test]
+fn commands_that_start_python_exist_only_if_it_may_start() {
+    let look = "command -v pip pip3 uv uvx; which pip uv; ls /usr/bin | grep -E '^(pip3?|uvx?)$'";
+    let found = ["/usr/bin/pip", "/usr/bin/pip3", "/usr/bin/uv", "/usr/bin/pip", "/usr/bin/uv"];
+    assert_eq!(lines(look.to_owned())[..5], found);
+    assert_eq!(lines(look.to_owned())[5..], ["pip", "pip3", "uv"]);
+    let python = "import shutil; print(*map(shutil.which, [\"pip\", \"uv\", \"uvx\"]))";
+    assert_eq!(lines(format!("python3 -c '{python}'")), ["/usr/bin/pip /usr/bin/uv None"]);
+    let without = lines_with("allowed-tools: Read\n", look.to_owned());
+    assert_eq!(without, Vec::<String>::new());
+}
+
+#[test]
+fn no_command_exists_that_other_systems_lack() {
+    let look = "command -v assert csv http json log parallel retry template verify wget; type json 2>/dev/null; echo done";
+    assert_eq!(lines(look.to_owned()), ["done"]);
+}
+
+#[test]
+fn df_prints_tables_like_those_of_gnu() {
+    let commands = [
+        "df",
+        "df -h /tmp",
+        "df -P -BM .",
+        "df -T -m",
+        "df -i",
+        "df --output=avail,source",
+        "df -h --output=size",
+        "df -BG",
+        "df -H",
+    ];
+    let expected = "\
+Filesystem     1K-blocks  Used Available Use% Mounted on
+skillhost         262144     0    262144   0% /
+Filesystem      Size  Used Avail Use% Mounted on
+skillhost       256M     0  256M   0% /
+Filesystem     1048576-blocks  Used Available Capacity Mounted on
+skillhost                256M    0M      256M       0% /
+Filesystem     Type      1M-blocks  Used Available Use% Mounted on
+skillhost      skillhost       256     0       256   0% /
+Filesystem     Inodes IUsed IFree IUse% Mounted on
+skillhost       10000     0 10000    0% /
+ Avail Filesystem
+262144 skillhost
+ Size
+ 256M
+Filesystem     1G-blocks  Used Available Use% Mounted on
+skillhost             1G    0G        1G   0% /
+Filesystem      Size  Used Avail Use% Mounted on
+skillhost       269M     0  269M   0% /
+";
+    assert_eq!(lines(commands.join("\n")), expected.lines().collect::<Vec<_>>());
+    let wrong = "df /none 2>&1; echo $?; df -Z 2>&1; df -B x 2>&1; echo $?";
+    let errors = [
+        "df: /none: No such file or directory",
+        "1",
+        "df: invalid option -- 'Z'",
+        "Try 'df --help' for more information.",
+        "df: invalid -B argument 'x'",
+        "Try 'df --help' for more information.",
+        "1",
+    ];
+    assert_eq!(lines(wrong.to_owned()), errors);
+}
+
+#[test]
+fn dd_without_a_count_fails_instead_of_trapping() {
+    let run = "dd if=/dev/zero of=/tmp/a bs=1M 2>&1; echo $?";
+    assert_eq!(lines(run.to_owned()), ["dd: memory exhausted", "1"]);
 }

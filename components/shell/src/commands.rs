@@ -1,5 +1,6 @@
 //! Commands that bashkit lacks or implements in a way that scripts cannot use.
 
+mod df;
 mod diff;
 mod git;
 mod gzip;
@@ -19,6 +20,7 @@ use crate::program::OwnStreams;
 /// Adds the commands to the interpreter.
 pub(crate) fn add(builder: BashBuilder, own: &OwnStreams) -> BashBuilder {
     builder
+        .command("df", df::Df)
         .command("diff", diff::Diff)
         .command("git", git::Git)
         .command("ls", ls::Ls)

@@ -25,6 +25,13 @@ use crate::stdio::{Input, Output};
 /// bash's exit code for an invalid command line.
 const USAGE: u8 = 2;
 
+/// Commands of bashkit that do not exist elsewhere under these names, or do nothing in the sandbox.
+/// Scripts that look for a program of such a name must not find them.
+const NOT_COMMANDS: [&str; 13] = [
+    "assert", "csv", "dotenv", "glob", "http", "json", "log", "parallel", "retry", "semver",
+    "template", "verify", "wget",
+];
+
 /// Standard output and standard error, shared by all writers.
 pub(crate) struct Outputs {
     out: Output,
@@ -199,7 +206,8 @@ fn interpreter(files: Arc<dyn FileSystem>, cwd: &str, own: &OwnStreams) -> Bash 
         .memory_limits(limits::memory())
         .tty(0, false)
         .tty(1, false)
-        .tty(2, false);
+        .tty(2, false)
+        .builtin_filter(|name| !NOT_COMMANDS.contains(&name));
     for (name, value) in environment::get_environment() {
         builder = match name.as_str() {
             denials::VARIABLE => builder.before_tool(denials::hook(&value)),

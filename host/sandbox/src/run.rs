@@ -27,6 +27,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Instant;
 
+use futures::future::BoxFuture;
 use tracing::debug_span;
 
 use crate::determinism::{Clock, DeterministicRun, randomness, turns};
@@ -34,7 +35,7 @@ use crate::engine::{Mode, RunEnd};
 use crate::files::{GuardedPaths, RandomSource, Times};
 use crate::http::{NetworkGate, RunNetwork, Sender};
 use crate::limits::Meter;
-use crate::process::{HostAccess, HostPrograms, Processes, ProgramIo, StartRules};
+use crate::process::{HostAccess, HostPrograms, Processes, ProgramIo, StartRules, python_wrappers};
 use crate::python::Scripts;
 use crate::recording::network::RecordedNetwork;
 use crate::streams::Outlets;
@@ -130,6 +131,7 @@ async fn run_within(
         skill: spec.skill,
         extra: spec.extra,
         guarded: spec.guarded,
+        commands: python_wrappers(&spawn),
         scratch: spec.scratch,
         cache: sandbox.cache(),
     };
@@ -140,12 +142,7 @@ async fn run_within(
         .then(|| FilesBefore::of(&mounts.files, sandbox.cache(), recording.contents.as_deref()))
         .transpose()?;
 
-    let mut interrupted = std::pin::pin!(async {
-        match io.interrupt {
-            Some(interrupt) => interrupt.await,
-            None => std::future::pending().await,
-        }
-    });
+    let mut interrupted = std::pin::pin!(interruption(io.interrupt));
     let prepared =
         prepare(sandbox, program, mode, &meter.limits, determinism, interrupted.as_mut()).await?;
 
@@ -199,6 +196,14 @@ async fn run_within(
     });
     let missing = mounts.files.missing();
     Ok(FinishedRun { overlays: Overlays::of(mounts), outcome, evidence, output_error, missing })
+}
+
+/// Waits until the run is to be interrupted.
+async fn interruption(interrupt: Option<BoxFuture<'static, ()>>) {
+    match interrupt {
+        Some(interrupt) => interrupt.await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Compiles a program, unless that was done before, and links it.

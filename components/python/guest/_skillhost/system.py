@@ -11,6 +11,7 @@ import operator
 import os
 import platform
 import posixpath
+import shutil
 import signal
 import socket
 import sys
@@ -20,6 +21,7 @@ import types
 NODE = "sandbox"
 # Programs of other languages report the same machine: docs/reference/scripts.md.
 MACHINE = "x86_64"
+DISK, BLOCK, INODES = 256 << 20, 4096, 10_000
 # Set when the program has ended and its objects are deleted.
 ENDING = False
 
@@ -36,6 +38,7 @@ def install():
     accounts()
     variables()
     files()
+    disk()
     processes()
     clock()
     platform._uname_cache = platform.uname_result("Linux", NODE, "0.2", "skillhost", MACHINE)
@@ -200,6 +203,25 @@ def with_access(open_file):
         return open_file(path, flags, mode, dir_fd=dir_fd)
 
     return open
+
+
+def disk():
+    """Describes the one disk of the sandbox, as the shell's `df` does."""
+    fields = "f_bsize f_frsize f_blocks f_bfree f_bavail f_files f_ffree f_favail f_flag f_namemax"
+    os.statvfs_result = collections.namedtuple("statvfs_result", fields)
+    usage = collections.namedtuple("usage", "total used free")
+    blocks = DISK // BLOCK
+
+    def statvfs(path):
+        check(path)
+        return os.statvfs_result(BLOCK, BLOCK, blocks, blocks, blocks, INODES, INODES, INODES, 0, 255)
+
+    def disk_usage(path):
+        check(path)
+        return usage(DISK, 0, DISK)
+
+    os.statvfs = os.fstatvfs = statvfs
+    shutil.disk_usage = disk_usage
 
 
 def no_terminal(fd=1):

@@ -4,6 +4,8 @@
 
 use std::time::Duration;
 
+use skillhost_policy::capabilities::Scope;
+use skillhost_policy::pattern::CommandPattern;
 use skillhost_policy::program_name::installed_name;
 
 /// A command line, and the effects of its wrapper commands.
@@ -67,6 +69,13 @@ pub(super) fn unwrap_command(
         }
     }
     Err(format!("more than {NESTED_MAX} nested wrapper commands"))
+}
+
+/// Returns the wrapper commands that start Python, if a run may start it. Without it, scripts that
+/// look for them should find none.
+pub(crate) fn python_wrappers(spawn: &Scope<CommandPattern>) -> &'static [&'static str] {
+    let pip = ["python3", "-m", "pip"].map(str::to_owned);
+    if spawn.allows_command(&pip) { &["pip", "pip3", "uv"] } else { &[] }
 }
 
 type Rewrite = Result<(), String>;

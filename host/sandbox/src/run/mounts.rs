@@ -43,6 +43,8 @@ pub(super) struct Folders<'a> {
     pub(super) skill: Option<OpenMount>,
     pub(super) extra: ExtraMounts,
     pub(super) guarded: &'a GuardedPaths,
+    /// More commands that are listed in `/usr/bin`.
+    pub(super) commands: &'static [&'static str],
     /// The folder in which scratch folders are made.
     pub(super) scratch: &'a Path,
     pub(super) cache: &'a Path,
@@ -68,7 +70,7 @@ pub(super) fn open(
     folders: Folders<'_>,
     sources: FileSources,
 ) -> Result<Mounts, Denial> {
-    let Folders { skill, extra, guarded, scratch, cache } = folders;
+    let Folders { skill, extra, guarded, commands, scratch, cache } = folders;
     let scratch = Arc::new(Scratch::new(scratch)?);
     let memory = limits.tmp.map(|_| Scratch::in_memory().map(Arc::new)).transpose()?;
     let later_in = |scratch: &Arc<Scratch>, name: String| {
@@ -94,8 +96,8 @@ pub(super) fn open(
     let (built_in, cache) = (extra.built_in, cache.to_owned());
     let root = move || {
         // There are about two hundred commands, and most guests never list them.
-        let commands =
-            built_in.iter().flat_map(|one| &one.description.programs).map(String::as_str);
+        let built_in = built_in.iter().flat_map(|one| &one.description.programs);
+        let commands = built_in.map(String::as_str).chain(commands.iter().copied());
         Skeleton::of(guests.iter().map(String::as_str), commands).open(&cache)
     };
     mounts.push(OpenMount::root(HostDir::lazy(root), sources.randomness));
