@@ -161,8 +161,13 @@ pub fn compile_if_asked() {
 /// code of the process.
 fn compiler_main(args: &[String]) -> u8 {
     let Some((mode, have_images, bounds)) = parse(args) else { return 64 };
-    if confine(bounds).is_err() || end_with_parent().is_err() {
+    if let Err(error) = confine(bounds) {
+        let _ = writeln!(io::stderr(), "cannot confine the compiler: {error}");
         return 71;
+    }
+    if end_with_parent().is_err() {
+        // Only memory for the thread's stack can be missing: end as an allocation that fails does.
+        std::process::abort();
     }
     match compile_streams(mode, have_images, io::stdin().lock(), io::stdout().lock()) {
         Ok(()) => 0,
