@@ -26,7 +26,7 @@ const NOT_RUN: [(&str, &str); 16] = [
     ),
     ("cargo test -p skillhost-tests --test library -- escape", "runs the tests of this repository"),
     ("cargo test -p skillhost-tests --test library -- limits", "runs the tests of this repository"),
-    ("cargo xtask bench isolation", "takes half an hour"),
+    ("cargo xtask bench isolation", "takes minutes"),
     ("cargo xtask bench isolation --install", "installs packages of the system"),
     ("cargo xtask demo", "builds everything, and installs into the home folder"),
     ("cargo xtask demo", "builds the host and every component, which takes minutes"),

@@ -1,6 +1,10 @@
 //! The launcher starts programs with what its arguments allow, or not at all.
 
-#![expect(clippy::disallowed_methods, reason = "tests start programs and write files")]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "tests start programs and write files"
+)]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
