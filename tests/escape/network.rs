@@ -227,8 +227,9 @@ pub fn a_misbehaving_server_is_abandoned() {
                 ended && !outcome.limits_hit.iter().any(|hit| hit.limit == Limit::Timeout),
                 "{name} {version}: {outcome:?}"
             );
+            // Far above the limits, so that only a request without end fails on a busy machine.
             assert!(
-                started.elapsed() < Duration::from_secs(5),
+                started.elapsed() < Duration::from_secs(15),
                 "{name} {version}: {:?}",
                 started.elapsed()
             );

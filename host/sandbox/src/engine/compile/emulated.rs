@@ -29,6 +29,7 @@ async fn components_compile_on_an_emulated_processor() {
         folders: vec![variable("EMULATED_PROGRAMS")],
         cache: cache.clone(),
         custom: Default::default(),
+        host_programs: Default::default(),
     };
     let mut components =
         vec![Component::new(std::fs::read(variable("EMULATED_COMPONENT")).unwrap())];
