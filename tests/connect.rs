@@ -172,3 +172,27 @@ fn project_cannot_lead_the_change_elsewhere() {
     let (code, _, stderr) = connect(&user, &["zed", "--scope", "project"]);
     assert!(code == Some(65) && stderr.contains(".zed is a link that leads nowhere"), "{stderr}");
 }
+
+#[test]
+fn options_that_the_server_refuses_are_not_written() {
+    let user = User::new();
+    let file = put(&user, ".cursor/mcp.json", "{}\n");
+    for (options, why) in [
+        (&["--workspce", "."][..], "unexpected argument '--workspce'"),
+        (&["--log-json", "x"], "unexpected argument 'x'"),
+        (&["--help"], "are for the server"),
+    ] {
+        let (code, _, stderr) = connect(&user, &[&["cursor", "--"], options].concat());
+        assert!(code == Some(64) && stderr.contains(why), "{options:?}: {stderr}");
+    }
+    assert_eq!(fs::read_to_string(&file).unwrap(), "{}\n");
+    assert_eq!(connect(&user, &["cursor", "--", "--workspace", ".:overlay"]).0, Some(0));
+}
+
+#[test]
+fn entry_to_add_by_hand_names_its_table() {
+    let user = User::new();
+    put(&user, ".cursor/mcp.json", "{\"mcpServers\": [1]}\n");
+    let (code, _, stderr) = connect(&user, &["cursor"]);
+    assert!(code == Some(65) && stderr.contains("as `skillhost` in `mcpServers`"), "{stderr}");
+}

@@ -149,7 +149,7 @@ fn report(error: &clap::Error) -> Exit {
 }
 
 /// The error without the usage and the hints that clap adds.
-fn summary(error: &clap::Error) -> String {
+pub(crate) fn summary(error: &clap::Error) -> String {
     let text = error.render().to_string();
     let text = text.split("\n\n").next().unwrap_or_default();
     text.strip_prefix("error: ").unwrap_or(text).replace("\n  ", " ")

@@ -8,10 +8,13 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+use clap::Args as _;
 use serde::Serialize;
 use serde_json::Value;
 use skillhost_policy::diagnostic::printable;
 
+use crate::args;
+use crate::commands::mcp;
 use crate::context::Places;
 use crate::error::{CliError, Exit};
 use crate::output;
@@ -21,8 +24,8 @@ use edit::{Edit, EditError};
 /// Connect an agent's client: add the MCP server to its configuration
 ///
 /// Shows the change as a diff, keeps a copy of the old file, and leaves the rest of the file as it
-/// is, comments included. Connecting again changes nothing. A file that is broken is never
-/// overwritten.
+/// is, comments included. Connecting again with the same options changes nothing; with others, these
+/// replace the old ones. A file that is broken is never overwritten.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -65,6 +68,7 @@ struct Report {
 }
 
 pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
+    check_options(&args.options)?;
     let places = Places::find()?;
     let file = file(args, &places)?;
     let real = real_path(args, &file)?;
@@ -74,7 +78,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
         Edit { table: args.client.table(), name: SERVER, entry: (!args.remove).then_some(&entry) };
     let text = old.as_deref().unwrap_or_default();
     let new = edit::apply(text, args.client.syntax(), &edit)
-        .map_err(|error| refusal(&error, &file, &entry))?;
+        .map_err(|error| refusal(&error, &file, &edit, &entry))?;
     let changed = new != text;
     let backup = match changed && !args.print {
         true => write(&real, old.as_deref(), &new)?,
@@ -88,6 +92,18 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
         show(args, &report)?
     }
     Ok(Exit::Ok)
+}
+
+/// Checks the options for `skillhost mcp`: the client would not show why the server does not start.
+fn check_options(options: &[String]) -> Result<(), CliError> {
+    let name = "skillhost mcp";
+    let server = mcp::Args::augment_args(clap::Command::new(name)).no_binary_name(true);
+    let Err(error) = server.try_get_matches_from(options) else { return Ok(()) };
+    if !error.use_stderr() {
+        return Err(CliError::usage("the options after `--` are for the server, not for help"));
+    }
+    Err(CliError::usage(format!("`{name}` cannot start so: {}", args::summary(&error)))
+        .fix("skillhost mcp --help"))
 }
 
 fn file(args: &Args, places: &Places) -> Result<PathBuf, CliError> {
@@ -166,7 +182,7 @@ fn read(file: &Path) -> Result<Option<String>, CliError> {
     Ok(Some(text))
 }
 
-fn refusal(error: &EditError, file: &Path, entry: &Value) -> CliError {
+fn refusal(error: &EditError, file: &Path, edit: &Edit<'_>, entry: &Value) -> CliError {
     let file = file.display();
     match error {
         EditError::Broken(why) => CliError::invalid(format!(
@@ -177,7 +193,7 @@ fn refusal(error: &EditError, file: &Path, entry: &Value) -> CliError {
         EditError::Unsupported => CliError::invalid(format!(
             "{file} cannot be changed without changing the rest of it, so it was not changed"
         ))
-        .fix(format!("add this entry by hand, as `{SERVER}`:\n{entry:#}")),
+        .fix(format!("add this entry by hand, as `{SERVER}` in `{}`:\n{entry:#}", edit.table)),
     }
 }
 
