@@ -173,6 +173,9 @@ fn trust_approves_the_digests_that_are_in_a_folder_now() {
     let folder = skills.to_str().unwrap();
     let shown = user.skillhost(&["trust", folder, "--policy", policy.to_str().unwrap()]);
     assert!(crate::cli::text(&shown.stdout).contains("fetcher: not approved: "), "{shown:?}");
+    // Also if the policy grants none today.
+    let shown = crate::cli::text(&trust(&skills).stdout);
+    assert!(shown.contains("fetcher: not approved: it requests network access"), "{shown}");
     let listed = user.skillhost(&["trust", folder, "--policy", policy.to_str().unwrap(), "--json"]);
     let listed: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
     let fetcher = listed.as_array().unwrap().iter().find(|report| report["skill"] == "fetcher");

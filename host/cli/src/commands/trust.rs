@@ -45,12 +45,14 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     context.policy = context.policy.with_client_names();
     operator::require(&context.places)?;
     let skills = Skills::default();
-    let entries = entries_in(&args.folder, context.catalog(&skills)?.entries().to_vec())?;
+    let catalog = context.catalog(&skills)?;
+    let entries = entries_in(&args.folder, catalog.entries().to_vec())?;
     let host = Runner::new(context.host_options(&HostArgs::default(), &skills)?);
     let approvals = context.places.approvals();
     let mut reports = Vec::new();
     for entry in &entries {
-        reports.push(trust(&context, &host, &approvals, entry)?);
+        let report = trust(&context, &host, &approvals, entry, catalog.is_enabled(entry))?;
+        reports.push(report);
     }
     if args.json {
         output::json(&reports)?;
@@ -134,12 +136,14 @@ fn entries_in(folder: &Path, entries: Vec<CatalogEntry>) -> Result<Vec<CatalogEn
     })
 }
 
-/// Approves a skill as it is now.
+/// Approves a skill as it is now. One that requests network access must be enabled by its name,
+/// whether or not today's policy grants the request.
 fn trust(
     context: &Context,
     host: &Runner,
     approvals: &Approvals,
     entry: &CatalogEntry,
+    is_enabled: bool,
 ) -> Result<Report, CliError> {
     let name = &entry.name;
     // What is approved is what was loaded, even if the folder changes meanwhile.
@@ -150,6 +154,11 @@ fn trust(
     let Some(digest) = loaded.id().digest.as_deref() else {
         return Ok(Report::not_approved(name, None, "its files cannot be digested", None));
     };
+    if entry.network && !is_enabled {
+        let fix = format!("skillhost permissions set {name} enabled");
+        let reason = "it requests network access, so it is disabled";
+        return Ok(Report::not_approved(name, Some(digest), reason, Some(&fix)));
+    }
     let request = ApprovalRequest {
         skill: &loaded.skill,
         digest,
