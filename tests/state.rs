@@ -94,10 +94,13 @@ fn state_persists_only_where_it_is_granted() {
         place.prints("a/keeper", 0, "[ -e /state ] || echo none; ls / | grep -c state || true"),
         "none\n0"
     );
-    assert!(matches!(
-        place.run("a/keeper", 0, "echo x > /state/x").status,
-        Status::Exited { code: 1.. }
-    ));
+    for attempt in ["echo x > /state/x", "python3 -c 'open(\"/state/x\")'"] {
+        let outcome = place.run("a/keeper", 0, attempt);
+        assert!(matches!(outcome.status, Status::Exited { code: 1.. }), "{attempt}: {outcome:?}");
+        let [denial] = &outcome.denials[..] else { panic!("{attempt}: {outcome:?}") };
+        let fix = denial.fix.as_deref().unwrap();
+        assert!(denial.rule.contains("limit `state`") && fix.contains("state: 16MiB"), "{denial:?}");
+    }
     assert_eq!(place.states().list().unwrap(), [], "ungranted state is not created");
     place.prints("a/keeper", 16 * KIB, "mkdir /state/sub; echo kept > /state/sub/x");
     assert_eq!(

@@ -15,6 +15,7 @@ use super::quota::HandleSlot;
 use super::rules::Attempt;
 use super::{Vfs, beneath, changes, lock, times};
 use skillhost_policy::capabilities::PathAccess;
+use skillhost_policy::outcome::{Denial, DenialKind};
 
 /// How to open an entry. With every field false: a folder, or a file that can be neither read nor
 /// written.
@@ -53,6 +54,9 @@ impl OpenOptions {
     }
 }
 
+/// The folder for state, in `/`.
+const STATE: &str = "state";
+
 impl Vfs {
     /// Opens `path` below the folder `base`.
     ///
@@ -80,18 +84,34 @@ impl Vfs {
         opened
     }
 
-    /// Remembers a file that was not found in `/skill`.
+    /// Remembers a file that was not found in `/skill`, and records that `/state` is not granted.
     fn note_missing(&self, base: &OpenFolder, path: &str) {
         /// The longest path that is remembered, in bytes.
         const MOST: usize = 255;
-        let is_skill = matches!(self.mounts[base.mount].rules, Rules::Skill(_));
-        if !is_skill || path.len() > MOST || path.split('/').any(|name| name == "..") {
+        if path.len() > MOST || path.split('/').any(|name| name == "..") {
             return;
         }
         let missing = beneath::join(&base.rel, path);
-        if missing.len() <= MOST {
-            *lock(&self.missing) = Some(missing);
+        match self.mounts[base.mount].rules {
+            Rules::Skill(_) if missing.len() <= MOST => *lock(&self.missing) = Some(missing),
+            Rules::Root(_) if missing == STATE || missing.starts_with("state/") => {
+                self.note_state();
+            }
+            _ => {}
         }
+    }
+
+    fn note_state(&self) {
+        if self.mounts.iter().any(|mount| matches!(mount.rules, Rules::State(_))) {
+            return;
+        }
+        self.decisions.record(Denial {
+            what: "open /state".to_owned(),
+            rule: "the limit `state` is not set, so the skill keeps nothing between runs"
+                .to_owned(),
+            fix: Some("in the policy, for this skill: `limits: { state: 16MiB }`".to_owned()),
+            kind: DenialKind::Path,
+        });
     }
 
     fn open(

@@ -80,7 +80,7 @@ impl Decisions {
         lock(&self.denials).iter().cloned().collect()
     }
 
-    fn record(&self, denial: Denial) {
+    pub(super) fn record(&self, denial: Denial) {
         let mut denials = lock(&self.denials);
         if denials.len() < DENIALS_MAX {
             denials.insert(denial);
