@@ -290,6 +290,52 @@ fn runs_without_a_result_have_no_receipt() {
 }
 
 #[test]
+fn a_receipt_replaces_only_a_regular_file() {
+    use std::os::unix::fs::FileTypeExt as _;
+    let place = Place::new();
+    std::fs::write(place.path("other.json"), "other").unwrap();
+    std::fs::create_dir(place.path("folder")).unwrap();
+    for (name, target) in [("link", "other.json"), ("dangling", "missing.json")] {
+        std::os::unix::fs::symlink(target, place.path(name)).unwrap();
+    }
+    let _socket = std::os::unix::net::UnixListener::bind(place.path("socket")).unwrap();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        place.path("pipe"),
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::from_raw_mode(0o600),
+        0,
+    )
+    .unwrap();
+    for name in ["link", "dangling", "folder", "socket", "pipe", "./link", "folder/.."] {
+        let run = place.skillhost(&["run", "./hello", "--receipt", name], "");
+        assert_eq!(run.status.code(), Some(74), "{name}: {run:?}");
+        let message = text(&run.stderr);
+        assert!(message.contains(&format!("cannot write the receipt {name}: ")), "{message}");
+        assert!(run.stdout.is_empty(), "nothing runs: {run:?}");
+    }
+    for name in ["link", "dangling"] {
+        assert!(place.path(name).is_symlink(), "{name}");
+    }
+    assert_eq!(std::fs::read_to_string(place.path("other.json")).unwrap(), "other");
+    assert!(!place.path("missing.json").exists());
+    let kind = |name: &str| std::fs::symlink_metadata(place.path(name)).unwrap().file_type();
+    assert!(kind("socket").is_socket() && kind("pipe").is_fifo());
+
+    let run = place.skillhost(&["run", "./hello", "--receipt", "-"], "");
+    assert_eq!(run.status.code(), Some(64), "{run:?}");
+    assert!(text(&run.stderr).contains("name a file: --receipt receipt.json"), "{run:?}");
+    assert!(run.stdout.is_empty() && !place.path("-").exists());
+
+    let run = place.skillhost(&["run", "./hello", "--receipt", "other.json"], "");
+    assert_eq!(run.status.code(), Some(0), "{run:?}");
+    parsed(&std::fs::read(place.path("other.json")).unwrap());
+    let names = std::fs::read_dir(place.user.work()).unwrap();
+    let mut names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    assert!(!names.any(|name| name.starts_with(".receipt-")), "no temporary file is left");
+}
+
+#[test]
 fn changed_packages_are_digested_again() {
     use std::os::unix::fs::MetadataExt as _;
     let place = Place::new();

@@ -9,6 +9,7 @@ use skillhost_policy::diagnostic::{Diagnostic, Severity, Span, quoted};
 use skillhost_policy::limits::show_size;
 
 use super::Args;
+use super::receipt::ReceiptFile;
 use crate::args::permissions::Permissions;
 use crate::args::skills::SkillRef;
 use crate::context::Context;
@@ -42,12 +43,6 @@ pub(super) enum Recording {
         /// Secrets to take from variables of their names.
         secrets: Vec<String>,
     },
-}
-
-/// Where the receipt goes.
-pub(super) struct ReceiptFile {
-    pub(super) path: PathBuf,
-    pub(super) sign: bool,
 }
 
 impl Plan {
@@ -85,7 +80,7 @@ impl Plan {
             json,
             diff,
             apply,
-            receipt: args.receipt.map(|path| ReceiptFile { path, sign: args.sign }),
+            receipt: args.receipt.map(|path| ReceiptFile::open(path, args.sign)).transpose()?,
             learn: args.learn.then_some(permissions),
             context,
         };
