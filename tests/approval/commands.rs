@@ -134,6 +134,56 @@ fn a_named_folder_runs_unless_a_level_denies_it() {
     );
 }
 
+/// Adds a skill with two scripts, which a run with a workspace must not write to unasked.
+fn scripted(user: &User) {
+    let skill = user.work().join(".agents/skills/csv-kit");
+    std::fs::create_dir_all(skill.join("scripts")).unwrap();
+    let text = "---\nname: csv-kit\ndescription: Counts. Use to test.\nallowed-tools: Read Write Bash\n---\n";
+    std::fs::write(skill.join("SKILL.md"), text).unwrap();
+    for name in ["total.sh", "other.sh"] {
+        std::fs::write(skill.join("scripts").join(name), "#!/bin/bash\necho ran\n").unwrap();
+    }
+}
+
+#[test]
+fn a_refusal_names_the_level_and_the_command_that_lifts_it() {
+    let user = user();
+    scripted(&user);
+    let out = user.work().join("out").canonicalize().unwrap().display().to_string();
+    let run =
+        |rest: &[&str]| user.skillhost(&[&["run", "csv-kit", "--workspace", "out"], rest].concat());
+    for (flags, target, why) in [
+        (
+            &["--program", "scripts/total.sh"][..],
+            &["total.sh"][..],
+            "scripts/total.sh is blocked\n",
+        ),
+        (&["--workspace", "out"], &["total.sh"], &*format!("csv-kit is blocked in {out}\n")),
+        (&["--command"], &["--command", "true"], "shell commands of csv-kit are blocked\n"),
+        (
+            &["--command", "--workspace", "out"],
+            &["--command", "true"],
+            &*format!("shell commands of csv-kit are blocked in {out}\n"),
+        ),
+        (&[], &["total.sh"], "csv-kit is blocked\n"),
+    ] {
+        // A level for another part comes first, and must not be named.
+        for set in [&["--program", "other.sh"], flags] {
+            let set = [&["permissions", "set", "csv-kit", "blocked"], set].concat();
+            assert!(user.skillhost(&set).status.success(), "{set:?}");
+        }
+        let refused = run(target);
+        assert_eq!(refused.status.code(), Some(77), "{refused:?}");
+        let message = err(&refused);
+        assert!(message.contains(&format!("error: {why}")), "{message}");
+        let (_, command) = message.split_once("help: skillhost ").unwrap();
+        let command: Vec<&str> = command.lines().next().unwrap().split(' ').collect();
+        assert!(user.skillhost(&command).status.success(), "{command:?}");
+        let message = err(&run(target));
+        assert!(message.contains("csv-kit needs approval"), "{command:?}: {message}");
+    }
+}
+
 #[test]
 fn a_session_approval_ends_with_the_terminal() {
     let user = user();

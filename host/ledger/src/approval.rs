@@ -28,7 +28,7 @@ use serde::Serialize;
 
 use skillhost_policy::Policy;
 use skillhost_policy::capabilities::Capabilities;
-use skillhost_policy::diagnostic::printable;
+use skillhost_policy::diagnostic::{printable, quoted};
 use skillhost_sandbox::Overlays;
 use skillhost_sandbox::files::StagedChange;
 use skillhost_skill::{Skill, SourceKind};
@@ -93,11 +93,36 @@ pub struct RunRefusal {
     pub fix: String,
     /// Whether the policy refuses it, and not a level that was set.
     pub by_policy: bool,
+    /// The workspace that the level is limited to. A client must not learn its path.
+    pub workspace: Option<String>,
 }
 
+impl RunRefusal {
+    /// Returns the reason for the operator, who may know the folders of the host.
+    pub fn operator_why(&self) -> String {
+        match &self.workspace {
+            Some(folder) => format!("{} in {folder}", self.why),
+            None => self.why.clone(),
+        }
+    }
+
+    /// Returns the fix for the operator: the whole command.
+    pub fn operator_fix(&self) -> String {
+        match &self.workspace {
+            Some(folder) => format!("{} --workspace {}", self.fix, quoted(folder)),
+            None => self.fix.clone(),
+        }
+    }
+}
+
+/// For a client: names no folder of the host.
 impl std::fmt::Display for RunRefusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}\n{}", self.why, self.fix)
+        let RunRefusal { why, fix, workspace, .. } = self;
+        match workspace {
+            Some(_) => write!(f, "{why} in this workspace\n{fix} --workspace DIR"),
+            None => write!(f, "{why}\n{fix}"),
+        }
     }
 }
 

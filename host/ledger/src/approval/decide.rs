@@ -5,7 +5,7 @@ use super::permissions::{self, PermissionSet, PreviousApproval, Reader};
 use super::store::Answer;
 use super::{
     ApprovalError, ApprovalRequest, Approvals, LevelSetting, PendingId, PendingRequest,
-    PermissionLevel, Question, RunDecision, RunRefusal, Workspace,
+    PermissionLevel, Question, RunDecision, RunRefusal, SkillPart, Workspace,
 };
 use skillhost_policy::Policy;
 use skillhost_policy::capabilities::{Capabilities, Mount, MountMode};
@@ -67,14 +67,13 @@ impl Approvals {
         let levels =
             Levels::new(ask.skill, self.levels_that_hold(policy, ask.skill, ask.capabilities)?);
         let bound = policy.approval(name);
-        let denial = [levels.denial(ask.part), bound].into_iter().flatten().min();
-        if let Some(level @ (PermissionLevel::Blocked | PermissionLevel::Disabled)) = denial {
-            let by_policy = bound.is_some_and(|bound| bound <= level);
-            let whose = levels
-                .set_at(level)
-                .filter(|_| !by_policy)
-                .map_or_else(|| name.to_owned(), |set| set.skill.clone());
-            return Ok(Step::Decided(RunDecision::Refused(refusal(&whose, level, by_policy))));
+        let denial = levels.denial(ask.part);
+        let strictest = [denial.map(|set| set.level), bound].into_iter().flatten().min();
+        if let Some(level @ (PermissionLevel::Blocked | PermissionLevel::Disabled)) = strictest {
+            return Ok(Step::Decided(RunDecision::Refused(match denial {
+                Some(set) if bound.is_none_or(|bound| bound > level) => refusal_by(set),
+                _ => refusal_by_policy(name, level),
+            })));
         }
         let level = match levels.nearest(ask.part) {
             // A level for one digest of the skill does not apply to another.
@@ -94,11 +93,15 @@ impl Approvals {
                 Step::Decided(RunDecision::Allowed(levels.denied_files()))
             }
             PermissionLevel::Enabled => Step::Ask(levels),
-            level => Step::Decided(RunDecision::Refused(refusal(
-                &ask.skill.approval_key(),
-                level,
-                false,
-            ))),
+            level => {
+                let key = ask.skill.approval_key();
+                Step::Decided(RunDecision::Refused(RunRefusal {
+                    why: format!("{key} is {}", word(level)),
+                    fix: enable(&key, &SkillPart::Skill),
+                    by_policy: false,
+                    workspace: None,
+                }))
+            }
         })
     }
 
@@ -191,14 +194,46 @@ fn by_itself(ask: &ApprovalRequest<'_>, bound: Option<PermissionLevel>) -> Permi
     }
 }
 
-fn refusal(name: &str, level: PermissionLevel, by_policy: bool) -> RunRefusal {
-    let fix = match by_policy {
-        true => format!("change `approval: {}` in the policy file", level.name()),
-        false => format!("skillhost permissions set {} enabled", quoted(name)),
+fn refusal_by_policy(name: &str, level: PermissionLevel) -> RunRefusal {
+    RunRefusal {
+        why: format!("{name} is {}", word(level)),
+        fix: format!("change `approval: {}` in the policy file", level.name()),
+        by_policy: true,
+        workspace: None,
+    }
+}
+
+/// Returns the refusal by a level that was set, with the command that replaces this very level.
+fn refusal_by(set: &LevelSetting) -> RunRefusal {
+    let LevelSetting { skill, part, level, workspace, .. } = set;
+    let what = match part {
+        SkillPart::Skill => format!("{skill} is"),
+        SkillPart::Program(name) => format!("{name} is"),
+        SkillPart::Tool(name) => format!("the tool {name} is"),
+        SkillPart::Command => format!("shell commands of {skill} are"),
     };
-    let why = match level {
+    RunRefusal {
+        why: format!("{what} {}", word(*level)),
+        fix: enable(skill, part),
+        by_policy: false,
+        workspace: workspace.as_ref().map(|own| own.path.clone()),
+    }
+}
+
+fn word(level: PermissionLevel) -> &'static str {
+    match level {
         PermissionLevel::Blocked => "blocked",
         _ => "disabled",
+    }
+}
+
+/// Returns the command that enables a part of a skill.
+fn enable(skill: &str, part: &SkillPart) -> String {
+    let part = match part {
+        SkillPart::Skill => String::new(),
+        SkillPart::Program(name) => format!(" --program {}", quoted(name)),
+        SkillPart::Tool(name) => format!(" --tool {}", quoted(name)),
+        SkillPart::Command => " --command".into(),
     };
-    RunRefusal { why: format!("{name} is {why}"), fix, by_policy }
+    format!("skillhost permissions set {} enabled{part}", quoted(skill))
 }

@@ -23,17 +23,11 @@ impl<'a> Levels<'a> {
     }
 
     /// Returns the strictest level that denies a part, or the skill as a whole.
-    pub(super) fn denial(&self, part: &SkillPart) -> Option<PermissionLevel> {
+    pub(super) fn denial(&self, part: &SkillPart) -> Option<&LevelSetting> {
         self.set
             .iter()
             .filter(|set| denies(set.level) && self.may_mean(&set.part, part))
-            .map(|set| set.level)
-            .min()
-    }
-
-    /// Returns a setting with that level.
-    pub(super) fn set_at(&self, level: PermissionLevel) -> Option<&LevelSetting> {
-        self.set.iter().find(|set| set.level == level)
+            .min_by_key(|set| set.level)
     }
 
     /// Returns the level for exactly this part, or else that of the skill. A level for the run's

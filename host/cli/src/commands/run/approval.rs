@@ -6,7 +6,7 @@ use std::path::Path;
 use skillhost::invoke::{Invocation, LoadedSkill};
 use skillhost_ledger::approval::{
     ApprovalError, ApprovalRequest, Approvals, PendingId, PermissionLevel, RunDecision, RunInput,
-    RunRefusal, StdinInput, Term,
+    StdinInput, Term,
 };
 use skillhost_policy::outcome::{Denial, DenialKind};
 
@@ -62,11 +62,12 @@ pub(super) fn before_run(plan: &Plan, loaded: &LoadedSkill) -> Result<BTreeSet<S
     };
     let (id, question) = match approvals.decide(policy, &ask)? {
         RunDecision::Allowed(denied) => return Ok(denied),
-        RunDecision::Refused(RunRefusal { why, fix, by_policy }) => {
-            let section = policy.approval_block(&name).filter(|_| by_policy && !plan.json);
-            let message =
-                section.map_or_else(|| why.clone(), |section| format!("{name} is {section}"));
-            return Err(refused(&why, CliError::new(Exit::Denied, message).fix(fix)));
+        RunDecision::Refused(refusal) => {
+            let section = policy.approval_block(&name).filter(|_| refusal.by_policy && !plan.json);
+            let message = section
+                .map_or_else(|| refusal.operator_why(), |section| format!("{name} is {section}"));
+            let error = CliError::new(Exit::Denied, message).fix(refusal.operator_fix());
+            return Err(refused(&refusal.why, error));
         }
         RunDecision::NeedsApproval(id, question) => (id, question),
     };
