@@ -185,6 +185,26 @@ fn a_refusal_names_the_level_and_the_command_that_lifts_it() {
 }
 
 #[test]
+fn a_run_that_cannot_start_needs_no_approval() {
+    let user = user();
+    scripted(&user);
+    let run = ["run", "csv-kit", "--workspace", "out"];
+    for (args, why) in [
+        (&["zz"][..], "the skill `csv-kit` has no script `zz`"),
+        (&[], "the skill `csv-kit` has 2 scripts: name the one to run"),
+    ] {
+        let failed = user.skillhost(&[&run[..], args].concat());
+        assert_eq!(failed.status.code(), Some(64), "{failed:?}");
+        assert!(err(&failed).contains(why), "{}", err(&failed));
+        let line = "skillhost run csv-kit scripts/total.sh\n";
+        assert!(err(&failed).contains(line), "the skill is named as typed: {}", err(&failed));
+    }
+    assert!(out(&user.skillhost(&["pending"])).contains("nothing is pending"));
+    let asks = user.skillhost(&[&run[..], &["total.sh"]].concat());
+    assert!(err(&asks).contains("csv-kit needs approval"), "{}", err(&asks));
+}
+
+#[test]
 fn a_session_approval_ends_with_the_terminal() {
     let user = user();
     let run = format!("{SKILLHOST} run reporter --workspace out");

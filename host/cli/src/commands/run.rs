@@ -379,7 +379,7 @@ impl Plan {
 
     /// What there is to choose from, as command lines.
     fn choices(&self, choice: &UnresolvedTarget) -> Option<String> {
-        let skill = quoted(&self.skill.folder().to_string_lossy());
+        let skill = quoted(&self.skill_argument);
         let line = |script: &SkillScript| match &script.run {
             Ok(_) => format!("skillhost run {skill} {}", quoted(&script.path)),
             Err(language) => format!("{}: {language}, which is not supported", script.path),

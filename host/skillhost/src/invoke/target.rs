@@ -94,6 +94,15 @@ impl LoadedSkill {
         resolve(&self.skill, self.programs.as_ref().ok()?, target).ok()
     }
 
+    /// Checks whether a target can start anything: `false` if it matches nothing, or several things.
+    pub fn has_target(&self, target: &Target) -> bool {
+        match &self.programs {
+            Ok(programs) => resolve(&self.skill, programs, target).is_ok(),
+            // Another error, which does not depend on the target.
+            Err(_) => true,
+        }
+    }
+
     /// Returns the part of the skill that a target resolves to, however it is spelled. Levels and
     /// approvals apply to parts.
     pub fn part_of(&self, target: &Target) -> SkillPart {

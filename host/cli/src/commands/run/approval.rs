@@ -36,6 +36,10 @@ pub(super) fn before_run(plan: &Plan, loaded: &LoadedSkill) -> Result<BTreeSet<S
     }
     // A skill without a digest does not run; the invocation says why and is recorded.
     let Some(digest) = loaded.id().digest.as_deref() else { return Ok(BTreeSet::new()) };
+    // Such a run starts nothing: the invocation says why, and is recorded.
+    if !loaded.has_target(target) {
+        return Ok(BTreeSet::new());
+    }
     let (part, session) = (loaded.part_of(target), session());
     let (skill, grant) = (&*loaded.skill, &*loaded.grant);
     let stdin = if has_empty_stdin() { StdinInput::default() } else { StdinInput::Unread };

@@ -21,6 +21,8 @@ pub(super) struct Plan {
     pub(super) context: Context,
     pub(super) host: Runner,
     pub(super) skill: SkillRef,
+    /// The skill as it was typed: a name or a path.
+    pub(super) skill_argument: String,
     pub(super) target: Target,
     pub(super) args: Vec<String>,
     pub(super) recording: Recording,
@@ -61,6 +63,7 @@ impl Plan {
             context.policy = recording::seeded(context.policy);
         }
         context.policy = context.policy.with_client_names();
+        let skill_argument = skill.to_string_lossy().into_owned();
         let skill = skills.resolve(&skill, &context)?;
         skill.warn_of_sections(&context.policy);
         let host = compilation::announced(context.host_options(&host, &skills)?, json);
@@ -69,6 +72,7 @@ impl Plan {
         let plan = Plan {
             host,
             skill,
+            skill_argument,
             target,
             args: args.args,
             recording: match (args.record, args.recorded) {
