@@ -5,7 +5,6 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use skillhost_catalog::{Catalog, CatalogEntry, Source, SourceKind};
-use skillhost_policy::Policy;
 use skillhost_policy::diagnostic::quoted;
 use skillhost_skill::SkillFolder;
 
@@ -57,17 +56,36 @@ impl SkillRef {
 
     /// Warns if the policy has a section for the name of a folder that was given by its path: such
     /// a section grants the folder nothing.
-    pub(crate) fn warn_of_sections(&self, policy: &Policy) {
-        let SkillRef::Path(_) = self else { return };
+    pub(crate) fn warn_of_sections(&self, skills: &Skills, context: &Context) {
+        let SkillRef::Path(folder) = self else { return };
         let name = self.name();
-        if policy.grants_by_name(&name) {
+        if context.policy.grants_by_name(&name) {
             let message = format!(
                 "the policy's section for {name} grants nothing to a folder given by its path"
             );
-            let fix = format!("to run the installed skill: skillhost run {name}");
+            let is_installed =
+                context.catalog(skills).is_ok_and(|catalog| catalog.get(&name).is_some());
+            let fix = match by_name(folder) {
+                _ if is_installed => {
+                    format!("to run the installed skill: skillhost run {}", quoted(&name))
+                }
+                Some(command) => {
+                    format!("run it by its name, `{command}`, or put the entries below `default:`")
+                }
+                None => "put the entries below `default:`".to_owned(),
+            };
             output::warning(&message, Some(&fix));
         }
     }
+}
+
+/// Returns the command that runs the skill in a folder by its name.
+pub(crate) fn by_name(folder: &Path) -> Option<String> {
+    let name = folder.file_name()?;
+    let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let words = [name.to_string_lossy(), parent.unwrap_or(Path::new(".")).to_string_lossy()];
+    let [name, parent] = words.map(|word| quoted(&word));
+    Some(format!("skillhost run {name} --skills {parent}"))
 }
 
 /// Folders that hold the skills of a project or of a user.

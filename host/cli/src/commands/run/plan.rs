@@ -65,7 +65,7 @@ impl Plan {
         context.policy = context.policy.with_client_names();
         let skill_argument = skill.to_string_lossy().into_owned();
         let skill = skills.resolve(&skill, &context)?;
-        skill.warn_of_sections(&context.policy);
+        skill.warn_of_sections(&skills, &context);
         let host = compilation::announced(context.host_options(&host, &skills)?, json);
         let stages_writes = context.policy.stages_writes(&skill.name());
         let target = if args.explain { target } else { with_input(target)? };
