@@ -8,6 +8,7 @@
 
 pub(crate) mod compatibility;
 pub(crate) mod differences;
+mod limits;
 pub(crate) mod pager;
 
 use std::io::{self, IsTerminal as _, Write};
@@ -16,9 +17,8 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
 use anstyle::{AnsiColor, Style};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use skillhost_policy::diagnostic::{self, Diagnostic, is_hidden, printable, printable_lines};
-use skillhost_policy::manifest::Manifest;
 use skillhost_policy::manifest::rules::{self, LoadEffect};
-use skillhost_policy::outcome::{Change, ChangeKind, Denial, Outcome, Status};
+use skillhost_policy::outcome::{Change, ChangeKind, Denial, LimitHit, Outcome, Status};
 use skillhost_policy::{Policy, blocking_entry, protected};
 use skillhost_sandbox::terminal::{Filter, RESET};
 use skillhost_skill::Skill;
@@ -328,16 +328,19 @@ pub(crate) fn visible_json(text: &str) -> String {
 
 /// Prints the denials of a run to stderr, and why it ended unless it exited by itself. With the
 /// skill and the policy, names the entries of `deny` that decided.
-pub(crate) fn ending(outcome: &Outcome, rules: Option<(&Manifest, &Policy)>) {
+pub(crate) fn ending(outcome: &Outcome, rules: Option<(&Skill, &Policy)>) {
     let denied = |Denial { what, rule, kind, .. }: &Denial| {
-        let entry = rules.and_then(|(skill, policy)| blocking_entry(skill, policy, kind));
+        let entry = rules.and_then(|(skill, policy)| blocking_entry(&skill.manifest, policy, kind));
         format!("denied: {what}: {}", entry.as_ref().unwrap_or(rule))
+    };
+    let limit = |hit: &LimitHit| {
+        rules.map_or_else(|| hit.explain(), |(skill, policy)| limits::explain(hit, skill, policy))
     };
     for denial in &outcome.denials {
         warning(&denied(denial), denial.fix.as_deref());
     }
     if let Some(hit) = outcome.limit_of_failed_program() {
-        warning(&format!("a started program failed: {}", hit.explain()), None);
+        warning(&format!("a started program failed: {}", limit(hit)), None);
     }
     match &outcome.status {
         Status::Exited { .. } => outcome.error.iter().for_each(|message| error(message, None)),
@@ -345,7 +348,7 @@ pub(crate) fn ending(outcome: &Outcome, rules: Option<(&Manifest, &Policy)>) {
         Status::Invalid { message, fix } | Status::Failed { message, fix } => {
             error(message, fix.as_deref())
         }
-        Status::LimitHit(hit) => error(&hit.explain(), None),
+        Status::LimitHit(hit) => error(&limit(hit), None),
         Status::Trapped { message } => error(&format!("the guest trapped: {message}"), None),
         Status::Aborted { reason } => {
             error(&format!("deterministic run aborted (no result): {reason}"), None)

@@ -139,8 +139,7 @@ fn grant_with(manifest: &Manifest, policy: &Policy, names: ClientNames) -> Grant
     let implies_files = implies_files(&asked);
     let mut decisions = Vec::new();
     let determinism = DeterminismRule::resolve(layers.iter().map(|l| &l.determinism));
-    let mut limits = resolve_limits(manifest, &layers, determinism, &mut decisions);
-    apply_ceiling(&mut limits, &policy.ceiling, &mut decisions);
+    let (limits, _) = resolve_limits(manifest, policy, &layers, determinism, &mut decisions);
     if manifest.is_granted_nothing() {
         let limits = Limits { state: 0, ..limits };
         return Grant {
@@ -367,37 +366,80 @@ fn resolve_env(layers: &[&Layer], decisions: &mut Vec<EntryDecision>) -> BTreeMa
     env
 }
 
-/// Resolves the limits. Each of these overrides the one before it: the defaults, the policy's
-/// limits, the smallest limit of the sections for this skill, the command line. The skill can only
-/// lower the result.
-fn resolve_limits(
+/// What set the value of a limit, with its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LimitOrigin<'a> {
+    /// Nothing: it is the default.
+    Default,
+    /// `limits` in a policy.
+    Policy(&'a str),
+    /// The command line.
+    CommandLine,
+    /// The skill, in `metadata`.
+    Skill,
+    /// `ceiling` in a policy.
+    Ceiling(&'a str),
+}
+
+/// Says what set a limit of a skill to a value; `None` if something else than the policy and the
+/// skill did.
+pub fn limit_origin<'a>(
     manifest: &Manifest,
-    layers: &[&Layer],
+    policy: &'a Policy,
+    limit: Limit,
+    value: u64,
+) -> Option<LimitOrigin<'a>> {
+    let layers: Vec<&Layer> = policy.layers_for(&manifest.name).collect();
+    let determinism = DeterminismRule::resolve(layers.iter().map(|l| &l.determinism));
+    let (limits, origins) = resolve_limits(manifest, policy, &layers, determinism, &mut Vec::new());
+    let origin = origins.get(&limit).copied().unwrap_or(LimitOrigin::Default);
+    (limits.get(limit) == Some(value)).then_some(origin)
+}
+
+/// Resolves the limits, and says what set each that is not a default. Each of these overrides the
+/// one before it: the defaults, the policy's limits, the smallest limit of the sections for this
+/// skill, the command line. The skill can only lower the result, and the ceiling bounds it.
+fn resolve_limits<'a>(
+    manifest: &Manifest,
+    policy: &'a Policy,
+    layers: &[&'a Layer],
     determinism: Option<Determinism>,
     decisions: &mut Vec<EntryDecision>,
-) -> Limits {
+) -> (Limits, BTreeMap<Limit, LimitOrigin<'a>>) {
     let mut limits =
         Limits { fuel: determinism.map(|_| determinism::DEFAULT_FUEL), ..Limits::default() };
-    let mut places: BTreeMap<Limit, &str> = BTreeMap::new();
-    let mut set = |limits: &mut Limits, rule: &'_ LimitRule, place| {
+    let mut rules: BTreeMap<Limit, (&str, &Layer)> = BTreeMap::new();
+    let mut set = |limits: &mut Limits, rule: &'a LimitRule, layer: &'a Layer| {
         limits.set(rule.limit, rule.value);
-        places.insert(rule.limit, place);
+        rules.insert(rule.limit, (rule.place.as_str(), layer));
+    };
+    let of = |layer: &&'a Layer| {
+        let layer: &'a Layer = layer;
+        layer.limits.iter().map(move |rule| (rule, layer))
     };
     let general = |l: &&&Layer| l.applies_to.is_none() && l.origin != Origin::CommandLine;
-    for rule in layers.iter().filter(general).flat_map(|l| &l.limits) {
-        set(&mut limits, rule, rule.place.as_str());
+    for (rule, layer) in layers.iter().filter(general).flat_map(of) {
+        set(&mut limits, rule, layer);
     }
-    let mut smallest: BTreeMap<Limit, &LimitRule> = BTreeMap::new();
-    for rule in layers.iter().filter(|l| l.applies_to.is_some()).flat_map(|l| &l.limits) {
-        let least = smallest.entry(rule.limit).or_insert(rule);
-        if rule.value < least.value {
-            *least = rule;
+    let mut smallest: BTreeMap<Limit, (&LimitRule, &Layer)> = BTreeMap::new();
+    for (rule, layer) in layers.iter().filter(|l| l.applies_to.is_some()).flat_map(of) {
+        let least = smallest.entry(rule.limit).or_insert((rule, layer));
+        if rule.value < least.0.value {
+            *least = (rule, layer);
         }
     }
-    let flags = layers.iter().filter(|l| l.origin == Origin::CommandLine).flat_map(|l| &l.limits);
-    for rule in smallest.into_values().chain(flags) {
-        set(&mut limits, rule, rule.place.as_str());
+    let flags = layers.iter().filter(|l| l.origin == Origin::CommandLine).flat_map(of);
+    for (rule, layer) in smallest.into_values().chain(flags) {
+        set(&mut limits, rule, layer);
     }
+    let mut origins: BTreeMap<Limit, LimitOrigin<'a>> = rules
+        .iter()
+        .filter_map(|(&limit, &(place, layer))| match layer.origin {
+            Origin::BuiltIn => None,
+            Origin::File(_) => Some((limit, LimitOrigin::Policy(place))),
+            Origin::CommandLine => Some((limit, LimitOrigin::CommandLine)),
+        })
+        .collect();
     for (&limit, &wanted) in manifest.limits.iter().filter(|(l, _)| l.in_manifest()) {
         match limits.get(limit) {
             Some(bound) if wanted > bound => decisions.push(EntryDecision {
@@ -405,21 +447,31 @@ fn resolve_limits(
                 place: None,
                 verdict: Verdict::Narrowed,
                 meaning: format!("limited to {}", limit.show(bound)),
-                rule: places.get(&limit).map_or_else(
+                rule: rules.get(&limit).map_or_else(
                     || format!("the default of `{limit}`"),
-                    |p| format!("`limits` at {p}"),
+                    |(place, _)| format!("`limits` at {place}"),
                 ),
                 fix: Some(raise(limit, wanted)),
             }),
-            _ => limits.set(limit, wanted),
+            Some(bound) if wanted == bound => {}
+            _ => {
+                limits.set(limit, wanted);
+                origins.insert(limit, LimitOrigin::Skill);
+            }
         }
     }
-    limits
+    apply_ceiling(&mut limits, &mut origins, &policy.ceiling, decisions);
+    (limits, origins)
 }
 
 /// Lowers limits to the operator's ceiling. A limit that is off, or that each program sets for
 /// itself, gets the ceiling's value. Only `state` stays off, because its limit is also its grant.
-fn apply_ceiling(limits: &mut Limits, ceiling: &[LimitRule], decisions: &mut Vec<EntryDecision>) {
+fn apply_ceiling<'a>(
+    limits: &mut Limits,
+    origins: &mut BTreeMap<Limit, LimitOrigin<'a>>,
+    ceiling: &'a [LimitRule],
+    decisions: &mut Vec<EntryDecision>,
+) {
     for &LimitRule { limit, value, ref place } in ceiling {
         let set = match limit {
             Limit::Stack => limits.stack,
@@ -439,6 +491,7 @@ fn apply_ceiling(limits: &mut Limits, ceiling: &[LimitRule], decisions: &mut Vec
             None => {}
         }
         limits.set(limit, value);
+        origins.insert(limit, LimitOrigin::Ceiling(place));
     }
 }
 

@@ -54,7 +54,7 @@ use entry::EntryList;
 
 pub use explain::explain;
 pub use file::{PolicyError, load};
-pub use grant::{EntryDecision, Grant, Verdict, blocking_entry, grant};
+pub use grant::{EntryDecision, Grant, LimitOrigin, Verdict, blocking_entry, grant, limit_origin};
 pub use host_programs::grant_host_programs;
 pub use layer::{EnvRule, EnvValue, Layer, LimitRule, MountRule, NameGlob, Origin, Rule};
 pub use schema::schema;

@@ -212,7 +212,7 @@ impl Warm {
         if outcome.status == (Status::Exited { code: 0 }) {
             return Ok(outcome);
         }
-        output::ending(&outcome, Some((&loaded.skill.manifest, &self.policy)));
+        output::ending(&outcome, Some((&loaded.skill, &self.policy)));
         let message = match outcome.status {
             Status::Exited { code } => {
                 format!("the run exited with {code}; bench needs a successful run")

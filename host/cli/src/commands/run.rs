@@ -311,7 +311,7 @@ fn finish(
         if let Some(result) = &outcome.result {
             output::json(result)?;
         }
-        output::ending(outcome, Some((&invoked.skill.manifest, &plan.context.policy)));
+        output::ending(outcome, Some((&invoked.skill, &plan.context.policy)));
         suggest_workspace(&invoked);
         if plan.diff {
             output::diff(&overlays.diff())?;

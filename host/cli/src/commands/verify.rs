@@ -400,7 +400,7 @@ fn repeat(args: &Args, receipt: &Value) -> Result<Option<Refusal>, CliError> {
         if invoked.finished.outcome.status == Status::Interrupted {
             return Err(CliError::new(Exit::Interrupted, "interrupted"));
         }
-        output::ending(&invoked.finished.outcome, Some((&invoked.skill.manifest, &policy)));
+        output::ending(&invoked.finished.outcome, Some((&invoked.skill, &policy)));
         return Ok(Some(Refusal::not_repeatable(
             "the repeated run has no result",
             "the output above shows why it ended",
