@@ -1,6 +1,6 @@
 //! `skillhost audit`: finds records by each filter, and prints them in each format.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use skillhost_ledger::audit::{AuditError, RecordFilter};
 
 use super::chain::{Journal, record};
@@ -248,6 +248,40 @@ pub fn numbers_of(journal: &Journal, filter: &RecordFilter) -> usize {
         })
         .unwrap();
     count
+}
+
+#[test]
+fn a_machine_without_runs_has_an_empty_log() {
+    let user = User::new();
+    let state = user.work().join("fresh-state");
+    let audit = |args: &[&str]| {
+        let mut command = user.command(env!("CARGO_BIN_EXE_skillhost"));
+        command.env("XDG_STATE_HOME", &state).arg("audit").args(args).output().unwrap()
+    };
+    for (args, stdout) in [
+        (&["list"][..], "no run is recorded yet\n"),
+        (&["tail"], "no run is recorded yet\n"),
+        (&["show", "1"], "no run is recorded yet\n"),
+        (&["verify"], "no run is recorded yet\n"),
+        (&["list", "--json"], ""),
+        (&["tail", "--json"], ""),
+        (&["show", "1", "--json"], "null\n"),
+        (&["head"], ""),
+        (&["export"], ""),
+    ] {
+        let answer = audit(args);
+        assert_eq!(answer.status.code(), Some(0), "{args:?}: {answer:?}");
+        assert_eq!(text(&answer.stdout), stdout, "{args:?}");
+    }
+    let verified: Value = serde_json::from_slice(&audit(&["verify", "--json"]).stdout).unwrap();
+    assert_eq!((&verified["records"], &verified["faults"]), (&json!(0), &json!([])));
+
+    // A log that was named, or of which a record is known, must be there.
+    let head = format!("1:sha256:{}", "0".repeat(64));
+    for args in [&["list", "--audit", "missing.jsonl"][..], &["verify", "--head", &head]] {
+        assert_eq!(audit(args).status.code(), Some(74), "{args:?}");
+    }
+    assert!(!state.exists(), "a query creates nothing");
 }
 
 #[test]

@@ -153,7 +153,15 @@ enum Form {
 pub(crate) fn main(args: Args) -> Result<Exit, CliError> {
     let path = match args.audit {
         Some(path) => path,
-        None => Places::find()?.audit(),
+        None => {
+            let path = Places::find()?.audit();
+            if !LogStore::exists(&path)
+                && let Some(answer) = before_first_run(&args.action)
+            {
+                return answer;
+            }
+            path
+        }
     };
     match args.action {
         Action::List { which, limit, json } => list(
@@ -202,6 +210,38 @@ pub(crate) fn main(args: Args) -> Result<Exit, CliError> {
             Ok(Exit::Ok)
         }
     }
+}
+
+/// Answers on a machine that has recorded no run yet; `None` if the log is needed all the same.
+fn before_first_run(action: &Action) -> Option<Result<Exit, CliError>> {
+    const NOTHING: &str = "no run is recorded yet";
+    let printed = match action {
+        // Whoever knows a record knows that the log is missing.
+        Action::Verify { head: Some(_), .. } => return None,
+        Action::Tail { follow: true, .. } | Action::Prune { .. } => return None,
+        Action::List { json: true, .. } | Action::Tail { json: true, .. } => Ok(()),
+        Action::Export { form: Form::Jsonl, .. } => Ok(()),
+        Action::Export { form: Form::Csv, .. } => output::text(&COLUMNS.join(",")),
+        Action::Show { json: true, .. } => output::json(&serde_json::Value::Null),
+        Action::Verify { json: true, .. } => output::json(&Verification {
+            records: 0,
+            head: ChainHead::start(),
+            pruned: None,
+            unfinished: 0,
+            torn: 0,
+            faults: Vec::new(),
+            faults_omitted: 0,
+        }),
+        // Scripts store the output of `audit head`.
+        Action::Head => {
+            output::note(NOTHING);
+            Ok(())
+        }
+        Action::List { .. } | Action::Tail { .. } | Action::Show { .. } | Action::Verify { .. } => {
+            output::text(NOTHING)
+        }
+    };
+    Some(printed.map(|()| Exit::Ok))
 }
 
 impl Which {

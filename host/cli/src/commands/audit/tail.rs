@@ -16,6 +16,12 @@ const FIRST: u64 = 10;
 const INTERVAL: Duration = Duration::from_millis(250);
 
 pub(super) fn tail(path: &Path, follow: bool, json: bool) -> Result<Exit, CliError> {
+    if follow && !LogStore::exists(path) {
+        output::note("no run is recorded yet; waiting for the first one");
+        while !LogStore::exists(path) {
+            std::thread::sleep(INTERVAL);
+        }
+    }
     let mut printed = print_after(path, None, json)?;
     let mut seen = state(path);
     while let (true, Some(last)) = (follow, printed) {
