@@ -351,6 +351,23 @@ fn fold_path(path: &str) -> String {
 /// special in a pattern or a shell.
 fn entry_for(tool: &str, path: &str) -> Option<String> {
     let plain = |c: char| !c.is_control() && !"*?[]{}\\'()".contains(c);
+    if !path.chars().all(plain) {
+        return None;
+    }
+    // The next run of the command has another temporary file in the same folder.
+    if let Some((folder, name)) = path.rsplit_once('/')
+        && name.starts_with(SHELL_TEMPORARY)
+    {
+        return Some(match folder.strip_prefix("/workspace") {
+            Some("") => tool.to_owned(),
+            Some(below) if below.starts_with('/') => format!("{tool}({}/**)", &below[1..]),
+            _ => format!("{tool}({folder}/**)"),
+        });
+    }
     let path = path.strip_prefix("/workspace/").unwrap_or(path);
-    path.chars().all(plain).then(|| format!("{tool}({path})"))
+    Some(format!("{tool}({path})"))
 }
+
+/// The start of the names of the shell's temporary files, from which commands such as `sed -i`
+/// rename their result.
+const SHELL_TEMPORARY: &str = ".bashkit-";

@@ -223,6 +223,25 @@ fn globs_show_only_matching_files() {
 }
 
 #[test]
+fn temporary_files_of_the_shell_are_suggested_by_folder() {
+    let guest =
+        Grant { read: &["/workspace/**"], write: &["/workspace/out/**"], ..Grant::default() }
+            .guest(|w| fill(w, "d/f", "x"));
+    let rule = "not granted: the policy has no entry for this path";
+    for (path, entry) in [
+        (".bashkit-sed-0a1b.tmp", "Write"),
+        ("d/.bashkit-sed-0a1b.tmp", "Write(d/**)"),
+        ("d/.bashrc-copy", "Write(d/.bashrc-copy)"),
+    ] {
+        let path = format!("/workspace/{path}");
+        assert_eq!(guest.write(&path, "x").unwrap_err(), Errno::ACCESS);
+        let denials = guest.denials();
+        let denial = format!("write {path}: {rule} [--allow '{entry}']");
+        assert!(denials.contains(&denial), "{denials:?}");
+    }
+}
+
+#[test]
 fn lookups_of_missing_paths_are_not_denials() {
     let guest = Grant { read: &["/workspace/*.csv"], write: &[], ..Grant::default() }.guest(|_| {});
     assert_eq!(guest.read("/workspace/pyvenv.cfg").unwrap_err(), Errno::NOENT);
