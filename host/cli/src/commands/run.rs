@@ -312,7 +312,7 @@ fn finish(
             output::json(result)?;
         }
         output::ending(outcome, Some((&invoked.skill, &plan.context.policy)));
-        suggest_workspace(&invoked);
+        suggest_workspace(plan, &invoked);
         if plan.diff {
             output::diff(&overlays.diff())?;
         } else if plan.apply {
@@ -347,19 +347,21 @@ fn finish(
     Ok(exit)
 }
 
-/// Suggests `--workspace .` if a run without a workspace failed, and a file that it did not find is
-/// in the current folder.
+/// Suggests `--workspace .` if a run without a workspace failed, and a file that it did not find, or
+/// that an argument names, is in the current folder.
 ///
 /// The guest chose the path. It learns nothing from the check, which follows the run and whose
 /// answer only this message has.
-fn suggest_workspace(invoked: &Invocation) {
+fn suggest_workspace(plan: &Plan, invoked: &Invocation) {
     let Invocation { finished, grant, .. } = invoked;
     let has_workspace = grant.capabilities.mounts.iter().any(|mount| mount.guest == WORKSPACE);
     let has_failed = matches!(finished.outcome.status, Status::Exited { code } if code != 0);
-    let Some(missing) = finished.missing.as_deref().filter(|_| has_failed && !has_workspace) else {
+    if has_workspace || !has_failed {
         return;
-    };
-    if Path::new(missing).is_file() {
+    }
+    let is_here = |name: &&str| Path::new(name).is_relative() && Path::new(name).is_file();
+    let args = plan.args.iter().map(String::as_str);
+    if let Some(missing) = finished.missing.as_deref().into_iter().chain(args).find(is_here) {
         let missing = quoted(missing);
         let message = format!("{missing} is in the current folder, which the run does not see");
         output::warning(&message, Some("mount the folder: --workspace ."));

@@ -8,6 +8,7 @@ use rustix::io::Errno;
 use super::mount::{Layer, OpenMount, Rules};
 use super::overlay::Tree;
 use super::{Vfs, beneath, lock};
+use skillhost_policy::WORKSPACE;
 use skillhost_policy::capabilities::{MissingEntry, Mount, PathAccess, PathRules, Scope};
 use skillhost_policy::outcome::{Denial, DenialKind};
 use skillhost_policy::pattern::PathGlob;
@@ -237,6 +238,10 @@ impl Vfs {
             (Rules::Skill(hidden), _) if hidden.contains(rel) => (
                 format!("a permission level blocks {rel}"),
                 Some("skillhost permissions".to_owned()),
+            ),
+            (Rules::Skill(_), _) if !self.mounts.iter().any(|mount| mount.guest == WORKSPACE) => (
+                format!("{} is read-only", mount.guest),
+                Some("write to /workspace (`--workspace DIR`) or /tmp".to_owned()),
             ),
             (Rules::Skill(_) | Rules::Scratch | Rules::State(_), _) | (Rules::Packages, None) => {
                 (format!("{} is read-only", mount.guest), None)
