@@ -49,7 +49,7 @@ fn command_line_runs_come_from_the_audit_log() {
     let one = ok(&user, &["code3"]);
     assert!(!one.contains("runs\ncode3"), "{one}");
     assert!(one.contains("all, including the command line") && !one.contains("hello"), "{one}");
-    assert!(ok(&user, &["nobody"]).starts_with("no skill was used since"));
+    assert!(ok(&user, &["nobody"]).starts_with("nobody was not used since 2"));
     // Another log has other runs.
     user.skillhost(&["run", "./hello", "--audit", "other.jsonl"]);
     let other = ok(&user, &["--audit", "other.jsonl"]);

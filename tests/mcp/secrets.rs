@@ -84,6 +84,8 @@ fn secrets_are_in_no_log_metric_or_span() {
         );
         let metrics = server.get("/metrics", &[]).body;
         assert!(metrics.contains("skill=\"scribe\",status=\"exited\"} 1"), "{metrics}");
+        let mut help = metrics.lines().filter(|line| line.starts_with("# HELP "));
+        assert!(help.all(|line| line.ends_with('.') && !line.ends_with("..")), "{metrics}");
         server.stop();
         server.child.wait().unwrap();
         let log = log.join().unwrap();

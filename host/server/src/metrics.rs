@@ -96,50 +96,51 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Registers every metric. The registry adds `_total` to the names of counters.
+    /// Registers every metric. The registry adds `_total` to the names of counters, and a full stop
+    /// to each help text.
     fn registered(mut self) -> Metrics {
         let registry = &mut self.registry;
         registry.register(
             "skillhost_invocations",
-            "Runs of a skill's programs and tools, by status.",
+            "Runs of a skill's programs and tools, by status",
             self.invocations.clone(),
         );
         registry.register(
             "skillhost_invocation_seconds",
-            "Duration of a run, including the time in the queue.",
+            "Duration of a run, including the time in the queue",
             self.seconds.clone(),
         );
-        registry.register("skillhost_fuel", "Fuel used, if it is counted.", self.fuel.clone());
+        registry.register("skillhost_fuel", "Fuel used, if it is counted", self.fuel.clone());
         registry.register(
             "skillhost_memory_peak_bytes",
-            "The highest linear memory of a run so far.",
+            "The highest linear memory of a run so far",
             self.memory.clone(),
         );
         registry.register(
             "skillhost_last_used_timestamp_seconds",
-            "When a run last ended, in seconds since 1970.",
+            "When a run last ended, in seconds since 1970",
             self.last_used.clone(),
         );
         registry.register(
             "skillhost_denials",
-            "Denied attempts of guests, by what the rule is about.",
+            "Denied attempts of guests, by what the rule is about",
             self.denials.clone(),
         );
         registry.register(
             "skillhost_activations",
-            "Instructions that were sent, by how the skill was disclosed.",
+            "Instructions that were sent, by how the skill was disclosed",
             self.activations.clone(),
         );
         registry.register(
             "skillhost_approval_answers",
-            "Answers of clients' users to requests for approval.",
+            "Answers of clients' users to requests for approval",
             self.answers.clone(),
         );
         for (name, help, gauge) in [
-            ("skillhost_queue_running", "Runs in progress.", &self.running),
-            ("skillhost_queue_waiting", "Runs in the queue.", &self.waiting),
-            ("skillhost_queue_memory_bytes", "Reserved memory.", &self.reserved),
-            ("skillhost_sessions", "Sessions, and requests without one.", &self.sessions),
+            ("skillhost_queue_running", "Runs in progress", &self.running),
+            ("skillhost_queue_waiting", "Runs in the queue", &self.waiting),
+            ("skillhost_queue_memory_bytes", "Reserved memory", &self.reserved),
+            ("skillhost_sessions", "Sessions, and requests without one", &self.sessions),
         ] {
             registry.register(name, help, gauge.clone());
         }

@@ -111,8 +111,11 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
         let message = "the policy says `usage: false`, so searches by agents are not being counted";
         output::warning(message, None);
     }
-    output::text(&match args.skill {
-        _ if stats.skills.is_empty() => format!("no skill was used since {}", day(&stats.since)),
+    output::text(&match &args.skill {
+        Some(skill) if stats.skills.is_empty() => {
+            format!("{} was not used since {}", printable(skill), day(&stats.since))
+        }
+        None if stats.skills.is_empty() => format!("no skill was used since {}", day(&stats.since)),
         Some(_) => [sessions(&stats), details(&stats)].concat(),
         None => [skills(&stats), totals(&stats), chart(&stats.skills)].join("\n"),
     })?;
