@@ -134,6 +134,57 @@ fn a_named_folder_runs_unless_a_level_denies_it() {
     );
 }
 
+#[test]
+fn sections_for_names_that_look_mistyped_are_reported_once() {
+    let user = user();
+    scripted(&user);
+    let policy = "skills:\n  csv-kti: { approval: blocked }\n  csv-k*: {}\n  unrelated: {}\n";
+    std::fs::write(user.work().join("policy.yaml"), policy).unwrap();
+    for command in [&["run", "csv-kit", "total.sh"][..], &["list"], &["config", "show"]] {
+        let shown = user.skillhost(&[command, &["--policy", "policy.yaml"]].concat());
+        let warning =
+            "warning: policy.yaml:2:3: no skill is called `csv-kti`; did you mean `csv-kit`?";
+        assert_eq!(err(&shown).matches(warning).count(), 1, "{command:?}: {}", err(&shown));
+        assert_eq!(err(&shown).matches("no skill is called").count(), 1, "{}", err(&shown));
+    }
+}
+
+#[test]
+fn missing_folders_of_the_policy_are_reported() {
+    let user = user();
+    let policy =
+        "skill-folders: [./nowhere]\ndefault:\n  mounts:\n    - { host: ./gone, guest: /gone }\n";
+    std::fs::write(user.work().join("policy.yaml"), policy).unwrap();
+    for command in [&["list"][..], &["config", "show"]] {
+        let shown = user.skillhost(&[command, &["--policy", "policy.yaml"]].concat());
+        let message = err(&shown);
+        assert!(message.contains("warning: policy.yaml: `skill-folders` names "), "{message}");
+        assert!(message.contains("warning: policy.yaml:4:"), "{message}");
+        assert_eq!(message.matches(", which does not exist").count(), 2, "{message}");
+    }
+    let run = ["run", "reporter", "--workspace", "out", "--policy", "policy.yaml"];
+    let message = err(&user.skillhost(&run));
+    assert_eq!(message.matches(", which does not exist").count(), 1, "{message}");
+}
+
+#[test]
+fn a_section_that_a_path_does_not_get_is_named_with_a_command_that_gets_it() {
+    let user = user();
+    let policy = "skills:\n  hello: { allow: [Read] }\n  reporter: { allow: [Read] }\n";
+    std::fs::write(user.work().join("policy.yaml"), policy).unwrap();
+    let run = |args: &[&str]| user.skillhost(&[args, &["--policy", "policy.yaml"]].concat());
+    let message = err(&run(&["run", "./hello"]));
+    let why = "the policy's section for hello grants nothing to a folder given by its path";
+    assert!(message.contains(why), "{message}");
+    let fix = "`skillhost run hello --skills .`, or put the entries below `default:`";
+    assert!(message.contains(fix), "{message}");
+    let by_name = run(&["run", "hello", "--skills", "."]);
+    assert!(!err(&by_name).contains(why), "{by_name:?}");
+    assert!(err(&by_name).contains("read any file in its folders"), "the section: {by_name:?}");
+    let message = err(&run(&["run", ".agents/skills/reporter"]));
+    assert!(message.contains("to run the installed skill: skillhost run reporter\n"), "{message}");
+}
+
 /// Adds a skill with two scripts, which a run with a workspace must not write to unasked.
 fn scripted(user: &User) {
     let skill = user.work().join(".agents/skills/csv-kit");

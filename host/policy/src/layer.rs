@@ -273,7 +273,8 @@ impl NameGlob {
         self.matcher.as_ref().map_or(self.pattern == name, |matcher| matcher.is_match(name))
     }
 
-    pub(crate) fn is_literal(&self) -> bool {
+    /// Checks whether it is a plain name, without wildcards.
+    pub fn is_literal(&self) -> bool {
         self.matcher.is_none()
     }
 }

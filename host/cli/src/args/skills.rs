@@ -1,10 +1,12 @@
 //! Which skills an argument names, and where skills are looked for.
 
 use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use skillhost_catalog::{Catalog, CatalogEntry, Source, SourceKind};
+use skillhost_policy::Origin;
 use skillhost_policy::diagnostic::quoted;
 use skillhost_skill::SkillFolder;
 
@@ -127,6 +129,58 @@ impl Skills {
         sources
     }
 
+    /// Warns of sections of the policy whose name is no skill's, but resembles one: what they grant
+    /// or restrict has no effect. `own` is the name of a skill that may not be in the catalog.
+    pub(crate) fn warn_of_unknown_sections(&self, own: &str, context: &Context) {
+        let layers = context.policy.layers.iter();
+        let sections: BTreeMap<&str, &str> = layers
+            .filter_map(|layer| {
+                let name = layer.applies_to.as_ref().filter(|name| name.is_literal())?.pattern();
+                Some((name, layer.place.as_deref()?))
+            })
+            .filter(|(name, _)| *name != own)
+            .collect();
+        // Looking for the skills takes time.
+        if sections.is_empty() || output::is_quiet() {
+            return;
+        }
+        let Ok(catalog) = context.catalog(self) else { return };
+        for (name, place) in sections {
+            if catalog.get(name).is_none()
+                && let Some(similar) = similar_name(name, &catalog)
+            {
+                let message = format!("{place}: no skill is called `{name}`; {similar}");
+                output::warning(&message, None);
+            }
+        }
+    }
+
+    /// Warns of folders that the policy names and that do not exist: those of skills and, since a
+    /// run reports its own, of mounts if `mounts` is set.
+    pub(crate) fn warn_of_missing_folders(&self, context: &Context, mounts: bool) {
+        let policy = &context.policy;
+        let file = policy.layers.iter().find_map(|layer| match &layer.origin {
+            Origin::File(path) => Some(path.display().to_string()),
+            Origin::BuiltIn | Origin::CommandLine => None,
+        });
+        let skills = policy
+            .skill_folders
+            .iter()
+            .map(|folder| (file.as_deref().unwrap_or("the policy"), "`skill-folders`", folder));
+        let rules = policy
+            .layers
+            .iter()
+            .filter(|layer| mounts && matches!(layer.origin, Origin::File(_)))
+            .flat_map(|layer| &layer.mounts)
+            .map(|rule| (rule.place.as_str(), "a mount", &rule.mount.host));
+        let missing: BTreeSet<_> =
+            skills.chain(rules).filter(|(.., path)| !path.exists()).collect();
+        for (place, by, folder) in missing {
+            let folder = folder.display();
+            output::warning(&format!("{place}: {by} names {folder}, which does not exist"), None);
+        }
+    }
+
     /// Resolves an argument: a path is a folder, anything else is the name of a skill in the
     /// catalog. A folder in the current directory that happens to have the name is never used.
     pub(crate) fn resolve(&self, argument: &Path, context: &Context) -> Result<SkillRef, CliError> {
@@ -176,7 +230,7 @@ fn folder_here(name: &Path) -> Option<String> {
 }
 
 /// Asks whether the most similar name was meant, if one is similar enough.
-fn similar_name(name: &str, catalog: &Catalog) -> Option<String> {
+pub(crate) fn similar_name(name: &str, catalog: &Catalog) -> Option<String> {
     let entries = catalog.entries();
     let (distance, similar) =
         entries.iter().map(|entry| (strsim::osa_distance(name, &entry.name), &entry.name)).min()?;

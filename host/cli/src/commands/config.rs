@@ -7,6 +7,7 @@ use skillhost_policy::limits::{Limit, Limits};
 use skillhost_policy::{Layer, Policy, Rule};
 
 use crate::args::permissions::PolicyFile;
+use crate::args::skills::Skills;
 use crate::args::{HostArgs, RuntimesArg};
 use crate::context::{self, Context, Places};
 use crate::error::{CliError, Exit};
@@ -53,7 +54,10 @@ const BUILT_IN: &str = "built-in";
 
 pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     let Action::Show { json, policy: file, runtimes } = &args.action;
-    let Context { places, policy } = Context::with_file(file)?;
+    let context = Context::with_file(file)?;
+    Skills::default().warn_of_unknown_sections("", &context);
+    Skills::default().warn_of_missing_folders(&context, true);
+    let Context { places, policy } = context;
     let mut settings = folders(&places);
     settings.push(match file.found(&places) {
         Some((path, named_by)) => setting("policy", path.display(), named_by),
