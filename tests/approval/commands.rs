@@ -135,6 +135,45 @@ fn a_named_folder_runs_unless_a_level_denies_it() {
 }
 
 #[test]
+fn levels_for_names_that_look_mistyped_are_refused() {
+    let user = user();
+    scripted(&user);
+    let set = |args: &[&str]| user.skillhost(&[&["permissions", "set"], args].concat());
+    for (args, why, fix) in [
+        (&["csv-kti", "blocked"][..], "no skill is called `csv-kti`", "did you mean `csv-kit`?"),
+        (
+            &["csv-kit", "blocked", "--program", "scripts/totl.sh"],
+            "csv-kit has no program `scripts/totl.sh`",
+            "did you mean `--program scripts/total.sh`?",
+        ),
+        (
+            &["csv-kit", "disabled", "--program", "upload.py"],
+            "csv-kit has no program `upload.py`",
+            "its programs: scripts/other.sh, scripts/total.sh",
+        ),
+        (
+            &[".agents/skills/csv-kit", "blocked", "--tool", "count"],
+            ".agents/skills/csv-kit has no tool `count`",
+            "its programs:",
+        ),
+    ] {
+        let refused = set(args);
+        assert_eq!(refused.status.code(), Some(64), "{args:?}");
+        assert!(err(&refused).contains(why) && err(&refused).contains(fix), "{}", err(&refused));
+    }
+    assert!(out(&user.skillhost(&["permissions"])).starts_with("No permission levels set"));
+
+    // A level for a skill that may be run by its path, and the removal of one, are no errors.
+    let other = set(&["unrelated", "blocked"]);
+    assert_eq!(out(&other), "unrelated is blocked\n");
+    assert!(err(&other).contains("no skill is called `unrelated`"), "{}", err(&other));
+    assert_eq!(out(&set(&["csv-kti", "default"])), "csv-kti has no level of its own\n");
+    let level = ["csv-kit", "blocked", "--program", "total"];
+    assert_eq!(out(&set(&level)), "csv-kit (total) is blocked\n");
+    assert_eq!(out(&set(&[&level[..], &["--quiet"]].concat())), "");
+}
+
+#[test]
 fn sections_for_names_that_look_mistyped_are_reported_once() {
     let user = user();
     scripted(&user);

@@ -35,6 +35,7 @@ use skillhost_skill::{Skill, SourceKind};
 use store::{Answer, Store};
 
 pub use input::{RunInput, StdinInput};
+pub use levels::names_program;
 pub use part::SkillPart;
 pub use permissions::PermissionSet;
 pub use settings::SettingValue;

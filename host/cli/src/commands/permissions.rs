@@ -6,9 +6,10 @@ use clap::Subcommand;
 use jiff::Timestamp;
 use serde::Serialize;
 use skillhost_ledger::approval::{
-    Approval, LevelScope, LevelSetting, PermissionLevel, SkillPart, Term, Workspace,
+    Approval, LevelScope, LevelSetting, PermissionLevel, SkillPart, Term, Workspace, names_program,
 };
 use skillhost_skill::Skill;
+use skillhost_skill::runtime::scripts;
 
 use crate::args::permissions::PolicyFile;
 use crate::args::skills::{self, Skills};
@@ -127,13 +128,69 @@ fn set(args: &Set) -> Result<(), CliError> {
         _ => SkillPart::Skill,
     };
     let NewLevel(level) = args.level;
+    if level.is_some() {
+        check(args, &part)?;
+    }
     let digest =
         if level == Some(PermissionLevel::AutoApproved) { Some(digest(args)?) } else { None };
     let (skill, digest) = (key(&args.skill), digest.as_deref());
     let scope = LevelScope { workspace: workspace(args.workspace.as_deref())?, until: args.limit };
     let approvals = places.approvals();
     approvals.set_level_in(&skill, &part, level, digest, &operator::name(), &scope)?;
-    Ok(())
+    if output::is_quiet() {
+        return Ok(());
+    }
+    let place = scope.workspace.map_or_else(String::new, |own| format!(" in {}", own.path));
+    let end = end(scope.until.map(|until| until.to_string()).as_deref());
+    let is = match level {
+        Some(level) => format!("is {}", level.name()),
+        None => "has no level of its own".to_owned(),
+    };
+    output::text(&output::lines(&format!("{} {is}{place}{end}", label(&skill, &part)), 0))
+}
+
+/// Refuses a name that looks like a typing error: a level for it would have no effect. What cannot
+/// be found out is no error: a level also applies to folders that are given by their path.
+fn check(args: &Set, part: &SkillPart) -> Result<(), CliError> {
+    let loaded = if args.skill.contains('/') {
+        Skill::load(Path::new(&args.skill), &Default::default())
+    } else {
+        let catalog =
+            Context::with_file(&args.policy).and_then(|context| context.catalog(&args.skills));
+        let Ok(catalog) = catalog else { return Ok(()) };
+        let Some(entry) = catalog.get(&args.skill) else {
+            let message = format!("no skill is called `{}`", args.skill);
+            return match skills::similar_name(&args.skill, &catalog) {
+                Some(similar) => Err(CliError::usage(message).code("no-skill").fix(similar)),
+                None => {
+                    let message = format!("{message}: the level is for folders of that name");
+                    output::warning(&message, None);
+                    Ok(())
+                }
+            };
+        };
+        Skill::load_from((&entry).into(), &Default::default())
+    };
+    let Ok(skill) = loaded else { return Ok(()) };
+    let (kind, name) = match part {
+        SkillPart::Program(name) if !names_program(&skill, name) => ("program", name),
+        SkillPart::Tool(name) if skill.manifest.component.is_none() => ("tool", name),
+        _ => return Ok(()),
+    };
+    let programs: Vec<String> =
+        scripts::programs(&skill).into_iter().map(|script| script.path).collect();
+    let distance = |path: &&String| {
+        let file = path.rsplit('/').next().unwrap_or(path);
+        strsim::osa_distance(name, path).min(strsim::osa_distance(name, file))
+    };
+    let similar = programs.iter().min_by_key(distance);
+    let similar = similar.filter(|path| distance(path) * 3 <= name.chars().count());
+    let error = CliError::usage(format!("{} has no {kind} `{name}`", args.skill));
+    Err(match similar {
+        Some(path) => error.fix(format!("did you mean `--program {path}`?")),
+        None if programs.is_empty() => error,
+        None => error.fix(format!("its programs: {}", programs.join(", "))),
+    })
 }
 
 /// The digest of the skill as it is now.

@@ -193,5 +193,10 @@ fn store(one: &One, key: &str, value: Option<(&str, bool)>) -> Result<(), CliErr
     let workspace = workspace(one.workspace.as_deref())?;
     let approvals = places.approvals();
     approvals.set_setting(key, &one.name, value, workspace.as_ref(), &operator::name())?;
-    Ok(())
+    if output::is_quiet() {
+        return Ok(());
+    }
+    let value = value.map_or_else(|| "is not set".to_owned(), |(value, _)| format!("= {value}"));
+    let place = workspace.map_or_else(String::new, |own| format!(" in {}", own.path));
+    output::text(&output::lines(&format!("{key} {} {value}{place}", one.name), 0))
 }

@@ -101,6 +101,14 @@ impl<'a> Levels<'a> {
     }
 }
 
+/// Checks whether a level for a program of this name has an effect on a skill. `true` if that cannot
+/// be known: the tools of a component are listed only by running it.
+pub fn names_program(skill: &Skill, name: &str) -> bool {
+    let levels = Levels::new(skill, Vec::new());
+    let may_be_tool = skill.manifest.component.is_some() && !name.contains(['/', '.']);
+    may_be_tool || skill.files.iter().any(|file| levels.may_name(name, &file.path))
+}
+
 fn denies(level: PermissionLevel) -> bool {
     level <= PermissionLevel::Disabled
 }
