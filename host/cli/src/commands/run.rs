@@ -189,7 +189,7 @@ fn execute(plan: &Plan) -> Result<Exit, CliError> {
     let learned = plan
         .learn
         .as_ref()
-        .map(|permissions| learn::learned(permissions, &plan.context, &invoked))
+        .map(|permissions| learn::learned(permissions, &plan.context, &plan.skill, &invoked))
         .transpose()?;
     let exit = finish(plan, &loaded, invoked, learned.as_ref(), after.as_ref())?;
     after.map_or(Ok(exit), |after| after.report(exit))

@@ -7,6 +7,7 @@ use skillhost::invoke::Invocation;
 use skillhost_compat::learn::{Proposal, RunEvidence, propose};
 
 use crate::args::permissions::Permissions;
+use crate::args::skills::{self, SkillRef};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::output;
@@ -15,19 +16,30 @@ use crate::output;
 pub(super) fn learned(
     permissions: &Permissions,
     context: &Context,
+    skill: &SkillRef,
     invoked: &Invocation,
 ) -> Result<Proposal, CliError> {
     let file = permissions.policy_text(&context.places)?;
     let path =
         file.as_ref().map_or(Path::new("policy.yaml"), |(path, _)| path.as_path()).to_owned();
     let reload = |text: &str| permissions.with_text(&path, text, &context.places);
-    Ok(propose(&RunEvidence {
+    let mut proposal = propose(&RunEvidence {
         skill: &invoked.skill,
         policy: &context.policy,
         outcome: &invoked.finished.outcome,
         file: file.map(|(path, text)| (path.display().to_string(), text)),
         reload: &reload,
-    }))
+    });
+    // The proposal would not work for the command that it was learned from.
+    if let SkillRef::Path(folder) = skill
+        && proposal.policy_edit.is_some()
+        && let Some(command) = skills::by_name(folder)
+    {
+        proposal.notes.push(format!(
+            "a section below `skills:` grants nothing to a folder given by its path: run it by its name, `{command}`"
+        ));
+    }
+    Ok(proposal)
 }
 
 /// Prints the proposal.
