@@ -11,6 +11,7 @@ use skillhost_sandbox::{Io, Stdin};
 
 use crate::cli::{User, guest, script_skill, skill_of, text};
 use crate::hostile_host::{Fixture, shell_host};
+use crate::receipt::Place;
 
 /// The exit code of a denied run.
 const DENIED: i32 = 77;
@@ -300,4 +301,23 @@ for argv in [["trap", "echo REACHED", "EXIT"], ["compgen", "-W", "$(echo REACHED
     let printed = text(&ran.stdout);
     assert!(!printed.contains("REACHED") && printed.matches(" 126 ").count() == 5, "{printed}");
     assert!(printed.contains("plain x"), "{printed}");
+}
+
+#[test]
+fn a_denied_write_says_what_would_allow_it() {
+    let place = Place::new();
+    let message =
+        text(&place.skillhost(&["run", "./sk", "--command", "echo > /skill/f"], "").stderr);
+    let fix = "/skill is read-only\n  help: write to /workspace (`--workspace DIR`) or /tmp\n";
+    assert!(message.contains(fix), "{message}");
+
+    // The temporary file of `sed -i` has another name in each run.
+    std::fs::write(place.path("policy.yaml"), "default: { allow: [Read, Bash] }\n").unwrap();
+    let sed = ["run", "./sk", "--workspace", "w", "--policy", "policy.yaml", "--command"];
+    let sed = [&sed[..], &["sed -i s/data/changed/ data/a.txt"]].concat();
+    let message = text(&place.skillhost(&sed, "").stderr);
+    assert!(message.contains("help: --allow 'Write(data/**)'\n"), "{message}");
+    let run = place.skillhost(&[&sed[..], &["--allow", "Write(data/**)"]].concat(), "");
+    assert!(run.status.success(), "{run:?}");
+    assert_eq!(std::fs::read_to_string(place.path("w/data/a.txt")).unwrap(), "changed\n");
 }
