@@ -9,7 +9,7 @@ mod watch;
 
 use std::io::IsTerminal as _;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::Instant;
 
 use serde::Serialize;
@@ -359,7 +359,11 @@ fn suggest_workspace(plan: &Plan, invoked: &Invocation) {
     if has_workspace || !has_failed {
         return;
     }
-    let is_here = |name: &&str| Path::new(name).is_relative() && Path::new(name).is_file();
+    let is_here = |name: &&str| {
+        let path = Path::new(name);
+        path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
+            && path.is_file()
+    };
     let args = plan.args.iter().map(String::as_str);
     if let Some(missing) = finished.missing.as_deref().into_iter().chain(args).find(is_here) {
         let missing = quoted(missing);
