@@ -139,7 +139,8 @@ fn python_raises_its_own_recursion_and_memory_errors() {
 
 #[test]
 fn a_lack_of_memory_is_explained() {
-    let explained = "the limit `memory` of 256 MiB was hit; raise it by `--memory VALUE`";
+    let explained =
+        "the limit `memory` of 256 MiB, set by `--memory`, was hit; raise it by `--memory VALUE`";
     let place = Place::new("x = [0] * 10 ** 9");
     let run = place.run(&["main", "--memory", "256MiB"]);
     assert!(run.status.code() == Some(125) && text(&run.stderr).contains(explained), "{run:?}");
@@ -165,7 +166,7 @@ fn a_lower_stack_limit_of_the_operator_applies() {
     let run = place.run(&["main", "--policy", "policy.yaml"]);
     assert!(
         run.status.code() == Some(125)
-            && text(&run.stderr).contains("the limit `stack` of 256 KiB was hit"),
+            && text(&run.stderr).contains("the limit `stack` of 256 KiB, set by `limits` at "),
         "{run:?}"
     );
     assert!(place.prints(&["main", "--explain"]).contains("stack 128 MiB"));

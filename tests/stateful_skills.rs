@@ -148,7 +148,7 @@ fn a_full_state_is_reported_and_keeps_its_files() {
     let input = json!({ "text": "x".repeat(5_000) }).to_string();
     let (code, _, stderr) = place.run("notes", &["save", "--input", &input, "--policy", "p.yaml"]);
     assert!(
-        code == 125 && stderr.contains("the limit `state` of 4 KiB was hit"),
+        code == 125 && stderr.contains("the limit `state` of 4 KiB, set by "),
         "{code} {stderr}"
     );
     assert_eq!(place.call("notes", "list", json!({}))["notes"][0]["title"], "small");
