@@ -93,6 +93,14 @@ pub fn parse_client_name(text: &str) -> Option<Permission> {
     client_tools::find(text.trim())?.meaning.permission()
 }
 
+/// Returns the tool that the name in an entry probably means, if it is neither ours nor another
+/// client's.
+pub(crate) fn misspelt(text: &str) -> Option<&'static str> {
+    let name = name_of(text);
+    let known = near(name)?;
+    (name != known && client_tools::find(name).is_none()).then_some(known)
+}
+
 /// Checks whether an entry is about files, even if it is misspelt or cannot be granted. Only without
 /// such an entry does `Bash` imply access to files.
 pub fn names_paths(text: &str) -> bool {

@@ -297,15 +297,30 @@ fn report_broken(source: &str, part: Range<usize>, broken: Broken, findings: &mu
         BrokenKind::Bounds => (&rules::YAML_BOUNDS, "shorten it, and nest it less"),
         BrokenKind::Feature => (&rules::YAML_FEATURE, "write it in plain YAML"),
         BrokenKind::Syntax | BrokenKind::UnknownAlias => {
-            return report_syntax(source, yaml::blame(source, part).unwrap_or(broken), findings);
+            let (field, broken) = yaml::blame(source, part.clone()).unwrap_or((part, broken));
+            return report_syntax(source, field, broken, findings);
         }
     };
     findings.add(rule, broken.at, broken.message, Some(fix.into()));
 }
 
-fn report_syntax(source: &str, broken: Broken, findings: &mut Findings<'_>) {
-    let start = source[..broken.at.start].rfind('\n').map_or(0, |i| i + 1);
-    let line = lines_from(source, start).next().map_or("", |l| &source[l]);
+fn report_syntax(source: &str, field: Range<usize>, broken: Broken, findings: &mut Findings<'_>) {
+    let line_at = |offset: usize| {
+        let start = source[..offset].rfind('\n').map_or(0, |i| i + 1);
+        lines_from(source, start).next().map_or("", |l| &source[l])
+    };
+    if let Some(tab) = yaml::tab_in_indentation(source, field.clone()) {
+        let fix = line_at(tab).trim_end().replace('\t', "  ");
+        let message = "invalid YAML: a tab in the indentation";
+        return findings.add(&rules::YAML_SYNTAX, tab..tab + 1, message, Some(fix));
+    }
+    // The parser reports an open quote or bracket where it misses the end.
+    let opened = yaml::unclosed(source, field.clone());
+    let at = match opened {
+        Some(opened) => opened..opened + 1,
+        None => broken.at,
+    };
+    let line = line_at(at.start);
     let (key, value) = line.split_once(':').map_or(("", ""), |(key, value)| (key, value.trim()));
     let holds_colon = value.contains(": ") && !value.starts_with(['"', '\'', '|', '>', '[', '{']);
     let special = value
@@ -322,20 +337,31 @@ fn report_syntax(source: &str, broken: Broken, findings: &mut Findings<'_>) {
                 abbreviate(key.trim())
             )
         }
-        None => format!("invalid YAML: {}", broken.message),
+        None => match opened {
+            Some(_) => format!("invalid YAML: the `{}` is not closed", &source[at.clone()]),
+            None => format!("invalid YAML: {}", broken.message),
+        },
     };
-    let fix = corrected(line, key, value, holds_colon || special.is_some());
-    findings.add(&rules::YAML_SYNTAX, broken.at, message, fix);
+    // The fix of one line would drop the others.
+    let is_one_line = !source[field].trim_end().contains('\n');
+    let fix = match opened {
+        Some(_) if !is_one_line => None,
+        _ => corrected(key, value, holds_colon || special.is_some()),
+    };
+    let is_change = |fix: &String| {
+        let solid = |text: &str| text.split_whitespace().collect::<String>();
+        solid(fix) != solid(line)
+    };
+    findings.add(&rules::YAML_SYNTAX, at, message, fix.filter(is_change));
 }
 
-/// Returns the corrected line for common mistakes: tabs, an open bracket, or a value that needs
-/// quotes.
-fn corrected(line: &str, key: &str, value: &str, needs_quotes: bool) -> Option<String> {
+/// Returns the corrected line for common mistakes: an open bracket, or a value that needs quotes.
+fn corrected(key: &str, value: &str, needs_quotes: bool) -> Option<String> {
     let open = |start, end| value.starts_with(start) && !value.contains(end);
-    if line.starts_with('\t') {
-        Some(line.trim_end().replace('\t', "  "))
-    } else if open('[', ']') {
+    if open('[', ']') {
         Some(format!("{key}: {value}]"))
+    } else if open('{', '}') {
+        Some(format!("{key}: {value}}}"))
     } else if !needs_quotes && !value.starts_with(['"', '\'']) {
         None
     } else if value.chars().count() > 80 {

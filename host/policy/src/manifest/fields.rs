@@ -67,7 +67,9 @@ pub(super) fn read(
                     findings,
                 );
             }
-            Some("metadata") => component_span = metadata(value, &mut manifest, findings),
+            Some("metadata") => {
+                component_span = metadata(value, context.source, &mut manifest, findings)
+            }
             Some("allowed-tools") => {
                 manifest.allowed_tools =
                     Some(tools::read(tools::Field::Allowed, value, context.source, findings))
@@ -196,8 +198,9 @@ pub(super) fn check_hidden(
         kinds.iter().take(MAX_LISTED).map(|c| format!("U+{:04X}", u32::from(*c))).collect();
     let more = if kinds.len() > MAX_LISTED { ", ..." } else { "" };
     let message = format!(
-        "`{field}` contains {} invisible or reordering characters: {}{more}",
+        "`{field}` contains {} invisible or reordering character{}: {}{more}",
         found.len(),
+        if found.len() == 1 { "" } else { "s" },
         listed.join(", ")
     );
     findings.add(&rules::HIDDEN_CHARACTERS, at.clone(), message, Some("delete them".into()));
@@ -242,7 +245,12 @@ fn string(field: &str, value: &Node, findings: &mut Findings<'_>) -> Option<Stri
 }
 
 /// Reads `metadata` and the keys in it that the host uses. Returns the span of `component`.
-fn metadata(value: &Node, manifest: &mut Manifest, findings: &mut Findings<'_>) -> Option<Span> {
+fn metadata(
+    value: &Node,
+    source: &str,
+    manifest: &mut Manifest,
+    findings: &mut Findings<'_>,
+) -> Option<Span> {
     let mut component_span = None;
     let Value::Map(pairs) = &*value.value else {
         let fix = Some("metadata:\n  version: \"1.0\"".into());
@@ -285,7 +293,7 @@ fn metadata(value: &Node, manifest: &mut Manifest, findings: &mut Findings<'_>) 
                 manifest.component = component(value, at.clone(), findings);
                 manifest.component.is_some()
             }
-            ("settings", _) => read_settings(value, at.clone(), manifest, findings),
+            ("settings", _) => read_settings(value, at.clone(), source, manifest, findings),
             (_, Some(limit)) => read_limit(limit, value, at.clone(), manifest, findings),
             _ => true,
         };
@@ -342,25 +350,44 @@ fn read_limit(
 fn read_settings(
     value: &Node,
     at: Range<usize>,
+    source: &str,
     manifest: &mut Manifest,
     findings: &mut Findings<'_>,
 ) -> bool {
-    let declared = match value.text() {
-        Some(text) => settings::parse(text),
-        None => Err("expected one line for each setting".to_owned()),
+    let Some(text) = value.text() else {
+        let message = "`metadata.settings`: expected one line for each setting";
+        let fix = "  settings: |\n    base-url: string = https://example.com";
+        findings.add(&rules::METADATA_SETTINGS, at, message, Some(fix.into()));
+        return false;
     };
-    match declared {
+    match settings::parse(text) {
         Ok(declared) => {
             manifest.settings = declared;
             true
         }
-        Err(why) => {
-            let message = format!("`metadata.settings`: {}", abbreviate(&why));
-            let fix = Some("  settings: |\n    base-url: string = https://example.com".into());
+        Err(settings::InvalidSetting { line, why, fix }) => {
+            let at = line.and_then(|line| line_of(text, line, &value.at, source)).unwrap_or(at);
+            let message = format!("`metadata.settings`: {why}");
             findings.add(&rules::METADATA_SETTINGS, at, message, fix);
             false
         }
     }
+}
+
+/// Returns the place of a line of a block scalar. `None` if the text is written in another form, in
+/// which its lines do not occur.
+fn line_of(text: &str, number: usize, value: &Range<usize>, source: &str) -> Option<Range<usize>> {
+    let wanted = text.lines().nth(number)?.trim();
+    let same_before = text.lines().take(number).filter(|line| line.trim() == wanted).count();
+    let written = source.get(value.clone())?;
+    let mut start = value.start;
+    let mut lines = written.split_inclusive('\n').map(|line| {
+        let from = start + line.len() - line.trim_start().len();
+        start += line.len();
+        (from, line.trim())
+    });
+    let (from, line) = lines.by_ref().filter(|(_, line)| *line == wanted).nth(same_before)?;
+    Some(from..from + line.len())
 }
 
 fn component(value: &Node, at: Range<usize>, findings: &mut Findings<'_>) -> Option<String> {

@@ -117,6 +117,8 @@ rules! {
 
     TOOLS_TYPE "allowed-tools-type" Error Refused "`allowed-tools` and `disallowed-tools` are strings (or lists of strings)." TOOLS;
     TOOLS_DENIAL "disallowed-tools-parentheses" Error Ungranted "Every `(` of `disallowed-tools` is closed." OURS;
+    TOOLS_UNKNOWN "unknown-tool" Warning Loads
+        "The names in `allowed-tools` and `disallowed-tools` are not misspelt. A name is misspelt if one edit for every four letters makes it Read, Write, Bash, WebFetch or another name of these tools. Other clients' names and MCP tools are not misspelt." OURS;
     TOOLS_EMPTY "allowed-tools-empty" Warning Loads "`allowed-tools` without a value requests nothing, and `disallowed-tools` denies nothing. Write `\"\"` to make this explicit." TOOLS;
     TOOLS_COMMAS "allowed-tools-commas" Warning Loads "Entries of `allowed-tools` and `disallowed-tools` are separated by spaces, not commas." TOOLS;
     TOOLS_LIST "allowed-tools-list" Warning Loads "`allowed-tools` and `disallowed-tools` are each one string, not a YAML list." TOOLS;

@@ -9,6 +9,8 @@
 
 use serde::Serialize;
 
+use super::findings::abbreviate;
+
 /// The most settings of a skill.
 const MAX_SETTINGS: usize = 32;
 /// The most characters of a setting's name.
@@ -87,7 +89,8 @@ impl SettingKind {
             }
             _ => {
                 return Err(format!(
-                    "`{text}` is not string, integer, number, boolean, secret or a choice such as `csv|json`"
+                    "`{}` is not string, integer, number, boolean, secret or a choice such as `csv|json`",
+                    abbreviate(text)
                 ));
             }
         })
@@ -106,21 +109,36 @@ impl SettingKind {
     }
 }
 
+/// The reason why declarations are invalid.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InvalidSetting {
+    /// The 0-based line of the text, if one is wrong.
+    pub line: Option<usize>,
+    /// What is wrong, without the line.
+    pub why: String,
+    /// The corrected line.
+    pub fix: Option<String>,
+}
+
 /// Reads the settings. A line that starts with `#` is a comment.
 ///
 /// # Errors
 /// The first line that is invalid, and why.
-pub fn parse(text: &str) -> Result<Vec<Setting>, String> {
-    let lines =
-        text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+pub fn parse(text: &str) -> Result<Vec<Setting>, InvalidSetting> {
+    let lines = text
+        .lines()
+        .map(str::trim)
+        .enumerate()
+        .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
     let mut settings: Vec<Setting> = Vec::new();
-    for line in lines {
+    for (number, line) in lines {
+        let invalid = |why, fix| InvalidSetting { line: Some(number), why, fix };
         if settings.len() == MAX_SETTINGS {
-            return Err(format!("there are more than {MAX_SETTINGS}"));
+            return Err(invalid(format!("there are more than {MAX_SETTINGS}"), None));
         }
-        let setting = setting(line).map_err(|why| format!("`{line}`: {why}"))?;
+        let setting = setting(line).map_err(|why| invalid(why, corrected(line)))?;
         if settings.iter().any(|known| known.name == setting.name) {
-            return Err(format!("`{}` is declared twice", setting.name));
+            return Err(invalid(format!("`{}` is declared twice", setting.name), None));
         }
         settings.push(setting);
     }
@@ -143,10 +161,59 @@ fn setting(line: &str) -> Result<Setting, String> {
         Some(_) if setting.kind == SettingKind::Secret => Err("a secret has no default".into()),
         Some(default) => setting
             .check(default)
-            .map_err(|takes| format!("the default is not {takes}"))
+            .map_err(|takes| format!("the default `{}` is not {takes}", abbreviate(default)))
             .map(|()| setting.clone()),
         None => Ok(setting),
     }
+}
+
+/// Returns the valid declaration that an invalid line probably means: with a valid name, a type that
+/// exists, and the default only if the type takes it.
+fn corrected(line: &str) -> Option<String> {
+    /// A longer line is no declaration with a small mistake.
+    const LONGEST: usize = 200;
+    if line.len() > LONGEST {
+        return None;
+    }
+    let (name, rest) = line.split_once(':').unwrap_or((line, "string"));
+    let name = if super::fields::is_name(name.trim()) {
+        name.trim().to_owned()
+    } else {
+        super::fields::suggested_name(name)
+    };
+    let (kind, default) = rest.split_once('=').map_or((rest, None), |(k, d)| (k, Some(d.trim())));
+    let kind = near_kind(kind.trim())?;
+    let with_default = default.and_then(|default| {
+        let default = match (kind.as_str(), default.to_ascii_lowercase().as_str()) {
+            ("boolean", "yes" | "on" | "1" | "true") => "true",
+            ("boolean", "no" | "off" | "0" | "false") => "false",
+            _ => default,
+        };
+        let same = format!("{name}: {kind} = {default}");
+        // A fraction is a number.
+        let number = || format!("{name}: number = {default}");
+        setting(&same)
+            .map(|_| same.clone())
+            .ok()
+            .or_else(|| (kind == "integer").then(number).filter(|line| setting(line).is_ok()))
+    });
+    with_default.or_else(|| Some(format!("{name}: {kind}")).filter(|line| setting(line).is_ok()))
+}
+
+/// Returns the type that a word means, as in other languages or with a typing mistake.
+fn near_kind(word: &str) -> Option<String> {
+    const KINDS: [&str; 5] = ["string", "integer", "number", "boolean", "secret"];
+    let lower = word.to_ascii_lowercase();
+    let kind = match lower.as_str() {
+        _ if SettingKind::parse(word).is_ok() => return Some(word.to_owned()),
+        "" | "str" | "text" | "url" | "path" => "string",
+        "int" | "long" | "i32" | "i64" | "u32" | "u64" => "integer",
+        "float" | "double" | "f32" | "f64" | "decimal" => "number",
+        "bool" => "boolean",
+        "password" | "token" | "key" => "secret",
+        other => KINDS.into_iter().find(|kind| strsim::damerau_levenshtein(kind, other) <= 2)?,
+    };
+    Some(kind.to_owned())
 }
 
 #[cfg(test)]
@@ -154,7 +221,7 @@ mod tests {
     use super::*;
 
     fn error(text: &str) -> String {
-        parse(text).expect_err(text)
+        parse(text).expect_err(text).why
     }
 
     #[test]
@@ -196,11 +263,30 @@ mod tests {
     fn invalid_declarations_are_named() {
         assert!(error("Base_URL: string").contains("a name has"));
         assert!(error("retries: int").contains("`int` is not"));
-        assert!(error("retries: integer = x").contains("the default is not a whole number"));
+        assert!(error("retries: integer = x").contains("the default `x` is not a whole number"));
         assert!(error("token: secret = x").contains("a secret has no default"));
         assert!(error("a: string\na: string").contains("twice"));
         assert!(error("no type").contains("expected NAME: TYPE"));
         let many: String = (0..33).map(|n| format!("s{n}: string\n")).collect();
         assert!(error(&many).contains("more than 32"));
+    }
+
+    #[test]
+    fn invalid_line_is_numbered_and_corrected() {
+        for (line, corrected) in [
+            ("retries: int = 3", Some("retries: integer = 3")),
+            ("retries: integr = 3", Some("retries: integer = 3")),
+            ("retries: integer = x", Some("retries: integer")),
+            ("retries: integer = 2.5", Some("retries: number = 2.5")),
+            ("quiet: bool = yes", Some("quiet: boolean = true")),
+            ("format: csv|json = xml", Some("format: csv|json")),
+            ("token: secret = abc", Some("token: secret")),
+            ("Base_URL: string", Some("base-url: string")),
+            ("city", Some("city: string")),
+            ("retries: anything", None),
+        ] {
+            let invalid = parse(&format!("# comment\na: string\n\n{line}")).expect_err(line);
+            assert_eq!((invalid.line, invalid.fix.as_deref()), (Some(3), corrected), "{line}");
+        }
     }
 }

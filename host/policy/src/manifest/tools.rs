@@ -4,6 +4,7 @@ use super::ToolEntry;
 use super::findings::{Findings, abbreviate};
 use super::rules;
 use super::yaml::{Node, Value};
+use crate::entry;
 
 /// The most entries of one skill. Real skills have up to 60.
 const MAX_ENTRIES: usize = 1_000;
@@ -136,6 +137,13 @@ fn read_string(
                 &rules::TOOLS_DENIAL
             };
             findings.add(rule, at.clone(), message, fix);
+        }
+        if let Some(known) = entry::misspelt(entry.text) {
+            let written = entry.text.split('(').next().unwrap_or_default();
+            let message =
+                format!("unknown tool `{}`; did you mean `{known}`?", abbreviate(written.trim()));
+            let fix = format!("{known}{}", &entry.text[written.len()..]);
+            findings.add(&rules::TOOLS_UNKNOWN, at.clone(), message, Some(abbreviate(&fix)));
         }
         entries.push(ToolEntry { text: entry.text.to_owned(), span: Some(findings.span(at)) });
     }

@@ -133,9 +133,9 @@ fn is_number(text: &str) -> bool {
             && unsigned.parse::<f64>().is_ok())
 }
 
-/// Finds the field that contains a syntax error. The parser reports an open quote or bracket only
-/// lines later.
-pub(super) fn blame(source: &str, part: Range<usize>) -> Option<Broken> {
+/// Finds the field that contains a syntax error, and the error in it. The parser reports an open
+/// quote or bracket only lines later.
+pub(super) fn blame(source: &str, part: Range<usize>) -> Option<(Range<usize>, Broken)> {
     let starts_field = |line: &Range<usize>| {
         source[line.clone()]
             .starts_with(|c: char| !c.is_whitespace() && !matches!(c, '-' | '#' | ']' | '}'))
@@ -148,8 +148,72 @@ pub(super) fn blame(source: &str, part: Range<usize>) -> Option<Broken> {
     let fields = starts.windows(2).map(|w| w[0]..w[1]);
     // An alias is unknown if its field is parsed alone.
     fields
-        .filter_map(|field| read(source, field).err())
-        .find(|broken| broken.kind == BrokenKind::Syntax)
+        .filter_map(|field| Some((field.clone(), read(source, field).err()?)))
+        .find(|(_, broken)| broken.kind == BrokenKind::Syntax)
+}
+
+/// Returns the place of the tab that breaks a field: the first one in the indentation of a line, if
+/// the field is valid, or breaks later, with spaces in its place.
+pub(super) fn tab_in_indentation(source: &str, field: Range<usize>) -> Option<usize> {
+    let indent = |line: &Range<usize>| {
+        let text = &source[line.clone()];
+        let blank = text.len() - text.trim_start_matches([' ', '\t']).len();
+        text[..blank].find('\t').map(|at| line.start + at)
+    };
+    let mut lines = super::frontmatter::lines_from(&source[..field.end], field.start);
+    let tab = lines.find_map(|line| indent(&line))?;
+    let broken = read(source, field.clone()).err()?;
+    let is_after = |broken: &Broken| source[tab..broken.at.start.max(tab)].contains('\n');
+    let spaced: String = source[field.clone()]
+        .split_inclusive('\n')
+        .map(|line| {
+            let text = line.trim_start_matches([' ', '\t']);
+            line[..line.len() - text.len()].replace('\t', " ") + text
+        })
+        .collect();
+    let is_the_cause = !is_after(&broken) || read(&spaced, 0..spaced.len()).is_ok();
+    is_the_cause.then_some(tab)
+}
+
+/// Returns the place of the innermost quote or bracket that a field leaves open, if the field is
+/// valid with its end added.
+pub(super) fn unclosed(source: &str, field: Range<usize>) -> Option<usize> {
+    let mut open: Vec<(usize, char)> = Vec::new();
+    // Whether a value can start here: after white space behind a `:`, `-`, `,` or bracket.
+    let (mut starts_value, mut last) = (false, '\n');
+    let mut chars = source[field.clone()].char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
+        let in_flow = open.last().is_some_and(|(_, c)| matches!(c, '[' | '{'));
+        match open.last().map(|(_, c)| *c) {
+            Some('"') if c == '\\' => drop(chars.next()),
+            Some('\'') if c == '\'' => match chars.peek() {
+                Some((_, '\'')) => drop(chars.next()),
+                _ => drop(open.pop()),
+            },
+            Some('"') if c == '"' => drop(open.pop()),
+            Some('"' | '\'') => {}
+            _ if matches!(c, '"' | '\'' | '[' | '{') && starts_value => {
+                open.push((field.start + at, c));
+            }
+            _ if matches!(c, ']' | '}') && in_flow => drop(open.pop()),
+            _ => {}
+        }
+        starts_value = match c {
+            ' ' | '\t' | '\n' => starts_value || matches!(last, ':' | '-'),
+            '[' | '{' => open.last().is_some_and(|(place, _)| *place == field.start + at),
+            ',' => in_flow,
+            _ => false,
+        };
+        last = c;
+    }
+    let ends = open.iter().rev().map(|(_, c)| match c {
+        '[' => ']',
+        '{' => '}',
+        quote => *quote,
+    });
+    let closed: String = source[field].trim_end().chars().chain(ends).collect();
+    read(&closed, 0..closed.len()).ok()?;
+    open.last().map(|(place, _)| *place)
 }
 
 fn nested_too_deeply() -> String {
