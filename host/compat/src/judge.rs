@@ -78,6 +78,13 @@ impl<'a> Facts<'a> {
         self.files.binary_search_by(|f| f.path.as_str().cmp(path)).is_ok()
     }
 
+    /// Checks whether the skill has files below a folder.
+    pub(super) fn has_folder(&self, path: &str) -> bool {
+        let inside = format!("{path}/");
+        let at = self.files.partition_point(|f| f.path < inside);
+        self.files.get(at).is_some_and(|f| f.path.starts_with(&inside))
+    }
+
     /// Returns the first file of a name, anywhere in the skill.
     pub(super) fn named(&self, name: &str) -> Option<&'a str> {
         self.names.get(name).copied()
@@ -149,7 +156,7 @@ pub(super) struct Judge<'a> {
     pub(super) facts: &'a Facts<'a>,
     file: &'a str,
     text: &'a str,
-    role: Role,
+    pub(super) role: Role,
     /// The needs, with their offsets in the text.
     needs: Vec<(usize, Need)>,
     seen: HashMap<(NeedKind, String), usize>,

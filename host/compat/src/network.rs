@@ -5,8 +5,8 @@ use super::need::{Need, NeedEffect, NeedKind, NeedStatus};
 use skillhost_policy::pattern::{Destination, HostPattern};
 use skillhost_policy::refusal::Refusal;
 
-/// Hosts that are identifiers rather than servers: XML namespaces, schemas and examples.
-const NAMES: [&str; 12] = [
+/// Hosts that are identifiers rather than servers: XML namespaces and schemas.
+const NAMES: [&str; 9] = [
     "www.w3.org",
     "schemas.openxmlformats.org",
     "schemas.microsoft.com",
@@ -16,9 +16,6 @@ const NAMES: [&str; 12] = [
     "www.sitemaps.org",
     "xmlns.com",
     "docs.oasis-open.org",
-    "example.com",
-    "example.org",
-    "example.net",
 ];
 
 /// Returns the hosts of the URLs in a text, with their offsets.
@@ -62,10 +59,10 @@ impl Judge<'_> {
         let hosts = std::mem::take(&mut self.hosts);
         let named = !hosts.is_empty();
         for (offset, to) in hosts {
-            let example = NAMES.iter().any(|name| {
+            let is_identifier = NAMES.iter().any(|name| {
                 to.host == *name || to.host.strip_suffix(name).is_some_and(|sub| sub.ends_with('.'))
             });
-            if !example {
+            if !is_identifier {
                 self.host(offset, &to);
             }
         }

@@ -2,7 +2,7 @@
 //! files.
 
 use super::judge::Facts;
-use super::need::{Lines, Need, NeedEffect, NeedKind, NeedStatus};
+use super::need::{Lines, Need, NeedEffect, NeedKind, NeedStatus, Place};
 use skillhost_skill::runtime::scripts;
 
 /// The result of resolving a reference.
@@ -46,7 +46,7 @@ pub(super) fn resolve(name: &str, facts: &Facts<'_>) -> Resolved {
     Resolved::Other
 }
 
-/// Returns the missing scripts to which SKILL.md refers, from an offset on.
+/// Returns the missing scripts and linked files to which SKILL.md refers, from an offset on.
 pub(super) fn missing(facts: &Facts<'_>, file: &str, text: &str, from: usize) -> Vec<Need> {
     let body = &text[from..];
     let ends = |c: char| c.is_whitespace() || "`\"'()[],;|=!?".contains(c);
@@ -69,18 +69,61 @@ pub(super) fn missing(facts: &Facts<'_>, file: &str, text: &str, from: usize) ->
         if let Resolved::Missing(path) = resolve(name, facts)
             && seen.insert(path.clone())
         {
-            let elsewhere = path.rsplit('/').next().and_then(|file| facts.named(file));
-            needs.push(Need {
-                kind: NeedKind::File,
-                status: NeedStatus::Missing,
-                effect: NeedEffect::None,
-                version: None,
-                place: lines.get_or_insert_with(|| Lines::new(text)).place(file, offset),
-                message: Some(format!("SKILL.md refers to `{path}`, which does not exist")),
-                fix: elsewhere.map(|there| format!("did you mean `{there}`?")),
-                name: path,
-            });
+            let place = lines.get_or_insert_with(|| Lines::new(text)).place(file, offset);
+            needs.push(missing_file(facts, path, place));
+        }
+    }
+    for (offset, path) in links(body) {
+        let exists = facts.has(&path) || facts.has_folder(&path);
+        if !exists && needs.len() < MAX_MISSING && seen.insert(path.clone()) {
+            let lines = lines.get_or_insert_with(|| Lines::new(text));
+            needs.push(missing_file(facts, path, lines.place(file, from + offset)));
         }
     }
     needs
+}
+
+fn missing_file(facts: &Facts<'_>, path: String, place: Place) -> Need {
+    let elsewhere = path.rsplit('/').next().and_then(|file| facts.named(file));
+    Need {
+        kind: NeedKind::File,
+        status: NeedStatus::Missing,
+        effect: NeedEffect::None,
+        version: None,
+        place,
+        message: Some(format!("SKILL.md refers to `{path}`, which does not exist")),
+        fix: elsewhere.map(|there| format!("did you mean `{there}`?")),
+        name: path,
+    }
+}
+
+/// Returns the paths to which links of Markdown point, `[text](docs/usage.md)`, with their offsets.
+/// Leaves out code, addresses, and paths that are computed or lead out of the skill.
+fn links(body: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    let (mut is_code, mut start) = (false, 0);
+    for line in body.split_inclusive('\n') {
+        let at_line = start;
+        start += line.len();
+        if line.trim_start().starts_with("```") || line.trim_start().starts_with("~~~") {
+            is_code = !is_code;
+            continue;
+        }
+        for (at, _) in line.match_indices("](").filter(|_| !is_code) {
+            let is_in_code = line[..at].matches('`').count() % 2 == 1;
+            let rest = &line[at + 2..];
+            let Some(target) = rest.find(')').map(|end| &rest[..end]).filter(|_| !is_in_code)
+            else {
+                continue;
+            };
+            let path = target.split('#').next().unwrap_or(target);
+            let path = path.strip_prefix("./").unwrap_or(path).trim_end_matches('/');
+            let is_plain = path.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-/".contains(&b));
+            let is_inside = !path.starts_with('/') && !path.split('/').any(|part| part == "..");
+            if is_plain && is_inside && path.contains('.') {
+                found.push((at_line + at + 2, path.to_owned()));
+            }
+        }
+    }
+    found
 }

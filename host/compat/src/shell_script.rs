@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::judge::{Caller, Judge};
 use super::need::NeedEffect;
 use super::shell_words::{self, Word};
-use super::{Reach, network, python_script};
+use super::{Reach, Role, network, python_script};
 
 /// The most levels of nested scripts: `bash -c`, `eval`, `python3 -c`.
 const MAX_NESTING: usize = 3;
@@ -203,15 +203,18 @@ impl Commands<'_, '_, '_> {
         }
     }
 
-    /// Judges `pip install NAMES`. A missing package has an effect only where it is imported.
+    /// Judges `pip install NAMES`, which fails in a script for a package that is not in the set. In
+    /// a block of instructions, a missing package has an effect only where it is imported.
     fn pip(&mut self, rest: &[Word]) {
         if rest.first().is_none_or(|w| w.text != "install") {
             return;
         }
+        let is_block = self.judge.role == Role::Block;
+        let effect = if is_block { NeedEffect::None } else { NeedEffect::Part };
         let names = after_options(&rest[1..], &["-r", "-t", "-i", "--target", "--index-url"]);
         for word in names.iter().filter(|word| !word.computed && !word.text.starts_with('-')) {
             for dependency in super::dependencies::requirements(&word.text) {
-                self.judge.declared(&dependency, word.at.start, NeedEffect::None);
+                self.judge.declared(&dependency, word.at.start, effect);
             }
         }
     }

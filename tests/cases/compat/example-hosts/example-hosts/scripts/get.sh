@@ -1,0 +1,1 @@
+curl -s https://api.example.org/v1
