@@ -19,7 +19,10 @@ pub fn find_unused(skill: &Skill, uses: &GrantUse) -> Vec<Diagnostic> {
     let file = skill.root.join(&skill.skill_file).display().to_string();
     let line = |at: usize, instead: Option<&str>| {
         let others = entries.iter().enumerate().filter_map(|(n, entry)| match n == at {
-            true => instead.map(|text| ToolEntry { text: text.to_owned(), span: None }),
+            // Another entry may already be the narrower one.
+            true => instead
+                .filter(|text| entries.iter().all(|entry| entry.text != *text))
+                .map(|text| ToolEntry { text: text.to_owned(), span: None }),
             false => Some(entry.clone()),
         });
         skillhost_policy::manifest::allowed_tools_line(&others.collect::<Vec<_>>())
