@@ -668,10 +668,10 @@ fn names_of_other_clients_request_what_our_names_do() {
         assert!(grant.needs_approval, "{theirs:?}");
     }
     let decision = &with_client_names(&["read_file"]).decisions[0];
-    assert_eq!((&*decision.entry, decision.verdict), ("read_file", Verdict::Granted));
+    assert_eq!((&*decision.entry, decision.verdict), ("read_file", Verdict::Approval));
     assert_eq!(
         decision.meaning,
-        "read every mounted folder, if the run is approved (Codex calls `Read` by this name)"
+        "read every mounted folder, if the run is approved (`read_file` is Codex's name for `Read`)"
     );
 }
 
@@ -682,6 +682,7 @@ fn names_of_other_clients_take_nothing_away() {
     assert!(may_spawn(&grant.capabilities, "ls"));
     assert_eq!(access(&grant.capabilities, "/workspace/a"), access(&own, "/workspace/a"));
     assert!(!grant.needs_approval, "`Bash` already requests files");
+    assert_eq!(grant.decisions[1].verdict, Verdict::Granted);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use comfy_table::{ContentArrangement, Table, presets};
 
 use super::capabilities::{MountMode, Scope};
 use super::determinism::show_start_time;
-use super::grant::{Grant, Verdict};
+use super::grant::Grant;
 use super::pattern::{CommandPattern, PathGlob};
 use super::verdict::{Pattern, show_host};
 use crate::limits::Limit;
@@ -13,11 +13,6 @@ use crate::limits::Limit;
 pub fn explain(grant: &Grant, width: u16) -> String {
     let mut decisions = table(width, &["requested", "verdict", "meaning", "decided by"]);
     for d in &grant.decisions {
-        let verdict = match d.verdict {
-            Verdict::Granted => "granted",
-            Verdict::Narrowed => "narrowed",
-            Verdict::Refused => "refused",
-        };
         let entry = d.place.map_or_else(
             || d.entry.clone(),
             |at| format!("{}\nSKILL.md:{}:{}", d.entry, at.line, at.column),
@@ -26,7 +21,7 @@ pub fn explain(grant: &Grant, width: u16) -> String {
             .fix
             .as_ref()
             .map_or_else(|| d.meaning.clone(), |fix| format!("{}\nfix: {fix}", d.meaning));
-        decisions.add_row([entry, verdict.into(), meaning, d.rule.clone()]);
+        decisions.add_row([entry, d.verdict.description().into(), meaning, d.rule.clone()]);
     }
     let mut out = String::new();
     if !grant.decisions.is_empty() {
@@ -38,7 +33,8 @@ pub fn explain(grant: &Grant, width: u16) -> String {
 
 fn capabilities(grant: &Grant, width: u16) -> Table {
     let c = &grant.capabilities;
-    let mut rows = table(width, &["capability", "allowed"]);
+    let allowed = if grant.needs_approval { "allowed, if the run is approved" } else { "allowed" };
+    let mut rows = table(width, &["capability", allowed]);
     let mounts = c.mounts.iter().map(|m| {
         let mode = match m.mode {
             MountMode::Read => "read-only",

@@ -62,8 +62,23 @@ pub enum Verdict {
     Granted,
     /// Part of it is granted.
     Narrowed,
+    /// Only a run that the operator approves is granted it, because the entry uses another client's
+    /// name for a tool.
+    Approval,
     /// Nothing of it is granted.
     Refused,
+}
+
+impl Verdict {
+    /// Returns the verdict in words.
+    pub fn description(self) -> &'static str {
+        match self {
+            Verdict::Granted => "granted",
+            Verdict::Narrowed => "narrowed",
+            Verdict::Approval => "only with an approval",
+            Verdict::Refused => "refused",
+        }
+    }
 }
 
 /// Computes what a skill may do. Pure: the same manifest and policy give the same grant.
@@ -76,7 +91,18 @@ pub fn grant(manifest: &Manifest, policy: &Policy) -> Grant {
         return with_names;
     }
     let without = grant_with(manifest, policy, ClientNames::Ignored);
-    Grant { needs_approval: with_names.capabilities != without.capabilities, ..with_names }
+    let needs_approval = with_names.capabilities != without.capabilities;
+    let mut decisions = with_names.decisions;
+    if needs_approval {
+        // The decisions on `allowed-tools` come first, in its order.
+        let asked = manifest.allowed_tools.iter().flatten().zip(&mut decisions);
+        asked
+            .filter(|(entry, decision)| {
+                is_client_name(entry) && decision.verdict != Verdict::Refused
+            })
+            .for_each(|(_, decision)| decision.verdict = Verdict::Approval);
+    }
+    Grant { needs_approval, decisions, ..with_names }
 }
 
 /// An entry of `allowed-tools`, and what it requests.
@@ -103,7 +129,8 @@ impl<'m> Request<'m> {
         };
         let entry = ToolEntry { text: own.to_owned(), span: self.entry.span };
         let decision = judge.entry(&entry, &self.permission, implies_files);
-        let because = format!("{client} calls `{own}` by this name");
+        let because =
+            format!("`{}` is {} name for `{own}`", printable(&self.entry.text), genitive(client));
         EntryDecision {
             entry: printable(&self.entry.text),
             meaning: match decision.verdict {
@@ -113,6 +140,11 @@ impl<'m> Request<'m> {
             ..decision
         }
     }
+}
+
+/// Returns the genitive of a client's name.
+fn genitive(client: &str) -> String {
+    if client.ends_with('s') { format!("{client}'") } else { format!("{client}'s") }
 }
 
 /// Checks whether `Bash` requests files too: only if no entry is about files. Other clients' names

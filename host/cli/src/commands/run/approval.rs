@@ -8,6 +8,7 @@ use skillhost_ledger::approval::{
     ApprovalError, ApprovalRequest, Approvals, PendingId, PermissionLevel, RunDecision, RunInput,
     StdinInput, Term,
 };
+use skillhost_policy::Verdict;
 use skillhost_policy::outcome::{Denial, DenialKind};
 
 use super::plan::Plan;
@@ -76,6 +77,14 @@ pub(super) fn before_run(plan: &Plan, loaded: &LoadedSkill) -> Result<BTreeSet<S
         RunDecision::NeedsApproval(id, question) => (id, question),
     };
     output::explanation(&question.operator);
+    if grant.needs_approval {
+        let decisions = grant.decisions.iter().filter(|d| d.verdict == Verdict::Approval);
+        let names: Vec<&str> = decisions.map(|decision| decision.entry.as_str()).collect();
+        output::note(&format!(
+            "it asks because allowed-tools uses other clients' names for tools: {}",
+            names.join(", ")
+        ));
+    }
     if !terminal::is_interactive() {
         return Err(refused("it needs approval", needs_approval(&name, id)));
     }
