@@ -142,3 +142,23 @@ fn settings_are_listed_with_their_places() {
     let shown = text(&user.skillhost(&["settings", "show", "reporter"]).stdout);
     assert!(shown.contains("env:NAME or file:PATH") && shown.contains("https://a.example"));
 }
+
+#[test]
+fn run_warns_of_a_secret_that_is_not_passed() {
+    let user = user();
+    let skill = "./.agents/skills/reporter";
+    let run = |user: &User| {
+        let output = user.skillhost(&["run", skill, "scripts/show.sh"]);
+        text(&output.stderr)
+    };
+    let stderr = run(&user);
+    assert!(stderr.contains("the secret `token` is omitted: it is not set"), "{stderr}");
+    assert!(stderr.contains("reporter token env:NAME"), "{stderr}");
+
+    let output = user.skillhost(&["settings", "set", skill, "token", "file:/nowhere/token"]);
+    assert!(output.status.success());
+    let stderr = text(&output.stderr);
+    assert!(stderr.contains("warning: there is no file /nowhere/token"), "{stderr}");
+    let stderr = run(&user);
+    assert!(stderr.contains("the secret `token` is omitted: /nowhere/token"), "{stderr}");
+}

@@ -184,6 +184,14 @@ impl Runner {
         grant
     }
 
+    /// Adds to a grant the variables of the skill's settings, with the operator's values. A run does
+    /// this when it loads the skill.
+    pub fn add_settings(&self, grant: &mut Grant, skill: &Skill, policy: &Policy) {
+        if !skill.manifest.is_granted_nothing() {
+            settings::add(grant, skill, policy, self.options.settings.as_deref());
+        }
+    }
+
     /// Resolves a target to the program that would run. Runs nothing.
     ///
     /// # Errors
@@ -306,11 +314,11 @@ impl Runner {
         let skill = Arc::new(skill);
         let mut grant = debug_span!("grant").in_scope(|| self.grant(&skill, policy));
         let digest = digests.as_ref().ok().map(|digests| digests.skill.clone());
-        if !skill.manifest.is_granted_nothing() {
-            settings::add(&mut grant, &skill, policy, options.settings.as_deref());
-            if let Some(digest) = &digest {
-                shipped_state::grant(&mut grant, policy, &self.built_ins(), digest);
-            }
+        self.add_settings(&mut grant, &skill, policy);
+        if !skill.manifest.is_granted_nothing()
+            && let Some(digest) = &digest
+        {
+            shipped_state::grant(&mut grant, policy, &self.built_ins(), digest);
         }
         let programs = digests.map(|digests| Arc::new(self.programs(&skill, digests)));
         let id = SkillId::of(&skill, digest);
@@ -489,6 +497,12 @@ impl Runner {
 }
 
 impl LoadedSkill {
+    /// Returns the declared secrets that are not passed, because they are not set or not found: what
+    /// is wrong with each, and the command that sets it.
+    pub fn missing_secrets(&self) -> Vec<(String, String)> {
+        settings::missing_secrets(&self.grant, &self.skill)
+    }
+
     /// Returns the skill's identity, as records name it.
     pub fn id(&self) -> &SkillId {
         &self.id

@@ -147,6 +147,7 @@ fn execute(plan: &Plan) -> Result<Exit, CliError> {
     describe(&loaded, started);
     let denied = approval::before_run(plan, &loaded)?;
     let loaded = loaded.without_files(denied);
+    warn_of_missing_secrets(&loaded);
     if plan.receipt.as_ref().is_some_and(|receipt| receipt.sign) {
         // Without a key, nothing runs.
         key::signing(places)?;
@@ -193,6 +194,14 @@ fn execute(plan: &Plan) -> Result<Exit, CliError> {
         .transpose()?;
     let exit = finish(plan, &loaded, invoked, learned.as_ref(), after.as_ref())?;
     after.map_or(Ok(exit), |after| after.report(exit))
+}
+
+/// Warns of the secrets that the skill declares and does not get, in one message.
+fn warn_of_missing_secrets(loaded: &LoadedSkill) {
+    let (wrong, commands): (Vec<_>, Vec<_>) = loaded.missing_secrets().into_iter().unzip();
+    if !wrong.is_empty() {
+        output::warning(&wrong.join("; "), Some(&commands.join("\n")));
+    }
 }
 
 /// Says what to do if a shell reads its script from a terminal, where it shows no prompt.

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
 use skillhost_ledger::approval::Approvals;
+use skillhost_policy::diagnostic::quoted;
 use skillhost_policy::manifest::settings::{MAX_VALUE, Setting, SettingKind};
 use skillhost_policy::{EntryDecision, Grant, Policy, Verdict};
 use skillhost_skill::Skill;
@@ -43,13 +44,39 @@ pub(super) fn add(grant: &mut Grant, skill: &Skill, policy: &Policy, store: Opti
 
 fn missing(setting: &Setting, skill: &str, why: &str) -> EntryDecision {
     EntryDecision {
-        entry: format!("setting {}", setting.name),
+        entry: entry(setting),
         place: None,
         verdict: Verdict::Refused,
         meaning: format!("omitted: {why}"),
         rule: "a setting is passed only with a valid value".into(),
-        fix: Some(format!("skillhost settings set {skill} {} VALUE", setting.name)),
+        fix: Some(set_command(setting, skill)),
     }
+}
+
+/// Returns the command that sets a setting of a skill, which is named by its key.
+fn set_command(setting: &Setting, skill: &str) -> String {
+    let value = if setting.kind == SettingKind::Secret { "env:NAME" } else { "VALUE" };
+    format!("skillhost settings set {} {} {value}", quoted(skill), setting.name)
+}
+
+/// Returns the secrets without a valid value that a loaded skill declares: what is wrong, and the
+/// command that sets each.
+pub(super) fn missing_secrets(grant: &Grant, skill: &Skill) -> Vec<(String, String)> {
+    let key = skill.settings_key();
+    let secrets = skill.manifest.settings.iter().filter(|one| one.kind == SettingKind::Secret);
+    secrets
+        .filter(|setting| !grant.capabilities.env.contains_key(&setting.variable()))
+        .filter_map(|setting| {
+            let entry = entry(setting);
+            let decision = grant.decisions.iter().find(|decision| decision.entry == entry)?;
+            let what = format!("the secret `{}` is {}", setting.name, decision.meaning);
+            Some((what, set_command(setting, &key)))
+        })
+        .collect()
+}
+
+fn entry(setting: &Setting) -> String {
+    format!("setting {}", setting.name)
 }
 
 /// Returns the value to pass: what was set, or what a secret's reference leads to.
