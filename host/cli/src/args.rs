@@ -1,5 +1,6 @@
 //! What was typed. Parsing does no I/O.
 
+pub(crate) mod numbers;
 pub(crate) mod permissions;
 pub(crate) mod skills;
 

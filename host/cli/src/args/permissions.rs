@@ -10,6 +10,7 @@ use skillhost_policy::limits::Limit;
 use skillhost_policy::{self as policy, Overrides, Policy};
 use skillhost_skill::ownership;
 
+use crate::args::numbers::whole_number;
 use crate::context::Places;
 use crate::error::CliError;
 use crate::output;
@@ -59,7 +60,7 @@ pub(crate) struct Permissions {
     #[arg(long)]
     deterministic: bool,
     /// Seed the randomness of a deterministic run [default: the policy's, else 0]
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = whole_number::<u64>)]
     seed: Option<u64>,
     /// Start the clocks of a deterministic run at this time [default: the policy's, else
     /// 2026-01-01T00:00:00Z]

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use skillhost_ledger::approval::{PendingId, Term};
 
+use crate::args::numbers::whole_number;
 use crate::commands::permissions::label;
 use crate::context::Places;
 use crate::error::{CliError, Exit};
@@ -22,6 +23,7 @@ Examples:
   skillhost approve 7 --no")]
 pub(crate) struct Args {
     /// The number from `skillhost pending`
+    #[arg(value_parser = whole_number::<i64>)]
     id: i64,
     /// Approve one run (the default)
     #[arg(long, group = "term")]

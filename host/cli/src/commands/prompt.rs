@@ -1,5 +1,6 @@
 //! `skillhost prompt`: print the block of skills for an agent's prompt.
 
+use crate::args::numbers::whole_number;
 use crate::args::permissions::PolicyFile;
 use crate::args::skills::Skills;
 use crate::commands::list::report;
@@ -21,7 +22,7 @@ Examples:
   skillhost prompt --json | jq .tokens")]
 pub(crate) struct Args {
     /// The maximum size of the block, in tokens
-    #[arg(long, value_name = "TOKENS", default_value_t = 4000)]
+    #[arg(long, value_name = "TOKENS", default_value_t = 4000, value_parser = whole_number::<usize>)]
     budget: usize,
     /// Print one JSON object (`skillhost schema prompt`)
     #[arg(long)]

@@ -4,6 +4,7 @@ use clap::builder::BoolishValueParser;
 use serde::Serialize;
 use skillhost_catalog::{Hit, Query, SkillRuntime};
 
+use crate::args::numbers::whole_number;
 use crate::args::permissions::PolicyFile;
 use crate::args::skills::Skills;
 use crate::commands::list::{One, line, name, report};
@@ -33,13 +34,13 @@ pub(crate) struct Args {
     #[arg(long, value_parser = runtime)]
     runtime: Option<SkillRuntime>,
     /// Only skills that request network access, or only those that do not
-    #[arg(long, value_name = "yes|no", value_parser = BoolishValueParser::new())]
+    #[arg(long, value_name = "yes|no", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
     network: Option<bool>,
     /// Only skills that are enabled, or only those that are not
-    #[arg(long, value_name = "yes|no", value_parser = BoolishValueParser::new())]
+    #[arg(long, value_name = "yes|no", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
     enabled: Option<bool>,
     /// List at most this many skills
-    #[arg(long, value_name = "NUMBER", default_value_t = 10)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 10, value_parser = whole_number::<usize>)]
     limit: usize,
     /// Print one JSON object (`skillhost schema search`)
     #[arg(long)]
