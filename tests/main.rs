@@ -11,6 +11,7 @@ mod audit;
 mod authorities;
 mod cache;
 mod catalog;
+mod check;
 mod cli;
 mod component_imports;
 mod concurrent_runs;

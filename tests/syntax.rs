@@ -8,7 +8,7 @@ use crate::hostile_host::shell_host;
 
 const MANIFEST: &str = "---\nname: parsed\ndescription: Is parsed. Use to test.\n---\n";
 
-/// Returns the syntax errors of a skill with these scripts, each as `PATH:LINE MESSAGE`.
+/// Returns the syntax errors of a skill with these scripts, each as `PATH:LINE:COLUMN MESSAGE`.
 fn errors(home: &Path, scripts: &[(&str, &str)]) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("SKILL.md"), MANIFEST).unwrap();
@@ -23,7 +23,7 @@ fn errors(home: &Path, scripts: &[(&str, &str)]) -> Vec<String> {
     runtime.shutdown_background();
     found
         .into_iter()
-        .map(|error| format!("{}:{} {}", error.path, error.line, error.message))
+        .map(|error| format!("{}:{}:{} {}", error.path, error.line, error.column, error.message))
         .collect()
 }
 
@@ -40,10 +40,10 @@ fn scripts_that_do_not_parse_are_reported() {
         ("scripts/latin.py", "# -*- coding: latin-1 -*-\nprint('fine')\n"),
     ];
     let expected = [
-        "scripts/nul.py:0 source code string cannot contain null bytes",
-        "scripts/open.sh:3 syntax error: unexpected end of file",
-        "scripts/quote:2 unexpected EOF while looking for matching `\"'",
-        "scripts/sum.py:2 invalid syntax",
+        "scripts/nul.py:0:0 source code string cannot contain null bytes",
+        "scripts/open.sh:3:0 syntax error: unexpected end of file",
+        "scripts/quote:2:0 unexpected EOF while looking for matching `\"'",
+        "scripts/sum.py:2:11 invalid syntax",
     ];
     assert_eq!(errors(home.path(), &scripts), expected);
     assert_eq!(errors(home.path(), &scripts), expected, "the results in the cache");
@@ -65,5 +65,5 @@ fn deeply_nested_script_does_not_hide_other_errors() {
     let deep = format!("x = {}1{}\n", "(".repeat(120_000), ")".repeat(120_000));
     let scripts = [("scripts/deep.py", deep.as_str()), ("scripts/b.py", "x = = 1\n")];
     let found = errors(home.path(), &scripts);
-    assert!(found.contains(&"scripts/b.py:1 invalid syntax".to_owned()), "{found:?}");
+    assert!(found.contains(&"scripts/b.py:1:5 invalid syntax".to_owned()), "{found:?}");
 }

@@ -40,7 +40,7 @@ pub use need::{Need, NeedEffect, NeedKind, NeedStatus, Place};
 #[doc(hidden)]
 pub use stdlib::standard_modules;
 pub use summary::{Reason, Summary, summarize};
-pub use units::check;
+pub use units::{check, check_parsed};
 
 use serde::Serialize;
 

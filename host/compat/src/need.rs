@@ -121,6 +121,8 @@ pub enum NeedStatus {
     Missing,
     /// A file that was not analyzed, because it is too large.
     NotRead,
+    /// A script that its runtime cannot parse.
+    Invalid,
 }
 
 impl NeedStatus {
@@ -138,6 +140,7 @@ impl NeedStatus {
             NeedStatus::Removed => "removed from Python",
             NeedStatus::Missing => "missing",
             NeedStatus::NotRead => "not analyzed",
+            NeedStatus::Invalid => "does not parse",
         }
     }
 }

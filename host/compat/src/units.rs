@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::judge::{Facts, Judge, Judged, Use};
-use super::need::{Need, NeedEffect, NeedKind, NeedStatus};
+use super::need::{Need, NeedEffect, NeedKind, NeedStatus, Place};
 use super::{
     Caller, Compatibility, Reach, Role, ScriptReport, SupportLevel, dependencies, python_script,
     references, shell_blocks, shell_script,
@@ -23,6 +23,16 @@ pub(super) const MAX_SCRIPT: u64 = 1 << 20;
 ///
 /// Reads the scripts and runs nothing. Reports a file that is larger than 1 MiB as not analyzed.
 pub fn check(skill: &Skill, capabilities: &Capabilities) -> Compatibility {
+    check_parsed(skill, capabilities, &[])
+}
+
+/// Does the same as [`check`], for a skill some of whose scripts do not parse. `unparsed` has the
+/// places of their errors.
+pub fn check_parsed(
+    skill: &Skill,
+    capabilities: &Capabilities,
+    unparsed: &[Place],
+) -> Compatibility {
     let facts = Facts::of(skill, capabilities);
     let mut units: Vec<Unit> = skill
         .files
@@ -36,6 +46,7 @@ pub fn check(skill: &Skill, capabilities: &Capabilities) -> Compatibility {
             .filter_map(|found| block(&facts, skill, found)),
     );
     mark_modules(&mut units);
+    unparsed.iter().for_each(|place| mark_unparsed(&mut units, place));
     follow_uses(&mut units);
     let mut needs =
         references::missing(&facts, &skill.skill_file, &skill.source, skill.body_offset);
@@ -160,6 +171,23 @@ fn mark_modules(units: &mut [Unit]) {
         if package || (!unit.main && imported.contains(&unit.script.file)) {
             unit.script.role = Role::Module;
         }
+    }
+}
+
+/// Adds to a script that it does not parse, so that no run of it can succeed.
+fn mark_unparsed(units: &mut [Unit], place: &Place) {
+    let scripts = units.iter_mut().map(|unit| &mut unit.script);
+    for script in scripts.filter(|s| s.role != Role::Block && s.file == place.file) {
+        script.needs.push(Need {
+            kind: NeedKind::File,
+            name: place.file.clone(),
+            status: NeedStatus::Invalid,
+            effect: NeedEffect::Whole,
+            version: None,
+            place: place.clone(),
+            message: Some("the script does not parse".to_owned()),
+            fix: None,
+        });
     }
 }
 

@@ -10,8 +10,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::Serialize;
 use skillhost::invoke::{self, Runner, ScriptError};
-use skillhost_compat::{self as compat, Compatibility, Summary};
-use skillhost_policy::diagnostic::{Diagnostic, Severity, printable, quoted};
+use skillhost_compat::{self as compat, Availability, Compatibility, Place, Summary};
+use skillhost_policy::diagnostic::{Diagnostic, Severity, Span, printable, quoted};
+use skillhost_policy::entry::{self, EntryList, Permission};
 use skillhost_policy::{self as policy, Grant, Policy, Verdict};
 use skillhost_sandbox::{self as sandbox, ToolListing, world};
 use skillhost_skill::runtime::Component;
@@ -105,8 +106,12 @@ struct Report {
     grant: Option<Grant>,
     /// Which of its scripts are supported; `None` if it does not load.
     compatibility: Option<Compatibility>,
+    /// The text of SKILL.md.
     #[serde(skip)]
     source: String,
+    /// The scripts that findings point into: the file as the findings name it, and its text.
+    #[serde(skip)]
+    scripts: Vec<(String, String)>,
 }
 
 impl Args {
@@ -116,7 +121,9 @@ impl Args {
 }
 
 pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
-    let context = Context::with_permissions(&args.permissions)?;
+    let mut context = Context::with_permissions(&args.permissions)?;
+    // As `run` does, which asks for an approval of what they request.
+    context.policy = context.policy.with_client_names();
     let host = compilation::announced(
         context.places.host_options(&HostArgs::default())?,
         args.is_for_programs(),
@@ -235,18 +242,28 @@ fn reports(skills: &[Found], host: &Runner, policy: &Policy) -> Vec<Report> {
 fn report(Found { path, source }: &Found, host: &Runner, policy: &Policy) -> Report {
     match Skill::load_from(SkillFolder { path, source: *source }, &Default::default()) {
         Ok(mut skill) => {
-            let grant = host.grant(&skill, policy);
+            let mut grant = host.grant(&skill, policy);
+            host.add_settings(&mut grant, &skill, policy);
+            note_unavailable(&mut grant, &skill);
             skill.diagnostics.extend(component(&skill, host));
-            skill.diagnostics.extend(syntax(&skill, host));
+            let syntax = syntax(&skill, host);
+            let unparsed = syntax.iter().filter_map(|(error, found)| unparsed(error, found));
+            let unparsed: Vec<_> = unparsed.collect();
+            let (scripts, syntax): (Vec<_>, Vec<_>) = syntax
+                .into_iter()
+                .map(|(error, found)| ((found.file.clone(), error.text), found))
+                .unzip();
+            skill.diagnostics.extend(syntax);
             Report {
                 path: path.to_owned(),
                 name: Some(skill.manifest.name.clone()),
                 description: Some(skill.manifest.description.clone()),
-                compatibility: Some(compat::check(&skill, &grant.capabilities)),
+                compatibility: Some(compat::check_parsed(&skill, &grant.capabilities, &unparsed)),
                 grant: Some(grant),
                 diagnostics: skill.diagnostics,
                 left_out: skill.left_out,
                 source: skill.source,
+                scripts,
             }
         }
         Err(error) => {
@@ -260,7 +277,27 @@ fn report(Found { path, source }: &Found, host: &Runner, policy: &Policy) -> Rep
                 diagnostics,
                 left_out: Vec::new(),
                 source,
+                scripts: Vec::new(),
             }
+        }
+    }
+}
+
+/// Adds to the decisions on programs which of them the sandbox does not have.
+fn note_unavailable(grant: &mut Grant, skill: &Skill) {
+    let is_component = |name: &str| {
+        let file = format!("{name}.wasm");
+        skill.files.iter().any(|one| one.path.rsplit('/').next() == Some(&file))
+    };
+    for decision in grant.decisions.iter_mut().filter(|d| d.verdict != Verdict::Refused) {
+        let Permission::Bash(command) = entry::parse(&decision.entry, EntryList::AllowedTools)
+        else {
+            continue;
+        };
+        let Some(name) = command.words.first().filter(|name| !is_component(name)) else { continue };
+        if let Availability::Unavailable(..) | Availability::Installer = compat::availability(name)
+        {
+            decision.meaning.push_str(&format!("; `{name}` is not available in the sandbox"));
         }
     }
 }
@@ -311,20 +348,45 @@ fn tools_differ(bytes: Vec<u8>, component: &Component, host: &Runner) -> Option<
 
 /// Reports the scripts that their runtimes cannot parse. Files below `assets/` may be templates, and
 /// only draw a warning.
-fn syntax(skill: &Skill, host: &Runner) -> Vec<Diagnostic> {
+fn syntax(skill: &Skill, host: &Runner) -> Vec<(ScriptError, Diagnostic)> {
     let Ok(event_loop) = event_loop::one_thread() else { return Vec::new() };
-    let diagnostic = |ScriptError { path, line, message }: ScriptError| {
-        let file = skill.root.join(&path).display().to_string();
-        Diagnostic {
-            severity: if path.starts_with("assets/") { Severity::Warning } else { Severity::Error },
+    let diagnostic = |error: ScriptError| {
+        let is_template = error.path.starts_with("assets/");
+        let finding = Diagnostic {
+            severity: if is_template { Severity::Warning } else { Severity::Error },
             rule: "script-syntax",
-            message: printable(&message),
-            file: if line == 0 { file } else { format!("{file}:{line}") },
-            span: None,
+            message: printable(&error.message),
+            file: skill.root.join(&error.path).display().to_string(),
+            span: span(&error),
             fix: None,
-        }
+        };
+        (error, finding)
     };
     event_loop.block_on(host.syntax_errors(skill)).into_iter().map(diagnostic).collect()
+}
+
+/// Returns the place of an error: from its column to the end of the line. bash reports an open quote
+/// or block at the line after the last one; such an error is at the last line with text.
+fn span(error: &ScriptError) -> Option<Span> {
+    let text = error.text.as_str();
+    let last = text.trim_end().len();
+    let before = text.split_inclusive('\n').take(error.line.checked_sub(1)?);
+    let start = before.map(str::len).sum::<usize>().min(last);
+    let start =
+        if start == last { text[..start].rfind('\n').map_or(0, |at| at + 1) } else { start };
+    let line = text[start..].lines().next().unwrap_or_default();
+    let indent = line.len() - line.trim_start().len();
+    let column = error.column.checked_sub(1).and_then(|n| line.char_indices().nth(n));
+    let from = column.map_or(indent, |(at, _)| at);
+    Some(Span::at(text, start + from, line.trim_end().len().saturating_sub(from).max(1)))
+}
+
+/// Returns the place at which a script does not parse. A template may not be one before it is
+/// filled in.
+fn unparsed(error: &ScriptError, finding: &Diagnostic) -> Option<Place> {
+    let (line, column) = finding.span.map_or((1, 1), |span| (span.line, span.column));
+    let place = Place { file: error.path.clone(), line, column };
+    (finding.severity == Severity::Error).then_some(place)
 }
 
 fn in_full(report: &Report) -> String {
@@ -357,6 +419,7 @@ fn in_short(report: &Report) -> String {
     for (verdict, name) in [
         (Verdict::Granted, "granted"),
         (Verdict::Narrowed, "narrowed"),
+        (Verdict::Approval, "approval"),
         (Verdict::Refused, "refused"),
     ] {
         let decisions = report.grant.iter().flat_map(|grant| &grant.decisions);
@@ -381,7 +444,13 @@ fn head(report: &Report) -> String {
             format!("not part of the skill (.skillignore): {}\n", printable(&paths.join(", ")))
         }
     };
-    match output::snippets(&report.diagnostics, &report.source) {
+    let source = |finding: &Diagnostic| {
+        let script = report.scripts.iter().find(|(file, _)| *file == finding.file);
+        script.map_or(report.source.as_str(), |(_, text)| text)
+    };
+    let snippet = |finding| output::snippets(std::slice::from_ref(finding), source(finding));
+    let findings: Vec<String> = report.diagnostics.iter().map(snippet).collect();
+    match findings.join("\n\n") {
         none if none.is_empty() => format!("{title}\n{left_out}"),
         findings => format!("{title}\n{left_out}{findings}\n\n"),
     }

@@ -57,7 +57,8 @@ pub(crate) fn in_short(report: &Compatibility) -> String {
         .scripts
         .iter()
         .flat_map(|script| &script.needs)
-        .filter(|n| n.effect != NeedEffect::None && n.kind != NeedKind::File)
+        .filter(|n| n.effect != NeedEffect::None)
+        .filter(|n| n.kind != NeedKind::File || n.status == NeedStatus::Invalid)
         .collect();
     against.sort_by_key(|need| std::cmp::Reverse(need.effect));
     for need in against {

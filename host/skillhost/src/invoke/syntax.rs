@@ -27,15 +27,16 @@ const TIME: u64 = 2_000;
 /// The most bytes of a runtime's message.
 const MESSAGE_MAX: usize = 200;
 
-/// Compiles standard input without running it, and prints the line and the message of an error.
+/// Compiles standard input without running it, and prints the line, the column and the message of an
+/// error.
 const PYTHON: &str = "import sys, warnings
 warnings.simplefilter('ignore')
 try:
     compile(sys.stdin.buffer.read(), 'script', 'exec', dont_inherit=True)
 except SyntaxError as error:
-    print(error.lineno or 0, error.msg, sep='\\n')
+    print(error.lineno or 0, max(error.offset or 0, 0), error.msg, sep='\\n')
 except (ValueError, RecursionError) as error:
-    print(0, error, sep='\\n')";
+    print(0, 0, error, sep='\\n')";
 
 /// A script that its runtime cannot parse.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,14 +45,19 @@ pub struct ScriptError {
     pub path: String,
     /// The 1-based line; 0 if the runtime names none.
     pub line: usize,
+    /// The 1-based column in characters; 0 if the runtime names none, as bash does.
+    pub column: usize,
     /// The runtime's message: a line of at most 200 bytes, in the words of Python or bash.
     pub message: String,
+    /// The text of the script, with invalid UTF-8 replaced.
+    pub text: String,
 }
 
 /// What a runtime says about one script.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Finding {
     line: usize,
+    column: usize,
     message: String,
 }
 
@@ -64,12 +70,15 @@ impl Runner {
         for script in scripts::list(skill).into_iter().take(SCRIPTS_MAX) {
             let Some(interpreter) = script.run.ok() else { continue };
             let Some(component) = runtimes.find(&interpreter.command) else { continue };
-            let Ok(text) = skill.read(&script.path) else { continue };
-            if text.len() as u64 > SCRIPT_MAX {
+            let Ok(bytes) = skill.read(&script.path) else { continue };
+            if bytes.len() as u64 > SCRIPT_MAX {
                 continue;
             }
-            if let Some(Finding { line, message }) = self.finding(skill, component, text).await {
-                errors.push(ScriptError { path: script.path, line, message });
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            if let Some(Finding { line, column, message }) =
+                self.finding(skill, component, bytes).await
+            {
+                errors.push(ScriptError { path: script.path, line, column, message, text });
             }
         }
         errors
@@ -177,10 +186,12 @@ impl Runtimes<'_> {
     }
 }
 
-/// Reads what [`PYTHON`] prints: nothing, or the line and the message.
+/// Reads what [`PYTHON`] prints: nothing, or the line, the column and the message.
 fn python_finding(stdout: &str) -> Option<Finding> {
-    let (line, message) = stdout.split_once('\n')?;
-    Some(Finding { line: line.parse().ok()?, message: short(message) })
+    let (line, rest) = stdout.split_once('\n')?;
+    let (column, message) = rest.split_once('\n')?;
+    let (line, column) = (line.parse().ok()?, column.parse().ok()?);
+    Some(Finding { line, column, message: short(message) })
 }
 
 /// Reads the first line of `bash -n -c`: `bash: -c: line 3: MESSAGE`.
@@ -191,7 +202,7 @@ fn shell_finding(stderr: &str) -> Finding {
         .and_then(|(_, rest)| rest.split_once(": "))
         .and_then(|(line, message)| Some((line.parse().ok()?, message)));
     let (line, message) = numbered.unwrap_or((0, first));
-    Finding { line, message: short(message) }
+    Finding { line, column: 0, message: short(message) }
 }
 
 /// Returns the first line of a message, cut to [`MESSAGE_MAX`].
@@ -216,16 +227,17 @@ mod tests {
 
     #[test]
     fn messages_of_runtimes_are_read() {
-        let finding = |line, message: &str| Finding { line, message: message.to_owned() };
-        for nothing in ["", "3", "odd\ninvalid syntax\n"] {
+        let finding =
+            |line, column, message: &str| Finding { line, column, message: message.to_owned() };
+        for nothing in ["", "3", "3\n7", "odd\n7\ninvalid syntax\n"] {
             assert_eq!(python_finding(nothing), None, "{nothing}");
         }
-        assert_eq!(python_finding("3\ninvalid syntax\n"), Some(finding(3, "invalid syntax")));
+        assert_eq!(python_finding("3\n7\ninvalid syntax\n"), Some(finding(3, 7, "invalid syntax")));
         assert_eq!(
             shell_finding("bash: -c: line 3: syntax error: unexpected end of file\n"),
-            finding(3, "syntax error: unexpected end of file")
+            finding(3, 0, "syntax error: unexpected end of file")
         );
-        assert_eq!(shell_finding("bash: odd"), finding(0, "bash: odd"));
+        assert_eq!(shell_finding("bash: odd"), finding(0, 0, "bash: odd"));
         assert_eq!(short(&"é".repeat(200)).len(), 200);
     }
 }
