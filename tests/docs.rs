@@ -241,7 +241,9 @@ fn tool_names_page_is_the_table() {
          such a name needs [approval](../guide/approvals.md), whatever\nits level and whatever the policy \
          says: earlier levels and approvals were given without these names in mind. An\nembedding host \
          without a hook that approves runs grants nothing for these names. In a policy, write our names.\n\n\
-         `skillhost check` says for each name which of ours to write instead.\n\n\
+         `skillhost check` and `run --explain` show such an entry as granted \"only with an approval\", and name the client.\n\
+         A name that is neither ours nor in this table, but is within one edit of ours, such as `Raed`, is a warning of `check`\n\
+         (`unknown-tool`).\n\n\
          | client | `Read` | `Write` | `Bash` | `WebFetch` | grants nothing |\n|---|---|---|---|---|---|\n",
     );
     for client in &client_tools::CLIENTS {
