@@ -99,7 +99,10 @@ fn state_persists_only_where_it_is_granted() {
         assert!(matches!(outcome.status, Status::Exited { code: 1.. }), "{attempt}: {outcome:?}");
         let [denial] = &outcome.denials[..] else { panic!("{attempt}: {outcome:?}") };
         let fix = denial.fix.as_deref().unwrap();
-        assert!(denial.rule.contains("limit `state`") && fix.contains("state: 16MiB"), "{denial:?}");
+        assert!(
+            denial.rule.contains("limit `state`") && fix.contains("state: 16MiB"),
+            "{denial:?}"
+        );
     }
     assert_eq!(place.states().list().unwrap(), [], "ungranted state is not created");
     place.prints("a/keeper", 16 * KIB, "mkdir /state/sub; echo kept > /state/sub/x");
