@@ -196,3 +196,12 @@ fn entry_to_add_by_hand_names_its_table() {
     let (code, _, stderr) = connect(&user, &["cursor"]);
     assert!(code == Some(65) && stderr.contains("as `skillhost` in `mcpServers`"), "{stderr}");
 }
+
+#[test]
+fn error_of_a_broken_file_is_one_line() {
+    let user = User::new();
+    put(&user, ".codex/config.toml", "a = [\n");
+    let (code, _, stderr) = connect(&user, &["codex"]);
+    let why = "so it was not changed: TOML parse error at line 1, column 6: unclosed array";
+    assert!(code == Some(65) && stderr.contains(why) && !stderr.contains("\\n"), "{stderr}");
+}

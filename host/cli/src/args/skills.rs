@@ -130,17 +130,20 @@ impl Skills {
     }
 
     /// Warns of sections of the policy whose name is no skill's, but resembles one: what they grant
-    /// or restrict has no effect. `own` is the name of a skill that may not be in the catalog.
-    pub(crate) fn warn_of_unknown_sections(&self, own: &str, context: &Context) {
+    /// or restrict has no effect. With `run`, the name of the skill that runs, only sections that
+    /// resemble it count, because looking for all skills takes longer than a start.
+    pub(crate) fn warn_of_unknown_sections(&self, run: Option<&str>, context: &Context) {
+        let concerns_run = |name: &str| {
+            run.is_none_or(|run| name != run && is_similar(name, strsim::osa_distance(name, run)))
+        };
         let layers = context.policy.layers.iter();
         let sections: BTreeMap<&str, &str> = layers
             .filter_map(|layer| {
                 let name = layer.applies_to.as_ref().filter(|name| name.is_literal())?.pattern();
                 Some((name, layer.place.as_deref()?))
             })
-            .filter(|(name, _)| *name != own)
+            .filter(|(name, _)| concerns_run(name))
             .collect();
-        // Looking for the skills takes time.
         if sections.is_empty() || output::is_quiet() {
             return;
         }
@@ -234,7 +237,12 @@ pub(crate) fn similar_name(name: &str, catalog: &Catalog) -> Option<String> {
     let entries = catalog.entries();
     let (distance, similar) =
         entries.iter().map(|entry| (strsim::osa_distance(name, &entry.name), &entry.name)).min()?;
-    (distance * 3 <= name.chars().count()).then(|| format!("did you mean `{similar}`?"))
+    is_similar(name, distance).then(|| format!("did you mean `{similar}`?"))
+}
+
+/// Checks whether this many edits may be a slip in typing a name.
+fn is_similar(name: &str, edits: usize) -> bool {
+    edits * 3 <= name.chars().count()
 }
 
 /// The current project: the repository that holds the current directory, else that directory.

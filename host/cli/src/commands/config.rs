@@ -55,7 +55,7 @@ const BUILT_IN: &str = "built-in";
 pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     let Action::Show { json, policy: file, runtimes } = &args.action;
     let context = Context::with_file(file)?;
-    Skills::default().warn_of_unknown_sections("", &context);
+    Skills::default().warn_of_unknown_sections(None, &context);
     Skills::default().warn_of_missing_folders(&context, true);
     let Context { places, policy } = context;
     let mut settings = folders(&places);

@@ -185,15 +185,24 @@ fn read(file: &Path) -> Result<Option<String>, CliError> {
 fn refusal(error: &EditError, file: &Path, edit: &Edit<'_>, entry: &Value) -> CliError {
     let file = file.display();
     match error {
-        EditError::Broken(why) => CliError::invalid(format!(
-            "{file} is broken, so it was not changed: {}",
-            printable(why)
-        ))
-        .fix("correct it, then run this again"),
+        EditError::Broken(why) => {
+            CliError::invalid(format!("{file} is broken, so it was not changed: {}", one_line(why)))
+                .fix("correct it, then run this again")
+        }
         EditError::Unsupported => CliError::invalid(format!(
             "{file} cannot be changed without changing the rest of it, so it was not changed"
         ))
         .fix(format!("add this entry by hand, as `{SERVER}` in `{}`:\n{entry:#}", edit.table)),
+    }
+}
+
+/// Returns the place and the reason of a parser's error, without the quoted text between them.
+fn one_line(why: &str) -> String {
+    let mut lines = why.lines().map(str::trim).filter(|line| !line.is_empty());
+    let first = lines.next().unwrap_or_default();
+    match lines.next_back() {
+        Some(last) => format!("{}: {}", printable(first), printable(last)),
+        None => printable(first),
     }
 }
 

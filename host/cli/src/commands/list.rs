@@ -68,7 +68,7 @@ pub(crate) struct One<'a> {
 pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     let context = Context::with_file(&args.policy)?;
     let catalog = context.catalog(&args.skills)?;
-    args.skills.warn_of_unknown_sections("", &context);
+    args.skills.warn_of_unknown_sections(None, &context);
     args.skills.warn_of_missing_folders(&context, true);
     let (entries, shadowed, broken) = (catalog.entries(), catalog.shadowed(), catalog.problems());
     if args.json {

@@ -66,7 +66,7 @@ impl Plan {
         let skill_argument = skill.to_string_lossy().into_owned();
         let skill = skills.resolve(&skill, &context)?;
         skill.warn_of_sections(&skills, &context);
-        skills.warn_of_unknown_sections(&skill.name(), &context);
+        skills.warn_of_unknown_sections(Some(&skill.name()), &context);
         skills.warn_of_missing_folders(&context, false);
         let host = compilation::announced(context.host_options(&host, &skills)?, json);
         let stages_writes = context.policy.stages_writes(&skill.name());
