@@ -158,7 +158,7 @@ fn run_warns_of_a_secret_that_is_not_passed() {
     let output = user.skillhost(&["settings", "set", skill, "token", "file:/nowhere/token"]);
     assert!(output.status.success());
     let stderr = text(&output.stderr);
-    assert!(stderr.contains("warning: there is no file /nowhere/token"), "{stderr}");
+    assert!(stderr.contains("warning: /nowhere/token does not exist"), "{stderr}");
     let stderr = run(&user);
     assert!(stderr.contains("the secret `token` is omitted: /nowhere/token"), "{stderr}");
 }

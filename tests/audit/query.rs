@@ -285,6 +285,21 @@ fn a_machine_without_runs_has_an_empty_log() {
 }
 
 #[test]
+fn a_removed_log_is_not_an_empty_one() {
+    let user = User::new();
+    user.skillhost(&["run", "./hello"]);
+    let state = user.home().join(".local/state/skillhost");
+    for end in ["", ".db", ".db-wal", ".db-shm"] {
+        // SQLite may have removed the last two.
+        std::fs::remove_file(state.join(format!("audit.jsonl{end}"))).ok();
+    }
+    for action in ["verify", "list", "head"] {
+        let answer = user.skillhost(&["audit", action]);
+        assert_eq!(answer.status.code(), Some(74), "{action}: {answer:?}");
+    }
+}
+
+#[test]
 fn audit_show_and_tail_print_readable_records() {
     use std::io::{BufRead as _, BufReader};
     let user = User::new();

@@ -7,7 +7,7 @@
 //! toolchain.
 
 mod apt;
-mod file;
+mod unpack;
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -19,7 +19,7 @@ use sha2::{Digest, Sha256};
 use crate::find::Active;
 use crate::{Error, LINKER, Progress, Step, TARGET, files};
 
-pub use file::unpack_file;
+pub use unpack::{unpack_file, unpack_packages};
 
 /// The version of the folder's layout. Change it when the same packages have to be unpacked or
 /// built differently.

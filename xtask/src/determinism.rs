@@ -106,7 +106,6 @@ pub(crate) fn on_processors(quick: bool, progress: &Progress) -> Result<(), Erro
 fn emulator(root: &Path, progress: &Progress) -> Result<PathBuf, Error> {
     let (package, file) = EMULATOR;
     let tools = root.join("target/tools");
-    fs::create_dir_all(&tools).map_err(Error::context(tools.display()))?;
     let path = skillhost_toolchain::unpack_file(&tools, package, file, progress)?;
     let version =
         Command::new(&path).arg("--version").output().map_err(Error::context(path.display()))?;

@@ -14,7 +14,6 @@ mod check_cache;
 mod clients;
 mod components;
 mod conformance;
-mod debian;
 mod demo;
 mod dependencies;
 mod determinism;

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use skillhost_toolchain::{Error, Progress};
+use skillhost_toolchain::{Error, Progress, unpack_packages};
 
-use crate::{clients, debian, host, workspace};
+use crate::{clients, host, workspace};
 
 /// A function that returns the path of a program or library.
 type Fetch = fn(&Progress) -> Result<PathBuf, Error>;
@@ -35,9 +35,15 @@ fn confine(progress: &Progress) -> Result<PathBuf, Error> {
     })
 }
 
+/// The folder of programs from Debian's packages.
+fn tools() -> PathBuf {
+    workspace::root().join("target/tools")
+}
+
 /// gVisor is one program without dependencies.
 fn runsc(progress: &Progress) -> Result<PathBuf, Error> {
-    debian::unpack("gvisor", &["runsc"], &[], progress).map(|folder| folder.join("usr/bin/runsc"))
+    unpack_packages(&tools(), "gvisor", &["runsc"], &[], progress)
+        .map(|folder| folder.join("usr/bin/runsc"))
 }
 
 /// QEMU with its libraries, the kernel for clouds, which is the smallest, and a static shell.
@@ -46,7 +52,7 @@ fn qemu(progress: &Progress) -> Result<PathBuf, Error> {
         return Err(Error::new("QEMU has the `microvm` machine only for x86-64"));
     }
     let alone = ["linux-image-cloud-amd64", "busybox-static"];
-    debian::unpack("microvm", &alone, &["qemu-system-x86"], progress)
+    unpack_packages(&tools(), "microvm", &alone, &["qemu-system-x86"], progress)
         .map(|folder| folder.join("usr/bin/qemu-system-x86_64"))
 }
 

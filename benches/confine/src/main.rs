@@ -13,13 +13,15 @@
 
 use std::error::Error;
 use std::ffi::OsString;
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use landlock::{
-    ABI, Access as _, AccessFs, AccessNet, CompatLevel, Compatible as _, PathBeneath, PathFd,
-    Ruleset, RulesetAttr as _, RulesetCreatedAttr as _, RulesetStatus,
+    ABI, Access as _, AccessFs, AccessNet, CompatLevel, Compatible as _, PathBeneath, Ruleset,
+    RulesetAttr as _, RulesetCreatedAttr as _, RulesetStatus,
 };
 use seccompiler::sock_filter;
 
@@ -92,12 +94,14 @@ fn restrict_files(args: &Args) -> Result<(), Box<dyn Error>> {
     let readable = args.read.iter().map(|path| (path, AccessFs::from_read(KNOWN)));
     let writable = args.write.iter().map(|path| (path, AccessFs::from_all(KNOWN)));
     for (path, access) in readable.chain(writable) {
-        // Folders that some systems lack, such as /lib64.
-        if !path.exists() {
-            continue;
-        }
-        let access = if path.is_dir() { access } else { access & AccessFs::from_file(KNOWN) };
-        rules = rules.add_rule(PathBeneath::new(PathFd::new(path)?, access))?;
+        let opened = match OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(path) {
+            // Some systems lack some folders, such as /lib64.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            opened => opened.map_err(|error| format!("{}: {error}", path.display()))?,
+        };
+        let is_folder = opened.metadata()?.is_dir();
+        let access = if is_folder { access } else { access & AccessFs::from_file(KNOWN) };
+        rules = rules.add_rule(PathBeneath::new(opened, access))?;
     }
     match rules.restrict_self()?.ruleset {
         RulesetStatus::FullyEnforced => Ok(()),

@@ -19,7 +19,8 @@ use crate::repository;
 /// the machine has no exit code.
 const TIMEOUT: &str = "120";
 
-/// As [`TIMEOUT`], for the first run. A KVM that only emulates the processor needs minutes.
+/// As [`TIMEOUT`], for the first run: with a KVM that only emulates the processor, which needs
+/// minutes, the tier is missing.
 const FIRST_TIMEOUT: &str = "20";
 
 /// The modules of the kernel that the disks need, and their folders.

@@ -91,7 +91,7 @@ pub struct Record<'a> {
     /// The number of further programs.
     pub processes_omitted: u64,
     /// The programs of the embedding application that it was allowed to start, and how often each was
-    /// started; absent if there were none.
+    /// started; absent if it was allowed none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host_programs: Option<&'a BTreeMap<String, u64>>,
     /// The attempts that were refused.

@@ -198,7 +198,7 @@ pub enum DenialKind {
 }
 
 impl DenialKind {
-    /// Returns a word for what the denial is about.
+    /// Returns the kind as one word.
     pub fn name(&self) -> &'static str {
         match self {
             DenialKind::Unknown => "other",

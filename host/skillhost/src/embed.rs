@@ -375,7 +375,7 @@ impl HostBuilder {
             Service::new(invoke::Runner::new(options).with_hooks(self.hooks), self.capacity);
         let policy = match asks {
             true => self.policy,
-            // Nobody could give the approval that these names need.
+            // Without the hook, nothing can approve these names.
             false => Policy { client_names: ClientNames::Ignored, ..self.policy },
         };
         Ok(Host { service, policy, catalog, scratch })

@@ -46,6 +46,18 @@ impl Lists {
     }
 }
 
+/// The options of `apt-cache depends` that leave only what a package needs.
+const DEPENDS: [&str; 8] = [
+    "depends",
+    "--recurse",
+    "--no-recommends",
+    "--no-suggests",
+    "--no-conflicts",
+    "--no-breaks",
+    "--no-replaces",
+    "--no-enhances",
+];
+
 /// apt with some package lists.
 pub(super) struct Apt {
     options: Vec<String>,
@@ -75,6 +87,23 @@ impl Apt {
         let mut command = Command::new(program);
         command.env("LC_ALL", "C").args(&self.options).args(args);
         command
+    }
+
+    /// Returns the packages that a package needs, and itself.
+    pub(super) fn needed(&self, package: &str, step: &Step) -> Result<Vec<String>, Error> {
+        let depends = step.run(self.cache(&DEPENDS).arg(package)).map_err(Error::from)?;
+        Ok(needed(&String::from_utf8_lossy(&depends)).map(str::to_owned).collect())
+    }
+
+    /// Returns those of the packages that a package needs, and itself, that are not installed.
+    pub(super) fn missing(&self, package: &str, step: &Step) -> Result<Vec<String>, Error> {
+        let mut missing = self.needed(package, step)?;
+        let list = ["-W", "-f", "${Package} ${db:Status-Abbrev}\n"];
+        let installed = step.run(Command::new("dpkg-query").args(list)).map_err(Error::from)?;
+        let installed = String::from_utf8_lossy(&installed).into_owned();
+        let installed: Vec<&str> = installed_in(&installed).collect();
+        missing.retain(|package| !installed.contains(&package.as_str()));
+        Ok(missing)
     }
 
     /// Downloads packages to a folder.
@@ -119,29 +148,12 @@ pub(super) fn fetch(
             "libstd-rust-web-{}",
             version.splitn(3, '.').take(2).collect::<Vec<_>>().join(".")
         );
-        let depends = [
-            "depends",
-            "--recurse",
-            "--no-recommends",
-            "--no-suggests",
-            "--no-conflicts",
-            "--no-breaks",
-            "--no-replaces",
-            "--no-enhances",
-        ];
-        let needed = step.run(apt.cache(&depends).arg(&std)).map_err(Error::from)?;
-        let installed = step
-            .run(Command::new("dpkg-query").args(["-W", "-f", "${Package} ${db:Status-Abbrev}\n"]))
-            .map_err(Error::from)?;
         let mut packages: Vec<_> = ["rustc-web", "rust-web-src", "libstd-rust-web-dev", &std]
             .iter()
             .map(|p| format!("{p}={version}"))
             .collect();
-        packages.extend(missing(
-            &String::from_utf8_lossy(&needed),
-            &String::from_utf8_lossy(&installed),
-            &std,
-        ));
+        // Usually libLLVM and its dependencies.
+        packages.extend(apt.missing(&std, step)?.into_iter().filter(|package| *package != std));
         apt.download(&packages, debs.path(), step)
     })?;
     Ok((version, Some(debs)))
@@ -153,13 +165,16 @@ fn candidate(policy: &str) -> Option<String> {
     (version != "(none)").then(|| version.to_owned())
 }
 
-/// Returns the packages of `apt-cache depends --recurse` that are not installed, other than `std`:
-/// usually libLLVM and its dependencies.
-fn missing(depends: &str, installed: &str, std: &str) -> Vec<String> {
-    let installed: Vec<_> =
-        installed.lines().filter_map(|l| l.strip_suffix("ii ")).map(str::trim).collect();
-    let packages = depends.lines().filter(|l| !l.starts_with([' ', '<', '|']));
-    packages.filter(|p| *p != std && !installed.contains(p)).map(str::to_owned).collect()
+/// Returns the packages in the output of `apt-cache depends --recurse`, without virtual ones and
+/// those of other architectures.
+fn needed(depends: &str) -> impl Iterator<Item = &str> {
+    let packages = depends.lines().filter(|line| !line.starts_with([' ', '<', '|']));
+    packages.filter(|name| !name.contains(':'))
+}
+
+/// Returns the installed packages in the output of `dpkg-query`, whose lines are PACKAGE STATUS.
+fn installed_in(list: &str) -> impl Iterator<Item = &str> {
+    list.lines().filter_map(|line| line.strip_suffix("ii ")).map(str::trim)
 }
 
 /// Adds up the sizes in the output of `apt-get --print-uris`, whose lines are 'URI' FILE SIZE HASH.
@@ -200,10 +215,14 @@ mod tests {
     }
 
     #[test]
-    fn installed_and_virtual_packages_are_skipped() {
-        let depends = "libstd-rust-web-1.96\n  Depends: libllvm22\nlibllvm22\n  Depends: libz3-4\n<libedit>\nlibz3-4\nlibc6\n";
-        let installed = "libc6 ii \nlibz3-4 rc \n";
-        assert_eq!(missing(depends, installed, "libstd-rust-web-1.96"), ["libllvm22", "libz3-4"]);
+    fn virtual_and_foreign_packages_are_no_dependencies() {
+        let depends = "qemu\n  Depends: libc6\n |Depends: <seabios-any>\nlibc6\n<seabios-any>\n    seabios\nlibc6:i386\nseabios\n";
+        assert_eq!(needed(depends).collect::<Vec<_>>(), ["qemu", "libc6", "seabios"]);
+    }
+
+    #[test]
+    fn removed_packages_with_settings_are_not_installed() {
+        assert_eq!(installed_in("libc6 ii \nlibz3-4 rc \n").collect::<Vec<_>>(), ["libc6"]);
     }
 
     #[test]

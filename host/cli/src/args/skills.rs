@@ -129,9 +129,9 @@ impl Skills {
         sources
     }
 
-    /// Warns of sections of the policy whose name is no skill's, but resembles one: what they grant
-    /// or restrict has no effect. With `run`, the name of the skill that runs, only sections that
-    /// resemble it count, because looking for all skills takes longer than a start.
+    /// Warns of sections of the policy that apply to no skill, but whose name resembles a skill's:
+    /// what they grant or restrict has no effect. If `run` names the skill that runs, only sections
+    /// that resemble that name count, because looking for all skills takes longer than a start.
     pub(crate) fn warn_of_unknown_sections(&self, run: Option<&str>, context: &Context) {
         let concerns_run = |name: &str| {
             run.is_none_or(|run| name != run && is_similar(name, strsim::osa_distance(name, run)))

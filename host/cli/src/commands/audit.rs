@@ -155,7 +155,7 @@ pub(crate) fn main(args: Args) -> Result<Exit, CliError> {
         Some(path) => path,
         None => {
             let path = Places::find()?.audit();
-            if !LogStore::exists(&path)
+            if LogStore::is_unused(&path)
                 && let Some(answer) = before_first_run(&args.action)
             {
                 return answer;
@@ -216,7 +216,7 @@ pub(crate) fn main(args: Args) -> Result<Exit, CliError> {
 fn before_first_run(action: &Action) -> Option<Result<Exit, CliError>> {
     const NOTHING: &str = "no run is recorded yet";
     let printed = match action {
-        // Whoever knows a record knows that the log is missing.
+        // The caller expects a record, so a missing log is an error.
         Action::Verify { head: Some(_), .. } => return None,
         Action::Tail { follow: true, .. } | Action::Prune { .. } => return None,
         Action::List { json: true, .. } | Action::Tail { json: true, .. } => Ok(()),

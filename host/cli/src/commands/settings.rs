@@ -186,8 +186,7 @@ fn check(declared: &[Setting], one: &One, value: &str) -> Result<bool, CliError>
     })?;
     let file = value.strip_prefix("file:").filter(|_| setting.kind == SettingKind::Secret);
     if let Some(file) = file.filter(|file| !Path::new(file).is_file()) {
-        let message =
-            format!("there is no file {}, so runs do not get the secret", printable(file));
+        let message = format!("{} does not exist, so runs do not get the secret", printable(file));
         output::warning(&message, None);
     }
     Ok(setting.kind == SettingKind::Secret)

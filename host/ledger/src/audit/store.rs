@@ -59,6 +59,15 @@ impl LogStore {
         path.exists() || database(path).exists()
     }
 
+    /// Checks whether no run was ever recorded in the log whose journal is `path`. The key is created
+    /// with the log, so a key without a log means that the log was removed. What cannot be looked up
+    /// may exist.
+    pub fn is_unused(path: &Path) -> bool {
+        [path.to_owned(), database(path), beside(path, "key")]
+            .iter()
+            .all(|file| matches!(file.try_exists(), Ok(false)))
+    }
+
     /// Opens the database of the log whose journal is `path`, creates it if it is missing, and
     /// imports the journals.
     ///

@@ -230,7 +230,7 @@ fn start(
         });
         drop(alive);
         if let Some(output) = output {
-            // Nobody is left to read it if the run has ended.
+            // If the run has ended, the receiver is gone.
             let _ = report.send(output);
         }
     })?;
