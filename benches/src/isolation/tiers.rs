@@ -286,6 +286,8 @@ fn confined(tool: &Path, place: &Place, case: &Case) -> Command {
         command.arg("--read").arg(folder);
     }
     command.arg("--read").arg(&place.folder).arg("--write").arg(place.workspace());
+    // The native program of the component is in cargo's folder.
+    command.arg("--read").arg(&place.converter);
     let native = case.native(place);
     command.arg("--").arg(native.get_program()).args(native.get_args());
     command
