@@ -54,7 +54,7 @@ def wait_for_others(lock):
 def build():
     tools = stage("tools", [HERE / "build/requirements.txt", HERE / "build/package.json", HERE / "build/package-lock.json"], build_tools)
     stdlib = stage("stdlib", [tools, HERE / "build/compile_stdlib.py", HERE / "wit"], build_stdlib)
-    stage("image", [stdlib, HERE / "guest", HERE / "wit"], build_image)
+    stage("image", [stdlib, HERE / "build/fixed.c", HERE / "guest", HERE / "wit"], build_image)
     listed = [HERE / "packages" / name for name in ("requirements.txt", "sdists.txt")]
     built = stage("packages", [tools, HERE / "build/compile_packages.py", HERE / "build/packages.py", *listed, HERE / "wit"], build_packages)
     publish_packages(WORK / built)
@@ -137,7 +137,13 @@ def componentize(app, module, output):
     (empty / "lib/python3/site-packages").mkdir(parents=True, exist_ok=True)
     program = python(WORK / "tools").parent / "componentize-py"
     world = ["--quiet", "-d", HERE / "wit", "-w", "python"]
-    run(program, *world, "componentize", module, "-p", ".", "-o", output, cwd=app, env={**os.environ, "VIRTUAL_ENV": str(empty)})
+    fixed = app / "fixed.so"
+    run("cc", "-shared", "-fPIC", "-O1", "-o", fixed, HERE / "build/fixed.c", "-ldl")
+    # The guest sees the times of these files, and the interpreter remembers those of folders.
+    for path in [app, *app.rglob("*")]:
+        os.utime(path, (0, 0))
+    settings = {"VIRTUAL_ENV": str(empty), "LD_PRELOAD": str(fixed)}
+    run(program, *world, "componentize", module, "-p", ".", "-o", output, cwd=app, env={**os.environ, **settings})
 
 
 def python(folder):
