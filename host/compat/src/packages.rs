@@ -12,7 +12,7 @@ use super::stdlib::{self, Standard};
 use skillhost_policy::capabilities::Mount;
 
 /// The package set of the Python runtime, as its build writes it.
-const SET: &str = include_str!("../../../components/python/packages/set.json");
+const SET: &str = include_str!("../packages.json");
 
 /// The most entries of a package folder that are read.
 const MAX_FOLDER_ENTRIES: usize = 10_000;

@@ -48,7 +48,7 @@ mod bindings {
     )]
     wasmtime::component::bindgen!({
         inline: "package skillhost:host-process; world process-guest { import skillhost:skill/process@0.1.0; }",
-        path: "../../wit",
+        path: "wit",
         world: "skillhost:host-process/process-guest",
         imports: {
             "skillhost:skill/process.[drop]reader": trappable,

@@ -9,7 +9,7 @@
 //!
 //! This program runs two skills, one of which starts a host program, and shows that its `approve`
 //! hook refuses a third one. It is `docs/examples/embed.rs`; the tests run it.
-#![doc = concat!("```no_run\n", include_str!("../../../docs/examples/embed.rs"), "```\n")]
+#![doc = concat!("```no_run\n", include_str!("../examples/embed.rs"), "```\n")]
 //!
 //! It prints:
 //!

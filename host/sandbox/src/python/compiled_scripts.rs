@@ -33,7 +33,7 @@ mod bindings {
     )]
     wasmtime::component::bindgen!({
         inline: "package skillhost:host-compiled; world compiled-guest { import skillhost:python/compiled@0.1.0; }",
-        path: "../../components/python/wit/compiled.wit",
+        path: "python-wit/compiled.wit",
         world: "skillhost:host-compiled/compiled-guest",
         imports: { default: async | trappable },
     });

@@ -25,7 +25,7 @@ mod bindings {
     )]
     wasmtime::component::bindgen!({
         interfaces: "import skillhost:python/web@0.1.0;",
-        path: "../../components/python/wit",
+        path: "python-wit",
         imports: { default: async | trappable },
         with: {
             "wasi:http": wasmtime_wasi_http::p2::bindings::http,

@@ -23,7 +23,7 @@ mod bindings {
     )]
     wasmtime::component::bindgen!({
         inline: "package skillhost:host-tools; world tools-guest { export skillhost:skill/tools@0.1.0; }",
-        path: "../../wit",
+        path: "wit",
         world: "skillhost:host-tools/tools-guest",
         exports: { default: async | store },
     });
