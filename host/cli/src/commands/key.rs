@@ -6,14 +6,15 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use serde::Serialize;
+use skillhost_ledger::receipt::envelope::{self, SignedStatement};
 use skillhost_ledger::receipt::key::{PublicKey, SigningKey};
-use skillhost_skill::private;
+use skillhost_skill::{private, runtime};
 
 use crate::context::Places;
 use crate::error::{CliError, Exit};
 use crate::{operator, output};
 
-/// Create and show the key that signs receipts, and trust the keys of others
+/// Create and show the key that signs receipts and releases, and trust the keys of others
 ///
 /// The key is in the configuration folder, where only you can read it. In CI, set
 /// $SKILLHOST_SIGNING_KEY to a key in PEM instead.
@@ -23,6 +24,7 @@ Examples:
   skillhost key new
   skillhost key show > my-key.pem
   skillhost key trust colleague.pem
+  skillhost key verify provenance.intoto.json skillhost.tar.zst
   openssl genpkey -algorithm ed25519                  prints a key for $SKILLHOST_SIGNING_KEY")]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -38,6 +40,27 @@ enum Action {
         /// Print one JSON object, with the trusted keys
         #[arg(long)]
         json: bool,
+    },
+    /// Sign an in-toto statement, and print it in a DSSE envelope
+    Sign {
+        /// The file of the statement
+        file: PathBuf,
+        /// Sign the bytes of any file, and print the 64 bytes of the signature
+        #[arg(long)]
+        detached: bool,
+    },
+    /// Verify a signed statement, and that files are what it is about
+    ///
+    /// The key must be trusted, or named with --key. Exits with 1 if it is not, or if a file has
+    /// another digest than the statement says.
+    Verify {
+        /// The file of the statement, in a DSSE envelope
+        statement: PathBuf,
+        /// Files that the statement must be about, by their names
+        files: Vec<PathBuf>,
+        /// Accept the signature of this public key
+        #[arg(long, value_name = "FILE")]
+        key: Option<PathBuf>,
     },
     /// Trust the signatures of a public key
     Trust {
@@ -81,6 +104,10 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
                 trusted: trusted(&places)?.iter().map(Key::of).collect(),
             })?;
         }
+        Action::Sign { file, detached } => sign(&places, file, *detached)?,
+        Action::Verify { statement, files, key } => {
+            return verify(&places, statement, files, key.as_deref());
+        }
         Action::Trust { file } => {
             operator::require(&places)?;
             trust(&public(file)?, &places)?;
@@ -97,6 +124,61 @@ fn new(places: &Places) -> Result<(), CliError> {
         .map_err(|error| cannot("create the folder", &places.config, &error))?;
     write(&path, &key.pem(), false)?;
     output::text(&format!("created the key {} in {}", key.public().id(), path.display()))
+}
+
+fn sign(places: &Places, file: &Path, detached: bool) -> Result<(), CliError> {
+    let (bytes, key) = (read(file)?, signing(places)?);
+    if detached {
+        return output::bytes(&key.sign(&bytes));
+    }
+    let signed = envelope::sign_statement(&bytes, &key)
+        .map_err(|why| CliError::usage(format!("{}: {why}", file.display())))?;
+    output::bytes(&[signed.as_slice(), b"\n"].concat())
+}
+
+fn verify(
+    places: &Places,
+    statement: &Path,
+    files: &[PathBuf],
+    key: Option<&Path>,
+) -> Result<Exit, CliError> {
+    let mut trusted = trusted_and_own(places)?;
+    trusted.extend(key.map(public).transpose()?);
+    let failed = |message: String| Err(CliError::new(Exit::Findings, message));
+    let signed = match SignedStatement::read(&read(statement)?) {
+        Ok(signed) => signed,
+        Err(why) => return failed(format!("{}: {why}", statement.display())),
+    };
+    let signer = match signed.signer(&trusted) {
+        Ok(signer) => signer,
+        Err(why) => return failed(format!("{}: {why}", statement.display())),
+    };
+    for file in files {
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        let digest = runtime::digest(&read(file)?);
+        match signed.subjects.get(name.as_ref()) {
+            None => return failed(format!("the statement does not name {name}")),
+            Some(hex) if digest.strip_prefix("sha256:") == Some(hex) => {}
+            Some(hex) => {
+                let path = file.display();
+                return failed(format!(
+                    "{path} was altered: its digest is {digest}, and the statement says sha256:{hex}"
+                ));
+            }
+        }
+    }
+    let (kind, subjects) = (&signed.predicate_type, signed.subjects.len() as u64);
+    output::text(&format!(
+        "OK: {kind} for {}, {} checked, signed by {signer}",
+        output::count(subjects, "file"),
+        files.len()
+    ))?;
+    Ok(Exit::Ok)
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, CliError> {
+    #[expect(clippy::disallowed_methods, reason = "a file that the operator names")]
+    std::fs::read(path).map_err(|error| cannot("read", path, &error))
 }
 
 fn trust(key: &PublicKey, places: &Places) -> Result<(), CliError> {

@@ -1,8 +1,11 @@
 //! Receipts on disk: the canonical text or, if signed, a DSSE envelope around an in-toto statement
-//! about the outputs of the run.
+//! about the outputs of the run. Other statements, such as the provenance of a release, have the
+//! same envelope ([`sign_statement`], [`SignedStatement`]).
 //!
 //! DSSE 1.0: <https://github.com/secure-systems-lab/dsse>. Statement v1:
 //! <https://in-toto.io/Statement/v1>.
+
+use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -64,7 +67,21 @@ pub fn encode(receipt: &Receipt) -> Vec<u8> {
 
 /// Encodes a receipt as a signed statement.
 pub fn encode_signed(receipt: &Receipt, key: &SigningKey) -> Vec<u8> {
-    let payload = canonical::text(&statement(&canonical::value(receipt)));
+    envelope(canonical::text(&statement(&canonical::value(receipt))), key)
+}
+
+/// Signs an in-toto statement.
+///
+/// # Errors
+/// The text is not a statement of version 1.
+pub fn sign_statement(text: &[u8], key: &SigningKey) -> Result<Vec<u8>, String> {
+    let value: Value =
+        serde_json::from_slice(text).map_err(|error| format!("not valid JSON: {error}"))?;
+    subjects(&value)?;
+    Ok(envelope(canonical::text(&value), key))
+}
+
+fn envelope(payload: Vec<u8>, key: &SigningKey) -> Vec<u8> {
     let sig = BASE64.encode(key.sign(&authenticated(PAYLOAD, &payload)));
     let signatures = vec![EnvelopeSignature { keyid: key.public().id(), sig }];
     canonical::text(&Envelope {
@@ -72,6 +89,25 @@ pub fn encode_signed(receipt: &Receipt, key: &SigningKey) -> Vec<u8> {
         payload_type: PAYLOAD.into(),
         signatures,
     })
+}
+
+/// Returns what a statement is about: the SHA-256 digests of its subjects in hex digits, by name.
+fn subjects(statement: &Value) -> Result<BTreeMap<String, String>, String> {
+    if statement["_type"] != STATEMENT || !statement["predicateType"].is_string() {
+        return Err(format!("not an in-toto statement: `_type` must be {STATEMENT}"));
+    }
+    let subjects = statement["subject"].as_array().ok_or("`subject` must be a list")?;
+    let mut found = BTreeMap::new();
+    for subject in subjects {
+        let (name, digest) = (subject["name"].as_str(), subject["digest"]["sha256"].as_str());
+        let (Some(name), Some(digest)) = (name, digest) else {
+            return Err("each subject needs `name` and `digest.sha256`".into());
+        };
+        if found.insert(name.to_owned(), digest.to_owned()).is_some() {
+            return Err(format!("two subjects are named {name}"));
+        }
+    }
+    Ok(found)
 }
 
 /// Creates a statement about the outputs of the run and the files that it changed.
@@ -102,6 +138,70 @@ fn authenticated(kind: &str, payload: &[u8]) -> Vec<u8> {
     [format!("DSSEv1 {} {kind} {} ", kind.len(), payload.len()).as_bytes(), payload].concat()
 }
 
+/// A signed statement that was read.
+#[derive(Debug, Clone)]
+pub struct SignedStatement {
+    /// What the predicate is, such as `https://slsa.dev/provenance/v1`.
+    pub predicate_type: String,
+    /// What it is about: SHA-256 digests in hex digits, by name.
+    pub subjects: BTreeMap<String, String>,
+    signed: Envelope,
+}
+
+impl SignedStatement {
+    /// Reads an envelope. Use [`signer`](Self::signer) to check its signature.
+    ///
+    /// # Errors
+    /// The text is not an envelope with a statement.
+    pub fn read(bytes: &[u8]) -> Result<SignedStatement, String> {
+        let signed: Envelope = serde_json::from_slice(bytes)
+            .map_err(|error| format!("not a DSSE envelope: {error}"))?;
+        let statement = signed.statement()?;
+        let predicate_type = statement["predicateType"].as_str().unwrap_or_default().to_owned();
+        Ok(SignedStatement { predicate_type, subjects: subjects(&statement)?, signed })
+    }
+
+    /// Returns which trusted key has signed the statement.
+    ///
+    /// # Errors
+    /// None has.
+    pub fn signer(&self, trusted: &[PublicKey]) -> Result<String, SignatureError> {
+        self.signed.signer(trusted)
+    }
+}
+
+impl Envelope {
+    /// Decodes the payload.
+    fn statement(&self) -> Result<Value, String> {
+        let payload = BASE64
+            .decode(&self.payload)
+            .map_err(|error| format!("the payload of its envelope is not valid base64: {error}"))?;
+        let found: Value = serde_json::from_slice(&payload)
+            .map_err(|error| format!("the payload of its envelope is not valid JSON: {error}"))?;
+        only_canonical(&payload, &found)?;
+        match self.payload_type == PAYLOAD {
+            true => Ok(found),
+            false => Err(format!("the type of its payload is {}", self.payload_type)),
+        }
+    }
+
+    fn signer(&self, trusted: &[PublicKey]) -> Result<String, SignatureError> {
+        let Envelope { payload, signatures, .. } = self;
+        let text = authenticated(PAYLOAD, &BASE64.decode(payload).unwrap_or_default());
+        let mut stranger = None;
+        for EnvelopeSignature { keyid, sig } in signatures {
+            match trusted.iter().find(|key| key.id() == *keyid) {
+                None => stranger = Some(keyid.clone()),
+                Some(key) if key.verifies(&text, &BASE64.decode(sig).unwrap_or_default()) => {
+                    return Ok(keyid.clone());
+                }
+                Some(_) => return Err(SignatureError::Mismatch(keyid.clone())),
+            }
+        }
+        Err(stranger.map_or(SignatureError::Unsigned, SignatureError::Untrusted))
+    }
+}
+
 impl Document {
     /// Reads a receipt, signed or not. Use [`Document::signer`] to check its signature.
     ///
@@ -116,14 +216,9 @@ impl Document {
         }
         let envelope: Envelope = serde_json::from_value(value)
             .map_err(|error| format!("not a DSSE envelope: {error}"))?;
-        let payload = BASE64
-            .decode(&envelope.payload)
-            .map_err(|error| format!("the payload of its envelope is not valid base64: {error}"))?;
-        let found: Value = serde_json::from_slice(&payload)
-            .map_err(|error| format!("the payload of its envelope is not valid JSON: {error}"))?;
-        only_canonical(&payload, &found)?;
+        let found = envelope.statement()?;
         let receipt = known(found["predicate"].clone())?;
-        if envelope.payload_type != PAYLOAD || statement(&receipt) != found {
+        if statement(&receipt) != found {
             return Err("the statement in its envelope does not match the receipt".into());
         }
         Ok(Document { receipt, signed: Some(envelope) })
@@ -134,21 +229,7 @@ impl Document {
     /// # Errors
     /// None has.
     pub fn signer(&self, trusted: &[PublicKey]) -> Result<String, SignatureError> {
-        let Some(Envelope { payload, signatures, .. }) = &self.signed else {
-            return Err(SignatureError::Unsigned);
-        };
-        let text = authenticated(PAYLOAD, &BASE64.decode(payload).unwrap_or_default());
-        let mut stranger = None;
-        for EnvelopeSignature { keyid, sig } in signatures {
-            match trusted.iter().find(|key| key.id() == *keyid) {
-                None => stranger = Some(keyid.clone()),
-                Some(key) if key.verifies(&text, &BASE64.decode(sig).unwrap_or_default()) => {
-                    return Ok(keyid.clone());
-                }
-                Some(_) => return Err(SignatureError::Mismatch(keyid.clone())),
-            }
-        }
-        Err(stranger.map_or(SignatureError::Unsigned, SignatureError::Untrusted))
+        self.signed.as_ref().map_or(Err(SignatureError::Unsigned), |signed| signed.signer(trusted))
     }
 }
 
