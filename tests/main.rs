@@ -39,6 +39,7 @@ mod scripts;
 #[allow(dead_code, reason = "shared by two test programs; each uses its part")]
 mod servers;
 mod settings;
+mod shipped;
 mod signals;
 mod skill_scripts;
 mod state;

@@ -2,7 +2,7 @@
 //! compiled code, and the memory and stacks that guests run in.
 //!
 //! Start at `loader`. Owns the settings of each [`Mode`] (`config`), the compiler (`compile`, `confine`, `compilation`), compiled
-//! code on disk (`cache`), memory images and stacks (`memory`, `stacks`, `address_space`). `world` reads what a
+//! code on disk (`cache`, `shipped`), memory images and stacks (`memory`, `stacks`, `address_space`). `world` reads what a
 //! component imports and exports, and `program_end` what an error of the engine means. Must not
 //! know what a store holds, or any interface of the host. May use `limits` and `startup`.
 
@@ -16,6 +16,7 @@ mod fingerprint;
 mod loader;
 mod memory;
 mod program_end;
+pub mod shipped;
 mod stacks;
 mod status;
 pub mod world;

@@ -45,7 +45,7 @@ mod module_order_test;
 pub use engine::compile::compile_if_asked;
 pub use engine::{
     Allocation, Compilation, CompilationStage, ENGINE, EPOCH, Mode, check_kind, fingerprint, say,
-    stack, world,
+    shipped, stack, world,
 };
 pub use process::{HostCall, HostFunction, HostOutput, HostPrograms, PANIC_EXIT_CODE};
 pub use run::{

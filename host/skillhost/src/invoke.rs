@@ -234,6 +234,18 @@ impl Runner {
         self.sandbox.compile(component, mode, &Limits::default()).await
     }
 
+    /// Compiles a runtime for all processors that its code ships for, and writes the code to a file.
+    ///
+    /// # Errors
+    /// Why it does not compile.
+    pub async fn compile_to_ship(
+        &self,
+        component: &Component,
+        to: std::fs::File,
+    ) -> Result<(), Status> {
+        self.sandbox.compile_to_ship(component, to).await
+    }
+
     /// Runs a skill under a policy, and records the run.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! `skillhost runtimes`: list the runtimes of scripts, and compile them ahead of their first use.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
@@ -9,7 +10,7 @@ use clap::Subcommand;
 use serde::Serialize;
 use skillhost::invoke::Runner;
 use skillhost_policy::limits::show_size;
-use skillhost_sandbox::{self as sandbox, Mode};
+use skillhost_sandbox::{self as sandbox, Mode, shipped};
 use skillhost_skill::runtime::built_in::{BUILD_COMMAND, BuiltIn, EXPECTED_PROGRAMS, ProgramError};
 
 use crate::args::{HostArgs, RuntimesArg};
@@ -44,7 +45,12 @@ enum Action {
     /// Compile every runtime that the cache lacks, and print the time that each took
     ///
     /// Otherwise the first run with a runtime compiles it, which takes seconds.
-    Compile,
+    Compile {
+        /// Compile every runtime for the processors that its code ships for, and write the code to
+        /// this folder
+        #[arg(long, value_name = "DIR", hide = true)]
+        ship_to: Option<PathBuf>,
+    },
 }
 
 /// Output of `--json`.
@@ -84,8 +90,9 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     let options = Places::find()?.host_options(&HostArgs { runtimes, ..HostArgs::default() })?;
     let host = Runner::new(options);
     let found = host.built_ins().list()?;
-    match args.action {
-        Some(Action::Compile) => compile(found, &host),
+    match &args.action {
+        Some(Action::Compile { ship_to: Some(folder) }) => compile_to_ship(found, &host, folder),
+        Some(Action::Compile { ship_to: None }) => compile(found, &host),
         None => list(found, args.json),
     }
 }
@@ -138,6 +145,26 @@ fn compile(found: Vec<BuiltIn>, host: &Runner) -> Result<Exit, CliError> {
         })?;
     }
     host.settle();
+    Ok(Exit::Ok)
+}
+
+/// Writes the code of each runtime, for `cargo xtask dist`.
+fn compile_to_ship(found: Vec<BuiltIn>, host: &Runner, folder: &Path) -> Result<Exit, CliError> {
+    let event_loop = event_loop::one_thread()?;
+    for runtime in found {
+        let name = runtime.description.name.clone();
+        let component = Arc::new(runtime).component()?;
+        let path = folder.join(shipped::file_name(&component.digest));
+        let file = File::create_new(&path)
+            .map_err(|error| CliError::io(format!("create {}", path.display()), error))?;
+        event_loop.block_on(host.compile_to_ship(&component, file)).map_err(|status| {
+            CliError::new(
+                Exit::of(&status),
+                format!("cannot compile {name}: {}", sandbox::say(&status)),
+            )
+        })?;
+        output::text(&format!("{name}: {}", path.display()))?;
+    }
     Ok(Exit::Ok)
 }
 

@@ -161,6 +161,26 @@ impl Cache {
         }
     }
 
+    /// Loads code from a file outside of this folder.
+    ///
+    /// # Errors
+    /// The engine refuses the code, for example because it uses instructions that this processor
+    /// lacks.
+    pub(crate) fn load_shipped(engine: &Engine, file: &File) -> wasmtime::Result<Component> {
+        Cache::prepare(file);
+        map(engine, file)
+    }
+
+    /// Reads the stamp of a file outside of this folder.
+    pub(crate) fn stamp(&self, name: &str) -> Option<Stamp> {
+        Stamp::read(&self.dir, &stamp_name(name))
+    }
+
+    /// Writes the stamp of a file outside of this folder.
+    pub(crate) fn set_stamp(&self, name: &str, stamp: &Stamp) -> io::Result<()> {
+        stamp.write(&self.dir, &stamp_name(name))
+    }
+
     fn is_unchanged(&self, file: &File, key: &str) -> bool {
         let Ok(stat) = rustix::fs::fstat(file) else { return false };
         let Some(stamp) = Stamp::read(&self.dir, &stamp_name(key)) else { return false };
@@ -208,11 +228,12 @@ fn map(engine: &Engine, file: &File) -> wasmtime::Result<Component> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     #[expect(
         unsafe_code,
-        reason = "compiled code is trusted only from this folder, which only the host writes, and only unchanged"
+        reason = "compiled code is trusted only unchanged: from this folder, which only the host writes, or as listed in this program"
     )]
-    // SAFETY: `store` wrote the file for this component and engine (its name has both), and it is
-    // unchanged: `is_unchanged` has compared its stamp. The path names the same open file, by its
-    // descriptor.
+    // SAFETY: the path names the open file that was checked, by its descriptor. `store` wrote it for
+    // this component and engine (its name has both), and it is unchanged: `is_unchanged` has
+    // compared its stamp. Or the list in this program has the digest of its content
+    // (`shipped::open`), and only the current user and root can write it.
     unsafe {
         Component::deserialize_file(engine, path)
     }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use wasmtime::Engine;
 
-use super::config::{Mode, codegen};
+use super::config::{Mode, Processor, compiler};
 use super::confine::{Bounds, confine};
 use super::memory;
 use crate::limits::LimitExceeded;
@@ -45,6 +45,7 @@ pub(crate) async fn compile(
     component: &[u8],
     mode: Mode,
     have_images: bool,
+    processor: Processor,
     limits: &Limits,
     to: File,
 ) -> Result<(), CompileError> {
@@ -58,6 +59,7 @@ pub(crate) async fn compile(
             COMPILER_VERB,
             mode_name(mode),
             image_name(have_images),
+            processor_name(processor),
             &limits.compile_ms.to_string(),
             &limits.compile_memory.to_string(),
         ])
@@ -147,6 +149,13 @@ fn image_name(have_images: bool) -> &'static str {
     if have_images { "image" } else { "whole" }
 }
 
+fn processor_name(processor: Processor) -> &'static str {
+    match processor {
+        Processor::Native => "native",
+        Processor::Shipped => "shipped",
+    }
+}
+
 /// Runs the compiler if this process was started as one, and does not return then. The compiler
 /// uses no argument parser, no runtime and nothing else of the host.
 pub fn compile_if_asked() {
@@ -160,7 +169,7 @@ pub fn compile_if_asked() {
 /// The child's side: reads a component from stdin and writes its code to stdout. Returns the exit
 /// code of the process.
 fn compiler_main(args: &[String]) -> u8 {
-    let Some((mode, have_images, bounds)) = parse(args) else { return 64 };
+    let Some((settings, bounds)) = parse(args) else { return 64 };
     if let Err(error) = confine(bounds) {
         let _ = writeln!(io::stderr(), "cannot confine the compiler: {error}");
         return 71;
@@ -169,7 +178,7 @@ fn compiler_main(args: &[String]) -> u8 {
         // Only memory for the thread's stack can be missing: end as an allocation that fails does.
         std::process::abort();
     }
-    match compile_streams(mode, have_images, io::stdin().lock(), io::stdout().lock()) {
+    match compile_streams(settings, io::stdin().lock(), io::stdout().lock()) {
         Ok(()) => 0,
         Err(error) => {
             // The parent reads this pipe; there is no other place to report to.
@@ -179,14 +188,21 @@ fn compiler_main(args: &[String]) -> u8 {
     }
 }
 
-/// Parses the arguments after the verb: mode, whether there are images, and the limits.
-fn parse(args: &[String]) -> Option<(Mode, bool, Bounds)> {
-    let [mode, image, millis, memory] = args else { return None };
+/// What to generate code for: the mode, whether there are images, and the processors.
+type Settings = (Mode, bool, Processor);
+
+/// Parses the arguments after the verb: the settings and the limits.
+fn parse(args: &[String]) -> Option<(Settings, Bounds)> {
+    let [mode, image, processor, millis, memory] = args else { return None };
     let mode = [Mode::Fast, Mode::Metered, Mode::Deterministic]
         .into_iter()
         .find(|known| mode_name(*known) == mode)?;
     let have_images = [true, false].into_iter().find(|known| image_name(*known) == image)?;
-    Some((mode, have_images, Bounds { millis: millis.parse().ok()?, memory: memory.parse().ok()? }))
+    let processor = [Processor::Native, Processor::Shipped]
+        .into_iter()
+        .find(|known| processor_name(*known) == processor)?;
+    let bounds = Bounds { millis: millis.parse().ok()?, memory: memory.parse().ok()? };
+    Some(((mode, have_images, processor), bounds))
 }
 
 /// Ends this process when its parent is gone: a killed host cannot end its compiler.
@@ -204,15 +220,14 @@ fn end_with_parent() -> io::Result<()> {
 }
 
 fn compile_streams(
-    mode: Mode,
-    have_images: bool,
+    (mode, have_images, processor): Settings,
     mut component_from: impl io::Read,
     mut to: impl io::Write,
 ) -> wasmtime::Result<()> {
     let mut component = Vec::new();
     component_from.read_to_end(&mut component)?;
     let split = if have_images { memory::split(&component)? } else { None };
-    let engine = Engine::new(&codegen(mode, have_images))?;
+    let engine = Engine::new(&compiler(mode, have_images, processor)?)?;
     // `precompile_component` accepts no text format here: that feature is not built in.
     let code =
         engine.precompile_component(split.as_ref().map_or(&component, |split| &split.component))?;

@@ -109,6 +109,51 @@ pub(crate) fn codegen(mode: Mode, have_images: bool) -> Config {
     config
 }
 
+/// The processors that compiled code runs on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Processor {
+    /// This machine's, with every feature that it has.
+    Native,
+    /// Those that code is shipped for: x86-64-v3 (processors since 2013), or any of another
+    /// architecture.
+    Shipped,
+}
+
+/// Returns the settings that affect generated code, for the compiler.
+///
+/// # Errors
+/// The compiler does not support this machine's architecture.
+pub(crate) fn compiler(
+    mode: Mode,
+    have_images: bool,
+    processor: Processor,
+) -> wasmtime::Result<Config> {
+    let mut config = codegen(mode, have_images);
+    if processor == Processor::Shipped {
+        // With a target, wasmtime does not look at this machine's processor.
+        config.target(shipped_target())?;
+        if cfg!(target_arch = "x86_64") {
+            for feature in ["x86-64-v3", "has_avx"] {
+                #[expect(unsafe_code, reason = "wasmtime cannot check names of features")]
+                // SAFETY: these are names of the compiler's, and the engine that loads the code
+                // checks that its processor has the features.
+                unsafe {
+                    config.cranelift_flag_enable(feature);
+                }
+            }
+        }
+    }
+    Ok(config)
+}
+
+fn shipped_target() -> &'static str {
+    if cfg!(target_arch = "aarch64") {
+        "aarch64-unknown-linux-gnu"
+    } else {
+        "x86_64-unknown-linux-gnu"
+    }
+}
+
 /// Returns the size of a program's stack, in bytes: the limit if it was set, else what the program
 /// needs.
 pub fn stack(component: &Component, limits: &Limits) -> u64 {

@@ -1,6 +1,7 @@
 //! Makes a component's code ready: from the cache, or by compiling it.
 
 use std::collections::HashMap;
+use std::fs::File;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,8 +12,9 @@ use wasmtime::Engine;
 use super::cache::{Cache, CacheFolder};
 use super::compilation::{Compilation, CompilationWatch};
 use super::compile::{self, CompileError};
-use super::config::{Allocation, Guests, Mode, engine, stack};
+use super::config::{Allocation, Guests, Mode, Processor, engine, stack};
 use super::memory::{Image, Memories};
+use super::shipped;
 use super::status::{failed, invalid};
 use super::world::check_kind;
 use skillhost_policy::limits::Limits;
@@ -115,6 +117,12 @@ impl Loader {
         if let Ok(Some(loaded)) = load() {
             return Ok(loaded);
         }
+        if let Some(file) = shipped::open(&cache, mode, component)
+            && let Ok(loaded) = Cache::load_shipped(engine, &file)
+        {
+            Image::of(file).into_iter().for_each(|image| memories.set_image(image));
+            return Ok(loaded);
+        }
         let bytes =
             component.bytes().map_err(|error| failed("the component cannot be read", error))?;
         check_kind(&bytes)?;
@@ -136,7 +144,9 @@ impl Loader {
         let mut reason = "it was changed or removed each time it was written".to_owned();
         for _ in 0..3 {
             let compile = async |to| {
-                compile::compile(&self.compiler, &bytes, mode, have_images, limits, to).await
+                let processor = Processor::Native;
+                compile::compile(&self.compiler, &bytes, mode, have_images, processor, limits, to)
+                    .await
             };
             cache
                 .store(engine, mode, component, compile)
@@ -154,6 +164,26 @@ impl Loader {
             }
         }
         Err(failed("the compiled component did not load", reason))
+    }
+}
+
+impl Loader {
+    /// Compiles a runtime for all processors that its code ships for, and writes the code to a
+    /// file.
+    pub(crate) async fn compile_to_ship(
+        &self,
+        component: &Component,
+        to: File,
+    ) -> Result<(), Status> {
+        let limits = Limits::default();
+        let bytes =
+            component.bytes().map_err(|error| failed("the component cannot be read", error))?;
+        check_kind(&bytes)?;
+        let (mode, processor) = (Mode::Fast, Processor::Shipped);
+        let have_images = component.built_in().is_some();
+        compile::compile(&self.compiler, &bytes, mode, have_images, processor, &limits, to)
+            .await
+            .map_err(|error| not_compiled(error, &limits))
     }
 }
 

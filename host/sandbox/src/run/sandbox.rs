@@ -103,6 +103,19 @@ impl Sandbox {
         self.prepare(component, mode, limits).await.map(drop)
     }
 
+    /// Compiles a runtime for all processors that its code ships for, and writes the code to a file:
+    /// see [`shipped`](crate::shipped).
+    ///
+    /// # Errors
+    /// Why it does not compile.
+    pub async fn compile_to_ship(
+        &self,
+        component: &Component,
+        to: std::fs::File,
+    ) -> Result<(), Status> {
+        self.0.loader.compile_to_ship(component, to).await
+    }
+
     /// Notes that something was added to the cache folder.
     pub fn note_growth(&self) {
         self.0.cache.note_growth();

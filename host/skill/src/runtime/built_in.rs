@@ -314,18 +314,21 @@ impl BuiltIn {
         Ok(Some(names))
     }
 
+    /// Opens a file of a folder beside its component.
+    ///
+    /// # Errors
+    /// The file is missing, unreadable, outside of the folder or not a regular file.
+    pub fn open_beside(&self, folder: &str, name: &str) -> io::Result<std::fs::File> {
+        regular(open_folder(&self.folder)?.open_dir(folder)?.open(name)?.into_std())
+    }
+
     /// Returns the path of its component.
     pub fn wasm(&self) -> PathBuf {
         self.folder.join(&self.description.wasm)
     }
 
     fn open(&self) -> io::Result<std::fs::File> {
-        let file = open_folder(&self.folder)?.open(&self.description.wasm)?.into_std();
-        if file.metadata()?.is_file() {
-            Ok(file)
-        } else {
-            Err(io::Error::other("not a regular file"))
-        }
+        regular(open_folder(&self.folder)?.open(&self.description.wasm)?.into_std())
     }
 
     fn unreadable(&self, error: &io::Error) -> ProgramError {
@@ -350,6 +353,10 @@ impl BuiltIn {
             ),
         ))
     }
+}
+
+fn regular(file: std::fs::File) -> io::Result<std::fs::File> {
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("not a regular file")) }
 }
 
 fn open_folder(path: &Path) -> io::Result<Dir> {

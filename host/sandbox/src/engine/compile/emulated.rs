@@ -54,8 +54,8 @@ async fn components_compile_on_an_emulated_processor() {
 fn compiler() {
     let args = std::env::var("EMULATED_COMPILER_ARGS").unwrap();
     let args: Vec<String> = args.split(' ').map(str::to_owned).collect();
-    let (mode, have_images, _) = parse(&args).unwrap();
+    let (settings, _) = parse(&args).unwrap();
     // The script makes stdout descriptor 3, because a test prints to stdout.
     let to = File::options().write(true).open("/proc/self/fd/3").unwrap();
-    compile_streams(mode, have_images, io::stdin().lock(), to).unwrap();
+    compile_streams(settings, io::stdin().lock(), to).unwrap();
 }

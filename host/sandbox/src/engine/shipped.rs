@@ -1,0 +1,157 @@
+//! Compiled code that ships with this program, so that the first run after an installation does not
+//! compile the runtimes.
+//!
+//! The program has a list of the code that it loads: digests of components, each with the digest of
+//! the file of its code. `cargo xtask dist` compiles the runtimes with the finished program, and
+//! then writes the list into the program's file ([`SECTION`]). In every other build the list is
+//! empty. Code that is not in the list, that was changed, or that another user can write is not
+//! loaded: the runtime is compiled instead.
+
+use std::fs::File;
+
+use rustix::fs::Stat;
+use skillhost_skill::runtime::Component;
+use skillhost_skill::runtime::stamp::{self, Stamp, file_digest};
+
+use super::cache::Cache;
+use super::config::Mode;
+
+/// The section of the program's file that holds the list.
+pub const SECTION: &str = ".skillhost.code";
+
+/// The folder of shipped code, next to the runtimes.
+pub const FOLDER: &str = "compiled";
+
+/// How the section starts.
+pub const MAGIC: [u8; 16] = *b"skillhost code 1";
+
+/// The most runtimes that a program can ship code for.
+pub const ENTRIES: usize = 8;
+
+/// An entry: the SHA-256 of a component, and that of the file of its code. Unused entries are zero.
+pub const ENTRY: usize = 64;
+
+/// The size of the section in bytes.
+pub const SIZE: usize = MAGIC.len() + ENTRIES * ENTRY;
+
+const fn empty() -> [u8; SIZE] {
+    let mut list = [0; SIZE];
+    let mut at = 0;
+    while at < MAGIC.len() {
+        list[at] = MAGIC[at];
+        at += 1;
+    }
+    list
+}
+
+#[expect(unsafe_code, reason = "names a section, which no other code uses")]
+// SAFETY: no other item is in this section, and the linker gives the name no meaning.
+#[unsafe(link_section = ".skillhost.code")]
+#[used]
+static LIST: [u8; SIZE] = empty();
+
+/// The list as it is in the program's file. The compiler knows another content, so it must not see
+/// that this reads `LIST`.
+fn list() -> [u8; SIZE] {
+    #[expect(unsafe_code, reason = "a volatile read")]
+    // SAFETY: `LIST` is initialized, aligned and never written while the program runs.
+    unsafe {
+        std::ptr::read_volatile(&raw const LIST)
+    }
+}
+
+/// Returns the digest of the code that ships for a component, in hex digits.
+///
+/// # Examples
+/// Only `cargo xtask dist` makes a program with a list:
+/// ```ignore
+/// assert_eq!(skillhost_sandbox::shipped::code_of("sha256:00..."), None);
+/// ```
+pub fn code_of(component: &str) -> Option<String> {
+    code_in(&list(), component)
+}
+
+fn code_in(list: &[u8; SIZE], component: &str) -> Option<String> {
+    let hex = component.strip_prefix("sha256:")?;
+    list[MAGIC.len()..].chunks_exact(ENTRY).find_map(|entry| {
+        let (of, code) = entry.split_at(ENTRY / 2);
+        (skillhost_skill::runtime::hex(of) == hex && code.iter().any(|byte| *byte != 0))
+            .then(|| skillhost_skill::runtime::hex(code))
+    })
+}
+
+/// Returns the name of the file with a component's code.
+pub fn file_name(component: &str) -> String {
+    format!("{}.cwasm", component.strip_prefix("sha256:").unwrap_or(component))
+}
+
+/// Opens the code that ships for a runtime, if this program may load it.
+pub(super) fn open(cache: &Cache, mode: Mode, component: &Component) -> Option<File> {
+    let built_in = component.built_in().filter(|_| mode == Mode::Fast)?;
+    let digest = code_of(&component.digest)?;
+    let file = built_in.open_beside(FOLDER, &file_name(&component.digest)).ok()?;
+    match is_listed(cache, &file, &digest) {
+        Ok(()) => Some(file),
+        Err(reason) => {
+            let name = &built_in.description.name;
+            tracing::warn!(runtime = %name, %reason, "the compiled code that ships with skillhost is not used");
+            None
+        }
+    }
+}
+
+/// Checks that a file has the content with this digest, and that no other user can change it.
+fn is_listed(cache: &Cache, file: &File, digest: &str) -> Result<(), String> {
+    let stat = rustix::fs::fstat(file).map_err(|error| error.to_string())?;
+    if !is_ours(&stat) {
+        return Err("another user can write it".into());
+    }
+    let name = format!("{digest}.shipped");
+    let known = cache.stamp(&name).is_some_and(|known| {
+        known == Stamp::of(&stat, digest.to_owned()) && stamp::has_reliable_ctime(file)
+    });
+    if known {
+        return Ok(());
+    }
+    let found = file_digest(file).map_err(|error| error.to_string())?;
+    if found != digest {
+        return Err(format!("its digest is sha256:{found}, and not sha256:{digest}"));
+    }
+    // From before the file was read: a change meanwhile shows in the next start.
+    if let Err(error) = cache.set_stamp(&name, &Stamp::of(&stat, found)) {
+        tracing::debug!(%error, "cannot write a stamp; the next run computes the digest again");
+    }
+    Ok(())
+}
+
+/// Checks that only root and the current user can write a file.
+fn is_ours(stat: &Stat) -> bool {
+    let owner = rustix::process::geteuid().as_raw();
+    (stat.st_uid == 0 || stat.st_uid == owner) && stat.st_mode & 0o022 == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_of_a_build_is_empty() {
+        let list = list();
+        assert!(list.starts_with(&MAGIC));
+        assert!(list[MAGIC.len()..].iter().all(|byte| *byte == 0));
+        assert_eq!(code_of(&format!("sha256:{}", "00".repeat(32))), None, "unused entries");
+    }
+
+    #[test]
+    fn an_entry_names_the_code_of_a_component() {
+        let mut list = empty();
+        let entry = &mut list[MAGIC.len() + ENTRY..][..ENTRY];
+        entry[..32].fill(0xab);
+        entry[32..].fill(0xcd);
+        let component = format!("sha256:{}", "ab".repeat(32));
+        assert_eq!(code_in(&list, &component), Some("cd".repeat(32)));
+        assert_eq!(code_in(&list, &format!("sha256:{}", "cd".repeat(32))), None);
+        assert_eq!(code_in(&list, "ab"), None);
+        assert_eq!(file_name(&component), format!("{}.cwasm", "ab".repeat(32)));
+    }
+}
