@@ -17,7 +17,7 @@ use blocks::{Block, Document, matches, pages};
 use shell::Place;
 
 /// The blocks that no test runs: their first command, and the reason that the page gives.
-const NOT_RUN: [(&str, &str); 16] = [
+const NOT_RUN: [(&str, &str); 23] = [
     ("skillhost settings show api-client", "needs a skill with settings"),
     ("OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 skillhost serve", "needs a collector"),
     (
@@ -30,6 +30,7 @@ const NOT_RUN: [(&str, &str); 16] = [
     ("cargo xtask bench isolation --install", "installs packages of the system"),
     ("cargo xtask demo", "builds everything, and installs into the home folder"),
     ("cargo xtask demo", "builds the host and every component, which takes minutes"),
+    ("cargo xtask dist --key release-key.pem --verify", "takes minutes"),
     ("cargo xtask install", "installs into the home folder"),
     (
         "curl -H \"Authorization: Bearer $TOKEN\" http://127.0.0.1:8765/metrics",
@@ -39,9 +40,30 @@ const NOT_RUN: [(&str, &str); 16] = [
         "skillhost bench ./tally tally.py --workspace . -- people.csv age",
         "its figures differ from run to run",
     ),
+    (
+        "npm install --global ./skillhost-linux-x64-0.1.0.tgz ./skillhost-0.1.0.tgz",
+        "needs a release, which `cargo xtask dist --verify` installs",
+    ),
+    (
+        "pip install ./skillhost_cli-0.1.0-*.whl",
+        "needs a release, which `cargo xtask dist --verify` installs",
+    ),
+    ("sh install.sh", "needs a release, which `cargo xtask dist --verify` installs"),
+    (
+        "skillhost key verify provenance.intoto.json skillhost-0.1.0-linux-x86_64.tar.zst --key skillhost.pem",
+        "needs a release, which `cargo xtask dist --verify` installs",
+    ),
     ("skillhost man --into ~/.local/share/man/man1", "installs into the home folder"),
     ("skillhost serve --workspace .:overlay", "serves until it is stopped"),
+    (
+        "skopeo copy oci-archive:skillhost-0.1.0-linux-x86_64.oci.tar docker://registry.example.com/skillhost:0.1.0",
+        "needs a release, and a registry",
+    ),
     ("source <(skillhost completions bash)", "changes the shell that reads it"),
+    (
+        "sudo dpkg -i skillhost_0.1.0_amd64.deb",
+        "needs a release, which `cargo xtask dist --verify` installs",
+    ),
     ("useradd --system --create-home skillhost", "adds a user to the system"),
 ];
 

@@ -31,25 +31,9 @@ pub(crate) fn run(prefix: Option<PathBuf>, progress: &Progress) -> Result<(), Er
     let built =
         progress.step("build skillhost in release mode", |step| host::build(&root, step))?;
     let share = prefix.join("share/skillhost");
-    progress.step(&format!("install below {}", prefix.display()), |_| {
-        for name in RUNTIMES {
-            copy_runtime(&root.join("target/components"), name, &share)?;
-        }
-        for entry in fs::read_dir(root.join("skills")).map_err(Error::context("skills"))? {
-            let from = entry.map_err(Error::context("skills"))?.path();
-            if from.join("SKILL.md").is_file() {
-                copy_skill(
-                    &from,
-                    &share.join("skills").join(from.file_name().unwrap_or_default()),
-                )?;
-            }
-        }
-        // The program comes last, so that an installed program finds the rest.
-        copy_program(&built, &prefix)
+    let installed = progress.step(&format!("install below {}", prefix.display()), |step| {
+        place(&root, &built, &prefix, step)
     })?;
-    let installed = prefix.join("bin/skillhost");
-    progress
-        .step("list the skills that keep state", |step| list_state(&installed, &share, step))?;
     progress.step("compile the runtimes", |step| host::compile_runtimes(&installed, step))?;
     let bin = prefix.join("bin");
     print_line(format!(
@@ -63,6 +47,31 @@ pub(crate) fn run(prefix: Option<PathBuf>, progress: &Progress) -> Result<(), Er
         print_line(format!("{} is not on your PATH", bin.display()));
     }
     Ok(())
+}
+
+/// Copies the program, the runtimes and the built-in skills below a prefix, and returns the path of
+/// the program.
+pub(crate) fn place(
+    root: &Path,
+    built: &Path,
+    prefix: &Path,
+    step: &Step,
+) -> Result<PathBuf, Error> {
+    let share = prefix.join("share/skillhost");
+    for name in RUNTIMES {
+        copy_runtime(&root.join("target/components"), name, &share)?;
+    }
+    for entry in fs::read_dir(root.join("skills")).map_err(Error::context("skills"))? {
+        let from = entry.map_err(Error::context("skills"))?.path();
+        if from.join("SKILL.md").is_file() {
+            let name = from.file_name().unwrap_or_default();
+            copy_skill(&from, &share.join("skills").join(name))?;
+        }
+    }
+    // The program comes last, so that an installed program finds the rest.
+    let installed = copy_program(built, prefix)?;
+    list_state(&installed, &share, step)?;
+    Ok(installed)
 }
 
 /// Writes the list that lets the built-in skills keep state without a policy file. The list names

@@ -1,5 +1,5 @@
 //! Development tasks:
-//! `cargo xtask demo | test | install | release | fuzz | determinism | components | python | clients | conformance | bench | toolchain`.
+//! `cargo xtask demo | test | install | dist | release | fuzz | determinism | components | python | clients | conformance | bench | toolchain`.
 //!
 //! They require rustup's stable toolchain, a C compiler and git, and find or build everything else.
 //! Each task has a file of its name, except `release`, which is in `install.rs`.
@@ -17,6 +17,7 @@ mod conformance;
 mod demo;
 mod dependencies;
 mod determinism;
+mod dist;
 mod fuzz;
 mod host;
 mod install;
@@ -64,6 +65,8 @@ enum Verb {
         #[arg(long, value_name = "DIR")]
         prefix: Option<PathBuf>,
     },
+    /// Build everything that is distributed into target/dist: archive, packages, image
+    Dist(dist::Options),
     /// Check every dependency, including for advisories, then build and install the release files
     Release {
         /// A copy of the RustSec advisory database
@@ -154,6 +157,7 @@ fn main() -> ExitCode {
         Verb::Demo => demo::run(&progress),
         Verb::Test(options) => test::run(&options, &progress),
         Verb::Install { prefix } => install::run(prefix, &progress),
+        Verb::Dist(options) => dist::run(&options, &progress),
         Verb::Release { db, prefix } => install::release(&db, prefix, &progress),
         Verb::Fuzz { seconds, seed, target } => fuzz::run(seconds, target, seed, &progress),
         Verb::Determinism { cpu: true, quick, .. } => determinism::on_processors(quick, &progress),

@@ -1,0 +1,250 @@
+//! `cargo xtask dist`: builds everything that is distributed into `target/dist`.
+//!
+//! In reading order: [`run`] builds the program and its runtimes, installs them into a stage, lets
+//! the program load the runtimes' compiled code (`shipped`), adds what goes with it (`notices` has
+//! licences and the bill of materials), packs the stage (`tools/dist`), and signs the result.
+//! `verify` installs each artifact as its users do.
+
+mod notices;
+mod shipped;
+mod verify;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+use skillhost_toolchain::{Error, Progress, Step};
+
+use crate::{components, host, install, print_line, workspace};
+
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Sign with this Ed25519 key, in PEM [default: a key for tests, made once in target/dist-key]
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+    /// Then install each artifact in a clean place, and run skills and a server there
+    #[arg(long)]
+    verify: bool,
+    /// Pack this program instead of building one
+    #[arg(long, value_name = "FILE")]
+    skillhost: Option<PathBuf>,
+}
+
+/// The artifacts' folder, and what is needed on the way.
+struct Places {
+    root: PathBuf,
+    /// Where the artifacts go.
+    out: PathBuf,
+    /// The installation that is packed: `bin` and `share`.
+    stage: PathBuf,
+    /// A home folder for the program, so that the user's policy and skills do not matter.
+    home: PathBuf,
+}
+
+pub(crate) fn run(options: &Options, progress: &Progress) -> Result<(), Error> {
+    let root = workspace::root();
+    let out = root.join("target/dist");
+    let places =
+        Places { stage: out.join("stage"), home: root.join("target/dist-home"), out, root };
+    components::run(progress)?;
+    let built = match &options.skillhost {
+        Some(program) => program.clone(),
+        None => progress
+            .step("build skillhost in release mode", |step| host::build(&places.root, step))?,
+    };
+    let program = progress.step("install into the stage", |step| stage(&places, &built, step))?;
+    progress.step("compile the runtimes for x86-64-v3", |step| {
+        let compiled = places.stage.join("share/skillhost/compiled");
+        shipped::compile(&places.command(&program), &compiled, step)?;
+        shipped::list(&program, &compiled)
+    })?;
+    progress.step("completions, manual pages, licences and bill of materials", |step| {
+        add_documents(&places, &program, step)?;
+        notices::write(&places.root, &places.stage.join("share/doc/skillhost"), step)
+    })?;
+    let signer = Signer::new(&places, &program, options.key.as_deref())?;
+    progress.step("pack", |step| pack(&places, &signer, step))?;
+    progress.step("sign", |step| sign(&places, &signer, step))?;
+    list_artifacts(&places.out)?;
+    if options.verify { verify::run(&places.root, &places.out, progress) } else { Ok(()) }
+}
+
+impl Places {
+    /// A command that runs the program without the user's files.
+    fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command.env_clear().env("HOME", &self.home).current_dir(&self.root);
+        command
+    }
+}
+
+/// Installs the program, its runtimes and the built-in skills into a new stage.
+fn stage(places: &Places, built: &Path, step: &Step) -> Result<PathBuf, Error> {
+    for folder in [&places.out, &places.home] {
+        drop(fs::remove_dir_all(folder));
+        fs::create_dir_all(folder).map_err(Error::context(folder.display()))?;
+    }
+    install::place(&places.root, built, &places.stage, step)
+}
+
+/// Writes the completions and the manual pages to where shells and `man` look for them.
+fn add_documents(places: &Places, program: &Path, step: &Step) -> Result<(), Error> {
+    let share = places.stage.join("share");
+    for (shell, file) in [
+        ("bash", "bash-completion/completions/skillhost"),
+        ("zsh", "zsh/site-functions/_skillhost"),
+        ("fish", "fish/vendor_completions.d/skillhost.fish"),
+    ] {
+        let script = step.run(places.command(program).args(["completions", shell]))?;
+        write(&share.join(file), &script)?;
+    }
+    step.run(places.command(program).args(["man", "--into"]).arg(share.join("man/man1")))?;
+    Ok(())
+}
+
+/// Signs with the program itself, so that artifacts have the signatures that it verifies.
+struct Signer {
+    /// The private key, in PEM.
+    key: String,
+    /// The file of the public key.
+    public: PathBuf,
+    program: PathBuf,
+}
+
+impl Signer {
+    /// Uses the operator's key, or one for tests.
+    fn new(places: &Places, program: &Path, key: Option<&Path>) -> Result<Signer, Error> {
+        let tests = places.root.join("target/dist-key/key.pem");
+        if key.is_none() && !tests.is_file() {
+            let made = Command::new("openssl").args(["genpkey", "-algorithm", "ed25519"]).output();
+            let made = made.map_err(Error::context("openssl"))?;
+            write(&tests, &made.stdout)?;
+        }
+        let path = key.unwrap_or(&tests);
+        let key = fs::read_to_string(path).map_err(Error::context(path.display()))?;
+        let public = places.out.join("skillhost.pem");
+        let signer = Signer { key, public, program: program.to_owned() };
+        let shown = signer.command(places).args(["key", "show"]).output();
+        let shown = shown.map_err(Error::context("skillhost key show"))?;
+        if !shown.status.success() {
+            let said = String::from_utf8_lossy(&shown.stderr).into_owned();
+            return Err(Error::new(format!("{}: {}", path.display(), said.trim())));
+        }
+        write(&signer.public, &shown.stdout)?;
+        Ok(signer)
+    }
+
+    fn command(&self, places: &Places) -> Command {
+        let mut command = places.command(&self.program);
+        command.env("SKILLHOST_SIGNING_KEY", &self.key);
+        command
+    }
+}
+
+fn pack(places: &Places, signer: &Signer, step: &Step) -> Result<(), Error> {
+    let commit = git(&places.root, &["rev-parse", "HEAD"])?;
+    let time = git(&places.root, &["log", "-1", "--format=%ct"])?;
+    let mut cargo = workspace::cargo(&places.root);
+    cargo.args(["run", "--quiet", "--locked", "-p", "skillhost-dist", "--", "--stage"]);
+    cargo.arg(&places.stage).arg("--out").arg(&places.out).arg("--key").arg(&signer.public);
+    cargo.args(["--version", env!("CARGO_PKG_VERSION"), "--time", &time, "--commit", &commit]);
+    step.run(&mut cargo)?;
+    Ok(())
+}
+
+/// Signs the manifest, and statements about how the artifacts were made and what is in them.
+fn sign(places: &Places, signer: &Signer, step: &Step) -> Result<(), Error> {
+    let out = &places.out;
+    let manifest = out.join("manifest.json");
+    let signature =
+        step.run(signer.command(places).args(["key", "sign", "--detached"]).arg(&manifest))?;
+    write(&out.join("manifest.json.sig"), &signature)?;
+    let listed = read_json(&manifest)?;
+    let subjects: Vec<Value> = listed["artifacts"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|artifact| {
+            json!({ "name": artifact["file"], "digest": { "sha256": artifact["sha256"] } })
+        })
+        .collect();
+    let bill = read_json(&places.stage.join("share/doc/skillhost/sbom.cdx.json"))?;
+    for (name, kind, predicate) in [
+        ("provenance", "https://slsa.dev/provenance/v1", provenance(&places.root)?),
+        ("sbom", "https://cyclonedx.org/bom", bill),
+    ] {
+        let statement = json!({
+            "_type": "https://in-toto.io/Statement/v1",
+            "subject": subjects,
+            "predicateType": kind,
+            "predicate": predicate,
+        });
+        let unsigned = places.home.join(name);
+        write(&unsigned, statement.to_string().as_bytes())?;
+        let signed = step.run(signer.command(places).args(["key", "sign"]).arg(&unsigned))?;
+        write(&out.join(format!("{name}.intoto.json")), &signed)?;
+    }
+    Ok(())
+}
+
+/// How the artifacts were made, as SLSA provenance 1.0 describes it.
+fn provenance(root: &Path) -> Result<Value, Error> {
+    let commit = git(root, &["rev-parse", "HEAD"])?;
+    let mut rustc = Command::new("rustc");
+    let compiler = rustc.arg("--version").output().map_err(Error::context("rustc"))?;
+    let mut materials = vec![json!({
+        "name": "skillhost",
+        "digest": { "gitCommit": commit },
+    })];
+    for lock in workspace::all(root).iter().map(|folder| folder.join("Cargo.lock")) {
+        let Ok(bytes) = fs::read(&lock) else { continue };
+        let name = lock.strip_prefix(root).unwrap_or(&lock).display().to_string();
+        let digest = crate::sources::digest(&bytes);
+        let hex = digest.strip_prefix("sha256:").unwrap_or(&digest);
+        materials.push(json!({ "name": name, "digest": { "sha256": hex } }));
+    }
+    Ok(json!({
+        "buildDefinition": {
+            "buildType": "urn:skillhost:xtask-dist:v1",
+            "externalParameters": { "command": "cargo xtask dist" },
+            "internalParameters": {
+                "compiler": String::from_utf8_lossy(&compiler.stdout).trim(),
+            },
+            "resolvedDependencies": materials,
+        },
+        "runDetails": { "builder": { "id": "urn:skillhost:builder:local" } },
+    }))
+}
+
+fn list_artifacts(out: &Path) -> Result<(), Error> {
+    let manifest = read_json(&out.join("manifest.json"))?;
+    for artifact in manifest["artifacts"].as_array().into_iter().flatten() {
+        let size = artifact["size"].as_f64().unwrap_or_default() / 1_000_000.0;
+        print_line(format!("{size:>9.1} MB  {}", artifact["file"].as_str().unwrap_or_default()));
+    }
+    print_line(format!("in {}, listed in manifest.json", out.display()));
+    Ok(())
+}
+
+fn git(root: &Path, args: &[&str]) -> Result<String, Error> {
+    let output = Command::new("git").current_dir(root).args(args).output();
+    let output = output.map_err(Error::context("git"))?;
+    if output.status.success() {
+        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    } else {
+        Err(Error::new(String::from_utf8_lossy(&output.stderr).trim().to_owned()))
+    }
+}
+
+fn read_json(path: &Path) -> Result<Value, Error> {
+    let text = fs::read(path).map_err(Error::context(path.display()))?;
+    serde_json::from_slice(&text).map_err(Error::context(path.display()))
+}
+
+/// Writes a file, and the folders that lead there.
+fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    fs::create_dir_all(path.parent().unwrap_or(path))
+        .and_then(|()| fs::write(path, bytes))
+        .map_err(Error::context(path.display()))
+}
