@@ -482,6 +482,55 @@ fn a_key_in_a_variable_is_never_shown() {
     );
 }
 
+#[test]
+fn a_signed_statement_is_verified_with_its_files() {
+    let place = Place::new();
+    assert_eq!(place.skillhost(&["key", "new"], "").status.code(), Some(0));
+    std::fs::write(place.path("a.tar"), "archive").unwrap();
+    let hex = digest(b"archive").replace("sha256:", "");
+    let statement = json!({
+        "_type": "https://in-toto.io/Statement/v1",
+        "subject": [{ "name": "a.tar", "digest": { "sha256": hex } }],
+        "predicateType": "https://slsa.dev/provenance/v1",
+        "predicate": {},
+    });
+    std::fs::write(place.path("statement.json"), statement.to_string()).unwrap();
+    let signed = place.skillhost(&["key", "sign", "statement.json"], "");
+    assert_eq!(signed.status.code(), Some(0), "{signed:?}");
+    std::fs::write(place.path("signed.json"), &signed.stdout).unwrap();
+    let verify = |args: &[&str]| {
+        let run = place.skillhost(&[&["key", "verify", "signed.json"], args].concat(), "");
+        (run.status.code(), text(&run.stdout) + &text(&run.stderr))
+    };
+    let (code, said) = verify(&["a.tar"]);
+    assert!(code == Some(0) && said.contains("OK") && said.contains("1 checked"), "{said}");
+    std::fs::write(place.path("b.tar"), "archive").unwrap();
+    let (code, said) = verify(&["b.tar"]);
+    assert!(code == Some(1) && said.contains("does not name b.tar"), "{said}");
+    std::fs::write(place.path("a.tar"), "another").unwrap();
+    let (code, said) = verify(&["a.tar"]);
+    assert!(code == Some(1) && said.contains("a.tar was altered"), "{said}");
+    // A signature of another key, and one of a changed statement.
+    let mut envelope: Value = serde_json::from_slice(&signed.stdout).unwrap();
+    let original = envelope.clone();
+    envelope["signatures"][0]["keyid"] = json!(digest(b"another key"));
+    std::fs::write(place.path("signed.json"), envelope.to_string()).unwrap();
+    let (code, said) = verify(&[]);
+    assert!(code == Some(1) && said.contains("not a trusted key"), "{said}");
+    let mut envelope = original;
+    let changed = statement.to_string().replace("a.tar", "b.tar");
+    envelope["payload"] = json!(BASE64.encode(skillhost_ledger::receipt::canonical::text(
+        &serde_json::from_str::<Value>(&changed).unwrap()
+    )));
+    std::fs::write(place.path("signed.json"), envelope.to_string()).unwrap();
+    let (code, said) = verify(&[]);
+    assert!(code == Some(1) && said.contains("does not match"), "{said}");
+    let other = place.skillhost(&["key", "sign", "a.tar"], "");
+    assert_eq!(other.status.code(), Some(64), "only statements: {other:?}");
+    let detached = place.skillhost(&["key", "sign", "--detached", "a.tar"], "");
+    assert_eq!((detached.status.code(), detached.stdout.len()), (Some(0), 64));
+}
+
 /// A demo skill, its program, arguments and stdin.
 const DEMOS: [(&str, &[&str], &str); 4] = [
     ("calculator", &["--", "5 km in miles"], ""),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use serde::Serialize;
-use skillhost_ledger::receipt::envelope::{self, SignedStatement};
+use skillhost_ledger::receipt::envelope::{self, SignatureError, SignedStatement};
 use skillhost_ledger::receipt::key::{PublicKey, SigningKey};
 use skillhost_skill::{private, runtime};
 
@@ -151,7 +151,20 @@ fn verify(
     };
     let signer = match signed.signer(&trusted) {
         Ok(signer) => signer,
-        Err(why) => return failed(format!("{}: {why}", statement.display())),
+        Err(why) => {
+            let why = match why {
+                SignatureError::Unsigned => "it is not signed".to_owned(),
+                SignatureError::Mismatch(key) => {
+                    format!("the signature by {key} does not match the statement")
+                }
+                SignatureError::Untrusted(key) => {
+                    format!("it is signed by {key}, which is not a trusted key")
+                }
+            };
+            let error = format!("{}: {why}", statement.display());
+            return Err(CliError::new(Exit::Findings, error)
+                .fix("name the key of the signer: `--key FILE`, or `skillhost key trust FILE`"));
+        }
     };
     for file in files {
         let name = file.file_name().unwrap_or_default().to_string_lossy();
