@@ -19,6 +19,7 @@ mod connect;
 mod denials;
 mod determinism;
 mod docs;
+mod doctor;
 mod embed;
 mod git;
 #[allow(dead_code, reason = "shared by two test programs; each uses its part")]

@@ -9,6 +9,7 @@ pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod connect;
 pub(crate) mod diff;
+pub(crate) mod doctor;
 pub(crate) mod inspect;
 pub(crate) mod key;
 pub(crate) mod list;
@@ -62,6 +63,7 @@ pub(crate) enum Command {
     Trust(trust::Args),
     #[command(alias = "programs")]
     Runtimes(runtimes::Args),
+    Doctor(doctor::Args),
     Config(config::Args),
     Settings(settings::Args),
     State(state::Args),
@@ -88,6 +90,7 @@ pub(crate) const GROUPS: [(&str, &[&str]); 5] = [
             "settings",
             "state",
             "stats",
+            "doctor",
             "runtimes",
             "schema",
             "completions",
@@ -122,6 +125,7 @@ pub(crate) fn run(command: Command) -> Result<Exit, CliError> {
         Command::Permissions(args) => permissions::main(&args),
         Command::Trust(args) => trust::main(&args),
         Command::Runtimes(args) => runtimes::main(&args),
+        Command::Doctor(args) => doctor::main(&args),
         Command::Config(args) => config::main(&args),
         Command::Settings(args) => settings::main(&args),
         Command::State(args) => state::main(args),

@@ -182,7 +182,7 @@ impl From<Refusal> for CliError {
 pub(crate) enum Exit {
     /// Success.
     Ok,
-    /// `check`, `audit verify` or `diff` found something, or a guest exited with 1.
+    /// `check`, `doctor`, `audit verify` or `diff` found something, or a guest exited with 1.
     Findings,
     /// The guest's own exit code.
     Guest(u8),
@@ -217,7 +217,7 @@ pub(crate) enum Exit {
 /// The exit codes, as the main help lists them.
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes (`run` exits with the guest's own code if the guest ran to its end):
-    1  `check`, `audit verify` or `diff` found something, or a typed tool failed
+    1  `check`, `doctor`, `audit verify` or `diff` found something, or a typed tool failed
    64  the command line is wrong
    65  the skill, its component or the policy is invalid
    74  a file of the host cannot be read or written

@@ -12,6 +12,7 @@
 //! the folder of an agent. [`private`] creates folders that no other user can enter, and [`ownership`]
 //! refuses files that another user may have written.
 
+pub mod extent;
 pub mod files;
 pub mod mount;
 pub mod ownership;
