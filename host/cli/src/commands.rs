@@ -4,6 +4,7 @@ pub(crate) mod approve;
 pub(crate) mod audit;
 pub(crate) mod bench;
 pub(crate) mod build;
+pub(crate) mod cache;
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod config;
@@ -63,6 +64,7 @@ pub(crate) enum Command {
     Trust(trust::Args),
     #[command(alias = "programs")]
     Runtimes(runtimes::Args),
+    Cache(cache::Args),
     Doctor(doctor::Args),
     Config(config::Args),
     Settings(settings::Args),
@@ -92,6 +94,7 @@ pub(crate) const GROUPS: [(&str, &[&str]); 5] = [
             "stats",
             "doctor",
             "runtimes",
+            "cache",
             "schema",
             "completions",
             "man",
@@ -125,6 +128,7 @@ pub(crate) fn run(command: Command) -> Result<Exit, CliError> {
         Command::Permissions(args) => permissions::main(&args),
         Command::Trust(args) => trust::main(&args),
         Command::Runtimes(args) => runtimes::main(&args),
+        Command::Cache(args) => cache::main(args),
         Command::Doctor(args) => doctor::main(&args),
         Command::Config(args) => config::main(&args),
         Command::Settings(args) => settings::main(&args),

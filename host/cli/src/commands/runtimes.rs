@@ -43,7 +43,8 @@ pub(crate) struct Args {
 enum Action {
     /// Compile every runtime that the cache lacks, and print the time that each took
     ///
-    /// Otherwise the first run with a runtime compiles it, which takes seconds.
+    /// Otherwise the first run with a runtime compiles it, which takes seconds. `skillhost cache warm`
+    /// does the same.
     Compile,
 }
 
@@ -81,13 +82,24 @@ struct Missing {
 
 pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     let runtimes = RuntimesArg { programs: args.programs.clone() };
-    let options = Places::find()?.host_options(&HostArgs { runtimes, ..HostArgs::default() })?;
-    let host = Runner::new(options);
-    let found = host.built_ins().list()?;
     match args.action {
-        Some(Action::Compile) => compile(found, &host),
-        None => list(found, args.json),
+        Some(Action::Compile) => compile(runtimes),
+        None => {
+            let found = host(runtimes)?.built_ins().list()?;
+            list(found, args.json)
+        }
     }
+}
+
+/// Compiles every runtime that the cache lacks.
+pub(crate) fn compile(runtimes: RuntimesArg) -> Result<Exit, CliError> {
+    let host = host(runtimes)?;
+    compile_each(host.built_ins().list()?, &host)
+}
+
+fn host(runtimes: RuntimesArg) -> Result<Runner, CliError> {
+    let options = Places::find()?.host_options(&HostArgs { runtimes, ..HostArgs::default() })?;
+    Ok(Runner::new(options))
 }
 
 fn list(found: Vec<BuiltIn>, json: bool) -> Result<Exit, CliError> {
@@ -109,7 +121,7 @@ fn list(found: Vec<BuiltIn>, json: bool) -> Result<Exit, CliError> {
     Ok(if has_problem { Exit::Findings } else { Exit::Ok })
 }
 
-fn compile(found: Vec<BuiltIn>, host: &Runner) -> Result<Exit, CliError> {
+fn compile_each(found: Vec<BuiltIn>, host: &Runner) -> Result<Exit, CliError> {
     if found.is_empty() {
         return Err(
             CliError::invalid("no runtimes found").fix(format!("build them: {BUILD_COMMAND}"))

@@ -17,7 +17,7 @@ const SHARE: Bound = Bound { bytes: 256 << 20, entries: 4_096 };
 /// The limit for all skills together.
 const ROOM: Bound = Bound { bytes: 2 << 30, entries: 32_768 };
 /// The age at which a temporary file counts as abandoned.
-const ABANDONED: Duration = Duration::from_secs(3600);
+pub(super) const ABANDONED: Duration = Duration::from_secs(3600);
 /// The most bytes of a skill's list of entries.
 const LIST_MAX: u64 = 4 << 20;
 
