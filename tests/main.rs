@@ -24,6 +24,7 @@ mod embed;
 mod git;
 #[allow(dead_code, reason = "shared by two test programs; each uses its part")]
 mod handwritten_components;
+mod hooks;
 mod host_programs;
 #[allow(dead_code, reason = "shared by two test programs; each uses its part")]
 mod hostile_host;

@@ -1,6 +1,6 @@
-//! `cargo xtask clients`: fetches third-party MCP clients for the tests of `skillhost mcp`. The
-//! conformance suite, its Node.js, and Pyodide and wasmtime for the benchmark are fetched in the same
-//! way.
+//! `cargo xtask clients`: fetches third-party MCP clients for the tests of `skillhost mcp`, and
+//! pre-commit and check-jsonschema for those of the hook and the action. The conformance suite, its
+//! Node.js, and Pyodide and wasmtime for the benchmark are fetched in the same way.
 //!
 //! They come from PyPI and npm, pinned by the versions and digests in `tests/clients/*`, and are
 //! stored in `target/clients`. Install scripts of packages do not run.
@@ -16,6 +16,7 @@ use crate::workspace;
 /// Fetches the clients that are missing or outdated.
 pub(crate) fn run(progress: &Progress) -> Result<(), Error> {
     python("python", progress)?;
+    python("pre-commit", progress)?;
     node("node", progress)
 }
 
