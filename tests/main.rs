@@ -31,6 +31,7 @@ mod hostile_host;
 mod hostile_tools;
 mod learn;
 mod mcp;
+mod mount;
 mod private_folders;
 mod programs;
 mod python;

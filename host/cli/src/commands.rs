@@ -16,6 +16,7 @@ pub(crate) mod key;
 pub(crate) mod list;
 pub(crate) mod man;
 pub(crate) mod mcp;
+pub(crate) mod mount;
 pub(crate) mod new;
 pub(crate) mod pending;
 pub(crate) mod permissions;
@@ -50,6 +51,7 @@ pub(crate) enum Command {
     Inspect(inspect::Args),
     Bench(bench::Args),
     Connect(connect::Args),
+    Mount(mount::Args),
     Mcp(mcp::Args),
     Serve(serve::Args),
     Prompt(prompt::Args),
@@ -79,7 +81,7 @@ pub(crate) enum Command {
 pub(crate) const GROUPS: [(&str, &[&str]); 5] = [
     ("Run skills", &["run", "list", "search", "show"]),
     ("Write skills", &["new", "build", "check", "inspect", "bench"]),
-    ("Connect agents", &["connect", "mcp", "serve", "prompt"]),
+    ("Connect agents", &["connect", "mount", "mcp", "serve", "prompt"]),
     ("Keep evidence", &["audit", "verify", "replay", "diff", "key"]),
     (
         "Operate",
@@ -115,6 +117,7 @@ pub(crate) fn run(command: Command) -> Result<Exit, CliError> {
         Command::Inspect(args) => inspect::main(&args),
         Command::Bench(args) => bench::main(&args),
         Command::Connect(args) => connect::main(&args),
+        Command::Mount(args) => mount::main(&args),
         Command::Mcp(args) => mcp::main(&args),
         Command::Serve(args) => serve::main(&args),
         Command::Prompt(args) => prompt::main(&args),

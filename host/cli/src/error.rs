@@ -18,6 +18,7 @@ use skillhost_policy::refusal::Refusal;
 use skillhost_sandbox::files::ApplyError;
 use skillhost_sandbox::recording::folder::RecordingError;
 use skillhost_skill::SkillError;
+use skillhost_skill::mount::MountError;
 use skillhost_skill::runtime::built_in::ProgramError;
 
 /// Why a command ends early.
@@ -102,6 +103,23 @@ impl From<SkillError> for CliError {
         CliError::invalid(format!("cannot load skill {}", error.root.display()))
             .details(&error)
             .findings(error.diagnostics, error.text)
+    }
+}
+
+impl From<MountError> for CliError {
+    fn from(error: MountError) -> CliError {
+        let (message, fix) = (error.to_string(), error.fix().map(str::to_owned));
+        let exit = match &error {
+            MountError::NotFound { .. } => Exit::Usage,
+            MountError::CannotMount { is_io: true, .. } => Exit::Io,
+            MountError::CannotMount { .. } | MountError::Invalid(_) => Exit::Invalid,
+        };
+        let details = serde_json::to_value(&error).ok().map(Box::new);
+        let error = match error {
+            MountError::Invalid(error) => CliError::from(*error),
+            _ => CliError { fix, ..CliError::new(exit, message) },
+        };
+        CliError { details, ..error }
     }
 }
 
