@@ -359,15 +359,13 @@ fn value_kind(node: &Value) -> String {
     {
         return forms.iter().map(value_kind).collect::<Vec<_>>().join(" or ");
     }
-    if node["deprecated"] == true {
-        return "any".to_owned();
-    }
     match &node["type"] {
         Value::String(kind) if kind == "array" => format!("list: {}", value_kind(&node["items"])),
         Value::String(kind) => kind.clone(),
         Value::Array(kinds) => {
             kinds.iter().map(|kind| kind.as_str().unwrap()).collect::<Vec<_>>().join(" or ")
         }
+        _ if node["deprecated"] == true => "any".to_owned(),
         _ => "see the schema".to_owned(),
     }
 }

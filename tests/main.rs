@@ -20,6 +20,7 @@ mod denials;
 mod determinism;
 mod docs;
 mod doctor;
+mod editor;
 mod embed;
 mod git;
 #[allow(dead_code, reason = "shared by two test programs; each uses its part")]

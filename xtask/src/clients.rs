@@ -1,6 +1,7 @@
 //! `cargo xtask clients`: fetches third-party MCP clients for the tests of `skillhost mcp`, and
-//! pre-commit and check-jsonschema for those of the hook and the action. The conformance suite, its
-//! Node.js, and Pyodide and wasmtime for the benchmark are fetched in the same way.
+//! pre-commit, check-jsonschema and the YAML language server for those of the hook, the action and the
+//! schemas. The conformance suite, its Node.js, and Pyodide and wasmtime for the benchmark are fetched
+//! in the same way.
 //!
 //! They come from PyPI and npm, pinned by the versions and digests in `tests/clients/*`, and are
 //! stored in `target/clients`. Install scripts of packages do not run.
@@ -17,7 +18,8 @@ use crate::workspace;
 pub(crate) fn run(progress: &Progress) -> Result<(), Error> {
     python("python", progress)?;
     python("pre-commit", progress)?;
-    node("node", progress)
+    node("node", progress)?;
+    node("editor", progress)
 }
 
 /// Returns the folder of a set of clients.
