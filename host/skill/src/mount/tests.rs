@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
 use super::*;
 
@@ -115,6 +117,42 @@ fn renamed_skill_has_its_new_name_in_the_frontmatter() {
         assert!(why.contains("is not the name of a skill; --as "), "{name}: {why}");
     }
     assert_eq!(place.names(), [".skillhost-mounts.json", "tally"]);
+}
+
+#[test]
+fn skill_that_changes_meanwhile_is_written_as_it_was_checked() {
+    let place = Place::new();
+    let (valid, invalid) = (skill_md("word-count"), skill_md("other-name"));
+    let (new, skill_md) = (place.path("new"), place.path("word-count/SKILL.md"));
+    let (stop, start) = (AtomicBool::new(false), Instant::now());
+    let (mut mounted, mut refused) = (0, 0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for text in [&invalid, &valid].into_iter().cycle() {
+                if stop.load(Relaxed) || start.elapsed() > Duration::from_secs(30) {
+                    return;
+                }
+                fs::write(&new, text).unwrap();
+                fs::rename(&new, &skill_md).unwrap();
+            }
+        });
+        while (mounted < 10 || refused < 10) && start.elapsed() < Duration::from_secs(25) {
+            match place.mount("word-count") {
+                Ok(skills) => {
+                    assert_eq!(place.mounted("word-count/SKILL.md"), valid);
+                    let copy = Skill::load(&skills[0].folder, &SizeLimits::default()).unwrap();
+                    assert_eq!(copy.digest().unwrap(), skills[0].digest);
+                    mounted += 1;
+                }
+                Err(MountError::Invalid(_)) => refused += 1,
+                // It was replaced between listing and reading.
+                Err(MountError::CannotMount { is_io: true, .. }) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+        stop.store(true, Relaxed);
+    });
+    assert!(mounted >= 10 && refused >= 10, "{mounted} mounted, {refused} refused");
 }
 
 #[test]
