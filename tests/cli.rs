@@ -5,6 +5,7 @@
 //! skills and files come from `tests/cases/cli/setup`, copied over them.
 
 mod bench;
+mod cache;
 mod completions;
 mod examples;
 mod help;

@@ -299,16 +299,41 @@ fn policy_keys_are_those_of_the_schema() {
     let mut page = String::from(
         "# Policy keys\n\nEvery key of the [policy file](policy.md), generated from its JSON Schema, which \
          `skillhost schema policy` prints.\nTo check and complete the file in an editor, save the \
-         schema as `policy.schema.json` and start the policy with\n\
-         `# yaml-language-server: $schema=policy.schema.json`. `skills.*` stands for the name of a \
+         schema as `policy.schema.json` next to it, and start the policy with\n\
+         `# yaml-language-server: $schema=policy.schema.json`: a path that is relative to the file, or absolute. \
+         The repository has the\nschema as `schemas/policy.schema.json`. `skills.*` stands for the name of a \
          skill, or a glob.\n\n| key | value | meaning |\n|---|---|---|\n",
     );
-    policy_keys(&schema, "", &mut page);
+    keys(&schema, "", &mut page);
     pinned(&repository("docs/reference/policy-keys.md"), &page).unwrap();
 }
 
+#[test]
+fn frontmatter_fields_are_those_of_the_schema() {
+    let schema: Value = serde_json::from_str(&skillhost(&["schema", "frontmatter"])).unwrap();
+    let mut page = String::from(
+        "# Frontmatter\n\nEvery field of the frontmatter of SKILL.md that skillhost knows, generated from the JSON Schema \
+         that `skillhost schema\nfrontmatter` prints. [Rules](rules.md) says what happens if a value is wrong, and \
+         [permissions](permissions.md) describes the entries of\n`allowed-tools`. skillhost ignores other fields, \
+         and `skillhost check` warns of them.\n\nAn editor that reads the frontmatter as YAML checks and completes it with this \
+         comment, which is a path relative to the\nfile, or absolute: `# yaml-language-server: $schema=frontmatter.schema.json`, \
+         in the line after the first `---`. The repository\nhas the schema as `schemas/frontmatter.schema.json`.\n\n\
+         | field | value | meaning |\n|---|---|---|\n",
+    );
+    keys(&schema, "", &mut page);
+    pinned(&repository("docs/reference/frontmatter.md"), &page).unwrap();
+}
+
+#[test]
+fn committed_schemas_are_those_that_are_printed() {
+    for name in ["frontmatter", "policy"] {
+        let file = repository("").join(format!("schemas/{name}.schema.json"));
+        pinned(&file, &skillhost(&["schema", name])).unwrap();
+    }
+}
+
 /// Writes a row for each key below `node` that the schema describes.
-fn policy_keys(node: &Value, path: &str, page: &mut String) {
+fn keys(node: &Value, path: &str, page: &mut String) {
     let properties = node["properties"].as_object().into_iter().flatten();
     let any = node["additionalProperties"].as_object().map(|_| &node["additionalProperties"]);
     let star = String::from("*");
@@ -317,8 +342,8 @@ fn policy_keys(node: &Value, path: &str, page: &mut String) {
         if let Some(meaning) = below["description"].as_str() {
             writeln!(page, "| `{path}` | {} | {meaning} |", value_kind(below)).unwrap();
         }
-        policy_keys(below, &path, page);
-        policy_keys(&below["items"], &format!("{path}[]"), page);
+        keys(below, &path, page);
+        keys(&below["items"], &format!("{path}[]"), page);
     }
 }
 
@@ -329,12 +354,18 @@ fn value_kind(node: &Value) -> String {
             words.iter().map(|word| format!("`{}`", word.as_str().unwrap())).collect();
         return words.join(", ");
     }
+    if let Some(forms) =
+        node["oneOf"].as_array().filter(|forms| forms.iter().all(|f| f["type"].is_string()))
+    {
+        return forms.iter().map(value_kind).collect::<Vec<_>>().join(" or ");
+    }
     match &node["type"] {
         Value::String(kind) if kind == "array" => format!("list: {}", value_kind(&node["items"])),
         Value::String(kind) => kind.clone(),
         Value::Array(kinds) => {
             kinds.iter().map(|kind| kind.as_str().unwrap()).collect::<Vec<_>>().join(" or ")
         }
+        _ if node["deprecated"] == true => "any".to_owned(),
         _ => "see the schema".to_owned(),
     }
 }

@@ -19,16 +19,20 @@ mod connect;
 mod denials;
 mod determinism;
 mod docs;
+mod doctor;
+mod editor;
 mod embed;
 mod git;
 #[allow(dead_code, reason = "shared by two test programs; each uses its part")]
 mod handwritten_components;
+mod hooks;
 mod host_programs;
 #[allow(dead_code, reason = "shared by two test programs; each uses its part")]
 mod hostile_host;
 mod hostile_tools;
 mod learn;
 mod mcp;
+mod mount;
 mod private_folders;
 mod programs;
 mod python;

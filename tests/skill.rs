@@ -8,7 +8,8 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use skillhost_policy::diagnostic::{Diagnostic, Severity, render};
-use skillhost_policy::manifest::rules::{LoadEffect, RULES};
+use skillhost_policy::manifest;
+use skillhost_policy::manifest::rules::{self, LoadEffect, RULES};
 use skillhost_skill::{SizeLimits, Skill};
 
 const GOOD: &str = "---\nname: NAME\ndescription: Does a thing. Use when a thing is to be done.\nallowed-tools: Read\n---\n";
@@ -244,6 +245,106 @@ fn diagnostics_render_as_snippets_of_the_file() {
         "BLESS=1 rewrites the snippets:\n{}",
         similar::TextDiff::from_lines(&expected, &actual).unified_diff()
     );
+}
+
+/// The rules that the JSON schema of the frontmatter expresses.
+const OF_THE_SCHEMA: [&str; 15] = [
+    rules::YAML_MAP.name,
+    rules::FIELD_TYPE.name,
+    rules::NAME_MISSING.name,
+    rules::NAME_LENGTH.name,
+    rules::NAME_PATTERN.name,
+    rules::DESCRIPTION_MISSING.name,
+    rules::DESCRIPTION_LENGTH.name,
+    rules::LICENSE_EMPTY.name,
+    rules::COMPATIBILITY_LENGTH.name,
+    rules::METADATA_TYPE.name,
+    rules::METADATA_VALUE.name,
+    rules::METADATA_COMPONENT.name,
+    rules::TOOLS_TYPE.name,
+    rules::TOOLS_EMPTY.name,
+    rules::CLIENT_FIELD_TYPE.name,
+];
+
+#[test]
+fn schema_and_reader_agree_on_fields_and_types() {
+    let validator = jsonschema::validator_for(&manifest::schema()).unwrap();
+    let (mut valid, mut invalid) = (0, 0);
+    let mut check = |name: &str, loaded: &LoadResult| {
+        let source = match loaded {
+            Ok(skill) => &skill.source,
+            Err(error) => &error.text,
+        };
+        let lines =
+            source.trim_start_matches('\u{feff}').lines().skip_while(|line| line.trim() != "---");
+        let frontmatter: Vec<&str> =
+            lines.skip(1).take_while(|line| line.trim_end() != "---").collect();
+        // The schema is for YAML that parses.
+        let Ok(json) = serde_saphyr::from_str::<serde_json::Value>(&frontmatter.join("\n")) else {
+            return;
+        };
+        let diagnostics = diagnostics(loaded);
+        let why = || format!("{name}: {:?}", validator.iter_errors(&json).next());
+        if diagnostics.iter().any(|d| OF_THE_SCHEMA.contains(&d.rule)) {
+            assert!(!validator.is_valid(&json), "{name}: {diagnostics:#?}");
+            invalid += 1;
+        } else if diagnostics.iter().all(|d| d.severity == Severity::Warning) {
+            assert!(validator.is_valid(&json), "{}", why());
+            valid += 1;
+        }
+    };
+    all_cases().iter().for_each(|name| check(name, &load(name)));
+    for entry in fs::read_dir(root().join("skills")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.join("SKILL.md").exists() {
+            check(&path.display().to_string(), &Skill::load(&path, &SizeLimits::default()));
+        }
+    }
+    assert!(valid > 30 && invalid > 15, "{valid} valid, {invalid} invalid");
+}
+
+#[test]
+fn reader_knows_the_fields_of_the_schema_and_no_other() {
+    let schema = manifest::schema();
+    let rules_of = |field: &str| -> Vec<&'static str> {
+        let text = format!("---\nname: x\ndescription: d\n{field}: a\n---\n");
+        manifest::parse(text.as_bytes(), "x", "SKILL.md")
+            .diagnostics
+            .iter()
+            .map(|d| d.rule)
+            .collect()
+    };
+    let fields = schema["properties"].as_object().unwrap();
+    assert!(fields.len() > 20);
+    for (field, of_the_schema) in fields {
+        let found = rules_of(field);
+        assert!(!found.contains(&"unknown-field"), "{field}: {found:?}");
+        let is_ignored = of_the_schema["deprecated"] == true;
+        assert_eq!(found.contains(&"client-field"), is_ignored, "{field}: {found:?}");
+    }
+    for field in ["colour", "tools", "version", "component", "Name"] {
+        assert!(
+            !fields.contains_key(field) && rules_of(field).contains(&"unknown-field"),
+            "{field}"
+        );
+    }
+    // Each key of `metadata` that the reader interprets has its own description.
+    let metadata = schema["properties"]["metadata"]["properties"].as_object().unwrap();
+    for (key, wrong) in
+        [("component", "../x"), ("settings", "x"), ("timeout", "x"), ("memory", "x"), ("fuel", "x")]
+    {
+        let text = format!("---\nname: x\ndescription: d\nmetadata:\n  {key}: {wrong}\n---\n");
+        let parsed = manifest::parse(text.as_bytes(), "x", "SKILL.md");
+        assert!(parsed.manifest.is_none(), "{key} is interpreted");
+        assert!(metadata[key]["description"].is_string(), "{key}");
+    }
+}
+
+/// Editors read the comment, and the reader ignores it.
+#[test]
+fn comment_that_names_the_schema_is_no_problem() {
+    let text = "---\n# yaml-language-server: $schema=frontmatter.schema.json\nname: x\ndescription: d\n---\n";
+    assert_eq!(manifest::parse(text.as_bytes(), "x", "SKILL.md").diagnostics, []);
 }
 
 #[test]

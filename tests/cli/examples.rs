@@ -11,7 +11,7 @@ use super::help::helps;
 use crate::readme::shell::Place;
 
 /// What prepares the examples of a command; the name of `skillhost` itself is empty.
-const PREPARATIONS: [(&str, &str); 18] = [
+const PREPARATIONS: [(&str, &str); 19] = [
     ("", "cp README.md Cargo.toml skills; mv skill/scripts/report.py skill/scripts/x.py"),
     (
         "approve",
@@ -35,6 +35,7 @@ const PREPARATIONS: [(&str, &str); 18] = [
          cp -r recording-of-monday one; cp -r recording-of-monday two",
     ),
     ("inspect", "mkdir target; cp skills/calculator/calculator.wasm target/component.wasm"),
+    ("mount", "echo 'Take notes.' > notes.md"),
     ("key", "openssl genpkey -algorithm ed25519 | openssl pkey -pubout > colleague.pem"),
     ("permissions", "cp -r skills/csv-report skills/web-fetch ~/.agents/skills"),
     ("run", "skillhost key new; echo 'items: [1, 2]' > in.yaml"),

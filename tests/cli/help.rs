@@ -28,6 +28,7 @@ If the command fails before it has printed its result, the document is one line:
 | `no-skill` | no skill has the given name |
 | `choice` | the skill has no such script or tool, or several; `suggestion` and `scripts` list them |
 | `skill` | the skill cannot be loaded; `diagnostics` lists why |
+| `mount` | the skill cannot be mounted, or its place is taken; `path` names it |
 | `policy` | the policy cannot be read; `diagnostics` lists why |
 | `invalid` | another input is invalid, such as a component |
 | `io`, `stdin` | a file of the host, or stdin, cannot be read or written |

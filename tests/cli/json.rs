@@ -177,6 +177,8 @@ fn failing_commands_print_one_json_object() {
         (&["diff", "a.json", "b.json", "--json"], Some(74), Some("io")),
         (&["inspect", "./nowhere", "--json"], Some(65), Some("invalid")),
         (&["list", "--json", "--skills", "./nowhere"], Some(64), Some("usage")),
+        (&["mount", "--into", ".", "./hello", "--json"], Some(65), Some("mount")),
+        (&["mount", "--into", "x", "./nowhere", "--json"], Some(64), Some("no-skill")),
         (&["prompt", "--json", "--skills", "./nowhere"], Some(64), Some("usage")),
         (&["replay", "./nowhere", "--json"], Some(74), Some("io")),
         (&["runtimes", "--json", "--programs", "./nowhere"], Some(64), Some("usage")),

@@ -135,6 +135,36 @@ fn schema_and_reader_agree_on_keys_and_types() {
 }
 
 #[test]
+fn reader_knows_each_key_of_the_schema() {
+    /// Writes a file with one key, below those that lead to it.
+    fn check(node: &serde_json::Value, before: &str, after: &str, seen: &mut usize) {
+        let properties = node["properties"].as_object().into_iter().flatten();
+        for (key, below) in properties.map(|(key, below)| (key.as_str(), below)) {
+            let text = format!("{before}{{ {key}: }}{after}");
+            let found = load(Path::new("policy.yaml"), &text, None).err();
+            let is_unknown =
+                found.is_some_and(|e| e.diagnostics.iter().any(|d| d.rule == "policy-key"));
+            assert!(!is_unknown, "{text}");
+            *seen += 1;
+            let (before, after) = (format!("{before}{{ {key}: "), format!(" }}{after}"));
+            check(below, &before, &after, seen);
+            check(&below["items"], &format!("{before}["), &format!("]{after}"), seen);
+            check(
+                &below["additionalProperties"],
+                &format!("{before}{{ x: "),
+                &format!(" }}{after}"),
+                seen,
+            );
+        }
+    }
+    let mut seen = 0;
+    check(&schema(), "", "", &mut seen);
+    assert!(seen > 100, "{seen}");
+    let unknown = load(Path::new("policy.yaml"), "{ colour: }", None).unwrap_err();
+    assert_eq!(unknown.diagnostics[0].rule, "policy-key");
+}
+
+#[test]
 fn documented_policy_loads_and_matches_the_schema() {
     let page =
         std::fs::read_to_string(Path::new(crate::ROOT).join("docs/reference/policy.md")).unwrap();

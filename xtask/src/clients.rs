@@ -1,6 +1,7 @@
-//! `cargo xtask clients`: fetches third-party MCP clients for the tests of `skillhost mcp`. The
-//! conformance suite, its Node.js, and Pyodide and wasmtime for the benchmark are fetched in the same
-//! way.
+//! `cargo xtask clients`: fetches third-party MCP clients for the tests of `skillhost mcp`, and
+//! pre-commit, check-jsonschema and the YAML language server for those of the hook, the action and the
+//! schemas. The conformance suite, its Node.js, and Pyodide and wasmtime for the benchmark are fetched
+//! in the same way.
 //!
 //! They come from PyPI and npm, pinned by the versions and digests in `tests/clients/*`, and are
 //! stored in `target/clients`. Install scripts of packages do not run.
@@ -16,7 +17,9 @@ use crate::workspace;
 /// Fetches the clients that are missing or outdated.
 pub(crate) fn run(progress: &Progress) -> Result<(), Error> {
     python("python", progress)?;
-    node("node", progress)
+    python("pre-commit", progress)?;
+    node("node", progress)?;
+    node("editor", progress)
 }
 
 /// Returns the folder of a set of clients.

@@ -105,7 +105,7 @@ enum Verb {
     Components,
     /// Build the Python runtime: CPython as one component
     Python,
-    /// Fetch the MCP clients that the tests use
+    /// Fetch the MCP clients and the tools from PyPI and npm that the tests use
     Clients,
     /// Run third-party conformance tests: of CPython, MCP, Agent Skills or WASI
     Conformance {

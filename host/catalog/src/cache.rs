@@ -16,6 +16,9 @@ use skillhost_skill::private;
 
 /// The name of the file in the cache folder.
 const NAME: &str = "catalog.db";
+/// The files of the cache in the cache folder: [`NAME`] and those that SQLite puts next to it.
+pub const FILES: [&str; 4] =
+    ["catalog.db", "catalog.db-wal", "catalog.db-shm", "catalog.db-journal"];
 /// How long one process waits for another that writes. Writing ten thousand new skills takes
 /// seconds.
 const BUSY: Duration = Duration::from_secs(20);
@@ -158,6 +161,15 @@ fn is_broken(error: &CacheError) -> bool {
         CacheError::Value(_) => true,
         CacheError::Source(_) => false,
     }
+}
+
+/// Removes the cache from a folder. Processes that have it open keep using it, and the next one
+/// reads all skills again.
+///
+/// # Errors
+/// A file cannot be removed.
+pub fn clear(folder: &Path) -> io::Result<()> {
+    throw_away(&folder.join(NAME))
 }
 
 /// Removes the file and SQLite's files next to it. Processes that have them open keep using them.

@@ -27,6 +27,7 @@ use cache::{Cache, CacheError};
 use skillhost_skill::{SkillFolder, is_protected, scan};
 use update::CachedSource;
 
+pub use cache::{FILES as CACHE_FILES, clear as clear_cache};
 pub use prompt::{Prompt, estimate_tokens, summary};
 pub use search::{Hit, Query};
 pub use skillhost_skill::SourceKind;

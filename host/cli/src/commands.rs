@@ -4,16 +4,19 @@ pub(crate) mod approve;
 pub(crate) mod audit;
 pub(crate) mod bench;
 pub(crate) mod build;
+pub(crate) mod cache;
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod connect;
 pub(crate) mod diff;
+pub(crate) mod doctor;
 pub(crate) mod inspect;
 pub(crate) mod key;
 pub(crate) mod list;
 pub(crate) mod man;
 pub(crate) mod mcp;
+pub(crate) mod mount;
 pub(crate) mod new;
 pub(crate) mod pending;
 pub(crate) mod permissions;
@@ -48,6 +51,7 @@ pub(crate) enum Command {
     Inspect(inspect::Args),
     Bench(bench::Args),
     Connect(connect::Args),
+    Mount(mount::Args),
     Mcp(mcp::Args),
     Serve(serve::Args),
     Prompt(prompt::Args),
@@ -62,6 +66,8 @@ pub(crate) enum Command {
     Trust(trust::Args),
     #[command(alias = "programs")]
     Runtimes(runtimes::Args),
+    Cache(cache::Args),
+    Doctor(doctor::Args),
     Config(config::Args),
     Settings(settings::Args),
     State(state::Args),
@@ -75,7 +81,7 @@ pub(crate) enum Command {
 pub(crate) const GROUPS: [(&str, &[&str]); 5] = [
     ("Run skills", &["run", "list", "search", "show"]),
     ("Write skills", &["new", "build", "check", "inspect", "bench"]),
-    ("Connect agents", &["connect", "mcp", "serve", "prompt"]),
+    ("Connect agents", &["connect", "mount", "mcp", "serve", "prompt"]),
     ("Keep evidence", &["audit", "verify", "replay", "diff", "key"]),
     (
         "Operate",
@@ -88,7 +94,9 @@ pub(crate) const GROUPS: [(&str, &[&str]); 5] = [
             "settings",
             "state",
             "stats",
+            "doctor",
             "runtimes",
+            "cache",
             "schema",
             "completions",
             "man",
@@ -109,6 +117,7 @@ pub(crate) fn run(command: Command) -> Result<Exit, CliError> {
         Command::Inspect(args) => inspect::main(&args),
         Command::Bench(args) => bench::main(&args),
         Command::Connect(args) => connect::main(&args),
+        Command::Mount(args) => mount::main(&args),
         Command::Mcp(args) => mcp::main(&args),
         Command::Serve(args) => serve::main(&args),
         Command::Prompt(args) => prompt::main(&args),
@@ -122,6 +131,8 @@ pub(crate) fn run(command: Command) -> Result<Exit, CliError> {
         Command::Permissions(args) => permissions::main(&args),
         Command::Trust(args) => trust::main(&args),
         Command::Runtimes(args) => runtimes::main(&args),
+        Command::Cache(args) => cache::main(args),
+        Command::Doctor(args) => doctor::main(&args),
         Command::Config(args) => config::main(&args),
         Command::Settings(args) => settings::main(&args),
         Command::State(args) => state::main(args),

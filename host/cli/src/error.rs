@@ -18,6 +18,7 @@ use skillhost_policy::refusal::Refusal;
 use skillhost_sandbox::files::ApplyError;
 use skillhost_sandbox::recording::folder::RecordingError;
 use skillhost_skill::SkillError;
+use skillhost_skill::mount::MountError;
 use skillhost_skill::runtime::built_in::ProgramError;
 
 /// Why a command ends early.
@@ -105,6 +106,23 @@ impl From<SkillError> for CliError {
     }
 }
 
+impl From<MountError> for CliError {
+    fn from(error: MountError) -> CliError {
+        let (message, fix) = (error.to_string(), error.fix().map(str::to_owned));
+        let exit = match &error {
+            MountError::NotFound { .. } => Exit::Usage,
+            MountError::CannotMount { is_io: true, .. } => Exit::Io,
+            MountError::CannotMount { .. } | MountError::Invalid(_) => Exit::Invalid,
+        };
+        let details = serde_json::to_value(&error).ok().map(Box::new);
+        let error = match error {
+            MountError::Invalid(error) => CliError::from(*error),
+            _ => CliError { fix, ..CliError::new(exit, message) },
+        };
+        CliError { details, ..error }
+    }
+}
+
 impl From<ApprovalError> for CliError {
     fn from(error: ApprovalError) -> CliError {
         let exit = match error {
@@ -182,7 +200,7 @@ impl From<Refusal> for CliError {
 pub(crate) enum Exit {
     /// Success.
     Ok,
-    /// `check`, `audit verify` or `diff` found something, or a guest exited with 1.
+    /// `check`, `doctor`, `audit verify` or `diff` found something, or a guest exited with 1.
     Findings,
     /// The guest's own exit code.
     Guest(u8),
@@ -217,7 +235,7 @@ pub(crate) enum Exit {
 /// The exit codes, as the main help lists them.
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes (`run` exits with the guest's own code if the guest ran to its end):
-    1  `check`, `audit verify` or `diff` found something, or a typed tool failed
+    1  `check`, `doctor`, `audit verify` or `diff` found something, or a typed tool failed
    64  the command line is wrong
    65  the skill, its component or the policy is invalid
    74  a file of the host cannot be read or written

@@ -25,7 +25,7 @@ use skillhost_skill::Skill;
 
 use crate::error::CliError;
 
-const RED: Style = AnsiColor::Red.on_default().bold();
+pub(crate) const RED: Style = AnsiColor::Red.on_default().bold();
 pub(crate) const YELLOW: Style = AnsiColor::Yellow.on_default().bold();
 pub(crate) const CYAN: Style = AnsiColor::Cyan.on_default().bold();
 

@@ -13,7 +13,7 @@ use crate::context::Places;
 const INTERVAL: Duration = Duration::from_secs(3600);
 
 /// A file in the cache folder; its time says when a run last looked.
-const STAMP: &str = ".swept";
+pub(crate) const STAMP: &str = ".swept";
 
 /// Sweeps at most once an hour, after a run has printed its output, because the folder may be
 /// large.

@@ -13,6 +13,7 @@ mod frontmatter;
 mod permission_keys;
 mod recover;
 pub mod rules;
+mod schema;
 pub mod settings;
 mod tools;
 mod yaml;
@@ -30,6 +31,7 @@ use findings::Findings;
 pub use findings::abbreviate;
 use frontmatter::{BOM, Fences, lines_from};
 use rules::LoadEffect;
+pub use schema::schema;
 pub use tools::line as allowed_tools_line;
 use yaml::{Broken, BrokenKind, Value};
 

@@ -66,6 +66,7 @@ mod wasi_p3_streams;
 
 pub use account::FileUsage;
 pub use apply::ApplyError;
+pub(crate) use beneath::has_openat2;
 pub use beneath::{open_parent, open_root, read_file};
 pub use handle::{Handle, OpenFile, OpenFolder};
 pub use host_dir::HostDir;

@@ -9,6 +9,7 @@
 //!
 //! | module | owns |
 //! |---|---|
+//! | [`kernel`] | which features of the kernel work here |
 //! | `run` | one run from start to end, its store, its mounts; everything that a guest can import |
 //! | `python` | the interfaces of the built-in Python |
 //! | `shell` | the denied commands, which are passed to the built-in shell |
@@ -28,6 +29,7 @@ mod determinism;
 mod engine;
 pub mod files;
 pub mod http;
+pub mod kernel;
 mod limits;
 mod process;
 mod python;
@@ -44,8 +46,8 @@ mod module_order_test;
 
 pub use engine::compile::compile_if_asked;
 pub use engine::{
-    Allocation, Compilation, CompilationStage, ENGINE, EPOCH, Mode, check_kind, fingerprint, say,
-    shipped, stack, world,
+    Allocation, CodeState, Compilation, CompilationStage, ENGINE, EPOCH, Mode, check_kind,
+    fingerprint, say, shipped, stack, world,
 };
 pub use process::{HostCall, HostFunction, HostOutput, HostPrograms, PANIC_EXIT_CODE};
 pub use run::{

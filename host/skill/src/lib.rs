@@ -8,10 +8,13 @@
 //! Start reading at [`Skill::load`]. [`files`] lists and reads a folder without following links out
 //! of it. [`scan`] finds skills below a folder, and [`single_file`] says which files are skills
 //! themselves. [`runtime`] resolves a script or a command line to a component. [`runtime::copies`]
-//! keeps a private copy of the digested files, and the copy is what runs. [`private`] creates folders
-//! that no other user can enter, and [`ownership`] refuses files that another user may have written.
+//! keeps a private copy of the digested files, and the copy is what runs. [`mount`] copies skills into
+//! the folder of an agent. [`private`] creates folders that no other user can enter, and [`ownership`]
+//! refuses files that another user may have written.
 
+pub mod extent;
 pub mod files;
+pub mod mount;
 pub mod ownership;
 pub mod private;
 pub mod runtime;
@@ -286,6 +289,17 @@ impl SkillListing {
     /// # Errors
     /// As [`Skill::load`].
     pub fn read_from(self, content: Arc<Content>) -> Result<Skill, SkillError> {
+        let bytes = files::read_bounded(content.dir(), &self.skill_file, self.caps.skill_md);
+        self.parse(bytes, content)
+    }
+
+    /// Parses SKILL.md, or reports why it could not be read. The loaded skill reads all files from
+    /// `content`.
+    pub(crate) fn parse(
+        self,
+        skill_md: io::Result<Vec<u8>>,
+        content: Arc<Content>,
+    ) -> Result<Skill, SkillError> {
         let SkillListing {
             root,
             name,
@@ -299,27 +313,17 @@ impl SkillListing {
             caps,
         } = self;
         let mut problems = Problems { root: &root, diagnostics };
-        let bytes =
-            files::read_bounded(content.dir(), &skill_file, caps.skill_md).map_err(|error| {
-                match error.kind() {
-                    io::ErrorKind::FileTooLarge => {
-                        let message =
-                            format!("{skill_file} is larger than {}", show_size(caps.skill_md));
-                        problems.refuse(
-                            &rules::SKILL_MD_SIZE,
-                            Some(&skill_file),
-                            message,
-                            "move text to files under references/",
-                        )
-                    }
-                    _ => problems.refuse(
-                        &rules::UNREADABLE,
-                        Some(&skill_file),
-                        format!("cannot read the file: {error}"),
-                        "",
-                    ),
-                }
-            })?;
+        let bytes = skill_md.map_err(|error| match error.kind() {
+            io::ErrorKind::FileTooLarge => {
+                let message = format!("{skill_file} is larger than {}", show_size(caps.skill_md));
+                let fix = "move text to files under references/";
+                problems.refuse(&rules::SKILL_MD_SIZE, Some(&skill_file), message, fix)
+            }
+            _ => {
+                let message = format!("cannot read the file: {error}");
+                problems.refuse(&rules::UNREADABLE, Some(&skill_file), message, "")
+            }
+        })?;
 
         let is_file = single_file::name_of(&skill_file).is_some();
         let shown = if is_file { root.clone() } else { root.join(&skill_file) };

@@ -4,7 +4,7 @@
 //! finds the file that a name means. `built_in` has the programs that come with the host, `custom`
 //! those of an embedder, and `programs` all of these and the skill's own. `spawn` resolves a command
 //! line to one of them. `digests` computes digests, `copies` keeps copies of the digested files,
-//! and `cache_quota` limits their size. `stamp` recognizes files that have not changed.
+//! `cache_quota` limits their size, and `cache_content` lists and removes them. `stamp` recognizes files that have not changed.
 
 use std::io;
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use sha2::{Digest as _, Sha256};
 
 mod ancestors;
 pub mod built_in;
+pub mod cache_content;
 pub mod cache_quota;
 pub mod copies;
 pub mod custom;

@@ -246,6 +246,11 @@ impl Runner {
         self.sandbox.compile_to_ship(component, to).await
     }
 
+    /// Checks whether the cache has the code of a component. Compiles and changes nothing.
+    pub fn code_state(&self, component: &Component, mode: Mode) -> sandbox::CodeState {
+        self.sandbox.code_state(component, mode, &Limits::default())
+    }
+
     /// Runs a skill under a policy, and records the run.
     ///
     /// # Errors

@@ -5,7 +5,8 @@ mod fix;
 mod formats;
 mod used;
 
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
+use std::path::{self, Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::Serialize;
@@ -44,11 +45,16 @@ Examples:
   skillhost check SKILL --fix                         repair what is certain, and show the diff
   skillhost check ./skills --format github            annotations in GitHub Actions
   skillhost check ./skills --format sarif > skills.sarif
+  skillhost check --changed skill/scripts/report.py README.md
   skillhost check SKILL --json | jq '.skills[].compatibility.scripts'")]
 pub(crate) struct Args {
     /// Skills, or folders of skills: paths with a `/` (`./NAME`), or names from `skillhost list`
     #[arg(required = true, value_name = "SKILL")]
     named: Vec<PathBuf>,
+    /// Take the arguments as files that have changed: check the skills that contain them, and skip
+    /// files that are in no skill
+    #[arg(long)]
+    changed: bool,
     /// Warn about grants that no run used, from `run --learn --json`, an outcome with `uses`, or a
     /// recording that has them (repeatable)
     #[arg(long, value_name = "FILE")]
@@ -128,12 +134,14 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
         context.places.host_options(&HostArgs::default())?,
         args.is_for_programs(),
     );
-    let named = args
-        .named
-        .iter()
-        .map(|named| args.skills.resolve(named, &context))
-        .collect::<Result<Vec<_>, CliError>>()?;
-    let named = without_files_beside_skills(named);
+    let named = match args.changed {
+        true => skills_of(&args.named),
+        false => {
+            let resolve = |named: &PathBuf| args.skills.resolve(named, &context);
+            let named = args.named.iter().map(resolve).collect::<Result<Vec<_>, CliError>>()?;
+            without_files_beside_skills(named)
+        }
+    };
     let found: Vec<Vec<Found>> = named.iter().map(skills).collect();
     // Whether a folder was named that is not a skill itself.
     let has_folder = found
@@ -166,11 +174,40 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
         _ if args.json || args.format == Format::Json => {
             output::json(&CheckReport { skills: reports, summary })?
         }
+        [] => output::text("no skill contains these files")?,
         several if has_folder => output::text(&all(several, in_a_line, "\n"))?,
         [one] => output::text(&in_full(one))?,
         several => output::text(&all(several, in_short, "\n\n"))?,
     }
     Ok(exit)
+}
+
+/// The skills that contain files, each once, in the order of the files. A folder inside a skill belongs
+/// to that skill, even if it has a SKILL.md too.
+fn skills_of(files: &[PathBuf]) -> Vec<SkillRef> {
+    let is_skill =
+        |folder: &&Path| ["SKILL.md", "skill.md"].iter().any(|name| folder.join(name).is_file());
+    // Nothing that `..` leads out of contains the file.
+    let contains = |folder: &&Path, file: &Path| {
+        let inner = file.strip_prefix(folder).unwrap_or(file);
+        !inner.components().any(|part| part == path::Component::ParentDir)
+    };
+    let mut skills: Vec<PathBuf> = Vec::new();
+    let mut others = 0_u64;
+    for file in files {
+        let folders = file.ancestors().filter(|folder| contains(folder, file));
+        match folders.filter(is_skill).last() {
+            Some(folder) if folder.as_os_str().is_empty() => skills.push(PathBuf::from(".")),
+            Some(folder) => skills.push(folder.to_owned()),
+            None => others += 1,
+        }
+    }
+    if others > 0 {
+        output::note(&format!("skipped {} in no skill", output::count(others, "file")));
+    }
+    let mut seen = BTreeSet::new();
+    skills.retain(|folder| seen.insert(folder.clone()));
+    skills.into_iter().map(SkillRef::Path).collect()
 }
 
 /// A skill that is checked.

@@ -8,7 +8,7 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use clap::Args as _;
+use clap::{Args as _, ValueEnum as _};
 use serde::Serialize;
 use serde_json::Value;
 use skillhost_policy::diagnostic::printable;
@@ -67,10 +67,88 @@ struct Report {
     diff: String,
 }
 
+/// What a client's configuration says about the server.
+#[derive(Debug)]
+pub(crate) enum Connection {
+    /// There is no configuration.
+    NoFile,
+    /// It does not name the server.
+    Absent,
+    /// The client starts the server with this program.
+    Connected(String),
+    /// The configuration cannot be read, for this reason.
+    Broken(String),
+}
+
+/// A client whose configuration is known, and its connection.
+#[derive(Debug)]
+pub(crate) struct ClientState {
+    /// The name for people.
+    pub(crate) title: &'static str,
+    /// The command that connects it.
+    pub(crate) command: String,
+    pub(crate) file: PathBuf,
+    pub(crate) connection: Connection,
+}
+
+/// Reads the configuration of every client: the user's, and that of the project in the current
+/// folder.
+pub(crate) fn connections(places: &Places) -> Result<Vec<ClientState>, CliError> {
+    let mut states = Vec::new();
+    for scope in [Scope::User, Scope::Project] {
+        for client in Client::value_variants() {
+            let Some(file) = file(*client, scope, places)? else { continue };
+            let name = client.to_possible_value();
+            let name = name.as_ref().map_or("", |name| name.get_name());
+            let (title, end) = match scope {
+                Scope::User => (client.title(), ""),
+                Scope::Project => (client.title(), " --scope project"),
+            };
+            let command = format!("skillhost connect {name}{end}");
+            let connection = connection(*client, &file);
+            if scope == Scope::User || !matches!(connection, Connection::NoFile) {
+                states.push(ClientState { title, command, file, connection });
+            }
+        }
+    }
+    Ok(states)
+}
+
+fn connection(client: Client, file: &Path) -> Connection {
+    let text = match read(file) {
+        Ok(None) => return Connection::NoFile,
+        Ok(Some(text)) => text,
+        Err(error) => return Connection::Broken(error.message),
+    };
+    match edit::find(&text, client.syntax(), client.table(), SERVER) {
+        Err(EditError::Broken(why)) => Connection::Broken(one_line(&why)),
+        Err(EditError::Unsupported) | Ok(None) => Connection::Absent,
+        Ok(Some(entry)) => {
+            let command = entry.get("command").or(entry.get("cmd"));
+            // opencode has one list for the program and its arguments.
+            let program = command.map(|command| command.get(0).unwrap_or(command));
+            Connection::Connected(program.and_then(Value::as_str).unwrap_or_default().to_owned())
+        }
+    }
+}
+
+/// Returns the executable that a client starts by this name or path; `None` if there is none.
+pub(crate) fn executable(program: &str) -> Option<PathBuf> {
+    if program.contains('/') {
+        return Path::new(program).canonicalize().ok();
+    }
+    #[expect(clippy::disallowed_methods, reason = "the command line reads the environment")]
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).find_map(|folder| folder.join(program).canonicalize().ok())
+}
+
 pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     check_options(&args.options)?;
     let places = Places::find()?;
-    let file = file(args, &places)?;
+    let file = file(args.client, args.scope, &places)?.ok_or_else(|| {
+        let message = format!("{} has no configuration for a project", args.client.title());
+        CliError::usage(message).fix("--scope user")
+    })?;
     let real = real_path(args, &file)?;
     let old = read(&real)?;
     let entry = args.client.entry(&program(), &line(args));
@@ -106,7 +184,8 @@ fn check_options(options: &[String]) -> Result<(), CliError> {
         .fix("skillhost mcp --help"))
 }
 
-fn file(args: &Args, places: &Places) -> Result<PathBuf, CliError> {
+/// The configuration of a client; `None` if it has none for that scope.
+fn file(client: Client, scope: Scope, places: &Places) -> Result<Option<PathBuf>, CliError> {
     #[expect(clippy::disallowed_methods, reason = "the command line reads the environment")]
     let (codex, project) = (std::env::var_os("CODEX_HOME"), std::env::current_dir());
     let project = project.map_err(|error| CliError::io("find the current folder", error))?;
@@ -117,10 +196,7 @@ fn file(args: &Args, places: &Places) -> Result<PathBuf, CliError> {
         codex: codex.unwrap_or_else(|| places.home.join(".codex")),
         project: &project,
     };
-    args.client.file(args.scope, &folders).ok_or_else(|| {
-        let message = format!("{} has no configuration for a project", args.client.title());
-        CliError::usage(message).fix("--scope user")
-    })
+    Ok(client.file(scope, &folders))
 }
 
 /// Follows the links to the file and its folders, which may not exist yet. The author of a project
@@ -148,13 +224,9 @@ fn line(args: &Args) -> Vec<String> {
 
 /// How the client starts this program: by its name if that is what the search path finds.
 fn program() -> String {
-    #[expect(clippy::disallowed_methods, reason = "the command line reads the environment")]
-    let path = std::env::var_os("PATH").unwrap_or_default();
     let own = std::env::current_exe().and_then(|own| own.canonicalize()).ok();
-    let found =
-        std::env::split_paths(&path).find_map(|folder| folder.join(SERVER).canonicalize().ok());
     match own {
-        Some(own) if found.as_ref() != Some(&own) => own.display().to_string(),
+        Some(own) if executable(SERVER).as_ref() != Some(&own) => own.display().to_string(),
         _ => SERVER.to_owned(),
     }
 }

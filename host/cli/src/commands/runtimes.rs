@@ -44,7 +44,8 @@ pub(crate) struct Args {
 enum Action {
     /// Compile every runtime that the cache lacks, and print the time that each took
     ///
-    /// Otherwise the first run with a runtime compiles it, which takes seconds.
+    /// Otherwise the first run with a runtime compiles it, which takes seconds. `skillhost cache warm`
+    /// does the same.
     Compile {
         /// Compile every runtime for the processors that its code ships for, and write the code to
         /// this folder
@@ -87,14 +88,25 @@ struct Missing {
 
 pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     let runtimes = RuntimesArg { programs: args.programs.clone() };
-    let options = Places::find()?.host_options(&HostArgs { runtimes, ..HostArgs::default() })?;
-    let host = Runner::new(options);
-    let found = host.built_ins().list()?;
     match &args.action {
-        Some(Action::Compile { ship_to: Some(folder) }) => compile_to_ship(found, &host, folder),
-        Some(Action::Compile { ship_to: None }) => compile(found, &host),
-        None => list(found, args.json),
+        Some(Action::Compile { ship_to: Some(folder) }) => compile_to_ship(runtimes, folder),
+        Some(Action::Compile { ship_to: None }) => compile(runtimes),
+        None => {
+            let found = host(runtimes)?.built_ins().list()?;
+            list(found, args.json)
+        }
     }
+}
+
+/// Compiles every runtime that the cache lacks.
+pub(crate) fn compile(runtimes: RuntimesArg) -> Result<Exit, CliError> {
+    let host = host(runtimes)?;
+    compile_each(host.built_ins().list()?, &host)
+}
+
+fn host(runtimes: RuntimesArg) -> Result<Runner, CliError> {
+    let options = Places::find()?.host_options(&HostArgs { runtimes, ..HostArgs::default() })?;
+    Ok(Runner::new(options))
 }
 
 fn list(found: Vec<BuiltIn>, json: bool) -> Result<Exit, CliError> {
@@ -116,7 +128,7 @@ fn list(found: Vec<BuiltIn>, json: bool) -> Result<Exit, CliError> {
     Ok(if has_problem { Exit::Findings } else { Exit::Ok })
 }
 
-fn compile(found: Vec<BuiltIn>, host: &Runner) -> Result<Exit, CliError> {
+fn compile_each(found: Vec<BuiltIn>, host: &Runner) -> Result<Exit, CliError> {
     if found.is_empty() {
         return Err(
             CliError::invalid("no runtimes found").fix(format!("build them: {BUILD_COMMAND}"))
@@ -149,7 +161,9 @@ fn compile(found: Vec<BuiltIn>, host: &Runner) -> Result<Exit, CliError> {
 }
 
 /// Writes the code of each runtime, for `cargo xtask dist`.
-fn compile_to_ship(found: Vec<BuiltIn>, host: &Runner, folder: &Path) -> Result<Exit, CliError> {
+fn compile_to_ship(runtimes: RuntimesArg, folder: &Path) -> Result<Exit, CliError> {
+    let host = host(runtimes)?;
+    let found = host.built_ins().list()?;
     let event_loop = event_loop::one_thread()?;
     for runtime in found {
         let name = runtime.description.name.clone();

@@ -8,11 +8,12 @@ use crate::output;
 /// Print the JSON schema of a file or an output
 ///
 /// With `# yaml-language-server: $schema=policy.schema.json` in its first line, editors check
-/// policy.yaml while you write it.
+/// policy.yaml while you write it. The path is relative to the file, or absolute.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   skillhost schema policy > policy.schema.json
+  skillhost schema frontmatter > frontmatter.schema.json
   skillhost schema outcome | jq .properties.status")]
 pub(crate) struct Args {
     /// Which schema
@@ -24,6 +25,8 @@ pub(crate) struct Args {
 enum Kind {
     /// policy.yaml
     Policy,
+    /// The frontmatter of SKILL.md
+    Frontmatter,
     /// Output of `run --json`
     Outcome,
     /// A line of the audit log
@@ -55,6 +58,7 @@ enum Kind {
 pub(crate) fn main(args: Args) -> Result<Exit, CliError> {
     match args.kind {
         Kind::Policy => output::json(&skillhost_policy::schema())?,
+        Kind::Frontmatter => output::json(&skillhost_policy::manifest::schema())?,
         Kind::Outcome => output::json(&schemars::schema_for!(skillhost_policy::outcome::Outcome))?,
         Kind::Audit => output::json(&schemars::schema_for!(skillhost_ledger::audit::Line))?,
         Kind::Receipt => output::json(&schemars::schema_for!(skillhost_ledger::receipt::Receipt))?,

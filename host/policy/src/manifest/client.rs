@@ -16,10 +16,10 @@ pub(super) const USER_INVOCABLE: &str = "user-invocable";
 pub(super) const ARGUMENT_HINT: &str = "argument-hint";
 
 /// The most characters of an argument's description.
-const MAX_HINT: usize = 200;
+pub(super) const MAX_HINT: usize = 200;
 
 /// Fields that have a meaning for one client only.
-const OTHERS: [(&str, &str); 15] = [
+pub(super) const OTHERS: [(&str, &str); 15] = [
     ("agent", "Claude Code"),
     ("arguments", "Claude Code"),
     ("color", "Claude Code"),

@@ -5,23 +5,14 @@ use std::ops::Range;
 
 use super::findings::{Findings, abbreviate, as_yaml, quoted};
 use super::yaml::{Node, Value};
-use super::{MAX_DESCRIPTION, Manifest, client, permission_keys, rules, settings, tools};
+use super::{MAX_DESCRIPTION, Manifest, client, permission_keys, rules, schema, settings, tools};
 use crate::diagnostic::{Span, is_hidden};
 use crate::limits::Limit;
 
-/// The fields that grant nothing. `permission_keys` has the others.
-const FIELDS: [&str; 7] = [
-    "name",
-    "description",
-    "license",
-    "compatibility",
-    client::DISABLE_MODEL_INVOCATION,
-    client::USER_INVOCABLE,
-    client::ARGUMENT_HINT,
-];
-
 /// The most characters of a name.
-const MAX_NAME: usize = 64;
+pub(super) const MAX_NAME: usize = 64;
+/// The most characters of `compatibility`.
+pub(super) const MAX_COMPATIBILITY: usize = 500;
 
 /// What the checks need in addition to the values.
 pub(super) struct Context<'a> {
@@ -41,7 +32,8 @@ pub(super) fn read(
     let mut component_span = None;
     let (mut name, mut description) = (None, None);
     for (key, value) in fields {
-        match key.text() {
+        // A field that is not in the table is unknown.
+        match key.text().filter(|key| schema::is_field(key)) {
             Some("name") => name = string("name", value, findings),
             Some("description") => description = string("description", value, findings),
             Some("license") => {
@@ -209,13 +201,14 @@ pub(super) fn check_hidden(
 fn check_compatibility(text: &str, key: &Node, value: &Node, findings: &mut Findings<'_>) {
     let characters = text.trim().chars().count();
     let at = value_or_key(key, value);
-    if characters > 500 {
-        let message = format!("`compatibility` has {characters} characters (limit 500)");
+    if characters > MAX_COMPATIBILITY {
+        let message =
+            format!("`compatibility` has {characters} characters (limit {MAX_COMPATIBILITY})");
         findings.add(
             &rules::COMPATIBILITY_LENGTH,
             at,
             message,
-            Some(format!("shorten it by {} characters", characters - 500)),
+            Some(format!("shorten it by {} characters", characters - MAX_COMPATIBILITY)),
         );
     } else if characters == 0 && !value.is_collection() {
         let fix = Some(
@@ -451,7 +444,7 @@ fn unknown(key: &Node, value: &Node, source: &str, findings: &mut Findings<'_>) 
 /// Returns the field that an unknown one probably means, if that field grants nothing.
 pub(super) fn near_field(name: &str) -> Option<&'static str> {
     let like = name.to_ascii_lowercase();
-    FIELDS.into_iter().find(|f| strsim::damerau_levenshtein(f, &like) <= f.len() / 5)
+    schema::keys(false).find(|f| strsim::damerau_levenshtein(f, &like) <= f.len() / 5)
 }
 
 /// Reports a misspelt permission key. It might restrict the skill, so the skill is granted nothing.

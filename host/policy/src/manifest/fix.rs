@@ -1,6 +1,8 @@
 //! Fixes that are certain: a name that differs from the folder's, a misspelt field, and a last line
 //! without its end. Permission keys are left alone, because they decide what a skill may do.
 
+use super::findings::as_yaml;
+use super::frontmatter::lines_from;
 use super::{Diagnostic, fields, parse, rules};
 
 /// Returns the text of a SKILL.md with what can be fixed mechanically. Every other byte stays as it
@@ -18,6 +20,37 @@ pub fn fixed(source: &str, folder: &str) -> String {
         text.push_str(if text.contains("\r\n") { "\r\n" } else { "\n" });
     }
     text
+}
+
+/// Returns the text of a SKILL.md with the name of another folder. Every other byte stays as it is.
+/// Returns `None` if that takes more than one certain edit.
+pub fn renamed(source: &str, folder: &str) -> Option<String> {
+    let old = problems(source, folder);
+    let Some(problem) = old.iter().find(|problem| is_about_name(problem)) else {
+        return Some(source.to_owned());
+    };
+    let span = problem.span?;
+    let name = as_yaml(folder);
+    let text = if problem.rule == rules::NAME_MISSING.name {
+        // The problem is at the line that opens the frontmatter.
+        let fence = lines_from(source, span.offset).next()?;
+        let (before, after) = source.split_at(fence.end);
+        let end = if after.starts_with("\r\n") { "\r\n" } else { "\n" };
+        format!("{before}{end}name: {name}{after}")
+    } else {
+        let (start, end) = (span.offset, span.offset + span.length);
+        [source.get(..start)?, &name, source.get(end..)?].concat()
+    };
+    let left = problems(&text, folder);
+    let is_old = |one: &Diagnostic| old.iter().any(|o| o.rule == one.rule);
+    left.iter().all(|one| !is_about_name(one) && is_old(one)).then_some(text)
+}
+
+/// Checks whether a problem is that the name is missing, or is not the folder's.
+fn is_about_name(problem: &Diagnostic) -> bool {
+    [rules::NAME_MISSING, rules::NAME_LENGTH, rules::NAME_PATTERN, rules::NAME_FOLDER]
+        .iter()
+        .any(|rule| rule.name == problem.rule)
 }
 
 fn problems(text: &str, folder: &str) -> Vec<Diagnostic> {
@@ -64,6 +97,31 @@ mod tests {
         ] {
             assert_eq!(fixed(source, "word-count"), expected);
             assert_eq!(fixed(expected, "word-count"), expected);
+        }
+    }
+
+    #[test]
+    fn renaming_changes_only_the_name() {
+        for (source, expected) in [
+            (
+                "---\nname: old  # mine\ndescription: a\n---\n",
+                "---\nname: new-1  # mine\ndescription: a\n---\n",
+            ),
+            ("---\r\nname: \"old\"\r\n---\r\nText", "---\r\nname: new-1\r\n---\r\nText"),
+            ("---\ndescription: a\n---\n", "---\nname: new-1\ndescription: a\n---\n"),
+            ("---\r\ndescription: a\r\n---\r\n", "---\r\nname: new-1\r\ndescription: a\r\n---\r\n"),
+            ("---\nname: new-1\n---\n", "---\nname: new-1\n---\n"),
+            ("---\nname: Old Name\n---\n", "---\nname: new-1\n---\n"),
+        ] {
+            assert_eq!(renamed(source, "new-1").as_deref(), Some(expected), "{source:?}");
+        }
+        assert_eq!(renamed("---\nname: old\n---\n", "123").unwrap(), "---\nname: \"123\"\n---\n");
+        for source in [
+            "---\nname:\n  - old\n---\n",
+            "---\nname: >-\n  old\n  name\n---\n",
+            "---\nname:\ndescription: a\n---\n",
+        ] {
+            assert_eq!(renamed(source, "new-1"), None, "{source:?}");
         }
     }
 

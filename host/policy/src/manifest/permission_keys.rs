@@ -1,16 +1,15 @@
 //! Recognizes misspelt keys for permissions and limits. Ignoring such a key would drop a restriction
 //! that the author intended.
 
+use super::schema;
 use crate::limits::Limit;
 
-/// The fields that decide what a skill may do.
-const FIELDS: [&str; 3] = ["allowed-tools", "disallowed-tools", "metadata"];
 /// The fields that authors also put below `metadata` by mistake.
 const TOOL_FIELDS: [&str; 2] = ["allowed-tools", "disallowed-tools"];
 
 /// Returns the field that an unknown top-level key probably means.
 pub(super) fn misspelt_field(key: &str) -> Option<&'static str> {
-    FIELDS.into_iter().find(|field| is_near(field, key))
+    schema::keys(true).find(|field| is_near(field, key))
 }
 
 /// Returns the key that an unknown key of `metadata` probably means: a limit, or a field that belongs

@@ -109,6 +109,33 @@ impl Cache {
         }
     }
 
+    /// Opens a cache folder if it exists. Creates nothing.
+    ///
+    /// # Errors
+    /// As for [`Cache::open`].
+    pub(crate) fn open_existing(path: &Path) -> io::Result<Option<Cache>> {
+        Ok(stamp::open_existing_cache_folder(path)?.map(|dir| Cache { dir }))
+    }
+
+    /// Checks whether [`Cache::load`] would find the code of a component. Changes nothing.
+    ///
+    /// # Errors
+    /// As for [`Cache::load`].
+    pub(crate) fn has(
+        &self,
+        engine: &Engine,
+        mode: Mode,
+        component: &runtime::Component,
+    ) -> wasmtime::Result<bool> {
+        let key = key(engine, mode, component);
+        let Ok(file) = self.dir.open(code_name(&key)) else { return Ok(false) };
+        let file = file.into_std();
+        match self.compare(&file, &key) {
+            Comparison::Changed => Ok(false),
+            Comparison::Same | Comparison::Moved(_) => map(engine, &file).map(|_| true),
+        }
+    }
+
     /// Waits until no other host compiles a runtime, at most `wait`. The lock is free again when the
     /// result is dropped, or this process ends. Returns `None` without a lock, for example because
     /// another host compiles for longer than `wait`: then two may compile the same.
@@ -182,18 +209,33 @@ impl Cache {
     }
 
     fn is_unchanged(&self, file: &File, key: &str) -> bool {
-        let Ok(stat) = rustix::fs::fstat(file) else { return false };
-        let Some(stamp) = Stamp::read(&self.dir, &stamp_name(key)) else { return false };
+        match self.compare(file, key) {
+            Comparison::Same => true,
+            Comparison::Moved(digest) => {
+                if let Err(error) = self.write_stamp(key, file, digest) {
+                    tracing::debug!(%error, "the cache's stamp was not updated; the next load computes the digest again");
+                }
+                true
+            }
+            Comparison::Changed => false,
+        }
+    }
+
+    /// Compares a file with its stamp.
+    fn compare(&self, file: &File, key: &str) -> Comparison {
+        let Ok(stat) = rustix::fs::fstat(file) else { return Comparison::Changed };
+        let Some(stamp) = Stamp::read(&self.dir, &stamp_name(key)) else {
+            return Comparison::Changed;
+        };
         if stamp == Stamp::of(&stat, stamp.digest.clone()) && stamp::has_reliable_ctime(file) {
-            return true;
+            return Comparison::Same;
         }
         // It was moved, copied or restored, or the file system does not report enough: compare the
         // digest.
-        let unchanged = file_digest(file).is_ok_and(|digest| digest == stamp.digest);
-        if unchanged && let Err(error) = self.write_stamp(key, file, stamp.digest) {
-            tracing::debug!(%error, "the cache's stamp was not updated; the next load computes the digest again");
+        match file_digest(file) {
+            Ok(digest) if digest == stamp.digest => Comparison::Moved(digest),
+            _ => Comparison::Changed,
         }
-        unchanged
     }
 
     /// Prepares for loading a file of code.
@@ -220,6 +262,16 @@ impl Cache {
             }
         }
     }
+}
+
+/// What the stamp says about a file of code.
+enum Comparison {
+    /// It is the file that was written.
+    Same,
+    /// It has the content that was written, which has this digest.
+    Moved(String),
+    /// It is another one, or incomplete.
+    Changed,
 }
 
 /// Loads code from the file that was checked, by its descriptor: another file may have taken its

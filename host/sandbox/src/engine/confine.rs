@@ -10,6 +10,7 @@ use std::io;
 use landlock::{
     ABI, Access as _, AccessFs, AccessNet, Ruleset, RulesetAttr as _, RulesetStatus, Scope,
 };
+use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use seccompiler::SeccompCmpArgLen::Qword;
 use seccompiler::SeccompCmpOp::{Eq, MaskedEq};
@@ -53,6 +54,49 @@ fn restrict_access() -> io::Result<RulesetStatus> {
         .and_then(Ruleset::create)
         .and_then(landlock::RulesetCreated::restrict_self);
     restricted.map(|status| status.ruleset).map_err(io::Error::other)
+}
+
+/// How much of the Landlock rules the kernel enforces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LandlockSupport {
+    /// All of them.
+    Full,
+    /// Those that it knows.
+    Partial,
+    /// None.
+    Missing,
+}
+
+/// Checks whether the kernel enforces Landlock rules, on a thread that ends.
+pub(crate) fn has_landlock() -> LandlockSupport {
+    on_a_thread(|| {
+        let support = match restrict_access() {
+            Ok(RulesetStatus::FullyEnforced) => LandlockSupport::Full,
+            Ok(RulesetStatus::PartiallyEnforced) => LandlockSupport::Partial,
+            Ok(RulesetStatus::NotEnforced) | Err(_) => return None,
+        };
+        (open_root() == Err(Errno::ACCESS)).then_some(support)
+    })
+    .unwrap_or(LandlockSupport::Missing)
+}
+
+/// Checks whether the kernel applies the system call filter, on a thread that ends.
+pub(crate) fn has_seccomp() -> bool {
+    on_a_thread(|| {
+        filter_system_calls().ok()?;
+        (open_root() == Err(Errno::NOSYS)).then_some(())
+    })
+    .is_some()
+}
+
+/// Runs a probe on a thread of its own: restrictions apply to the thread that sets them.
+fn on_a_thread<T: Send + 'static>(probe: fn() -> Option<T>) -> Option<T> {
+    std::thread::Builder::new().spawn(probe).ok()?.join().ok()?
+}
+
+fn open_root() -> Result<(), Errno> {
+    use rustix::fs::{Mode, OFlags};
+    rustix::fs::open("/", OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()).map(drop)
 }
 
 fn limit_resources(Bounds { millis, memory }: Bounds) -> rustix::io::Result<()> {

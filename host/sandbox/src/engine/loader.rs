@@ -44,6 +44,19 @@ pub(crate) struct Loaded {
     pub(crate) component: wasmtime::component::Component,
 }
 
+/// Whether the code of a component is in the cache.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CodeState {
+    /// It can be loaded.
+    Ready,
+    /// It is not there, or was changed. The first run compiles the component.
+    Missing,
+    /// It cannot be used on this machine, for this reason. The first run compiles the component.
+    Unusable(String),
+    /// The cache folder cannot be used, for this reason.
+    NoCache(String),
+}
+
 impl Loader {
     /// Does no work.
     pub(crate) fn new(compiler: PathBuf, allocation: Allocation, cache: Arc<CacheFolder>) -> Self {
@@ -81,6 +94,25 @@ impl Loader {
             .instrument(debug_span!("load"))
             .await?;
         Ok(Loaded { engine, component })
+    }
+
+    /// Checks whether the cache has the code of a component. Compiles and changes nothing.
+    pub(crate) fn state(&self, component: &Component, key: &EngineKey) -> CodeState {
+        if shipped::is_ready(key.mode, component) {
+            return CodeState::Ready;
+        }
+        let cache = match Cache::open_existing(self.cache.path()) {
+            Ok(Some(cache)) => cache,
+            Ok(None) => return CodeState::Missing,
+            Err(error) => return CodeState::NoCache(error.to_string()),
+        };
+        let found =
+            self.engine(key).and_then(|(engine, _)| cache.has(&engine, key.mode, component));
+        match found {
+            Ok(true) => CodeState::Ready,
+            Ok(false) => CodeState::Missing,
+            Err(error) => CodeState::Unusable(format!("{error:#}")),
+        }
     }
 
     fn engine(&self, key: &EngineKey) -> wasmtime::Result<(Engine, Memories)> {

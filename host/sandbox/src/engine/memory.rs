@@ -47,6 +47,11 @@ struct Unused {
     requests: u64,
 }
 
+/// Checks whether the kernel finds the pages that a program has written.
+pub(crate) fn has_pagemap_scan() -> bool {
+    pagemap::is_supported()
+}
+
 impl Memories {
     /// Sets the initial content of the component's memory. The first call counts.
     pub(crate) fn set_image(&self, image: Image) {

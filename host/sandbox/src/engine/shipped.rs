@@ -87,17 +87,31 @@ pub fn file_name(component: &str) -> String {
 
 /// Opens the code that ships for a runtime, if this program may load it.
 pub(super) fn open(cache: &Cache, mode: Mode, component: &Component) -> Option<File> {
-    let built_in = component.built_in().filter(|_| mode == Mode::Fast)?;
-    let digest = code_of(&component.digest)?;
-    let file = built_in.open_beside(FOLDER, &file_name(&component.digest)).ok()?;
+    let (file, digest) = find(mode, component)?;
     match is_listed(cache, &file, &digest) {
         Ok(()) => Some(file),
         Err(reason) => {
-            let name = &built_in.description.name;
-            tracing::warn!(runtime = %name, %reason, "the compiled code that ships with skillhost is not used");
+            let name = component.built_in().map(|built_in| &built_in.description.name);
+            tracing::warn!(runtime = ?name, %reason, "the compiled code that ships with skillhost is not used");
             None
         }
     }
+}
+
+/// Checks whether code ships for a runtime that this program may load. Writes no stamp.
+pub(super) fn is_ready(mode: Mode, component: &Component) -> bool {
+    find(mode, component).is_some_and(|(file, digest)| {
+        rustix::fs::fstat(&file).is_ok_and(|stat| is_ours(&stat))
+            && file_digest(&file).is_ok_and(|found| found == digest)
+    })
+}
+
+/// Opens the file of a runtime's code, and returns it with the digest that it must have.
+fn find(mode: Mode, component: &Component) -> Option<(File, String)> {
+    let built_in = component.built_in().filter(|_| mode == Mode::Fast)?;
+    let digest = code_of(&component.digest)?;
+    let file = built_in.open_beside(FOLDER, &file_name(&component.digest)).ok()?;
+    Some((file, digest))
 }
 
 /// Checks that a file has the content with this digest, and that no other user can change it.

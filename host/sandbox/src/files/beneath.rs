@@ -71,6 +71,12 @@ pub(super) fn open(root: BorrowedFd<'_>, rel: &str, flags: OFlags) -> Result<Own
     }
 }
 
+/// Checks whether the kernel has `openat2`, and this process may call it.
+pub(crate) fn has_openat2() -> bool {
+    let opened = fs::openat2(fs::CWD, ".", FOLDER, Mode::empty(), BENEATH);
+    !matches!(opened, Err(Errno::NOSYS | Errno::PERM))
+}
+
 /// The fallback for kernels without `openat2`: opens one folder after the other and follows no
 /// symlink.
 fn open_by_component(root: BorrowedFd<'_>, rel: &str, flags: OFlags) -> Result<OwnedFd, Errno> {

@@ -10,7 +10,9 @@ use wasmtime::component::{InstancePre, Linker};
 
 use super::linker::{self, Imports};
 use super::state::State;
-use crate::engine::{Allocation, CacheFolder, Compilation, EngineKey, Loader, Mode, failed};
+use crate::engine::{
+    Allocation, CacheFolder, CodeState, Compilation, EngineKey, Loader, Mode, failed,
+};
 use crate::http;
 use crate::python::ScriptCache;
 use crate::tools::{call, listing};
@@ -114,6 +116,12 @@ impl Sandbox {
         to: std::fs::File,
     ) -> Result<(), Status> {
         self.0.loader.compile_to_ship(component, to).await
+    }
+
+    /// Checks whether the cache has the code of a component. Compiles and changes nothing.
+    pub fn code_state(&self, component: &Component, mode: Mode, limits: &Limits) -> CodeState {
+        let loader = &self.0.loader;
+        loader.state(component, &loader.key(component, mode, limits))
     }
 
     /// Notes that something was added to the cache folder.

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use cap_std::fs::Dir;
+use rustix::fs::Stat;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
@@ -226,15 +227,28 @@ impl BuiltIn {
             // Another thread may have set it to the same value.
             let _ = self.vouched.set(());
         }
-        Ok(Component {
-            digest: self.description.digest.clone(),
-            source: Source::BuiltIn(self.clone()),
-        })
+        Ok(self.described_component())
     }
 
-    fn vouch(&self) -> Result<(), ProgramError> {
-        let path = self.wasm();
-        let wrong = |message: String| broken(&path, message);
+    /// Checks that the component matches its JSON file, by reading it. Writes nothing.
+    ///
+    /// # Errors
+    /// As for [`BuiltIn::component`].
+    pub fn verify(&self) -> Result<(), ProgramError> {
+        let (file, _) = self.open_complete()?;
+        let found = file_digest(&file)
+            .map_err(|error| broken(&self.wasm(), format!("cannot read the file: {error}")))?;
+        self.check(&found)
+    }
+
+    /// Returns the component without checking its file. What is read from it is checked then.
+    pub fn described_component(self: &Arc<Self>) -> Component {
+        Component { digest: self.description.digest.clone(), source: Source::BuiltIn(self.clone()) }
+    }
+
+    /// Opens the component, and checks its size.
+    fn open_complete(&self) -> Result<(std::fs::File, Stat), ProgramError> {
+        let wrong = |message: String| broken(&self.wasm(), message);
         let file = self.open().map_err(|error| self.unreadable(&error))?;
         let stat = rustix::fs::fstat(&file).map_err(|error| wrong(error.to_string()))?;
         if u64::try_from(stat.st_size) != Ok(self.description.size) {
@@ -243,6 +257,13 @@ impl BuiltIn {
                 stat.st_size, self.file, self.description.size
             )));
         }
+        Ok((file, stat))
+    }
+
+    fn vouch(&self) -> Result<(), ProgramError> {
+        let path = self.wasm();
+        let wrong = |message: String| broken(&path, message);
+        let (file, stat) = self.open_complete()?;
         let cache = stamp::open_cache_folder(&self.cache)
             .map_err(|error| wrong(format!("cannot use the cache: {error}")))?;
         let name =

@@ -17,7 +17,7 @@ const SHARE: Bound = Bound { bytes: 256 << 20, entries: 4_096 };
 /// The limit for all skills together.
 const ROOM: Bound = Bound { bytes: 2 << 30, entries: 32_768 };
 /// The age at which a temporary file counts as abandoned.
-const ABANDONED: Duration = Duration::from_secs(3600);
+pub(super) const ABANDONED: Duration = Duration::from_secs(3600);
 /// The most bytes of a skill's list of entries.
 const LIST_MAX: u64 = 4 << 20;
 
@@ -170,13 +170,13 @@ fn copy(cache: &Dir, name: String) -> Option<Found> {
 }
 
 /// Returns when a file was last read, if the file system records that, or written.
-fn used(metadata: &Metadata) -> SystemTime {
+pub(crate) fn used(metadata: &Metadata) -> SystemTime {
     let times = [metadata.accessed(), metadata.modified()].into_iter().flatten();
     times.map(cap_std::time::SystemTime::into_std).max().unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
 /// Removes an entry and its stamp. Does not remove a copy of a skill that is in use.
-fn remove(cache: &Dir, name: &str) -> io::Result<()> {
+pub(super) fn remove(cache: &Dir, name: &str) -> io::Result<()> {
     if name.contains('/') {
         return copies::remove(cache, name);
     }

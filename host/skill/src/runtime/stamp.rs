@@ -195,12 +195,21 @@ impl Drop for TempFileGuard<'_> {
 /// # Errors
 /// The folder cannot be created or opened, or others can write to it or to a folder above it.
 pub fn open_cache_folder(path: &Path) -> io::Result<Dir> {
+    if let Some(dir) = open_existing_cache_folder(path)? {
+        return Ok(dir);
+    }
+    // Only the first run has to create the folder.
+    private::create_missing(path)?;
+    open_existing_cache_folder(path)?.ok_or_else(|| io::ErrorKind::NotFound.into())
+}
+
+/// Opens the cache folder; `None` if it does not exist. Only this user may write to it.
+///
+/// # Errors
+/// The folder cannot be opened, or others can write to it or to a folder above it.
+pub fn open_existing_cache_folder(path: &Path) -> io::Result<Option<Dir>> {
     let dir = match open_checked(path) {
-        // Only the first run has to create the folder.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            private::create_missing(path)?;
-            open_checked(path)?
-        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         dir => dir?,
     };
     let stat = rustix::fs::fstat(&dir)?;
@@ -212,7 +221,7 @@ pub fn open_cache_folder(path: &Path) -> io::Result<Dir> {
         );
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
     }
-    Ok(dir)
+    Ok(Some(dir))
 }
 
 /// Opens an existing folder, after checking that others cannot write to the folders above it.

@@ -51,6 +51,19 @@ pub(super) fn apply(text: &str, syntax: Syntax, edit: &Edit<'_>) -> Result<Strin
     }
 }
 
+/// Returns the entry of a table in a configuration file; `None` if there is none.
+///
+/// # Errors
+/// The text is broken.
+pub(super) fn find(
+    text: &str,
+    syntax: Syntax,
+    table: &str,
+    name: &str,
+) -> Result<Option<Value>, EditError> {
+    Ok(parse(text, syntax)?.get_mut(table).and_then(|table| table.get_mut(name)).map(Value::take))
+}
+
 /// Returns what the file should contain; `None` if something else is in the way.
 fn wanted(mut all: Value, edit: &Edit<'_>) -> Option<Value> {
     if all.is_null() {

@@ -45,6 +45,16 @@ pub(super) fn each_written(
     len
 }
 
+/// Checks whether the kernel can report written pages, by asking for one.
+pub(super) fn is_supported() -> bool {
+    /// As large as the largest pages of common kernels, so that it has whole pages.
+    #[repr(C, align(65536))]
+    struct Pages([u8; 65536]);
+    let mut pages = Box::new(Pages([1; 65536]));
+    let len = size_of::<Pages>();
+    each_written(std::hint::black_box(pages.0.as_mut_ptr()), len, |_, found| found) == len
+}
+
 /// The pagemap of this process; `None` if it cannot be opened.
 fn pagemap() -> Option<&'static OwnedFd> {
     static PAGEMAP: OnceLock<Option<OwnedFd>> = OnceLock::new();
