@@ -9,19 +9,18 @@ use skillhost_skill::runtime::spawn::SKILL_MOUNT;
 
 use serde::Serialize;
 
-use super::Args;
 use crate::error::{CliError, Exit};
 
 /// A script, and the program of the machine that runs it.
-pub(super) struct Script {
-    pub(super) interpreter: Interpreter,
+pub(crate) struct Script {
+    pub(crate) interpreter: Interpreter,
     args: Vec<String>,
     folder: PathBuf,
 }
 
 /// A program of the machine.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct Interpreter {
+pub(crate) struct Interpreter {
     /// Its path. A name only if it does not report its path.
     path: String,
     /// The name and version that it reports, such as `Python 3.14.0`.
@@ -65,26 +64,28 @@ impl fmt::Display for Interpreter {
 }
 
 impl Script {
-    /// The script that a program in the sandbox would run.
+    /// The script that a program in the sandbox would run. `skill` is the folder that the guest sees
+    /// as /skill, and the script runs in `folder`.
     ///
     /// # Errors
     /// The program runs no script: components have no native form.
-    pub(super) fn of(args: &Args, program: Option<&Program>) -> Result<Script, CliError> {
+    pub(crate) fn of(
+        program: Option<&Program>,
+        skill: &Path,
+        folder: Option<&Path>,
+    ) -> Result<Script, CliError> {
         let Some(program) = program.filter(|program| program.script.is_some()) else {
             let message = "--native compares a script, and this run uses none";
             return Err(CliError::usage(message).fix("name a script"));
         };
-        let skill = args
-            .skill
+        let skill = skill
             .canonicalize()
-            .map_err(|error| CliError::io(format_args!("find {}", args.skill.display()), error))?;
-        // The guest sees the skill's folder as /skill.
+            .map_err(|error| CliError::io(format_args!("find {}", skill.display()), error))?;
         let own = |arg: &String| match arg.strip_prefix(SKILL_MOUNT) {
             Some(rest) if rest.starts_with('/') => format!("{}{rest}", skill.display()),
             _ => arg.clone(),
         };
-        let folder =
-            args.permissions.workspace_folder().map_or_else(|| skill.clone(), PathBuf::from);
+        let folder = folder.map_or_else(|| skill.clone(), PathBuf::from);
         Ok(Script {
             interpreter: Interpreter::resolve(&program.name, &folder),
             args: program.args.iter().map(own).collect(),
@@ -92,23 +93,30 @@ impl Script {
         })
     }
 
-    pub(super) fn shown(&self) -> String {
+    pub(crate) fn shown(&self) -> String {
         format!("{} {}", self.interpreter.path, self.args.join(" "))
     }
 
-    pub(super) fn run(&self) -> Result<(), CliError> {
-        let mut command = start(&self.interpreter.path);
-        command.args(&self.args).current_dir(&self.folder);
+    pub(crate) fn run(&self) -> Result<(), CliError> {
+        let mut command = self.command();
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let status = command.status().map_err(|error| {
-            CliError::io(format_args!("run {}", self.interpreter.path), error)
-                .fix("install it: --native runs the machine's own program of that name")
-        })?;
+        let status = command.status().map_err(|error| self.failed(error))?;
         if status.success() {
             return Ok(());
         }
         let message = format!("outside the sandbox, `{}` failed: {status}", self.shown());
         Err(CliError::new(Exit::Io, message).fix("leave out --native"))
+    }
+
+    fn command(&self) -> Command {
+        let mut command = start(&self.interpreter.path);
+        command.args(&self.args).current_dir(&self.folder);
+        command
+    }
+
+    fn failed(&self, error: std::io::Error) -> CliError {
+        CliError::io(format_args!("run {}", self.interpreter.path), error)
+            .fix("install it: --native runs the machine's own program of that name")
     }
 }
 
