@@ -40,6 +40,7 @@ mod scripts;
 mod servers;
 mod settings;
 mod signals;
+mod skill_cases;
 mod skill_scripts;
 mod state;
 mod stateful_skills;

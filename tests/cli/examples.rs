@@ -11,7 +11,7 @@ use super::help::helps;
 use crate::readme::shell::Place;
 
 /// What prepares the examples of a command; the name of `skillhost` itself is empty.
-const PREPARATIONS: [(&str, &str); 18] = [
+const PREPARATIONS: [(&str, &str); 19] = [
     ("", "cp README.md Cargo.toml skills; mv skill/scripts/report.py skill/scripts/x.py"),
     (
         "approve",
@@ -56,6 +56,11 @@ const PREPARATIONS: [(&str, &str); 18] = [
          skillhost trust ~/.agents/skills; skillhost run notes save --input '{\"text\": \"a note\"}'",
     ),
     ("stats", "skillhost run skills/calculator -- 1"),
+    (
+        "test",
+        "mkdir -p skill/tests/report; cd skill/tests/report
+         printf 'script: scripts/report.py\nargs: [a]\nexpect: { stdout: a }\n' > case.yaml",
+    ),
     ("trust", "cp -r skills/csv-report ~/.agents/skills"),
     (
         "verify",

@@ -1,8 +1,9 @@
-//! A skill's script outside the sandbox, for `bench --native` alone.
+//! A skill's script outside the sandbox, for `bench --native` and `test --native` alone.
 
 use std::fmt;
+use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use skillhost_skill::runtime::Program;
 use skillhost_skill::runtime::spawn::SKILL_MOUNT;
@@ -106,6 +107,11 @@ impl Script {
         }
         let message = format!("outside the sandbox, `{}` failed: {status}", self.shown());
         Err(CliError::new(Exit::Io, message).fix("leave out --native"))
+    }
+
+    /// Runs the script with this input, and returns how it ended and what it printed.
+    pub(crate) fn output(&self, stdin: File) -> Result<Output, CliError> {
+        self.command().stdin(stdin).output().map_err(|error| self.failed(error))
     }
 
     fn command(&self) -> Command {

@@ -25,7 +25,7 @@ use skillhost_skill::Skill;
 
 use crate::error::CliError;
 
-const RED: Style = AnsiColor::Red.on_default().bold();
+pub(crate) const RED: Style = AnsiColor::Red.on_default().bold();
 pub(crate) const YELLOW: Style = AnsiColor::Yellow.on_default().bold();
 pub(crate) const CYAN: Style = AnsiColor::Cyan.on_default().bold();
 
@@ -271,7 +271,7 @@ pub(crate) fn diff(diff: &str) -> Result<(), CliError> {
 }
 
 /// A line of a diff, made printable.
-fn coloured(line: &str) -> String {
+pub(crate) fn coloured(line: &str) -> String {
     let style = match line.as_bytes().first() {
         Some(b'+') => AnsiColor::Green.on_default(),
         Some(b'-') => AnsiColor::Red.on_default(),

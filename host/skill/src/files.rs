@@ -252,7 +252,7 @@ pub(crate) fn read_bounded(dir: &Dir, path: impl AsRef<Path>, cap: u64) -> io::R
 }
 
 /// Opens a regular file. Uses `O_NONBLOCK`, because opening a pipe would wait for a writer.
-fn open(dir: &Dir, path: impl AsRef<Path>) -> io::Result<File> {
+pub(crate) fn open(dir: &Dir, path: impl AsRef<Path>) -> io::Result<File> {
     let path = path.as_ref();
     let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
     let file = dir.open_with(path, OpenOptions::new().read(true).custom_flags(flags))?;
@@ -263,7 +263,7 @@ fn open(dir: &Dir, path: impl AsRef<Path>) -> io::Result<File> {
 }
 
 /// Opens a folder of the skill to list it. Refuses a symlink.
-fn open_to_list(root: &Dir, folder: &str) -> io::Result<OwnedFd> {
+pub(crate) fn open_to_list(root: &Dir, folder: &str) -> io::Result<OwnedFd> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW;
     if folder.is_empty() {
         return Ok(rustix::fs::openat(

@@ -8,9 +8,11 @@
 //! Start reading at [`Skill::load`]. [`files`] lists and reads a folder without following links out
 //! of it. [`scan`] finds skills below a folder, and [`single_file`] says which files are skills
 //! themselves. [`runtime`] resolves a script or a command line to a component. [`runtime::copies`]
-//! keeps a private copy of the digested files, and the copy is what runs. [`private`] creates folders
-//! that no other user can enter, and [`ownership`] refuses files that another user may have written.
+//! keeps a private copy of the digested files, and the copy is what runs. [`cases`] reads the test
+//! cases of a skill. [`private`] creates folders that no other user can enter, and [`ownership`]
+//! refuses files that another user may have written.
 
+pub mod cases;
 pub mod files;
 pub mod ownership;
 pub mod private;
