@@ -1,6 +1,7 @@
 //! `skillhost test`: what a case can say, what it cannot do, and what the command prints; and the
 //! skills of `skillhost new`, which pass their own tests.
 
+mod built_in;
 mod hostile;
 mod native;
 
