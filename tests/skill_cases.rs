@@ -4,6 +4,7 @@
 mod built_in;
 mod hostile;
 mod native;
+mod new;
 
 use std::path::{Path, PathBuf};
 use std::process::Output;
