@@ -16,6 +16,7 @@ use skillhost_ledger::receipt::envelope::Document;
 use skillhost_ledger::receipt::key::SigningKey;
 use skillhost_ledger::usage::UsageRecorder;
 use skillhost_policy::capabilities::{Capabilities, Scope};
+use skillhost_policy::case::{self, Case, Observed};
 use skillhost_policy::diagnostic::{Span, render};
 use skillhost_policy::entry::{self, EntryList};
 use skillhost_policy::limits::Limits;
@@ -95,6 +96,30 @@ pub fn policy(text: &str) {
     assert_eq!(limited.capabilities.env, full.capabilities.env);
     let explanation = explain(&limited, 80);
     assert!(!explanation.contains(|c: char| c.is_control() && c != '\n'), "{explanation:?}");
+}
+
+/// case.yaml from any text. A case that is accepted stays what it is when its expectations are
+/// rewritten, and a run meets the expectations that were written for it.
+pub fn case(text: &str) {
+    let parsed = match case::parse(text, "case.yaml") {
+        Ok(case) => case,
+        Err(error) => {
+            assert!(!error.diagnostics.is_empty(), "a rejected case has diagnostics");
+            render(&error.diagnostics, &error.source_text);
+            return;
+        }
+    };
+    for path in parsed.workspace.keys().chain(parsed.expect.files.keys()) {
+        assert!(!path.starts_with('/') && !path.split('/').any(|name| name == ".."), "{path:?}");
+    }
+    let stdout = text.as_bytes().to_vec();
+    let found = Observed { exit: 1, stdout, denials: vec![text.to_owned()], ..Observed::default() };
+    let expect = parsed.expect.updated(&found);
+    assert_eq!(expect.differences(&found), []);
+    if let Ok(blessed) = case::bless(text, &expect) {
+        let blessed = case::parse(&blessed, "case.yaml").expect("a rewritten case is valid");
+        assert_eq!(blessed, Case { expect, ..parsed });
+    }
 }
 
 /// A guest's URL from any text: whatever is let through says one host, in one spelling.

@@ -15,9 +15,10 @@ pub mod targets;
 type Target = fn(&[u8]);
 
 /// Each target's name, its seeds, and its entry point.
-const TARGETS: [(&str, Seeds, Target); 10] = [
+const TARGETS: [(&str, Seeds, Target); 11] = [
     ("skill_md", Seeds::Files("skill", &["SKILL.md"]), targets::skill_md),
     ("policy", Seeds::Files("policy", &[".yaml"]), |bytes| with_text(bytes, targets::policy)),
+    ("case", Seeds::Files("case", &[".yaml"]), |bytes| with_text(bytes, targets::case)),
     ("address", Seeds::Texts(&ADDRESSES), |bytes| with_text(bytes, targets::address)),
     ("compat", Seeds::Files("compat", &[".py", ".sh", "SKILL.md"]), |bytes| {
         with_text(bytes, targets::compat)

@@ -45,6 +45,7 @@ mod servers;
 mod settings;
 mod shipped;
 mod signals;
+mod skill_cases;
 mod skill_scripts;
 mod state;
 mod stateful_skills;

@@ -5,6 +5,7 @@ mod disclosure;
 mod entries;
 mod grants;
 mod properties;
+mod test_cases;
 
 use std::path::Path;
 

@@ -169,6 +169,10 @@ fn every_block_is_of_a_kind_that_is_tested() {
             match block.lang.as_str() {
                 "console" => assert!(block.text.starts_with("$ "), "{at}"),
                 "yaml" if block.text.starts_with("---\n") => check_frontmatter(&at, &block.text),
+                "yaml" if file_name(&block).is_some_and(|name| name.ends_with("/case.yaml")) => {
+                    let case = skillhost_policy::case::parse(&block.text, "case.yaml");
+                    assert!(case.is_ok(), "{at}: {case:#?}");
+                }
                 "yaml" => check_policy(&at, &block.text),
                 "json" => check_json(&at, &block.text),
                 "rust" => assert!(example.contains(&block.text), "{at}: not in the example"),

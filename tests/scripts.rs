@@ -2,8 +2,9 @@
 //! python3 and bash.
 //!
 //! A case is a folder: `case.yaml` ([`Case`]), `stdin`, `workspace/` (the initial files) and
-//! `skill/`. The cases of the example skills are in `skills/NAME/tests/`; they use that skill
-//! instead of `skill/`, and pin the output in `expected`.
+//! `skill/`. The cases of `skillhost test` that come with the example skills are run here too, also
+//! natively. Those that need the test's server are in `tests/cases/skills`, and pin the output in
+//! `expected`.
 
 mod api;
 mod case;
@@ -13,7 +14,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::cli::{pinned, repository};
+use crate::cli::repository;
 use api::Api;
 use case::{Case, Machine, RunResult};
 
@@ -27,11 +28,9 @@ fn scripts_match_their_native_results() {
 
 #[test]
 fn example_skills_match_their_native_results() {
-    let cases: Vec<Case> = SKILLS
-        .iter()
-        .flat_map(|name| cases(&repository("skills").join(name).join("tests")))
-        .collect();
-    check(&cases, |case, native| pinned(&case.folder.join("expected"), &native.text()));
+    let mut all: Vec<Case> = SKILLS.iter().flat_map(|name| Case::of_skill(name)).collect();
+    all.extend(cases(&repository("tests/cases/skills")));
+    check(&all, Case::check);
 }
 
 /// Features of the scripts, in proportions like those of public skills.

@@ -57,6 +57,11 @@ const PREPARATIONS: [(&str, &str); 19] = [
          skillhost trust ~/.agents/skills; skillhost run notes save --input '{\"text\": \"a note\"}'",
     ),
     ("stats", "skillhost run skills/calculator -- 1"),
+    (
+        "test",
+        "mkdir -p skill/tests/report; cd skill/tests/report
+         printf 'script: scripts/report.py\nargs: [a]\nexpect: { stdout: a }\n' > case.yaml",
+    ),
     ("trust", "cp -r skills/csv-report ~/.agents/skills"),
     (
         "verify",

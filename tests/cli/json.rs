@@ -186,6 +186,8 @@ fn failing_commands_print_one_json_object() {
         (&["state", "wipe", "nowhere", "--json"], Some(64), Some("usage")),
         (&["audit", "verify", "--json", "--audit", "nowhere.jsonl"], Some(74), Some("audit-read")),
         (&["audit", "prune", "--json"], Some(64), Some("usage")),
+        (&["test", "./nowhere", "--json"], Some(65), Some("skill")),
+        (&["test", "./hello", "--json"], Some(65), Some("invalid")),
         (&["verify", "--json"], Some(64), Some("usage")),
         (&["nowhere", "--json"], Some(64), Some("usage")),
         (&["run", "./hello", "--json", "--timeout", "soon"], Some(64), Some("usage")),

@@ -1,4 +1,4 @@
-//! A script with its environment, and the result of running it.
+//! A script with its environment, and the result of running it, natively and in the sandbox.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,17 +6,22 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde::Deserialize;
+use skillhost_policy::case::CaseTarget;
+use skillhost_skill::cases::SkillCase;
 use tempfile::TempDir;
 
 use super::api::Api;
-use crate::cli::repository;
+use crate::cli::{pinned, repository};
 
-/// The file `case.yaml`.
-#[derive(Deserialize)]
+/// The file `case.yaml` of these tests.
+#[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Case {
     /// Relative to the skill's folder.
     pub script: String,
+    /// The name of an example skill [default: the folder `skill` of the case].
+    #[serde(default, rename = "skill")]
+    skill_name: Option<String>,
     /// In these and in the values of `env`, `{skill}` is the skill's folder and `{api}` the address
     /// of the test's server.
     #[serde(default)]
@@ -30,6 +35,9 @@ pub struct Case {
     pub folder: PathBuf,
     #[serde(skip)]
     pub skill: PathBuf,
+    /// The case of `skillhost test` that this is.
+    #[serde(skip)]
+    own: Option<SkillCase>,
 }
 
 /// The result of a run.
@@ -66,10 +74,46 @@ impl Case {
         let text = fs::read_to_string(&file).unwrap();
         let case: Case = serde_saphyr::from_str(&text)
             .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-        let own = folder.join("skill");
-        // An example skill's case is in the skill's folder `tests`.
-        let skill = if own.is_dir() { own } else { folder.join("../..").canonicalize().unwrap() };
+        let skill = match &case.skill_name {
+            Some(name) => repository("skills").join(name),
+            None => folder.join("skill"),
+        };
         Case { folder: folder.to_owned(), skill, ..case }
+    }
+
+    /// Reads the cases of an example skill that run a script. Nothing is denied natively, so cases
+    /// of denials are left out.
+    pub fn of_skill(name: &str) -> Vec<Case> {
+        let skill = repository("skills").join(name);
+        let cases =
+            skillhost_skill::cases::read(&skill).unwrap_or_else(|error| panic!("{error:?}"));
+        let read = |own: SkillCase| {
+            let CaseTarget::Script(script) = own.case.target.clone() else { return None };
+            if !own.case.expect.denials.is_empty() {
+                return None;
+            }
+            Some(Case {
+                script,
+                args: own.case.args.clone(),
+                exit: own.case.expect.exit.into(),
+                folder: own.path.parent().unwrap().to_owned(),
+                skill: skill.clone(),
+                own: Some(own),
+                ..Case::default()
+            })
+        };
+        cases.into_iter().filter_map(read).collect()
+    }
+
+    /// Checks that a native run gives what the case of `skillhost test` expects.
+    pub fn check(&self, native: &RunResult) -> Result<(), String> {
+        let Some(own) = &self.own else {
+            return pinned(&self.folder.join("expected"), &native.text());
+        };
+        match own.case.expect.stdout.matches(&native.stdout) {
+            true => Ok(()),
+            false => Err(format!("natively it prints\n{}", native.text())),
+        }
     }
 
     pub fn name(&self) -> String {
@@ -83,6 +127,9 @@ impl Case {
         if folder.is_dir() {
             list(&folder, &folder, &mut files);
         }
+        for (path, text) in self.own.iter().flat_map(|own| &own.case.workspace) {
+            files.insert(path.clone(), text.clone().into_bytes());
+        }
         files
     }
 
@@ -94,7 +141,13 @@ impl Case {
         command
             .arg(interpreter)
             .arg(skill.join(&self.script))
-            .args(self.args.iter().map(|arg| filled(arg, skill.to_str().unwrap(), api)))
+            .args(self.args.iter().map(|arg| {
+                // A case of `skillhost test` names the skill's files as the sandbox does.
+                match arg.strip_prefix("/skill/").filter(|_| self.own.is_some()) {
+                    Some(rest) => skill.join(rest).to_str().unwrap().to_owned(),
+                    None => filled(arg, skill.to_str().unwrap(), api),
+                }
+            }))
             .env_clear()
             .envs(
                 self.env
@@ -148,8 +201,12 @@ impl Case {
     }
 
     fn finish(&self, mut command: Command, place: &Place, api: &Api) -> RunResult {
-        let stdin =
-            fs::File::open(self.folder.join("stdin")).map_or_else(|_| Stdio::null(), Stdio::from);
+        let mut file = self.folder.join("stdin");
+        if let Some(own) = &self.own {
+            file = place.root.join("stdin");
+            fs::write(&file, own.stdin().unwrap()).unwrap();
+        }
+        let stdin = fs::File::open(file).map_or_else(|_| Stdio::null(), Stdio::from);
         let output =
             command.current_dir(place.root.join("workspace")).stdin(stdin).output().unwrap();
         let mut files = Files::new();
@@ -207,6 +264,11 @@ impl Place {
         fs::create_dir(root.join("workspace")).unwrap();
         if case.folder.join("workspace").is_dir() {
             copy(&case.folder.join("workspace"), &root.join("workspace"));
+        }
+        for (path, text) in case.own.iter().flat_map(|own| &own.case.workspace) {
+            let file = root.join("workspace").join(path);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, text).unwrap();
         }
         Place { _folder: folder, root }
     }

@@ -6,7 +6,7 @@
 //!
 //! Start reading at [`find`], which selects a [`WasmToolchain`] (module `packages` builds one if
 //! rustup cannot add the target). [`WasmToolchain::build`] compiles a crate to components,
-//! [`new::rust`] creates a skill, and [`skill::build`] builds one with the embedded [`sdk`].
+//! [`new`] creates a skill, and [`skill::build`] builds one with the embedded [`sdk`].
 //! [`Progress`] shows each step.
 
 #![expect(

@@ -31,6 +31,7 @@ pub(crate) mod settings;
 pub(crate) mod show;
 pub(crate) mod state;
 pub(crate) mod stats;
+pub(crate) mod test;
 pub(crate) mod trust;
 pub(crate) mod verify;
 
@@ -48,6 +49,7 @@ pub(crate) enum Command {
     Show(show::Args),
     New(new::Args),
     Build(build::Args),
+    Test(test::Args),
     Inspect(inspect::Args),
     Bench(bench::Args),
     Connect(connect::Args),
@@ -80,7 +82,7 @@ pub(crate) enum Command {
 /// The commands as the main help groups them.
 pub(crate) const GROUPS: [(&str, &[&str]); 5] = [
     ("Run skills", &["run", "list", "search", "show"]),
-    ("Write skills", &["new", "build", "check", "inspect", "bench"]),
+    ("Write skills", &["new", "build", "check", "test", "inspect", "bench"]),
     ("Connect agents", &["connect", "mount", "mcp", "serve", "prompt"]),
     ("Keep evidence", &["audit", "verify", "replay", "diff", "key"]),
     (
@@ -114,6 +116,7 @@ pub(crate) fn run(command: Command) -> Result<Exit, CliError> {
         Command::Show(args) => show::main(&args),
         Command::New(args) => new::main(&args),
         Command::Build(args) => build::main(&args),
+        Command::Test(args) => test::main(&args),
         Command::Inspect(args) => inspect::main(&args),
         Command::Bench(args) => bench::main(&args),
         Command::Connect(args) => connect::main(&args),

@@ -200,7 +200,7 @@ impl From<Refusal> for CliError {
 pub(crate) enum Exit {
     /// Success.
     Ok,
-    /// `check`, `doctor`, `audit verify` or `diff` found something, or a guest exited with 1.
+    /// `check`, `test`, `doctor`, `audit verify` or `diff` found something, or a guest exited with 1.
     Findings,
     /// The guest's own exit code.
     Guest(u8),
@@ -235,7 +235,7 @@ pub(crate) enum Exit {
 /// The exit codes, as the main help lists them.
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes (`run` exits with the guest's own code if the guest ran to its end):
-    1  `check`, `doctor`, `audit verify` or `diff` found something, or a typed tool failed
+    1  `check`, `test`, `doctor`, `audit verify` or `diff` found something, or a typed tool failed
    64  the command line is wrong
    65  the skill, its component or the policy is invalid
    74  a file of the host cannot be read or written
@@ -267,6 +267,28 @@ impl Exit {
         }
     }
 
+    /// The number that the process ends with.
+    pub(crate) fn number(self) -> u8 {
+        match self {
+            Exit::Ok => 0,
+            Exit::Findings => 1,
+            Exit::Guest(code) => code,
+            Exit::Usage => 64,
+            Exit::Invalid => 65,
+            Exit::Io => 74,
+            Exit::Aborted => 75,
+            Exit::Denied => 77,
+            Exit::BadSignature => 80,
+            Exit::OtherSkill => 81,
+            Exit::OtherResult => 82,
+            Exit::NotRepeatable => 83,
+            Exit::Timeout => 124,
+            Exit::Limit => 125,
+            Exit::Interrupted => 130,
+            Exit::Trap => 134,
+        }
+    }
+
     /// The `code` of an error object, unless the error has a more precise one.
     pub(crate) fn code(self) -> &'static str {
         match self {
@@ -292,24 +314,7 @@ impl Exit {
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> ExitCode {
-        ExitCode::from(match exit {
-            Exit::Ok => 0,
-            Exit::Findings => 1,
-            Exit::Guest(code) => code,
-            Exit::Usage => 64,
-            Exit::Invalid => 65,
-            Exit::Io => 74,
-            Exit::Aborted => 75,
-            Exit::Denied => 77,
-            Exit::BadSignature => 80,
-            Exit::OtherSkill => 81,
-            Exit::OtherResult => 82,
-            Exit::NotRepeatable => 83,
-            Exit::Timeout => 124,
-            Exit::Limit => 125,
-            Exit::Interrupted => 130,
-            Exit::Trap => 134,
-        })
+        ExitCode::from(exit.number())
     }
 }
 

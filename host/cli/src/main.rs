@@ -7,6 +7,7 @@ mod compilation;
 mod context;
 mod error;
 mod event_loop;
+mod native;
 mod operator;
 mod output;
 mod recording;
@@ -31,7 +32,10 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> ExitCode {
     let started = Instant::now();
-    let leaves_files = matches!(command, Command::Run(_) | Command::Verify(_) | Command::Replay(_));
+    let leaves_files = matches!(
+        command,
+        Command::Run(_) | Command::Test(_) | Command::Verify(_) | Command::Replay(_)
+    );
     let exit = commands::run(command).unwrap_or_else(|error| {
         output::failure(&error);
         error.exit

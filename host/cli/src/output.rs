@@ -271,7 +271,7 @@ pub(crate) fn diff(diff: &str) -> Result<(), CliError> {
 }
 
 /// A line of a diff, made printable.
-fn coloured(line: &str) -> String {
+pub(crate) fn coloured(line: &str) -> String {
     let style = match line.as_bytes().first() {
         Some(b'+') => AnsiColor::Green.on_default(),
         Some(b'-') => AnsiColor::Red.on_default(),

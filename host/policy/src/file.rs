@@ -9,7 +9,7 @@ use super::capabilities::{Mount, MountMode};
 use super::determinism::parse_start_time;
 use super::entry::EntryList;
 use super::schema::{self, Field};
-use super::yaml::{self, Kind, Node};
+use super::yaml::{self, Format, Kind, Node};
 use super::{
     AuditDetail, ClientNames, Clients, EnvRule, Layer, LimitRule, MountRule, NameGlob, Origin,
     Policy, Preload, Retention, Rule, Secrets, mounts, printable,
@@ -19,6 +19,15 @@ use crate::limits::Limit;
 
 /// A policy for a thousand skills takes about 100 KiB.
 const MAX_BYTES: usize = 1 << 20;
+
+/// A policy for a thousand skills stays far below these bounds.
+const FORMAT: Format = Format {
+    name: "policy",
+    rule: "policy-yaml",
+    max_depth: 16,
+    max_nodes: 100_000,
+    max_aliases: 100,
+};
 
 /// A policy file that was rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -52,7 +61,7 @@ pub fn load(path: &Path, text: &str, home: Option<&Path>) -> Result<Policy, Poli
             None,
         );
     } else {
-        match yaml::parse(text, &reader.file) {
+        match yaml::parse(text, &reader.file, &FORMAT) {
             Ok(root) => policy = reader.root(&root),
             Err(diagnostic) => reader.diagnostics.push(*diagnostic),
         }
@@ -495,12 +504,12 @@ impl Reader<'_> {
     }
 }
 
-fn scalar(node: &Node) -> Option<&str> {
+pub(super) fn scalar(node: &Node) -> Option<&str> {
     if let Kind::Scalar(text) = &node.kind { Some(text) } else { None }
 }
 
 /// Returns the known word that a misspelt one probably means.
-fn suggest(word: &str, known: &[&str]) -> Option<String> {
+pub(super) fn suggest(word: &str, known: &[&str]) -> Option<String> {
     let near =
         known.iter().map(|k| (strsim::jaro_winkler(&word.to_lowercase(), &k.to_lowercase()), k));
     near.filter(|(score, _)| *score > 0.8)

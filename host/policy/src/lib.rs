@@ -9,10 +9,11 @@
 //! layer (or the layers of a policy file, which replace it), then the command line's. A skill gets
 //! the union of what its layers allow, minus everything that any of them denies. Only [`manifest`]
 //! parses SKILL.md, and only [`entry`] parses entries of `allowed-tools`, `allow` and `deny`.
-//! [`outcome`] describes how a run ended.
+//! [`outcome`] describes how a run ended, and [`case`] what a test of a skill expects of one.
 
 mod authorities;
 pub mod capabilities;
+pub mod case;
 pub mod client_tools;
 pub mod determinism;
 pub mod diagnostic;

@@ -1,4 +1,5 @@
-//! Parses the YAML of a policy into a tree whose nodes have positions, for diagnostics.
+//! Parses the YAML of a policy or a test case into a tree whose nodes have positions, for
+//! diagnostics.
 
 use std::fmt;
 
@@ -12,10 +13,24 @@ use serde_saphyr::{
 use super::printable;
 use crate::diagnostic::{Diagnostic, Severity, Span};
 
+/// What a document is called in messages, and its bounds.
+pub(super) struct Format {
+    /// Its name, after `the`.
+    pub(super) name: &'static str,
+    /// The rule that diagnostics name.
+    pub(super) rule: &'static str,
+    pub(super) max_depth: usize,
+    pub(super) max_nodes: usize,
+    /// Aliases are allowed, but too few for an alias bomb.
+    pub(super) max_aliases: usize,
+}
+
 /// A node and its position.
 pub(super) struct Node {
     pub(super) span: Span,
     pub(super) kind: Kind,
+    /// Whether it is a string, and not a number or boolean.
+    pub(super) is_string: bool,
 }
 
 pub(super) enum Kind {
@@ -42,10 +57,9 @@ impl Node {
 ///
 /// # Errors
 /// A diagnostic for invalid YAML, a duplicate key, a merge key, a tag, or an exceeded limit.
-pub(super) fn parse(text: &str, file: &str) -> Result<Node, Box<Diagnostic>> {
-    // A policy for a thousand skills stays far below these limits. Aliases are allowed, but too few
-    // for an alias bomb.
-    let budget = serde_saphyr::budget! { max_depth: 16, max_nodes: 100_000, max_events: 400_000, max_aliases: 100, max_documents: 1 };
+pub(super) fn parse(text: &str, file: &str, format: &Format) -> Result<Node, Box<Diagnostic>> {
+    let &Format { name, rule, max_depth, max_nodes, max_aliases } = format;
+    let budget = serde_saphyr::budget! { max_depth: max_depth, max_nodes: max_nodes, max_events: max_nodes * 4, max_aliases: max_aliases, max_documents: 1 };
     let options = serde_saphyr::options! {
         budget: budget,
         duplicate_keys: DuplicateKeyPolicy::Error,
@@ -64,10 +78,10 @@ pub(super) fn parse(text: &str, file: &str) -> Result<Node, Box<Diagnostic>> {
                 }
                 Error::MergeKeyNotAllowed { .. } => "merge keys (`<<`) are not supported".into(),
                 Error::Budget { breach: BudgetBreach::Documents { .. }, .. } => {
-                    "a policy must be a single YAML document".into()
+                    format!("a {name} must be a single YAML document")
                 }
                 Error::Budget { .. } => {
-                    "the policy is nested too deeply, or has too many nodes or aliases".into()
+                    format!("the {name} is nested too deeply, or has too many nodes or aliases")
                 }
                 _ => printable(
                     UserMessageFormatter.format_message(error).lines().next().unwrap_or_default(),
@@ -76,7 +90,7 @@ pub(super) fn parse(text: &str, file: &str) -> Result<Node, Box<Diagnostic>> {
             let span = error.location().filter(|l| l.line() > 0).map(|l| span(l, text));
             Err(Box::new(Diagnostic {
                 severity: Severity::Error,
-                rule: "policy-yaml",
+                rule,
                 message,
                 file: file.to_owned(),
                 span,
@@ -96,6 +110,7 @@ enum Raw {
 }
 
 fn locate(raw: Spanned<Raw>, text: &str) -> Node {
+    let is_string = matches!(raw.value, Raw::Text(_));
     let kind = match raw.value {
         Raw::Null => Kind::Null,
         Raw::Text(s) => Kind::Scalar(s),
@@ -110,7 +125,7 @@ fn locate(raw: Spanned<Raw>, text: &str) -> Node {
             entries.into_iter().map(|(k, v)| (locate(k, text), locate(v, text))).collect(),
         ),
     };
-    Node { span: span(raw.referenced, text), kind }
+    Node { span: span(raw.referenced, text), kind, is_string }
 }
 
 fn span(location: Location, text: &str) -> Span {

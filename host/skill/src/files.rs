@@ -263,7 +263,7 @@ pub(crate) fn open(dir: &Dir, path: impl AsRef<Path>) -> io::Result<File> {
 }
 
 /// Opens a folder of the skill to list it. Refuses a symlink.
-fn open_to_list(root: &Dir, folder: &str) -> io::Result<OwnedFd> {
+pub(crate) fn open_to_list(root: &Dir, folder: &str) -> io::Result<OwnedFd> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW;
     if folder.is_empty() {
         return Ok(rustix::fs::openat(

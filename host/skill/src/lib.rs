@@ -8,10 +8,12 @@
 //! Start reading at [`Skill::load`]. [`files`] lists and reads a folder without following links out
 //! of it. [`scan`] finds skills below a folder, and [`single_file`] says which files are skills
 //! themselves. [`runtime`] resolves a script or a command line to a component. [`runtime::copies`]
-//! keeps a private copy of the digested files, and the copy is what runs. [`mount`] copies skills into
-//! the folder of an agent. [`private`] creates folders that no other user can enter, and [`ownership`]
-//! refuses files that another user may have written.
+//! keeps a private copy of the digested files, and the copy is what runs. [`cases`] reads the test
+//! cases of a skill, and [`mount`] copies skills into the folder of an agent. [`private`] creates
+//! folders that no other user can enter, and [`ownership`] refuses files that another user may have
+//! written.
 
+pub mod cases;
 pub mod extent;
 pub mod files;
 pub mod mount;

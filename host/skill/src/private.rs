@@ -39,6 +39,8 @@ pub enum Purpose {
     Replay,
     /// The copy of a workspace for verifying a receipt.
     Verification,
+    /// The folders of a test case.
+    Test,
 }
 
 /// Returns the prefixes of the names of temporary folders.
@@ -47,13 +49,14 @@ pub fn prefixes() -> impl Iterator<Item = &'static str> {
 }
 
 impl Purpose {
-    const ALL: [Purpose; 6] = [
+    const ALL: [Purpose; 7] = [
         Purpose::Run,
         Purpose::Copy,
         Purpose::Session,
         Purpose::Recording,
         Purpose::Replay,
         Purpose::Verification,
+        Purpose::Test,
     ];
 
     fn prefix(self) -> &'static str {
@@ -64,6 +67,7 @@ impl Purpose {
             Purpose::Recording => "skillhost-record-",
             Purpose::Replay => "skillhost-replay-",
             Purpose::Verification => "skillhost-verify-",
+            Purpose::Test => "skillhost-test-",
         }
     }
 }

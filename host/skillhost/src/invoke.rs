@@ -167,6 +167,14 @@ impl Runner {
         Runner { session: Some(Arc::new(session)), ..self.clone() }
     }
 
+    /// Returns a runner that keeps the state of skills in another folder. It shares everything else
+    /// with this one.
+    #[must_use]
+    pub fn with_state(&self, folder: PathBuf) -> Runner {
+        let options = RunnerOptions { state: folder, ..(*self.options).clone() };
+        Runner { options: Arc::new(options), ..self.clone() }
+    }
+
     /// Computes what a skill is granted on this host: what it requests and the policy allows,
     /// without the host's own files. Runs nothing.
     pub fn grant(&self, skill: &Skill, policy: &Policy) -> Grant {

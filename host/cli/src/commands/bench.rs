@@ -1,7 +1,6 @@
 //! `skillhost bench`: measure what a skill costs, in new processes, in one host, and with --native
 //! outside the sandbox.
 
-mod native;
 mod spread;
 
 use std::path::PathBuf;
@@ -24,7 +23,7 @@ use crate::args::permissions::Permissions;
 use crate::args::skills::{Skills, require_path};
 use crate::context::Context;
 use crate::error::{CliError, Exit};
-use crate::{event_loop, output};
+use crate::{event_loop, native, output};
 use spread::Spread;
 
 /// Measure what a skill costs: cold and warm times, throughput, memory, fuel
@@ -119,7 +118,10 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
         args: args.args.clone(),
     };
     let native = match args.native {
-        true => Some(native::Script::of(args, program.as_ref())?),
+        true => {
+            let folder = args.permissions.workspace_folder();
+            Some(native::Script::of(program.as_ref(), &args.skill, folder)?)
+        }
         false => None,
     };
 

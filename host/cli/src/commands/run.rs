@@ -1,6 +1,6 @@
 //! `skillhost run`: run a skill's command, script or typed tool under a policy.
 
-mod approval;
+pub(crate) mod approval;
 mod explain;
 mod learn;
 mod plan;
@@ -33,6 +33,7 @@ use crate::error::{CliError, Exit};
 use crate::event_loop::{self, Interrupt};
 use crate::recording::{After, Outside};
 use crate::{compilation, output};
+use approval::RequestedRun;
 use plan::{Plan, Recording};
 
 /// Run a skill in the sandbox
@@ -145,7 +146,7 @@ fn execute(plan: &Plan) -> Result<Exit, CliError> {
         .load_for_run(plan.skill.skill_folder(), &plan.context.policy)
         .map_err(|error| plan.failed(error))?;
     describe(&loaded, started);
-    let denied = approval::before_run(plan, &loaded)?;
+    let denied = approval::before_run(&RequestedRun::of(plan, &loaded))?;
     let loaded = loaded.without_files(denied);
     warn_of_missing_secrets(&loaded);
     if plan.receipt.as_ref().is_some_and(|receipt| receipt.sign) {

@@ -8,7 +8,8 @@ use crate::output;
 /// Print the JSON schema of a file or an output
 ///
 /// With `# yaml-language-server: $schema=policy.schema.json` in its first line, editors check
-/// policy.yaml while you write it. The path is relative to the file, or absolute.
+/// policy.yaml while you write it. The path is relative to the file, or absolute. The same works for
+/// case.yaml.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -27,6 +28,8 @@ enum Kind {
     Policy,
     /// The frontmatter of SKILL.md
     Frontmatter,
+    /// case.yaml, a test case of a skill
+    Case,
     /// Output of `run --json`
     Outcome,
     /// A line of the audit log
@@ -59,6 +62,7 @@ pub(crate) fn main(args: Args) -> Result<Exit, CliError> {
     match args.kind {
         Kind::Policy => output::json(&skillhost_policy::schema())?,
         Kind::Frontmatter => output::json(&skillhost_policy::manifest::schema())?,
+        Kind::Case => output::json(&skillhost_policy::case::schema())?,
         Kind::Outcome => output::json(&schemars::schema_for!(skillhost_policy::outcome::Outcome))?,
         Kind::Audit => output::json(&schemars::schema_for!(skillhost_ledger::audit::Line))?,
         Kind::Receipt => output::json(&schemars::schema_for!(skillhost_ledger::receipt::Receipt))?,

@@ -3,18 +3,55 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use skillhost::invoke::{Invocation, LoadedSkill};
+use skillhost::invoke::{Invocation, LoadedSkill, Runner, Target};
 use skillhost_ledger::approval::{
     ApprovalError, ApprovalRequest, Approvals, PendingId, PermissionLevel, RunDecision, RunInput,
     StdinInput, Term,
 };
-use skillhost_policy::Verdict;
 use skillhost_policy::outcome::{Denial, DenialKind};
+use skillhost_policy::{Policy, Verdict};
 
 use super::plan::Plan;
 use crate::args::skills::SkillRef;
+use crate::context::Places;
 use crate::error::{CliError, Exit};
 use crate::{operator, output, terminal};
+
+/// A run that is about to start, and what decides whether it is allowed.
+pub(crate) struct RequestedRun<'a> {
+    pub(crate) host: &'a Runner,
+    pub(crate) places: &'a Places,
+    pub(crate) policy: &'a Policy,
+    pub(crate) skill: &'a SkillRef,
+    pub(crate) loaded: &'a LoadedSkill,
+    pub(crate) target: &'a Target,
+    pub(crate) args: &'a [String],
+    pub(crate) stdin: StdinInput<'a>,
+    /// A temporary folder of the host, in which writes are harmless.
+    pub(crate) temporary: Option<&'a Path>,
+    /// Whether it needs approval whatever its level.
+    pub(crate) needs_approval: bool,
+    pub(crate) json: bool,
+}
+
+impl<'a> RequestedRun<'a> {
+    /// The run of a plan.
+    pub(super) fn of(plan: &'a Plan, loaded: &'a LoadedSkill) -> RequestedRun<'a> {
+        RequestedRun {
+            host: &plan.host,
+            places: &plan.context.places,
+            policy: &plan.context.policy,
+            skill: &plan.skill,
+            loaded,
+            target: &plan.target,
+            args: &plan.args,
+            stdin: if has_empty_stdin() { StdinInput::default() } else { StdinInput::Unread },
+            temporary: None,
+            needs_approval: loaded.grant.needs_approval,
+            json: plan.json,
+        }
+    }
+}
 
 /// Checks whether a run is allowed, and asks the operator if that is not decided. Returns the
 /// skill's files that the run must not start.
@@ -22,12 +59,12 @@ use crate::{operator, output, terminal};
 /// A folder that the operator named runs, unless the policy or a permission level says otherwise, or
 /// the skill is granted something by another client's name for a tool.
 /// Someone else may have put a skill of the catalog there, so it needs approval as from any client.
-pub(super) fn before_run(plan: &Plan, loaded: &LoadedSkill) -> Result<BTreeSet<String>, CliError> {
-    let (policy, target) = (&plan.context.policy, &plan.target);
-    let name = plan.skill_name();
-    let approvals = plan.context.places.approvals();
-    if let SkillRef::Path(folder) = &plan.skill
-        && !loaded.grant.needs_approval
+pub(crate) fn before_run(run: &RequestedRun<'_>) -> Result<BTreeSet<String>, CliError> {
+    let &RequestedRun { host, policy, loaded, target, args, needs_approval, .. } = run;
+    let name = run.skill.name();
+    let approvals = run.places.approvals();
+    if let SkillRef::Path(folder) = run.skill
+        && !needs_approval
     {
         let is_bound =
             policy.approval(&name).is_some_and(|level| level != PermissionLevel::AutoApproved);
@@ -43,24 +80,23 @@ pub(super) fn before_run(plan: &Plan, loaded: &LoadedSkill) -> Result<BTreeSet<S
     }
     let (part, session) = (loaded.part_of(target), session());
     let (skill, grant) = (&*loaded.skill, &*loaded.grant);
-    let stdin = if has_empty_stdin() { StdinInput::default() } else { StdinInput::Unread };
-    let input = RunInput { stdin, ..target.input(&plan.args) };
+    let input = RunInput { stdin: run.stdin, ..target.input(args) };
     let trusted = approvals.is_trusted(skill, digest, &session)?;
     let ask = ApprovalRequest {
         skill,
         digest,
         part: &part,
         capabilities: &grant.capabilities,
-        needs_approval: grant.needs_approval,
+        needs_approval,
         trusted,
-        session_folder: None,
+        session_folder: run.temporary,
         session: &session,
         input,
     };
     let refused = |rule: &str, error: CliError| {
         let rule = rule.to_owned();
         let denial = Denial { what: format!("run {name}"), rule, fix: None, kind: DenialKind::Run };
-        match plan.host.record_refusal(loaded, target, &plan.args, denial) {
+        match host.record_refusal(loaded, target, args, denial) {
             Ok(()) => error,
             Err(error) => CliError::new(Exit::Io, error.to_string()),
         }
@@ -68,7 +104,7 @@ pub(super) fn before_run(plan: &Plan, loaded: &LoadedSkill) -> Result<BTreeSet<S
     let (id, question) = match approvals.decide(policy, &ask)? {
         RunDecision::Allowed(denied) => return Ok(denied),
         RunDecision::Refused(refusal) => {
-            let section = policy.approval_block(&name).filter(|_| refusal.by_policy && !plan.json);
+            let section = policy.approval_block(&name).filter(|_| refusal.by_policy && !run.json);
             let message = section
                 .map_or_else(|| refusal.operator_why(), |section| format!("{name} is {section}"));
             let error = CliError::new(Exit::Denied, message).fix(refusal.operator_fix());
@@ -86,7 +122,7 @@ pub(super) fn before_run(plan: &Plan, loaded: &LoadedSkill) -> Result<BTreeSet<S
         ));
     }
     if !terminal::is_interactive() {
-        return Err(refused("it needs approval", needs_approval(&name, id)));
+        return Err(refused("it needs approval", unapproved(&name, id)));
     }
     let Some(term) = ask_for_term()? else {
         approvals.deny(id, &operator::name())?;
@@ -227,7 +263,7 @@ fn has_empty_stdin() -> bool {
         .is_ok_and(|stdin| stdin.st_rdev != 0 && Ok(stdin.st_rdev) == null)
 }
 
-fn needs_approval(name: &str, id: PendingId) -> CliError {
+fn unapproved(name: &str, id: PendingId) -> CliError {
     let message = format!("{name} needs approval; `skillhost pending` shows what it requests");
     CliError::new(Exit::Denied, message)
         .fix(format!("skillhost approve {id} --once, --session or --always, then run it again"))

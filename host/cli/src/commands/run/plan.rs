@@ -96,11 +96,6 @@ impl Plan {
         Ok(plan)
     }
 
-    /// The name of the skill's folder.
-    pub(super) fn skill_name(&self) -> String {
-        self.skill.name().into_owned()
-    }
-
     /// Whether stdin is read before the run, and the output is printed after it.
     pub(super) fn is_buffered(&self) -> bool {
         self.receipt.is_some() || !matches!(self.recording, Recording::None)
