@@ -81,6 +81,9 @@ fn test_cases_over_1_mib_are_rejected() {
         writeln!(bomb, ", {this}: &{this} [{}]", vec![format!("*{last}"); 10].join(", ")).unwrap();
     }
     assert!(parse(&(bomb + "}\n"), "case.yaml").is_err());
+    let many = format!("expect: {{ stdout: {{ contains: [{}] }} }}", "x, ".repeat(101));
+    assert_eq!(parse(&many, "case.yaml").unwrap_err().diagnostics[0].rule, "case-size");
+    assert!(parse(&many.replacen("x, ", "", 1), "case.yaml").is_ok());
     let deep = format!("input: {}{}", "[".repeat(10_000), "]".repeat(10_000));
     assert!(parse(&deep, "case.yaml").is_err());
 }

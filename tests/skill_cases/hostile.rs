@@ -116,6 +116,26 @@ fn sizes_and_numbers_are_bounded() {
 }
 
 #[test]
+fn long_differences_are_cut() {
+    let user = User::new();
+    let skill = tally(&user);
+    case(&skill, "long", "command: seq 1 300000\nexpect: { stdout: x }\n");
+    case(&skill, "many", "command: for n in {1..60}; do echo $n > $n.txt; done\n");
+    let output = test(&user, &["./tally"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let shown = text(&output.stdout);
+    assert!(shown.contains("more lines, which --json prints"), "{shown}");
+    assert!(shown.contains("    and 40 more differences, which --json prints\n"), "{shown}");
+    assert!(shown.lines().count() < 250, "{shown}");
+    let output = test(&user, &["./tally", "--json"]);
+    assert!(output.stdout.len() < 2 << 20, "{} bytes", output.stdout.len());
+    let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let cases = &found["skills"][0]["cases"];
+    assert!(cases[0]["differences"][0]["found"].as_str().unwrap().ends_with("... (cut)"));
+    assert_eq!(cases[1]["differences"].as_array().unwrap().len(), 60);
+}
+
+#[test]
 fn text_of_a_case_cannot_control_the_terminal() {
     let user = User::new();
     let skill = tally(&user);

@@ -16,7 +16,7 @@ use rustix::fs::{AtFlags, FileType};
 
 use crate::files::{open_to_list, read_bounded};
 use skillhost_policy::case::{
-    self, Case, CaseError, CaseTarget, MAX_BYTES, check_path, is_case_name,
+    self, BlessError, Case, CaseError, CaseTarget, Expected, MAX_BYTES, check_path, is_case_name,
 };
 use skillhost_policy::diagnostic::{Diagnostic, Severity};
 use skillhost_policy::limits::show_size;
@@ -181,13 +181,19 @@ impl SkillCase {
         Ok(())
     }
 
-    /// Replaces the expectations atomically: a reader of `case.yaml` sees the old or the new ones.
+    /// Returns the text of `case.yaml` with these expectations.
     ///
     /// # Errors
-    /// The layout of the case does not allow it, or the file cannot be written.
-    pub fn bless(&self, expect: &case::Expected) -> io::Result<()> {
-        let text = case::bless(&self.text, expect)
-            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+    /// The layout of the case does not allow it, or it would be too large.
+    pub fn blessed(&self, expect: &Expected) -> Result<String, BlessError> {
+        case::bless(&self.text, expect)
+    }
+
+    /// Replaces `case.yaml` atomically: a reader sees the old or the new text.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn write(&self, text: &str) -> io::Result<()> {
         let new = format!(".{FILE}.{:016x}", rand::random::<u64>());
         let written = write_new(&self.folder, &new, text.as_bytes())
             .and_then(|()| self.folder.rename(&new, &self.folder, FILE));

@@ -28,6 +28,9 @@ const KEYS: [&str; 9] = [
 
 const EXPECT_KEYS: [&str; 7] = ["exit", "stdout", "stderr", "result", "error", "files", "denials"];
 
+/// The most texts in `contains` of one case.
+const MAX_PARTS: usize = 100;
+
 const CONTENT: &str = "a text, `{ contains: TEXT }` or `{ sha256: DIGEST }`";
 
 /// Parses the text of a case. `file` is its path, for messages.
@@ -35,7 +38,7 @@ const CONTENT: &str = "a text, `{ contains: TEXT }` or `{ sha256: DIGEST }`";
 /// # Errors
 /// Every error in the file.
 pub fn parse(text: &str, file: &str) -> Result<Case, CaseError> {
-    let mut reader = Reader { file, diagnostics: Vec::new() };
+    let mut reader = Reader { file, diagnostics: Vec::new(), parts: 0 };
     let mut case = Case::default();
     if text.len() > MAX_BYTES {
         let fix = "put large inputs into the files `stdin` and `workspace/`".to_owned();
@@ -58,6 +61,8 @@ pub fn parse(text: &str, file: &str) -> Result<Case, CaseError> {
 struct Reader<'a> {
     file: &'a str,
     diagnostics: Vec<Diagnostic>,
+    /// The number of texts in `contains`.
+    parts: usize,
 }
 
 impl Reader<'_> {
@@ -147,10 +152,14 @@ impl Reader<'_> {
         };
         match entries.as_slice() {
             [(key, value)] => match scalar(key) {
-                Some("contains") => Content::Contains(match scalar(value) {
-                    Some(text) => vec![text.to_owned()],
-                    None => self.texts(value, "contains", "[first, second]"),
-                }),
+                Some("contains") => {
+                    let parts = match scalar(value) {
+                        Some(text) => vec![text.to_owned()],
+                        None => self.texts(value, "contains", "[first, second]"),
+                    };
+                    self.count_parts(parts.len(), value.span);
+                    Content::Contains(parts)
+                }
                 Some("sha256") => match scalar(value).filter(|text| is_digest(text)) {
                     Some(digest) => Content::Digest(digest.to_ascii_lowercase()),
                     None => {
@@ -167,6 +176,16 @@ impl Reader<'_> {
                 }
             },
             _ => self.wrong(node, what, CONTENT, Content::default()),
+        }
+    }
+
+    /// Bounds the number of searches in what a run gave, which may be long.
+    fn count_parts(&mut self, parts: usize, span: Span) {
+        let before = self.parts;
+        self.parts += parts;
+        if before <= MAX_PARTS && self.parts > MAX_PARTS {
+            let message = format!("the case has more than {MAX_PARTS} texts in `contains`");
+            self.error("case-size", Some(span), message, None);
         }
     }
 

@@ -9,7 +9,7 @@ use rustix::fs::{Mode, OFlags, openat};
 use skillhost::invoke::{LoadedSkill, RunError, Runner, Target};
 use skillhost_ledger::approval::StdinInput;
 use skillhost_policy::capabilities::MountMode;
-use skillhost_policy::case::{CaseTarget, Difference, Observed, ObservedFile};
+use skillhost_policy::case::{BlessError, CaseTarget, Difference, Observed, ObservedFile};
 use skillhost_policy::outcome::{Outcome, Status};
 use skillhost_policy::{Overrides, WORKSPACE};
 use skillhost_sandbox::files::NewEntry;
@@ -26,6 +26,9 @@ use crate::error::{CliError, Exit};
 /// The most bytes of staged files that are compared.
 const MAX_STAGED: u64 = 64 << 20;
 
+/// The most bytes that are kept of the differences of one case. There may be many cases.
+const MAX_DIFFERENCES: usize = 1 << 20;
+
 /// A case that is ready to run: its skill is loaded, and its run is allowed.
 pub(super) struct CaseRun {
     case: Arc<SkillCase>,
@@ -35,6 +38,7 @@ pub(super) struct CaseRun {
     /// Removed when the run has been compared.
     folder: TempFolder,
     is_native: bool,
+    is_blessed: bool,
 }
 
 /// How the run of a case compares.
@@ -47,8 +51,8 @@ pub(super) struct CaseResult {
     pub(super) native: Option<Vec<Difference>>,
     /// Why the run ended, if it did not exit.
     pub(super) ending: Option<String>,
-    /// What the run gave; `None` if there is a problem.
-    pub(super) observed: Option<Observed>,
+    /// With `--bless`, the text of a case that the run meets, if it does not meet the present one.
+    pub(super) blessed: Option<Result<String, BlessError>>,
     pub(super) wall_ms: f64,
 }
 
@@ -93,7 +97,15 @@ impl CaseRun {
             json: args.json,
         })?;
         let (loaded, case) = (loaded.without_files(denied), case.clone());
-        Ok(CaseRun { case, loaded, target, stdin, folder, is_native: args.native })
+        Ok(CaseRun {
+            case,
+            loaded,
+            target,
+            stdin,
+            folder,
+            is_native: args.native,
+            is_blessed: args.bless,
+        })
     }
 
     /// Runs the case, and compares the result with what it expects.
@@ -143,13 +155,16 @@ impl CaseRun {
         }
         let (wall_ms, ending) = (outcome.usage.wall_ms, ending(&outcome));
         let observed = observed(outcome, files);
-        let differences = self.case.case.expect.differences(&observed);
+        let expect = &self.case.case.expect;
+        let differences = expect.differences(&observed);
+        let blessed = (self.is_blessed && !differences.is_empty())
+            .then(|| self.case.blessed(&expect.updated(&observed)));
         let native = match self.is_native {
             true => self.run_natively(host, &observed)?,
             false => None,
         };
-        let observed = Some(observed);
-        Ok(CaseResult { problem: None, differences, native, ending, observed, wall_ms })
+        let (differences, native) = (bounded(differences), native.map(bounded));
+        Ok(CaseResult { problem: None, differences, native, ending, blessed, wall_ms })
     }
 
     fn run_natively(
@@ -217,6 +232,28 @@ fn observed(outcome: Outcome, files: BTreeMap<String, ObservedFile>) -> Observed
     }
 }
 
+/// Cuts differences that are too long, and counts those that are left out.
+fn bounded(all: Vec<Difference>) -> Vec<Difference> {
+    let (mut kept, mut left, count) = (Vec::new(), MAX_DIFFERENCES, all.len());
+    for mut difference in all {
+        if left == 0 {
+            let what = format!("{} more", count - kept.len());
+            let (expected, found) = ("no differences".into(), "differences".into());
+            kept.push(Difference { what, expected, found, is_text: false });
+            break;
+        }
+        for text in [&mut difference.expected, &mut difference.found] {
+            if text.len() > left {
+                text.truncate(text.floor_char_boundary(left));
+                text.push_str("... (cut)");
+            }
+            left = left.saturating_sub(text.len());
+        }
+        kept.push(difference);
+    }
+    kept
+}
+
 /// Why a run ended that did not exit.
 fn ending(outcome: &Outcome) -> Option<String> {
     Some(match &outcome.status {
@@ -237,7 +274,7 @@ fn problem(text: String) -> CaseResult {
         differences: Vec::new(),
         native: None,
         ending: None,
-        observed: None,
+        blessed: None,
         wall_ms: 0.0,
     }
 }

@@ -1,12 +1,12 @@
 //! The results of all cases: as text, as JSON, and as new expectations.
 
 use std::fmt::Write as _;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 use similar::TextDiff;
-use skillhost_policy::case::Difference;
+use skillhost_policy::case::{BlessError, Difference};
 use skillhost_policy::diagnostic::{printable, quoted};
 
 use super::case_run::CaseResult;
@@ -19,8 +19,11 @@ const GREEN: Style = AnsiColor::Green.on_default().bold();
 /// The most lines that are printed of one difference; `--json` has both texts.
 const MAX_LINES: usize = 100;
 
-/// How long one diff may take; after that, it is coarser. Guests choose the texts.
-const DIFF_TIME: Duration = Duration::from_millis(500);
+/// The most differences that are printed of one case; `--json` has all.
+const MAX_SHOWN: usize = 20;
+
+/// How long all diffs together may take; after that, they are coarser. Guests choose the texts.
+const DIFF_TIME: Duration = Duration::from_secs(2);
 
 /// Output of `--json`.
 #[derive(Serialize)]
@@ -60,7 +63,7 @@ struct CaseReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     native: Option<Vec<Difference>>,
     #[serde(skip)]
-    result: Option<skillhost_policy::case::Observed>,
+    blessed: Option<Result<String, BlessError>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -98,17 +101,16 @@ impl Report {
     pub(super) fn bless(&mut self, suites: &[Suite]) -> Result<(), CliError> {
         for (suite, skill) in suites.iter().zip(&mut self.skills) {
             for (case, report) in suite.cases.iter().zip(&mut skill.cases) {
-                let failed = report.status == CaseStatus::Failed;
-                let Some(observed) = report.result.as_ref().filter(|_| failed) else { continue };
-                case.bless(&case.case.expect.updated(observed)).map_err(|error| {
-                    let path = case.path.display();
-                    match error.kind() {
-                        std::io::ErrorKind::InvalidData => {
-                            CliError::invalid(format!("cannot rewrite {path}: {error}"))
-                        }
-                        _ => CliError::io(format_args!("rewrite {path}"), error),
+                let path = case.path.display();
+                let text = match report.blessed.take() {
+                    None => continue,
+                    Some(Ok(text)) => text,
+                    Some(Err(error)) => {
+                        return Err(CliError::invalid(format!("cannot rewrite {path}: {error}")));
                     }
-                })?;
+                };
+                let written = case.write(&text);
+                written.map_err(|error| CliError::io(format_args!("rewrite {path}"), error))?;
                 report.status = CaseStatus::Blessed;
             }
         }
@@ -124,11 +126,11 @@ impl Report {
     }
 
     pub(super) fn text(&self) -> String {
-        let mut out = String::new();
+        let (mut out, deadline) = (String::new(), Instant::now() + DIFF_TIME);
         for skill in &self.skills {
             writeln!(out, "{}", printable(&skill.skill)).ok();
             for case in &skill.cases {
-                case.add_text(&mut out);
+                case.add_text(&mut out, deadline);
             }
         }
         let blessed = match self.blessed {
@@ -147,7 +149,7 @@ impl Report {
             skill
                 .cases
                 .iter()
-                .any(|case| case.status == CaseStatus::Failed && case.result.is_some())
+                .any(|case| case.status == CaseStatus::Failed && !case.differences.is_empty())
         };
         if let Some(skill) = self.skills.iter().find(failed) {
             let skill = quoted(&skill.skill);
@@ -160,7 +162,7 @@ impl Report {
 
 impl CaseReport {
     fn of(name: &str, description: Option<String>, result: CaseResult) -> CaseReport {
-        let CaseResult { problem, differences, native, ending, observed, wall_ms } = result;
+        let CaseResult { problem, differences, native, ending, blessed, wall_ms } = result;
         let is_equal = native.as_ref().is_none_or(Vec::is_empty);
         let status = match problem.is_none() && differences.is_empty() && is_equal {
             true => CaseStatus::Passed,
@@ -175,11 +177,11 @@ impl CaseReport {
             ending,
             differences,
             native,
-            result: observed,
+            blessed,
         }
     }
 
-    fn add_text(&self, out: &mut String) {
+    fn add_text(&self, out: &mut String, deadline: Instant) {
         let name = printable(&self.name);
         let about = self.description.as_deref().unwrap_or_default();
         let about = match about {
@@ -200,16 +202,24 @@ impl CaseReport {
         for text in self.problem.iter().chain(&self.ending) {
             writeln!(out, "    {}", output::lines(text, 4)).ok();
         }
-        for difference in &self.differences {
-            add_difference(out, difference, ("expected", "found"));
+        let expected = self.differences.iter().map(|one| (one, ("expected", "found")));
+        let native = self.native.iter().flatten().map(|one| (one, ("in the sandbox", "outside")));
+        let all: Vec<_> = expected.chain(native).collect();
+        for (difference, sides) in all.iter().take(MAX_SHOWN) {
+            add_difference(out, difference, *sides, deadline);
         }
-        for difference in self.native.iter().flatten() {
-            add_difference(out, difference, ("in the sandbox", "outside"));
+        if let Some(more) = all.len().checked_sub(MAX_SHOWN).filter(|more| *more > 0) {
+            writeln!(out, "    and {more} more differences, which --json prints").ok();
         }
     }
 }
 
-fn add_difference(out: &mut String, difference: &Difference, sides: (&str, &str)) {
+fn add_difference(
+    out: &mut String,
+    difference: &Difference,
+    sides: (&str, &str),
+    deadline: Instant,
+) {
     let Difference { what, expected, found, is_text } = difference;
     let what = printable(what);
     if !is_text {
@@ -219,7 +229,7 @@ fn add_difference(out: &mut String, difference: &Difference, sides: (&str, &str)
     }
     writeln!(out, "    {what}: - {}, + {}", sides.0, sides.1).ok();
     let diff =
-        TextDiff::configure().timeout(DIFF_TIME).diff_lines(expected.as_str(), found.as_str());
+        TextDiff::configure().deadline(deadline).diff_lines(expected.as_str(), found.as_str());
     // Only if the line end is what differs.
     let is_open = |text: &str| !text.is_empty() && !text.ends_with('\n');
     let hint = is_open(expected) != is_open(found) && !expected.is_empty();
