@@ -36,7 +36,14 @@ const PREPARATIONS: [(&str, &str); 20] = [
     ),
     ("inspect", "mkdir target; cp skills/calculator/calculator.wasm target/component.wasm"),
     ("mount", "echo 'Take notes.' > notes.md"),
-    ("key", "openssl genpkey -algorithm ed25519 | openssl pkey -pubout > colleague.pem"),
+    (
+        "key",
+        "openssl genpkey -algorithm ed25519 | openssl pkey -pubout > colleague.pem
+         openssl genpkey -algorithm ed25519 > release.key; openssl pkey -pubout < release.key > release.pem
+         echo archive > skillhost.tar.zst; digest=$(sha256sum skillhost.tar.zst | cut -d ' ' -f 1)
+         echo '{\"_type\": \"https://in-toto.io/Statement/v1\", \"predicateType\": \"x\", \"predicate\": {}, \"subject\": [{\"name\": \"skillhost.tar.zst\", \"digest\": {\"sha256\": \"'$digest'\"}}]}' > s.json
+         SKILLHOST_SIGNING_KEY=$(cat release.key) skillhost key sign s.json > provenance.intoto.json",
+    ),
     ("permissions", "cp -r skills/csv-report skills/web-fetch ~/.agents/skills"),
     ("run", "skillhost key new; echo 'items: [1, 2]' > in.yaml"),
     (

@@ -24,7 +24,7 @@ Examples:
   skillhost key new
   skillhost key show > my-key.pem
   skillhost key trust colleague.pem
-  skillhost key verify provenance.intoto.json skillhost.tar.zst
+  skillhost key verify provenance.intoto.json skillhost.tar.zst --key release.pem
   openssl genpkey -algorithm ed25519                  prints a key for $SKILLHOST_SIGNING_KEY")]
 pub(crate) struct Args {
     #[command(subcommand)]
