@@ -14,7 +14,7 @@ use crate::context::Places;
 use crate::error::{CliError, Exit};
 use crate::{operator, output};
 
-/// Create and show the key that signs receipts and releases, and trust the keys of others
+/// Create and show the key that signs, trust the keys of others, and verify releases
 ///
 /// The key is in the configuration folder, where only you can read it. In CI, set
 /// $SKILLHOST_SIGNING_KEY to a key in PEM instead.
