@@ -6,6 +6,7 @@
     reason = "tests use temporary folders, and a failing helper fails its test"
 )]
 
+mod agent;
 mod approval;
 mod audit;
 mod authorities;
@@ -25,6 +26,7 @@ mod embed;
 mod git;
 #[allow(dead_code, reason = "shared by two test programs; each uses its part")]
 mod handwritten_components;
+mod hook;
 mod hooks;
 mod host_programs;
 #[allow(dead_code, reason = "shared by two test programs; each uses its part")]
@@ -33,6 +35,7 @@ mod hostile_tools;
 mod learn;
 mod mcp;
 mod mount;
+mod plugin;
 mod private_folders;
 mod programs;
 mod python;
@@ -43,6 +46,7 @@ mod scripts;
 #[allow(dead_code, reason = "shared by two test programs; each uses its part")]
 mod servers;
 mod settings;
+mod shell;
 mod shipped;
 mod signals;
 mod skill_cases;

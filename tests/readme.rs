@@ -17,7 +17,7 @@ use blocks::{Block, Document, matches, pages};
 use shell::Place;
 
 /// The blocks that no test runs: their first command, and the reason that the page gives.
-const NOT_RUN: [(&str, &str); 23] = [
+const NOT_RUN: [(&str, &str); 26] = [
     ("skillhost settings show api-client", "needs a skill with settings"),
     ("OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 skillhost serve", "needs a collector"),
     (
@@ -27,6 +27,12 @@ const NOT_RUN: [(&str, &str); 23] = [
     ("cargo test -p skillhost-tests --test library -- escape", "runs the tests of this repository"),
     ("cargo test -p skillhost-tests --test library -- limits", "runs the tests of this repository"),
     ("cargo xtask bench isolation", "takes minutes"),
+    ("claude plugin marketplace add ./plugins", "needs Claude Code"),
+    (
+        "skillhost agent --skills ./skills --tag review --workspace .:ro --env ANTHROPIC_API_KEY -- claude -p 'Review change.diff with the skill code-review'",
+        "tests/agent.rs runs it with a stand-in for the client",
+    ),
+    ("skillhost shell skills/log-triage --workspace .", "needs a terminal"),
     ("cargo xtask bench isolation --install", "installs packages of the system"),
     ("cargo xtask demo", "builds everything, and installs into the home folder"),
     ("cargo xtask demo", "builds the host and every component, which takes minutes"),

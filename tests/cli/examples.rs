@@ -14,6 +14,11 @@ use crate::readme::shell::Place;
 const PREPARATIONS: [(&str, &str); 20] = [
     ("", "cp README.md Cargo.toml skills; mv skill/scripts/report.py skill/scripts/x.py"),
     (
+        "agent",
+        "mkdir ci; printf -- '---\nname: ci\ndescription: Checks. Use to check.\nmetadata:\n  tags: ci\n---\n' > ci/SKILL.md; mv ci skills
+         printf '#!/bin/sh\ntest -f ~/.claude/skills/ci/SKILL.md\n' > review.sh; chmod +x review.sh",
+    ),
+    (
         "approve",
         "for n in 1 2 3 4 5 6 7 8 9; do skillhost run --skills skills calculator -- $n; done; true",
     ),
@@ -33,6 +38,11 @@ const PREPARATIONS: [(&str, &str); 20] = [
         "skillhost run ./skill --deterministic --seed 1 --receipt before.json; cp before.json after.json
          for n in monday tuesday; do skillhost run ./skill --record recording-of-$n -- $n; done
          cp -r recording-of-monday one; cp -r recording-of-monday two",
+    ),
+    (
+        "hook",
+        "mkdir -p ~/.claude; echo '{\"hooks\": {\"PreToolUse\": [{\"hooks\": [{\"command\": \"skillhost hook claude-code\", \"onFailure\": \"block\"}]}]}}' > ~/.claude/settings.json
+         echo \"{\\\"hook_event_name\\\": \\\"PreToolUse\\\", \\\"cwd\\\": \\\"$PWD\\\", \\\"tool_name\\\": \\\"Bash\\\", \\\"tool_input\\\": {\\\"command\\\": \\\"ls\\\"}}\" > event.json",
     ),
     ("inspect", "mkdir target; cp skills/calculator/calculator.wasm target/component.wasm"),
     ("mount", "echo 'Take notes.' > notes.md"),
@@ -81,13 +91,22 @@ const PREPARATIONS: [(&str, &str); 20] = [
 
 /// Examples that need a file, a port or a number which another example uses too, and what runs
 /// instead.
-const REPLACEMENTS: [(&str, &str); 9] = [
+const REPLACEMENTS: [(&str, &str); 11] = [
     ("skillhost approve 7 --always", "skillhost approve 8 --always"),
     ("skillhost approve 7 --no", "skillhost approve 9 --no"),
     ("skillhost approve 7 --for 2h", "skillhost approve 6 --for 2h"),
     (
         "skillhost audit verify --head 1042:sha256:5891b5b522d5df08...",
         "skillhost audit verify --head $(skillhost audit head)",
+    ),
+    // A client sets this variable.
+    (
+        "skillhost hook claude-code < event.json",
+        "CLAUDE_PID=$$ skillhost hook claude-code < event.json",
+    ),
+    (
+        "skillhost hook claude-code --policy policy.yaml < event.json",
+        "CLAUDE_PID=$$ skillhost hook claude-code --policy policy.yaml < event.json",
     ),
     ("TOKEN=x skillhost replay recording --secret-env TOKEN", "skillhost replay recording"),
     ("skillhost serve", "skillhost serve --listen 127.0.0.1:0"),
@@ -124,11 +143,29 @@ const CODES: [(&str, i32); 4] = [
 ];
 
 /// Examples that no test runs, and why.
-const NOT_RUN: [(&str, &str); 5] = [
+const NOT_RUN: [(&str, &str); 11] = [
     (
         "curl -H \"Authorization: Bearer $TOKEN\" http://127.0.0.1:8765/metrics",
         "needs a running server",
     ),
+    (
+        "skillhost agent --env ANTHROPIC_API_KEY -- claude -p 'Review the last commit'",
+        "needs a client and its login",
+    ),
+    (
+        "skillhost agent --pass-file ~/.claude/.credentials.json -- claude",
+        "needs a client and its login",
+    ),
+    (
+        "skillhost agent --policy policy.yaml --env OPENAI_API_KEY -- codex exec 'Fix the tests'",
+        "needs a client and its login",
+    ),
+    ("skillhost shell SKILL --workspace .", "needs a terminal; tests/shell.rs has one"),
+    (
+        "skillhost shell SKILL --workspace .:overlay --allow 'WebFetch(domain:api.example.com)'",
+        "needs a terminal; tests/shell.rs has one",
+    ),
+    ("skillhost shell skills/log-triage", "needs a terminal; tests/shell.rs has one"),
     ("man skillhost-run", "reads the manual pages of the machine"),
     ("skillhost build skills/data-convert --verbose", "compiles for minutes"),
     ("skillhost build word-count", "the tutorial for authors runs it"),

@@ -16,7 +16,7 @@ mod tier1;
 mod update;
 mod watch;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -152,6 +152,8 @@ pub struct Catalog {
 
 struct Shared {
     sources: Vec<Source>,
+    /// Skills without one of these tags do not exist. Without tags, all do.
+    tags: Vec<Box<str>>,
     snapshot: RwLock<Arc<Snapshot>>,
     cache: Mutex<Option<Cache>>,
     enabled: RwLock<Arc<Check>>,
@@ -182,9 +184,23 @@ impl Catalog {
     /// # Errors
     /// A folder from the command line cannot be read.
     pub fn open(sources: Vec<Source>, cache: Option<&Path>) -> Result<Catalog, CatalogError> {
+        Catalog::open_tagged(sources, cache, &[])
+    }
+
+    /// Finds the skills of these sources that have one of the tags, ignoring case; without tags, all.
+    /// The name of a skill that has none of them means no other skill.
+    ///
+    /// # Errors
+    /// As [`Catalog::open`].
+    pub fn open_tagged(
+        sources: Vec<Source>,
+        cache: Option<&Path>,
+        tags: &[String],
+    ) -> Result<Catalog, CatalogError> {
+        let tags: Vec<Box<str>> = tags.iter().map(|tag| tag.to_lowercase().into()).collect();
         let mut cache = Cache::open(cache)?;
         let snapshot = loop {
-            match Snapshot::take(&mut cache, &sources) {
+            match Snapshot::take(&mut cache, &sources, &tags) {
                 Err(error @ (CacheError::Index(_) | CacheError::Value(_)))
                     if cache.is_on_disk() =>
                 {
@@ -197,6 +213,7 @@ impl Catalog {
         Ok(Catalog {
             shared: Arc::new(Shared {
                 sources,
+                tags,
                 snapshot,
                 cache,
                 enabled: RwLock::new(Arc::new(|_| true)),
@@ -274,7 +291,7 @@ impl Catalog {
         let new = self.with_cache(|cache| {
             for (source, generation) in sources.iter().zip(&before.generations) {
                 if !update::is_current(&cache.db, source, *generation)? {
-                    return Snapshot::take(cache, sources).map(Some);
+                    return Snapshot::take(cache, sources, &self.shared.tags).map(Some);
                 }
             }
             Ok(None)
@@ -305,7 +322,8 @@ impl Catalog {
                     if cache.is_on_disk() =>
                 {
                     cache = cache.after(&error)?;
-                    let snapshot = Arc::new(Snapshot::take(&mut cache, &self.shared.sources)?);
+                    let Shared { sources, tags, .. } = &*self.shared;
+                    let snapshot = Arc::new(Snapshot::take(&mut cache, sources, tags)?);
                     *self.shared.snapshot.write().unwrap_or_else(PoisonError::into_inner) =
                         snapshot;
                 }
@@ -318,11 +336,16 @@ impl Catalog {
 }
 
 impl Snapshot {
-    fn take(cache: &mut Cache, sources: &[Source]) -> Result<Snapshot, CacheError> {
+    fn take(
+        cache: &mut Cache,
+        sources: &[Source],
+        tags: &[Box<str>],
+    ) -> Result<Snapshot, CacheError> {
         let (mut entries, mut shadowed, mut broken) =
             (Vec::<CatalogEntry>::new(), Vec::new(), Vec::new());
         let (mut names, mut rows, mut generations) =
             (HashMap::<Arc<str>, u32>::new(), Vec::new(), Vec::new());
+        let mut without_tag = HashSet::new();
         for (position, source) in (1..).zip(sources) {
             let trusted = source.kind.is_trusted() && is_protected(&source.folder);
             let from = SearchedSource { kind: source.kind, position, trusted };
@@ -341,6 +364,9 @@ impl Snapshot {
                         continue;
                     }
                 };
+                if without_tag.contains(&entry.name) {
+                    continue;
+                }
                 if let Some(first) = names.get(&entry.name) {
                     let by = entries[*first as usize].folder.clone();
                     // The same folder may be named twice.
@@ -353,6 +379,10 @@ impl Snapshot {
                             by,
                         });
                     }
+                    continue;
+                }
+                if !tags.is_empty() && !tags.iter().any(|tag| entry.tags.contains(tag)) {
+                    without_tag.insert(entry.name);
                     continue;
                 }
                 // A source has at most 20,000 skills.

@@ -4,12 +4,13 @@ pub(crate) mod numbers;
 pub(crate) mod permissions;
 pub(crate) mod skills;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::error::ErrorKind;
 use clap::{Args as _, CommandFactory as _, FromArgMatches as _, Parser};
 
-use crate::commands::{Command, GROUPS, run};
+use crate::commands::{Command, GROUPS};
 use crate::error::{CliError, EXIT_CODES, Exit};
 use crate::output::{self, Verbosity};
 
@@ -91,8 +92,8 @@ pub(crate) struct RuntimesArg {
 /// # Errors
 /// The exit code, if the help or an error was printed instead.
 pub(crate) fn parse() -> Result<Command, Exit> {
-    if let Some(args) = parse_run() {
-        return Ok(Command::Run(args));
+    if let Some(command) = parse_alone() {
+        return Ok(command);
     }
     let parsed = command().try_get_matches().and_then(|found| Cli::from_arg_matches(&found));
     let cli = parsed.map_err(|error| report(&error))?;
@@ -118,29 +119,39 @@ pub(crate) fn command() -> clap::Command {
         .after_help(format!("{EXAMPLES}\n\n{EXIT_CODES}"))
 }
 
-/// Parses `run` without building the arguments of the other commands, which would take as long as
-/// a small guest runs. `None` for another command, for help, and for errors: the whole command
-/// line reports those.
-fn parse_run() -> Option<run::Args> {
+/// Parses `run` and `hook` without building the arguments of the other commands, which would take as
+/// long as a small guest runs. `None` for another command, for help, and for errors: the whole
+/// command line reports those.
+fn parse_alone() -> Option<Command> {
     let words: Vec<_> = std::env::args_os().skip(1).collect();
-    if words.first()? != "run" {
-        return None;
+    match words.first()?.to_str()? {
+        "run" => parse_as(words).map(Command::Run),
+        "hook" => parse_as(words).map(Command::Hook),
+        _ => None,
     }
-    let command = Global::augment_args(run::Args::augment_args(clap::Command::new("run")));
+}
+
+fn parse_as<A: clap::Args>(words: Vec<OsString>) -> Option<A> {
+    let command = Global::augment_args(A::augment_args(clap::Command::new("skillhost")));
     let found = command.try_get_matches_from(words).ok()?;
     Global::from_arg_matches(&found).ok()?.apply();
-    run::Args::from_arg_matches(&found).ok()
+    A::from_arg_matches(&found).ok()
 }
 
 /// Prints the help to stdout or the error to stderr, and returns the exit code.
 fn report(error: &clap::Error) -> Exit {
-    let exit = if error.use_stderr() { Exit::Usage } else { Exit::Ok };
+    let verb = std::env::args_os().nth(1).unwrap_or_default();
+    let exit = match error.use_stderr() {
+        // A client would run the command although its hook failed.
+        true if verb == "hook" => Exit::Blocked,
+        true => Exit::Usage,
+        false => Exit::Ok,
+    };
     let printed = error.print();
     if error.use_stderr() {
         output::error_object(&CliError::new(exit, summary(error)));
     }
-    let is_run = std::env::args_os().nth(1).is_some_and(|command| command == "run");
-    if error.kind() == ErrorKind::UnknownArgument && is_run {
+    if error.kind() == ErrorKind::UnknownArgument && verb == "run" {
         output::help(Some("arguments for the skill go after `--`: `skillhost run SKILL -- ARGS`"));
     }
     match printed {

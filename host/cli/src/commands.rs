@@ -1,5 +1,6 @@
 //! The commands: one file each, named after the command.
 
+pub(crate) mod agent;
 pub(crate) mod approve;
 pub(crate) mod audit;
 pub(crate) mod bench;
@@ -11,6 +12,7 @@ pub(crate) mod config;
 pub(crate) mod connect;
 pub(crate) mod diff;
 pub(crate) mod doctor;
+pub(crate) mod hook;
 pub(crate) mod inspect;
 pub(crate) mod key;
 pub(crate) mod list;
@@ -28,6 +30,7 @@ pub(crate) mod schema;
 pub(crate) mod search;
 pub(crate) mod serve;
 pub(crate) mod settings;
+pub(crate) mod shell;
 pub(crate) mod show;
 pub(crate) mod state;
 pub(crate) mod stats;
@@ -42,6 +45,7 @@ use crate::error::{CliError, Exit};
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(run::Args),
+    Shell(shell::Args),
     Check(check::Args),
     #[command(visible_alias = "ls")]
     List(list::Args),
@@ -52,8 +56,10 @@ pub(crate) enum Command {
     Test(test::Args),
     Inspect(inspect::Args),
     Bench(bench::Args),
+    Agent(agent::Args),
     Connect(connect::Args),
     Mount(mount::Args),
+    Hook(hook::Args),
     Mcp(mcp::Args),
     Serve(serve::Args),
     Prompt(prompt::Args),
@@ -81,9 +87,9 @@ pub(crate) enum Command {
 
 /// The commands as the main help groups them.
 pub(crate) const GROUPS: [(&str, &[&str]); 5] = [
-    ("Run skills", &["run", "list", "search", "show"]),
+    ("Run skills", &["run", "shell", "list", "search", "show"]),
     ("Write skills", &["new", "build", "check", "test", "inspect", "bench"]),
-    ("Connect agents", &["connect", "mount", "mcp", "serve", "prompt"]),
+    ("Connect agents", &["agent", "connect", "hook", "mount", "mcp", "serve", "prompt"]),
     ("Keep evidence", &["audit", "verify", "replay", "diff", "key"]),
     (
         "Operate",
@@ -110,6 +116,7 @@ pub(crate) const GROUPS: [(&str, &[&str]); 5] = [
 pub(crate) fn run(command: Command) -> Result<Exit, CliError> {
     match command {
         Command::Run(args) => run::main(args),
+        Command::Shell(args) => shell::main(args),
         Command::Check(args) => check::main(&args),
         Command::List(args) => list::main(&args),
         Command::Search(args) => search::main(&args),
@@ -119,8 +126,10 @@ pub(crate) fn run(command: Command) -> Result<Exit, CliError> {
         Command::Test(args) => test::main(&args),
         Command::Inspect(args) => inspect::main(&args),
         Command::Bench(args) => bench::main(&args),
+        Command::Agent(args) => agent::main(&args),
         Command::Connect(args) => connect::main(&args),
         Command::Mount(args) => mount::main(&args),
+        Command::Hook(args) => hook::main(&args),
         Command::Mcp(args) => mcp::main(&args),
         Command::Serve(args) => serve::main(&args),
         Command::Prompt(args) => prompt::main(&args),

@@ -15,7 +15,7 @@ use skillhost_sandbox::{Allocation, Options};
 use skillhost_skill::ownership;
 
 use crate::args::permissions::{Permissions, PolicyFile};
-use crate::args::skills::Skills;
+use crate::args::skills::{Skills, Tags};
 use crate::args::{HostArgs, RuntimesArg};
 use crate::error::CliError;
 use crate::output;
@@ -43,6 +43,11 @@ impl Context {
 
     /// The skills that can be named.
     pub(crate) fn catalog(&self, skills: &Skills) -> Result<Catalog, CliError> {
+        self.tagged_catalog(skills, &Tags::default())
+    }
+
+    /// The skills that can be named and have one of the tags; without tags, all.
+    pub(crate) fn tagged_catalog(&self, skills: &Skills, tags: &Tags) -> Result<Catalog, CliError> {
         let sources = skills.sources(self);
         for Source { folder, kind } in &sources {
             let missing = if folder.is_dir() { "" } else { ", missing" };
@@ -50,7 +55,7 @@ impl Context {
                 format!("skills: {} ({}{missing})", folder.display(), source_name(*kind))
             });
         }
-        let catalog = Catalog::open(sources, Some(&self.places.cache))?;
+        let catalog = Catalog::open_tagged(sources, Some(&self.places.cache), tags.names())?;
         let enabled = self.places.approvals().enabled_filter(&self.policy)?;
         catalog.set_enabled(move |entry| enabled(&entry.name, entry.network));
         Ok(catalog)
@@ -113,6 +118,13 @@ impl Places {
     pub(crate) fn unchecked() -> Result<Places, CliError> {
         let xdg = Xdg::new()
             .map_err(|error| CliError::io("find the home folder", error).fix("set $HOME"))?;
+        #[expect(clippy::disallowed_methods, reason = "the command line reads the environment")]
+        let named = std::env::var(FOLDERS_VARIABLE).ok().filter(|named| !named.is_empty());
+        if let Some(named) = named {
+            let [config, state, data, cache] = operator_folders(&named)?;
+            let (home, scratch) = (xdg.home_dir().to_owned(), std::env::temp_dir());
+            return Ok(Places { home, config, state, data, cache, scratch });
+        }
         Ok(Places {
             config: xdg.config_dir().join("skillhost"),
             state: xdg.state_dir().unwrap_or_else(|| xdg.data_dir()).join("skillhost"),
@@ -196,8 +208,38 @@ impl Places {
     }
 }
 
+/// The environment variable that names the operator's folders where $HOME is an agent's: those of the
+/// configuration, state, data and cache, with colons between them.
+pub(crate) const FOLDERS_VARIABLE: &str = "SKILLHOST_FOLDERS";
+
+/// The environment variable that names a folder of skills, as `--skills` does.
+pub(crate) const SKILLS_VARIABLE: &str = "SKILLHOST_SKILLS";
+
+fn operator_folders(named: &str) -> Result<[PathBuf; 4], CliError> {
+    let folders: Vec<PathBuf> = named.split(':').map(PathBuf::from).collect();
+    match <[PathBuf; 4]>::try_from(folders) {
+        Ok(folders) if folders.iter().all(|folder| folder.is_absolute()) => Ok(folders),
+        _ => Err(CliError::usage(format!("${FOLDERS_VARIABLE} is not four absolute paths"))
+            .fix("`skillhost agent` sets it; do not change it")),
+    }
+}
+
+/// How another program starts this one: by its name if that is what the search path finds.
+pub(crate) fn own_program() -> String {
+    const NAME: &str = "skillhost";
+    #[expect(clippy::disallowed_methods, reason = "the command line reads the environment")]
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let own = std::env::current_exe().and_then(|own| own.canonicalize()).ok();
+    let found =
+        std::env::split_paths(&path).find_map(|folder| folder.join(NAME).canonicalize().ok());
+    match own {
+        Some(own) if found.as_ref() != Some(&own) => own.display().to_string(),
+        _ => NAME.to_owned(),
+    }
+}
+
 /// The environment variable that names the folder of runtimes.
-const RUNTIMES_VARIABLE: &str = "SKILLHOST_PROGRAMS";
+pub(crate) const RUNTIMES_VARIABLE: &str = "SKILLHOST_PROGRAMS";
 
 /// What names the folder of runtimes, if anything does.
 pub(crate) fn runtimes_origin(args: &RuntimesArg) -> Option<&'static str> {

@@ -202,6 +202,8 @@ pub(crate) enum Exit {
     Ok,
     /// `check`, `test`, `doctor`, `audit verify` or `diff` found something, or a guest exited with 1.
     Findings,
+    /// `hook`: the client must not run the command.
+    Blocked,
     /// The guest's own exit code.
     Guest(u8),
     /// The command line is wrong.
@@ -236,6 +238,7 @@ pub(crate) enum Exit {
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes (`run` exits with the guest's own code if the guest ran to its end):
     1  `check`, `test`, `doctor`, `audit verify` or `diff` found something, or a typed tool failed
+    2  `hook`: the client must not run the command
    64  the command line is wrong
    65  the skill, its component or the policy is invalid
    74  a file of the host cannot be read or written
@@ -251,6 +254,9 @@ Exit codes (`run` exits with the guest's own code if the guest ran to its end):
   134  the guest trapped";
 
 impl Exit {
+    /// The exit code by which clients know that a hook blocks a command.
+    pub(crate) const BLOCKED: u8 = 2;
+
     /// The exit code for a status.
     pub(crate) fn of(status: &Status) -> Exit {
         match status {
@@ -272,6 +278,7 @@ impl Exit {
         match self {
             Exit::Ok => 0,
             Exit::Findings => 1,
+            Exit::Blocked => Exit::BLOCKED,
             Exit::Guest(code) => code,
             Exit::Usage => 64,
             Exit::Invalid => 65,
@@ -294,6 +301,7 @@ impl Exit {
         match self {
             Exit::Ok => "ok",
             Exit::Findings => "findings",
+            Exit::Blocked => "blocked",
             Exit::Guest(_) => "guest",
             Exit::Usage => "usage",
             Exit::Invalid => "invalid",
@@ -327,6 +335,7 @@ mod tests {
         use Exit::*;
         for exit in [
             Findings,
+            Blocked,
             Usage,
             Invalid,
             Io,

@@ -34,7 +34,11 @@ fn run(command: Command) -> ExitCode {
     let started = Instant::now();
     let leaves_files = matches!(
         command,
-        Command::Run(_) | Command::Test(_) | Command::Verify(_) | Command::Replay(_)
+        Command::Run(_)
+            | Command::Shell(_)
+            | Command::Test(_)
+            | Command::Verify(_)
+            | Command::Replay(_)
     );
     let exit = commands::run(command).unwrap_or_else(|error| {
         output::failure(&error);

@@ -10,7 +10,7 @@ use skillhost_ledger::usage::UsageRecorder;
 use skillhost_server::{Mcp, Options};
 
 use crate::args::HostArgs;
-use crate::args::skills::Skills;
+use crate::args::skills::{Skills, Tags};
 use crate::commands::run::raise_descriptor_limit;
 use crate::context::Context;
 use crate::error::CliError;
@@ -22,6 +22,8 @@ use log::Log;
 pub(crate) struct ServerArgs {
     #[command(flatten)]
     skills: Skills,
+    #[command(flatten)]
+    tags: Tags,
     #[command(flatten)]
     host: HostArgs,
     #[command(flatten)]
@@ -58,7 +60,7 @@ impl ServerArgs {
             .into_iter()
             .chain(host.programs.iter().map(|folder| (folder.clone(), "the programs".to_owned())))
             .collect();
-        let catalog = context.catalog(&self.skills)?;
+        let catalog = context.tagged_catalog(&self.skills, &self.tags)?;
         let service = Service::new(Runner::new(host), Capacity::default());
         let usage = if context.policy.usage {
             UsageRecorder::new(places.usage())

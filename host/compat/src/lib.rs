@@ -10,7 +10,7 @@
 //! finds the functions that they share. `judge` compares their
 //! findings with the runtimes (`stdlib`, `packages`, `known_packages`, `known_commands`), the files of the skill,
 //! and its capabilities (`network` for hosts). `summary` counts over many skills. [`learn`] converts
-//! what runs used to lines of a policy.
+//! what runs used to lines of a policy. `simple_command` reads the commands that a hook may replace.
 
 mod dependencies;
 mod judge;
@@ -28,6 +28,7 @@ mod references;
 mod shell_blocks;
 mod shell_script;
 mod shell_words;
+mod simple_command;
 mod sourced;
 mod stdlib;
 mod summary;
@@ -37,6 +38,7 @@ mod units;
 pub use known_commands::subcommands;
 pub use known_commands::{Availability, availability, built_in_commands};
 pub use need::{Need, NeedEffect, NeedKind, NeedStatus, Place};
+pub use simple_command::{SimpleCommand, parse_simple_command, quote_word};
 #[doc(hidden)]
 pub use stdlib::standard_modules;
 pub use summary::{Reason, Summary, summarize};

@@ -85,6 +85,17 @@ pub enum RunDecision {
     Refused(RunRefusal),
 }
 
+/// Whether a later run will start: see [`Approvals::forecast`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Forecast {
+    /// It will start without a question.
+    Starts,
+    /// The operator will have to approve it.
+    Asks,
+    /// It will not start.
+    Refused(RunRefusal),
+}
+
 /// Why a run is refused, and what would allow it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunRefusal {

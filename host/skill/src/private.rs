@@ -41,6 +41,8 @@ pub enum Purpose {
     Verification,
     /// The folders of a test case.
     Test,
+    /// The home folder of an agent.
+    Home,
 }
 
 /// Returns the prefixes of the names of temporary folders.
@@ -49,7 +51,7 @@ pub fn prefixes() -> impl Iterator<Item = &'static str> {
 }
 
 impl Purpose {
-    const ALL: [Purpose; 7] = [
+    const ALL: [Purpose; 8] = [
         Purpose::Run,
         Purpose::Copy,
         Purpose::Session,
@@ -57,6 +59,7 @@ impl Purpose {
         Purpose::Replay,
         Purpose::Verification,
         Purpose::Test,
+        Purpose::Home,
     ];
 
     fn prefix(self) -> &'static str {
@@ -68,6 +71,7 @@ impl Purpose {
             Purpose::Replay => "skillhost-replay-",
             Purpose::Verification => "skillhost-verify-",
             Purpose::Test => "skillhost-test-",
+            Purpose::Home => "skillhost-home-",
         }
     }
 }

@@ -86,6 +86,17 @@ impl PolicyFile {
         }
     }
 
+    /// The same file, whatever the current folder is.
+    pub(crate) fn absolute(&self) -> PolicyFile {
+        let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or(path.clone());
+        PolicyFile { policy: self.policy.as_ref().map(absolute) }
+    }
+
+    /// The file that `--policy` names.
+    pub(crate) fn named(&self) -> Option<&Path> {
+        self.policy.as_deref()
+    }
+
     /// The file that was named, and what named it; else the one in the configuration folder, if it
     /// exists.
     pub(crate) fn found(&self, places: &Places) -> Option<(PathBuf, &'static str)> {
@@ -133,6 +144,14 @@ impl Permissions {
         memory: Option<u64>,
     ) -> Permissions {
         Permissions { file: PolicyFile { policy }, timeout, memory, ..Permissions::default() }
+    }
+
+    /// A policy file and a workspace, for the run that a hook suggests.
+    pub(crate) fn of_hook(
+        file: &PolicyFile,
+        workspace: Option<(PathBuf, MountMode)>,
+    ) -> Permissions {
+        Permissions { file: file.clone(), workspace, ..Permissions::default() }
     }
 
     /// The policy in force: the file's or the built-in one, with the flags on top.
@@ -271,7 +290,7 @@ fn similar(missing: &Path) -> Option<PathBuf> {
 }
 
 /// Parses `DIR`, `DIR:ro` or `DIR:overlay`. A folder whose name ends in `:ro` is written `DIR/`.
-fn workspace(text: &str) -> Result<(PathBuf, MountMode), String> {
+pub(crate) fn workspace(text: &str) -> Result<(PathBuf, MountMode), String> {
     let (folder, mode) = match text.rsplit_once(':') {
         Some((folder, "ro")) => (folder, MountMode::Read),
         Some((folder, "overlay")) => (folder, MountMode::Overlay),

@@ -10,7 +10,7 @@ use skillhost_policy::Origin;
 use skillhost_policy::diagnostic::quoted;
 use skillhost_skill::SkillFolder;
 
-use crate::context::Context;
+use crate::context::{Context, SKILLS_VARIABLE};
 use crate::error::CliError;
 use crate::output;
 
@@ -21,6 +21,22 @@ pub(crate) struct Skills {
     /// Look for skills in this folder first, before the project's and yours (repeatable)
     #[arg(long = "skills", value_name = "DIR")]
     folders: Vec<PathBuf>,
+}
+
+/// A selection of skills.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Skills")]
+pub(crate) struct Tags {
+    /// Use only skills that have this tag in metadata.tags or metadata.category (repeatable; one of
+    /// the tags is enough)
+    #[arg(long = "tag", value_name = "TAG")]
+    tags: Vec<String>,
+}
+
+impl Tags {
+    pub(crate) fn names(&self) -> &[String] {
+        &self.tags
+    }
 }
 
 /// The skill that an argument names.
@@ -91,9 +107,20 @@ pub(crate) fn by_name(folder: &Path) -> Option<String> {
 }
 
 /// Folders that hold the skills of a project or of a user.
-const STANDARD: [&str; 2] = [".agents/skills", ".claude/skills"];
+pub(crate) const STANDARD: [&str; 2] = [".agents/skills", ".claude/skills"];
 
 impl Skills {
+    /// Whether no folder was named.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.folders.is_empty()
+    }
+
+    /// The same folders, whatever the current folder is.
+    pub(crate) fn absolute(&self) -> Skills {
+        let absolute = |folder: &PathBuf| std::path::absolute(folder).unwrap_or(folder.clone());
+        Skills { folders: self.folders.iter().map(absolute).collect() }
+    }
+
     /// Where to look for skills, in order of precedence: the first of two skills with one name
     /// shadows the other.
     pub(crate) fn sources(&self, context: &Context) -> Vec<Source> {
@@ -118,6 +145,9 @@ impl Skills {
             }
         };
         self.folders.iter().for_each(|folder| add(folder.clone(), SourceKind::Flag));
+        #[expect(clippy::disallowed_methods, reason = "the command line reads the environment")]
+        let of_agent = std::env::var_os(SKILLS_VARIABLE).filter(|folder| !folder.is_empty());
+        of_agent.into_iter().for_each(|folder| add(folder.into(), SourceKind::Flag));
         let project = project(&places.home);
         project
             .iter()

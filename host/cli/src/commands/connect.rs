@@ -15,7 +15,7 @@ use skillhost_policy::diagnostic::printable;
 
 use crate::args;
 use crate::commands::mcp;
-use crate::context::Places;
+use crate::context::{Places, own_program};
 use crate::error::{CliError, Exit};
 use crate::output;
 use clients::{Client, Folders, SERVER, Scope};
@@ -151,7 +151,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     })?;
     let real = real_path(args, &file)?;
     let old = read(&real)?;
-    let entry = args.client.entry(&program(), &line(args));
+    let entry = args.client.entry(&own_program(), &line(args));
     let edit =
         Edit { table: args.client.table(), name: SERVER, entry: (!args.remove).then_some(&entry) };
     let text = old.as_deref().unwrap_or_default();
@@ -170,6 +170,22 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
         show(args, &report)?
     }
     Ok(Exit::Ok)
+}
+
+/// Connects every client in a new home folder, which an agent has as its own.
+pub(crate) fn connect_home(home: &Path, program: &str, args: &[String]) -> Result<(), CliError> {
+    let config = home.join(".config");
+    let folders = Folders { home, config: &config, codex: home.join(".codex"), project: home };
+    for client in Client::value_variants() {
+        let Some(file) = client.file(Scope::User, &folders) else { continue };
+        let entry = client.entry(program, args);
+        let edit = Edit { table: client.table(), name: SERVER, entry: Some(&entry) };
+        let old = read(&file)?;
+        let new = edit::apply(old.as_deref().unwrap_or_default(), client.syntax(), &edit)
+            .map_err(|error| refusal(&error, &file, &edit, &entry))?;
+        write(&file, old.as_deref(), &new)?;
+    }
+    Ok(())
 }
 
 /// Checks the options for `skillhost mcp`: the client would not show why the server does not start.
@@ -220,15 +236,6 @@ fn real_path(args: &Args, file: &Path) -> Result<PathBuf, CliError> {
 /// The arguments of the server.
 fn line(args: &Args) -> Vec<String> {
     ["mcp".to_owned()].into_iter().chain(args.options.iter().cloned()).collect()
-}
-
-/// How the client starts this program: by its name if that is what the search path finds.
-fn program() -> String {
-    let own = std::env::current_exe().and_then(|own| own.canonicalize()).ok();
-    match own {
-        Some(own) if executable(SERVER).as_ref() != Some(&own) => own.display().to_string(),
-        _ => SERVER.to_owned(),
-    }
 }
 
 /// The most bytes of a configuration. Claude Code keeps its history in the same file.

@@ -4,8 +4,12 @@ pub(crate) mod approval;
 mod explain;
 mod learn;
 mod plan;
+mod prepared;
 pub(crate) mod receipt;
 mod watch;
+
+pub(crate) use approval::forecast;
+pub(crate) use prepared::PreparedRun;
 
 use std::io::IsTerminal as _;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -117,6 +121,37 @@ pub(crate) struct Args {
 }
 
 impl Args {
+    /// A shell command, with what a shell's own options say.
+    pub(crate) fn of_command(
+        skill: PathBuf,
+        command: &str,
+        host: HostArgs,
+        permissions: Permissions,
+        skills: Skills,
+    ) -> Args {
+        Args {
+            skill,
+            name: None,
+            command: Some(command.to_owned()),
+            input: None,
+            args: Vec::new(),
+            explain: false,
+            json: false,
+            diff: false,
+            apply: false,
+            host,
+            receipt: None,
+            sign: false,
+            record: None,
+            recorded: None,
+            secret_env: Vec::new(),
+            learn: false,
+            watch: false,
+            permissions,
+            skills,
+        }
+    }
+
     fn target(&self) -> Target {
         match (&self.name, &self.command, &self.input) {
             (Some(name), _, None) => Target::Named(name.clone()),
@@ -138,17 +173,24 @@ pub(crate) fn main(args: Args) -> Result<Exit, CliError> {
     if is_explained { explain::explain(plan) } else { execute(&plan) }
 }
 
-fn execute(plan: &Plan) -> Result<Exit, CliError> {
-    let (host, places) = (&plan.host, &plan.context.places);
+/// Loads the skill, and asks the operator whether it may run if that is not decided.
+fn allowed(plan: &Plan) -> Result<LoadedSkill, CliError> {
     let started = Instant::now();
     // Loaded once: what is approved is what runs, even if the folder changes meanwhile.
-    let loaded = host
+    let loaded = plan
+        .host
         .load_for_run(plan.skill.skill_folder(), &plan.context.policy)
         .map_err(|error| plan.failed(error))?;
     describe(&loaded, started);
     let denied = approval::before_run(&RequestedRun::of(plan, &loaded))?;
     let loaded = loaded.without_files(denied);
     warn_of_missing_secrets(&loaded);
+    Ok(loaded)
+}
+
+fn execute(plan: &Plan) -> Result<Exit, CliError> {
+    let (host, places) = (&plan.host, &plan.context.places);
+    let loaded = allowed(plan)?;
     if plan.receipt.as_ref().is_some_and(|receipt| receipt.sign) {
         // Without a key, nothing runs.
         key::signing(places)?;

@@ -4,8 +4,8 @@ use super::levels::Levels;
 use super::permissions::{self, PermissionSet, PreviousApproval, Reader};
 use super::store::Answer;
 use super::{
-    ApprovalError, ApprovalRequest, Approvals, LevelSetting, PendingId, PendingRequest,
-    PermissionLevel, Question, RunDecision, RunRefusal, SkillPart, Workspace,
+    Approval, ApprovalError, ApprovalRequest, Approvals, Forecast, LevelSetting, PendingId,
+    PendingRequest, PermissionLevel, Question, RunDecision, RunRefusal, SkillPart, Term, Workspace,
 };
 use skillhost_policy::Policy;
 use skillhost_policy::capabilities::{Capabilities, Mount, MountMode};
@@ -33,6 +33,32 @@ impl Approvals {
             Step::Decided(decision) => Ok(decision),
             Step::Ask(levels) => self.ask(ask, &levels),
         }
+    }
+
+    /// Returns what [`Approvals::decide`] would decide for a run that starts later, in any session,
+    /// and changes nothing. Approvals for one run or for a session do not count.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn forecast(
+        &self,
+        policy: &Policy,
+        ask: &ApprovalRequest<'_>,
+    ) -> Result<Forecast, ApprovalError> {
+        Ok(match self.level(policy, ask)? {
+            Step::Decided(RunDecision::Allowed(_)) => Forecast::Starts,
+            Step::Decided(RunDecision::Refused(refusal)) => Forecast::Refused(refusal),
+            Step::Decided(RunDecision::NeedsApproval(..)) => Forecast::Asks,
+            Step::Ask(_) => {
+                let permissions = PermissionSet::of(ask.capabilities, ask.session_folder);
+                let input = ask.input.digest();
+                let approvals = self.store.approvals_of(&ask.skill.approval_key(), ask.part)?;
+                let is_lasting = |approval: &Approval| {
+                    approval.term == Term::Always && covers(approval, ask, &permissions, &input)
+                };
+                if approvals.iter().any(is_lasting) { Forecast::Starts } else { Forecast::Asks }
+            }
+        })
     }
 
     /// Approves the run that is asking, and nothing else: the approval is used up at once, so no
@@ -138,12 +164,8 @@ impl Approvals {
         let permissions = PermissionSet::of(ask.capabilities, ask.session_folder);
         let input = ask.input.digest();
         let approvals = self.store.approvals_of(&ask.skill.approval_key(), ask.part)?;
-        for approval in approvals.iter().filter(|approval| {
-            approval.digest == ask.digest && approval.holds_for(ask.session, &input)
-        }) {
-            let covers =
-                approval.permissions.as_ref().is_some_and(|known| permissions.is_within(known));
-            if covers && self.store.take(approval)? {
+        for approval in &approvals {
+            if covers(approval, ask, &permissions, &input) && self.store.take(approval)? {
                 return Ok(RunDecision::Allowed(levels.denied_files()));
             }
         }
@@ -172,6 +194,18 @@ impl Approvals {
         };
         Ok(RunDecision::NeedsApproval(self.store.note(pending, &[])?, question))
     }
+}
+
+/// Checks whether an approval covers a run with these permissions and this input.
+fn covers(
+    approval: &Approval,
+    ask: &ApprovalRequest<'_>,
+    permissions: &PermissionSet,
+    input: &str,
+) -> bool {
+    approval.digest == ask.digest
+        && approval.holds_for(ask.session, input)
+        && approval.permissions.as_ref().is_some_and(|known| permissions.is_within(known))
 }
 
 /// Returns the level of a run for which no level is set.

@@ -5,15 +5,15 @@ use std::path::Path;
 
 use skillhost::invoke::{Invocation, LoadedSkill, Runner, Target};
 use skillhost_ledger::approval::{
-    ApprovalError, ApprovalRequest, Approvals, PendingId, PermissionLevel, RunDecision, RunInput,
-    StdinInput, Term,
+    ApprovalError, ApprovalRequest, Approvals, Forecast, PendingId, PermissionLevel, RunDecision,
+    RunInput, SkillPart, StdinInput, Term,
 };
 use skillhost_policy::outcome::{Denial, DenialKind};
 use skillhost_policy::{Policy, Verdict};
 
 use super::plan::Plan;
 use crate::args::skills::SkillRef;
-use crate::context::Places;
+use crate::context::{Context, Places};
 use crate::error::{CliError, Exit};
 use crate::{operator, output, terminal};
 
@@ -79,19 +79,13 @@ pub(crate) fn before_run(run: &RequestedRun<'_>) -> Result<BTreeSet<String>, Cli
         return Ok(BTreeSet::new());
     }
     let (part, session) = (loaded.part_of(target), session());
-    let (skill, grant) = (&*loaded.skill, &*loaded.grant);
-    let input = RunInput { stdin: run.stdin, ..target.input(args) };
-    let trusted = approvals.is_trusted(skill, digest, &session)?;
+    let skill = &*loaded.skill;
     let ask = ApprovalRequest {
-        skill,
-        digest,
-        part: &part,
-        capabilities: &grant.capabilities,
         needs_approval,
-        trusted,
+        trusted: approvals.is_trusted(skill, digest, &session)?,
         session_folder: run.temporary,
-        session: &session,
-        input,
+        input: RunInput { stdin: run.stdin, ..target.input(args) },
+        ..request(loaded, digest, &part, &session)
     };
     let refused = |rule: &str, error: CliError| {
         let rule = rule.to_owned();
@@ -113,8 +107,8 @@ pub(crate) fn before_run(run: &RequestedRun<'_>) -> Result<BTreeSet<String>, Cli
         RunDecision::NeedsApproval(id, question) => (id, question),
     };
     output::explanation(&question.operator);
-    if grant.needs_approval {
-        let decisions = grant.decisions.iter().filter(|d| d.verdict == Verdict::Approval);
+    if loaded.grant.needs_approval {
+        let decisions = loaded.grant.decisions.iter().filter(|d| d.verdict == Verdict::Approval);
         let names: Vec<&str> = decisions.map(|decision| decision.entry.as_str()).collect();
         output::note(&format!(
             "it asks because allowed-tools uses other clients' names for tools: {}",
@@ -146,6 +140,50 @@ pub(crate) fn before_run(run: &RequestedRun<'_>) -> Result<BTreeSet<String>, Cli
     }
 }
 
+/// Foresees whether a run of a skill of the catalog will start, for a process that starts it later
+/// without a terminal.
+pub(crate) fn forecast(
+    context: &Context,
+    loaded: &LoadedSkill,
+    target: &Target,
+    args: &[String],
+) -> Result<Forecast, CliError> {
+    let digest = loaded.id().digest.as_deref().ok_or_else(undigested)?;
+    let (approvals, part) = (context.places.approvals(), loaded.part_of(target));
+    // Approvals for a session are not for the process that will run.
+    let session = "";
+    let ask = ApprovalRequest {
+        trusted: approvals.is_trusted(&loaded.skill, digest, session)?,
+        input: target.input(args),
+        ..request(loaded, digest, &part, session)
+    };
+    Ok(approvals.forecast(&context.policy, &ask)?)
+}
+
+/// Returns the request for a run of an untrusted skill without input.
+fn request<'a>(
+    loaded: &'a LoadedSkill,
+    digest: &'a str,
+    part: &'a SkillPart,
+    session: &'a str,
+) -> ApprovalRequest<'a> {
+    ApprovalRequest {
+        skill: &loaded.skill,
+        digest,
+        part,
+        capabilities: &loaded.grant.capabilities,
+        needs_approval: loaded.grant.needs_approval,
+        trusted: false,
+        session_folder: None,
+        session,
+        input: RunInput::default(),
+    }
+}
+
+fn undigested() -> CliError {
+    CliError::new(Exit::Io, "the skill's files cannot be digested")
+}
+
 /// Shows the changes that a run made in the folders, and applies them if the operator at the
 /// terminal says so. Without a terminal they stay pending.
 pub(super) fn before_apply(
@@ -155,24 +193,14 @@ pub(super) fn before_apply(
 ) -> Result<(), CliError> {
     let overlays = &invoked.finished.overlays;
     output::diff(&overlays.diff())?;
-    let digest = loaded
-        .id()
-        .digest
-        .as_deref()
-        .ok_or_else(|| CliError::new(Exit::Io, "the skill's files cannot be digested"))?;
+    let digest = loaded.id().digest.as_deref().ok_or_else(undigested)?;
     let (part, session) = (loaded.part_of(&plan.target), session());
     let approvals = plan.context.places.approvals();
-    let (skill, capabilities) = (&*invoked.skill, &invoked.grant.capabilities);
     let ask = ApprovalRequest {
-        skill,
-        digest,
-        part: &part,
-        capabilities,
-        needs_approval: loaded.grant.needs_approval,
+        skill: &invoked.skill,
+        capabilities: &invoked.grant.capabilities,
         trusted: true,
-        session_folder: None,
-        session: &session,
-        input: RunInput::default(),
+        ..request(loaded, digest, &part, &session)
     };
     let pending = match approvals.stage(&ask, overlays) {
         // Changes that are too large to keep are applied now or never.
