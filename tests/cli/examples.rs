@@ -11,7 +11,7 @@ use super::help::helps;
 use crate::readme::shell::Place;
 
 /// What prepares the examples of a command; the name of `skillhost` itself is empty.
-const PREPARATIONS: [(&str, &str); 20] = [
+const PREPARATIONS: [(&str, &str); 22] = [
     ("", "cp README.md Cargo.toml skills; mv skill/scripts/report.py skill/scripts/x.py"),
     (
         "agent",

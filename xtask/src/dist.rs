@@ -146,7 +146,17 @@ fn pack(places: &Places, signer: &Signer, step: &Step) -> Result<(), Error> {
     let commit = git(&places.root, &["rev-parse", "HEAD"])?;
     let time = git(&places.root, &["log", "-1", "--format=%ct"])?;
     let mut cargo = workspace::cargo(&places.root);
-    cargo.args(["run", "--quiet", "--locked", "-p", "skillhost-dist", "--", "--stage"]);
+    // Compression takes minutes without optimisation.
+    cargo.args([
+        "run",
+        "--quiet",
+        "--release",
+        "--locked",
+        "-p",
+        "skillhost-dist",
+        "--",
+        "--stage",
+    ]);
     cargo.arg(&places.stage).arg("--out").arg(&places.out).arg("--key").arg(&signer.public);
     cargo.args(["--version", env!("CARGO_PKG_VERSION"), "--time", &time, "--commit", &commit]);
     step.run(&mut cargo)?;

@@ -34,7 +34,7 @@ impl PreparedRun {
 
     /// The name of the skill.
     pub(crate) fn skill_name(&self) -> String {
-        self.plan.skill_name()
+        self.plan.skill.name().into_owned()
     }
 
     /// Runs a shell command without input on the terminal, and records it. Its output goes to `stdout`.
