@@ -26,6 +26,9 @@ pub(crate) struct Options {
     /// Then install each artifact in a clean place, and run skills and a server there
     #[arg(long)]
     verify: bool,
+    /// Verify the artifacts that are in target/dist, instead of building them
+    #[arg(long, requires = "verify", conflicts_with_all = ["key", "skillhost"])]
+    built: bool,
     /// Pack this program instead of building one
     #[arg(long, value_name = "FILE")]
     skillhost: Option<PathBuf>,
@@ -45,6 +48,9 @@ struct Places {
 pub(crate) fn run(options: &Options, progress: &Progress) -> Result<(), Error> {
     let root = workspace::root();
     let out = root.join("target/dist");
+    if options.built {
+        return verify::run(&root, &out, progress);
+    }
     let places =
         Places { stage: out.join("stage"), home: root.join("target/dist-home"), out, root };
     components::run(progress)?;

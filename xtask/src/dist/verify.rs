@@ -211,9 +211,9 @@ impl Dist<'_> {
         }
     }
 
-    /// Creates a working folder with the inputs and a home folder, which belong to the user without
-    /// privileges.
-    fn work(&self, name: &str) -> Result<PathBuf, Error> {
+    /// Creates a working folder with the inputs and a home folder, which belong to a user if root
+    /// verifies.
+    fn work(&self, name: &str, owner: Option<u32>) -> Result<PathBuf, Error> {
         let work = self.folder.join(name).join("work");
         for (file, text) in INPUTS {
             write(&work.join(file), text.as_bytes())?;
@@ -222,7 +222,7 @@ impl Dist<'_> {
         fs::create_dir_all(&home).map_err(Error::context(home.display()))?;
         if is_root() {
             for path in [&work, &home] {
-                chown(path, Some(USER), Some(USER)).map_err(Error::context(path.display()))?;
+                chown(path, owner, owner).map_err(Error::context(path.display()))?;
             }
         }
         fs::set_permissions(&home, fs::Permissions::from_mode(0o700))

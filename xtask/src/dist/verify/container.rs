@@ -11,7 +11,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use skillhost_toolchain::{Error, Progress};
 
-use super::{Dist, Installed, output, read_json, write};
+use super::{Dist, Installed, USER, output, read_json, write};
 
 /// Makes the names of the containers unique.
 static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -24,7 +24,7 @@ tar -xf "$1" -C "$2/layout"
 "#;
 
 pub(super) fn image(dist: &Dist<'_>, _: &Progress) -> Result<Installed, Error> {
-    let (image, work) = (dist.artifact("image")?, dist.work("image")?);
+    let (image, work) = (dist.artifact("image")?, dist.work("image", Some(USER))?);
     let bundle = dist.folder.join("image/bundle");
     let start = Instant::now();
     output(Command::new("sh").args(["-c", UNPACK, "sh"]).args([&image, &bundle]))?;

@@ -10,7 +10,7 @@ use skillhost_toolchain::{Error, Progress};
 use super::{Dist, Installed, Run, USER, is_root, output};
 
 pub(super) fn wheel(dist: &Dist<'_>, _: &Progress) -> Result<Installed, Error> {
-    let (wheel, work) = (dist.artifact("wheel")?, dist.work("wheel")?);
+    let (wheel, work) = (dist.artifact("wheel")?, dist.work("wheel", Some(USER))?);
     let environment = dist.folder.join("wheel/environment");
     let start = Instant::now();
     output(Command::new("python3").args(["-m", "venv"]).arg(&environment))?;
@@ -21,7 +21,7 @@ pub(super) fn wheel(dist: &Dist<'_>, _: &Progress) -> Result<Installed, Error> {
 }
 
 pub(super) fn npm(dist: &Dist<'_>, _: &Progress) -> Result<Installed, Error> {
-    let work = dist.work("npm")?;
+    let work = dist.work("npm", Some(USER))?;
     let folder = dist.folder.join("npm/prefix");
     let start = Instant::now();
     let mut install = Command::new("npm");

@@ -66,7 +66,7 @@ touch var/lib/dpkg/status var/lib/dpkg/available
 
 pub(super) fn archive(dist: &Dist<'_>, progress: &Progress) -> Result<Installed, Error> {
     let root = root(dist, "archive", progress)?;
-    let work = dist.work("archive")?;
+    let work = dist.work("archive", None)?;
     let (home, out) = (work.clone(), dist.out.to_owned());
     let start = Instant::now();
     let mut install = sandbox(&root, &home, &out, Access::User);
@@ -82,7 +82,7 @@ pub(super) fn archive(dist: &Dist<'_>, progress: &Progress) -> Result<Installed,
 
 pub(super) fn debian(dist: &Dist<'_>, progress: &Progress) -> Result<Installed, Error> {
     let root = root(dist, "debian", progress)?;
-    let work = dist.work("debian")?;
+    let work = dist.work("debian", None)?;
     let out = dist.out.to_owned();
     let package = dist.artifact("debian")?;
     let package = Path::new("/dist").join(package.file_name().unwrap_or_default());
