@@ -105,7 +105,11 @@ pub fn compile() {
     assert!(started.elapsed() < HANG_TIMEOUT, "{:?}", started.elapsed());
     assert_eq!(outcome.limits_hit[0].value, 1_000);
     fixture.assert_alive();
-    assert_eq!(compilers_with(&["fast", "whole", "1000"]), 0, "a compiler is still running");
+    assert_eq!(
+        compilers_with(&["fast", "whole", "native", "1000"]),
+        0,
+        "a compiler is still running"
+    );
 }
 
 #[test]

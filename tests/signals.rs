@@ -197,6 +197,7 @@ fn a_compiler_does_not_outlive_its_host() {
             crate::handwritten_components::compilers_with(&[
                 "fast",
                 "whole",
+                "native",
                 &limit.replace('s', "000"),
             ])
         };
@@ -239,7 +240,8 @@ fn a_compiler_is_confined_while_it_compiles() {
             std::fs::read_dir("/proc").unwrap().flatten().map(|process| process.path());
         let found = processes.find_map(|process| {
             let read = |file: &str| std::fs::read_to_string(process.join(file)).ok();
-            let is_compiler = read("cmdline")?.contains("__compile\0fast\0whole\x0079000\0");
+            let is_compiler =
+                read("cmdline")?.contains("__compile\0fast\0whole\0native\x0079000\0");
             let status =
                 read("status").filter(|status| is_compiler && status.contains("Seccomp:\t2\n"))?;
             Some((status, read("limits")?))

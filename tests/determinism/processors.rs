@@ -124,7 +124,7 @@ fn code_for_another_processor_is_not_run() {
 #[ignore = "needs qemu: cargo xtask determinism --cpu"]
 fn compiler_without_confinement_refuses() {
     let compile = |mut host: Command| {
-        host.args(["__compile", "deterministic", "whole", "60000", "1000000000"]);
+        host.args(["__compile", "deterministic", "whole", "native", "60000", "1000000000"]);
         let mut child = host
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -105,8 +105,7 @@ impl Sandbox {
         self.prepare(component, mode, limits).await.map(drop)
     }
 
-    /// Compiles a runtime for all processors that its code ships for, and writes the code to a file:
-    /// see [`shipped`](crate::shipped).
+    /// Compiles a runtime for all processors that its code ships for, and writes the code to a file.
     ///
     /// # Errors
     /// Why it does not compile.

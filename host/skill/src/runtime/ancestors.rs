@@ -90,8 +90,9 @@ fn judge(path: &Path, stat: &Stat, user: u32, is_folder: bool) -> io::Result<()>
     if !is_folder || mode.contains(Mode::SVTX) {
         return Ok(());
     }
-    // A group with the same number as the user contains only that user.
-    let is_own_group = || stat.st_uid == user && stat.st_gid == user && getegid().as_raw() == user;
+    // A group with the same number as the user contains only that user. A volume of Kubernetes belongs
+    // to root and such a group.
+    let is_own_group = || stat.st_gid == user && getegid().as_raw() == user;
     if mode.contains(Mode::WOTH) || (mode.contains(Mode::WGRP) && !is_own_group()) {
         return refuse(format!("is writable by others: `chmod go-w {}`", path.display()));
     }

@@ -70,7 +70,7 @@ fn config(image: &Value, root: &Path, home: &Path, work: &Path, args: &[&str]) -
             "user": { "uid": user, "gid": user },
             "args": program.collect::<Vec<_>>(),
             "env": image["Env"],
-            "cwd": "/work",
+            "cwd": "/work/files",
             "capabilities": {},
             "noNewPrivileges": true,
         },

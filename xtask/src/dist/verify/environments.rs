@@ -39,7 +39,7 @@ fn command(program: PathBuf, work: PathBuf) -> Run {
     Box::new(move |args| {
         let mut run = Command::new(Path::new(&program));
         run.args(args).env_clear().env("PATH", &path).env("HOME", work.join("home"));
-        run.current_dir(&work);
+        run.current_dir(work.join("files"));
         if is_root() {
             run.uid(USER).gid(USER);
         }

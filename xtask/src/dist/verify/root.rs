@@ -116,7 +116,7 @@ fn sandbox(root: &Path, home: &Path, out: &Path, access: Access) -> Command {
     bwrap.args(["--uid", id, "--gid", id, bind]).arg(root).arg("/");
     bwrap.args(["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--ro-bind"]);
     bwrap.arg(out).arg("/dist").arg("--bind").arg(home).arg("/home/user");
-    bwrap.args(["--chdir", "/home/user", "--setenv", "HOME", "/home/user/home"]);
+    bwrap.args(["--chdir", "/home/user/files", "--setenv", "HOME", "/home/user/home"]);
     bwrap.args(["--setenv", "PATH", "/usr/sbin:/usr/bin:/sbin:/bin"]);
     bwrap
 }
