@@ -11,7 +11,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use skillhost_toolchain::{Error, Progress};
 
-use super::{Dist, Installed, USER, output, read_json, write};
+use super::{Dist, Installed, output, read_json, write};
 
 /// Makes the names of the containers unique.
 static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -24,7 +24,7 @@ tar -xf "$1" -C "$2/layout"
 "#;
 
 pub(super) fn image(dist: &Dist<'_>, _: &Progress) -> Result<Installed, Error> {
-    let (image, work) = (dist.artifact("image")?, dist.work("image", Some(USER))?);
+    let image = dist.artifact("image")?;
     let bundle = dist.folder.join("image/bundle");
     let start = Instant::now();
     output(Command::new("sh").args(["-c", UNPACK, "sh"]).args([&image, &bundle]))?;
@@ -36,6 +36,7 @@ pub(super) fn image(dist: &Dist<'_>, _: &Progress) -> Result<Installed, Error> {
     output(unpack.arg("-C").arg(bundle.join("rootfs")))?;
     let time = start.elapsed();
 
+    let work = dist.work("image", Some(user(&settings["config"])))?;
     let home = volume(&dist.folder.join("image/home"), &settings["config"])?;
     let state = dist.folder.join("image/state");
     let command = move |args: &[&str]| {
@@ -80,7 +81,7 @@ fn config(image: &Value, root: &Path, home: &Path, work: &Path, args: &[&str]) -
             { "destination": "/dev", "type": "tmpfs", "source": "tmpfs", "options": ["nosuid", "mode=755", "size=65536k"] },
             temporary("/tmp", "1777"),
             { "destination": "/home/skillhost", "type": "bind", "source": home, "options": ["bind", "rw"] },
-            { "destination": "/work", "type": "bind", "source": work, "options": ["bind", "ro"] },
+            { "destination": "/work", "type": "bind", "source": work, "options": ["bind", "rw"] },
         ],
         "linux": { "namespaces": kinds },
     })
