@@ -10,6 +10,8 @@ mod shipped;
 mod verify;
 
 use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -60,7 +62,7 @@ pub(crate) fn run(options: &Options, progress: &Progress) -> Result<(), Error> {
             .step("build skillhost in release mode", |step| host::build(&places.root, step))?,
     };
     let program = progress.step("install into the stage", |step| stage(&places, &built, step))?;
-    progress.step("compile the runtimes for x86-64-v3", |step| {
+    progress.step("compile the runtimes for all processors that the release is for", |step| {
         let compiled = places.stage.join("share/skillhost/compiled");
         shipped::compile(&places.command(&program), &compiled, step)?;
         shipped::list(&program, &compiled)
@@ -125,7 +127,11 @@ impl Signer {
         if key.is_none() && !tests.is_file() {
             let made = Command::new("openssl").args(["genpkey", "-algorithm", "ed25519"]).output();
             let made = made.map_err(Error::context("openssl"))?;
-            write(&tests, &made.stdout)?;
+            if !made.status.success() {
+                let said = String::from_utf8_lossy(&made.stderr).into_owned();
+                return Err(Error::new(format!("openssl genpkey: {}", said.trim())));
+            }
+            write_private(&tests, &made.stdout)?;
         }
         let path = key.unwrap_or(&tests);
         let key = fs::read_to_string(path).map_err(Error::context(path.display()))?;
@@ -256,6 +262,14 @@ fn git(root: &Path, args: &[&str]) -> Result<String, Error> {
 fn read_json(path: &Path) -> Result<Value, Error> {
     let text = fs::read(path).map_err(Error::context(path.display()))?;
     serde_json::from_slice(&text).map_err(Error::context(path.display()))
+}
+
+/// Writes a new file that only its owner can read, and the folders that lead there.
+fn write_private(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    fs::create_dir_all(path.parent().unwrap_or(path))
+        .and_then(|()| fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path))
+        .and_then(|mut file| file.write_all(bytes))
+        .map_err(Error::context(path.display()))
 }
 
 /// Writes a file, and the folders that lead there.

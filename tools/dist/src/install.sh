@@ -23,7 +23,7 @@ Usage: install.sh [--prefix DIR] [--from DIR|URL] [--uninstall]
 
 The script verifies the signature of the manifest with a key of its own, then the
 digest of the archive, before it unpacks anything. An upgrade replaces the program at
-once and keeps all state. It needs openssl (1.1.1 or later), sha256sum, tar and zstd,
+once and keeps all state. It needs openssl (3.0 or later), sha256sum, tar and zstd,
 and for an address curl.
 USAGE
 }
@@ -87,7 +87,7 @@ install() {
   openssl pkeyutl -verify -pubin -inkey "$new/key.pem" -rawin -in "$new/manifest.json" \
     -sigfile "$new/manifest.json.sig" >"$new/openssl.log" 2>&1 ||
     fail "the signature of manifest.json is not valid: $from may have been altered" \
-      "if openssl is older than 1.1.1, upgrade it: $(openssl version)"
+      "if openssl is older than 3.0, upgrade it: $(openssl version)"
 
   line=$(grep "^{\"kind\":\"tarball\",\"machine\":\"$machine\"," "$new/manifest.json") ||
     fail "there is no archive for $machine"
@@ -146,6 +146,8 @@ restore() {
 # Copies a file of the release to the folder $new.
 fetch() {
   case $from in
+    # A name before @ could make another host look like this machine.
+    *://*@*) fail "$from contains a user name" "leave out what is before the @" ;;
     https://* | http://localhost[:/]* | http://127.0.0.1[:/]* | 'http://[::1]'[:/]*)
       need curl
       case $from in http://*) protocols='=http' ;; *) protocols='=https' ;; esac

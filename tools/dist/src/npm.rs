@@ -1,4 +1,4 @@
-//! The npm packages: one with the program and its files for each platform, and one that starts it.
+//! The npm packages: one with the program and its files for this platform, and one that starts it.
 
 use std::path::Path;
 
@@ -37,10 +37,7 @@ pub(crate) fn write(tree: &Tree, release: &Release, out: &Path) -> Result<Vec<Ar
         json!({
             "bin": { NAME: "start.js" },
             "engines": { "node": ">=18" },
-            "optionalDependencies": {
-                format!("{NAME}-linux-x64"): version,
-                format!("{NAME}-linux-arm64"): version,
-            },
+            "optionalDependencies": { &platform: version },
         }),
     );
 

@@ -12,8 +12,8 @@ try {
   folder = path.dirname(require.resolve(`${platform}/package.json`));
 } catch {
   console.error(
-    `error: the package ${platform} is not installed; skillhost runs on Linux on x64 and arm64\n` +
-      `  help: if this is such a machine, install it: npm install ${platform}`,
+    `error: the package ${platform} is not installed\n` +
+      `  help: install it beside this package, if it exists for this machine: npm install ${platform}`,
   );
   process.exit(70);
 }

@@ -1,6 +1,7 @@
 //! `skillhost key`: the key that signs receipts, and the keys that are trusted.
 
-use std::io::Write as _;
+use std::fs::File;
+use std::io::{Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -8,7 +9,8 @@ use clap::Subcommand;
 use serde::Serialize;
 use skillhost_ledger::receipt::envelope::{self, SignatureError, SignedStatement};
 use skillhost_ledger::receipt::key::{PublicKey, SigningKey};
-use skillhost_skill::{private, runtime};
+use skillhost_skill::private;
+use skillhost_skill::runtime::stamp::file_digest;
 
 use crate::context::Places;
 use crate::error::{CliError, Exit};
@@ -168,7 +170,7 @@ fn verify(
     };
     for file in files {
         let name = file.file_name().unwrap_or_default().to_string_lossy();
-        let digest = runtime::digest(&read(file)?);
+        let digest = format!("sha256:{}", digest_of(file)?);
         match signed.subjects.get(name.as_ref()) {
             None => return failed(format!("the statement does not name {name}")),
             Some(hex) if digest.strip_prefix("sha256:") == Some(hex) => {}
@@ -189,9 +191,29 @@ fn verify(
     Ok(Exit::Ok)
 }
 
+/// The most that is read of a statement, in bytes. A bill of materials takes some 300 KiB.
+const STATEMENT_MAX: u64 = 16 << 20;
+
+/// Reads a file, which must not be larger than a statement may be.
 fn read(path: &Path) -> Result<Vec<u8>, CliError> {
+    let mut bytes = Vec::new();
+    let file = open(path)?;
+    let read = file.take(STATEMENT_MAX + 1).read_to_end(&mut bytes);
+    read.map_err(|error| cannot("read", path, &error))?;
+    match bytes.len() as u64 <= STATEMENT_MAX {
+        true => Ok(bytes),
+        false => Err(CliError::usage(format!("{} is larger than 16 MiB", path.display()))),
+    }
+}
+
+/// Computes the SHA-256 of a file of any size, in hex digits.
+fn digest_of(path: &Path) -> Result<String, CliError> {
+    file_digest(&open(path)?).map_err(|error| cannot("read", path, &error))
+}
+
+fn open(path: &Path) -> Result<File, CliError> {
     #[expect(clippy::disallowed_methods, reason = "a file that the operator names")]
-    std::fs::read(path).map_err(|error| cannot("read", path, &error))
+    File::open(path).map_err(|error| cannot("read", path, &error))
 }
 
 fn trust(key: &PublicKey, places: &Places) -> Result<(), CliError> {

@@ -61,13 +61,7 @@ fn list() -> [u8; SIZE] {
 }
 
 /// Returns the digest of the code that ships for a component, in hex digits.
-///
-/// # Examples
-/// Only `cargo xtask dist` makes a program with a list:
-/// ```ignore
-/// assert_eq!(skillhost_sandbox::shipped::code_of("sha256:00..."), None);
-/// ```
-pub fn code_of(component: &str) -> Option<String> {
+fn code_of(component: &str) -> Option<String> {
     code_in(&list(), component)
 }
 

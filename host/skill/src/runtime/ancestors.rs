@@ -35,7 +35,7 @@ fn walk(path: &Path) -> io::Result<()> {
     let mut at = PathBuf::from("/");
     let mut rest = Vec::new();
     push(&mut rest, path);
-    let (user, mut links) = (geteuid().as_raw(), 0);
+    let (user, group, mut links) = (geteuid().as_raw(), getegid().as_raw(), 0);
     while let Some(name) = rest.pop() {
         if name == ".." {
             at.pop();
@@ -45,11 +45,11 @@ fn walk(path: &Path) -> io::Result<()> {
         let stat = rustix::fs::statat(CWD, &next, rustix::fs::AtFlags::SYMLINK_NOFOLLOW)?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::Symlink {
             // The last part is the cache itself. Its opener is stricter.
-            judge(&next, &stat, user, !rest.is_empty())?;
+            judge(&next, &stat, (user, group), !rest.is_empty())?;
             at = next;
             continue;
         }
-        judge(&next, &stat, user, false)?;
+        judge(&next, &stat, (user, group), false)?;
         links += 1;
         if links > LINKS {
             return Err(io::Error::from(rustix::io::Errno::LOOP));
@@ -73,7 +73,7 @@ fn push(rest: &mut Vec<OsString>, path: &Path) {
     rest.extend(path.components().rev().filter_map(part));
 }
 
-fn judge(path: &Path, stat: &Stat, user: u32, is_folder: bool) -> io::Result<()> {
+fn judge(path: &Path, stat: &Stat, (user, group): (u32, u32), is_folder: bool) -> io::Result<()> {
     let refuse = |what: String| {
         Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
@@ -92,8 +92,9 @@ fn judge(path: &Path, stat: &Stat, user: u32, is_folder: bool) -> io::Result<()>
     }
     // A group with the same number as the user contains only that user. A volume of Kubernetes belongs
     // to root and such a group.
-    let is_own_group = || stat.st_gid == user && getegid().as_raw() == user;
-    if mode.contains(Mode::WOTH) || (mode.contains(Mode::WGRP) && !is_own_group()) {
+    let is_own_group =
+        (stat.st_uid == user || stat.st_uid == 0) && group == user && stat.st_gid == user;
+    if mode.contains(Mode::WOTH) || (mode.contains(Mode::WGRP) && !is_own_group) {
         return refuse(format!("is writable by others: `chmod go-w {}`", path.display()));
     }
     Ok(())
@@ -154,6 +155,26 @@ mod tests {
         std::os::unix::fs::chown(&above, Some(4_242), None).unwrap();
         let why = walk(&cache).unwrap_err().to_string();
         assert!(why.contains("owned by user 4242"), "{why}");
+    }
+
+    /// Folders of the user 1000 and of root, and one of a user outside of the namespace.
+    #[test]
+    fn a_group_may_write_only_if_it_has_the_number_of_the_user() {
+        let dir = tempfile::tempdir().unwrap();
+        let found = rustix::fs::stat(dir.path()).unwrap();
+        let accepts = |owner: u32, group: u32, own_group: u32, mode: u32| {
+            let mut stat = found;
+            (stat.st_uid, stat.st_gid) = (owner, group);
+            stat.st_mode = stat.st_mode & !0o7777 | mode;
+            judge(dir.path(), &stat, (1000, own_group), true).is_ok()
+        };
+        assert!(accepts(1000, 1000, 1000, 0o770), "the user's own folder");
+        assert!(accepts(0, 1000, 1000, 0o2775), "a volume of Kubernetes");
+        assert!(!accepts(0, 1000, 1000, 0o2777), "others can write, too");
+        assert!(!accepts(0, 100, 1000, 0o2775), "another group");
+        assert!(!accepts(1000, 1000, 100, 0o770), "the user is in another group");
+        assert!(!accepts(0, 0, 1000, 0o775), "the group of root");
+        assert!(!accepts(65_534, 1000, 1000, 0o770), "an unknown owner");
     }
 
     #[test]
