@@ -202,7 +202,7 @@ fn action_writes_sarif() {
     assert_eq!(output, "${{ steps.check.outputs.sarif-file }}");
 }
 
-/// Whoever opens a pull request chooses names of files, and may choose inputs.
+/// The author of a pull request chooses the names of its files, and may choose inputs.
 #[test]
 fn inputs_are_never_code() {
     let action_yml = yaml("action.yml");

@@ -39,7 +39,7 @@ impl Samples {
         Spread::of(self.all(name)?.iter().copied()).ok_or_else(|| "not measured".into())
     }
 
-    /// Returns the samples in the order of the rounds, or why there are none.
+    /// Returns the samples in the order of the rounds, or the reason why they are missing.
     pub(crate) fn all(&self, name: &str) -> Result<&[u64], String> {
         let samples = self.0.get(name).ok_or("not measured")?.as_ref().map_err(Clone::clone)?;
         if samples.is_empty() { Err("not measured".into()) } else { Ok(samples) }

@@ -1,4 +1,4 @@
-//! Whoever wrote the skill wrote its cases: what they cannot do to the operator who runs them.
+//! What the test cases of a hostile author cannot do to the operator who runs them.
 
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;

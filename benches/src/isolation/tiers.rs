@@ -242,8 +242,8 @@ impl Tools {
     }
 }
 
-/// Quotes a word for a shell, if that is necessary. The host has such a function too, but xtask is
-/// built without the host.
+/// Quotes a word for a shell where necessary. The host has the same function, but xtask is built
+/// without the host.
 pub(crate) fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/.,:=_-+".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {

@@ -66,7 +66,7 @@ pub fn features() -> Vec<KernelFeature> {
     ]
 }
 
-/// Describes the control group of this process, with its limits; `None` if there is none.
+/// Describes the control group of this process, with its limits, or `None` outside of any.
 fn cgroup() -> Option<String> {
     let groups = read("/proc/self/cgroup")?;
     let Some(path) = groups.lines().find_map(|line| line.strip_prefix("0::")) else {

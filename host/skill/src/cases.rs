@@ -1,7 +1,7 @@
 //! The test cases in a skill's folder `tests`: reads them, fills workspaces with their files, and
 //! rewrites them.
 //!
-//! Whoever wrote the skill wrote its cases, so everything here is bounded, and nothing follows a
+//! The cases come from the author of the skill, so everything here is bounded, and nothing follows a
 //! symlink out of a case's folder. The cases are read from the skill's folder itself: an author may
 //! leave `tests` out of the skill with `.skillignore`.
 
@@ -252,7 +252,7 @@ fn exists(folder: &Dir, name: &str) -> bool {
     rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).is_ok()
 }
 
-/// Opens the folder of the cases; `None` if there is none.
+/// Opens the folder of the cases, if the skill has one.
 fn open(skill: &Path) -> io::Result<Option<Dir>> {
     #[expect(
         clippy::disallowed_methods,

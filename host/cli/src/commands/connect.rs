@@ -132,7 +132,7 @@ fn connection(client: Client, file: &Path) -> Connection {
     }
 }
 
-/// Returns the executable that a client starts by this name or path; `None` if there is none.
+/// Returns the executable that a client starts by this name or path, if it exists.
 pub(crate) fn executable(program: &str) -> Option<PathBuf> {
     if program.contains('/') {
         return Path::new(program).canonicalize().ok();

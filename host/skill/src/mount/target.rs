@@ -1,4 +1,4 @@
-//! The folder of an agent, in which skills are mounted. Whoever changes it holds a lock on it.
+//! The folder of an agent, in which skills are mounted. Every process that changes it first locks it.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
@@ -273,7 +273,7 @@ impl Staged {
     fn write(dir: Arc<Dir>, skill: &CheckedSkill) -> io::Result<Staged> {
         let name = format!("{STAGING}{:016x}", rand::random::<u64>());
         rustix::fs::mkdirat(&dir, &*name, Mode::RWXU)?;
-        // Whoever can read the agent's folder can read the skill, and only this user can write it.
+        // Users who can read the agent's folder can read the skill. Only this user can write it.
         let above = Mode::from_raw_mode(rustix::fs::fstat(&dir)?.st_mode);
         let mode = (above & Mode::from_raw_mode(0o755)) | Mode::RWXU;
         let folder = open_dir(&dir, &name)?;

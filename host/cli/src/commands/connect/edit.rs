@@ -51,7 +51,7 @@ pub(super) fn apply(text: &str, syntax: Syntax, edit: &Edit<'_>) -> Result<Strin
     }
 }
 
-/// Returns the entry of a table in a configuration file; `None` if there is none.
+/// Returns the entry of a table in a configuration file, if the table has it.
 ///
 /// # Errors
 /// The text is broken.

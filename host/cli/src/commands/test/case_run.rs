@@ -47,7 +47,7 @@ pub(super) struct CaseResult {
     pub(super) problem: Option<String>,
     /// How the run differs from the expectations.
     pub(super) differences: Vec<Difference>,
-    /// How the run outside the sandbox differs from the one inside; `None` if there was none.
+    /// How the run outside the sandbox differs from the one inside. `None` without `--native`.
     pub(super) native: Option<Vec<Difference>>,
     /// Why the run ended, if it did not exit.
     pub(super) ending: Option<String>,
@@ -126,7 +126,7 @@ impl CaseRun {
             },
             ..Io::default()
         };
-        // The state of the operator's own runs is none of a test's business.
+        // A test must not see the state of the operator's own runs.
         let own = host.with_state(self.folder.path().join("state"));
         let args = &self.case.case.args;
         let invoked = match own.invoke_loaded(&self.loaded, &self.target, args, io).await {

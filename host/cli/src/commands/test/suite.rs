@@ -66,7 +66,7 @@ impl Suite {
             return Err(CliError::usage(message).fix(fix));
         }
         skill.warn_of_sections(&args.skills, context);
-        // A folder that is no skill is reported as that, and not as a skill without cases.
+        // Report a folder that is not a skill as such, not as a skill without cases.
         let loaded = Skill::load_from(skill.skill_folder(), &Default::default())?;
         let cases = cases::read(skill.folder()).map_err(invalid)?;
         if cases.is_empty() {
