@@ -341,6 +341,19 @@ fn commands_that_are_not_exact_are_denied_with_a_line_to_use() {
 }
 
 #[test]
+fn many_words_do_not_hide_the_folder_of_a_skill() {
+    let project = Project::new();
+    let skills = project.skill().parent().unwrap().to_owned();
+    let base = skills.parent().unwrap().parent().unwrap();
+    std::os::unix::fs::symlink(&skills, base.join("zz")).unwrap();
+    // In any order, they come before the name of the link.
+    let words: String = (0..1_000).map(|n| format!(" a{n}")).collect();
+    project.passes(&format!("echo{words}"));
+    project.denied("cd zz; python3 x/scripts/y.py");
+    project.denied(&format!("echo{words}; cd zz; python3 x/scripts/y.py"));
+}
+
+#[test]
 fn powershell_is_not_parsed() {
     let project = Project::new();
     let mut event = project.event(&format!("python3 {SCRIPT}"));

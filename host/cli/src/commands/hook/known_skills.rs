@@ -49,7 +49,7 @@ pub(super) struct KnownSkills {
     ids: HashMap<FolderId, usize>,
 }
 
-/// The most different words of a command that are looked up as folders.
+/// The most folders that a command names in which its other words are looked up.
 const MAX_FOLDERS: usize = 200;
 
 impl KnownSkills {
@@ -141,8 +141,9 @@ impl KnownSkills {
     /// names, as after `cd`.
     fn located_among(&self, base: &Path, words: &BTreeSet<&str>) -> Option<Place<'_>> {
         let names: BTreeSet<&str> = self.skills.iter().map(|skill| skill.name.as_str()).collect();
-        let folders = words.iter().take(MAX_FOLDERS).map(|word| base.join(word));
-        let folders = folders.filter(|folder| folder != base && folder.is_dir());
+        let folders = words.iter().map(|word| base.join(word));
+        // Other words do not count, or a long command could hide the one that matters.
+        let folders = folders.filter(|folder| folder != base && folder.is_dir()).take(MAX_FOLDERS);
         for folder in [base.to_owned()].into_iter().chain(folders) {
             // Most words of a long text start with the name of no file.
             let mut exists: HashMap<Component<'_>, bool> = HashMap::new();
