@@ -204,8 +204,7 @@ fn built_in_programs_start_with_cleared_memory() {
         "name": "hostile", "version": "1", "programs": ["hostile"], "wasm": "hostile.wasm", "size": wasm.len(), "digest": digest(&wasm),
     });
     std::fs::write(programs.join("hostile.json"), facts.to_string()).unwrap();
-    let built_ins =
-        BuiltIns { folders: vec![programs], cache: cache.clone(), ..BuiltIns::default() };
+    let built_ins = BuiltIns { folders: vec![programs], ..BuiltIns::default() };
     let component = Arc::new(built_ins.list().unwrap().remove(0)).component().unwrap();
     let tls = Tls::new(Roots::default()).unwrap().into();
     let compiler = env!("CARGO_BIN_EXE_skillhost").into();

@@ -217,10 +217,8 @@ impl Runner {
 
     /// Returns the built-in programs, and the folders to search for them.
     pub fn built_ins(&self) -> BuiltIns {
-        let (folders, cache) = (self.options.programs.clone(), self.options.sandbox.cache.clone());
         BuiltIns {
-            folders,
-            cache,
+            folders: self.options.programs.clone(),
             custom: self.hooks.runtimes.clone(),
             host_programs: Arc::new(self.hooks.host_programs.names()),
         }

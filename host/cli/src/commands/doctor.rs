@@ -169,13 +169,15 @@ impl Report {
 
     fn runtime(&mut self, section: &'static str, runtime: Arc<BuiltIn>, host: &Runner) {
         let name = runtime.description.name.clone();
-        if let Err(error) = runtime.verify() {
-            return self.add(section, name, Status::Problem, error.message, error.fix);
-        }
+        let component = match runtime.verify() {
+            Ok(component) => component,
+            Err(error) => {
+                return self.add(section, name, Status::Problem, error.message, error.fix);
+            }
+        };
         let version = &runtime.description.version;
         let warm = || Some("skillhost cache warm".to_owned());
-        let (status, value, fix) = match host.code_state(&runtime.described_component(), Mode::Fast)
-        {
+        let (status, value, fix) = match host.code_state(&component, Mode::Fast) {
             CodeState::Ready => (Status::Ok, "compiled for this machine".to_owned(), None),
             CodeState::Missing => {
                 (Status::Note, "not compiled; the first run takes seconds".to_owned(), warm())

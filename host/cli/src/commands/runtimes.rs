@@ -184,7 +184,7 @@ fn compile_to_ship(runtimes: RuntimesArg, folder: &Path) -> Result<Exit, CliErro
 
 fn installed(runtime: BuiltIn) -> Result<Installed, ProgramError> {
     let runtime = Arc::new(runtime);
-    let problem = runtime.component().err().map(|error| error.message);
+    let problem = runtime.verify().err().map(|error| error.message);
     let (file, packages, stack) = (runtime.wasm(), runtime.package_names()?, runtime.stack);
     let facts = runtime.description.clone();
     Ok(Installed {

@@ -2,8 +2,8 @@
 //! it.
 //!
 //! Nothing is read until a run needs a program. Then the small JSON files are read. A component is
-//! read only to compile it. A stamp in the cache folder vouches that it still has the digest in the
-//! JSON file.
+//! read only to compile it, and then must have the digest in its JSON file. Compiled code is kept
+//! by that digest, so what runs is what the JSON file names.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read as _};
@@ -11,12 +11,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use cap_std::fs::Dir;
-use rustix::fs::Stat;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use super::custom::Runtimes;
-use super::stamp::{self, Stamp, file_digest};
+use super::stamp::file_digest;
 use super::{Component, Source, digest};
 use skillhost_policy::limits::Limit;
 
@@ -25,8 +24,6 @@ use skillhost_policy::limits::Limit;
 pub struct BuiltIns {
     /// The folders, in order of precedence. A missing folder is ignored.
     pub folders: Vec<PathBuf>,
-    /// The cache folder, which only the host writes.
-    pub cache: PathBuf,
     /// The runtimes that an embedder adds.
     pub custom: Runtimes,
     /// The names of the host programs that an embedder adds.
@@ -44,9 +41,6 @@ pub struct BuiltIn {
     pub folder: PathBuf,
     /// The name of its JSON file in the folder.
     pub file: String,
-    cache: PathBuf,
-    /// Set once the component is known to match its JSON file.
-    vouched: OnceLock<()>,
     opened: OnceLock<Arc<Dir>>,
 }
 
@@ -137,8 +131,6 @@ impl BuiltIns {
                         stack,
                         folder: path.clone(),
                         file,
-                        cache: self.cache.clone(),
-                        vouched: OnceLock::new(),
                         opened: OnceLock::new(),
                     });
                 }
@@ -217,37 +209,32 @@ impl ProgramDescription {
 }
 
 impl BuiltIn {
-    /// Returns the component. Reads the file only if no stamp vouches for it.
+    /// Returns the component. Checks that its file is there and has the right size; what is read
+    /// from it is checked then.
     ///
     /// # Errors
-    /// The file is missing, or does not match the JSON file.
+    /// The file is missing, or has another size than the JSON file says.
     pub fn component(self: &Arc<Self>) -> Result<Component, ProgramError> {
-        if self.vouched.get().is_none() {
-            self.vouch()?;
-            // Another thread may have set it to the same value.
-            let _ = self.vouched.set(());
-        }
-        Ok(self.described_component())
+        self.open_complete()?;
+        Ok(Component {
+            digest: self.description.digest.clone(),
+            source: Source::BuiltIn(self.clone()),
+        })
     }
 
-    /// Checks that the component matches its JSON file, by reading it. Writes nothing.
+    /// Returns the component. Checks that its file matches the JSON file, by reading it.
     ///
     /// # Errors
-    /// As for [`BuiltIn::component`].
-    pub fn verify(&self) -> Result<(), ProgramError> {
-        let (file, _) = self.open_complete()?;
-        let found = file_digest(&file)
+    /// The file is missing, unreadable, or does not match.
+    pub fn verify(self: &Arc<Self>) -> Result<Component, ProgramError> {
+        let found = file_digest(&self.open_complete()?)
             .map_err(|error| broken(&self.wasm(), format!("cannot read the file: {error}")))?;
-        self.check(&found)
-    }
-
-    /// Returns the component without checking its file. What is read from it is checked then.
-    pub fn described_component(self: &Arc<Self>) -> Component {
-        Component { digest: self.description.digest.clone(), source: Source::BuiltIn(self.clone()) }
+        self.check(&found)?;
+        self.component()
     }
 
     /// Opens the component, and checks its size.
-    fn open_complete(&self) -> Result<(std::fs::File, Stat), ProgramError> {
+    fn open_complete(&self) -> Result<std::fs::File, ProgramError> {
         let wrong = |message: String| broken(&self.wasm(), message);
         let file = self.open().map_err(|error| self.unreadable(&error))?;
         let stat = rustix::fs::fstat(&file).map_err(|error| wrong(error.to_string()))?;
@@ -257,32 +244,7 @@ impl BuiltIn {
                 stat.st_size, self.file, self.description.size
             )));
         }
-        Ok((file, stat))
-    }
-
-    fn vouch(&self) -> Result<(), ProgramError> {
-        let path = self.wasm();
-        let wrong = |message: String| broken(&path, message);
-        let (file, stat) = self.open_complete()?;
-        let cache = stamp::open_cache_folder(&self.cache)
-            .map_err(|error| wrong(format!("cannot use the cache: {error}")))?;
-        let name =
-            format!("{}.program", &digest(path.as_os_str().as_encoded_bytes())["sha256:".len()..]);
-        let known = Stamp::read(&cache, &name).filter(|stamp| {
-            *stamp == Stamp::of(&stat, stamp.digest.clone()) && stamp::has_reliable_ctime(&file)
-        });
-        let found = match known {
-            Some(stamp) => stamp.digest,
-            None => {
-                let found = file_digest(&file)
-                    .map_err(|error| wrong(format!("cannot read the file: {error}")))?;
-                if let Err(error) = Stamp::of(&stat, found.clone()).write(&cache, &name) {
-                    tracing::debug!(%error, "cannot write a stamp; the next run computes the digest again");
-                }
-                found
-            }
-        };
-        self.check(&found)
+        Ok(file)
     }
 
     /// Reads the component, and checks its digest.

@@ -12,7 +12,7 @@ use crate::extent::Extent;
 /// What an entry is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryKind {
-    /// The compiled code of a runtime, and what vouches for the runtime's file.
+    /// The compiled code of a runtime, and what vouches for it.
     Runtime,
     /// The compiled code of a skill's component.
     Component,
@@ -114,7 +114,7 @@ fn kind(name: &str) -> EntryKind {
     match name {
         _ if ends(&[".tmp"]) => EntryKind::Temporary,
         _ if ends(&[OF_SKILL, ".own.stamp"]) => EntryKind::Component,
-        _ if ends(&[".cwasm", ".stamp", ".program"]) => EntryKind::Runtime,
+        _ if ends(&[".cwasm", ".stamp"]) => EntryKind::Runtime,
         _ if ends(&[".script", ".syntax", ".packages"]) => EntryKind::Script,
         _ if ends(&[".skill", ".share"]) || name.starts_with("skills/") => EntryKind::Copy,
         _ => EntryKind::Unknown,
@@ -139,7 +139,7 @@ mod tests {
             "a.stamp",
             "b.own.cwasm",
             "b.own.stamp",
-            "c.program",
+            "c.shipped.stamp",
             "d.script",
             "e.syntax",
             "f.packages",
@@ -166,7 +166,7 @@ mod tests {
             ("a.stamp", EntryKind::Runtime),
             ("b.own.cwasm", EntryKind::Component),
             ("b.own.stamp", EntryKind::Component),
-            ("c.program", EntryKind::Runtime),
+            ("c.shipped.stamp", EntryKind::Runtime),
             ("d.script", EntryKind::Script),
             ("e.syntax", EntryKind::Script),
             ("f.packages", EntryKind::Script),

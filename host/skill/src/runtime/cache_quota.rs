@@ -278,7 +278,7 @@ mod tests {
         for (name, bytes, hours) in [
             ("runtime.cwasm", 500, 90),
             ("runtime.stamp", 5, 90),
-            ("x.program", 5, 90),
+            ("x.shipped.stamp", 5, 90),
             ("old.own.cwasm", 40, 9),
             ("old.own.stamp", 1, 9),
             ("older.script", 30, 10),
@@ -291,7 +291,7 @@ mod tests {
         trim_to(&cache, Bound { bytes: 99, entries: 10 }, ABANDONED).unwrap();
         assert!(names(&cache).len() == 6 && !cache.exists("older.script"), "{:?}", names(&cache));
         trim_to(&cache, Bound { bytes: 99, entries: 1 }, ABANDONED).unwrap();
-        assert_eq!(names(&cache), ["runtime.cwasm", "runtime.stamp", "x.program"]);
+        assert_eq!(names(&cache), ["runtime.cwasm", "runtime.stamp", "x.shipped.stamp"]);
     }
 
     #[test]

@@ -27,7 +27,6 @@ async fn components_compile_on_an_emulated_processor() {
     let cache = variable("EMULATED_CACHE");
     let built_ins = BuiltIns {
         folders: vec![variable("EMULATED_PROGRAMS")],
-        cache: cache.clone(),
         custom: Default::default(),
         host_programs: Default::default(),
     };
