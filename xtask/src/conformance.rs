@@ -1,6 +1,7 @@
 //! `cargo xtask conformance`: runs third-party tests of the Python runtime, of the MCP server, of the
-//! rules for skills and of WASI.
+//! rules for skills and of WASI, and connects skillhost to real agents.
 
+mod agents;
 mod skills_ref;
 mod wasi;
 
@@ -12,6 +13,7 @@ use skillhost_toolchain::{Error, Progress};
 
 use crate::{clients, print_line, workspace};
 
+pub(crate) use agents::run as agents;
 pub(crate) use skills_ref::run as skills_ref;
 pub(crate) use wasi::run as wasi;
 
@@ -38,9 +40,9 @@ pub(crate) fn python(arguments: &[String], progress: &Progress) -> Result<(), Er
 
 /// Builds the host that the suites test.
 fn build_host(progress: &Progress) -> Result<(), Error> {
-    let mut build = workspace::cargo(&workspace::root());
-    let build = build.args(["build", "-p", "skillhost-cli"]);
-    Ok(progress.loud_step("build the host", |step| step.run_loud(build))?)
+    progress.step("build the host", |step| {
+        crate::host::build_for_development(&workspace::root(), step).map(drop)
+    })
 }
 
 /// Returns the path of the host.

@@ -72,7 +72,8 @@ pub(crate) fn run(progress: &Progress) -> Result<(), Error> {
             )
         },
         || {
-            built = progress.step("build the host", |step| host::build_for_demo(&root, step));
+            built =
+                progress.step("build the host", |step| host::build_for_development(&root, step));
             Ok(())
         },
     )?;

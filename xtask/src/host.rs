@@ -1,5 +1,5 @@
 //! Builds the host. [`build`] builds the program that is installed: a static position-independent
-//! executable, optimised as one unit, whose start-up functions are adjacent. [`build_for_demo`]
+//! executable, optimised as one unit, whose start-up functions are adjacent. [`build_for_development`]
 //! builds it in the development profile, whose compiled dependencies the demo shares with the
 //! tests.
 //!
@@ -32,7 +32,7 @@ const HARDENED: [&str; 4] =
 
 /// Builds the program in the development profile, without link-time optimisation. Without
 /// `--package`, its dependencies have the features of all workspace members, as those of xtask do.
-pub(crate) fn build_for_demo(root: &Path, step: &Step) -> Result<PathBuf, Error> {
+pub(crate) fn build_for_development(root: &Path, step: &Step) -> Result<PathBuf, Error> {
     let mut cargo = workspace::cargo(root);
     cargo.args(["build", "--locked", "--bin", "skillhost"]);
     cargo.arg("--message-format=json-render-diagnostics");

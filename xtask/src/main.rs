@@ -107,7 +107,7 @@ enum Verb {
     Python,
     /// Fetch the MCP clients and the tools from PyPI and npm that the tests use
     Clients,
-    /// Run third-party conformance tests: of CPython, MCP, Agent Skills or WASI
+    /// Run third-party conformance tests: of CPython, MCP, Agent Skills, WASI or agents
     Conformance {
         #[command(subcommand)]
         suite: Conformance,
@@ -127,6 +127,8 @@ enum Verb {
 
 #[derive(Subcommand)]
 enum Conformance {
+    /// Connect the command lines of agents, from npm, and let them list their MCP servers
+    Agents,
     /// Run CPython's tests, from Debian's packages, in the sandbox
     Python {
         /// Arguments of components/python/conformance/run.py: `--json`, `--testsuite DIR`, names of
@@ -165,6 +167,7 @@ fn main() -> ExitCode {
         Verb::Components => components::run(&progress),
         Verb::Python => python::run(&progress),
         Verb::Clients => clients::run(&progress),
+        Verb::Conformance { suite: Conformance::Agents } => conformance::agents(&progress),
         Verb::Conformance { suite: Conformance::Python { args } } => {
             conformance::python(&args, &progress)
         }
