@@ -27,7 +27,7 @@ const NOT_RUN: [(&str, &str); 26] = [
     ("cargo test -p skillhost-tests --test library -- escape", "runs the tests of this repository"),
     ("cargo test -p skillhost-tests --test library -- limits", "runs the tests of this repository"),
     ("cargo xtask bench isolation", "takes minutes"),
-    ("claude plugin marketplace add ./plugins", "needs Claude Code"),
+    ("claude plugin marketplace add ~/.local/share/skillhost/plugins", "needs Claude Code"),
     (
         "skillhost agent --skills ./skills --tag review --workspace .:ro --env ANTHROPIC_API_KEY -- claude -p 'Review change.diff with the skill code-review'",
         "tests/agent.rs runs it with a stand-in for the client",

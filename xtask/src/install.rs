@@ -68,6 +68,7 @@ pub(crate) fn place(
             copy_skill(&from, &share.join("skills").join(name))?;
         }
     }
+    copy_tree(&root.join("plugins"), &share.join("plugins"), &[])?;
     // The program comes last, so that an installed program finds the rest.
     let installed = copy_program(built, prefix)?;
     list_state(&installed, &share, step)?;
