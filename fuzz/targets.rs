@@ -2,6 +2,7 @@
 //! tests/cases and what is made of those.
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::path::Path;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
@@ -30,6 +31,9 @@ use skillhost_sandbox::recording::folder;
 use skillhost_sandbox::{self as sandbox, Allocation};
 use skillhost_server::{Mcp, Options};
 use skillhost_skill::{SizeLimits, Skill};
+use skillhost_sources::archive::unpack;
+use skillhost_sources::limits::TransferLimits;
+use skillhost_sources::staging::StagedEntry;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::runtime::Runtime;
 
@@ -420,4 +424,30 @@ impl Answering {
 
 fn runtime() -> Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
+}
+
+/// Archives from any bytes, and tar streams that are compressed afterwards, so that mutations reach
+/// their entries. Nothing is written outside the private folder, and nothing in it remains.
+pub fn archive(bytes: &[u8]) {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    let outer = tempfile::tempdir().unwrap();
+    let within = outer.path().join("within");
+    std::fs::create_dir(&within).unwrap();
+    let count = |folder: &Path| std::fs::read_dir(folder).unwrap().count();
+    for archive in [bytes, &encoder.finish().unwrap()] {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(archive).unwrap();
+        let limits = TransferLimits { bytes: 1 << 20, entries: 1000, ..Default::default() };
+        if let Ok(staged) = unpack(&file, archive.len() as u64, &within, &limits) {
+            for (path, entry) in &staged.entries {
+                assert!(!path.split('/').any(|name| matches!(name, "" | "." | "..")), "{path}");
+                if let StagedEntry::File { size, .. } = entry {
+                    assert_eq!(staged.read(path).unwrap().len() as u64, *size);
+                }
+            }
+            assert_eq!(count(outer.path()), 1);
+        }
+        assert_eq!((count(outer.path()), count(&within)), (1, 0));
+    }
 }

@@ -15,7 +15,7 @@ pub mod targets;
 type Target = fn(&[u8]);
 
 /// Each target's name, its seeds, and its entry point.
-const TARGETS: [(&str, Seeds, Target); 11] = [
+const TARGETS: [(&str, Seeds, Target); 12] = [
     ("skill_md", Seeds::Files("skill", &["SKILL.md"]), targets::skill_md),
     ("policy", Seeds::Files("policy", &[".yaml"]), |bytes| with_text(bytes, targets::policy)),
     ("case", Seeds::Files("case", &[".yaml"]), |bytes| with_text(bytes, targets::case)),
@@ -29,6 +29,7 @@ const TARGETS: [(&str, Seeds, Target); 11] = [
     ("search", Seeds::Texts(&QUERIES), |bytes| with_text(bytes, targets::search)),
     ("mcp", Seeds::Texts(&MESSAGES), targets::mcp),
     ("http_response", Seeds::Texts(&ANSWERS), targets::http_response),
+    ("archive", Seeds::Files("archive", &[".tar", ".gz", ".zst", ".zip"]), targets::archive),
 ];
 
 enum Seeds {

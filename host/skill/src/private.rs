@@ -43,6 +43,8 @@ pub enum Purpose {
     Test,
     /// The home folder of an agent.
     Home,
+    /// What was fetched, before it is used.
+    Fetch,
 }
 
 /// Returns the prefixes of the names of temporary folders.
@@ -51,7 +53,7 @@ pub fn prefixes() -> impl Iterator<Item = &'static str> {
 }
 
 impl Purpose {
-    const ALL: [Purpose; 8] = [
+    const ALL: [Purpose; 9] = [
         Purpose::Run,
         Purpose::Copy,
         Purpose::Session,
@@ -60,6 +62,7 @@ impl Purpose {
         Purpose::Verification,
         Purpose::Test,
         Purpose::Home,
+        Purpose::Fetch,
     ];
 
     fn prefix(self) -> &'static str {
@@ -72,6 +75,7 @@ impl Purpose {
             Purpose::Verification => "skillhost-verify-",
             Purpose::Test => "skillhost-test-",
             Purpose::Home => "skillhost-home-",
+            Purpose::Fetch => "skillhost-fetch-",
         }
     }
 }

@@ -1,0 +1,19 @@
+//! Where skills come from: archives, folders and repositories, the sources file, the lock file and
+//! the store.
+//!
+//! This crate owns the steps from the text of a source to files in the store that the lock file
+//! names. Each step takes plain data and returns plain data: a source is fetched into a private
+//! folder ([`staging`]), its skills are selected, their files are imported into the store, and the
+//! lock file names their digests. It must not know how a skill runs, and it starts nothing of what
+//! it fetches.
+//!
+//! Start reading at [`staging`] and [`archive`], through which everything that comes from elsewhere
+//! passes. [`limits`] has the most that is accepted, and [`error::RefusalRule`] the rules.
+
+pub mod archive;
+pub mod digest;
+pub mod error;
+pub mod limits;
+mod names;
+pub mod staging;
+pub mod transfer;
