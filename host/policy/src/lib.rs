@@ -38,7 +38,7 @@ pub mod refusal;
 mod schema;
 pub mod source;
 mod verdict;
-mod yaml;
+pub mod yaml;
 
 use std::borrow::Cow;
 use std::path::PathBuf;

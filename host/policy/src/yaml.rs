@@ -1,5 +1,5 @@
-//! Parses the YAML of a policy or a test case into a tree whose nodes have positions, for
-//! diagnostics.
+//! Parses the YAML of a policy, a test case or a file of sources into a tree whose nodes have
+//! positions, for diagnostics.
 
 use std::fmt;
 
@@ -14,36 +14,44 @@ use super::printable;
 use crate::diagnostic::{Diagnostic, Severity, Span};
 
 /// What a document is called in messages, and its bounds.
-pub(super) struct Format {
+pub struct Format {
     /// Its name, after `the`.
-    pub(super) name: &'static str,
+    pub name: &'static str,
     /// The rule that diagnostics name.
-    pub(super) rule: &'static str,
-    pub(super) max_depth: usize,
-    pub(super) max_nodes: usize,
+    pub rule: &'static str,
+    /// The most levels of nesting.
+    pub max_depth: usize,
+    /// The most nodes.
+    pub max_nodes: usize,
     /// Aliases are allowed, but too few for an alias bomb.
-    pub(super) max_aliases: usize,
+    pub max_aliases: usize,
 }
 
 /// A node and its position.
-pub(super) struct Node {
-    pub(super) span: Span,
-    pub(super) kind: Kind,
+pub struct Node {
+    /// Where it is.
+    pub span: Span,
+    /// What it is.
+    pub kind: Kind,
     /// Whether it is a string, and not a number or boolean.
-    pub(super) is_string: bool,
+    pub is_string: bool,
 }
 
-pub(super) enum Kind {
+/// What a node is.
+pub enum Kind {
+    /// Nothing, or `null`.
     Null,
     /// A string, number or boolean, as written.
     Scalar(String),
+    /// A list.
     List(Vec<Node>),
+    /// A map, in the order of the file.
     Map(Vec<(Node, Node)>),
 }
 
 impl Node {
     /// Describes the node's kind, for an error.
-    pub(super) fn describe(&self) -> &'static str {
+    pub fn describe(&self) -> &'static str {
         match self.kind {
             Kind::Null => "empty",
             Kind::Scalar(_) => "a single value",
@@ -57,7 +65,7 @@ impl Node {
 ///
 /// # Errors
 /// A diagnostic for invalid YAML, a duplicate key, a merge key, a tag, or an exceeded limit.
-pub(super) fn parse(text: &str, file: &str, format: &Format) -> Result<Node, Box<Diagnostic>> {
+pub fn parse(text: &str, file: &str, format: &Format) -> Result<Node, Box<Diagnostic>> {
     let &Format { name, rule, max_depth, max_nodes, max_aliases } = format;
     let budget = serde_saphyr::budget! { max_depth: max_depth, max_nodes: max_nodes, max_events: max_nodes * 4, max_aliases: max_aliases, max_documents: 1 };
     let options = serde_saphyr::options! {

@@ -297,6 +297,20 @@ pub fn sweep(within: &Path) -> io::Result<usize> {
     Ok(swept)
 }
 
+/// Removes a folder and everything in it, also what is read-only, without following symlinks. The
+/// caller has created it with this module or below such a folder.
+///
+/// # Errors
+/// The folder does not exist, or something in it cannot be removed.
+pub fn remove(within: impl AsFd, name: &str) -> io::Result<()> {
+    let folder = fs::openat(&within, name, FOLDER, Mode::empty())?;
+    if !Mode::from_raw_mode(fs::fstat(&folder)?.st_mode).contains(PRIVATE) {
+        fs::fchmod(&folder, PRIVATE)?;
+    }
+    empty(folder.as_fd())?;
+    Ok(fs::unlinkat(&within, name, AtFlags::REMOVEDIR)?)
+}
+
 /// Checks whether a name is that of a [`TempFolder`].
 fn is_ours(name: &CStr) -> bool {
     let is_random = |rest: &[u8]| {

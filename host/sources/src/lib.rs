@@ -12,8 +12,14 @@
 
 pub mod archive;
 pub mod digest;
+mod document;
 pub mod error;
 pub mod limits;
+pub mod lock;
 mod names;
+pub mod skills;
+pub mod source;
 pub mod staging;
+pub mod store;
 pub mod transfer;
+pub mod wanted;

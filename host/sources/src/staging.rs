@@ -311,15 +311,19 @@ fn enter(folder: OwnedFd, name: &str) -> io::Result<OwnedFd> {
 }
 
 /// Opens a regular file below a folder, without following symlinks.
-pub(crate) fn open(root: OwnedFd, path: &str) -> io::Result<OwnedFd> {
+fn open(root: OwnedFd, path: &str) -> io::Result<OwnedFd> {
     let folder =
         names::parent(path).split('/').filter(|name| !name.is_empty()).try_fold(root, enter)?;
-    let name = path.rsplit('/').next().unwrap_or(path);
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = rustix::fs::openat(&folder, name, flags, Mode::empty())?;
+    let file = open_entry(&folder, path.rsplit('/').next().unwrap_or(path))?;
     let kind = rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode);
     match kind {
         rustix::fs::FileType::RegularFile => Ok(file),
         _ => Err(io::Error::other("not a regular file")),
     }
+}
+
+/// Opens an entry of a folder, without following a symlink and without waiting at a pipe.
+pub(crate) fn open_entry(folder: &OwnedFd, name: &str) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    Ok(rustix::fs::openat(folder, name, flags, Mode::empty())?)
 }

@@ -1,0 +1,373 @@
+//! The store: the files of every fetched skill, one folder per digest, and views that give them
+//! their names.
+//!
+//! An entry is put in place complete and never changes. Its files are read-only, and are compared
+//! with the lock file whenever they are read. A view is a folder with one symlink per skill; it is
+//! named after what it contains and never changes either. What a killed host leaves is in a
+//! temporary folder, which the next one sweeps.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags};
+use sha2::{Digest as _, Sha256};
+use skillhost_skill::private::{self, Purpose, TempFolder};
+
+use crate::digest::{Digest, Listing};
+use crate::error::SourceError;
+use crate::names;
+use crate::skills::FoundSkill;
+use crate::staging::{self, Staged};
+
+const FOLDER: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// The mode of the files: only the owner reads them, and nobody changes or executes them.
+const FILE_MODE: Mode = Mode::RUSR;
+/// The mode of the folders.
+const FOLDER_MODE: Mode = Mode::RUSR.union(Mode::XUSR);
+
+/// The folders of the store.
+#[derive(Debug)]
+pub struct Store {
+    path: PathBuf,
+    entries: OwnedFd,
+    views: OwnedFd,
+}
+
+/// No other process changes the store or a lock file while this value lives.
+#[derive(Debug)]
+pub struct StoreLock(#[expect(dead_code, reason = "closing it releases the lock")] OwnedFd);
+
+impl Store {
+    /// Opens the store in the host's state folder, or creates it.
+    ///
+    /// # Errors
+    /// A folder cannot be created, or another user can write to it.
+    pub fn open(state: &Path) -> Result<Store, SourceError> {
+        let path = state.join("sources");
+        let open = |name: &str| {
+            let folder = path.join(name);
+            private::open_or_create(&folder).map_err(|error| {
+                SourceError::io(format!("open the store {}", folder.display()), error)
+            })
+        };
+        private::create_missing(state).map_err(|error| {
+            SourceError::io(format!("create the folder {}", state.display()), error)
+        })?;
+        open("")?;
+        open("tmp")?;
+        Ok(Store { entries: open("store")?, views: open("views")?, path })
+    }
+
+    /// Returns the folder for what is being fetched. Removes what killed hosts left there.
+    pub fn temporary(&self) -> PathBuf {
+        let folder = self.path.join("tmp");
+        if let Err(error) = private::sweep(&folder) {
+            tracing::debug!(%error, "cannot remove stale folders of the store");
+        }
+        folder
+    }
+
+    /// Waits until no other process changes the store.
+    ///
+    /// # Errors
+    /// The file system fails.
+    pub fn lock(&self) -> Result<StoreLock, SourceError> {
+        let fail = |error: rustix::io::Errno| SourceError::io("lock the store", error);
+        let folder = rustix::fs::openat(&self.entries, ".", FOLDER, Mode::empty()).map_err(fail)?;
+        rustix::fs::flock(&folder, FlockOperation::LockExclusive).map_err(fail)?;
+        Ok(StoreLock(folder))
+    }
+
+    /// Checks whether there is an entry of this digest. Its content may still be damaged.
+    pub fn has(&self, digest: &Digest) -> bool {
+        rustix::fs::statat(&self.entries, digest.to_string(), AtFlags::SYMLINK_NOFOLLOW)
+            .is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Directory)
+    }
+
+    /// Returns the path of an entry.
+    pub fn path(&self, digest: &Digest) -> PathBuf {
+        self.path.join("store").join(digest.to_string())
+    }
+
+    /// Copies the files of a skill into the store, unless they are there. A damaged entry is
+    /// replaced.
+    ///
+    /// # Errors
+    /// A staged file was modified, or the file system fails. The store is then as before.
+    pub fn import(&self, staged: &Staged, skill: &FoundSkill) -> Result<(), SourceError> {
+        let listing = skill.listing();
+        let digest = listing.digest();
+        let fail = |error: io::Error| SourceError::io("write to the store", error);
+        if self.has(&digest) {
+            if self.verify(&digest, &listing).is_ok() {
+                return Ok(());
+            }
+            private::remove(&self.entries, &digest.to_string()).map_err(fail)?;
+        }
+        let temporary = TempFolder::new_in(&self.temporary(), Purpose::Fetch).map_err(fail)?;
+        let entry = temporary.create("entry").map_err(fail)?;
+        let mut folders = vec![String::new()];
+        for (path, file) in &skill.files {
+            for folder in names::ancestors(path) {
+                match rustix::fs::mkdirat(&entry, folder, Mode::RWXU) {
+                    Ok(()) => folders.push(folder.to_owned()),
+                    Err(rustix::io::Errno::EXIST) => {}
+                    Err(error) => return Err(fail(error.into())),
+                }
+            }
+            let content = staged.read(&file.staged)?;
+            write(&entry, path, &content).map_err(fail)?;
+        }
+        // A folder that is read-only cannot be moved, so the entry itself becomes so afterwards.
+        for folder in folders.iter().filter(|folder| !folder.is_empty()) {
+            rustix::fs::chmodat(&entry, folder.as_str(), FOLDER_MODE, AtFlags::empty())
+                .map_err(|error| fail(error.into()))?;
+        }
+        match rustix::fs::renameat(temporary.as_fd(), "entry", &self.entries, digest.to_string()) {
+            // Another process was faster.
+            Err(rustix::io::Errno::EXIST | rustix::io::Errno::NOTEMPTY) => Ok(()),
+            Err(error) => Err(fail(error.into())),
+            Ok(()) => rustix::fs::fchmod(&entry, FOLDER_MODE).map_err(|error| fail(error.into())),
+        }
+    }
+
+    /// Reads every byte of an entry, and compares it with a listing. Returns the first difference.
+    ///
+    /// # Errors
+    /// The entry is missing, cannot be read, or differs.
+    pub fn verify(&self, digest: &Digest, listing: &Listing) -> Result<(), String> {
+        if listing.digest() != *digest {
+            return Err("the listing has another digest".to_owned());
+        }
+        let entry = rustix::fs::openat(&self.entries, digest.to_string(), FOLDER, Mode::empty());
+        let entry = entry.map_err(|error| match error {
+            rustix::io::Errno::NOENT => "the files are not in the store".to_owned(),
+            error => format!("cannot open the stored files: {error}"),
+        })?;
+        let mut found = Listing::default();
+        read(&entry, "", &mut found, listing.0.len())?;
+        listing.difference(&found).map_or(Ok(()), Err)
+    }
+
+    /// Returns a folder in which each of these entries has its name.
+    ///
+    /// # Errors
+    /// The file system fails.
+    pub fn view(&self, skills: &BTreeMap<String, Digest>) -> Result<PathBuf, SourceError> {
+        let fail = |error: io::Error| SourceError::io("write to the store", error);
+        let lines: String =
+            skills.iter().map(|(name, digest)| format!("{digest}  {name}\n")).collect();
+        let name = Digest::of(lines.as_bytes()).to_string();
+        let path = self.path.join("views").join(&name);
+        if rustix::fs::statat(&self.views, &name, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
+            return Ok(path);
+        }
+        let temporary = TempFolder::new_in(&self.temporary(), Purpose::Fetch).map_err(fail)?;
+        let view = temporary.create("view").map_err(fail)?;
+        for (skill, digest) in skills {
+            rustix::fs::symlinkat(format!("../../store/{digest}"), &view, skill)
+                .map_err(|error| fail(error.into()))?;
+        }
+        match rustix::fs::renameat(temporary.as_fd(), "view", &self.views, &name) {
+            Ok(()) | Err(rustix::io::Errno::EXIST | rustix::io::Errno::NOTEMPTY) => Ok(path),
+            Err(error) => Err(fail(error.into())),
+        }
+    }
+}
+
+fn write(entry: &OwnedFd, path: &str, content: &[u8]) -> io::Result<()> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut file = File::from(rustix::fs::openat(entry, path, flags, FILE_MODE)?);
+    file.write_all(content)
+}
+
+/// Adds the digests of the files below a folder to `found`, until there are more than `max`.
+fn read(folder: &OwnedFd, path: &str, found: &mut Listing, max: usize) -> Result<(), String> {
+    let fail = |error: io::Error| format!("cannot read `{path}`: {error}");
+    for entry in rustix::fs::Dir::read_from(folder).map_err(|error| fail(error.into()))? {
+        let entry = entry.map_err(|error| fail(error.into()))?;
+        let name = entry.file_name();
+        if matches!(name.to_bytes(), b"." | b"..") {
+            continue;
+        }
+        let Ok(text) = name.to_str() else { return Err(format!("a file in `{path}` was added")) };
+        let inner = if path.is_empty() { text.to_owned() } else { format!("{path}/{text}") };
+        let file = staging::open_entry(folder, text)
+            .map_err(|error| format!("cannot read `{inner}`: {error}"))?;
+        let stat = rustix::fs::fstat(&file).map_err(|error| fail(error.into()))?;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Directory => read(&file, &inner, found, max)?,
+            FileType::RegularFile => {
+                let digest =
+                    digest(file).map_err(|error| format!("cannot read `{inner}`: {error}"))?;
+                found.0.insert(inner, digest);
+            }
+            _ => return Err(format!("`{inner}` is not a regular file")),
+        }
+        if found.0.len() > max {
+            return Err("files were added".to_owned());
+        }
+    }
+    Ok(())
+}
+
+fn digest(file: OwnedFd) -> io::Result<Digest> {
+    let (mut file, mut hash, mut buffer) = (File::from(file), Sha256::new(), vec![0; 64 << 10]);
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(Digest::from(hash)),
+            read => hash.update(&buffer[..read]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::disallowed_methods, reason = "tests set up real folders")]
+
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::limits::TransferLimits;
+    use crate::skills;
+    use crate::staging::Unpacker;
+
+    const FILES: [(&str, &[u8]); 3] = [
+        ("SKILL.md", b"---\nname: one\ndescription: Tests.\n---\n"),
+        ("a/b/c.py", b"print()"),
+        ("empty", b""),
+    ];
+
+    struct Setup {
+        state: tempfile::TempDir,
+        store: Store,
+    }
+
+    fn setup() -> Setup {
+        let state = tempfile::tempdir().unwrap();
+        Setup { store: Store::open(state.path()).unwrap(), state }
+    }
+
+    impl Setup {
+        fn import(&self) -> Listing {
+            let limits = TransferLimits::default();
+            let mut unpacker =
+                Unpacker::new(&self.store.temporary(), &limits, limits.bytes).unwrap();
+            for (path, content) in FILES {
+                unpacker.file(path.as_bytes(), &mut &*content).unwrap();
+            }
+            let staged = unpacker.finish();
+            let skill = skills::read(&staged, "", &limits).unwrap();
+            self.store.import(&staged, &skill).unwrap();
+            skill.listing()
+        }
+
+        fn names(&self, folder: &str) -> Vec<String> {
+            let entries =
+                std::fs::read_dir(self.state.path().join("sources").join(folder)).unwrap();
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+        }
+    }
+
+    #[test]
+    fn entries_are_read_only_and_stored_once() {
+        let setup = setup();
+        let listing = setup.import();
+        assert_eq!(setup.import(), listing);
+        let digest = listing.digest();
+        assert_eq!(setup.names("store"), [digest.to_string()]);
+        assert!(setup.names("tmp").is_empty());
+        setup.store.verify(&digest, &listing).unwrap();
+        let entry = setup.store.path(&digest);
+        for (path, mode) in [("", 0o500), ("a/b", 0o500), ("a/b/c.py", 0o400), ("SKILL.md", 0o400)]
+        {
+            let found = entry.join(path).metadata().unwrap().permissions().mode() & 0o777;
+            assert_eq!(found, mode, "{path}");
+        }
+    }
+
+    type Change = fn(&Path);
+
+    #[test]
+    fn every_change_of_an_entry_is_found_and_repaired() {
+        let open = |path: &Path| {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700)).unwrap()
+        };
+        let changes: [(&str, Change); 7] = [
+            ("a byte", |entry| std::fs::write(entry.join("a/b/c.py"), "print[]").unwrap()),
+            ("a missing file", |entry| std::fs::remove_file(entry.join("empty")).unwrap()),
+            ("another file", |entry| std::fs::write(entry.join("a/more"), "").unwrap()),
+            ("a symlink to the same content", |entry| {
+                std::fs::rename(entry.join("a/b/c.py"), entry.join("../outside")).unwrap();
+                symlink("../../../outside", entry.join("a/b/c.py")).unwrap();
+            }),
+            ("a symlinked folder", |entry| {
+                std::fs::rename(entry.join("a"), entry.join("../folder")).unwrap();
+                symlink("../folder", entry.join("a")).unwrap();
+            }),
+            ("another case", |entry| {
+                std::fs::rename(entry.join("empty"), entry.join("Empty")).unwrap()
+            }),
+            ("a pipe", |entry| {
+                std::fs::remove_file(entry.join("empty")).unwrap();
+                let path = entry.join("empty");
+                rustix::fs::mknodat(rustix::fs::CWD, &path, FileType::Fifo, Mode::RUSR, 0).unwrap();
+            }),
+        ];
+        for (what, change) in changes {
+            let setup = setup();
+            let listing = setup.import();
+            let digest = listing.digest();
+            let entry = setup.store.path(&digest);
+            for folder in ["", "a", "a/b"] {
+                open(&entry.join(folder));
+            }
+            for (file, _) in FILES {
+                std::fs::set_permissions(entry.join(file), std::fs::Permissions::from_mode(0o600))
+                    .unwrap();
+            }
+            change(&entry);
+            setup.store.verify(&digest, &listing).expect_err(what);
+            setup.import();
+            setup.store.verify(&digest, &listing).expect(what);
+        }
+    }
+
+    #[test]
+    fn views_name_entries() {
+        let setup = setup();
+        let digest = setup.import().digest();
+        let skills = BTreeMap::from([("one".to_owned(), digest), ("other".to_owned(), digest)]);
+        let view = setup.store.view(&skills).unwrap();
+        assert_eq!(setup.store.view(&skills).unwrap(), view);
+        for name in ["one", "other"] {
+            assert_eq!(std::fs::read(view.join(name).join("a/b/c.py")).unwrap(), b"print()");
+        }
+        assert!(setup.names("tmp").is_empty());
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+        #[test]
+        fn any_changed_byte_is_found(file in 0..2_usize, at in any::<prop::sample::Index>(), byte in any::<u8>()) {
+            let setup = setup();
+            let listing = setup.import();
+            let path = setup.store.path(&listing.digest()).join(FILES[file].0);
+            let mut content = FILES[file].1.to_owned();
+            let at = at.index(content.len());
+            prop_assume!(content[at] != byte);
+            content[at] = byte;
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+            std::fs::write(&path, content).unwrap();
+            prop_assert!(setup.store.verify(&listing.digest(), &listing).is_err());
+        }
+    }
+}

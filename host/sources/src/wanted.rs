@@ -1,0 +1,325 @@
+//! `skills.yaml`: the skills that a person wants, and where they come from.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+use skillhost_policy::diagnostic::printable;
+use skillhost_policy::yaml::Format;
+
+use crate::document::{self, Reader, quote};
+use crate::error::SourceError;
+use crate::names;
+use crate::source::Source;
+
+/// The name of the file.
+pub const FILE: &str = "skills.yaml";
+
+/// A file for a thousand skills takes about 100 KiB.
+const MAX_BYTES: usize = 1 << 20;
+
+const FORMAT: Format = Format {
+    name: "sources file",
+    rule: "sources-yaml",
+    max_depth: 8,
+    max_nodes: 50_000,
+    max_aliases: 0,
+};
+
+/// The content of the file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SourcesFile {
+    /// The skills, by name.
+    pub skills: BTreeMap<String, WantedSkill>,
+}
+
+/// A skill that is wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WantedSkill {
+    /// Where it comes from.
+    pub source: Source,
+    /// The path of its folder in the source. Without one, the source has one skill.
+    pub path: Option<String>,
+    /// Whether it is used. A disabled skill stays locked.
+    pub enabled: bool,
+}
+
+impl SourcesFile {
+    /// Parses the text of a file. `file`: the path, as messages name it.
+    ///
+    /// # Errors
+    /// Every problem, with its position.
+    pub fn parse(file: &str, text: &str) -> Result<SourcesFile, SourceError> {
+        let mut reader = Reader::new(file, text);
+        let mut skills = BTreeMap::new();
+        if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
+            return Ok(SourcesFile::default());
+        }
+        let root = reader.parse(MAX_BYTES, &FORMAT)?;
+        for (_, value) in reader.fields(&root, "the sources file", &["skills"]) {
+            for (key, value) in reader.map(value, "`skills`").unwrap_or_default() {
+                let name = document::scalar(key).unwrap_or_default();
+                if let Some((message, fix)) = document::name_problem(name) {
+                    reader.error("sources-name", Some(key.span), message, Some(fix));
+                }
+                if let Some(skill) = skill(&mut reader, name, value) {
+                    skills.insert(name.to_owned(), skill);
+                }
+            }
+        }
+        reader.finish(SourcesFile { skills })
+    }
+
+    /// Returns a text with a skill added or replaced. Other lines stay as they are.
+    ///
+    /// # Errors
+    /// The text is not a sources file, or is written in a way that cannot be edited line by line.
+    pub fn with(text: &str, name: &str, skill: &WantedSkill) -> Result<String, SourceError> {
+        let without = SourcesFile::without(text, name)?;
+        let mut expected = SourcesFile::parse(FILE, &without)?;
+        let mut lines: Vec<&str> = without.lines().collect();
+        let entry = skill.lines(name);
+        match lines.iter().position(|line| *line == "skills:") {
+            Some(at) => lines.insert(end_of_map(&lines, at), &entry),
+            None if expected.skills.is_empty() => {
+                lines.retain(|line| line.trim() != "skills: {}");
+                lines.extend(["skills:", &entry]);
+            }
+            None => return Err(not_editable(text)),
+        }
+        let edited = lines.join("\n") + "\n";
+        expected.skills.insert(name.to_owned(), skill.clone());
+        checked(edited, &expected, text)
+    }
+
+    /// Returns a text without a skill. Other lines stay as they are.
+    ///
+    /// # Errors
+    /// As [`SourcesFile::with`].
+    pub fn without(text: &str, name: &str) -> Result<String, SourceError> {
+        let mut expected = SourcesFile::parse(FILE, text)?;
+        if expected.skills.remove(name).is_none() {
+            return Ok(text.to_owned());
+        }
+        let mut lines: Vec<&str> = text.lines().collect();
+        let starts = [format!("  {name}:"), format!("  \"{name}\":"), format!("  '{name}':")];
+        let Some(at) =
+            lines.iter().position(|line| starts.iter().any(|start| line.starts_with(start)))
+        else {
+            return Err(not_editable(text));
+        };
+        let inner = |line: &&&str| line.starts_with("   ");
+        let end = at + 1 + lines[at + 1..].iter().take_while(inner).count();
+        lines.drain(at..end);
+        if expected.skills.is_empty() {
+            lines.retain(|line| *line != "skills:");
+        }
+        let edited = if lines.is_empty() { String::new() } else { lines.join("\n") + "\n" };
+        checked(edited, &expected, text)
+    }
+}
+
+impl WantedSkill {
+    fn lines(&self, name: &str) -> String {
+        let mut text =
+            format!("  {}:\n    source: {}", quote(name), quote(&self.source.to_string()));
+        if let Some(path) = &self.path {
+            text += &format!("\n    path: {}", quote(path));
+        }
+        if !self.enabled {
+            text += "\n    enabled: false";
+        }
+        text
+    }
+}
+
+fn skill(
+    reader: &mut Reader<'_>,
+    name: &str,
+    node: &skillhost_policy::yaml::Node,
+) -> Option<WantedSkill> {
+    let what = format!("`{}`", printable(name));
+    // `NAME: SOURCE` is short for a map with the source only.
+    let fields = match document::scalar(node) {
+        Some(_) => vec![("source", node)],
+        None => reader.fields(node, &what, &["source", "path", "enabled"]),
+    };
+    let (mut source, mut path, mut enabled) = (None, None, true);
+    for (key, value) in fields {
+        let text = reader.scalar(value, &format!("`{key}`"))?;
+        let problem = match key {
+            "source" => match text.parse::<Source>() {
+                Ok(parsed) => {
+                    source = Some(parsed);
+                    None
+                }
+                Err(error) => Some((error.to_string(), error.fix().map(str::to_owned))),
+            },
+            "path" => match names::parse(text.as_bytes()) {
+                Ok(parsed) => {
+                    path = Some(parsed).filter(|path| !path.is_empty());
+                    None
+                }
+                Err(refusal) => Some((refusal.to_string(), None)),
+            },
+            _ => match text {
+                "true" | "false" => {
+                    enabled = text == "true";
+                    None
+                }
+                _ => Some(("`enabled` must be `true` or `false`".to_owned(), None)),
+            },
+        };
+        if let Some((message, fix)) = problem {
+            reader.error("sources-value", Some(value.span), message, fix);
+        }
+    }
+    if source.is_none() && reader.diagnostics.is_empty() {
+        let fix = Some("source: OWNER/REPO".to_owned());
+        reader.error("sources-value", Some(node.span), format!("{what} has no `source`"), fix);
+    }
+    Some(WantedSkill { source: source?, path, enabled })
+}
+
+/// Returns the line after the last entry of the map whose key is in the line `at`.
+fn end_of_map(lines: &[&str], at: usize) -> usize {
+    let inner = lines[at + 1..].iter().rposition(|line| line.starts_with(' '));
+    inner.map_or(at + 1, |last| at + 2 + last)
+}
+
+/// An edited text must mean what was intended, whatever the style in which it was written.
+fn checked(edited: String, expected: &SourcesFile, before: &str) -> Result<String, SourceError> {
+    match SourcesFile::parse(FILE, &edited) {
+        Ok(found) if found == *expected => Ok(edited),
+        _ => Err(not_editable(before)),
+    }
+}
+
+fn not_editable(_: &str) -> SourceError {
+    SourceError::request(
+        format!("{FILE} is written in a way that cannot be edited line by line"),
+        "write each skill as `  NAME:` below `skills:`, or edit the file and run `skillhost sync`",
+    )
+}
+
+/// Returns the JSON schema of the file.
+pub fn schema() -> serde_json::Value {
+    let source = json!({
+        "type": "string",
+        "description": "A Git repository (OWNER/REPO, or an https, ssh or file URL, with @TAG, @BRANCH or @COMMIT), the https URL of an archive, or a folder or archive of this machine (./PATH).",
+    });
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "skills.yaml",
+        "description": "The skills that are wanted, and where they come from.",
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "skills": {
+                "type": "object",
+                "description": "The skills, by name.",
+                "propertyNames": { "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$" },
+                "additionalProperties": {
+                    "oneOf": [
+                        source,
+                        {
+                            "type": "object",
+                            "required": ["source"],
+                            "additionalProperties": false,
+                            "properties": {
+                                "source": source,
+                                "path": {
+                                    "type": "string",
+                                    "description": "The path of the skill's folder in the source. Needed if the source has several skills.",
+                                },
+                                "enabled": {
+                                    "type": "boolean",
+                                    "description": "Whether the skill is used. A disabled skill stays locked.",
+                                },
+                            },
+                        },
+                    ],
+                },
+            },
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted(source: &str, path: Option<&str>) -> WantedSkill {
+        WantedSkill {
+            source: source.parse().unwrap(),
+            path: path.map(str::to_owned),
+            enabled: true,
+        }
+    }
+
+    #[test]
+    fn both_forms_are_read() {
+        let text = "skills:\n  a: owner/repo@v1\n  b:\n    source: ./b.zip\n    path: x/b\n    enabled: false\n";
+        let file = SourcesFile::parse(FILE, text).unwrap();
+        let b = WantedSkill { enabled: false, ..wanted("./b.zip", Some("x/b")) };
+        assert_eq!(
+            file.skills,
+            [("a".into(), wanted("owner/repo@v1", None)), ("b".into(), b)].into()
+        );
+        assert_eq!(SourcesFile::parse(FILE, "# nothing yet\n").unwrap(), SourcesFile::default());
+    }
+
+    #[test]
+    fn every_problem_has_its_position() {
+        let text = "skills:\n  a: http://host/r\n  -x: a/b\n  b:\n    sources: a/b\n  c:\n    source: a/b\n    path: ../x\n    enabled: 1\nskill: {}\n";
+        let Err(SourceError::File { diagnostics, .. }) = SourcesFile::parse(FILE, text) else {
+            panic!()
+        };
+        let found: Vec<_> = diagnostics
+            .iter()
+            .map(|d| (d.span.unwrap().line, d.span.unwrap().column, d.rule))
+            .collect();
+        let expected = [
+            (2, 6, "sources-value"),
+            (3, 3, "sources-name"),
+            (5, 5, "key"),
+            (8, 11, "sources-value"),
+            (9, 14, "sources-value"),
+            (10, 1, "key"),
+        ];
+        assert_eq!(found, expected, "{diagnostics:#?}");
+    }
+
+    #[test]
+    fn edits_keep_the_other_lines() {
+        let text = "# mine\nskills:\n  # the first\n  b: owner/repo\n\n# end\n";
+        let edited = SourcesFile::with(text, "a", &wanted("./a", Some("x"))).unwrap();
+        assert_eq!(
+            edited,
+            "# mine\nskills:\n  # the first\n  b: owner/repo\n  a:\n    source: \"./a\"\n    path: x\n\n# end\n"
+        );
+        assert_eq!(SourcesFile::without(&edited, "a").unwrap(), text);
+        assert_eq!(SourcesFile::without(text, "unknown").unwrap(), text);
+        let empty = SourcesFile::without(text, "b").unwrap();
+        let again = SourcesFile::with(&empty, "b", &wanted("owner/repo", None)).unwrap();
+        assert_eq!(
+            SourcesFile::parse(FILE, &again).unwrap(),
+            SourcesFile::parse(FILE, text).unwrap()
+        );
+        let new = SourcesFile::with("", "a", &wanted("owner/repo", None)).unwrap();
+        assert_eq!(new, "skills:\n  a:\n    source: \"https://github.com/owner/repo\"\n");
+        let replaced = SourcesFile::with(&new, "a", &wanted("owner/other", None)).unwrap();
+        assert_eq!(replaced, new.replace("repo\"", "other\""));
+    }
+
+    #[test]
+    fn unusual_styles_are_refused_rather_than_broken() {
+        for text in [
+            "skills: {a: owner/repo}\n",
+            "{skills: {a: owner/repo}}\n",
+            "skills:\n    a: owner/repo\n",
+        ] {
+            SourcesFile::parse(FILE, text).unwrap();
+            assert!(SourcesFile::with(text, "b", &wanted("./b", None)).is_err(), "{text}");
+        }
+    }
+}
