@@ -174,7 +174,10 @@ fn url(scheme: &str, rest: &str) -> Result<Source, Problem> {
             return Err(("it is not encrypted", "use https://; http:// works on loopback only"));
         }
         "git" => {
-            return Err(("git:// is neither encrypted nor authenticated", "use https:// or ssh://"));
+            return Err((
+                "git:// is neither encrypted nor authenticated",
+                "use https:// or ssh://",
+            ));
         }
         _ => return Err(("the scheme is not supported", FORMS)),
     }

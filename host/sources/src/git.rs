@@ -1,0 +1,145 @@
+//! Git repositories: finds a tag, branch or commit, transfers that one commit, and stages its files.
+//!
+//! Only objects are read. Configuration, hooks, filters and attributes of a repository have no
+//! effect, and submodules are left out. Everything that a server sends is bounded before it is
+//! parsed, each object is compared with its id, and ids are computed with the detection of collision
+//! attacks.
+//!
+//! `remote` speaks version 2 of the protocol with a server, `local` reads the objects of a repository
+//! on this machine, `pack` decodes packs, and `tree` stages the files of a commit.
+
+mod local;
+mod object;
+mod pack;
+mod packet;
+mod remote;
+mod tree;
+
+use std::path::Path;
+
+use crate::error::{Refusal, RefusalRule, SourceError};
+use crate::limits::TransferLimits;
+use crate::network::Network;
+use crate::staging::Staged;
+
+pub use object::ObjectId;
+
+/// A commit of a repository, staged.
+#[derive(Debug)]
+pub struct Commit {
+    /// Its id.
+    pub id: ObjectId,
+    /// Its files.
+    pub staged: Staged,
+}
+
+/// Fetches the commit that a reference names; without a reference, that of the default branch.
+///
+/// `pinned`: the commit that the lock file names. If the reference is a tag, it must still lead
+/// there.
+///
+/// # Errors
+/// The reference does not exist or has moved, the server or a limit refuses, or what was sent is
+/// broken.
+pub fn fetch(
+    url: &str,
+    reference: Option<&str>,
+    pinned: Option<ObjectId>,
+    network: &dyn Network,
+    within: &Path,
+    limits: &TransferLimits,
+) -> Result<Commit, SourceError> {
+    if let Some(path) = url.strip_prefix("file://") {
+        let repository = local::Repository::open(Path::new(path), limits)?;
+        let found = resolve(&repository.references()?, reference, url)?;
+        let found = Resolved { id: tree::commit(&repository, found.id)?.0, ..found };
+        return stage(&repository, pin(found, pinned, url)?, within, limits);
+    }
+    if url.starts_with("ssh://") {
+        let why = "repositories are not fetched over SSH yet; use https://";
+        return Err(Refusal::new(RefusalRule::Unsupported, why).into());
+    }
+    let remote = remote::Remote::open(network, url, limits)?;
+    let found = resolve(&remote.references(reference)?, reference, url)?;
+    let id = pin(found, pinned, url)?;
+    stage(&remote.fetch(id)?, id, within, limits)
+}
+
+/// What a reference leads to.
+struct Resolved {
+    id: ObjectId,
+    /// Whether it was named as a tag, which must not move.
+    tag: Option<String>,
+}
+
+/// A reference of a repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Reference {
+    /// The full name, such as `refs/tags/v1`, or `HEAD`.
+    name: String,
+    /// What it points to; for an annotated tag, the commit that the tag points to.
+    id: ObjectId,
+}
+
+/// Finds a reference as `git` does: a tag before a branch. 40 hex digits are a commit.
+fn resolve(
+    references: &[Reference],
+    reference: Option<&str>,
+    url: &str,
+) -> Result<Resolved, SourceError> {
+    let find =
+        |name: &str| references.iter().find(|found| found.name == name).map(|found| found.id);
+    let Some(reference) = reference else {
+        let id = find("HEAD").ok_or_else(|| {
+            SourceError::request(
+                format!("{url} has no default branch"),
+                "name a branch: SOURCE@BRANCH",
+            )
+        })?;
+        return Ok(Resolved { id, tag: None });
+    };
+    if let Ok(id) = reference.parse() {
+        return Ok(Resolved { id, tag: None });
+    }
+    if let Some(id) = find(&format!("refs/tags/{reference}")) {
+        return Ok(Resolved { id, tag: Some(reference.to_owned()) });
+    }
+    if let Some(id) = find(&format!("refs/heads/{reference}")) {
+        return Ok(Resolved { id, tag: None });
+    }
+    let is_short = reference.len() >= 4 && reference.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let fix = match is_short {
+        true => "write all 40 digits of a commit",
+        false => "name a tag, a branch or a commit of the repository",
+    };
+    Err(SourceError::request(format!("{url} has no tag or branch `{reference}`"), fix))
+}
+
+/// Returns the commit to fetch.
+fn pin(found: Resolved, pinned: Option<ObjectId>, url: &str) -> Result<ObjectId, SourceError> {
+    match (pinned, found.tag) {
+        (Some(pinned), Some(tag)) if pinned != found.id => Err(SourceError::Moved(format!(
+            "the tag `{tag}` of {url} was moved: skills.lock names {pinned}, and it is now {}",
+            found.id
+        ))),
+        (Some(pinned), _) => Ok(pinned),
+        (None, _) => Ok(found.id),
+    }
+}
+
+fn stage(
+    objects: &dyn object::Objects,
+    id: ObjectId,
+    within: &Path,
+    limits: &TransferLimits,
+) -> Result<Commit, SourceError> {
+    let (id, staged) = tree::stage(objects, id, within, limits)?;
+    Ok(Commit { id, staged })
+}
+
+fn corrupt(why: impl Into<String>) -> SourceError {
+    Refusal::new(RefusalRule::Corrupt, why).into()
+}
+
+#[cfg(test)]
+mod tests;
