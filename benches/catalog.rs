@@ -114,7 +114,7 @@ fn ms(time: Duration) -> f64 {
 }
 
 fn sources(root: &Path) -> Vec<Source> {
-    (0..SOURCES).map(|at| Source { folder: folder(root, at), kind: SourceKind::User }).collect()
+    (0..SOURCES).map(|at| Source::new(folder(root, at), SourceKind::User)).collect()
 }
 
 fn folder(root: &Path, at: usize) -> PathBuf {

@@ -223,7 +223,7 @@ pub fn search(text: &str) {
             .map(|folder| folder.join("skills"))
             .find(|folder| folder.is_dir())
             .expect("the skills of this repository");
-        Catalog::open(vec![Source { folder, kind: SourceKind::User }], None)
+        Catalog::open(vec![Source::new(folder, SourceKind::User)], None)
             .expect("the skills of this repository")
     });
     for limit in [0, 3, 100] {
@@ -281,9 +281,8 @@ impl Agents {
             "---\nname: advice\ndescription: Gives advice. Use when asked.\n---\n# Advice\n",
         )
         .expect("the skill");
-        let catalog =
-            Catalog::open(vec![Source { folder: path("skills"), kind: SourceKind::User }], None)
-                .expect("a catalogue");
+        let catalog = Catalog::open(vec![Source::new(path("skills"), SourceKind::User)], None)
+            .expect("a catalogue");
         let host = Runner::new(RunnerOptions {
             sandbox: sandbox::Options {
                 compiler: path("none"),

@@ -50,11 +50,7 @@ impl Place {
 
     fn skill(&self) -> Skill {
         let folder = self.0.path().join("report");
-        Skill::load_from(
-            SkillFolder { path: &folder, source: SourceKind::User },
-            &Default::default(),
-        )
-        .unwrap()
+        Skill::load_from(SkillFolder::new(&folder, SourceKind::User), &Default::default()).unwrap()
     }
 
     fn decide(&self, run: &Run) -> RunDecision {

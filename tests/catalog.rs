@@ -36,10 +36,7 @@ impl Place {
     }
 
     fn sources(&self, sources: &[(&str, SourceKind)]) -> Vec<Source> {
-        sources
-            .iter()
-            .map(|(folder, kind)| Source { folder: self.path(folder), kind: *kind })
-            .collect()
+        sources.iter().map(|(folder, kind)| Source::new(self.path(folder), *kind)).collect()
     }
 
     /// Opens a catalogue of one folder of the user.

@@ -326,7 +326,7 @@ fn frontmatter_fields_are_those_of_the_schema() {
 
 #[test]
 fn committed_schemas_are_those_that_are_printed() {
-    for name in ["frontmatter", "policy"] {
+    for name in ["frontmatter", "policy", "sources"] {
         let file = repository("").join(format!("schemas/{name}.schema.json"));
         pinned(&file, &skillhost(&["schema", name])).unwrap();
     }

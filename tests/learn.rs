@@ -85,7 +85,7 @@ impl Case {
                 tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             let io = Io { stdin: Stdin::Empty, uses: true, ..Io::default() };
             let request = RunRequest {
-                skill: SkillFolder { path: &skill, source: SourceKind::Policy },
+                skill: SkillFolder::new(&skill, SourceKind::Policy),
                 policy: &policy,
                 target,
                 args,

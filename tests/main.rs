@@ -51,6 +51,7 @@ mod shipped;
 mod signals;
 mod skill_cases;
 mod skill_scripts;
+mod sources;
 mod state;
 mod stateful_skills;
 #[allow(dead_code, reason = "shared by two test programs; each uses its part")]

@@ -179,6 +179,10 @@ fn every_block_is_of_a_kind_that_is_tested() {
                     let case = skillhost_policy::case::parse(&block.text, "case.yaml");
                     assert!(case.is_ok(), "{at}: {case:#?}");
                 }
+                "yaml" if file_name(&block).is_some_and(|name| name == "skills.yaml") => {
+                    let file = skillhost_sources::wanted::SourcesFile::parse(&at, &block.text);
+                    assert!(file.is_ok(), "{at}: {file:#?}");
+                }
                 "yaml" => check_policy(&at, &block.text),
                 "json" => check_json(&at, &block.text),
                 "rust" => assert!(example.contains(&block.text), "{at}: not in the example"),

@@ -94,7 +94,7 @@ fn loaded_skill_whose_copy_was_removed_is_not_current() {
     // Other tests share the cache, so this skill has contents of its own.
     place.script(&format!("echo {}", place.dir.path().display()));
     let (loaded, root) = (place.load(None), place.skill());
-    let folder = SkillFolder { path: &root, source: loaded.skill.origin };
+    let folder = SkillFolder::new(&root, loaded.skill.origin);
     assert!(loaded.is_at(folder));
     let digest = loaded.id().digest.clone().unwrap();
     let copies = Path::new(env!("CARGO_TARGET_TMPDIR")).join("skillhost/components/skills");

@@ -26,7 +26,7 @@ pub struct Figures {
 pub fn figures() -> Figures {
     let folder = tempfile::tempdir().unwrap();
     write_skills(folder.path());
-    let source = Source { folder: folder.path().to_owned(), kind: SourceKind::User };
+    let source = Source::new(folder.path().to_owned(), SourceKind::User);
     let catalog = Catalog::open(vec![source], None).unwrap();
     assert_eq!((catalog.entries().len(), catalog.problems().len()), (200, 0));
     let mut figures = Figures::default();

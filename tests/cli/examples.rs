@@ -11,8 +11,9 @@ use super::help::helps;
 use crate::readme::shell::Place;
 
 /// What prepares the examples of a command; the name of `skillhost` itself is empty.
-const PREPARATIONS: [(&str, &str); 22] = [
+const PREPARATIONS: [(&str, &str); 29] = [
     ("", "cp README.md Cargo.toml skills; mv skill/scripts/report.py skill/scripts/x.py"),
+    ("add", "tar -czf skill.tar.gz skill"),
     (
         "agent",
         "mkdir ci; printf -- '---\nname: ci\ndescription: Checks. Use to check.\nmetadata:\n  tags: ci\n---\n' > ci/SKILL.md; mv ci skills
@@ -32,6 +33,7 @@ const PREPARATIONS: [(&str, &str); 22] = [
         "cp README.md Cargo.toml skills; skillhost run ./skill --learn --json > used.json
          mkdir -p ~/.claude && cp -r skills ~/.claude/skills",
     ),
+    ("ci", FETCHED),
     ("completions", "mkdir -p ~/.zfunc ~/.config/fish/completions"),
     (
         "diff",
@@ -55,6 +57,7 @@ const PREPARATIONS: [(&str, &str); 22] = [
          SKILLHOST_SIGNING_KEY=$(cat release.key) skillhost key sign s.json > provenance.intoto.json",
     ),
     ("permissions", "cp -r skills/csv-report skills/web-fetch ~/.agents/skills"),
+    ("remove", FETCHED),
     ("run", "skillhost key new; echo 'items: [1, 2]' > in.yaml"),
     (
         "search",
@@ -73,13 +76,16 @@ const PREPARATIONS: [(&str, &str); 22] = [
          echo 'skills: { notes: { limits: { state: 16MiB } } }' > ~/.config/skillhost/policy.yaml
          skillhost trust ~/.agents/skills; skillhost run notes save --input '{\"text\": \"a note\"}'",
     ),
+    ("sign", "skillhost key new"),
     ("stats", "skillhost run skills/calculator -- 1"),
+    ("sync", FETCHED),
     (
         "test",
         "mkdir -p skill/tests/report; cd skill/tests/report
          printf 'script: scripts/report.py\nargs: [a]\nexpect: { stdout: a }\n' > case.yaml",
     ),
-    ("trust", "cp -r skills/csv-report ~/.agents/skills"),
+    ("trust", "cp -r skills/csv-report ~/.agents/skills; skillhost add ./skill --as pdf"),
+    ("update", FETCHED),
     (
         "verify",
         "skillhost key new; skillhost key show > their-key.pem; mkdir before; echo a > before/data.csv; touch in.txt
@@ -87,7 +93,12 @@ const PREPARATIONS: [(&str, &str); 22] = [
          skillhost run ./skill --deterministic --workspace ./before --receipt inputs.json --sign < in.txt
          TOKEN=x skillhost run skills/calculator --deterministic --env TOKEN --fuel 1000000 --receipt env.json -- 1 || true",
     ),
+    ("why", FETCHED),
 ];
+
+/// A skill that was fetched, for the user and for a project.
+const FETCHED: &str =
+    "skillhost add ./skill --as pdf; skillhost add ./skill --as pdf --file ./skills.yaml";
 
 /// Examples that need a file, a port or a number which another example uses too, and what runs
 /// instead.
@@ -143,7 +154,7 @@ const CODES: [(&str, i32); 4] = [
 ];
 
 /// Examples that no test runs, and why.
-const NOT_RUN: [(&str, &str); 11] = [
+const NOT_RUN: [(&str, &str); 12] = [
     (
         "curl -H \"Authorization: Bearer $TOKEN\" http://127.0.0.1:8765/metrics",
         "needs a running server",
@@ -160,6 +171,7 @@ const NOT_RUN: [(&str, &str); 11] = [
         "skillhost agent --policy policy.yaml --env OPENAI_API_KEY -- codex exec 'Fix the tests'",
         "needs a client and its login",
     ),
+    ("skillhost add anthropics/skills@main --path pdf", "needs the network"),
     ("skillhost shell SKILL --workspace .", "needs a terminal; tests/shell.rs has one"),
     (
         "skillhost shell SKILL --workspace .:overlay --allow 'WebFetch(domain:api.example.com)'",

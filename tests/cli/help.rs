@@ -34,6 +34,8 @@ If the command fails before it has printed its result, the document is one line:
 | `io`, `stdin` | a file of the host, or stdin, cannot be read or written |
 | `recording` | the recording cannot be read or written |
 | `audit-read`, `audit-write` | the audit log cannot be read or written; `path` names it |
+| `path-traversal` and the other [rules](../guide/sources.md#what-is-refused) of what is fetched | it was refused; `entry` names the part, if there is one |
+| `moved` | a tag or an archive is no longer what `skills.lock` names |
 | `denied` | the policy or the operator refused |
 | `aborted`, `interrupted`, `timeout`, `limit`, `trap` | the run ended early |
 

@@ -77,6 +77,6 @@ fn disclosure_grants_nothing() {
     let text = "skills: { demo: { disclosure: always, tools: { t: hidden } } }\n";
     assert!(!policy(text).grants_by_name("demo"));
     let by_path = policy(text);
-    let by_path = by_path.for_source(SourceKind::Path);
+    let by_path = by_path.for_source(SourceKind::Path, None);
     assert_eq!(by_path.tool_disclosure("demo", "t", false), Hidden, "it restricts by path too");
 }

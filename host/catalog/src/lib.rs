@@ -16,7 +16,7 @@ mod tier1;
 mod update;
 mod watch;
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -30,7 +30,7 @@ use update::CachedSource;
 pub use cache::{FILES as CACHE_FILES, clear as clear_cache};
 pub use prompt::{Prompt, estimate_tokens, summary};
 pub use search::{Hit, Query};
-pub use skillhost_skill::SourceKind;
+pub use skillhost_skill::{LockedOrigin, SourceKind};
 pub use tier1::{SkillRuntime, SkillRuntimes};
 pub use watch::{Changes, Watch};
 
@@ -41,6 +41,16 @@ pub struct Source {
     pub folder: PathBuf,
     /// Who chose the folder.
     pub kind: SourceKind,
+    /// What the lock file says about each skill, by name. A source of fetched skills has no others.
+    #[serde(skip)]
+    pub locked: Arc<BTreeMap<String, LockedOrigin>>,
+}
+
+impl Source {
+    /// Names a folder whose skills were not fetched.
+    pub fn new(folder: PathBuf, kind: SourceKind) -> Source {
+        Source { folder, kind, locked: Arc::default() }
+    }
 }
 
 /// A source that is being searched.
@@ -67,6 +77,9 @@ pub struct CatalogEntry {
     pub skill_file: Arc<str>,
     /// Who chose its source.
     pub source: SourceKind,
+    /// What the lock file says about it, if it was fetched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub locked: Option<Arc<LockedOrigin>>,
     /// The position of its source in the search order, from 1.
     pub position: usize,
     /// Whether its source is trusted, and no other user can write to the source's folder.
@@ -100,7 +113,8 @@ impl CatalogEntry {
 
 impl<'a> From<&'a CatalogEntry> for SkillFolder<'a> {
     fn from(entry: &'a CatalogEntry) -> SkillFolder<'a> {
-        SkillFolder { path: &entry.folder, source: entry.source }
+        let locked = entry.locked.as_deref();
+        SkillFolder { path: &entry.folder, source: entry.source, locked }
     }
 }
 
@@ -357,13 +371,17 @@ impl Snapshot {
             );
             for update::Row { id, path, facts } in skills {
                 let folder = scan::join(&source.folder, &path);
-                let entry = match facts {
+                let mut entry = match facts {
                     Ok(facts) => facts.entry(folder, &from),
                     Err(why) => {
                         broken.push(ScanProblem { folder, why });
                         continue;
                     }
                 };
+                entry.locked = source.locked.get(&*entry.name).cloned().map(Arc::new);
+                if source.kind == SourceKind::Fetched && entry.locked.is_none() {
+                    continue;
+                }
                 if without_tag.contains(&entry.name) {
                     continue;
                 }

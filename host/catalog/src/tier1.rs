@@ -136,6 +136,7 @@ impl Facts {
                 self.skill_file.into()
             },
             source: from.kind,
+            locked: None,
             position: from.position,
             trusted: from.trusted,
             tags: if self.tags.is_empty() { NONE.clone() } else { self.tags.into() },

@@ -1,5 +1,6 @@
 //! The commands: one file each, named after the command.
 
+pub(crate) mod add;
 pub(crate) mod agent;
 pub(crate) mod approve;
 pub(crate) mod audit;
@@ -7,6 +8,7 @@ pub(crate) mod bench;
 pub(crate) mod build;
 pub(crate) mod cache;
 pub(crate) mod check;
+pub(crate) mod ci;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod connect;
@@ -20,9 +22,11 @@ pub(crate) mod man;
 pub(crate) mod mcp;
 pub(crate) mod mount;
 pub(crate) mod new;
+pub(crate) mod pack;
 pub(crate) mod pending;
 pub(crate) mod permissions;
 pub(crate) mod prompt;
+pub(crate) mod remove;
 pub(crate) mod replay;
 pub(crate) mod run;
 pub(crate) mod runtimes;
@@ -32,11 +36,15 @@ pub(crate) mod serve;
 pub(crate) mod settings;
 pub(crate) mod shell;
 pub(crate) mod show;
+pub(crate) mod sign;
 pub(crate) mod state;
 pub(crate) mod stats;
+pub(crate) mod sync;
 pub(crate) mod test;
 pub(crate) mod trust;
+pub(crate) mod update;
 pub(crate) mod verify;
+pub(crate) mod why;
 
 use clap::Subcommand;
 
@@ -51,11 +59,19 @@ pub(crate) enum Command {
     List(list::Args),
     Search(search::Args),
     Show(show::Args),
+    Add(add::Args),
+    Remove(remove::Args),
+    Sync(sync::Args),
+    Update(update::Args),
+    Why(why::Args),
+    Ci(ci::Args),
     New(new::Args),
     Build(build::Args),
     Test(test::Args),
     Inspect(inspect::Args),
     Bench(bench::Args),
+    Pack(pack::Args),
+    Sign(sign::Args),
     Agent(agent::Args),
     Connect(connect::Args),
     Mount(mount::Args),
@@ -86,9 +102,10 @@ pub(crate) enum Command {
 }
 
 /// The commands as the main help groups them.
-pub(crate) const GROUPS: [(&str, &[&str]); 5] = [
+pub(crate) const GROUPS: [(&str, &[&str]); 6] = [
     ("Run skills", &["run", "shell", "list", "search", "show"]),
-    ("Write skills", &["new", "build", "check", "test", "inspect", "bench"]),
+    ("Fetch skills", &["add", "remove", "sync", "update", "why", "ci"]),
+    ("Write skills", &["new", "build", "check", "test", "inspect", "bench", "pack", "sign"]),
     ("Connect agents", &["agent", "connect", "hook", "mount", "mcp", "serve", "prompt"]),
     ("Keep evidence", &["audit", "verify", "replay", "diff", "key"]),
     (
@@ -121,11 +138,19 @@ pub(crate) fn run(command: Command) -> Result<Exit, CliError> {
         Command::List(args) => list::main(&args),
         Command::Search(args) => search::main(&args),
         Command::Show(args) => show::main(&args),
+        Command::Add(args) => add::main(&args),
+        Command::Remove(args) => remove::main(&args),
+        Command::Sync(args) => sync::main(&args),
+        Command::Update(args) => update::main(&args),
+        Command::Why(args) => why::main(&args),
+        Command::Ci(args) => ci::main(&args),
         Command::New(args) => new::main(&args),
         Command::Build(args) => build::main(&args),
         Command::Test(args) => test::main(&args),
         Command::Inspect(args) => inspect::main(&args),
         Command::Bench(args) => bench::main(&args),
+        Command::Pack(args) => pack::main(&args),
+        Command::Sign(args) => sign::main(&args),
         Command::Agent(args) => agent::main(&args),
         Command::Connect(args) => connect::main(&args),
         Command::Mount(args) => mount::main(&args),

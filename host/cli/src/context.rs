@@ -48,8 +48,8 @@ impl Context {
 
     /// The skills that can be named and have one of the tags; without tags, all.
     pub(crate) fn tagged_catalog(&self, skills: &Skills, tags: &Tags) -> Result<Catalog, CliError> {
-        let sources = skills.sources(self);
-        for Source { folder, kind } in &sources {
+        let sources = skills.all_sources(self)?;
+        for Source { folder, kind, .. } in &sources {
             let missing = if folder.is_dir() { "" } else { ", missing" };
             output::info(|| {
                 format!("skills: {} ({}{missing})", folder.display(), source_name(*kind))
@@ -87,6 +87,7 @@ pub(crate) fn source_name(kind: SourceKind) -> &'static str {
         SourceKind::Flag => "--skills",
         SourceKind::Project => "the project's",
         SourceKind::User => "yours",
+        SourceKind::Fetched => "fetched",
         SourceKind::Policy => "the policy's",
         SourceKind::BuiltIn => "built in",
     }

@@ -20,6 +20,7 @@ use skillhost_sandbox::recording::folder::RecordingError;
 use skillhost_skill::SkillError;
 use skillhost_skill::mount::MountError;
 use skillhost_skill::runtime::built_in::ProgramError;
+use skillhost_sources::error::SourceError;
 
 /// Why a command ends early.
 #[derive(Debug)]
@@ -174,6 +175,34 @@ impl From<CatalogError> for CliError {
 impl From<ProgramError> for CliError {
     fn from(error: ProgramError) -> CliError {
         CliError { fix: error.fix, ..CliError::invalid(error.message) }
+    }
+}
+
+impl From<SourceError> for CliError {
+    fn from(error: SourceError) -> CliError {
+        let (message, fix) = (error.to_string(), error.fix().map(str::to_owned));
+        let exit = match &error {
+            SourceError::Syntax { .. } | SourceError::Request { .. } => Exit::Usage,
+            SourceError::Network { fix: Some(_), .. } => Exit::Denied,
+            SourceError::Network { .. } | SourceError::Input(_) | SourceError::Io { .. } => {
+                Exit::Io
+            }
+            SourceError::Refused(_)
+            | SourceError::File { .. }
+            | SourceError::Moved(_)
+            | SourceError::Skill(_) => Exit::Invalid,
+        };
+        let cli = CliError { fix, ..CliError::new(exit, message) };
+        match error {
+            SourceError::Refused(refusal) => {
+                let rule = serde_json::to_value(refusal.rule).unwrap_or_default();
+                cli.details(&serde_json::json!({ "code": rule, "entry": refusal.entry }))
+            }
+            SourceError::Moved(_) => cli.code("moved"),
+            SourceError::File { diagnostics, text, .. } => cli.findings(diagnostics, text),
+            SourceError::Skill(error) => CliError::from(*error),
+            _ => cli,
+        }
     }
 }
 

@@ -8,10 +8,12 @@ mod context;
 mod error;
 mod event_loop;
 mod native;
+mod network;
 mod operator;
 mod output;
 mod recording;
 mod server;
+mod sources;
 mod temp_files;
 mod terminal;
 

@@ -22,6 +22,9 @@ use log::Log;
 pub(crate) struct ServerArgs {
     #[command(flatten)]
     skills: Skills,
+    /// Serve only skills that skills.lock locks, with exactly the locked content
+    #[arg(long)]
+    frozen: bool,
     #[command(flatten)]
     tags: Tags,
     #[command(flatten)]
@@ -60,7 +63,9 @@ impl ServerArgs {
             .into_iter()
             .chain(host.programs.iter().map(|folder| (folder.clone(), "the programs".to_owned())))
             .collect();
-        let catalog = context.tagged_catalog(&self.skills, &self.tags)?;
+        let mut skills = self.skills.clone();
+        skills.frozen = self.frozen;
+        let catalog = context.tagged_catalog(&skills, &self.tags)?;
         let service = Service::new(Runner::new(host), Capacity::default());
         let usage = if context.policy.usage {
             UsageRecorder::new(places.usage())

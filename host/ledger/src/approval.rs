@@ -187,7 +187,7 @@ impl Approvals {
         match skill.origin {
             SourceKind::Path => Ok(true),
             SourceKind::Policy | SourceKind::BuiltIn => Ok(skill.is_protected()),
-            SourceKind::User => {
+            SourceKind::User | SourceKind::Fetched => {
                 let counts = |approval: &Approval| {
                     approval.part == SkillPart::Skill
                         && approval.term != Term::Once

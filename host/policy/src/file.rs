@@ -175,6 +175,7 @@ impl Reader<'_> {
     fn section(&mut self, node: &Node, name: &str, fields: &'static [Field], layer: &mut Layer) {
         for (key, _, value) in self.table(node, &format!("`{}`", printable(name)), fields) {
             match key {
+                "source" => layer.source = self.source(value),
                 "allow" => layer.allow = self.rules(value, key, EntryList::Allow),
                 "deny" => layer.deny = self.rules(value, key, EntryList::Deny),
                 "mounts" => layer.mounts = self.mounts(value),
@@ -186,6 +187,36 @@ impl Reader<'_> {
                 "disclosure" => layer.disclosure = self.disclosure(value, key),
                 "tools" => layer.tools = self.tools(value),
                 key => self.determinism(key, value, layer),
+            }
+        }
+    }
+
+    /// Returns what skills of a source are known by.
+    fn source(&mut self, node: &Node) -> Option<String> {
+        let Some(text) = scalar(node) else {
+            return self.expected(node, "`source`", Expected::Value, None);
+        };
+        let is_short = |part: &str| {
+            !part.is_empty() && !part.contains([':', '/']) && !part.starts_with(['.', '~'])
+        };
+        match text.split_once('/') {
+            _ if text.contains('@') && !text.starts_with("ssh://") => {
+                let message = "`source` names no tag, branch or commit".to_owned();
+                self.error("policy-source", Some(node.span), message, None);
+                None
+            }
+            Some((owner, repository)) if is_short(owner) && is_short(repository) => {
+                Some(format!("https://github.com/{owner}/{repository}"))
+            }
+            _ if text.contains("://") || text.starts_with('/') => Some(text.to_owned()),
+            _ => {
+                let message = format!(
+                    "`source` is neither a URL nor an absolute path: `{}`",
+                    printable(text)
+                );
+                let fix = Some("source: OWNER/REPO, a URL as `skillhost list --json` shows it, or an absolute path".to_owned());
+                self.error("policy-source", Some(node.span), message, fix);
+                None
             }
         }
     }

@@ -20,6 +20,8 @@ pub struct Layer {
     pub origin: Origin,
     /// The skills to which it applies; `None` means every skill.
     pub applies_to: Option<NameGlob>,
+    /// The only source whose skills it grants something; `None` means skills that were not fetched.
+    pub source: Option<String>,
     /// Where the section is written that the layer was read from, such as `policy.yaml:7:3`.
     pub place: Option<String>,
     /// The rules that allow something.
@@ -127,6 +129,7 @@ impl Layer {
         Layer {
             origin,
             applies_to: None,
+            source: None,
             place: None,
             allow: Vec::new(),
             deny: Vec::new(),
@@ -157,6 +160,7 @@ impl Layer {
         };
         Layer {
             applies_to: self.applies_to.clone(),
+            source: self.source.clone(),
             place: self.place.clone(),
             deny: self.deny.clone(),
             methods: self.methods.clone(),

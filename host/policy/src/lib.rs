@@ -48,7 +48,7 @@ use serde::Serialize;
 
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::limits::Limit;
-use crate::source::SourceKind;
+use crate::source::{LockedOrigin, SourceKind};
 use capabilities::{Authority, Mount, MountMode};
 use determinism::DeterminismRule;
 use entry::EntryList;
@@ -380,16 +380,26 @@ impl Policy {
 
     /// Returns the policy for skills from a source.
     ///
-    /// A folder outside the catalogue chooses its own name. Sections for skills of that name can
-    /// therefore restrict it, but grant it nothing.
-    pub fn for_source(&self, origin: SourceKind) -> Cow<'_, Policy> {
-        if origin != SourceKind::Path || self.layers.iter().all(|layer| layer.applies_to.is_none())
-        {
+    /// A folder outside the catalogue chooses its own name, and so does whoever adds a skill.
+    /// Sections for skills of that name can therefore restrict it, but grant it nothing, unless the
+    /// section names the source that the skill was fetched from.
+    pub fn for_source(&self, origin: SourceKind, locked: Option<&LockedOrigin>) -> Cow<'_, Policy> {
+        let grants = |layer: &Layer| {
+            layer.applies_to.is_none()
+                || match origin {
+                    SourceKind::Path => false,
+                    SourceKind::Fetched => {
+                        layer.source.is_some()
+                            && layer.source.as_ref() == locked.map(|locked| &locked.source)
+                    }
+                    _ => layer.source.is_none(),
+                }
+        };
+        if self.layers.iter().all(grants) {
             return Cow::Borrowed(self);
         }
-        let layer = |layer: &Layer| {
-            if layer.applies_to.is_some() { layer.restrictions() } else { layer.clone() }
-        };
+        let layer =
+            |layer: &Layer| if grants(layer) { layer.clone() } else { layer.restrictions() };
         Cow::Owned(Policy { layers: self.layers.iter().map(layer).collect(), ..self.clone() })
     }
 

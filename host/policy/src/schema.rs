@@ -109,7 +109,8 @@ pub(super) const DEFAULT: [Field; 8] =
     [ALLOW, DENY, MOUNTS, ENV, METHODS, APPROVAL, STAGE, DISCLOSURE];
 
 /// The keys of each of `skills`.
-pub(super) const SKILL: [Field; 13] = [
+pub(super) const SKILL: [Field; 14] = [
+    SOURCE,
     ALLOW,
     DENY,
     MOUNTS,
@@ -125,6 +126,11 @@ pub(super) const SKILL: [Field; 13] = [
     START_TIME,
 ];
 
+const SOURCE: Field = field(
+    "source",
+    Shape::Text,
+    "The source of these skills, if they were fetched: a URL or OWNER/REPO, without a tag, or the absolute path of a folder or file. Without it, the section grants nothing to fetched skills; with it, nothing to others.",
+);
 const ALLOW: Field = field(
     "allow",
     Shape::Entries,

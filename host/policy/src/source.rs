@@ -21,6 +21,8 @@ pub enum SourceKind {
     Project,
     /// The user.
     User,
+    /// A source in a `skills.yaml`, as its lock file says.
+    Fetched,
     /// The operator, in the policy.
     Policy,
     /// The makers of skillhost.
@@ -29,8 +31,8 @@ pub enum SourceKind {
 
 impl SourceKind {
     /// Checks whether skills of this source are trusted if no other user can write to them.
-    /// Installers and agents write to the user's folders, others may have written the project, and a
-    /// folder on the command line may be anything.
+    /// Installers and agents write to the user's folders, others may have written the project or what
+    /// was fetched, and a folder on the command line may be anything.
     pub fn is_trusted(self) -> bool {
         matches!(self, SourceKind::Policy | SourceKind::BuiltIn)
     }
@@ -43,12 +45,30 @@ pub struct SkillFolder<'a> {
     pub path: &'a Path,
     /// Who put the skill there.
     pub source: SourceKind,
+    /// What the lock file says about it, if it was fetched.
+    pub locked: Option<&'a LockedOrigin>,
+}
+
+/// What a lock file says about a skill that was fetched.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct LockedOrigin {
+    /// The source, without a tag, branch or commit: a URL, or the absolute path of a folder or file.
+    pub source: String,
+    /// The digest of the skill's content. Other content does not load.
+    pub digest: String,
+}
+
+impl<'a> SkillFolder<'a> {
+    /// Names a folder that was not fetched.
+    pub fn new(path: &'a Path, source: SourceKind) -> SkillFolder<'a> {
+        SkillFolder { path, source, locked: None }
+    }
 }
 
 /// Converts a path to a folder outside the catalogue, whatever its name.
 impl<'a> From<&'a Path> for SkillFolder<'a> {
     fn from(path: &'a Path) -> SkillFolder<'a> {
-        SkillFolder { path, source: SourceKind::Path }
+        SkillFolder::new(path, SourceKind::Path)
     }
 }
 

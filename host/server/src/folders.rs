@@ -228,7 +228,7 @@ mod tests {
     const SKILL: &str = "/skills/one";
 
     fn skill() -> SkillFolder<'static> {
-        SkillFolder { path: Path::new(SKILL), source: SourceKind::Policy }
+        SkillFolder::new(Path::new(SKILL), SourceKind::Policy)
     }
 
     fn folders(scratch: &Path) -> Arc<Folders> {

@@ -35,11 +35,9 @@ impl Shared {
         entry: &CatalogEntry,
         context: &RequestContext<RoleServer>,
     ) -> Result<Workspace, String> {
-        let mounts = self
-            .policy
-            .layers_for(&entry.name)
-            .flat_map(|layer| &layer.mounts)
-            .map(|rule| &rule.mount);
+        let policy = self.policy.for_source(entry.source, entry.locked.as_deref());
+        let mounts =
+            policy.layers_for(&entry.name).flat_map(|layer| &layer.mounts).map(|rule| &rule.mount);
         let inside = |guest: &str| {
             guest
                 .strip_prefix(WORKSPACE)

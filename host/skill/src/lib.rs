@@ -33,13 +33,13 @@ use cap_std::fs::Dir;
 use serde::{Serialize, Serializer};
 
 use files::{Content, FileIdentity, SkillFile};
-use skillhost_policy::diagnostic::{Diagnostic, Span, error_object, quoted};
+use skillhost_policy::diagnostic::{Diagnostic, Severity, Span, error_object, quoted};
 use skillhost_policy::limits::show_size;
 use skillhost_policy::manifest::rules::{self, LoadEffect, SkillRule};
 use skillhost_policy::manifest::{self, Manifest};
 
 pub use skill_ownership::is_protected;
-pub use skillhost_policy::source::{SkillFolder, SourceKind};
+pub use skillhost_policy::source::{LockedOrigin, SkillFolder, SourceKind};
 
 /// A loaded skill: its opened folder and its manifest.
 #[derive(Debug)]
@@ -50,6 +50,8 @@ pub struct Skill {
     /// The source of the skill. Sections of a policy grant something only to skills of the
     /// catalogue.
     pub origin: SourceKind,
+    /// What the lock file says about the skill, if it was fetched.
+    pub locked: Option<LockedOrigin>,
     /// The folder on the host, or the only file of the skill. Only for messages.
     pub root: PathBuf,
     /// Where the files are read from: the folder itself, or a copy with exactly the digested
@@ -82,6 +84,7 @@ pub struct SkillListing {
     root: PathBuf,
     name: String,
     origin: SourceKind,
+    locked: Option<LockedOrigin>,
     live: Arc<Content>,
     skill_file: String,
     pub(crate) files: Vec<SkillFile>,
@@ -162,7 +165,9 @@ impl Skill {
             SourceKind::Project | SourceKind::Flag | SourceKind::Path => {
                 self.root.canonicalize().unwrap_or_else(|_| self.root.clone()).display().to_string()
             }
-            SourceKind::User | SourceKind::Policy | SourceKind::BuiltIn => self.name.clone(),
+            SourceKind::User | SourceKind::Fetched | SourceKind::Policy | SourceKind::BuiltIn => {
+                self.name.clone()
+            }
         }
     }
 
@@ -207,7 +212,7 @@ impl SkillListing {
         skill: impl Into<SkillFolder<'a>>,
         caps: &SizeLimits,
     ) -> Result<SkillListing, SkillError> {
-        let SkillFolder { path, source: origin } = skill.into();
+        let SkillFolder { path, source: origin, locked } = skill.into();
         if origin != SourceKind::Path && single_file::is_at(path) {
             return SkillListing::of_file(path, origin, caps);
         }
@@ -237,6 +242,7 @@ impl SkillListing {
             root: path.to_owned(),
             name,
             origin,
+            locked: locked.cloned(),
             live,
             skill_file,
             files,
@@ -267,6 +273,7 @@ impl SkillListing {
             root: path.to_owned(),
             name: name.to_owned(),
             origin,
+            locked: None,
             live: Arc::new(Content::from(dir)),
             skill_file: file.clone(),
             files: vec![SkillFile { path: file, size: found.len(), link: None, identity }],
@@ -306,6 +313,7 @@ impl SkillListing {
             root,
             name,
             origin,
+            locked,
             live,
             skill_file,
             files,
@@ -342,6 +350,7 @@ impl SkillListing {
         Ok(Skill {
             name,
             origin,
+            locked,
             root,
             content,
             manifest,
@@ -354,6 +363,32 @@ impl SkillListing {
             live,
             folders,
             caps,
+        })
+    }
+
+    /// Checks that the digest of the content is the one that the lock file names, if it names one.
+    ///
+    /// # Errors
+    /// It is another.
+    pub fn check_lock(&self, digest: &str) -> Result<(), SkillError> {
+        let Some(locked) = self.locked.as_ref().filter(|locked| locked.digest != digest) else {
+            return Ok(());
+        };
+        let message = format!(
+            "the files are not those that were fetched: their digest is {digest}, and the lock file names {}",
+            locked.digest
+        );
+        Err(SkillError {
+            root: self.root.clone(),
+            diagnostics: vec![Diagnostic {
+                severity: Severity::Error,
+                rule: "locked-digest",
+                message,
+                file: self.root.display().to_string(),
+                span: None,
+                fix: Some("fetch them again: skillhost sync".to_owned()),
+            }],
+            text: String::new(),
         })
     }
 

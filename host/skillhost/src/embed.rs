@@ -132,7 +132,7 @@ impl Host {
     /// that the skill does results in an outcome.
     pub async fn invoke(&self, request: Request) -> Result<Run, InvokeError> {
         let (folder, source) = self.folder(&request.skill)?;
-        let skill = SkillFolder { path: &folder, source };
+        let skill = SkillFolder::new(&folder, source);
         let overrides = Overrides { workspace: request.workspace, ..Overrides::default() };
         let policy =
             self.policy.clone().with_command_line(overrides).map_err(InvokeError::Workspace)?;
@@ -365,11 +365,8 @@ impl HostBuilder {
             },
             caps: Default::default(),
         };
-        let sources = self
-            .skills
-            .into_iter()
-            .map(|folder| Source { folder, kind: SourceKind::Policy })
-            .collect();
+        let sources =
+            self.skills.into_iter().map(|folder| Source::new(folder, SourceKind::Policy)).collect();
         let catalog = Catalog::open(sources, Some(&cache))?;
         let service =
             Service::new(invoke::Runner::new(options).with_hooks(self.hooks), self.capacity);

@@ -178,7 +178,10 @@ impl Runner {
     /// Computes what a skill is granted on this host: what it requests and the policy allows,
     /// without the host's own files. Runs nothing.
     pub fn grant(&self, skill: &Skill, policy: &Policy) -> Grant {
-        let mut grant = grant(&skill.policy_manifest(), &policy.for_source(skill.origin));
+        let mut grant = grant(
+            &skill.policy_manifest(),
+            &policy.for_source(skill.origin, skill.locked.as_ref()),
+        );
         grant_host_programs(&mut grant, &self.hooks.host_programs.names());
         own_files::resolve(&mut grant.capabilities);
         own_files::deny(&mut grant.capabilities, self.own_files(policy), &self.options.audit);
@@ -329,6 +332,7 @@ impl Runner {
                 if is_new {
                     self.sandbox.note_growth();
                 }
+                listed.check_lock(&digests.skill)?;
                 (listed.read_from(Arc::new(content))?, Ok(digests))
             }
             // A skill without a digest could not be identified in the record, so it does not run.

@@ -5,6 +5,7 @@ use std::fmt;
 use std::io;
 
 use skillhost_policy::diagnostic::{Diagnostic, printable};
+use skillhost_skill::SkillError;
 
 /// Why a source, the lock file or the store cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -32,14 +33,9 @@ pub enum SourceError {
         /// The text of the file.
         text: String,
     },
-    /// The content of the store differs from the lock file.
-    #[error("the stored files of `{}` differ from the lock file: {why}", printable(.skill))]
-    Altered {
-        /// The skill.
-        skill: String,
-        /// The first difference.
-        why: String,
-    },
+    /// A skill that was fetched is invalid.
+    #[error(transparent)]
+    Skill(Box<SkillError>),
     /// The source leads to something else than the lock file says.
     #[error("{}", .0)]
     Moved(String),
@@ -80,7 +76,9 @@ impl SourceError {
         match self {
             SourceError::Syntax { fix, .. } => Some(fix),
             SourceError::Request { fix, .. } | SourceError::Network { fix, .. } => fix.as_deref(),
-            SourceError::Altered { .. } => Some("fetch it again: `skillhost sync`"),
+            SourceError::Moved(_) => Some(
+                "if the change is intended, `skillhost remove` and `skillhost add` the skill again",
+            ),
             _ => None,
         }
     }

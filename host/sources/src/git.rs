@@ -33,10 +33,20 @@ pub struct Commit {
     pub staged: Staged,
 }
 
+/// The commit that the lock file names, and what follows from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pin {
+    /// None is named.
+    None,
+    /// This commit is fetched. A tag must lead to it.
+    Exactly(ObjectId),
+    /// A tag must lead to this commit. Branches are followed.
+    Tags(ObjectId),
+}
+
 /// Fetches the commit that a reference names; without a reference, that of the default branch.
 ///
-/// `pinned`: the commit that the lock file names. If the reference is a tag, it must still lead
-/// there.
+/// If the lock file names a commit, a tag must still lead there: see [`Pin`].
 ///
 /// # Errors
 /// The reference does not exist or has moved, the server or a limit refuses, or what was sent is
@@ -44,7 +54,7 @@ pub struct Commit {
 pub fn fetch(
     url: &str,
     reference: Option<&str>,
-    pinned: Option<ObjectId>,
+    pin: Pin,
     network: &dyn Network,
     within: &Path,
     limits: &TransferLimits,
@@ -53,7 +63,7 @@ pub fn fetch(
         let repository = local::Repository::open(Path::new(path), limits)?;
         let found = resolve(&repository.references()?, reference, url)?;
         let found = Resolved { id: tree::commit(&repository, found.id)?.0, ..found };
-        return stage(&repository, pin(found, pinned, url)?, within, limits);
+        return stage(&repository, pin.apply(found, url)?, within, limits);
     }
     if url.starts_with("ssh://") {
         let why = "repositories are not fetched over SSH yet; use https://";
@@ -61,7 +71,7 @@ pub fn fetch(
     }
     let remote = remote::Remote::open(network, url, limits)?;
     let found = resolve(&remote.references(reference)?, reference, url)?;
-    let id = pin(found, pinned, url)?;
+    let id = pin.apply(found, url)?;
     stage(&remote.fetch(id)?, id, within, limits)
 }
 
@@ -115,15 +125,21 @@ fn resolve(
     Err(SourceError::request(format!("{url} has no tag or branch `{reference}`"), fix))
 }
 
-/// Returns the commit to fetch.
-fn pin(found: Resolved, pinned: Option<ObjectId>, url: &str) -> Result<ObjectId, SourceError> {
-    match (pinned, found.tag) {
-        (Some(pinned), Some(tag)) if pinned != found.id => Err(SourceError::Moved(format!(
-            "the tag `{tag}` of {url} was moved: skills.lock names {pinned}, and it is now {}",
-            found.id
-        ))),
-        (Some(pinned), _) => Ok(pinned),
-        (None, _) => Ok(found.id),
+impl Pin {
+    /// Returns the commit to fetch.
+    fn apply(self, found: Resolved, url: &str) -> Result<ObjectId, SourceError> {
+        let locked = match self {
+            Pin::None => return Ok(found.id),
+            Pin::Exactly(id) | Pin::Tags(id) => id,
+        };
+        match found.tag {
+            Some(tag) if locked != found.id => Err(SourceError::Moved(format!(
+                "the tag `{tag}` of {url} was moved: skills.lock names {locked}, and it is now {}",
+                found.id
+            ))),
+            None if matches!(self, Pin::Tags(_)) => Ok(found.id),
+            _ => Ok(locked),
+        }
     }
 }
 

@@ -44,6 +44,24 @@ impl Source {
         }
     }
 
+    /// Returns the source as the file in `base` names it, for one that was typed in the folder `here`:
+    /// what is below `base` relative to it, and everything else absolute.
+    #[must_use]
+    pub fn rebased(self, here: &Path, base: &Path) -> Source {
+        let is_relative = |text: &str| !text.starts_with('/') && !text.starts_with("~/");
+        match &self.place {
+            Place::Local(text) if is_relative(text) => {
+                let path = normal(&here.join(text));
+                let text = match path.strip_prefix(base) {
+                    Ok(rest) => format!("./{}", rest.display()),
+                    Err(_) => path.display().to_string(),
+                };
+                Source { place: Place::Local(text), ..self }
+            }
+            _ => self,
+        }
+    }
+
     /// Returns the absolute path of a place on this machine.
     pub fn local(&self, base: &Path, home: &Path) -> Option<PathBuf> {
         let Place::Local(text) = &self.place else { return None };
@@ -332,6 +350,20 @@ mod tests {
         assert_eq!(local("~/x.zip"), "/home/u/x.zip");
         assert_eq!(local("/srv/./x"), "/srv/x");
         assert_eq!(local("../../../x"), "/x");
+    }
+
+    #[test]
+    fn typed_paths_are_relative_to_the_file_that_names_them() {
+        let rebased = |text: &str, base: &str| {
+            let source: Source = text.parse().unwrap();
+            source.rebased(Path::new("/work/here"), Path::new(base)).to_string()
+        };
+        assert_eq!(rebased("./a", "/work"), "./here/a");
+        assert_eq!(rebased("../a", "/work"), "./a");
+        assert_eq!(rebased("./a", "/home/.config"), "/work/here/a");
+        assert_eq!(rebased("~/a", "/work"), "~/a");
+        assert_eq!(rebased("/a", "/"), "/a");
+        assert_eq!(rebased("owner/repo", "/work"), "https://github.com/owner/repo");
     }
 
     proptest! {

@@ -323,7 +323,7 @@ fn open(root: OwnedFd, path: &str) -> io::Result<OwnedFd> {
 }
 
 /// Opens an entry of a folder, without following a symlink and without waiting at a pipe.
-pub(crate) fn open_entry(folder: &OwnedFd, name: &str) -> io::Result<OwnedFd> {
+pub(crate) fn open_entry(folder: impl std::os::fd::AsFd, name: &str) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     Ok(rustix::fs::openat(folder, name, flags, Mode::empty())?)
 }

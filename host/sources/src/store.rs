@@ -6,7 +6,7 @@
 //! named after what it contains and never changes either. What a killed host leaves is in a
 //! temporary folder, which the next one sweeps.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
@@ -60,6 +60,7 @@ impl Store {
         })?;
         open("")?;
         open("tmp")?;
+        open("journal")?;
         Ok(Store { entries: open("store")?, views: open("views")?, path })
     }
 
@@ -70,6 +71,12 @@ impl Store {
             tracing::debug!(%error, "cannot remove stale folders of the store");
         }
         folder
+    }
+
+    /// Returns the path of what is written down before the files of a project are replaced.
+    pub(crate) fn journal(&self, project: &Path) -> PathBuf {
+        let key = Digest::of(project.as_os_str().as_encoded_bytes());
+        self.path.join("journal").join(format!("{key}.json"))
     }
 
     /// Waits until no other process changes the store.
@@ -169,15 +176,46 @@ impl Store {
         }
         let temporary = TempFolder::new_in(&self.temporary(), Purpose::Fetch).map_err(fail)?;
         let view = temporary.create("view").map_err(fail)?;
+        let mut named = BTreeSet::new();
         for (skill, digest) in skills {
-            rustix::fs::symlinkat(format!("../../store/{digest}"), &view, skill)
-                .map_err(|error| fail(error.into()))?;
+            // A search visits each folder once, so another name of it needs a folder of its own.
+            match named.insert(digest) {
+                true => rustix::fs::symlinkat(format!("../../store/{digest}"), &view, skill)
+                    .map_err(|error| fail(error.into()))?,
+                false => {
+                    let entry = open_folder(&self.entries, &digest.to_string()).map_err(fail)?;
+                    link_all(&entry, &view, skill).map_err(fail)?;
+                }
+            }
         }
         match rustix::fs::renameat(temporary.as_fd(), "view", &self.views, &name) {
             Ok(()) | Err(rustix::io::Errno::EXIST | rustix::io::Errno::NOTEMPTY) => Ok(path),
             Err(error) => Err(fail(error.into())),
         }
     }
+}
+
+/// Creates a folder with hard links to the files of another.
+fn link_all(from: &OwnedFd, within: &OwnedFd, name: &str) -> io::Result<()> {
+    rustix::fs::mkdirat(within, name, Mode::RWXU)?;
+    let to = open_folder(within, name)?;
+    for entry in rustix::fs::Dir::read_from(from)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let Some(text) = name.to_str().ok().filter(|name| !matches!(*name, "." | "..")) else {
+            continue;
+        };
+        match open_folder(from, text) {
+            Ok(folder) => link_all(&folder, &to, text)?,
+            Err(_) => rustix::fs::linkat(from, text, &to, text, AtFlags::empty())?,
+        }
+    }
+    rustix::fs::fchmod(&to, FOLDER_MODE)?;
+    Ok(())
+}
+
+fn open_folder(within: &OwnedFd, name: &str) -> io::Result<OwnedFd> {
+    Ok(rustix::fs::openat(within, name, FOLDER, Mode::empty())?)
 }
 
 fn write(entry: &OwnedFd, path: &str, content: &[u8]) -> io::Result<()> {
@@ -350,6 +388,8 @@ mod tests {
         for name in ["one", "other"] {
             assert_eq!(std::fs::read(view.join(name).join("a/b/c.py")).unwrap(), b"print()");
         }
+        let link = |name: &str| view.join(name).is_symlink();
+        assert!(link("one") && !link("other"), "two names are two folders");
         assert!(setup.names("tmp").is_empty());
     }
 

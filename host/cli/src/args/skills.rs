@@ -12,7 +12,7 @@ use skillhost_skill::SkillFolder;
 
 use crate::context::{Context, SKILLS_VARIABLE};
 use crate::error::CliError;
-use crate::output;
+use crate::{output, sources};
 
 /// Where skills are looked for.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -21,6 +21,9 @@ pub(crate) struct Skills {
     /// Look for skills in this folder first, before the project's and yours (repeatable)
     #[arg(long = "skills", value_name = "DIR")]
     folders: Vec<PathBuf>,
+    /// Whether only skills of lock files exist.
+    #[arg(skip)]
+    pub(crate) frozen: bool,
 }
 
 /// A selection of skills.
@@ -118,7 +121,7 @@ impl Skills {
     /// The same folders, whatever the current folder is.
     pub(crate) fn absolute(&self) -> Skills {
         let absolute = |folder: &PathBuf| std::path::absolute(folder).unwrap_or(folder.clone());
-        Skills { folders: self.folders.iter().map(absolute).collect() }
+        Skills { folders: self.folders.iter().map(absolute).collect(), frozen: self.frozen }
     }
 
     /// Where to look for skills, in order of precedence: the first of two skills with one name
@@ -141,7 +144,7 @@ impl Skills {
                 kind
             };
             if !sources.iter().any(|source: &Source| source.folder == folder) {
-                sources.push(Source { folder, kind });
+                sources.push(Source::new(folder, kind));
             }
         };
         self.folders.iter().for_each(|folder| add(folder.clone(), SourceKind::Flag));
@@ -157,6 +160,19 @@ impl Skills {
         policy.skill_folders.iter().for_each(|folder| add(folder.clone(), SourceKind::Policy));
         places.built_in_skills().into_iter().for_each(|folder| add(folder, SourceKind::BuiltIn));
         sources
+    }
+
+    /// Where to look for skills, with those that were fetched. With `frozen`, only those.
+    pub(crate) fn all_sources(&self, context: &Context) -> Result<Vec<Source>, CliError> {
+        let fetched = sources::installed(&context.places, self.frozen)?;
+        if self.frozen {
+            return Ok(fetched);
+        }
+        let mut all = self.sources(context);
+        let at = all.iter().rposition(|source| source.kind <= SourceKind::User);
+        let after = at.map_or(0, |at| at + 1);
+        all.splice(after..after, fetched);
+        Ok(all)
     }
 
     /// Warns of sections of the policy that apply to no skill, but whose name resembles a skill's:
@@ -217,6 +233,13 @@ impl Skills {
     /// Resolves an argument: a path is a folder, anything else is the name of a skill in the
     /// catalog. A folder in the current directory that happens to have the name is never used.
     pub(crate) fn resolve(&self, argument: &Path, context: &Context) -> Result<SkillRef, CliError> {
+        if is_path(argument) && self.frozen {
+            let message = format!(
+                "{} is a folder, and --frozen allows only locked skills",
+                argument.display()
+            );
+            return Err(CliError::usage(message).fix("name a skill of skills.lock: skillhost list"));
+        }
         if is_path(argument) {
             output::info(|| format!("skill: {}, a folder", argument.display()));
             return Ok(SkillRef::Path(argument.to_owned()));
@@ -277,7 +300,7 @@ fn is_similar(name: &str, edits: usize) -> bool {
 
 /// The current project: the repository that holds the current directory, else that directory.
 /// Never the home folder.
-fn project(home: &Path) -> Option<PathBuf> {
+pub(crate) fn project(home: &Path) -> Option<PathBuf> {
     #[expect(clippy::disallowed_methods, reason = "the command line is used in a folder")]
     let here = std::env::current_dir().ok()?;
     let repository = here

@@ -17,7 +17,7 @@ use skillhost_policy::entry::{self, EntryList, Permission};
 use skillhost_policy::{self as policy, Grant, Policy, Verdict};
 use skillhost_sandbox::{self as sandbox, ToolListing, world};
 use skillhost_skill::runtime::Component;
-use skillhost_skill::{Skill, SkillFolder, SourceKind, scan};
+use skillhost_skill::{LockedOrigin, Skill, SkillFolder, SourceKind, scan};
 
 use crate::args::HostArgs;
 use crate::args::permissions::Permissions;
@@ -215,6 +215,7 @@ fn skills_of(files: &[PathBuf]) -> Vec<SkillRef> {
 struct Found {
     path: PathBuf,
     source: SourceKind,
+    locked: Option<LockedOrigin>,
 }
 
 /// Leaves out the files that a pattern such as `skills/*` matched besides skills, and says so. A
@@ -243,12 +244,12 @@ fn without_files_beside_skills(named: Vec<SkillRef>) -> Vec<SkillRef> {
 
 /// The skills of a folder; the folder itself if there are none, so that the loader reports why.
 fn skills(named: &SkillRef) -> Vec<Found> {
-    let SkillFolder { path, source } = named.skill_folder();
+    let SkillFolder { path, source, locked } = named.skill_folder();
     let found = match scan::find_skills(path) {
         Ok(found) if !found.is_empty() => found,
         _ => vec![path.to_owned()],
     };
-    found.into_iter().map(|path| Found { path, source }).collect()
+    found.into_iter().map(|path| Found { path, source, locked: locked.cloned() }).collect()
 }
 
 /// Checks the skills on all processors, and returns the reports in the order of the skills.
@@ -276,8 +277,9 @@ fn reports(skills: &[Found], host: &Runner, policy: &Policy) -> Vec<Report> {
     all.into_iter().map(|(_, report)| report).collect()
 }
 
-fn report(Found { path, source }: &Found, host: &Runner, policy: &Policy) -> Report {
-    match Skill::load_from(SkillFolder { path, source: *source }, &Default::default()) {
+fn report(Found { path, source, locked }: &Found, host: &Runner, policy: &Policy) -> Report {
+    let folder = SkillFolder { path, source: *source, locked: locked.as_ref() };
+    match Skill::load_from(folder, &Default::default()) {
         Ok(mut skill) => {
             let mut grant = host.grant(&skill, policy);
             host.add_settings(&mut grant, &skill, policy);

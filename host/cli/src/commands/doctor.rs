@@ -250,7 +250,12 @@ impl Report {
 
     fn catalog(&mut self, skills: &Skills, context: &Context) {
         const SECTION: &str = "skills";
-        let sources = skills.sources(context);
+        let sources = match skills.all_sources(context) {
+            Ok(sources) => sources,
+            Err(error) => {
+                return self.add(SECTION, "sources", Status::Problem, error.message, error.fix);
+            }
+        };
         // In memory: the index in the cache folder stays as it is.
         let catalog = match Catalog::open(sources.clone(), None) {
             Ok(catalog) => catalog,
@@ -260,7 +265,7 @@ impl Report {
             }
         };
         let entries = catalog.entries();
-        for (position, Source { folder, kind }) in (1..).zip(&sources) {
+        for (position, Source { folder, kind, .. }) in (1..).zip(&sources) {
             let count = entries.iter().filter(|entry| entry.position == position).count();
             let is_named = matches!(kind, SourceKind::Policy | SourceKind::Flag);
             let (status, value) = match folder.is_dir() {

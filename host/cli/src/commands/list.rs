@@ -123,7 +123,7 @@ fn load_order(catalog: &Catalog) -> String {
     });
     let mut skills: Vec<_> = visible.chain(hidden).collect();
     skills.sort();
-    let sources = (1..).zip(catalog.sources()).map(|(position, Source { folder, kind })| {
+    let sources = (1..).zip(catalog.sources()).map(|(position, Source { folder, kind, .. })| {
         let count = skills.iter().filter(|(at, ..)| *at == position).count();
         [position.to_string(), source_name(*kind).to_owned(), shown(folder), count.to_string()]
     });

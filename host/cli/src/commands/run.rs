@@ -114,6 +114,9 @@ pub(crate) struct Args {
     /// Run again when a file of the skill or of the workspace changes
     #[arg(long, conflicts_with_all = ["json", "explain", "receipt", "record", "learn"])]
     watch: bool,
+    /// Run only a skill that skills.lock locks, with exactly the locked content
+    #[arg(long)]
+    frozen: bool,
     #[command(flatten)]
     permissions: Permissions,
     #[command(flatten)]
@@ -147,6 +150,7 @@ impl Args {
             secret_env: Vec::new(),
             learn: false,
             watch: false,
+            frozen: false,
             permissions,
             skills,
         }
@@ -164,7 +168,8 @@ impl Args {
     }
 }
 
-pub(crate) fn main(args: Args) -> Result<Exit, CliError> {
+pub(crate) fn main(mut args: Args) -> Result<Exit, CliError> {
+    args.skills.frozen = args.frozen;
     if args.watch {
         return watch::watch(&args);
     }

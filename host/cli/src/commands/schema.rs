@@ -30,6 +30,8 @@ enum Kind {
     Frontmatter,
     /// case.yaml, a test case of a skill
     Case,
+    /// skills.yaml
+    Sources,
     /// Output of `run --json`
     Outcome,
     /// A line of the audit log
@@ -63,6 +65,7 @@ pub(crate) fn main(args: Args) -> Result<Exit, CliError> {
         Kind::Policy => output::json(&skillhost_policy::schema())?,
         Kind::Frontmatter => output::json(&skillhost_policy::manifest::schema())?,
         Kind::Case => output::json(&skillhost_policy::case::schema())?,
+        Kind::Sources => output::json(&skillhost_sources::wanted::schema())?,
         Kind::Outcome => output::json(&schemars::schema_for!(skillhost_policy::outcome::Outcome))?,
         Kind::Audit => output::json(&schemars::schema_for!(skillhost_ledger::audit::Line))?,
         Kind::Receipt => output::json(&schemars::schema_for!(skillhost_ledger::receipt::Receipt))?,

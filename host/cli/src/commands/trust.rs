@@ -18,7 +18,7 @@ use crate::context::Context;
 use crate::error::{CliError, Exit};
 use crate::{operator, output};
 
-/// Approve the skills that are in one of your skills folders now
+/// Approve the skills that are in one of your skills folders now, or a fetched skill
 ///
 /// Lists each skill with its digest, and approves that digest until you revoke it. The skill then
 /// runs without a question unless it may write to a folder. A new or changed skill needs approval
@@ -28,10 +28,12 @@ use crate::{operator, output};
 Examples:
   skillhost trust ~/.agents/skills
   skillhost trust ~/.agents/skills --json
+  skillhost trust pdf                                 a skill that was fetched with `add`
   skillhost permissions
   skillhost permissions revoke csv-report")]
 pub(crate) struct Args {
-    /// The folder of skills: .agents/skills or .claude/skills in your home folder
+    /// The folder of skills (.agents/skills or .claude/skills in your home folder), or the name of a
+    /// skill that was fetched
     folder: PathBuf,
     /// Print one JSON array with an object for each skill
     #[arg(long)]
@@ -115,6 +117,12 @@ impl Report {
 
 /// The skills of a folder, which must be one of the user's: others may have written the project's.
 fn entries_in(folder: &Path, entries: Vec<CatalogEntry>) -> Result<Vec<CatalogEntry>, CliError> {
+    let is_fetched = |entry: &&CatalogEntry| {
+        entry.source == SourceKind::Fetched && folder.as_os_str() == &*entry.name
+    };
+    if let Some(fetched) = entries.iter().find(is_fetched) {
+        return Ok(vec![fetched.clone()]);
+    }
     let real = |path: &Path| path.canonicalize().ok();
     let wanted =
         real(folder).ok_or_else(|| CliError::usage(format!("no folder {}", folder.display())))?;

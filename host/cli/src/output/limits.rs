@@ -8,7 +8,7 @@ use skillhost_skill::Skill;
 /// paths of the host.
 pub(super) fn explain(hit: &LimitHit, skill: &Skill, policy: &Policy) -> String {
     let LimitHit { limit, value } = *hit;
-    let policy = policy.for_source(skill.origin);
+    let policy = policy.for_source(skill.origin, skill.locked.as_ref());
     let flag = limit.flag();
     let by_flag = flag.map(|flag| format!(" or by `{flag} VALUE`")).unwrap_or_default();
     let (by, raise) = match limit_origin(&skill.policy_manifest(), &policy, limit, value) {

@@ -27,6 +27,7 @@ fn layer(layer: &Layer) -> Value {
     let Layer {
         origin: _,
         applies_to,
+        source,
         place: _,
         allow,
         deny,
@@ -69,6 +70,9 @@ fn layer(layer: &Layer) -> Value {
     // Approvals and what agents see do not affect a result; where writes go does.
     if *stage {
         value["stage"] = true.into();
+    }
+    if let Some(source) = source {
+        value["source"] = source.as_str().into();
     }
     value
 }

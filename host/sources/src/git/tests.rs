@@ -114,13 +114,13 @@ impl Network for Backend {
 
 /// Fetches from a repository over both transports, which must agree.
 fn fetched(repository: &Repository, reference: Option<&str>) -> Result<Commit, SourceError> {
-    fetched_pinned(repository, reference, None)
+    fetched_pinned(repository, reference, Pin::None)
 }
 
 fn fetched_pinned(
     repository: &Repository,
     reference: Option<&str>,
-    pinned: Option<ObjectId>,
+    pinned: Pin,
 ) -> Result<Commit, SourceError> {
     let within = tempfile::tempdir().unwrap();
     let limits = TransferLimits::default();
@@ -198,13 +198,17 @@ fn moved_tag_is_refused_and_moved_branch_is_not() {
     repository.write("a", b"first");
     let first: ObjectId = repository.commit().parse().unwrap();
     repository.git(&["tag", "-a", "v1", "-m", "annotated"]);
-    assert_eq!(fetched_pinned(&repository, Some("v1"), Some(first)).unwrap().id, first);
+    assert_eq!(fetched_pinned(&repository, Some("v1"), Pin::Exactly(first)).unwrap().id, first);
     repository.write("a", b"second");
     repository.commit();
-    assert_eq!(fetched_pinned(&repository, Some("main"), Some(first)).unwrap().id, first);
+    let main = |pin| fetched_pinned(&repository, Some("main"), pin).unwrap().id;
+    assert_eq!(main(Pin::Exactly(first)), first);
+    assert_ne!(main(Pin::Tags(first)), first);
     repository.git(&["tag", "-f", "-a", "v1", "-m", "moved"]);
-    let error = fetched_pinned(&repository, Some("v1"), Some(first)).unwrap_err();
-    assert!(matches!(error, SourceError::Moved(_)), "{error}");
+    for pin in [Pin::Exactly(first), Pin::Tags(first)] {
+        let error = fetched_pinned(&repository, Some("v1"), pin).unwrap_err();
+        assert!(matches!(error, SourceError::Moved(_)), "{error}");
+    }
 }
 
 #[test]
@@ -263,7 +267,8 @@ fn configuration_hooks_and_attributes_have_no_effect() {
     let _ = std::fs::remove_file(&marker);
     let within = tempfile::tempdir().unwrap();
     let limits = TransferLimits::default();
-    let commit = fetch(&repository.url(), None, None, &Offline, within.path(), &limits).unwrap();
+    let commit =
+        fetch(&repository.url(), None, Pin::None, &Offline, within.path(), &limits).unwrap();
     assert_eq!(commit.staged.read("SKILL.md").unwrap(), b"line\n");
     assert!(!marker.exists());
 }
@@ -467,7 +472,7 @@ fn scripted(bodies: &[(&str, Vec<u8>)]) -> Result<Commit, SourceError> {
     let responses = bodies.iter().map(|(kind, body)| response(kind, body)).collect();
     let within = tempfile::tempdir().unwrap();
     let network = Scripted(RefCell::new(responses));
-    fetch("https://host/r", None, None, &network, within.path(), &TransferLimits::default())
+    fetch("https://host/r", None, Pin::None, &network, within.path(), &TransferLimits::default())
 }
 
 #[test]
@@ -529,7 +534,7 @@ fn repository_that_borrows_objects_is_refused() {
     repository.write(".git/objects/info/alternates", b"/elsewhere\n");
     let within = tempfile::tempdir().unwrap();
     let limits = TransferLimits::default();
-    let result = fetch(&repository.url(), None, None, &Offline, within.path(), &limits);
+    let result = fetch(&repository.url(), None, Pin::None, &Offline, within.path(), &limits);
     assert_eq!(rule(result), RefusalRule::Unsupported);
 }
 
@@ -544,7 +549,7 @@ fn damaged_object_on_disk_is_refused() {
     std::fs::write(&path, zlib(b"blob 4\0TEXT")).unwrap();
     let within = tempfile::tempdir().unwrap();
     let limits = TransferLimits::default();
-    let result = fetch(&repository.url(), None, None, &Offline, within.path(), &limits);
+    let result = fetch(&repository.url(), None, Pin::None, &Offline, within.path(), &limits);
     assert_eq!(rule(result), RefusalRule::Corrupt);
 }
 

@@ -6,10 +6,11 @@
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use skillhost_catalog::{CatalogEntry, ScanProblem, ShadowedSkill};
-use skillhost_skill::SourceKind;
 use skillhost_skill::runtime::dispatch::{FileKind, classify};
+use skillhost_skill::{LockedOrigin, SourceKind};
 
 use super::configuration;
 use crate::args::skills::{STANDARD, Skills};
@@ -23,6 +24,8 @@ pub(super) struct KnownSkill {
     pub(super) folder: PathBuf,
     /// Its source, if its name means this folder in the catalog.
     pub(super) source: Option<SourceKind>,
+    /// What the lock file says about it, if it was fetched.
+    pub(super) locked: Option<Arc<LockedOrigin>>,
 }
 
 /// A path that leads to a skill.
@@ -61,14 +64,14 @@ impl KnownSkills {
     ) -> Result<KnownSkills, CliError> {
         let mut known = KnownSkills::default();
         let catalog = context.catalog(skills)?;
-        for CatalogEntry { name, folder, source, .. } in catalog.entries().iter() {
-            known.add(name, folder, Some(*source));
+        for CatalogEntry { name, folder, source, locked, .. } in catalog.entries().iter() {
+            known.add(name, folder, Some(*source), locked.clone());
         }
         for ShadowedSkill { name, folder, .. } in catalog.shadowed().iter() {
-            known.add(name, folder, None);
+            known.add(name, folder, None, None);
         }
         for ScanProblem { folder, .. } in catalog.problems().iter() {
-            known.add(&file_name(folder), folder, None);
+            known.add(&file_name(folder), folder, None, None);
         }
         // The client also looks above the current folder, and in the folder in which it was started.
         let project = configuration::project_folder();
@@ -85,13 +88,19 @@ impl KnownSkills {
         #[expect(clippy::disallowed_methods, reason = "the client's own folders of skills")]
         let entries = std::fs::read_dir(source);
         for entry in entries.into_iter().flatten().flatten() {
-            self.add(&entry.file_name().to_string_lossy(), &entry.path(), None);
+            self.add(&entry.file_name().to_string_lossy(), &entry.path(), None, None);
         }
     }
 
     /// Adds a folder, unless it is known by another name already. A skill that is a single file runs
     /// nothing.
-    fn add(&mut self, name: &str, folder: &Path, source: Option<SourceKind>) {
+    fn add(
+        &mut self,
+        name: &str,
+        folder: &Path,
+        source: Option<SourceKind>,
+        locked: Option<Arc<LockedOrigin>>,
+    ) {
         if let Some(id) = folder_id(folder) {
             let next = self.skills.len();
             self.ids.entry(id).or_insert_with(|| {
@@ -99,6 +108,7 @@ impl KnownSkills {
                     name: name.to_owned(),
                     folder: folder.to_owned(),
                     source,
+                    locked,
                 });
                 next
             });

@@ -39,7 +39,7 @@ pub(super) fn rewrite(
     context.policy = context.policy.with_client_names();
     let source = skill.source.unwrap_or(SourceKind::Flag);
     let host = Runner::new(context.host_options(&HostArgs::default(), &args.skills)?);
-    let folder = SkillFolder { path: &skill.folder, source };
+    let folder = SkillFolder { path: &skill.folder, source, locked: skill.locked.as_deref() };
     let loaded = match host.load(folder, &context.policy) {
         Ok(loaded) => loaded,
         Err(error) => return Ok(denied(place, &format!("it cannot be loaded: {error}"))),

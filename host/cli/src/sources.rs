@@ -1,0 +1,265 @@
+//! The sources files of the user and of the project, and what the commands that change them share.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use skillhost_catalog::{LockedOrigin, Source, SourceKind};
+use skillhost_ledger::receipt::envelope::SignedStatement;
+use skillhost_ledger::receipt::key::PublicKey;
+use skillhost_policy::Policy;
+use skillhost_policy::diagnostic::{printable, quoted};
+use skillhost_sources::lock;
+use skillhost_sources::project::{Change, ChangeKind, Project};
+use skillhost_sources::signature::{TrustedKeys, VerifiedStatement};
+use skillhost_sources::source;
+use skillhost_sources::wanted;
+
+use crate::args::skills;
+use crate::commands::key;
+use crate::context::{Context, Places};
+use crate::error::{CliError, Exit};
+use crate::network::HostNetwork;
+use crate::{output, terminal};
+
+/// Which sources file.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct SourcesFileArg {
+    /// Use this sources file, such as a project's, instead of yours (skills.yaml in your
+    /// configuration folder). Its lock file, skills.lock, is next to it
+    #[arg(long = "file", value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// Fetch what FILE names, if this is its SHA-256 (`sha256sum FILE`). Without it, you are asked
+    /// once for each version of a FILE that is not yours
+    #[arg(long, value_name = "DIGEST", requires = "file")]
+    confirm: Option<String>,
+}
+
+impl SourcesFileArg {
+    /// Opens the project of the file.
+    pub(crate) fn open(&self, places: &Places) -> Result<Project, CliError> {
+        let own = user_file(places);
+        let file = self.file.as_deref().unwrap_or(&own);
+        if file.file_name().is_none_or(|name| name != wanted::FILE) {
+            let message = format!("{} is not named {}", file.display(), wanted::FILE);
+            return Err(CliError::usage(message).fix("--file DIR/skills.yaml"));
+        }
+        let keys = Keys(key::trusted_and_own(places)?);
+        Ok(Project::open(file, &places.state, &places.home)?.with_keys(keys))
+    }
+
+    /// Checks that the operator has confirmed the content of a file that others may have written,
+    /// before anything is fetched for it.
+    pub(crate) fn confirm(&self, project: &Project, places: &Places) -> Result<(), CliError> {
+        if self.file.is_none() || project.file() == user_file(places) {
+            return Ok(());
+        }
+        let digest = project.digest()?.to_string();
+        if self.confirm.as_deref() == Some(digest.as_str()) || is_confirmed(places, &digest) {
+            return remember(places, &digest);
+        }
+        let file = quoted(&project.file().display().to_string());
+        if !terminal::is_interactive() {
+            let message = format!("the content of {file} was not confirmed, so nothing is fetched");
+            return Err(CliError::new(Exit::Denied, message)
+                .fix(format!("read the file, and then: --confirm {digest}")));
+        }
+        for (name, skill) in project.wanted()?.skills {
+            output::note(&printable(&format!("{name}: {}", skill.source)));
+        }
+        match terminal::ask(&format!("Fetch what {file} names? [y/N] "))?.as_str() {
+            "y" | "yes" => remember(places, &digest),
+            _ => Err(CliError::new(Exit::Denied, "not confirmed")),
+        }
+    }
+}
+
+/// The keys that the operator trusts.
+#[derive(Debug)]
+struct Keys(Vec<PublicKey>);
+
+impl TrustedKeys for Keys {
+    fn verify(&self, envelope: &[u8]) -> Result<VerifiedStatement, String> {
+        let signed = SignedStatement::read(envelope)?;
+        let key = signed.signer(&self.0).map_err(|error| error.to_string())?;
+        let SignedStatement { predicate_type, subjects, .. } = signed;
+        Ok(VerifiedStatement { key, predicate_type, subjects })
+    }
+}
+
+/// Remembers that the operator wrote the file as it is now.
+pub(crate) fn confirm_own(project: &Project, places: &Places) -> Result<(), CliError> {
+    remember(places, &project.digest()?.to_string())
+}
+
+fn confirmed(places: &Places, digest: &str) -> PathBuf {
+    places.state.join("sources/confirmed").join(digest)
+}
+
+fn is_confirmed(places: &Places, digest: &str) -> bool {
+    confirmed(places, digest).exists()
+}
+
+fn remember(places: &Places, digest: &str) -> Result<(), CliError> {
+    let path = confirmed(places, digest);
+    skillhost_skill::private::create_missing(&path)
+        .map_err(|error| CliError::io(format_args!("create {}", path.display()), error))
+}
+
+/// The user's own sources file.
+pub(crate) fn user_file(places: &Places) -> PathBuf {
+    places.config.join(wanted::FILE)
+}
+
+/// The skills that were fetched: for the user, and for the project if its sources file is confirmed.
+/// With `frozen`, all that the files name must be locked and stored.
+pub(crate) fn installed(places: &Places, frozen: bool) -> Result<Vec<Source>, CliError> {
+    let own = user_file(places);
+    let of_project = skills::project(&places.home).map(|folder| folder.join(wanted::FILE));
+    let mut sources = Vec::new();
+    for (file, is_own) in
+        [(Some(own.clone()), true), (of_project.filter(|file| *file != own), false)]
+    {
+        let Some(file) = file else { continue };
+        // Almost nobody has these files, so nothing else is read for a run.
+        let is_used = file.with_file_name(lock::FILE).exists() || frozen && file.exists();
+        if !is_used {
+            continue;
+        }
+        let project = Project::open(&file, &places.state, &places.home)?;
+        if !is_own && !is_confirmed(places, &project.digest()?.to_string()) {
+            let file = quoted(&file.display().to_string());
+            let message = format!("skills of {file} are not used: its content was not confirmed");
+            let fix = format!("skillhost sync --file {file}");
+            if frozen {
+                return Err(CliError::new(Exit::Denied, message).fix(fix));
+            }
+            output::warning(&message, Some(&fix));
+            continue;
+        }
+        sources.push(installed_of(&project, places, frozen)?);
+    }
+    if frozen && sources.is_empty() {
+        return Err(CliError::usage(
+            "there is no skills.lock, and --frozen allows only locked skills",
+        )
+        .fix("skillhost add SOURCE"));
+    }
+    Ok(sources)
+}
+
+fn installed_of(project: &Project, places: &Places, frozen: bool) -> Result<Source, CliError> {
+    if frozen {
+        project.require_locked()?;
+    }
+    let found = project.installed()?;
+    if !found.missing.is_empty() {
+        let message = format!(
+            "{} of {} not in the store: {}",
+            output::count(found.missing.len() as u64, "skill"),
+            quoted(&project.lock_file().display().to_string()),
+            found.missing.join(", ")
+        );
+        let fix = "skillhost sync";
+        if frozen {
+            return Err(CliError::invalid(message).fix(fix));
+        }
+        output::warning(&message, Some(fix));
+    }
+    let base = project.file().parent().unwrap_or(Path::new("/"));
+    let locked: BTreeMap<String, LockedOrigin> = found
+        .skills
+        .into_iter()
+        .filter_map(|(name, skill)| {
+            let source = skill.source.parse::<source::Source>().ok()?;
+            let source = source.identity(base, &places.home);
+            Some((name, LockedOrigin { source, digest: skill.content }))
+        })
+        .collect();
+    let locked = Arc::new(locked);
+    Ok(Source { folder: found.view, kind: SourceKind::Fetched, locked })
+}
+
+/// The network for fetching what a source names, within the operator's rules.
+pub(crate) fn network(policy: &Policy) -> Result<HostNetwork, CliError> {
+    HostNetwork::new(policy)
+}
+
+/// Why a name is taken, and what the operator should know before giving it to a fetched skill.
+pub(crate) fn taken(
+    name: &str,
+    context: &Context,
+    skills: &skills::Skills,
+) -> Result<Option<String>, CliError> {
+    let catalog = context.catalog(skills)?;
+    let mut reasons = Vec::new();
+    if let Some(entry) = catalog.get(name)
+        && entry.source != SourceKind::Fetched
+    {
+        reasons.push(format!("a skill of this name is in {}", entry.folder.display()));
+    }
+    for layer in context.policy.layers_for(name) {
+        let (Some(_), Some(place)) = (&layer.applies_to, &layer.place) else { continue };
+        let allowed: Vec<&str> = layer.allow.iter().map(|rule| rule.text.as_str()).collect();
+        let allows = if allowed.is_empty() { "nothing".to_owned() } else { allowed.join(", ") };
+        let source = layer.source.as_deref().map(|source| format!(" to skills of {source}"));
+        reasons.push(format!(
+            "{place} has a section for it, which allows {allows}{}",
+            source.unwrap_or_default()
+        ));
+    }
+    Ok((!reasons.is_empty()).then(|| printable(&reasons.join("; "))))
+}
+
+/// Prints changes, one line for each skill, and the differences below it.
+pub(crate) fn report(changes: &[Change]) -> Result<(), CliError> {
+    for change in changes {
+        output::text(&printable(&headline(change)))?;
+        if matches!(change.kind, ChangeKind::Updated) {
+            for line in details(change) {
+                output::text(&format!("  {}", printable(&line)))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn headline(change: &Change) -> String {
+    let short =
+        |revision: &Option<String>| match revision.as_deref().map(|text| text.split_once(':')) {
+            Some(Some((kind, hex))) => format!("{kind}:{}", &hex[..12.min(hex.len())]),
+            Some(None) => "folder".to_owned(),
+            None => "nothing".to_owned(),
+        };
+    let Change { name, kind, from, to, .. } = change;
+    match kind {
+        ChangeKind::Added => {
+            let files = output::count(change.files.len() as u64, "file");
+            format!("added {name} ({}, {files})", short(to))
+        }
+        ChangeKind::Updated => format!("updated {name}: {} -> {}", short(from), short(to)),
+        ChangeKind::Removed => format!("removed {name}"),
+        ChangeKind::Fetched => format!("fetched {name} again ({})", short(to)),
+        ChangeKind::Unchanged => format!("unchanged {name} ({})", short(to)),
+    }
+}
+
+/// What differs between two versions of a skill.
+fn details(change: &Change) -> Vec<String> {
+    let mut lines = Vec::new();
+    for file in &change.files {
+        lines.push(match (&file.before, &file.after) {
+            (None, Some(after)) => format!("+ {} {after}", file.path),
+            (Some(before), None) => format!("- {} {before}", file.path),
+            (Some(before), Some(after)) => format!("~ {} {before} -> {after}", file.path),
+            (None, None) => continue,
+        });
+    }
+    lines.extend(change.more_permissions.iter().map(|entry| format!("+ allowed-tools: {entry}")));
+    lines.extend(change.fewer_permissions.iter().map(|entry| format!("- allowed-tools: {entry}")));
+    let reasons = change.reasons();
+    if !reasons.is_empty() {
+        lines.push(format!("needs approval again: {}", reasons.join("; ")));
+    }
+    lines
+}

@@ -1,0 +1,712 @@
+//! The skills of one sources file: adding, removing, synchronising, updating and verifying them.
+//!
+//! The lock file decides what runs. Every change first puts the files into the store, and then
+//! replaces the sources file and the lock file together.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use skillhost_policy::diagnostic::printable;
+use skillhost_policy::source::SourceKind;
+use skillhost_skill::{SizeLimits, Skill, SkillError, SkillFolder};
+
+use crate::digest::{Digest, Listing};
+use crate::document::name_problem;
+use crate::error::SourceError;
+use crate::fetch::{self, Fetched, Locked, Surroundings};
+use crate::journal;
+use crate::limits::TransferLimits;
+use crate::lock::{self, Lock, LockedSkill};
+use crate::network::Network;
+use crate::signature::{self, NoKeys, TrustedKeys};
+use crate::skills::{self, FoundSkill};
+use crate::source::Source;
+use crate::store::{Store, StoreLock};
+use crate::wanted::{SourcesFile, WantedSkill};
+
+/// What a skill without `allowed-tools` requests: everything that the policy allows every skill.
+pub const EVERYTHING: &str = "*";
+
+/// A sources file, its lock file, and the store.
+#[derive(Debug)]
+pub struct Project {
+    file: PathBuf,
+    lock_file: PathBuf,
+    home: PathBuf,
+    store: Store,
+    limits: TransferLimits,
+    keys: Box<dyn TrustedKeys>,
+}
+
+/// What to add.
+#[derive(Debug, Clone)]
+pub struct AddRequest {
+    /// Where it comes from.
+    pub source: Source,
+    /// The name; without one, that of the skill's folder.
+    pub name: Option<String>,
+    /// The folder of the skill in the source, or the name of one of its skills.
+    pub path: Option<String>,
+    /// Whether all skills of the source are added.
+    pub all: bool,
+}
+
+/// Skills that were fetched and not yet added.
+#[derive(Debug)]
+pub struct Addition {
+    source: Source,
+    fetched: Fetched,
+    /// The skills, by the names that they will have.
+    pub skills: BTreeMap<String, FoundSkill>,
+    /// Whether a path has to be stored, because the source has several skills.
+    several: bool,
+}
+
+impl Addition {
+    /// Checks whether the skills come from the same place as others.
+    pub fn is_from(&self, source: &Source) -> bool {
+        self.source.place == source.place
+    }
+}
+
+/// The skills of a lock file that can be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Installed {
+    /// A folder with these skills, by their names.
+    pub view: PathBuf,
+    /// The skills.
+    pub skills: BTreeMap<String, LockedSkill>,
+    /// Skills whose files are not in the store.
+    pub missing: Vec<String>,
+}
+
+/// What changed for a skill.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct Change {
+    /// The skill.
+    pub name: String,
+    /// What happened.
+    pub kind: ChangeKind,
+    /// The revision before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// The revision now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// The files that differ.
+    pub files: Vec<FileChange>,
+    /// Permissions that it requests now and did not before.
+    pub more_permissions: Vec<String>,
+    /// Permissions that it requested before.
+    pub fewer_permissions: Vec<String>,
+    /// Whether it has another component.
+    pub component_changed: bool,
+    /// The keys that had signed it and have not signed what it is now.
+    pub signatures_lost: Vec<String>,
+}
+
+/// What happened to a skill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ChangeKind {
+    /// It was locked for the first time.
+    Added,
+    /// Its lock was replaced.
+    Updated,
+    /// Its lock was removed.
+    Removed,
+    /// Its files were fetched again, as locked.
+    Fetched,
+    /// Nothing.
+    Unchanged,
+}
+
+/// A file that differs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct FileChange {
+    /// The path.
+    pub path: String,
+    /// The digest before; absent if the file is new.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before: Option<Digest>,
+    /// The digest now; absent if the file is gone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<Digest>,
+}
+
+impl Change {
+    fn new(
+        name: &str,
+        kind: ChangeKind,
+        before: Option<&LockedSkill>,
+        after: Option<&LockedSkill>,
+    ) -> Change {
+        let empty = Listing::default();
+        let files = |skill: Option<&LockedSkill>| {
+            skill.map_or_else(|| empty.clone(), |skill| skill.files.clone())
+        };
+        let permissions = |skill: Option<&LockedSkill>| {
+            skill.map(|skill| skill.permissions.clone()).unwrap_or_default()
+        };
+        let without = |all: &[String], other: &[String]| -> Vec<String> {
+            all.iter().filter(|item| !other.contains(item)).cloned().collect()
+        };
+        let (old, new) = (permissions(before), permissions(after));
+        let component = |skill: &LockedSkill| {
+            skill.component.as_ref().map(|path| (path.clone(), skill.files.0.get(path).copied()))
+        };
+        let both = before.zip(after);
+        Change {
+            name: name.to_owned(),
+            kind,
+            from: before.map(|skill| skill.revision.clone()),
+            to: after.map(|skill| skill.revision.clone()),
+            files: file_changes(&files(before), &files(after)),
+            more_permissions: without(&new, &old),
+            fewer_permissions: without(&old, &new),
+            component_changed: both
+                .is_some_and(|(before, after)| component(before) != component(after)),
+            signatures_lost: both
+                .map(|(before, after)| without(&before.signatures, &after.signatures))
+                .unwrap_or_default(),
+        }
+    }
+
+    /// Says why an updated skill needs approval again although its old version had it. Every changed
+    /// skill needs approval; these reasons deserve a look.
+    pub fn reasons(&self) -> Vec<String> {
+        let mut reasons = Vec::new();
+        if self.kind != ChangeKind::Updated {
+            return reasons;
+        }
+        if !self.more_permissions.is_empty() {
+            reasons.push(format!("it requests more: {}", self.more_permissions.join(", ")));
+        }
+        if self.component_changed {
+            reasons.push("its component changed".to_owned());
+        }
+        for key in &self.signatures_lost {
+            reasons.push(format!("it is no longer signed by {key}"));
+        }
+        reasons
+    }
+}
+
+fn file_changes(before: &Listing, after: &Listing) -> Vec<FileChange> {
+    let mut paths: Vec<&String> = before.0.keys().chain(after.0.keys()).collect();
+    paths.sort_unstable();
+    paths.dedup();
+    let change = |path: &String| FileChange {
+        path: path.clone(),
+        before: before.0.get(path).copied(),
+        after: after.0.get(path).copied(),
+    };
+    paths.into_iter().map(change).filter(|change| change.before != change.after).collect()
+}
+
+/// Why a skill of the lock file cannot be used as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct Mismatch {
+    /// The skill.
+    pub name: String,
+    /// The difference.
+    pub why: String,
+}
+
+impl Project {
+    /// Opens the project of a sources file, which may be missing, with the store in the host's state
+    /// folder. Finishes a change that was interrupted.
+    ///
+    /// # Errors
+    /// The store cannot be used.
+    pub fn open(file: &Path, state: &Path, home: &Path) -> Result<Project, SourceError> {
+        let fail = |error| SourceError::io(format!("find {}", file.display()), error);
+        let file = std::path::absolute(file).map_err(fail)?;
+        let lock_file = file.with_file_name(lock::FILE);
+        let store = Store::open(state)?;
+        if journal::is_interrupted(&store, &file) {
+            let _lock = store.lock()?;
+            journal::recover(&store, &file)?;
+        }
+        let (home, limits) = (home.to_owned(), TransferLimits::default());
+        Ok(Project { file, lock_file, home, store, limits, keys: Box::new(NoKeys) })
+    }
+
+    /// Verifies signatures with these keys.
+    #[must_use]
+    pub fn with_keys(self, keys: impl TrustedKeys + 'static) -> Project {
+        Project { keys: Box::new(keys), ..self }
+    }
+
+    /// Returns the path of the sources file.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// Returns the path of the lock file.
+    pub fn lock_file(&self) -> &Path {
+        &self.lock_file
+    }
+
+    /// Reads the sources file.
+    ///
+    /// # Errors
+    /// The file is invalid.
+    pub fn wanted(&self) -> Result<SourcesFile, SourceError> {
+        SourcesFile::parse(&self.file.display().to_string(), &journal::read(&self.file)?)
+    }
+
+    /// Reads the lock file. One that does not exist locks nothing.
+    ///
+    /// # Errors
+    /// The file is invalid.
+    pub fn locked(&self) -> Result<Lock, SourceError> {
+        let text = journal::read(&self.lock_file)?;
+        match text.is_empty() {
+            true => Ok(Lock::default()),
+            false => Lock::parse(&self.lock_file.display().to_string(), &text),
+        }
+    }
+
+    /// Returns the digest of the sources file, by which a person confirms it.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn digest(&self) -> Result<Digest, SourceError> {
+        Ok(Digest::of(journal::read(&self.file)?.as_bytes()))
+    }
+
+    /// Returns the enabled skills of the lock file.
+    ///
+    /// # Errors
+    /// A file is invalid, or the view cannot be created.
+    pub fn installed(&self) -> Result<Installed, SourceError> {
+        let (wanted, lock) = (self.wanted()?, self.locked()?);
+        let is_enabled = |name: &String| wanted.skills.get(name).is_some_and(|skill| skill.enabled);
+        let (skills, missing): (BTreeMap<_, _>, BTreeMap<_, _>) = lock
+            .skills
+            .into_iter()
+            .filter(|(name, _)| is_enabled(name))
+            .partition(|(_, skill)| self.store.has(&skill.digest));
+        let digests = skills.iter().map(|(name, skill)| (name.clone(), skill.digest)).collect();
+        Ok(Installed {
+            view: self.store.view(&digests)?,
+            skills,
+            missing: missing.into_keys().collect(),
+        })
+    }
+
+    /// Fetches what is to be added, and changes nothing else.
+    ///
+    /// # Errors
+    /// The source cannot be fetched, has no such skill, or has several.
+    pub fn fetch(
+        &self,
+        request: &AddRequest,
+        network: &dyn Network,
+    ) -> Result<Addition, SourceError> {
+        let fetched =
+            fetch::fetch(&request.source, Locked::Not, self.around(&self.temporary()), network)?;
+        let all = skills::find(&fetched.staged, "");
+        let chosen = choose(&all, request)?;
+        let mut found = BTreeMap::new();
+        for path in &chosen {
+            let skill = skills::read(&fetched.staged, path, &self.limits)?;
+            let name = request.name.clone().unwrap_or_else(|| skill.name.clone());
+            if let Some((why, fix)) = name_problem(&name) {
+                return Err(SourceError::request(why, format!("choose a name: --as NAME ({fix})")));
+            }
+            if let Some(other) = found.insert(name.clone(), skill) {
+                let why = format!(
+                    "two skills of the source are named `{name}`: one is in `{}`",
+                    printable(&other.path)
+                );
+                return Err(SourceError::request(
+                    why,
+                    "add them one by one: --path FOLDER --as NAME",
+                ));
+            }
+        }
+        let source = request.source.clone();
+        Ok(Addition { source, fetched, skills: found, several: all.len() > 1 })
+    }
+
+    /// Adds what was fetched. A skill that has the name already is replaced: the caller has asked.
+    ///
+    /// # Errors
+    /// A skill is invalid, or a file cannot be written. Nothing is added then.
+    pub fn add(&self, addition: Addition) -> Result<Vec<Change>, SourceError> {
+        let Addition { source, fetched, skills, several } = addition;
+        let change = self.begin()?;
+        let (mut text, mut lock) = (journal::read(&self.file)?, self.locked()?);
+        let mut changes = Vec::new();
+        for (name, skill) in &skills {
+            let path = Some(skill.path.clone()).filter(|path| several && !path.is_empty());
+            let wanted = WantedSkill { source: source.clone(), path, enabled: true };
+            text = SourcesFile::with(&text, name, &wanted)?;
+            let new = self.import(&fetched, &wanted, skill)?;
+            let old = lock.skills.insert(name.clone(), new.clone());
+            changes.push(Change::new(name, ChangeKind::Added, old.as_ref(), Some(&new)));
+        }
+        self.commit(&change, Some(&text), &lock)?;
+        Ok(changes)
+    }
+
+    /// Removes a skill from both files.
+    ///
+    /// # Errors
+    /// There is no such skill, or a file cannot be written.
+    pub fn remove(&self, name: &str) -> Result<Change, SourceError> {
+        let change = self.begin()?;
+        let (text, mut lock) = (journal::read(&self.file)?, self.locked()?);
+        let wanted = SourcesFile::parse(&self.file.display().to_string(), &text)?;
+        let old = lock.skills.remove(name);
+        if old.is_none() && !wanted.skills.contains_key(name) {
+            let why = format!("{} names no skill `{}`", self.file.display(), printable(name));
+            return Err(SourceError::request(why, "skillhost list"));
+        }
+        self.commit(&change, Some(&SourcesFile::without(&text, name)?), &lock)?;
+        Ok(Change::new(name, ChangeKind::Removed, old.as_ref(), None))
+    }
+
+    /// Makes the lock file and the store what the sources file says: fetches what is missing, locks
+    /// what is new, and removes the locks of skills that are no longer wanted. With `frozen`, the
+    /// lock file must be complete already and stays as it is.
+    ///
+    /// # Errors
+    /// A source cannot be fetched or is not what the lock file says.
+    pub fn sync(&self, frozen: bool, network: &dyn Network) -> Result<Vec<Change>, SourceError> {
+        let change = self.begin()?;
+        let (wanted, mut lock) = (self.wanted()?, self.locked()?);
+        let mut changes = Vec::new();
+        for (name, wanted) in &wanted.skills {
+            match lock.skills.get(name).filter(|locked| agrees(wanted, locked)) {
+                Some(locked) => {
+                    let kind = match self.store.verify(&locked.digest, &locked.files) {
+                        Ok(()) => ChangeKind::Unchanged,
+                        Err(_) => {
+                            self.restore(name, wanted, locked, network)?;
+                            ChangeKind::Fetched
+                        }
+                    };
+                    changes.push(Change::new(name, kind, Some(locked), Some(locked)));
+                }
+                None if frozen => return Err(self.not_frozen(name, lock.skills.get(name))),
+                None => {
+                    let new = self.resolve(name, wanted, Locked::Not, network)?;
+                    let old = lock.skills.insert(name.clone(), new.clone());
+                    let kind = if old.is_some() { ChangeKind::Updated } else { ChangeKind::Added };
+                    changes.push(Change::new(name, kind, old.as_ref(), Some(&new)));
+                }
+            }
+        }
+        let unwanted: Vec<String> =
+            lock.skills.keys().filter(|name| !wanted.skills.contains_key(*name)).cloned().collect();
+        for name in unwanted {
+            if frozen {
+                return Err(self.not_wanted(&name));
+            }
+            let old = lock.skills.remove(&name);
+            changes.push(Change::new(&name, ChangeKind::Removed, old.as_ref(), None));
+        }
+        let is_changed =
+            |change: &Change| !matches!(change.kind, ChangeKind::Unchanged | ChangeKind::Fetched);
+        if changes.iter().any(is_changed) {
+            self.commit(&change, None, &lock)?;
+        }
+        Ok(changes)
+    }
+
+    /// Fetches the newest revisions of some skills, or of all. With `dry_run`, only reports what
+    /// would change.
+    ///
+    /// # Errors
+    /// A source cannot be fetched, a tag has moved, or there is no such skill.
+    pub fn update(
+        &self,
+        names: &[String],
+        dry_run: bool,
+        network: &dyn Network,
+    ) -> Result<Vec<Change>, SourceError> {
+        let change = self.begin()?;
+        let (wanted, mut lock) = (self.wanted()?, self.locked()?);
+        if let Some(unknown) = names.iter().find(|name| !wanted.skills.contains_key(*name)) {
+            let why = format!("{} names no skill `{}`", self.file.display(), printable(unknown));
+            return Err(SourceError::request(why, "skillhost list"));
+        }
+        let mut changes = Vec::new();
+        for (name, wanted) in &wanted.skills {
+            if !names.is_empty() && !names.contains(name) {
+                continue;
+            }
+            let old = lock.skills.get(name).cloned();
+            let from = old.as_ref().filter(|old| old.source == wanted.source.to_string());
+            let from = from.map_or(Locked::Not, |old| Locked::From(&old.revision));
+            let new = self.resolve(name, wanted, from, network)?;
+            let kind = match &old {
+                None => ChangeKind::Added,
+                Some(old) if *old == new => ChangeKind::Unchanged,
+                Some(_) => ChangeKind::Updated,
+            };
+            changes.push(Change::new(name, kind, old.as_ref(), Some(&new)));
+            lock.skills.insert(name.clone(), new);
+        }
+        if !dry_run && changes.iter().any(|change| change.kind != ChangeKind::Unchanged) {
+            self.commit(&change, None, &lock)?;
+        }
+        Ok(changes)
+    }
+
+    /// Reads every byte of every locked skill again, and compares everything that the lock file says
+    /// about it.
+    ///
+    /// # Errors
+    /// A file is invalid.
+    pub fn verify(&self) -> Result<Vec<Mismatch>, SourceError> {
+        let (wanted, lock) = (self.wanted()?, self.locked()?);
+        let mut found = Vec::new();
+        for (name, locked) in &lock.skills {
+            let mut report = |why: String| found.push(Mismatch { name: name.clone(), why });
+            match wanted.skills.get(name) {
+                Some(wanted) if agrees(wanted, locked) => {}
+                Some(_) => report(format!("{} names another source", self.file.display())),
+                None => report(format!("{} does not name it", self.file.display())),
+            }
+            if let Err(why) = self.store.verify(&locked.digest, &locked.files) {
+                report(why);
+                continue;
+            }
+            match self.describe(locked.clone()).map(|found| describes(locked, found)) {
+                Ok(true) => {}
+                Ok(false) => report(
+                    "the lock file describes other permissions, another component, another content or other signatures".into(),
+                ),
+                Err(error) => report(error.to_string()),
+            }
+        }
+        for name in wanted.skills.keys().filter(|name| !lock.skills.contains_key(*name)) {
+            found.push(Mismatch { name: name.clone(), why: "it is not locked".to_owned() });
+        }
+        Ok(found)
+    }
+
+    /// Checks that the lock file locks exactly what the sources file names.
+    ///
+    /// # Errors
+    /// A skill is not locked, is locked from another source, or is not wanted.
+    pub fn require_locked(&self) -> Result<(), SourceError> {
+        let (wanted, lock) = (self.wanted()?, self.locked()?);
+        for (name, wanted) in &wanted.skills {
+            if lock.skills.get(name).is_none_or(|locked| !agrees(wanted, locked)) {
+                return Err(self.not_frozen(name, lock.skills.get(name)));
+            }
+        }
+        match lock.skills.keys().find(|name| !wanted.skills.contains_key(*name)) {
+            Some(name) => Err(self.not_wanted(name)),
+            None => Ok(()),
+        }
+    }
+
+    /// Starts a change: no other process changes the store or the files until it is dropped.
+    fn begin(&self) -> Result<StoreLock, SourceError> {
+        let lock = self.store.lock()?;
+        journal::recover(&self.store, &self.file)?;
+        Ok(lock)
+    }
+
+    /// Replaces both files, or only the lock file.
+    fn commit(&self, _: &StoreLock, text: Option<&str>, lock: &Lock) -> Result<(), SourceError> {
+        let lock = lock.to_string();
+        let mut files: Vec<(&Path, &str)> = vec![(&self.lock_file, &lock)];
+        files.extend(text.map(|text| (self.file.as_path(), text)));
+        journal::replace(&self.store, &self.file, &files)
+    }
+
+    fn temporary(&self) -> PathBuf {
+        self.store.temporary()
+    }
+
+    fn around<'a>(&'a self, within: &'a Path) -> Surroundings<'a> {
+        let base = self.file.parent().unwrap_or(Path::new("/"));
+        Surroundings { base, home: &self.home, within, limits: &self.limits }
+    }
+
+    /// Fetches a wanted skill and puts its files into the store.
+    fn resolve(
+        &self,
+        name: &str,
+        wanted: &WantedSkill,
+        locked: Locked<'_>,
+        network: &dyn Network,
+    ) -> Result<LockedSkill, SourceError> {
+        let fetched =
+            fetch::fetch(&wanted.source, locked, self.around(&self.temporary()), network)?;
+        let path = match &wanted.path {
+            Some(path) => path.clone(),
+            None => only(&skills::find(&fetched.staged, ""), name)?,
+        };
+        let skill = skills::read(&fetched.staged, &path, &self.limits)?;
+        self.import(&fetched, wanted, &skill)
+    }
+
+    /// Fetches the files of a locked skill again. They must be the same.
+    fn restore(
+        &self,
+        name: &str,
+        wanted: &WantedSkill,
+        locked: &LockedSkill,
+        network: &dyn Network,
+    ) -> Result<(), SourceError> {
+        let revision = Locked::At(&locked.revision);
+        let fetched =
+            fetch::fetch(&wanted.source, revision, self.around(&self.temporary()), network)?;
+        let skill = skills::read(&fetched.staged, &locked.path, &self.limits)?;
+        match locked.files.difference(&skill.listing()) {
+            None => self.store.import(&fetched.staged, &skill),
+            Some(why) => Err(SourceError::Moved(format!(
+                "{} is not what {} names for `{name}`: {why}",
+                wanted.source,
+                self.lock_file.display()
+            ))),
+        }
+    }
+
+    fn import(
+        &self,
+        fetched: &Fetched,
+        wanted: &WantedSkill,
+        skill: &FoundSkill,
+    ) -> Result<LockedSkill, SourceError> {
+        self.store.import(&fetched.staged, skill)?;
+        let files = skill.listing();
+        self.describe(LockedSkill {
+            source: wanted.source.to_string(),
+            path: skill.path.clone(),
+            revision: fetched.revision.clone(),
+            digest: files.digest(),
+            content: String::new(),
+            component: None,
+            permissions: Vec::new(),
+            signatures: Vec::new(),
+            files,
+        })
+    }
+
+    /// Loads a stored skill as a run would, and fills in what follows from its files.
+    fn describe(&self, locked: LockedSkill) -> Result<LockedSkill, SourceError> {
+        let path = self.store.path(&locked.digest);
+        let folder = SkillFolder::new(&path, SourceKind::Fetched);
+        let skill = Skill::load_from(folder, &SizeLimits::default())
+            .map_err(|error: SkillError| SourceError::Skill(Box::new(error)))?;
+        let content =
+            skill.digest().map_err(|error| SourceError::io("digest the stored skill", error))?;
+        let permissions = match &skill.manifest.allowed_tools {
+            None => vec![EVERYTHING.to_owned()],
+            Some(entries) => entries.iter().map(|entry| entry.text.clone()).collect(),
+        };
+        let signatures = match skill.read(signature::FILE) {
+            Ok(envelope) => {
+                let signer = signature::signer(&envelope, &locked.files, &*self.keys);
+                let refused = |why| tracing::info!(why, "a signature does not count");
+                signer.map_err(refused).ok().into_iter().collect()
+            }
+            Err(_) => Vec::new(),
+        };
+        let component = skill.manifest.component.clone();
+        Ok(LockedSkill { content, component, permissions, signatures, ..locked })
+    }
+
+    fn not_wanted(&self, name: &str) -> SourceError {
+        let (lock, file) = (self.lock_file.display(), self.file.display());
+        let why = format!("{lock} locks `{name}`, which {file} does not name");
+        SourceError::request(why, "skillhost sync")
+    }
+
+    fn not_frozen(&self, name: &str, locked: Option<&LockedSkill>) -> SourceError {
+        let file = self.lock_file.display();
+        let why = match locked {
+            None => format!("{file} does not lock `{name}`"),
+            Some(_) => format!("{file} locks `{name}` from another source"),
+        };
+        SourceError::request(why, "skillhost sync")
+    }
+}
+
+/// Checks whether a lock is for what is wanted.
+fn agrees(wanted: &WantedSkill, locked: &LockedSkill) -> bool {
+    locked.source == wanted.source.to_string()
+        && wanted.path.as_ref().is_none_or(|path| *path == locked.path)
+}
+
+/// Checks whether a lock says what follows from the files. Keys that became trusted since may have
+/// signed them, too.
+fn describes(locked: &LockedSkill, found: LockedSkill) -> bool {
+    locked.signatures.iter().all(|key| found.signatures.contains(key))
+        && LockedSkill { signatures: locked.signatures.clone(), ..found } == *locked
+}
+
+/// Returns the folders of the skills that a request means.
+fn choose(all: &[String], request: &AddRequest) -> Result<Vec<String>, SourceError> {
+    let name = |path: &String| path.rsplit('/').next().unwrap_or_default().to_owned();
+    match &request.path {
+        Some(path) => {
+            let path = crate::names::parse(path.as_bytes())?;
+            let is_named =
+                |found: &&String| **found == path || !path.contains('/') && name(found) == path;
+            let below: Vec<String> = all.iter().filter(is_named).cloned().collect();
+            match below.as_slice() {
+                [] => Err(SourceError::request(
+                    format!("the source has no skill `{}`", printable(&path)),
+                    offered(all),
+                )),
+                [_] => Ok(below),
+                _ => Err(SourceError::request(
+                    format!("the source has several skills `{}`", printable(&path)),
+                    offered(&below),
+                )),
+            }
+        }
+        None if request.all && request.name.is_none() && !all.is_empty() => Ok(all.to_vec()),
+        None if request.all && !all.is_empty() => Err(SourceError::request(
+            "--as names one skill, and --all means several",
+            "omit one of them",
+        )),
+        None => Ok(vec![only(all, "")?]),
+    }
+}
+
+/// Returns the folder of the only skill.
+fn only(all: &[String], name: &str) -> Result<String, SourceError> {
+    match all {
+        [] => Err(SourceError::request(
+            "the source has no skill: no folder with a SKILL.md",
+            "name a folder, an archive or a repository with a SKILL.md",
+        )),
+        [one] => Ok(one.clone()),
+        _ if name.is_empty() => Err(SourceError::request(
+            format!("the source has {} skills", all.len()),
+            format!("{}; or --all", offered(all)),
+        )),
+        _ => Err(SourceError::request(
+            format!("the source of `{name}` has {} skills", all.len()),
+            "name its folder in skills.yaml: path: FOLDER",
+        )),
+    }
+}
+
+/// The skills of a source, as options to choose one.
+fn offered(all: &[String]) -> String {
+    const MAX: usize = 20;
+    let shown: Vec<String> =
+        all.iter().take(MAX).map(|path| format!("--path {}", printable(path))).collect();
+    let more = all.len().saturating_sub(MAX);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    match shown.is_empty() {
+        true => "the source has none".to_owned(),
+        false => format!("choose one: {}{more}", shown.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests;
