@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use skillhost_catalog::{LockedOrigin, Source, SourceKind};
+use skillhost_catalog::{Catalog, LockedOrigin, Source, SourceKind};
 use skillhost_ledger::receipt::envelope::SignedStatement;
 use skillhost_ledger::receipt::key::PublicKey;
 use skillhost_policy::Policy;
@@ -17,7 +17,7 @@ use skillhost_sources::wanted;
 
 use crate::args::skills;
 use crate::commands::key;
-use crate::context::{Context, Places};
+use crate::context::Places;
 use crate::error::{CliError, Exit};
 use crate::network::HostNetwork;
 use crate::{output, terminal};
@@ -186,19 +186,14 @@ pub(crate) fn network(policy: &Policy) -> Result<HostNetwork, CliError> {
 }
 
 /// Why a name is taken, and what the operator should know before giving it to a fetched skill.
-pub(crate) fn taken(
-    name: &str,
-    context: &Context,
-    skills: &skills::Skills,
-) -> Result<Option<String>, CliError> {
-    let catalog = context.catalog(skills)?;
+pub(crate) fn taken(name: &str, policy: &Policy, catalog: &Catalog) -> Option<String> {
     let mut reasons = Vec::new();
     if let Some(entry) = catalog.get(name)
         && entry.source != SourceKind::Fetched
     {
         reasons.push(format!("a skill of this name is in {}", entry.folder.display()));
     }
-    for layer in context.policy.layers_for(name) {
+    for layer in policy.layers_for(name) {
         let (Some(_), Some(place)) = (&layer.applies_to, &layer.place) else { continue };
         let allowed: Vec<&str> = layer.allow.iter().map(|rule| rule.text.as_str()).collect();
         let allows = if allowed.is_empty() { "nothing".to_owned() } else { allowed.join(", ") };
@@ -208,7 +203,7 @@ pub(crate) fn taken(
             source.unwrap_or_default()
         ));
     }
-    Ok((!reasons.is_empty()).then(|| printable(&reasons.join("; "))))
+    (!reasons.is_empty()).then(|| printable(&reasons.join("; ")))
 }
 
 /// Prints changes, one line for each skill, and the differences below it.

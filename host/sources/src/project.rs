@@ -339,16 +339,17 @@ impl Project {
     pub fn add(&self, addition: Addition) -> Result<Vec<Change>, SourceError> {
         let Addition { source, fetched, skills, several } = addition;
         let change = self.begin()?;
-        let (mut text, mut lock) = (journal::read(&self.file)?, self.locked()?);
-        let mut changes = Vec::new();
+        let (text, mut lock) = (journal::read(&self.file)?, self.locked()?);
+        let (mut wanted, mut changes) = (BTreeMap::new(), Vec::new());
         for (name, skill) in &skills {
             let path = Some(skill.path.clone()).filter(|path| several && !path.is_empty());
-            let wanted = WantedSkill { source: source.clone(), path, enabled: true };
-            text = SourcesFile::with(&text, name, &wanted)?;
-            let new = self.import(&fetched, &wanted, skill)?;
+            let want = WantedSkill { source: source.clone(), path, enabled: true };
+            let new = self.import(&fetched, &want, skill)?;
             let old = lock.skills.insert(name.clone(), new.clone());
             changes.push(Change::new(name, ChangeKind::Added, old.as_ref(), Some(&new)));
+            wanted.insert(name.clone(), want);
         }
+        let text = SourcesFile::with(&text, &wanted)?;
         self.commit(&change, Some(&text), &lock)?;
         Ok(changes)
     }

@@ -64,13 +64,16 @@ impl Store {
         Ok(Store { entries: open("store")?, views: open("views")?, path })
     }
 
-    /// Returns the folder for what is being fetched. Removes what killed hosts left there.
+    /// Returns the folder for what is being fetched.
     pub fn temporary(&self) -> PathBuf {
-        let folder = self.path.join("tmp");
-        if let Err(error) = private::sweep(&folder) {
+        self.path.join("tmp")
+    }
+
+    /// Removes what killed hosts left in the folder for what is being fetched.
+    fn sweep(&self) {
+        if let Err(error) = private::sweep(&self.temporary()) {
             tracing::debug!(%error, "cannot remove stale folders of the store");
         }
-        folder
     }
 
     /// Returns the path of what is written down before the files of a project are replaced.
@@ -79,7 +82,7 @@ impl Store {
         self.path.join("journal").join(format!("{key}.json"))
     }
 
-    /// Waits until no other process changes the store.
+    /// Waits until no other process changes the store. Removes what killed ones have left.
     ///
     /// # Errors
     /// The file system fails.
@@ -87,6 +90,7 @@ impl Store {
         let fail = |error: rustix::io::Errno| SourceError::io("lock the store", error);
         let folder = rustix::fs::openat(&self.entries, ".", FOLDER, Mode::empty()).map_err(fail)?;
         rustix::fs::flock(&folder, FlockOperation::LockExclusive).map_err(fail)?;
+        self.sweep();
         Ok(StoreLock(folder))
     }
 

@@ -69,26 +69,30 @@ impl SourcesFile {
         reader.finish(SourcesFile { skills })
     }
 
-    /// Returns a text with a skill added or replaced. Other lines stay as they are.
+    /// Returns a text with skills added or replaced. Other lines stay as they are.
     ///
     /// # Errors
     /// The text is not a sources file, or is written in a way that cannot be edited line by line.
-    pub fn with(text: &str, name: &str, skill: &WantedSkill) -> Result<String, SourceError> {
-        let without = SourcesFile::without(text, name)?;
-        let mut expected = SourcesFile::parse(FILE, &without)?;
+    pub fn with(text: &str, skills: &BTreeMap<String, WantedSkill>) -> Result<String, SourceError> {
+        let mut without = text.to_owned();
+        let mut expected = SourcesFile::parse(FILE, text)?;
+        for name in skills.keys().filter(|name| expected.skills.contains_key(*name)) {
+            without = SourcesFile::without(&without, name)?;
+        }
         let mut lines: Vec<&str> = without.lines().collect();
-        let entry = skill.lines(name);
+        let entries: Vec<String> = skills.iter().map(|(name, skill)| skill.lines(name)).collect();
+        let entries = entries.join("\n");
         match lines.iter().position(|line| *line == "skills:") {
-            Some(at) => lines.insert(end_of_map(&lines, at), &entry),
-            None if expected.skills.is_empty() => {
+            Some(at) => lines.insert(end_of_map(&lines, at), &entries),
+            None if SourcesFile::parse(FILE, &without)?.skills.is_empty() => {
                 lines.retain(|line| line.trim() != "skills: {}");
-                lines.extend(["skills:", &entry]);
+                lines.extend(["skills:", &entries]);
             }
-            None => return Err(not_editable(text)),
+            None => return Err(not_editable()),
         }
         let edited = lines.join("\n") + "\n";
-        expected.skills.insert(name.to_owned(), skill.clone());
-        checked(edited, &expected, text)
+        expected.skills.extend(skills.iter().map(|(name, skill)| (name.clone(), skill.clone())));
+        checked(edited, &expected)
     }
 
     /// Returns a text without a skill. Other lines stay as they are.
@@ -105,7 +109,7 @@ impl SourcesFile {
         let Some(at) =
             lines.iter().position(|line| starts.iter().any(|start| line.starts_with(start)))
         else {
-            return Err(not_editable(text));
+            return Err(not_editable());
         };
         let inner = |line: &&&str| line.starts_with("   ");
         let end = at + 1 + lines[at + 1..].iter().take_while(inner).count();
@@ -114,7 +118,7 @@ impl SourcesFile {
             lines.retain(|line| *line != "skills:");
         }
         let edited = if lines.is_empty() { String::new() } else { lines.join("\n") + "\n" };
-        checked(edited, &expected, text)
+        checked(edited, &expected)
     }
 }
 
@@ -187,14 +191,14 @@ fn end_of_map(lines: &[&str], at: usize) -> usize {
 }
 
 /// An edited text must mean what was intended, whatever the style in which it was written.
-fn checked(edited: String, expected: &SourcesFile, before: &str) -> Result<String, SourceError> {
+fn checked(edited: String, expected: &SourcesFile) -> Result<String, SourceError> {
     match SourcesFile::parse(FILE, &edited) {
         Ok(found) if found == *expected => Ok(edited),
-        _ => Err(not_editable(before)),
+        _ => Err(not_editable()),
     }
 }
 
-fn not_editable(_: &str) -> SourceError {
+fn not_editable() -> SourceError {
     SourceError::request(
         format!("{FILE} is written in a way that cannot be edited line by line"),
         "write each skill as `  NAME:` below `skills:`, or edit the file and run `skillhost sync`",
@@ -256,6 +260,10 @@ mod tests {
         }
     }
 
+    fn with(text: &str, name: &str, skill: &WantedSkill) -> Result<String, SourceError> {
+        SourcesFile::with(text, &[(name.to_owned(), skill.clone())].into())
+    }
+
     #[test]
     fn both_forms_are_read() {
         let text = "skills:\n  a: owner/repo@v1\n  b:\n    source: ./b.zip\n    path: x/b\n    enabled: false\n";
@@ -292,7 +300,7 @@ mod tests {
     #[test]
     fn edits_keep_the_other_lines() {
         let text = "# mine\nskills:\n  # the first\n  b: owner/repo\n\n# end\n";
-        let edited = SourcesFile::with(text, "a", &wanted("./a", Some("x"))).unwrap();
+        let edited = with(text, "a", &wanted("./a", Some("x"))).unwrap();
         assert_eq!(
             edited,
             "# mine\nskills:\n  # the first\n  b: owner/repo\n  a:\n    source: \"./a\"\n    path: x\n\n# end\n"
@@ -300,14 +308,14 @@ mod tests {
         assert_eq!(SourcesFile::without(&edited, "a").unwrap(), text);
         assert_eq!(SourcesFile::without(text, "unknown").unwrap(), text);
         let empty = SourcesFile::without(text, "b").unwrap();
-        let again = SourcesFile::with(&empty, "b", &wanted("owner/repo", None)).unwrap();
+        let again = with(&empty, "b", &wanted("owner/repo", None)).unwrap();
         assert_eq!(
             SourcesFile::parse(FILE, &again).unwrap(),
             SourcesFile::parse(FILE, text).unwrap()
         );
-        let new = SourcesFile::with("", "a", &wanted("owner/repo", None)).unwrap();
+        let new = with("", "a", &wanted("owner/repo", None)).unwrap();
         assert_eq!(new, "skills:\n  a:\n    source: \"https://github.com/owner/repo\"\n");
-        let replaced = SourcesFile::with(&new, "a", &wanted("owner/other", None)).unwrap();
+        let replaced = with(&new, "a", &wanted("owner/other", None)).unwrap();
         assert_eq!(replaced, new.replace("repo\"", "other\""));
     }
 
@@ -319,7 +327,7 @@ mod tests {
             "skills:\n    a: owner/repo\n",
         ] {
             SourcesFile::parse(FILE, text).unwrap();
-            assert!(SourcesFile::with(text, "b", &wanted("./b", None)).is_err(), "{text}");
+            assert!(with(text, "b", &wanted("./b", None)).is_err(), "{text}");
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use skillhost_policy::diagnostic::printable;
-use skillhost_sources::project::{AddRequest, Addition};
+use skillhost_sources::project::AddRequest;
 use skillhost_sources::source::{Place, Source};
 
 use crate::args::permissions::PolicyFile;
@@ -67,8 +67,16 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     let request =
         AddRequest { source, name: args.name.clone(), path: args.path.clone(), all: args.all };
     let addition = project.fetch(&request, &network)?;
+    let (wanted, catalog) = (project.wanted()?, context.catalog(&Skills::default())?);
     for name in addition.skills.keys() {
-        require_free(args, name, &project.wanted()?, &addition, &context)?;
+        let other = wanted.skills.get(name).filter(|other| !addition.is_from(&other.source));
+        let why = match other {
+            Some(other) => Some(format!("it is fetched from {}", other.source)),
+            None => sources::taken(name, &context.policy, &catalog),
+        };
+        if let Some(why) = why {
+            require_confirmed(args, name, &why, &context)?;
+        }
     }
     let changes = project.add(addition)?;
     sources::confirm_own(&project, &context.places)?;
@@ -86,20 +94,13 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
 }
 
 /// Refuses a name that something else has, unless the operator confirms after seeing what it grants.
-fn require_free(
+fn require_confirmed(
     args: &Args,
     name: &str,
-    wanted: &skillhost_sources::wanted::SourcesFile,
-    addition: &Addition,
+    why: &str,
     context: &Context,
 ) -> Result<(), CliError> {
-    let other = wanted.skills.get(name).filter(|other| !addition.is_from(&other.source));
-    let why = match other {
-        Some(other) => Some(format!("it is fetched from {}", other.source)),
-        None => sources::taken(name, context, &Skills::default())?,
-    };
-    let Some(why) = why else { return Ok(()) };
-    let message = format!("the name `{name}` is taken: {}", printable(&why));
+    let message = format!("the name `{name}` is taken: {}", printable(why));
     if args.force {
         operator::require(&context.places)?;
         output::warning(&message, None);
