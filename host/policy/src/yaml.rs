@@ -77,7 +77,7 @@ pub fn parse(text: &str, file: &str, format: &Format) -> Result<Node, Box<Diagno
         with_snippet: false,
     };
     match serde_saphyr::from_str_with_options::<Spanned<Raw>>(text, options) {
-        Ok(root) => Ok(locate(root, text)),
+        Ok(root) => Ok(locate(root, &Positions::new(text))),
         Err(error) => {
             let error = error.without_snippet();
             let message = match error {
@@ -95,7 +95,8 @@ pub fn parse(text: &str, file: &str, format: &Format) -> Result<Node, Box<Diagno
                     UserMessageFormatter.format_message(error).lines().next().unwrap_or_default(),
                 ),
             };
-            let span = error.location().filter(|l| l.line() > 0).map(|l| span(l, text));
+            let span =
+                error.location().filter(|l| l.line() > 0).map(|l| span(l, &Positions::new(text)));
             Err(Box::new(Diagnostic {
                 severity: Severity::Error,
                 rule,
@@ -117,7 +118,29 @@ enum Raw {
     Map(Vec<(Spanned<Raw>, Spanned<Raw>)>),
 }
 
-fn locate(raw: Spanned<Raw>, text: &str) -> Node {
+/// A text, and where its lines start: a file may have a hundred thousand nodes.
+struct Positions<'a> {
+    text: &'a str,
+    starts: Vec<usize>,
+}
+
+impl Positions<'_> {
+    fn new(text: &str) -> Positions<'_> {
+        let starts = text.match_indices('\n').map(|(at, _)| at + 1);
+        Positions { text, starts: std::iter::once(0).chain(starts).collect() }
+    }
+
+    /// Returns the same as [`Span::at`].
+    fn span(&self, offset: usize, length: usize) -> Span {
+        let offset = self.text.floor_char_boundary(offset);
+        let line = self.starts.partition_point(|start| *start <= offset);
+        let at =
+            Span::at(&self.text[self.starts[line - 1]..], offset - self.starts[line - 1], length);
+        Span { line, offset, ..at }
+    }
+}
+
+fn locate(raw: Spanned<Raw>, text: &Positions<'_>) -> Node {
     let is_string = matches!(raw.value, Raw::Text(_));
     let kind = match raw.value {
         Raw::Null => Kind::Null,
@@ -125,7 +148,11 @@ fn locate(raw: Spanned<Raw>, text: &str) -> Node {
         Raw::Plain => {
             let at = span(raw.defined, text);
             Kind::Scalar(
-                text.get(at.offset..at.offset + at.length).unwrap_or_default().trim().to_owned(),
+                text.text
+                    .get(at.offset..at.offset + at.length)
+                    .unwrap_or_default()
+                    .trim()
+                    .to_owned(),
             )
         }
         Raw::List(items) => Kind::List(items.into_iter().map(|i| locate(i, text)).collect()),
@@ -136,12 +163,13 @@ fn locate(raw: Spanned<Raw>, text: &str) -> Node {
     Node { span: span(raw.referenced, text), kind, is_string }
 }
 
-fn span(location: Location, text: &str) -> Span {
+fn span(location: Location, text: &Positions<'_>) -> Span {
     let bytes = |n: Option<u64>| n.and_then(|n| usize::try_from(n).ok());
     match bytes(location.span().byte_offset()) {
-        Some(offset) => Span::at(text, offset, bytes(location.span().byte_len()).unwrap_or(1)),
+        Some(offset) => text.span(offset, bytes(location.span().byte_len()).unwrap_or(1)),
         None => {
             let line = usize::try_from(location.line()).unwrap_or(1).max(1);
+            let text = text.text;
             let start = text.split_inclusive('\n').take(line - 1).map(str::len).sum();
             let column = usize::try_from(location.column()).unwrap_or(1).max(1);
             let offset =

@@ -308,6 +308,22 @@ mod tests {
         assert_eq!((at.line, at.column, diagnostics[0].rule), (line, 15, "lock-value"));
     }
 
+    #[test]
+    fn time_of_reading_grows_with_the_size() {
+        let one = lock().skills["one"].clone();
+        let with = |count: usize| {
+            let skills = (0..count).map(|n| (format!("s{n}"), one.clone())).collect();
+            let text = Lock { skills }.to_string();
+            let start = std::time::Instant::now();
+            Lock::parse(FILE, &text).unwrap();
+            start.elapsed()
+        };
+        with(100);
+        // Quadratic time would be 64 times as long.
+        let (small, large) = (with(250), with(2000));
+        assert!(large < small * 24, "{small:?} {large:?}");
+    }
+
     proptest! {
         #[test]
         fn any_change_of_the_text_is_refused(at in any::<prop::sample::Index>(), byte in any::<u8>(), insert in 0..3) {
