@@ -19,6 +19,10 @@ const COMMON: [&str; 6] =
 /// Folders of the Python runtime's sources, and of the program that transforms its image.
 const PYTHON_RUNTIME: [&str; 2] = ["components/python/", "tools/image/"];
 
+/// Folders of the JavaScript runtime's sources, and of the other runtimes that its cases start.
+const JAVASCRIPT_RUNTIME: [&str; 4] =
+    ["components/javascript/", "components/python/", "components/shell/", "tools/image/"];
+
 /// The folders of guests.
 const GUESTS: [&str; 4] = ["guests/", "guest-sdk/", "components/", "skills/"];
 
@@ -33,6 +37,8 @@ pub(crate) enum Check {
     Package(String),
     /// Cases of the Python runtime, which the command `skillhost` runs.
     PythonCases,
+    /// Cases of the JavaScript runtime, which the command `skillhost` runs.
+    JavaScriptCases,
 }
 
 /// The checks that passed, and the inputs of this run.
@@ -100,6 +106,7 @@ impl fmt::Display for Check {
             Check::GuestTests(dir) => write!(f, "native tests of {dir}"),
             Check::Package(name) => write!(f, "tests of {name}"),
             Check::PythonCases => f.write_str("cases of the Python runtime"),
+            Check::JavaScriptCases => f.write_str("cases of the JavaScript runtime"),
         }
     }
 }
@@ -146,6 +153,10 @@ impl Inputs {
             // The command that runs them has tests of its own.
             Check::PythonCases => {
                 PYTHON_RUNTIME.iter().any(|folder| path.starts_with(folder))
+                    || self.package_reads("skillhost", path)
+            }
+            Check::JavaScriptCases => {
+                JAVASCRIPT_RUNTIME.iter().any(|folder| path.starts_with(folder))
                     || self.package_reads("skillhost", path)
             }
         }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use skillhost_toolchain::{Build, Component, Error, Progress, WasmToolchain, files};
 
 use crate::sources::{self, Sources};
-use crate::{print_line, python, shell, toolchain, workspace};
+use crate::{javascript, javascript_packages, print_line, python, shell, toolchain, workspace};
 
 /// Builds all components. If the tools for the Python runtime are missing, builds the others, and
 /// then reports what is missing.
@@ -19,6 +19,7 @@ pub(crate) fn run(progress: &Progress) -> Result<(), Error> {
         let size = path.metadata().map_err(Error::context(path.display()))?.len();
         print_line(format!("{:>9.1} KiB  {}", size as f64 / 1024.0, workspace::name(&root, &path)));
     }
+    javascript_packages::run(progress)?;
     match python_check {
         Ok(()) => python::run(progress),
         Err(error) => {
@@ -56,6 +57,10 @@ pub(crate) fn build(
     progress.step("prepare the source of the shell", |step| shell::prepare(root, step))?;
     for dir in workspace::guests(root) {
         let name = workspace::name(root, &dir);
+        let is_javascript = name == javascript::WORKSPACE;
+        if is_javascript && guests != Guests::All {
+            continue;
+        }
         let record = Record::of(root, &name, &sources);
         if let Some(built) = record.built() {
             placed.extend(built);
@@ -66,10 +71,16 @@ pub(crate) fn build(
             _ => None,
         };
         let dir = part.map_or(dir, |folder| root.join(folder));
-        let build = Build { dir: &dir, profile: "release", target_dir: &target_dir, args: &[] };
+        let args = if is_javascript {
+            javascript::prepare(root, progress)?;
+            javascript::cargo_args(root)
+        } else {
+            Vec::new()
+        };
+        let build = Build { dir: &dir, profile: "release", target_dir: &target_dir, args: &args };
         let step = format!("build components of {}", part.unwrap_or(&name));
         let built = progress.step(&step, |step| toolchain.build(build, step))?;
-        let files = built.iter().map(|component| place(root, component));
+        let files = built.iter().map(|component| place(root, component, progress));
         let files = files.collect::<Result<Vec<_>, _>>()?;
         if part.is_none() {
             record.write(&files)?;
@@ -77,11 +88,14 @@ pub(crate) fn build(
         placed.extend(files);
     }
     shell::write_manifest(root, &root.join("target/components/shell.wasm"))?;
+    if guests == Guests::All {
+        javascript::write_manifest(root, &root.join("target/components/javascript.wasm"))?;
+    }
     placed.sort();
     Ok(placed)
 }
 
-fn place(root: &Path, component: &Component) -> Result<PathBuf, Error> {
+fn place(root: &Path, component: &Component, progress: &Progress) -> Result<PathBuf, Error> {
     let file = format!("{}.wasm", component.name);
     let skill = component.package_dir.join("SKILL.md");
     let to = if skill.is_file() {
@@ -98,6 +112,8 @@ fn place(root: &Path, component: &Component) -> Result<PathBuf, Error> {
     };
     if component.name == shell::NAME {
         shell::write_ordered(root, &component.wasm, &to)?;
+    } else if component.name == javascript::NAME {
+        javascript::write_initialized(root, &component.wasm, &to, progress)?;
     } else {
         files::copy_if_changed(&component.wasm, &to)?;
     }

@@ -11,7 +11,7 @@ use skillhost_toolchain::{Error, Progress, Step, files};
 use crate::{components, dependencies, host, print_line, shell, workspace};
 
 /// The runtimes in `target/components`. Each has a manifest, a component and perhaps packages.
-const RUNTIMES: [&str; 2] = ["python", "shell"];
+const RUNTIMES: [&str; 3] = ["javascript", "python", "shell"];
 
 /// The built-in skills that keep state, and its size.
 const STATE: [(&str, &str); 3] =
@@ -100,6 +100,7 @@ fn list_state(program: &Path, share: &Path, step: &Step) -> Result<(), Error> {
 pub(crate) fn release(db: &Path, prefix: PathBuf, progress: &Progress) -> Result<(), Error> {
     let root = workspace::root();
     progress.step("prepare the source of the shell", |step| shell::prepare(&root, step))?;
+    crate::javascript::prepare(&root, progress)?;
     dependencies::check(&root, Some(db), progress)?;
     run(Some(prefix), progress)
 }

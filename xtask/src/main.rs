@@ -1,5 +1,5 @@
 //! Development tasks:
-//! `cargo xtask demo | test | install | dist | release | fuzz | determinism | components | python | clients | conformance | bench | toolchain`.
+//! `cargo xtask demo | test | install | dist | release | fuzz | determinism | components | python | javascript-packages | clients | conformance | bench | toolchain`.
 //!
 //! They require rustup's stable toolchain, a C compiler and git, and find or build everything else.
 //! Each task has a file of its name, except `release`, which is in `install.rs`.
@@ -21,6 +21,10 @@ mod dist;
 mod fuzz;
 mod host;
 mod install;
+mod javascript;
+mod javascript_packages;
+mod node_cases;
+mod patched;
 mod python;
 mod requirements;
 mod shell;
@@ -105,9 +109,11 @@ enum Verb {
     Components,
     /// Build the Python runtime: CPython as one component
     Python,
+    /// Fetch the packages of the JavaScript runtime from npm
+    JavascriptPackages,
     /// Fetch the MCP clients and the tools from PyPI and npm that the tests use
     Clients,
-    /// Run third-party conformance tests: of CPython, MCP, Agent Skills, WASI or agents
+    /// Run third-party conformance tests: of CPython, Node.js, MCP, Agent Skills, WASI or agents
     Conformance {
         #[command(subcommand)]
         suite: Conformance,
@@ -138,6 +144,12 @@ enum Conformance {
     },
     /// Run the server scenarios of the MCP conformance suite, from npm
     Mcp,
+    /// Run the cases of the JavaScript runtime in Node.js 22, from npm, and compare its output with
+    /// the recorded one; with BLESS=1, record it
+    NodeCases {
+        /// Only these groups and cases: `fs`, `fs/streams`
+        names: Vec<String>,
+    },
     /// Compare `check` with skills-ref, the reference library of Agent Skills, from PyPI
     SkillsRef,
     /// Run the WASI 0.3 components of wasi-testsuite in the sandbox
@@ -166,12 +178,16 @@ fn main() -> ExitCode {
         Verb::Determinism { times, .. } => determinism::run(times),
         Verb::Components => components::run(&progress),
         Verb::Python => python::run(&progress),
+        Verb::JavascriptPackages => javascript_packages::run(&progress),
         Verb::Clients => clients::run(&progress),
         Verb::Conformance { suite: Conformance::Agents } => conformance::agents(&progress),
         Verb::Conformance { suite: Conformance::Python { args } } => {
             conformance::python(&args, &progress)
         }
         Verb::Conformance { suite: Conformance::Mcp } => conformance::mcp(&progress),
+        Verb::Conformance { suite: Conformance::NodeCases { names } } => {
+            node_cases::native(&names, &progress)
+        }
         Verb::Conformance { suite: Conformance::SkillsRef } => conformance::skills_ref(&progress),
         Verb::Conformance { suite: Conformance::Wasi { suite } } => {
             conformance::wasi(suite.as_deref(), &progress)

@@ -11,8 +11,8 @@ use skillhost_toolchain::{Error, Progress, TARGET, WasmToolchain};
 use crate::check_cache::{Check, PassedChecks};
 use crate::steps::{in_parallel, list_slowest};
 use crate::{
-    clients, components, dependencies, host, print_line, python, requirements, shell, toolchain,
-    workspace,
+    clients, components, dependencies, host, javascript_packages, node_cases, print_line, python,
+    requirements, shell, toolchain, workspace,
 };
 
 #[derive(clap::Args)]
@@ -44,8 +44,9 @@ fn steps(
     for component in ["rustfmt", "clippy"] {
         ensure_component(component, progress)?;
     }
-    // The manifest of the shell's crate refers to the source that this step writes.
+    // The manifests of these crates refer to the sources that these steps write.
     progress.step("prepare the source of the shell", |step| shell::prepare(root, step))?;
+    crate::javascript::prepare(root, progress)?;
     progress.step("format", |step| {
         workspace::all(root).iter().try_for_each(|dir| {
             step.run(workspace::cargo(dir).args(["fmt", "--check"])).map(drop).map_err(|e| {
@@ -70,6 +71,7 @@ fn steps(
         || {
             components::build(root, &toolchain, components::Guests::All, progress)?;
             python::run(progress)?;
+            javascript_packages::run(progress)?;
             clients::run(progress)?;
             lint_guests.iter().try_for_each(|dir| lint(root, dir, &toolchain, progress))
         },
@@ -173,6 +175,12 @@ fn test_host(
             .loud_step("cases of the Python runtime", |step| step.run_loud(&mut python::cases()))?;
         passed.record_pass(&Check::PythonCases)?;
     }
+    if passed.must_run(&Check::JavaScriptCases) {
+        progress.loud_step("cases of the JavaScript runtime", |step| {
+            step.run_loud(&mut node_cases::sandboxed())
+        })?;
+        passed.record_pass(&Check::JavaScriptCases)?;
+    }
     Ok(())
 }
 
@@ -211,6 +219,9 @@ fn lint(
     }
     let mut cargo = toolchain.cargo();
     cargo.current_dir(dir).env("CARGO_TARGET_DIR", workspace::guest_target_dir(root));
+    if dir.ends_with(crate::javascript::WORKSPACE) {
+        cargo.args(crate::javascript::cargo_args(root));
+    }
     cargo.args(["clippy", "--workspace", "--locked", "--target", TARGET, "--", "-D", "warnings"]);
     let name = workspace::name(root, dir);
     progress.step(&format!("lints of {name}"), |step| step.run(&mut cargo).map(drop))?;

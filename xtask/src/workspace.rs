@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The workspaces whose crates compile to components. All guests share one, except the shell, whose
-/// source exists only after [`shell::prepare`](crate::shell::prepare).
-const GUESTS: [&str; 2] = ["guests", "components/shell"];
+/// The workspaces whose crates compile to components. All guests share one, except the shell and the
+/// JavaScript runtime, whose sources exist only after [`shell::prepare`](crate::shell::prepare) and
+/// [`javascript::prepare`](crate::javascript::prepare).
+const GUESTS: [&str; 3] = ["guests", "components/shell", "components/javascript"];
 
 /// Returns the root of the repository.
 pub(crate) fn root() -> PathBuf {
@@ -14,7 +15,7 @@ pub(crate) fn root() -> PathBuf {
 }
 
 /// Returns the workspaces of guests.
-pub(crate) fn guests(root: &Path) -> [PathBuf; 2] {
+pub(crate) fn guests(root: &Path) -> [PathBuf; 3] {
     GUESTS.map(|folder| root.join(folder))
 }
 

@@ -1,4 +1,4 @@
-//! Programs of the sandbox outside of the shell: python3, and the programs of skills.
+//! Programs of the sandbox outside of the shell: python3, node, and the programs of skills.
 
 mod flow;
 mod shims;

@@ -214,7 +214,7 @@ fn interpreter(files: Arc<dyn FileSystem>, cwd: &str, own: &OwnStreams) -> Bash 
             _ => builder.env(name, value),
         };
     }
-    for name in ["python3", "python"] {
+    for name in RUNTIMES {
         builder = builder.command(name, Program { own: own.clone(), known: true });
     }
     for name in ["pip", "pip3", "uv", "uvx"] {
@@ -225,6 +225,12 @@ fn interpreter(files: Arc<dyn FileSystem>, cwd: &str, own: &OwnStreams) -> Bash 
         .command_resolver(Arc::new(HostPrograms { own: own.clone() }))
         .build()
 }
+
+/// The names of other runtimes. A host may lack them: they report that themselves.
+const RUNTIMES: [&str; 14] = [
+    "python3", "python", "node", "nodejs", "bun", "deno", "ts-node", "tsx", "npm", "npx", "pnpm",
+    "pnpx", "yarn", "bunx",
+];
 
 /// Returns commands that apply the options of the command line. They precede the script on its
 /// first line, so that line numbers stay correct.

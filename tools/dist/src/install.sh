@@ -167,7 +167,7 @@ uninstall() {
     case $file in /* | *..*) fail "$list is damaged: $file" ;; esac
     rm -f "$prefix/$file"
   done <"$list"
-  for part in compiled plugins python-packages skills; do
+  for part in compiled javascript-packages plugins python-packages skills; do
     rm -rf "$prefix/share/skillhost/$part"
   done
   rm -f "$prefix"/share/skillhost/*.wasm "$prefix"/share/skillhost/*.json "$list"

@@ -31,6 +31,7 @@ pub(super) fn write(root: &Path, to: &Path, step: &Step) -> Result<(), Error> {
         add_crates(&guests, &[], &mut components);
     }
     add_python(root, &mut components)?;
+    add_javascript(root, &mut components)?;
     let components: Vec<Component> = components.into_values().collect();
     super::write(&to.join("LICENSE"), &read(&root.join("LICENSE"))?)?;
     super::write(&to.join("LICENSES.txt"), licences(&components).as_bytes())?;
@@ -121,6 +122,20 @@ fn add_python(root: &Path, components: &mut BTreeMap<String, Component>) -> Resu
         let purl = format!("pkg:pypi/{}@{version}", name.to_lowercase());
         let licence = text("licence");
         let folder = Some(packages.join(info));
+        components.insert(purl.clone(), Component { name, version, licence, purl, folder });
+    }
+    Ok(())
+}
+
+/// Adds the packages that come with the JavaScript runtime.
+fn add_javascript(root: &Path, components: &mut BTreeMap<String, Component>) -> Result<(), Error> {
+    let packages = root.join("target/components/javascript-packages");
+    let list = read_json(&packages.with_extension("json"))?;
+    for package in list.as_array().into_iter().flatten() {
+        let text = |key: &str| package[key].as_str().unwrap_or_default().to_owned();
+        let (name, version, licence) = (text("name"), text("version"), text("licence"));
+        let purl = format!("pkg:npm/{}@{version}", name.replace('@', "%40"));
+        let folder = Some(packages.join(text("path")));
         components.insert(purl.clone(), Component { name, version, licence, purl, folder });
     }
     Ok(())

@@ -32,18 +32,23 @@ const FIRST_RUN: Duration = Duration::from_millis(50);
 const ARCHIVE_MAX: u64 = 60_000_000;
 
 /// The files that the skills read.
-const INPUTS: [(&str, &str); 2] = [
+const INPUTS: [(&str, &str); 3] = [
     ("people.csv", "name,age\nAda,36\nGrace,85\n"),
+    ("notes.md", "The [people](people.csv).\n"),
     (
         "app.log",
         "2026-01-01T00:00:01Z ERROR cannot open data.db\n2026-01-01T00:00:02Z INFO started\n",
     ),
 ];
 
-/// A Python, a bash and a component skill, which the operator names by their paths: arguments, and
+/// A Python, a JavaScript, a bash and a component skill, which the operator names by their paths: arguments, and
 /// what the output contains.
-const RUNS: [(&[&str], &str); 3] = [
+const RUNS: [(&[&str], &str); 4] = [
     (&["run", "./csv-report", "csv_report.py", "--workspace", ".", "--", "people.csv"], "age"),
+    (
+        &["run", "./link-checker", "check_links.mjs", "--workspace", ".", "--", "notes.md"],
+        "1 file, 1 link, 0 broken",
+    ),
     (&["run", "./log-triage", "triage.sh", "--workspace", ".", "--", "app.log"], "data.db"),
     (&["run", "./calculator", "--", "5 km in miles"], "3.1068559612 miles"),
 ];
@@ -222,7 +227,7 @@ impl Dist<'_> {
         for (file, text) in INPUTS {
             write(&files.join(file), text.as_bytes())?;
         }
-        for skill in ["csv-report", "log-triage", "calculator"] {
+        for skill in ["csv-report", "link-checker", "log-triage", "calculator"] {
             let from = self.out.join("stage/share/skillhost/skills").join(skill);
             install::copy_tree(&from, &files.join(skill), &[])?;
         }

@@ -1,0 +1,551 @@
+// node:child_process over the programs of the sandbox.
+
+import * as native from 'internal:native/child_process';
+import { EventEmitter } from 'node:events';
+import { addSource, removeSource, defer, nextTick } from 'internal:event_loop';
+import process, { SIGNALS } from 'node:process';
+import fs from 'node:fs';
+import path from 'node:path';
+import { Buffer } from 'node:buffer';
+import Readable from '__wasm_rquickjs_builtin/internal/streams/readable';
+import Writable from '__wasm_rquickjs_builtin/internal/streams/writable';
+import { ERR_INVALID_ARG_TYPE, ERR_INVALID_ARG_VALUE, ERR_OUT_OF_RANGE } from '__wasm_rquickjs_builtin/internal/errors';
+
+const DEFAULT_BUFFER = 1024 * 1024;
+const PROGRAM_FOLDERS = ['/bin', '/usr/bin', '/usr/local/bin', '/sbin', '/usr/sbin'];
+const running = new Map();
+Object.defineProperty(process, '_children', { value: running, enumerable: false });
+
+// Reads a pipe of a program.
+class Output extends Readable {
+    #source;
+
+    constructor(reader) {
+        super({ highWaterMark: 65536 });
+        this.#source = { reader, active: true, ready: () => this.#take() };
+    }
+
+    #take() {
+        const chunk = native.read(this.#source.reader);
+        if (chunk === undefined) return;
+        removeSource(this.#source);
+        if (chunk === null) {
+            native.close(this.#source.reader);
+            this.push(null);
+        } else {
+            this.push(Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength));
+        }
+    }
+
+    _read() {
+        addSource(this.#source);
+    }
+
+    ref() {
+        this.#source.active = true;
+    }
+
+    unref() {
+        this.#source.active = false;
+    }
+
+    _destroy(error, callback) {
+        removeSource(this.#source);
+        native.close(this.#source.reader);
+        callback(error);
+    }
+}
+
+// Writes to a pipe of a program.
+class Input extends Writable {
+    #writer;
+
+    constructor(writer) {
+        super({ decodeStrings: true });
+        this.#writer = writer;
+    }
+
+    _write(chunk, encoding, callback) {
+        const source = {
+            writer: this.#writer,
+            active: true,
+            ready: () => {
+                const count = native.write(this.#writer, chunk);
+                if (count < 0) {
+                    removeSource(source);
+                    callback(Object.assign(new Error('write EPIPE'), { errno: -32, code: 'EPIPE', syscall: 'write' }));
+                    return;
+                }
+                chunk = chunk.subarray(count);
+                if (chunk.length === 0) {
+                    removeSource(source);
+                    callback();
+                }
+            },
+        };
+        addSource(source);
+    }
+
+    _final(callback) {
+        native.close(this.#writer);
+        callback();
+    }
+
+    _destroy(error, callback) {
+        native.close(this.#writer);
+        callback(error);
+    }
+
+    ref() {}
+    unref() {}
+}
+
+// Returns the arguments of the host's call: the program by its name, or the interpreter of a script.
+function resolve(file, args, cwd) {
+    if (!file.includes('/')) return [file, ...args];
+    const full = path.resolve(cwd, file);
+    if (full === process.execPath) return ['node', ...args];
+    if (PROGRAM_FOLDERS.includes(path.dirname(full))) return [path.basename(full), ...args];
+    let head;
+    try {
+        const fd = fs.openSync(full, 'r');
+        const buffer = Buffer.alloc(256);
+        head = buffer.toString('latin1', 0, fs.readSync(fd, buffer, 0, 256, 0));
+        fs.closeSync(fd);
+    } catch (error) {
+        return { code: error.code === 'EISDIR' ? 'EACCES' : error.code };
+    }
+    const found = /^#![ \t]*(\S+)(?:[ \t]+(\S.*?))?[ \t\r]*(?:\n|$)/.exec(head);
+    if (!found) return ['bash', full, ...args];
+    let [, interpreter, option] = found;
+    const options = option ? option.split(/\s+/) : [];
+    interpreter = path.basename(interpreter);
+    if (interpreter === 'env') {
+        while (options[0]?.startsWith('-')) options.shift();
+        interpreter = options.shift() ?? 'sh';
+    }
+    return [interpreter, ...options, full, ...args];
+}
+
+function describe(value) {
+    return value == null ? String(value) : typeof value === 'object' ? `an instance of ${value.constructor?.name}` : `type ${typeof value}`;
+}
+
+function text(value, name) {
+    if (typeof value !== 'string') throw new ERR_INVALID_ARG_TYPE(name, 'string', value);
+    if (value.includes('\0')) throw new ERR_INVALID_ARG_VALUE(name, value, 'must be a string without null bytes');
+    return value;
+}
+
+// Checks what `spawn` and its like are called with, and returns it in one form.
+function normalize(file, args, options) {
+    text(file, 'file');
+    if (file.length === 0) throw new ERR_INVALID_ARG_VALUE('file', file, 'cannot be empty');
+    if (Array.isArray(args)) args = args.slice();
+    else if (args == null) args = [];
+    else if (typeof args !== 'object') throw new ERR_INVALID_ARG_TYPE('args', 'object', args);
+    else [args, options] = [[], args];
+    args = args.map((arg, index) => text(`${arg}`, `args[${index}]`));
+    if (options === undefined || options === null) options = {};
+    else if (typeof options !== 'object') throw new ERR_INVALID_ARG_TYPE('options', 'object', options);
+    let { cwd, env, shell, argv0 } = options;
+    if (cwd != null) {
+        if (cwd instanceof globalThis.URL) cwd = globalThis.__skillhost_require('node:url').fileURLToPath(cwd);
+        text(cwd, 'options.cwd');
+        cwd = path.resolve(cwd);
+    }
+    if (shell != null && typeof shell !== 'boolean' && typeof shell !== 'string') {
+        throw new ERR_INVALID_ARG_TYPE('options.shell', ['boolean', 'string'], shell);
+    }
+    if (options.timeout != null && !(Number.isInteger(options.timeout) && options.timeout >= 0)) {
+        throw new ERR_OUT_OF_RANGE('timeout', 'an unsigned integer', options.timeout);
+    }
+    if (options.killSignal != null) signalName(options.killSignal);
+    const spawnfile = shell ? (typeof shell === 'string' ? shell : '/bin/sh') : file;
+    if (shell) {
+        const command = [file, ...args].join(' ');
+        args = ['-c', command];
+        file = spawnfile;
+    }
+    const variables = env ?? process.env;
+    const pairs = [];
+    for (const name of Object.keys(variables)) {
+        if (variables[name] !== undefined) pairs.push([text(name, `options.env['${name}']`), text(`${variables[name]}`, `options.env['${name}']`)]);
+    }
+    return { file, args, options, cwd, env: pairs, spawnfile, spawnargs: [argv0 ?? spawnfile, ...args] };
+}
+
+function signalName(signal) {
+    if (signal === undefined || signal === null) return 'SIGTERM';
+    if (typeof signal === 'number') {
+        const name = Object.keys(SIGNALS).find((name) => SIGNALS[name] === signal);
+        if (name !== undefined || signal === 0) return name ?? 0;
+    } else if (Object.hasOwn(SIGNALS, String(signal).toUpperCase())) {
+        return String(signal).toUpperCase();
+    }
+    throw Object.assign(new TypeError(`Unknown signal: ${signal}`), { code: 'ERR_UNKNOWN_SIGNAL' });
+}
+
+function spawnError(syscall, normalized, { code, errno, message }) {
+    errno ??= { ENOENT: -2, EACCES: -13, ENOTDIR: -20 }[code] ?? -1;
+    const error = new Error(`${syscall} ${normalized.spawnfile} ${code}`);
+    Object.assign(error, { errno, code, syscall: `${syscall} ${normalized.spawnfile}`, path: normalized.spawnfile, spawnargs: normalized.spawnargs.slice(1) });
+    // Why the sandbox refuses it, and what allows it.
+    if (message && code !== 'ENOENT') error.message += `: ${message}`;
+    return error;
+}
+
+// Splits `stdio` into what the host does, and what this module moves.
+function standardStreams(stdio, sync) {
+    if (stdio === undefined || stdio === null) stdio = 'pipe';
+    if (typeof stdio === 'string') {
+        if (!['pipe', 'ignore', 'inherit', 'overlapped'].includes(stdio)) throw new ERR_INVALID_ARG_VALUE('stdio', stdio);
+        stdio = [stdio, stdio, stdio];
+    }
+    if (!Array.isArray(stdio)) throw new ERR_INVALID_ARG_VALUE('stdio', stdio);
+    const kinds = [], files = [];
+    for (let fd = 0; fd < Math.max(3, stdio.length); fd++) {
+        const wanted = stdio[fd] ?? (fd < 3 ? 'pipe' : 'ignore');
+        const number = typeof wanted === 'number' ? wanted : typeof wanted?.fd === 'number' ? wanted.fd : undefined;
+        if (wanted === 'pipe' || wanted === 'overlapped') kinds[fd] = 'pipe';
+        else if (wanted === 'ignore') kinds[fd] = 'ignore';
+        else if (wanted === 'inherit' || number === fd) kinds[fd] = 'inherit';
+        else if (wanted === 'ipc') kinds[fd] = 'ignore';
+        else if (fd === 2 && number === 1 && kinds[1] === 'inherit') kinds[fd] = 'stdout';
+        else if (number !== undefined) {
+            kinds[fd] = 'pipe';
+            files[fd] = number;
+        } else if (wanted instanceof Writable || wanted instanceof Readable || typeof wanted?.pipe === 'function' || typeof wanted?.write === 'function') {
+            kinds[fd] = 'pipe';
+            files[fd] = wanted;
+        } else throw new ERR_INVALID_ARG_VALUE('stdio', wanted);
+    }
+    return { kinds, files };
+}
+
+export class ChildProcess extends EventEmitter {
+    constructor() {
+        super();
+        this.connected = false;
+        this.signalCode = null;
+        this.exitCode = null;
+        this.killed = false;
+        this.spawnfile = null;
+        this.pid = undefined;
+        this.stdin = this.stdout = this.stderr = null;
+        this.stdio = [null, null, null];
+        this.channel = null;
+    }
+
+    #handle;
+    #source;
+    #signal;
+    #open = 0;
+
+    _start(normalized) {
+        const { options, cwd, env } = normalized;
+        this.spawnfile = normalized.spawnfile;
+        this.spawnargs = normalized.spawnargs;
+        const { kinds, files } = standardStreams(options.stdio, false);
+        const argv = resolve(normalized.file, normalized.args, cwd ?? process.cwd());
+        let started = argv;
+        if (Array.isArray(argv)) {
+            started = cwd !== undefined && !fs.existsSync(cwd) ? { code: 'ENOENT' } : native.spawn({ argv, env, cwd, stdio: kinds });
+        }
+        if (started.child === undefined) {
+            const error = spawnError('spawn', normalized, started);
+            for (let fd = 0; fd < 3; fd++) if (kinds[fd] === 'pipe' && files[fd] === undefined) this.#failed(fd);
+            nextTick(() => {
+                this.emit('error', error);
+                this.#closed(null, null, true);
+            });
+            this.exitCode = error.errno;
+            return;
+        }
+        this.pid = started.pid;
+        this.#handle = started.child;
+        running.set(this.pid, this);
+        this.#streams(started, files);
+        this.#source = { child: this.#handle, active: true, ready: () => this.#ended() };
+        addSource(this.#source);
+        nextTick(() => this.emit('spawn'));
+        if (options.timeout > 0) {
+            const timer = globalThis.setTimeout(() => this.kill(options.killSignal), options.timeout);
+            this.once('exit', () => globalThis.clearTimeout(timer));
+        }
+        if (options.signal) this.#abortBy(options.signal, options.killSignal);
+    }
+
+    #failed(fd) {
+        const stream = fd === 0 ? new Writable({ write(chunk, encoding, callback) { callback(); } }) : new Readable({ read() { this.push(null); } });
+        this[['stdin', 'stdout', 'stderr'][fd]] = this.stdio[fd] = stream;
+        if (fd === 0) stream.destroy();
+        else stream.resume?.();
+    }
+
+    #streams(started, files) {
+        if (started.stdin != null) {
+            const stream = new Input(started.stdin);
+            if (files[0] === undefined) this.stdin = this.stdio[0] = stream;
+            else if (typeof files[0] === 'number') stream.end(fs.readFileSync(files[0]));
+            else files[0].pipe(stream);
+        }
+        for (const [fd, name] of [[1, 'stdout'], [2, 'stderr']]) {
+            if (started[name] == null) continue;
+            const stream = new Output(started[name]);
+            this.#open += 1;
+            stream.once('close', () => {
+                this.#open -= 1;
+                this.#maybeClosed();
+            });
+            const file = files[fd];
+            if (file === undefined) this[name] = this.stdio[fd] = stream;
+            else if (typeof file === 'number') stream.on('data', (chunk) => fs.writeSync(file, chunk));
+            else stream.on('data', (chunk) => file.write(chunk));
+        }
+    }
+
+    #abortBy(signal, killSignal) {
+        const abort = () => {
+            this.kill(killSignal);
+            const error = new Error('The operation was aborted', { cause: signal.reason });
+            error.name = 'AbortError';
+            error.code = 'ABORT_ERR';
+            this.emit('error', error);
+        };
+        if (signal.aborted) {
+            nextTick(abort);
+            return;
+        }
+        signal.addEventListener('abort', abort, { once: true });
+        this.once('exit', () => signal.removeEventListener('abort', abort));
+    }
+
+    #ended() {
+        const status = native.status(this.#handle);
+        if (status === undefined) return;
+        removeSource(this.#source);
+        native.close(this.#handle);
+        running.delete(this.pid);
+        if (status.signal !== undefined) this.signalCode = status.signal === 'SIGTERM' ? this.#signal ?? 'SIGTERM' : status.signal;
+        else this.exitCode = status.exitCode;
+        this.stdin?.destroy();
+        this.emit('exit', this.exitCode, this.signalCode);
+        // What nobody reads ends nevertheless.
+        for (const stream of [this.stdout, this.stderr]) {
+            if (stream && !stream.readableFlowing && stream.listenerCount('readable') === 0 && !stream.readableLength) stream.resume();
+        }
+        this.#exited = true;
+        this.#maybeClosed();
+    }
+
+    #exited = false;
+
+    #maybeClosed() {
+        if (this.#exited && this.#open === 0) this.#closed(this.exitCode, this.signalCode, false);
+    }
+
+    #closed(code, signal, failed) {
+        nextTick(() => this.emit('close', failed ? this.exitCode : code, signal));
+    }
+
+    kill(signal) {
+        const name = signalName(signal);
+        if (this.#handle === undefined || this.#exited) return false;
+        if (name === 0) return true;
+        this.killed = true;
+        this.#signal = name;
+        native.kill(this.#handle);
+        return true;
+    }
+
+    [Symbol.dispose]() {
+        this.kill();
+    }
+
+    ref() {
+        if (this.#source) this.#source.active = true;
+    }
+
+    unref() {
+        if (this.#source) this.#source.active = false;
+    }
+
+    send() {
+        throw Object.assign(new Error('Channel closed'), { code: 'ERR_IPC_CHANNEL_CLOSED' });
+    }
+
+    disconnect() {
+        this.connected = false;
+    }
+}
+
+export function spawn(file, args, options) {
+    const child = new ChildProcess();
+    child._start(normalize(file, args, options));
+    return child;
+}
+
+function collect(child, options, callback, normalized) {
+    const limit = options.maxBuffer ?? DEFAULT_BUFFER;
+    const encoding = options.encoding === undefined ? 'utf8' : options.encoding;
+    const decoded = encoding !== null && encoding !== 'buffer' && Buffer.isEncoding(encoding);
+    const outputs = { stdout: [], stderr: [] }, lengths = { stdout: 0, stderr: 0 };
+    let failure = null, done = false;
+    for (const name of ['stdout', 'stderr']) {
+        child[name]?.on('data', (chunk) => {
+            const room = limit - lengths[name];
+            lengths[name] += chunk.length;
+            if (lengths[name] <= limit) {
+                outputs[name].push(chunk);
+                return;
+            }
+            if (room > 0) outputs[name].push(chunk.subarray(0, room));
+            if (failure === null) {
+                failure = Object.assign(new RangeError(`${name} maxBuffer length exceeded`), { code: 'ERR_CHILD_PROCESS_STDIO_MAXBUFFER' });
+                child.kill(options.killSignal);
+            }
+        });
+    }
+    const command = normalized.options.shell ? normalized.args[1] : [normalized.spawnfile, ...normalized.args].join(' ');
+    const finish = (code, signal) => {
+        if (done) return;
+        done = true;
+        const [stdout, stderr] = ['stdout', 'stderr'].map((name) => {
+            const all = Buffer.concat(outputs[name]);
+            return decoded ? all.toString(encoding) : all;
+        });
+        if (failure === null && (code !== 0 || signal !== null)) {
+            failure = new Error(`Command failed: ${command}\n${stderr}`);
+            failure.code = code ?? undefined;
+            failure.killed = child.killed;
+            failure.signal = signal;
+            if (code === null) failure.code = null;
+        }
+        if (failure !== null) {
+            failure.cmd ??= command;
+            Object.assign(failure, { stdout, stderr });
+        }
+        callback?.(failure, stdout, stderr);
+    };
+    child.on('close', finish);
+    child.on('error', (error) => {
+        error.cmd = command;
+        failure = error;
+        finish(null, null);
+    });
+    return child;
+}
+
+export function execFile(file, args, options, callback) {
+    if (typeof args === 'function') [args, options, callback] = [[], {}, args];
+    else if (typeof options === 'function') [options, callback] = [Array.isArray(args) ? {} : args, options];
+    if (!Array.isArray(args) && args !== null && typeof args === 'object') [args, options] = [[], args];
+    if (callback != null && typeof callback !== 'function') throw new ERR_INVALID_ARG_TYPE('callback', 'function', callback);
+    const normalized = normalize(file, args ?? [], { ...options });
+    const child = new ChildProcess();
+    child._start(normalized);
+    return collect(child, normalized.options, callback, normalized);
+}
+
+export function exec(command, options, callback) {
+    if (typeof options === 'function') [options, callback] = [undefined, options];
+    text(command, 'command');
+    return execFile(command, { ...options, shell: typeof options?.shell === 'string' ? options.shell : true }, callback);
+}
+
+function promisified(run) {
+    return (...args) => {
+        let child;
+        const promise = new Promise((resolve, reject) => {
+            child = run(...args, (error, stdout, stderr) => {
+                if (error !== null) reject(Object.assign(error, { stdout, stderr }));
+                else resolve({ stdout, stderr });
+            });
+        });
+        promise.child = child;
+        return promise;
+    };
+}
+const custom = Symbol.for('nodejs.util.promisify.custom');
+Object.defineProperty(exec, custom, { value: promisified(exec) });
+Object.defineProperty(execFile, custom, { value: promisified(execFile) });
+
+export function fork(file, args, options) {
+    if (!Array.isArray(args)) [args, options] = [[], args];
+    const { execArgv = process.execArgv, silent, stdio, ...rest } = options ?? {};
+    return spawn(process.execPath, [...execArgv, `${file}`, ...args ?? []], { ...rest, stdio: stdio ?? (silent ? 'pipe' : 'inherit'), shell: false });
+}
+
+export function spawnSync(file, args, options) {
+    const normalized = normalize(file, args, options);
+    ({ options } = normalized);
+    const { cwd, env } = normalized;
+    const { kinds, files } = standardStreams(options.stdio, true);
+    let input = options.input;
+    if (input !== undefined && input !== null) {
+        if (typeof input === 'string') input = Buffer.from(input, options.encoding === 'buffer' ? undefined : options.encoding);
+        else if (ArrayBuffer.isView(input)) input = new Uint8Array(input.buffer, input.byteOffset, input.byteLength);
+        else throw new ERR_INVALID_ARG_TYPE('options.input', ['Buffer', 'TypedArray', 'DataView', 'string'], input);
+        kinds[0] = 'pipe';
+    } else if (typeof files[0] === 'number') {
+        input = fs.readFileSync(files[0]);
+    }
+    const argv = resolve(normalized.file, normalized.args, cwd ?? process.cwd());
+    let result = argv;
+    if (Array.isArray(argv)) {
+        result = cwd !== undefined && !fs.existsSync(cwd) ? { code: 'ENOENT' } : native.runSync({
+            argv, env, cwd, stdio: kinds, input: input ?? undefined, timeout: options.timeout > 0 ? options.timeout : undefined,
+            maxBuffer: options.maxBuffer ?? DEFAULT_BUFFER,
+        });
+    }
+    if (result.pid === undefined) {
+        return { error: spawnError('spawnSync', normalized, result), status: null, signal: null, output: null, pid: 0 };
+    }
+    const outputs = ['stdout', 'stderr'].map((name, index) => {
+        const fd = index + 1;
+        const bytes = Buffer.from(result[name].buffer, result[name].byteOffset, result[name].byteLength);
+        if (files[fd] !== undefined) {
+            if (typeof files[fd] === 'number') fs.writeSync(files[fd], bytes);
+            else files[fd].write(bytes);
+            return null;
+        }
+        if (kinds[fd] !== 'pipe') return null;
+        return options.encoding && options.encoding !== 'buffer' ? bytes.toString(options.encoding) : bytes;
+    });
+    const [stdout, stderr] = outputs;
+    let signal = result.signal ?? null;
+    if (signal === 'SIGTERM' && options.killSignal) signal = signalName(options.killSignal);
+    const end = { status: signal === null ? result.exitCode : null, signal, output: [null, stdout, stderr], pid: result.pid, stdout, stderr };
+    if (result.timedOut) end.error = spawnError('spawnSync', normalized, { code: 'ETIMEDOUT', errno: -110 });
+    else if (result.overflow) end.error = spawnError('spawnSync', normalized, { code: 'ENOBUFS', errno: -105 });
+    return end;
+}
+
+function checked(result, command, options) {
+    if (result.error === undefined && result.status === 0) return result.stdout;
+    if (result.stderr !== null && result.stderr !== undefined && options?.stdio === undefined) process.stderr.write(result.stderr);
+    if (result.error !== undefined) throw Object.assign(result.error, result);
+    let message = `Command failed: ${command}`;
+    if (result.stderr?.length > 0) message += `\n${result.stderr.toString()}`;
+    const error = new Error(message);
+    throw Object.assign(error, result);
+}
+
+export function execFileSync(file, args, options) {
+    if (!Array.isArray(args) && args !== null && typeof args === 'object') [args, options] = [[], args];
+    const result = spawnSync(file, args ?? [], options);
+    if (result.stderr?.length > 0 && result.status === 0 && options?.stdio === undefined) process.stderr.write(result.stderr);
+    return checked(result, [file, ...args ?? []].join(' '), options);
+}
+
+export function execSync(command, options) {
+    text(command, 'command');
+    const result = spawnSync(command, [], { ...options, shell: typeof options?.shell === 'string' ? options.shell : true });
+    if (result.stderr?.length > 0 && result.status === 0 && options?.stdio === undefined) process.stderr.write(result.stderr);
+    return checked(result, command, options);
+}
+
+export function _forkChild() {}
+
+export default { ChildProcess, spawn, exec, execFile, fork, spawnSync, execSync, execFileSync, _forkChild };

@@ -1,0 +1,160 @@
+// The event loop, in Node's order: ticks and microtasks after each callback; timers, completed calls, what came in, immediates.
+
+import * as native from 'internal:native/loop';
+import { runTimers, nextTimer, runImmediates, hasImmediates, hasTimers } from 'internal:timers';
+import { uncaught, reportRejections } from 'internal:uncaught';
+import { capture, run as runIn } from 'node:async_hooks';
+
+const ticks = [];
+let nextTickIndex = 0;
+
+// Runs a callback before anything else of the loop.
+export function nextTick(callback, ...args) {
+    if (typeof callback !== 'function') {
+        const error = new TypeError('The "callback" argument must be of type function. Received ' + describe(callback));
+        error.code = 'ERR_INVALID_ARG_TYPE';
+        throw error;
+    }
+    ticks.push({ callback, args, context: capture() });
+}
+
+function describe(value) {
+    if (value == null) return String(value);
+    if (typeof value === 'object') return `an instance of ${value.constructor?.name ?? 'Object'}`;
+    return `type ${typeof value} (${typeof value === 'string' ? `'${value}'` : String(value)})`;
+}
+
+export function queueMicrotask(callback) {
+    if (typeof callback !== 'function') {
+        const error = new TypeError('The "callback" argument must be of type function. Received ' + describe(callback));
+        error.code = 'ERR_INVALID_ARG_TYPE';
+        throw error;
+    }
+    const context = capture();
+    resolved.then(() => call(callback, undefined, [], context));
+}
+const resolved = Promise.resolve();
+
+// Calls a callback of the loop. An error in it is one that nobody caught.
+export function call(callback, self, args, context) {
+    try {
+        if (context === undefined && capture() === undefined) Reflect.apply(callback, self, args);
+        else runIn(context, () => Reflect.apply(callback, self, args));
+    } catch (error) {
+        uncaught(error);
+    }
+}
+
+// Runs ticks and microtasks until none is left.
+export function drain() {
+    do {
+        do {
+            while (nextTickIndex < ticks.length) {
+                const { callback, args, context } = ticks[nextTickIndex++];
+                if (nextTickIndex === ticks.length) {
+                    ticks.length = 0;
+                    nextTickIndex = 0;
+                }
+                call(callback, undefined, args, context);
+            }
+            native.runMicrotasks();
+        } while (ticks.length > 0);
+    } while (reportRejections() || ticks.length > 0);
+}
+
+let completed = [];
+
+// Runs a callback when the loop looks for completed calls: what an asynchronous function of node:fs does, whose work is done already.
+export function defer(callback, ...args) {
+    completed.push({ callback, args, context: capture() });
+}
+
+// What waits for something: objects with `reader`, `writer`, `child`, `http` and `kind` (native handles) or `stdin`, and with `ready()`, which is
+// called when it is there. The loop goes on while one is `active`.
+const sources = new Set();
+
+export function addSource(source) {
+    sources.add(source);
+}
+
+export function removeSource(source) {
+    sources.delete(source);
+}
+
+function isAlive() {
+    if (completed.length > 0 || hasImmediates() || hasTimers()) return true;
+    for (const source of sources) if (source.active) return true;
+    return false;
+}
+
+function turn() {
+    runTimers();
+    const now = completed;
+    completed = [];
+    for (const { callback, args, context } of now) {
+        call(callback, undefined, args, context);
+        drain();
+    }
+    poll();
+    runImmediates();
+}
+
+// Waits for the first of: data, the next timer. Does not wait if something is left to do.
+function poll() {
+    const list = [...sources];
+    if (list.length === 0 && (completed.length > 0 || hasImmediates())) return;
+    let timeout = completed.length > 0 || hasImmediates() || !isAlive() ? 0 : nextTimer();
+    const wanted = list;
+    if (wanted.length === 0) {
+        if (timeout !== undefined && timeout > 0) native.sleep(timeout);
+        return;
+    }
+    const readers = [], writers = [], children = [], http = [];
+    let stdin = false;
+    for (const source of wanted) {
+        if (source.reader !== undefined) readers.push(source.reader);
+        else if (source.writer !== undefined) writers.push(source.writer);
+        else if (source.child !== undefined) children.push(source.child);
+        else if (source.http !== undefined) http.push([source.http, source.kind]);
+        else if (source.stdin) stdin = true;
+    }
+    const ready = native.poll({ readers, writers, children, stdin, http }, timeout ?? -1);
+    // What a program wrote precedes its end.
+    wanted.sort((one, other) => (one.child !== undefined) - (other.child !== undefined));
+    for (const source of wanted) {
+        if (!sources.has(source)) continue;
+        const isReady = source.reader !== undefined ? ready.readers.includes(source.reader)
+            : source.writer !== undefined ? ready.writers.includes(source.writer)
+            : source.child !== undefined ? ready.children.includes(source.child)
+            : source.http !== undefined ? ready.http.some(([handle, kind]) => handle === source.http && kind === source.kind)
+            : ready.stdin;
+        if (isReady) {
+            call(source.ready, source, []);
+            drain();
+        }
+    }
+}
+
+let beforeExit = () => false;
+let atExit = () => 0;
+
+// `before` is called when nothing is left to do; the loop goes on if it added something. `end` returns the exit code.
+export function setExit(before, end) {
+    beforeExit = before;
+    atExit = end;
+}
+
+// Runs the loop until nothing is left to do, and returns the exit code.
+export function enterLoop(microtasksFirst) {
+    if (microtasksFirst) native.runMicrotasks();
+    drain();
+    do {
+        while (isAlive()) {
+            turn();
+            drain();
+        }
+        beforeExit();
+        drain();
+    } while (isAlive());
+    return atExit();
+}

@@ -1,0 +1,384 @@
+// node:module: `require`, and the start of the main file.
+
+import * as native from 'internal:native/module';
+import * as vm from 'internal:native/vm';
+import process from 'node:process';
+import path from 'node:path';
+import { uncaught, ignoreRejection } from 'internal:uncaught';
+import { ERR_INVALID_ARG_TYPE, ERR_INVALID_ARG_VALUE } from '__wasm_rquickjs_builtin/internal/errors';
+
+const cache = Object.create(null);
+// The files whose first line begins with more than their text.
+const wrapped = new Set();
+const wrapperLength = native.wrapperLength();
+const statuses = new WeakMap();
+export const builtinModules = native.builtins();
+const builtinNames = new Set(builtinModules);
+const schemeOnly = new Set(['sea', 'sqlite', 'test', 'test/reporters']);
+for (const name of schemeOnly) builtinNames.delete(name);
+
+export function isBuiltin(name) {
+    if (typeof name !== 'string') return false;
+    const bare = name.startsWith('node:') ? name.slice(5) : name;
+    return name.startsWith('node:') ? builtinModules.includes(bare) || schemeOnly.has(bare) && builtinModules.includes(bare) : builtinNames.has(bare);
+}
+
+const builtins = new Map();
+
+// Returns a module of Node as `require` does: its default export, which has all names.
+export function requireBuiltin(name) {
+    const bare = name.startsWith('node:') ? name.slice(5) : name;
+    if (builtins.has(bare)) return builtins.get(bare);
+    const namespace = vm.importBuiltin(`node:${bare}`);
+    let exports = namespace.default;
+    if (exports === undefined || exports === null) {
+        exports = { ...namespace };
+    } else if (typeof exports === 'object' || typeof exports === 'function') {
+        for (const key of Object.keys(namespace)) {
+            if (key === 'default' || Object.prototype.hasOwnProperty.call(exports, key) || bare === 'process') continue;
+            Object.defineProperty(exports, key, { value: namespace[key], writable: true, configurable: true, enumerable: true });
+        }
+    }
+    builtins.set(bare, exports);
+    return exports;
+}
+
+// Returns a place in a script as stack traces show it.
+export function _place(filename, line, column) {
+    if (line === 1 && wrapped.has(filename)) column = Math.max(1, column - wrapperLength);
+    return `${native.moduleUrl(filename) ?? filename}:${line}:${column}`;
+}
+
+export default function Module(id = '', parent) {
+    this.id = id;
+    this.path = path.dirname(id);
+    this.exports = {};
+    Object.defineProperty(this, 'parent', { value: parent, writable: true, configurable: true, enumerable: false });
+    this.filename = null;
+    this.loaded = false;
+    this.children = [];
+    parent?.children?.push(this);
+}
+
+Module.Module = Module;
+Module._cache = cache;
+Module._pathCache = Object.create(null);
+Module.globalPaths = [];
+Module.builtinModules = builtinModules;
+Module.isBuiltin = isBuiltin;
+Module._extensions = Object.create(null);
+Object.defineProperty(Module, 'requireBuiltin', { value: requireBuiltin, enumerable: false });
+
+Module.wrapper = ['(function (exports, require, module, __filename, __dirname) { ', '\n});'];
+Module.wrap = (script) => Module.wrapper[0] + script + Module.wrapper[1];
+
+Module._nodeModulePaths = (from) => native.nodeModules(path.resolve(from));
+
+Module._resolveLookupPaths = function (request, parent) {
+    if (isBuiltin(request)) return null;
+    if (/^\.\.?(\/|$)/.test(request)) return [parent?.filename ? path.dirname(parent.filename) : '.'];
+    return parent?.paths ?? Module._nodeModulePaths(process.cwd());
+};
+
+Module._initPaths = () => {};
+
+Module._findPath = function (request, paths) {
+    for (const dir of paths ?? []) {
+        const found = native.resolve(path.isAbsolute(request) ? request : `./${request}`, path.join(dir, '-'));
+        if (found.file !== undefined) return found.file;
+    }
+    return false;
+};
+
+Module._resolveFilename = function (request, parent, isMain, options) {
+    if (isBuiltin(request)) return request;
+    const from = parent?.filename ?? path.join(process.cwd(), '-');
+    let found;
+    if (Array.isArray(options?.paths)) {
+        for (const dir of options.paths) {
+            found = native.resolve(request, path.resolve(dir, '-'));
+            if (found.file !== undefined) break;
+        }
+        found ??= { code: 'MODULE_NOT_FOUND' };
+    } else {
+        found = native.resolve(request, from);
+    }
+    if (found.builtin !== undefined) return found.builtin;
+    if (found.file !== undefined) return found.file;
+    if (found.code !== 'MODULE_NOT_FOUND') {
+        throw Object.assign(new (found.code === 'ERR_INVALID_MODULE_SPECIFIER' ? TypeError : Error)(found.message), { code: found.code });
+    }
+    const stack = [];
+    for (let module = parent; module; module = statuses.get(module)?.parent) stack.push(module.filename || module.id);
+    let message = `Cannot find module '${request}'`;
+    if (stack.length > 0) message += `\nRequire stack:\n- ${stack.join('\n- ')}`;
+    throw Object.assign(new Error(message), { code: 'MODULE_NOT_FOUND', requireStack: stack });
+};
+
+Module._load = function (request, parent, isMain) {
+    if (request.startsWith('node:')) {
+        if (!isBuiltin(request)) {
+            throw Object.assign(new Error(`No such built-in module: ${request}`), { code: 'ERR_UNKNOWN_BUILTIN_MODULE' });
+        }
+        return requireBuiltin(request);
+    }
+    const filename = Module._resolveFilename(request, parent, isMain);
+    const cached = cache[filename];
+    if (cached !== undefined) {
+        if (parent && !parent.children?.includes(cached)) parent.children?.push(cached);
+        return cached.exports;
+    }
+    if (isBuiltin(filename)) return requireBuiltin(filename);
+    const module = new Module(filename, parent);
+    statuses.set(module, { parent });
+    if (isMain) {
+        setMain(module);
+        module.id = '.';
+    }
+    cache[filename] = module;
+    let failed = true;
+    try {
+        module.load(filename);
+        failed = false;
+    } finally {
+        if (failed) {
+            delete cache[filename];
+            const index = parent?.children?.indexOf(module) ?? -1;
+            if (index >= 0) parent.children.splice(index, 1);
+        }
+    }
+    return module.exports;
+};
+
+function setMain(module) {
+    process.mainModule = module;
+    main = module;
+}
+let main;
+
+Module.prototype.load = function (filename) {
+    this.filename = filename;
+    this.paths = Module._nodeModulePaths(path.dirname(filename));
+    const extension = path.extname(filename);
+    const handler = Module._extensions[extension] ?? Module._extensions['.js'];
+    handler(this, filename);
+    this.loaded = true;
+};
+
+Module.prototype.require = function (id) {
+    if (typeof id !== 'string') throw new ERR_INVALID_ARG_TYPE('id', 'string', id);
+    if (id === '') throw new ERR_INVALID_ARG_VALUE('id', id, 'must be a non-empty string');
+    return Module._load(id, this, false);
+};
+
+Module.prototype._compile = function (content, filename) {
+    wrapped.add(filename);
+    let compiled;
+    try {
+        compiled = vm.compileFunction(filename, content);
+    } catch (error) {
+        throw betterSyntaxError(error, filename, content);
+    }
+    Object.defineProperty(compiled, 'name', { value: 'Object.<anonymous>', configurable: true });
+    const require = makeRequire(this);
+    return Reflect.apply(compiled, this.exports, [this.exports, require, this, filename, path.dirname(filename)]);
+};
+
+// Returns the error of Node for the syntax of a module in a file that is none.
+function betterSyntaxError(error, filename, content) {
+    if (!(error instanceof SyntaxError) || !native.isModule(filename, content)) return error;
+    let message;
+    if (/^\s*import\b(?!\s*[(.])/m.test(content)) message = 'Cannot use import statement outside a module';
+    else if (/^\s*export\b/m.test(content)) message = "Unexpected token 'export'";
+    else if (/\bimport\.meta\b/.test(content)) message = "Cannot use 'import.meta' outside a module";
+    else message = 'await is only valid in async functions and the top level bodies of modules';
+    const better = new SyntaxError(message);
+    better.stack = String(error.stack).replace(error.message, () => message);
+    return better;
+}
+
+Module._extensions['.js'] = function (module, filename) {
+    const content = native.readSource(filename);
+    const format = native.format(filename);
+    if (format === 'module' || format === 'unknown' && native.isModule(filename, content)) {
+        module.exports = requireModule(filename);
+        return;
+    }
+    module._compile(content, filename);
+};
+
+Module._extensions['.json'] = function (module, filename) {
+    const content = native.readSource(filename);
+    try {
+        module.exports = JSON.parse(content);
+    } catch (error) {
+        error.message = `${filename}: ${error.message}`;
+        throw error;
+    }
+};
+
+Module._extensions['.node'] = function (module, filename) {
+    process.dlopen(module, filename);
+};
+
+// `require` of an ECMAScript module.
+function requireModule(filename) {
+    const { namespace, promise } = native.evaluateFile(filename);
+    const { state, value } = vm.promiseState(promise);
+    if (state === 'rejected') {
+        ignoreRejection(promise);
+        promise.catch(() => {});
+        throw value;
+    }
+    if (state === 'pending') {
+        throw Object.assign(new Error('require() cannot be used on an ESM graph with top-level await. Use import() instead. To see where the ' +
+            'top-level await comes from, use --experimental-print-required-tla.'), { code: 'ERR_REQUIRE_ASYNC_MODULE' });
+    }
+    if ('module.exports' in namespace) return namespace['module.exports'];
+    // Code that compilers wrote looks for `__esModule`.
+    return 'default' in namespace && !('__esModule' in namespace) ? native.withEsModule(filename) : namespace;
+}
+
+function makeRequire(module) {
+    function require(id) {
+        return module.require(id);
+    }
+    require.resolve = function resolve(request, options) {
+        if (typeof request !== 'string') throw new ERR_INVALID_ARG_TYPE('request', 'string', request);
+        return Module._resolveFilename(request, module, false, options);
+    };
+    require.resolve.paths = (request) => Module._resolveLookupPaths(request, module);
+    require.main = main;
+    require.extensions = Module._extensions;
+    require.cache = cache;
+    return require;
+}
+
+export function createRequire(filename) {
+    let file = filename;
+    if (filename instanceof globalThis.URL || typeof filename === 'string' && filename.startsWith('file:')) {
+        file = globalThis.__skillhost_require('node:url').fileURLToPath(filename);
+    }
+    if (typeof file !== 'string' || !path.isAbsolute(file)) {
+        throw new ERR_INVALID_ARG_VALUE('filename', filename, 'must be a file URL object, file URL string, or absolute path string');
+    }
+    const module = new Module(file.endsWith('/') ? path.join(file, 'noop.js') : file);
+    module.filename = module.id;
+    module.paths = Module._nodeModulePaths(path.dirname(module.id));
+    return makeRequire(module);
+}
+Module.createRequire = createRequire;
+
+// Called by src/modules/loader.rs for an `import` of a CommonJS or JSON file.
+export function _importCommonJs(filename) {
+    return Module._load(filename, undefined, false);
+}
+
+// Runs the main file or text. Its errors are thrown here or reported by the promise of the module.
+export function runMain(options) {
+    for (const name of options.requires) Module._load(name, evalModule(), false);
+    if (options.text !== undefined) {
+        runText(options);
+        return;
+    }
+    const file = Module._resolveFilename(options.file, null, true);
+    const format = native.format(file);
+    const isModule = format === 'module' || format === 'unknown' && native.isModule(file, native.readSource(file));
+    if (isModule && Module._extensions['.js'] === plain) {
+        native.setMain(file);
+        followMain(native.evaluateFile(file).promise, options);
+    } else {
+        Module._load(file, null, true);
+    }
+}
+const plain = Module._extensions['.js'];
+
+function followMain(promise, options) {
+    let settled = false;
+    options.unsettled = () => {
+        if (!settled) process.stderr.write('Warning: Detected unsettled top-level await\n');
+        return !settled;
+    };
+    promise.then(() => { settled = true; }, (error) => {
+        settled = true;
+        explainScope(error);
+        uncaught(error, 'uncaughtException', true);
+    });
+}
+
+// Says that a name of CommonJS is none of modules.
+function explainScope(error) {
+    if (!(error instanceof ReferenceError)) return;
+    const found = /^(require|module|exports|__filename|__dirname) is not defined$/.exec(error.message);
+    if (!found) return;
+    const hint = found[1] === 'require' ? ', you can use import instead' : '';
+    const message = `${error.message} in ES module scope${hint}`;
+    error.stack = String(error.stack).replace(error.message, () => message);
+    error.message = message;
+}
+
+function evalModule(name = '[eval]') {
+    const module = new Module(name);
+    module.filename = path.join(process.cwd(), name);
+    module.paths = Module._nodeModulePaths(process.cwd());
+    return module;
+}
+
+function runText(options) {
+    const { text, print, isModule } = options;
+    if (isModule) {
+        followMain(native.evaluateText(text).promise, options);
+        return;
+    }
+    const module = evalModule(options.name);
+    Object.assign(globalThis, { module, exports: module.exports, __filename: options.name, __dirname: '.' });
+    globalThis.require = makeRequire(module);
+    // In such a text, the modules of Node are global names.
+    for (const name of builtinModules) {
+        if (name.includes('/') || name.startsWith('_') || schemeOnly.has(name) || name in globalThis) continue;
+        Object.defineProperty(globalThis, name, {
+            get() { return requireBuiltin(name); },
+            set(value) { Object.defineProperty(globalThis, name, { value, writable: true, configurable: true, enumerable: false }); },
+            configurable: true,
+            enumerable: false,
+        });
+    }
+    let result;
+    try {
+        result = vm.evalScript(options.name, text);
+    } catch (error) {
+        if (error instanceof SyntaxError && !print && native.isModule('[eval]', text)) {
+            followMain(native.evaluateText(text).promise, options);
+            return;
+        }
+        throw error;
+    }
+    if (print) globalThis.console.log(result);
+}
+
+export function syncBuiltinESMExports() {}
+export function findSourceMap() {}
+export class SourceMap {}
+export function register() {}
+export function registerHooks() {
+    return { deregister() {} };
+}
+export function enableCompileCache() {
+    return { status: 3 };
+}
+export function getCompileCacheDir() {}
+export function flushCompileCache() {}
+export const constants = { compileCacheStatus: { FAILED: 0, ENABLED: 1, ALREADY_ENABLED: 2, DISABLED: 3 } };
+export function findPackageJSON(specifier, base) {
+    const from = base === undefined ? path.join(process.cwd(), '-') : String(base).startsWith('file:')
+        ? globalThis.__skillhost_require('node:url').fileURLToPath(base) : String(base);
+    return native.findPackage(String(specifier), from);
+}
+export function stripTypeScriptTypes(code, options) {
+    return native.stripTypes(code, options?.mode ?? 'strip');
+}
+export { Module };
+Object.assign(Module, {
+    syncBuiltinESMExports, findSourceMap, SourceMap, register, registerHooks, enableCompileCache, getCompileCacheDir, flushCompileCache, constants,
+    findPackageJSON, stripTypeScriptTypes, runMain: () => {},
+});

@@ -1,0 +1,361 @@
+// node:process.
+
+import * as native from 'internal:native/process';
+import EventEmitter from 'node:events';
+import { nextTick, setExit } from 'internal:event_loop';
+import { uncaught } from 'internal:uncaught';
+import { Input, Output } from 'internal:streams';
+import { ERR_INVALID_ARG_TYPE, ERR_INVALID_ARG_VALUE, ERR_OUT_OF_RANGE } from '__wasm_rquickjs_builtin/internal/errors';
+
+class process_ extends EventEmitter {}
+Object.defineProperty(process_, 'name', { value: 'process' });
+const process = new process_();
+export default process;
+
+const VERSION = native.version();
+// Numbers as Linux has them.
+export const SIGNALS = {
+    SIGHUP: 1, SIGINT: 2, SIGQUIT: 3, SIGILL: 4, SIGTRAP: 5, SIGABRT: 6, SIGBUS: 7, SIGFPE: 8, SIGKILL: 9, SIGUSR1: 10, SIGSEGV: 11, SIGUSR2: 12,
+    SIGPIPE: 13, SIGALRM: 14, SIGTERM: 15, SIGCHLD: 17, SIGCONT: 18, SIGSTOP: 19, SIGTSTP: 20, SIGTTIN: 21, SIGTTOU: 22, SIGURG: 23, SIGXCPU: 24,
+    SIGXFSZ: 25, SIGVTALRM: 26, SIGPROF: 27, SIGWINCH: 28, SIGIO: 29, SIGPWR: 30, SIGSYS: 31,
+};
+
+function constant(name, value) {
+    Object.defineProperty(process, name, { value, writable: false, enumerable: true, configurable: true });
+}
+
+constant('version', `v${VERSION}`);
+constant('versions', Object.freeze({
+    node: VERSION, acorn: '8.15.0', ada: '2.9.2', modules: '127', napi: '10', uv: '1.51.0', unicode: '16.0', v8: '12.4.254.21-node.33', zlib: '1.3.1',
+    openssl: '3.0.17',
+}));
+constant('arch', 'x64');
+constant('platform', 'linux');
+constant('release', Object.freeze({ name: 'node', lts: 'Jod' }));
+constant('features', Object.freeze({
+    inspector: false, debug: false, uv: true, ipv6: true, tls_alpn: true, tls_sni: true, tls_ocsp: true, tls: true, cached_builtins: true,
+    require_module: true, typescript: 'strip',
+}));
+constant('config', Object.freeze({ target_defaults: Object.freeze({}), variables: Object.freeze({ v8_enable_i18n_support: 1 }) }));
+constant('allowedNodeEnvironmentFlags', new Set(['--enable-source-maps', '--import', '--max-old-space-size', '--no-deprecation', '--no-warnings', '--require', '-r', '--trace-warnings', '--unhandled-rejections']));
+process.title = 'node';
+process.argv = [];
+process.execArgv = [];
+process.execPath = '/usr/local/bin/node';
+process.argv0 = 'node';
+process.debugPort = 9229;
+process.pid = 1;
+process.ppid = 0;
+process.exitCode = undefined;
+process.domain = null;
+process._exiting = false;
+process.report = { getReport: () => ({}), writeReport: () => '', directory: '', filename: '', compact: false, signal: 'SIGUSR2' };
+process.moduleLoadList = [];
+Object.defineProperty(process, Symbol.toStringTag, { value: 'process', configurable: true });
+Object.defineProperty(process, '_exiting', { enumerable: false });
+
+let exitCode;
+Object.defineProperty(process, 'exitCode', {
+    get: () => exitCode,
+    set(value) {
+        if (value !== null && value !== undefined) {
+            const code = typeof value === 'string' && /^-?\d+$/.test(value) ? +value : value;
+            if (typeof code !== 'number') throw new ERR_INVALID_ARG_TYPE('code', 'integer', value);
+            if (!Number.isInteger(code)) throw new ERR_OUT_OF_RANGE('code', 'an integer', value);
+        }
+        exitCode = value;
+    },
+    enumerable: true,
+    configurable: true,
+});
+
+function string(value) {
+    if (typeof value === 'symbol') throw new TypeError('Cannot convert a Symbol value to a string');
+    return String(value);
+}
+
+process.env = new Proxy({}, {
+    get(target, key) {
+        return typeof key === 'symbol' ? undefined : target[key];
+    },
+    set(target, key, value) {
+        target[string(key)] = string(value);
+        return true;
+    },
+    defineProperty(target, key, descriptor) {
+        if ('get' in descriptor || 'set' in descriptor) {
+            const error = new TypeError("'process.env' does not accept an accessor(getter/setter) descriptor");
+            error.code = 'ERR_INVALID_OBJECT_DEFINE_PROPERTY';
+            throw error;
+        }
+        if (!descriptor.configurable || !descriptor.writable || !descriptor.enumerable) {
+            const error = new TypeError("'process.env' only accepts a configurable, writable, and enumerable data descriptor");
+            error.code = 'ERR_INVALID_OBJECT_DEFINE_PROPERTY';
+            throw error;
+        }
+        return Reflect.defineProperty(target, string(key), { ...descriptor, value: string(descriptor.value) });
+    },
+});
+// Objects inherit `toString` and the like; the environment has them as Node's has.
+
+process.cwd = function cwd() {
+    return native.cwd();
+};
+
+process.chdir = function chdir(directory) {
+    if (typeof directory !== 'string') throw new ERR_INVALID_ARG_TYPE('directory', 'string', directory);
+    const failure = native.chdir(directory);
+    if (failure !== undefined) {
+        const { code, errno, text } = failure;
+        const error = new Error(`${code}: ${text}, chdir '${native.cwd()}' -> '${directory}'`);
+        throw Object.assign(error, { errno, code, syscall: 'chdir', path: native.cwd(), dest: directory });
+    }
+};
+
+process.nextTick = nextTick;
+
+process.reallyExit = native.exit;
+
+process.exit = function exit(code) {
+    if (code !== undefined) process.exitCode = code;
+    if (!process._exiting) {
+        process._exiting = true;
+        process.emit('exit', process.exitCode ?? 0);
+    }
+    process.reallyExit(Number(process.exitCode ?? 0));
+};
+
+process.abort = function abort() {
+    native.exit(134);
+};
+
+process.kill = function kill(pid, signal) {
+    if (pid != (pid | 0)) throw new ERR_INVALID_ARG_TYPE('pid', 'number', pid);
+    let number = typeof signal === 'number' ? signal : SIGNALS[signal ?? 'SIGTERM'];
+    if (number === undefined) throw Object.assign(new TypeError(`Unknown signal: ${signal}`), { code: 'ERR_UNKNOWN_SIGNAL' });
+    if (number === 0 && (pid === process.pid || process._children?.has(pid))) return true;
+    const child = process._children?.get(pid);
+    if (child !== undefined) {
+        child.kill(signal);
+        return true;
+    }
+    if (pid !== process.pid && pid !== 0) {
+        throw Object.assign(new Error('kill ESRCH'), { errno: -3, code: 'ESRCH', syscall: 'kill' });
+    }
+    const name = Object.keys(SIGNALS).find((name) => SIGNALS[name] === number);
+    if (name !== undefined && name !== 'SIGKILL' && process.listenerCount(name) > 0) {
+        globalThis.setImmediate(() => process.emit(name, name, number));
+        return true;
+    }
+    native.exit(128 + number);
+};
+
+process.umask = function umask(mask) {
+    const old = currentMask;
+    if (mask !== undefined) {
+        const value = typeof mask === 'string' ? parseInt(mask, 8) : mask;
+        if (typeof mask === 'string' && !/^[0-7]+$/.test(mask)) {
+            throw new ERR_INVALID_ARG_VALUE('mask', mask, 'must be a 32-bit unsigned integer or an octal string');
+        }
+        currentMask = value & 0o777;
+    }
+    return old;
+};
+let currentMask = 0o022;
+
+for (const name of ['getuid', 'geteuid', 'getgid', 'getegid']) process[name] = () => 1000;
+process.getgroups = () => [1000];
+for (const name of ['setuid', 'seteuid', 'setgid', 'setegid', 'setgroups', 'initgroups']) {
+    process[name] = () => {
+        throw Object.assign(new Error(`EPERM: operation not permitted, ${name}`), { errno: -1, code: 'EPERM', syscall: name });
+    };
+}
+
+process.hrtime = function hrtime(previous) {
+    const now = native.hrtime();
+    let seconds = Math.floor(now / 1e9), nanos = Math.floor(now % 1e9);
+    if (previous !== undefined) {
+        if (!Array.isArray(previous)) throw new ERR_INVALID_ARG_TYPE('time', 'Array', previous);
+        if (previous.length !== 2) throw new ERR_OUT_OF_RANGE('time', 2, previous.length);
+        seconds -= previous[0];
+        nanos -= previous[1];
+        if (nanos < 0) {
+            seconds -= 1;
+            nanos += 1e9;
+        }
+    }
+    return [seconds, nanos];
+};
+process.hrtime.bigint = () => BigInt(Math.floor(native.hrtime()));
+
+process.uptime = () => native.uptime() / 1000;
+
+process.cpuUsage = function cpuUsage(previous) {
+    const user = Math.floor(native.uptime() * 1000);
+    return { user: user - (previous?.user ?? 0), system: 0 - (previous?.system ?? 0) };
+};
+
+process.resourceUsage = () => ({
+    userCPUTime: Math.floor(native.uptime() * 1000), systemCPUTime: 0, maxRSS: Math.floor(native.memory()[0] / 1024), sharedMemorySize: 0,
+    unsharedDataSize: 0, unsharedStackSize: 0, minorPageFault: 0, majorPageFault: 0, swappedOut: 0, fsRead: 0, fsWrite: 0, ipcSent: 0,
+    ipcReceived: 0, signalsCount: 0, voluntaryContextSwitches: 0, involuntaryContextSwitches: 0,
+});
+
+process.memoryUsage = function memoryUsage() {
+    const [rss, heapTotal, heapUsed, external] = native.memory();
+    return { rss, heapTotal, heapUsed, external, arrayBuffers: 0 };
+};
+process.memoryUsage.rss = () => native.memory()[0];
+process.constrainedMemory = () => 0;
+process.availableMemory = () => 2 ** 31;
+
+process.setUncaughtExceptionCaptureCallback = function setUncaughtExceptionCaptureCallback(fn) {
+    if (fn !== null && typeof fn !== 'function') throw new ERR_INVALID_ARG_TYPE('fn', ['Function', 'null'], fn);
+    Object.defineProperty(process, '_uncaughtExceptionCapture', { value: fn, writable: true, enumerable: false, configurable: true });
+};
+process.hasUncaughtExceptionCaptureCallback = () => typeof process._uncaughtExceptionCapture === 'function';
+process.addUncaughtExceptionCaptureCallback = process.setUncaughtExceptionCaptureCallback;
+
+process.binding = function binding(name) {
+    throw Object.assign(new Error(`No such module: ${name}`), { code: 'ERR_INVALID_MODULE' });
+};
+process.dlopen = function dlopen(_, filename) {
+    throw Object.assign(new Error(`Native addons do not run in the sandbox: ${filename}`), { code: 'ERR_DLOPEN_FAILED' });
+};
+process.setSourceMapsEnabled = () => {};
+process.getActiveResourcesInfo = () => [];
+process._getActiveHandles = () => [];
+process._getActiveRequests = () => [];
+process._tickCallback = () => {};
+process.ref = (value) => value?.ref?.();
+process.unref = (value) => value?.unref?.();
+process.finalization = { register() {}, registerBeforeExit() {}, unregister() {} };
+process.loadEnvFile = function loadEnvFile(path = '.env') {
+    const values = globalThis.__skillhost_require('node:util').parseEnv(globalThis.__skillhost_require('node:fs').readFileSync(path, 'utf8'));
+    for (const [name, value] of Object.entries(values)) process.env[name] ??= value;
+};
+process.getBuiltinModule = (name) => {
+    const module = globalThis.__skillhost_require('node:module');
+    return module.isBuiltin(name) ? globalThis.__skillhost_require(name) : undefined;
+};
+
+let hinted = false;
+
+process.emitWarning = function emitWarning(warning, type, code, ctor) {
+    let detail;
+    if (type !== null && typeof type === 'object' && !Array.isArray(type)) {
+        ({ type, code, detail } = type);
+    } else if (typeof type === 'function') {
+        type = code = undefined;
+    }
+    if (typeof code === 'function') code = undefined;
+    if (type !== undefined && typeof type !== 'string') throw new ERR_INVALID_ARG_TYPE('type', 'string', type);
+    if (code !== undefined && typeof code !== 'string') throw new ERR_INVALID_ARG_TYPE('code', 'string', code);
+    if (typeof warning === 'string') {
+        warning = new Error(warning);
+        const name = String(type || 'Warning');
+        Object.defineProperty(warning, 'name', { value: name, writable: true, configurable: true, enumerable: false });
+        if (code !== undefined) warning.code = code;
+        if (detail !== undefined) warning.detail = detail;
+    } else if (!(warning instanceof Error)) {
+        throw new ERR_INVALID_ARG_TYPE('warning', ['string', 'Error'], warning);
+    }
+    if (warning.name === 'DeprecationWarning') {
+        if (process.noDeprecation) return;
+        if (process.throwDeprecation) return nextTick(() => { throw warning; });
+    }
+    nextTick(() => {
+        if (!process.noWarnings && process.env.NODE_NO_WARNINGS !== '1') process.stderr.write(warningText(warning));
+        process.emit('warning', warning);
+    });
+};
+
+function warningText(warning) {
+    const traced = process.traceProcessWarnings || warning.name === 'DeprecationWarning' && process.traceDeprecation;
+    let text = `(${process.release.name}:${process.pid}) `;
+    if (warning.code) text += `[${warning.code}] `;
+    text += traced && warning.stack ? warning.stack : `${warning.name}: ${warning.message}`;
+    if (typeof warning.detail === 'string') text += `\n${warning.detail}`;
+    if (!traced && !hinted) {
+        hinted = true;
+        const flag = warning.name === 'DeprecationWarning' ? '--trace-deprecation' : '--trace-warnings';
+        text += `\n(Use \`node ${flag} ...\` to show where the warning was created)`;
+    }
+    return `${text}\n`;
+}
+
+function lazily(name, create) {
+    let stream;
+    Object.defineProperty(process, name, {
+        get: () => stream ??= create(),
+        set(value) { stream = value; },
+        enumerable: true,
+        configurable: true,
+    });
+}
+lazily('stdin', () => new Input());
+lazily('stdout', () => new Output(1));
+lazily('stderr', () => new Output(2));
+
+// Begins a run: what the build could not know.
+export function _start(options) {
+    process.argv = options.argv;
+    process.argv0 = options.argv0;
+    process.execArgv = options.execArgv;
+    process.title = options.argv0;
+    Object.assign(process.env, Object.fromEntries(native.environment()));
+    for (const flag of options.execArgv) {
+        if (flag === '--no-warnings') process.noWarnings = true;
+        else if (flag === '--no-deprecation') process.noDeprecation = true;
+        else if (flag === '--throw-deprecation') process.throwDeprecation = true;
+        else if (flag === '--trace-warnings') process.traceProcessWarnings = true;
+        else if (flag === '--trace-deprecation') process.traceDeprecation = true;
+        else if (flag.startsWith('--unhandled-rejections=')) {
+            Object.defineProperty(process, '_unhandledRejections', { value: flag.slice(23), enumerable: false });
+        }
+    }
+    ({ argv, argv0, execArgv, title, pid, ppid } = process);
+    setExit(
+        () => process.emit('beforeExit', process.exitCode ?? 0),
+        () => {
+            if (process.exitCode === undefined && options.unsettled?.()) process.exitCode = 13;
+            process._exiting = true;
+            try {
+                process.emit('exit', process.exitCode ?? 0);
+            } catch (error) {
+                uncaught(error);
+            }
+            return Number(process.exitCode ?? 0) & 255;
+        },
+    );
+}
+
+export let { argv, argv0, execArgv, title, pid, ppid } = process;
+export const {
+    version, versions, arch, platform, release, features, config, allowedNodeEnvironmentFlags, execPath, debugPort, env, cwd, chdir, exit, abort, kill,
+    umask, getuid, geteuid, getgid, getegid, getgroups, setuid, seteuid, setgid, setegid, setgroups, initgroups, hrtime, uptime, cpuUsage,
+    resourceUsage, memoryUsage, constrainedMemory, availableMemory, setUncaughtExceptionCaptureCallback, hasUncaughtExceptionCaptureCallback,
+    binding, dlopen, setSourceMapsEnabled, getActiveResourcesInfo, _getActiveHandles, _getActiveRequests, emitWarning, loadEnvFile,
+    getBuiltinModule, reallyExit, report, finalization,
+} = process;
+export const emit = process.emit.bind(process), on = process.on.bind(process), once = process.once.bind(process), off = process.off.bind(process);
+export { nextTick };
+export { lazyStdin as stdin, lazyStdout as stdout, lazyStderr as stderr };
+
+// An export has one value, and the streams exist from their first use on: these pass it on.
+function passOn(name) {
+    return new Proxy(Object.create(null), {
+        get(_, key) {
+            const stream = process[name];
+            const value = stream[key];
+            return typeof value === 'function' ? value.bind(stream) : value;
+        },
+        set(_, key, value) {
+            process[name][key] = value;
+            return true;
+        },
+        has: (_, key) => key in process[name],
+        getPrototypeOf: () => Object.getPrototypeOf(process[name]),
+    });
+}
+const lazyStdin = passOn('stdin'), lazyStdout = passOn('stdout'), lazyStderr = passOn('stderr');

@@ -1,0 +1,3 @@
+// Modules that the sandbox does not have.
+
+export default {};

@@ -1,0 +1,165 @@
+// Errors that nobody catches: the messages, the exit codes and the events of Node.
+
+import * as native from 'internal:native/process';
+import process from 'node:process';
+import { inspect } from '__wasm_rquickjs_builtin/internal/util/inspect';
+
+let handling = false;
+
+// Reports an error that a callback threw. Returns only if the script listens for it.
+export function uncaught(error, origin = 'uncaughtException', ofPromise = false) {
+    const capture = process._uncaughtExceptionCapture;
+    if (typeof capture === 'function') {
+        capture(error);
+        return;
+    }
+    if (handling) fatal(error, 7);
+    try {
+        handling = true;
+        process.emit('uncaughtExceptionMonitor', error, origin);
+        if (process.listenerCount('uncaughtException') > 0) {
+            process.emit('uncaughtException', error, origin);
+            handling = false;
+            return;
+        }
+    } catch (other) {
+        fatal(other, 7);
+    }
+    fatal(error, 1, ofPromise);
+}
+
+// Prints an error as Node does, and ends the program.
+export function fatal(error, code = 1, ofPromise = false) {
+    handling = true;
+    native.write(2, message(error, ofPromise));
+    end(code);
+}
+
+function end(code) {
+    process.exitCode = code;
+    process._exiting = true;
+    try {
+        process.emit('exit', code);
+    } catch (error) {
+        native.write(2, message(error));
+        code = 7;
+    }
+    native.exit(process.exitCode ?? code);
+}
+
+function message(error, ofPromise) {
+    let text;
+    try {
+        text = typeof error === 'object' && error !== null || typeof error === 'function' ? inspect(error) : String(error);
+    } catch {
+        text = '[object that cannot be inspected]';
+    }
+    const isError = error !== null && typeof error === 'object' && typeof error.stack === 'string';
+    // An error without frames is shown in brackets elsewhere.
+    if (isError && text.startsWith(`[${error.stack}]`)) text = `${error.stack}\n    at node:internal${text.slice(error.stack.length + 2)}`;
+    const place = source(error, isError, ofPromise);
+    if (isError) return `${place}${place ? '\n' : ''}${text}\n\nNode.js ${process.version}\n`;
+    const isObject = error !== null && (typeof error === 'object' || typeof error === 'function');
+    const hint = isObject ? '' : '(Use `node --trace-uncaught ...` to show where the exception was thrown)\n';
+    return `${place && `\n${place}`}${text}\n${hint}\nNode.js ${process.version}\n`;
+}
+
+const FRAME = /^\s+at (?:.* \()?((?:file:\/\/)?\/[^()]*|\[eval1?\]|\[stdin\](?:\.\w+(?:#syntax)?)?):(\d+):(\d+)\)?$/;
+
+// The line of a script that an error was thrown in, with a mark below it.
+function source(error, isError, ofPromise) {
+    let place = ofPromise ? undefined : native.throwPosition(error);
+    if (place !== undefined && /^(?:node|internal):|^__wasm/.test(place.file)) place = undefined;
+    if (place !== undefined) {
+        const [, file, line, column] = /^(.*):(\d+):(\d+)$/.exec(globalThis.__skillhost_place(place.file, place.line, place.column));
+        place = { file, line: +line, column: +column };
+    } else if (isError) {
+        for (const line of stackOf(error).split('\n')) {
+            const found = FRAME.exec(line);
+            if (!found) continue;
+            place = { file: found[1], line: +found[2], column: +found[3] };
+            break;
+        }
+    }
+    if (place === undefined) return '';
+    const text = native.sourceLine(place.file, place.line);
+    if (text === undefined) return `${place.file}:${place.line}\n`;
+    const mark = text.slice(0, Math.max(0, place.column - 1)).replace(/[^\t]/g, ' ') + '^';
+    return `${place.file}:${place.line}\n${text}\n${mark}\n`;
+}
+
+function stackOf(error) {
+    try {
+        return String(error.stack);
+    } catch {
+        return '';
+    }
+}
+
+const pending = new Map();
+const reported = new WeakSet();
+let handledLater = [];
+
+// Called by the engine when a promise is rejected without a handler, and when it gets one.
+export function trackRejection(promise, reason, handled) {
+    if (!handled) {
+        pending.set(promise, reason);
+    } else if (!pending.delete(promise) && reported.has(promise)) {
+        reported.delete(promise);
+        handledLater.push(promise);
+    }
+}
+
+// Whether a promise's rejection is no longer one that nobody handles.
+export function ignoreRejection(promise) {
+    pending.delete(promise);
+}
+
+// Reports the promises that were rejected and got no handler. Returns whether there were any.
+export function reportRejections() {
+    if (pending.size === 0 && handledLater.length === 0) return false;
+    const handled = handledLater;
+    handledLater = [];
+    for (const promise of handled) process.emit('rejectionHandled', promise);
+    const list = [...pending];
+    pending.clear();
+    for (const [promise, reason] of list) {
+        reported.add(promise);
+        rejected(promise, reason);
+    }
+    return true;
+}
+
+function rejected(promise, reason) {
+    const mode = process._unhandledRejections ?? 'throw';
+    try {
+        const listened = process.listenerCount('unhandledRejection') > 0;
+        if (mode !== 'strict' && listened) {
+            process.emit('unhandledRejection', reason, promise);
+            return;
+        }
+    } catch (error) {
+        uncaught(error);
+        return;
+    }
+    if (mode === 'none') return;
+    if (mode === 'warn') {
+        process.emitWarning(`Unhandled promise rejection: ${inspect(reason)}`, 'UnhandledPromiseRejectionWarning');
+        return;
+    }
+    let error = reason;
+    if (!(reason instanceof Error) && !(reason !== null && typeof reason === 'object' && typeof reason.stack === 'string')) {
+        let text;
+        try {
+            text = reason !== null && typeof reason === 'object' ? `#<${reason.constructor?.name || 'Object'}>` : String(reason);
+        } catch {
+            text = '[object]';
+        }
+        error = new Error('This error originated either by throwing inside of an async function without a catch block, or by rejecting a promise ' +
+            `which was not handled with .catch(). The promise rejected with the reason "${text}".`);
+        error.code = 'ERR_UNHANDLED_REJECTION';
+        error.stack = `UnhandledPromiseRejection: ${error.message}`;
+        Object.defineProperty(error, 'name', { value: 'UnhandledPromiseRejection', enumerable: false });
+    }
+    uncaught(error, 'unhandledRejection', true);
+}

@@ -1,0 +1,48 @@
+'use strict';
+// Runs the scripts of package.json.
+const { spawnSync } = require('node:child_process');
+
+const { manifest } = require('./manifest.js');
+
+/** Runs a script with those before and after it, and returns its exit code. */
+function run(tool, name, args) {
+  const project = manifest();
+  if (project === null) {
+    console.error(`${tool} error no package.json in ${process.cwd()} or a folder above it`);
+    return 1;
+  }
+  const scripts = project.content.scripts ?? {};
+  if (name === undefined) {
+    for (const [known, command] of Object.entries(scripts)) {
+      console.log(`  ${known}\n    ${command}`);
+    }
+    return 0;
+  }
+  if (scripts[name] === undefined) {
+    const known = Object.keys(scripts).join(', ') || 'none';
+    console.error(`${tool} error Missing script: "${name}"; package.json has: ${known}`);
+    return 1;
+  }
+  const own = args[0] === '--' ? args.slice(1) : args;
+  const steps = [[`pre${name}`, []], [name, own], [`post${name}`, []]];
+  for (const [step, words] of steps.filter(([step]) => scripts[step] !== undefined)) {
+    const command = [scripts[step], ...words.map(quoted)].join(' ');
+    console.log(`\n> ${project.content.name ?? ''}@${project.content.version ?? ''} ${step}\n> ${command}\n`);
+    const env = { ...process.env, npm_lifecycle_event: step, npm_package_name: project.content.name ?? '' };
+    const done = spawnSync('sh', ['-c', command], { cwd: project.folder, env, stdio: 'inherit' });
+    if (done.error !== undefined) {
+      console.error(`${tool} error ${done.error.message}`);
+      return 1;
+    }
+    if (done.status !== 0) {
+      return done.status ?? 1;
+    }
+  }
+  return 0;
+}
+
+function quoted(word) {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}
+
+module.exports = { run };

@@ -1,0 +1,380 @@
+//! The arguments of `node`, and of the other names that run a file.
+
+use std::cell::RefCell;
+
+/// The version of Node whose behaviour scripts find.
+pub(crate) const VERSION: &str = "22.23.3";
+
+/// What to do.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Command {
+    /// Run a file or a text.
+    Run(Run),
+    /// Compile a file, and report its syntax errors.
+    Check(String),
+    /// Compile the text on stdin under this name, and report its syntax errors.
+    CheckText(&'static str),
+    /// Print a text to stdout, and end.
+    Print(String),
+    /// Print an error to stderr, and end with the code.
+    Fail(String, u8),
+}
+
+/// A run of a file or a text.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Run {
+    /// The options before the file.
+    pub(crate) options: Vec<String>,
+    pub(crate) main: Main,
+    /// The arguments after the file.
+    pub(crate) arguments: Vec<String>,
+    /// Modules to load before, by `-r` and `--import`.
+    pub(crate) requires: Vec<String>,
+    pub(crate) imports: Vec<String>,
+    /// Whether a text is a module, by `--input-type`.
+    pub(crate) is_module: bool,
+    /// The name of a text whose syntax is checked, by `--input-type`.
+    pub(crate) text_name: Option<&'static str>,
+    /// The file with values for the environment, by `--env-file`.
+    pub(crate) env_files: Vec<String>,
+}
+
+/// What runs.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) enum Main {
+    /// The text on stdin.
+    #[default]
+    Stdin,
+    File(String),
+    /// A text, and whether to print its value.
+    Text(String, bool),
+}
+
+thread_local! {
+    static TEXT: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Returns the text that runs, for error messages.
+pub(crate) fn text() -> Option<String> {
+    TEXT.with_borrow(Clone::clone)
+}
+
+/// Notes the text that runs.
+pub(crate) fn set_text(text: &str) {
+    TEXT.set(Some(text.to_owned()));
+}
+
+/// Options with a value in the next argument.
+const WITH_VALUE: [&str; 9] = [
+    "--conditions",
+    "-C",
+    "--env-file-if-exists",
+    "--disable-warning",
+    "--title",
+    "--icu-data-dir",
+    "--max-http-header-size",
+    "--stack-trace-limit",
+    "--experimental-loader",
+];
+
+/// The beginnings of options that change nothing here.
+const IGNORED: [&str; 33] = [
+    "--abort-on",
+    "--allow-",
+    "--conditions=",
+    "--cpu-prof",
+    "--debug",
+    "--deprecation",
+    "--disable-",
+    "--enable-",
+    "--env-file-if-exists=",
+    "--experimental-",
+    "--expose-gc",
+    "--expose_gc",
+    "--frozen-intrinsics",
+    "--harmony",
+    "--heap",
+    "--icu-data-dir=",
+    "--insecure-http-parser",
+    "--inspect",
+    "--interactive",
+    "--jitless",
+    "--max",
+    "--no-",
+    "--openssl",
+    "--pending-deprecation",
+    "--permission",
+    "--preserve-symlinks",
+    "--stack",
+    "--throw-deprecation",
+    "--title=",
+    "--trace-",
+    "--unhandled-rejections=",
+    "--use-",
+    "--warnings",
+];
+
+const HELP: &str = "Usage: node [options] [ script.js ] [arguments]
+       node [options] -e script [arguments]
+
+Options:
+  -                      read the script from stdin
+  --                     end of the options
+  -c, --check            check the syntax of a file, without running it
+  -e, --eval=...         run a text
+  -p, --print=...        run a text and print its value
+  -r, --require=...      load a CommonJS module before
+  -h, --help             print this help
+  -v, --version          print the version
+  --env-file=...         set environment variables from a file
+  --import=...           load an ECMAScript module before
+  --input-type=...       the kind of a text: commonjs or module
+
+It runs in a sandbox, without native addons, worker threads and an inspector.
+";
+
+/// Parses the arguments, of which the first is the program's name.
+pub(crate) fn parse(arguments: Vec<String>, node_options: &str) -> Command {
+    let mut arguments = arguments.into_iter();
+    let name = arguments.next().unwrap_or_else(|| "node".to_owned());
+    let name = name.rsplit('/').next().unwrap_or_default().to_owned();
+    let rest: Vec<String> = arguments.collect();
+    let rest = match name.as_str() {
+        "bun" => run_of(rest, &["run", "x", "exec"]),
+        "deno" => deno(rest),
+        "npx" | "bunx" | "pnpx" => match npx(rest) {
+            Ok(rest) => rest,
+            Err(message) => return Command::Fail(message, 1),
+        },
+        _ => rest,
+    };
+    let mut parser = Parser { run: Run::default(), check: false, text: None, print: false };
+    for option in node_options.split_whitespace() {
+        if !option.starts_with('-') {
+            continue;
+        }
+        let mut none = Vec::new().into_iter();
+        if let Err(command) = parser.option(option, &mut none) {
+            return command;
+        }
+    }
+    parser.all(rest)
+}
+
+/// Removes the subcommand that runs a file.
+fn run_of(mut arguments: Vec<String>, subcommands: &[&str]) -> Vec<String> {
+    if arguments.first().is_some_and(|first| subcommands.contains(&first.as_str())) {
+        arguments.remove(0);
+    }
+    arguments
+}
+
+/// Removes what `deno run` has in addition.
+fn deno(arguments: Vec<String>) -> Vec<String> {
+    let mut arguments = run_of(arguments, &["run"]);
+    if arguments.first().is_some_and(|first| first == "eval") {
+        arguments[0] = "-e".to_owned();
+        arguments.insert(0, "--input-type=module".to_owned());
+    }
+    let file = arguments.iter().position(|argument| !argument.starts_with('-'));
+    let mut at = 0;
+    arguments.retain(|argument| {
+        let own = at < file.unwrap_or(usize::MAX)
+            && (argument == "-A" || argument == "-q" || argument.starts_with("--allow"));
+        at += 1;
+        !own
+    });
+    arguments
+}
+
+/// Returns what follows a runner of files: `npx tsx FILE`. Other packages are not installed.
+fn npx(arguments: Vec<String>) -> Result<Vec<String>, String> {
+    let mut left = arguments.into_iter().skip_while(|argument| argument.starts_with('-'));
+    let package = left.next().unwrap_or_default();
+    let name = package.split('@').next().unwrap_or_default();
+    match name {
+        "tsx" | "ts-node" | "node" | "bun" => Ok(left.collect()),
+        _ => Err(format!(
+            "npx: cannot install {package:?}: packages are not installed in the sandbox. Put it in the skill's node_modules, and run its file with node\n"
+        )),
+    }
+}
+
+struct Parser {
+    run: Run,
+    check: bool,
+    text: Option<String>,
+    print: bool,
+}
+
+impl Parser {
+    fn all(mut self, arguments: Vec<String>) -> Command {
+        let mut arguments = arguments.into_iter();
+        let mut file = None;
+        while let Some(argument) = arguments.next() {
+            if argument == "--" {
+                file = if self.text.is_some() { None } else { arguments.next() };
+                break;
+            }
+            if argument == "-" || !argument.starts_with('-') {
+                file = Some(argument);
+                break;
+            }
+            if let Err(command) = self.option(&argument, &mut arguments) {
+                return command;
+            }
+        }
+        self.run.arguments = arguments.collect();
+        if let Some(text) = self.text {
+            self.run.arguments.splice(0..0, file);
+            self.run.main = Main::Text(text, self.print);
+        } else if self.check {
+            return match file {
+                Some(file) if file == "-" => {
+                    Command::CheckText(self.run.text_name.unwrap_or("[stdin].js"))
+                }
+                Some(file) => Command::Check(file),
+                None => Command::Fail("node: --check requires an argument\n".to_owned(), 9),
+            };
+        } else if let Some(file) = file.filter(|file| file != "-") {
+            self.run.main = Main::File(file);
+        }
+        Command::Run(self.run)
+    }
+
+    fn option(
+        &mut self,
+        option: &str,
+        rest: &mut std::vec::IntoIter<String>,
+    ) -> Result<(), Command> {
+        let (name, given) = match option.split_once('=') {
+            Some((name, value)) if name.starts_with("--") => (name, Some(value.to_owned())),
+            _ => (option, None),
+        };
+        let mut value = || {
+            given
+                .clone()
+                .or_else(|| rest.next())
+                .ok_or_else(|| Command::Fail(format!("node: {name} requires an argument\n"), 9))
+        };
+        match name {
+            "-v" | "--version" => return Err(Command::Print(format!("v{VERSION}\n"))),
+            "-h" | "--help" => return Err(Command::Print(HELP.to_owned())),
+            "-c" | "--check" => self.check = true,
+            "-e" | "--eval" => self.text = Some(value()?),
+            "-p" | "-pe" | "--print" => {
+                self.text = Some(value()?);
+                self.print = true;
+            }
+            "-r" | "--require" => {
+                let module = value()?;
+                self.run.requires.push(module);
+            }
+            "--import" => {
+                let module = value()?;
+                self.run.imports.push(module);
+            }
+            "--env-file" => {
+                let file = value()?;
+                self.run.env_files.push(file);
+            }
+            "--input-type" | "--experimental-default-type" => match value()?.as_str() {
+                "module" => (self.run.is_module, self.run.text_name) = (true, Some("[stdin].mjs")),
+                "module-typescript" => {
+                    (self.run.is_module, self.run.text_name) = (true, Some("[stdin].ts"));
+                }
+                "commonjs" => {
+                    (self.run.is_module, self.run.text_name) = (false, Some("[stdin].cjs"));
+                }
+                "commonjs-typescript" => {
+                    (self.run.is_module, self.run.text_name) = (false, Some("[stdin].cts"));
+                }
+                _ => {
+                    let message = "node: --input-type must be \"module\",\"commonjs\", \"module-typescript\" or \"commonjs-typescript\"\n";
+                    return Err(Command::Fail(message.to_owned(), 9));
+                }
+            },
+            "--test" => {
+                return Err(Command::Fail(
+                    "node: the runner of tests does not run in the sandbox: run the file of a test with `node FILE`\n".to_owned(),
+                    9,
+                ));
+            }
+            _ if WITH_VALUE.contains(&name) => {
+                self.run.options.push(option.to_owned());
+                if given.is_none() {
+                    let value = value()?;
+                    self.run.options.push(value);
+                }
+                return Ok(());
+            }
+            _ if IGNORED.iter().any(|beginning| option.starts_with(beginning)) => {}
+            _ => return Err(Command::Fail(format!("node: bad option: {option}\n"), 9)),
+        }
+        self.run.options.push(option.to_owned());
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(arguments: &[&str]) -> Command {
+        parse(arguments.iter().map(|&argument| argument.to_owned()).collect(), "")
+    }
+
+    fn run(arguments: &[&str]) -> Run {
+        match parsed(arguments) {
+            Command::Run(run) => run,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn arguments_after_the_file_are_the_scripts() {
+        let run = run(&["node", "--no-warnings", "a.js", "-e", "--check"]);
+        assert_eq!(run.main, Main::File("a.js".to_owned()));
+        assert_eq!(run.options, ["--no-warnings"]);
+        assert_eq!(run.arguments, ["-e", "--check"]);
+    }
+
+    #[test]
+    fn texts_run_instead_of_a_file() {
+        let run = run(&["node", "--input-type=module", "-e", "1", "a"]);
+        assert_eq!(run.main, Main::Text("1".to_owned(), false));
+        assert!(run.is_module);
+        assert_eq!(run.arguments, ["a"]);
+    }
+
+    #[test]
+    fn other_names_run_files() {
+        for arguments in [
+            &["bun", "run", "a.ts"][..],
+            &["deno", "run", "-A", "--allow-read=.", "a.ts"],
+            &["tsx", "a.ts"],
+            &["npx", "-y", "tsx@4", "a.ts"],
+        ] {
+            assert_eq!(run(arguments).main, Main::File("a.ts".to_owned()), "{arguments:?}");
+        }
+        assert!(matches!(parsed(&["npx", "cowsay"]), Command::Fail(_, 1)));
+    }
+
+    #[test]
+    fn unknown_options_fail() {
+        assert_eq!(
+            parsed(&["node", "--nonsense"]),
+            Command::Fail("node: bad option: --nonsense\n".to_owned(), 9)
+        );
+        assert_eq!(
+            parsed(&["node", "-e"]),
+            Command::Fail("node: -e requires an argument\n".to_owned(), 9)
+        );
+    }
+
+    #[test]
+    fn stdin_runs_without_a_file() {
+        assert_eq!(run(&["node"]).main, Main::Stdin);
+        assert_eq!(run(&["node", "-", "a"]).arguments, ["a"]);
+    }
+}

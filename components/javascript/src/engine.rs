@@ -1,0 +1,82 @@
+//! The interpreter: one runtime with one context, which the build starts and runs continue.
+
+use std::cell::RefCell;
+
+use rquickjs::{Context, Ctx, Function, Object, Persistent, Runtime, Value};
+
+use crate::modules::loader;
+
+/// Bytes of the native stack that scripts may use before they get a RangeError. build.rs sets 16 MiB;
+/// the rest is for what runs on top: regular expressions, and native functions.
+const STACK: usize = 4 << 20;
+
+/// Bytes of new objects after which the first collection runs. Short programs never collect: that
+/// would write to every page of the started engine.
+const FIRST_COLLECTION: usize = 32 << 20;
+
+struct Engine {
+    /// Dropping the runtime would free every object.
+    _runtime: Runtime,
+    context: Context,
+    /// The exports of js/bootstrap.js.
+    exports: Persistent<Object<'static>>,
+}
+
+thread_local! {
+    static ENGINE: RefCell<Option<&'static Engine>> = const { RefCell::new(None) };
+}
+
+/// Starts the engine and evaluates the common modules, unless that is done.
+pub(crate) fn start() {
+    if ENGINE.with_borrow(Option::is_some) {
+        return;
+    }
+    let runtime = Runtime::new().expect("memory suffices for the engine");
+    runtime.set_max_stack_size(STACK);
+    runtime.set_gc_threshold(usize::MAX);
+    let context = Context::full(&runtime).expect("memory suffices for the engine");
+    let exports = context.with(|ctx| {
+        loader::install(&ctx);
+        let exports = loader::import_builtin(&ctx, "internal:bootstrap");
+        let exports = exports.unwrap_or_else(|error| fail(&ctx, &error));
+        Persistent::save(&ctx, exports)
+    });
+    runtime.set_host_promise_rejection_tracker(Some(Box::new(|ctx, promise, reason, handled| {
+        // An error here has nowhere to go: the tracker belongs to no call.
+        drop(track_rejection(&ctx, promise, reason, handled));
+    })));
+    runtime.set_gc_threshold(FIRST_COLLECTION);
+    let engine = Box::leak(Box::new(Engine { _runtime: runtime, context, exports }));
+    ENGINE.set(Some(engine));
+}
+
+/// Calls `action` with the context and the exports of js/bootstrap.js.
+pub(crate) fn with<T>(action: impl for<'js> FnOnce(Ctx<'js>, Object<'js>) -> T) -> T {
+    start();
+    let engine = ENGINE.with_borrow(|engine| engine.expect("the engine has started"));
+    engine.context.with(|ctx| {
+        let exports = engine.exports.clone().restore(&ctx).expect("the context is the same");
+        action(ctx, exports)
+    })
+}
+
+fn track_rejection<'js>(
+    ctx: &Ctx<'js>,
+    promise: Value<'js>,
+    reason: Value<'js>,
+    handled: bool,
+) -> rquickjs::Result<()> {
+    let Some(engine) = ENGINE.with_borrow(|engine| *engine) else { return Ok(()) };
+    let exports = engine.exports.clone().restore(ctx)?;
+    exports.get::<_, Function<'_>>("trackRejection")?.call((promise, reason, handled))
+}
+
+/// Reports an error of the start. It can only be an error of this component.
+fn fail(ctx: &Ctx<'_>, error: &rquickjs::Error) -> ! {
+    let caught = ctx.catch();
+    let text = caught.as_exception().map_or_else(
+        || format!("{error}: {caught:?}"),
+        |e| format!("{}\n{}", e.message().unwrap_or_default(), e.stack().unwrap_or_default()),
+    );
+    panic!("the engine does not start: {text}")
+}

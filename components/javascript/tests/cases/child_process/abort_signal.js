@@ -1,0 +1,1 @@
+const { spawn, exec } = require('child_process'); const a = new AbortController(); const c = spawn('sleep', ['30'], { signal: a.signal }); c.on('error', (e) => console.log(e.name, e.code)); c.on('close', (code, signal) => console.log(code, signal)); a.abort(); exec('sleep 30', { timeout: 30 }, (e) => console.log(e.killed, e.signal));

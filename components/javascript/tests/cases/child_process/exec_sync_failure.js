@@ -1,0 +1,1 @@
+const { execSync } = require('child_process'); execSync('exit 4', { stdio: 'pipe' });

@@ -1,0 +1,1 @@
+const { execSync, spawnSync } = require('child_process'); console.log('before'); execSync('echo from the child', { stdio: 'inherit' }); const r = spawnSync('sh', ['-c', 'echo two'], { stdio: ['ignore', 'inherit', 'pipe'] }); console.log(r.stdout, r.stderr.length, r.status, r.output.length); console.log('after');

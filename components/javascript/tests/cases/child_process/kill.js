@@ -1,0 +1,1 @@
+const { spawn } = require('child_process'); const c = spawn('sleep', ['30']); c.on('exit', (code, signal) => console.log(code, signal, c.killed, c.signalCode)); setTimeout(() => console.log(c.kill()), 20);

@@ -1,0 +1,1 @@
+const { spawn } = require('child_process'); const c = spawn('cat'); let n = 0; c.stdout.on('data', (d) => (n += d.length)); c.on('close', () => console.log(n)); for (let i = 0; i < 20; i++) c.stdin.write(Buffer.alloc(10000, 'x')); c.stdin.end();

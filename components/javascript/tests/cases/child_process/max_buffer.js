@@ -1,0 +1,1 @@
+const { execSync, exec } = require('child_process'); try { execSync('seq 1 2000', { maxBuffer: 100, stdio: 'pipe' }); } catch (e) { console.log(e.code, e.stdout.length > 0); } exec('seq 1 2000', { maxBuffer: 100 }, (e, out) => console.log(e.code, out.length)); console.log(execSync('seq 1 5000').length);

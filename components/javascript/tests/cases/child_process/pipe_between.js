@@ -1,0 +1,1 @@
+const { spawn } = require('child_process'); const a = spawn('printf', ['b\\na\\nc\\n']); const b = spawn('sort', []); a.stdout.pipe(b.stdin); b.stdout.pipe(process.stdout); b.on('close', (c) => console.log('sorted', c));

@@ -1,0 +1,1 @@
+const { spawn } = require('child_process'); const c = spawn('no-such-program', ['x']); console.log(c.pid); c.on('error', (e) => console.log('error', e.code, e.syscall, e.path, e.message)); c.on('close', (code) => console.log('close', code)); c.on('exit', () => console.log('no exit event'));

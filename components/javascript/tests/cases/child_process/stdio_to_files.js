@@ -1,0 +1,1 @@
+const fs = require('fs'), { spawnSync } = require('child_process'); const out = fs.openSync('out.log', 'w'); const r = spawnSync('sh', ['-c', 'echo logged; echo bad >&2'], { stdio: ['ignore', out, out] }); fs.closeSync(out); console.log(r.status, fs.readFileSync('out.log', 'utf8'));

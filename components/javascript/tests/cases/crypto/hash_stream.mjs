@@ -1,0 +1,14 @@
+import crypto from 'node:crypto';
+import fs from 'node:fs';
+import { pipeline } from 'node:stream/promises';
+fs.writeFileSync('f', 'line\n'.repeat(1000));
+const h = crypto.createHash('sha256');
+await new Promise((done) => fs.createReadStream('f').pipe(h).on('finish', done));
+console.log(h.digest('hex'));
+await pipeline(fs.createReadStream('f'), crypto.createHash('md5').setEncoding('hex'), async function (s) { for await (const c of s) console.log('md5', String(c)); });
+const g = crypto.createHash('sha1');
+g.setEncoding('hex');
+g.on('readable', () => { const d = g.read(); if (d) console.log(d); });
+g.write('streamed');
+g.end();
+fs.unlinkSync('f');

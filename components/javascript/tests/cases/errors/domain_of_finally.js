@@ -1,0 +1,1 @@
+process.on('exit', (c) => console.log('exit handler sees', c)); async function f() { try { await Promise.reject(new Error('inner')); } finally { console.log('cleanup'); } } f().catch((e) => { console.log('caught', e.message); process.exitCode = 9; });

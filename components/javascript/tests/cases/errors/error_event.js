@@ -1,0 +1,1 @@
+const EventEmitter = require('events'); const e = new EventEmitter(); try { e.emit('error', new Error('no listener')); } catch (x) { console.log(x.message); } try { e.emit('error', 'text'); } catch (x) { console.log(x.code, x.message, x.context); } require('fs').createReadStream('missing-file').on('open', () => {});

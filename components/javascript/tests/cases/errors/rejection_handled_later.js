@@ -1,0 +1,1 @@
+const p = Promise.reject(new Error('x')); p.catch(() => console.log('caught in time')); process.on('rejectionHandled', () => console.log('handled late')); process.on('unhandledRejection', (e, q) => { console.log('unhandled', e.message); setTimeout(() => q.catch(() => {}), 1); }); Promise.reject(new Error('y')); setTimeout(() => console.log('end'), 80);

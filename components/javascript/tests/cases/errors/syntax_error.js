@@ -1,0 +1,3 @@
+// stderr: yes
+console.log('never printed');
+const x = {;

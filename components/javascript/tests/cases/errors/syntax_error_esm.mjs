@@ -1,0 +1,2 @@
+console.log('never printed');
+let a = 1; let a = 2;

@@ -1,0 +1,4 @@
+// stderr: yes
+function inner() { throw new Error('something broke'); }
+function outer() { inner(); }
+outer();

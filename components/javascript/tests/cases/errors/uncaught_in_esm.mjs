@@ -1,0 +1,3 @@
+// stderr: yes
+export const x = 1;
+throw new TypeError('in a module');

@@ -1,0 +1,2 @@
+// stderr: yes
+throw { code: 5, nested: { a: [1, 2] } };

@@ -1,0 +1,2 @@
+// stderr: yes
+throw 'just a string';

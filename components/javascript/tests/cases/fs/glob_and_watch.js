@@ -1,0 +1,1 @@
+const fs = require('fs'); console.log(typeof fs.watch, typeof fs.watchFile, typeof fs.unwatchFile, typeof fs.promises.watch, fs.F_OK, typeof fs.Stats, typeof fs.Dirent, typeof fs.ReadStream, Object.keys(fs).filter((n) => n.endsWith('Sync')).length > 40, fs.openAsBlob !== undefined);

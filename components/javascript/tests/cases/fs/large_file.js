@@ -1,0 +1,1 @@
+const fs = require('fs'); const big = Buffer.alloc(300000, 'abcdefghij'); fs.writeFileSync('big', big); let n = 0, count = 0; fs.createReadStream('big').on('data', (c) => { n += c.length; count++; }).on('end', () => { console.log(n, count, fs.readFileSync('big').equals(big)); fs.unlinkSync('big'); });

@@ -1,0 +1,10 @@
+const a = [5, 1, 4];
+console.log(a.toSorted(), a.toReversed(), a.with(1, 9), a.toSpliced(0, 1), a, a.at(-1));
+console.log([3, 20, 100].sort(), [3, 20, 100].sort((x, y) => y - x), [1, [2, [3, [4]]]].flat(Infinity), [1, 2].flatMap((x) => [x, x * 2]));
+console.log(Object.groupBy([1, 2, 3], (n) => (n % 2 ? 'odd' : 'even')), Map.groupBy([1, 2], (n) => n > 1));
+console.log([1, 2, 3].findLast((n) => n < 3), [1, 2, 3].findLastIndex((n) => n > 5), [1, 2, 3].indexOf(NaN), [NaN].includes(NaN));
+console.log(Array.from({ length: 3 }, (_, i) => i * i), Array.of(7), new Array(3), [, 1, , 2], [1, 2, 3].copyWithin(0, 1), new Array(2).fill(0));
+console.log([1, 2, 3, 4].reduceRight((s, n) => s + '-' + n), [..."ab"].entries().next(), [1, 2, 3].join`,`, [undefined, null, 1].join());
+const sparse = []; sparse[3] = 'x'; console.log(sparse.length, 1 in sparse, sparse.map(() => 1), Object.keys(sparse));
+const stable = [['b', 1], ['a', 1], ['c', 0]].sort((x, y) => x[1] - y[1]); console.log(stable.map((s) => s[0]).join(''));
+console.log(new Uint8Array([1, 300, -1]), Float32Array.from([1.5, 2.25]), new Uint16Array(new Uint8Array([1, 2]).buffer), new Int8Array(2).map((_, i) => i));

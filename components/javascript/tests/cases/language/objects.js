@@ -1,0 +1,13 @@
+const o = { b: 1, a: 2, 10: 'ten', 2: 'two', [Symbol('s')]: 3, get g() { return 4; } };
+console.log(o, Object.keys(o), JSON.stringify(o));
+console.log(Object.fromEntries([['x', 1]]), Object.entries({ y: 2 }), { ...o, b: 9 }.b, Object.assign({}, null, { z: 1 }));
+const frozen = Object.freeze({ inner: {} });
+frozen.inner.ok = 1; frozen.no = 1; console.log(frozen, Object.isFrozen(frozen));
+'use strict';
+console.log((() => { 'use strict'; try { frozen.no = 1; } catch (e) { return e.name + ': ' + e.message; } })());
+const proxy = new Proxy({}, { get: (t, k) => `got ${String(k)}`, has: () => true, ownKeys: () => ['k'], getOwnPropertyDescriptor: () => ({ value: 1, enumerable: true, configurable: true }) });
+console.log(proxy.anything, 'x' in proxy, Object.keys(proxy), Reflect.ownKeys(proxy));
+console.log(o?.missing?.deep, o.nope ?? 'fallback', (0 || 'or'), (0 ?? 'nullish'), typeof undeclared, delete o.b, 'b' in o);
+const w = new WeakMap(); const k = {}; w.set(k, 1); console.log(w.get(k), w.has({}), new WeakRef(k).deref() === k);
+let n = null; n ??= 5; n &&= n + 1; n ||= 0; console.log(n);
+console.log(Object.hasOwn({ q: 1 }, 'q'), structuredClone(new Map([[1, { a: new Date(0) }]])), Object.getOwnPropertyDescriptor(o, 'g').set);

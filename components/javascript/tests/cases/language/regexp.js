@@ -1,0 +1,10 @@
+console.log('2024-05-06'.match(/(?<year>\d{4})-(?<month>\d\d)-(?<day>\d\d)/).groups.month);
+console.log('aBc'.replace(/b/i, (m, at) => `[${m}@${at}]`), 'x-y-z'.replaceAll('-', '+'));
+console.log([...'a1b22'.matchAll(/([a-z])(\d+)/g)].map((m) => [m[1], m[2], m.index]));
+console.log('price: 30€'.match(/(?<=: )\d+(?=€)/)[0], /(?<!a)b/.test('ab'));
+console.log('été Ωmega'.match(/\p{L}+/gu), /^\p{Lu}/u.test('Ω'), '💩'.match(/./u)[0].length);
+console.log(/a.c/s.test('a\nc'), 'one\ntwo'.match(/^two$/m)[0]);
+const sticky = /\d/y; sticky.lastIndex = 1;
+console.log(sticky.test('a1'), sticky.lastIndex, 'a,b;c'.split(/([,;])/));
+console.log(/(?<x>a)|(?<y>b)/d.exec('cb').indices.groups.y, /[\p{L}--[a-z]]/v.test('a'), new RegExp('a/b', 'gimsuy').flags);
+console.log(String(new RegExp('/')), RegExp('[').source ?? '');

@@ -1,0 +1,3 @@
+import { missing } from './lib.mjs'; console.log(missing);
+//// file: lib.mjs
+export const present = 1;

@@ -1,0 +1,1 @@
+import thing from 'not-installed'; console.log(thing);

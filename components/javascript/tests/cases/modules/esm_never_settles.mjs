@@ -1,0 +1,3 @@
+console.log('before');
+await new Promise(() => {});
+console.log('never');

@@ -1,0 +1,2 @@
+try { require('fs'); } catch (e) { console.log(e.name, e.message.split(',')[0]); }
+console.log(__dirname);

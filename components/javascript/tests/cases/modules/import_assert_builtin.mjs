@@ -1,0 +1,3 @@
+import assert, { strictEqual, AssertionError } from 'node:assert/strict'; import { setTimeout as sleep } from 'node:timers/promises'; import { readFile } from 'fs/promises'; import process, { argv } from 'node:process'; import { posix } from 'path'; import util from 'util';
+strictEqual(1, 1); console.log(assert.equal === assert.strictEqual, await sleep(1, 'slept'), (await readFile(process.argv[1], 'utf8')).length > 10, argv === process.argv, posix === posix.posix, util.inspect.custom);
+try { assert.deepEqual({ a: 1 }, { a: 2 }); } catch (e) { console.log(e instanceof AssertionError, e.code); }

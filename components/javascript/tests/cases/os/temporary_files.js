@@ -1,0 +1,1 @@
+const os = require('os'), fs = require('fs'), path = require('path'); const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'case-')); fs.writeFileSync(path.join(dir, 'x'), 'scratch'); console.log(path.basename(dir).length, fs.readFileSync(path.join(dir, 'x'), 'utf8')); fs.rmSync(dir, { recursive: true }); console.log(fs.existsSync(dir));

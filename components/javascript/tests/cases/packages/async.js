@@ -1,0 +1,1 @@
+const async = require('async'); async.series([(cb) => setTimeout(cb, 2, null, 1), (cb) => cb(null, 2)], (e, r) => { console.log(e, r); async.mapLimit([3, 1, 2], 2, async (n) => n * 2, (e, r) => { console.log(r); const q = async.queue((t, cb) => { console.log('task', t); cb(); }, 1); q.push(['a', 'b']); q.drain(() => console.log('drained')); }); });

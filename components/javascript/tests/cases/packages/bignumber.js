@@ -1,0 +1,1 @@
+const { BigNumber } = require('bignumber.js'); console.log(new BigNumber('0.1').plus('0.2').toString(), new BigNumber(2).pow(100).toFixed(), new BigNumber(1).div(3).toFixed(10), new BigNumber('1234567.891').toFormat(2), new BigNumber(NaN).isNaN());

@@ -1,0 +1,1 @@
+import chalk from 'chalk'; import { createRequire } from 'module'; console.log(createRequire(import.meta.url)('chalk').bold('x'), chalk.red('plain without a terminal'), JSON.stringify(new chalk.Instance({ level: 1 }).red.bold.underline('styled')), chalk.level, new chalk.Instance({ level: 3 }).hex('#ff8800')('h').length);

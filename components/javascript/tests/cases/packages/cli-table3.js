@@ -1,0 +1,1 @@
+const Table = require('cli-table3'); const t = new Table({ head: ['Name', 'Size'], style: { head: [], border: [] }, colAligns: ['left', 'right'] }); t.push(['a', 1], ['longer name', 22], [{ colSpan: 2, content: 'span' }]); console.log(t.toString());

@@ -1,0 +1,2 @@
+// stderr: yes
+const { program } = require('commander'); program.name('t').argument('<file>').parse();

@@ -1,0 +1,1 @@
+const { Decimal } = require('decimal.js'); console.log(new Decimal('0.1').plus(0.2).toString(), Decimal.sqrt(2).toFixed(15), new Decimal('1e500').times(2).toString(), Decimal.set({ precision: 5 }).div(1, 3).toString());

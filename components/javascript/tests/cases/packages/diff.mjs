@@ -1,0 +1,1 @@
+import { diffLines, diffWords, createTwoFilesPatch, applyPatch } from 'diff'; const a = 'one\ntwo\nthree\n', b = 'one\n2\nthree\nfour\n'; console.log(diffLines(a, b).map((p) => [p.added, p.removed, p.value])); const patch = createTwoFilesPatch('a', 'b', a, b); console.log(patch, applyPatch(a, patch) === b, diffWords('the cat', 'the dog').length);

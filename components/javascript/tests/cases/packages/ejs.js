@@ -1,0 +1,1 @@
+const ejs = require('ejs'); console.log(ejs.render('<% for (const x of xs) { %><li><%= x %></li><% } %><%- raw %>', { xs: ['a', '<b>'], raw: '<hr>' })); try { ejs.render('<%= missing %>', {}); } catch (e) { console.log(e.name, e.message.split('\n').at(-1)); }

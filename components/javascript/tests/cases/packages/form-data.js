@@ -1,0 +1,1 @@
+const FormData = require('form-data'); const f = new FormData(); f.append('a', '1'); f.append('file', Buffer.from('data'), { filename: 'x.txt', contentType: 'text/plain' }); console.log(f.getHeaders()['content-type'].startsWith('multipart/form-data; boundary='), f.getBuffer().toString().split('\r\n').filter((l) => !l.startsWith('--')), f.hasKnownLength());

@@ -1,0 +1,1 @@
+const fm = require('front-matter'); const matter = require('gray-matter'); const text = '---\ntitle: Hi\ntags: [a, b]\n---\nBody\n'; console.log(fm(text).attributes, fm(text).body, matter(text).data, matter(text).content, matter.stringify('New', { x: 1 }), matter('no front').data, fm.test(text));

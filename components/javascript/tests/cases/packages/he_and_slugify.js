@@ -1,0 +1,1 @@
+const he = require('he'); const slugify = require('slugify'); console.log(he.encode('<é & "q">', { useNamedReferences: true }), he.decode('&lt;&eacute;&#x41;&amp;'), he.escape('<a>'), slugify('Hello Wörld! & more', { lower: true, strict: true }));

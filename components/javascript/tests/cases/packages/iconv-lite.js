@@ -1,0 +1,1 @@
+const iconv = require('iconv-lite'); console.log(iconv.decode(Buffer.from([0x93, 0xe9, 0x94]), 'win1252'), iconv.encode('é€', 'latin1'), iconv.encode('日本', 'shift_jis'), iconv.decode(iconv.encode('кот', 'koi8-r'), 'koi8-r'), iconv.encodingExists('nope'), iconv.decode(iconv.encode('汉', 'gbk'), 'gbk'));

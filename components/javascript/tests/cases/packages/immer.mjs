@@ -1,0 +1,1 @@
+import { produce, enableMapSet } from 'immer'; enableMapSet(); const a = { x: { y: 1 }, list: [1], m: new Map([['k', 1]]) }; const b = produce(a, (d) => { d.x.y++; d.list.push(2); d.m.set('l', 2); }); console.log(a, b, Object.isFrozen(b), produce(a, () => {}) === a);

@@ -1,0 +1,1 @@
+try { await import('left-pad-not-here'); } catch (e) { console.log(e.code); } const { createRequire } = await import('module'); try { createRequire(import.meta.url)('left-pad-not-here'); } catch (e) { console.log(e.code); } try { createRequire(import.meta.url)('chalk/private-thing'); } catch (e) { console.log(e.code); }

@@ -1,0 +1,1 @@
+import inquirer from 'inquirer'; console.log(typeof inquirer.prompt, typeof inquirer.createPromptModule, new inquirer.Separator().type, await inquirer.prompt([{ type: 'input', name: 'a', message: 'q' }, { name: 'b', when: () => false }], { a: 'given' }));

@@ -1,0 +1,1 @@
+const k = require('kleur'); k.enabled = true; const pc = require('picocolors'); console.log(JSON.stringify(k.red().bold('x')), pc.isColorSupported, pc.green('g'), JSON.stringify(pc.createColors(true).bgBlue(pc.createColors(true).bold('b'))));

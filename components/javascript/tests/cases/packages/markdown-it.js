@@ -1,0 +1,1 @@
+const MarkdownIt = require('markdown-it'); const md = new MarkdownIt({ html: false, linkify: true, typographer: true }); console.log(md.render('# T\n\n- *a* **b** `c`\n- [l](http://x "t")\n\n| a | b |\n|---|:-:|\n| 1 | 2 |\n\n```js\nx < 1\n```\n<b>no</b> http://auto.link "q" (c)'), md.parseInline('*x*')[0].children.map((t) => t.type));

@@ -1,0 +1,1 @@
+const mime = require('mime-types'), ms = require('ms'); console.log(mime.lookup('a/b.json'), mime.contentType('x.md'), mime.extension('image/png'), mime.lookup('none.zzz'), ms('2 days'), ms('1.5h'), ms(60000), ms(3600000, { long: true }));

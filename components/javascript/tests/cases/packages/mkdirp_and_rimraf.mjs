@@ -1,0 +1,1 @@
+import { mkdirp, mkdirpSync } from 'mkdirp'; import { rimraf, rimrafSync } from 'rimraf'; import fs from 'fs'; await mkdirp('a/b/c'); mkdirpSync('d/e'); fs.writeFileSync('a/b/f', ''); console.log(fs.existsSync('a/b/c')); await rimraf('a'); rimrafSync('d'); console.log(fs.existsSync('a'), fs.existsSync('d'));

@@ -1,0 +1,1 @@
+const M = require('mustache'); console.log(M.render('{{#xs}}{{n}},{{/xs}}{{^none}}empty{{/none}} {{{h}}} {{h}} {{> p}}', { xs: [{ n: 1 }, { n: 2 }], h: '<b>', v: 'V' }, { p: 'partial {{v}}' }), M.parse('{{a}}').length);

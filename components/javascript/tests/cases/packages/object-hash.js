@@ -1,0 +1,1 @@
+const hash = require('object-hash'); console.log(hash({ a: 1, b: [2, 'x'] }), hash({ b: [2, 'x'], a: 1 }) === hash({ a: 1, b: [2, 'x'] }), hash.MD5([1]), hash('x', { algorithm: 'sha256', encoding: 'base64' }));

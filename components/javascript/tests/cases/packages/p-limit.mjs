@@ -1,0 +1,1 @@
+import pLimit from 'p-limit'; const limit = pLimit(2); let active = 0, peak = 0; console.log(await Promise.all([1, 2, 3, 4].map((n) => limit(async () => { peak = Math.max(peak, ++active); await new Promise((r) => setTimeout(r, 1)); active--; return n * n; }))), peak, limit.pendingCount);

@@ -1,0 +1,1 @@
+import * as pako from 'pako'; import { gunzipSync } from 'zlib'; const z = pako.gzip('hello '.repeat(50)); console.log(gunzipSync(z).length, new TextDecoder().decode(pako.inflate(pako.deflate('x y'))), z.length < 60);

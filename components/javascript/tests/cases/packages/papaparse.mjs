@@ -1,0 +1,1 @@
+import Papa from 'papaparse'; const r = Papa.parse('a,b\n1,"x, y"\n2,z\n', { header: true, dynamicTyping: true, skipEmptyLines: true }); console.log(r.data, r.meta.fields, r.errors, Papa.unparse([{ q: 'a"b', n: 1 }, { q: 'c,d', n: null }]), Papa.parse('a;b').meta.delimiter); Papa.parse('x,y\n1,2', { step: (row) => console.log(row.data), complete: () => console.log('complete') });

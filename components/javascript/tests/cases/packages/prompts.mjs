@@ -1,0 +1,1 @@
+import prompts from 'prompts'; prompts.inject(['Ann', new Error('cancelled'), true]); console.log(await prompts([{ type: 'text', name: 'n', message: 'Name' }]), prompts.prompts !== undefined); prompts.override({ x: 'given' }); console.log(await prompts({ type: 'text', name: 'x', message: 'm' }));

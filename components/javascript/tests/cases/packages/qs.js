@@ -1,0 +1,1 @@
+const qs = require('qs'); console.log(qs.parse('a[b][c]=1&l[]=x&l[]=y&d.e=2', { allowDots: true }), qs.stringify({ a: { b: [1, 2] }, n: null, u: undefined, s: 'x y' }), qs.stringify({ a: [1, 2] }, { arrayFormat: 'brackets', encode: false }));

@@ -1,0 +1,1 @@
+const width = require('string-width'), strip = require('strip-ansi'), tslib = require('tslib'); console.log(width('a漢é👍'), width('\u001b[31mred\u001b[39m'), strip('\u001b[31mred\u001b[39m'), tslib.__rest({ a: 1, b: 2 }, ['a']), typeof tslib.__awaiter);

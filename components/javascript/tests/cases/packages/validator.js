@@ -1,0 +1,1 @@
+const v = require('validator'); console.log(v.isEmail('a@b.co'), v.isURL('http://x.yz/p'), v.isUUID('x'), v.isIP('1.2.3.4'), v.escape('<a>'), v.isISO8601('2024-01-01'), v.isStrongPassword('weak'), v.normalizeEmail('A.B@GMAIL.com'), v.isCreditCard('4111111111111111'), v.trim(' x '));

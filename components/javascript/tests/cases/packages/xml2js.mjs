@@ -1,0 +1,1 @@
+import { parseStringPromise, Builder } from 'xml2js'; const o = await parseStringPromise('<r a="1"><i>x</i><i>y</i></r>'); console.log(JSON.stringify(o), new Builder({ headless: true }).buildObject({ r: { $: { k: 'v' }, i: ['1', '2'] } })); try { await parseStringPromise('<a><b></a>'); } catch (e) { console.log(e.message.split('\n')[0]); }

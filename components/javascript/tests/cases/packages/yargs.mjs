@@ -1,0 +1,2 @@
+// argv: serve --port 8080 --verbose --tag a b
+import yargs from 'yargs'; import { hideBin } from 'yargs/helpers'; const argv = await yargs(hideBin(process.argv)).command('serve [dir]', 'serves', (y) => y.positional('dir', { default: '.' }).option('port', { type: 'number', default: 3000 }).option('tag', { array: true }), (a) => console.log('serve', a.dir, a.port, a.tag)).option('verbose', { alias: 'v', type: 'boolean' }).scriptName('tool').parse(); console.log(argv._, argv.v, argv.port, await yargs(['--x=1']).parse().x);

@@ -1,0 +1,1 @@
+const { win32 } = require('path'); console.log(win32.resolve('C:\\a', '..\\b'), win32.parse('C:\\path\\dir\\file.txt'), win32.normalize('C:/x//y/..'), win32.relative('C:\\a\\b', 'C:\\a\\c'), win32.isAbsolute('C:/'), win32.sep, win32.delimiter);

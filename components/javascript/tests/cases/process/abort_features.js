@@ -1,0 +1,2 @@
+console.log(typeof process.binding, process.config !== undefined, process.platform, process.arch.length > 0, typeof process.getuid(), process.umask().toString(8).length > 0, process.features.inspector !== undefined, process.allowedNodeEnvironmentFlags.has('--no-warnings'), process.report !== undefined, process.stdin.fd, typeof process.ppid, process.connected, process.send);
+console.log(Object.prototype.toString.call(process), process instanceof require('events'), process.emitWarning.length, process.listenerCount('exit'));

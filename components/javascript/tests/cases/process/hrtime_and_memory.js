@@ -1,0 +1,1 @@
+const t = process.hrtime(); const d = process.hrtime(t); console.log(t.length, d[0] >= 0, typeof process.hrtime.bigint(), process.uptime() >= 0, Object.keys(process.memoryUsage()).sort().join(), process.memoryUsage.rss() > 0, Object.keys(process.cpuUsage()).join(), typeof performance.now(), process.resourceUsage().maxRSS > 0);

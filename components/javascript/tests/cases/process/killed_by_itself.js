@@ -1,0 +1,1 @@
+console.log('before'); process.kill(process.pid, 'SIGKILL'); setTimeout(() => {}, 5000);

@@ -1,0 +1,2 @@
+setImmediate(() => console.log('immediate')); setTimeout(() => console.log('timeout'), 0); Promise.resolve().then(() => console.log('promise')).then(() => console.log('promise 2')); process.nextTick((a, b) => console.log('tick', a, b), 1, 2); queueMicrotask(() => console.log('microtask')); (async () => { console.log('async start'); await null; console.log('async after await'); })(); console.log('sync');
+process.nextTick(() => { console.log('tick 2'); process.nextTick(() => console.log('tick in tick')); Promise.resolve().then(() => console.log('promise in tick')); });

@@ -1,0 +1,1 @@
+process.on('SIGTERM', (s, n) => { console.log('got', s, n); clearInterval(keep); }); const keep = setInterval(() => {}, 1000); process.kill(process.pid, 'SIGTERM'); console.log(process.kill(process.pid, 0)); try { process.kill(process.pid, 'SIGNOPE'); } catch (e) { console.log(e.code); }

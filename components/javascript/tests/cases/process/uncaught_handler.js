@@ -1,0 +1,1 @@
+process.on('uncaughtException', (e, origin) => { console.log('handled', e.message, origin); }); process.on('unhandledRejection', (r, p) => console.log('rejection', r, p instanceof Promise)); setTimeout(() => console.log('still running'), 100); Promise.reject('why'); setImmediate(() => { throw new Error('later'); }); throw new Error('first');

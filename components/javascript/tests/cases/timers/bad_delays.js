@@ -1,0 +1,2 @@
+// stderr: yes
+setTimeout(() => console.log('negative'), -5); setTimeout(() => console.log('nan'), NaN); setTimeout(() => console.log('string'), '60'); const t = setTimeout(() => console.log('too large is 1'), 2 ** 31); for (const f of [() => setTimeout(), () => setInterval('code'), () => setImmediate(5), () => queueMicrotask(null), () => process.nextTick('x')]) try { f(); } catch (e) { console.log(e.code, e.message); }

@@ -1,0 +1,1 @@
+process.on('uncaughtException', (e) => console.log('caught', e.message)); setTimeout(() => { throw new Error('one'); }, 1); setTimeout(() => console.log('two'), 1); setImmediate(() => { throw new Error('immediate'); }); setImmediate(() => console.log('second immediate')); process.nextTick(() => { throw new Error('tick'); }); process.nextTick(() => console.log('second tick'));

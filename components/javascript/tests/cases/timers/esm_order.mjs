@@ -1,0 +1,1 @@
+process.nextTick(() => console.log('tick')); Promise.resolve().then(() => console.log('promise')); setTimeout(() => console.log('timeout')); setImmediate(() => console.log('immediate')); console.log('sync'); await null; console.log('after await');

@@ -1,0 +1,2 @@
+class A { #p: number = 1; get p(): number { return this.#p; } set p(v: number) { this.#p = v; } static create<T extends A>(this: new () => T): T { return new this(); } [key: string]: unknown; method?(): void; optional?: string; async *gen(): AsyncGenerator<number> { yield 1; } }
+const a = A.create(); a.p = 4; console.log(a.p, Object.keys(a)); for await (const n of a.gen()) console.log(n); export {};

@@ -1,0 +1,1 @@
+const qs = require('querystring'); console.log(qs.parse('a=1&b=2&a=3&c=%20x&d'), qs.stringify({ a: [1, 2], b: 'x y', c: '', d: null, e: true }), qs.escape('ü &'), qs.unescape('%C3%BC%20'), qs.parse('a:1;b:2', ';', ':'), qs.stringify({ x: 1, y: 2 }, '; ', ' = '), Object.keys(qs.parse('a&b&c', null, null, { maxKeys: 2 })).length);

@@ -1,0 +1,1 @@
+console.table([{ name: 'a', size: 1 }, { name: 'bb', other: true }]); console.table([[1, 2], [3, 4]]); console.table(['x', 'y']); console.table(new Map([['k', 1], ['l', { z: 1 }]])); console.table([{ a: 1, b: 2 }], ['b']); console.table({ row1: { c: 1 }, row2: { c: 'ü' } }); console.table(5); console.table([]); console.table(new Set([1, 'two']));

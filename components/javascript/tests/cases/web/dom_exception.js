@@ -1,0 +1,1 @@
+const e = new DOMException('msg', 'NotFoundError'); console.log(e.name, e.message, e.code, e instanceof Error, String(e), DOMException.ABORT_ERR, Object.prototype.toString.call(e)); try { atob('*'); } catch (x) { console.log(x.name, x.code, x instanceof DOMException); } try { btoa('€'); } catch (x) { console.log(x.name); } console.log(atob(' aG k= '), btoa(''));

@@ -1,0 +1,1 @@
+const { port1, port2 } = new MessageChannel(); port2.onmessage = (e) => { console.log(e.data, e instanceof MessageEvent); if (e.data.end) port2.close(); }; port1.postMessage({ a: new Map([[1, 2]]) }); port1.postMessage({ end: true }); port1.on('close', () => console.log('closed')); console.log('posted');

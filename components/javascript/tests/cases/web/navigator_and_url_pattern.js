@@ -1,0 +1,1 @@
+console.log(navigator.hardwareConcurrency > 0, navigator.language, navigator.userAgent.split('.')[0], navigator.platform);

@@ -1,0 +1,1 @@
+const b = new Blob(['stream ', 'of blob']); let s = ''; for await (const c of b.stream()) s += new TextDecoder().decode(c); console.log(s); const u = URL.createObjectURL(b); console.log(u.startsWith('blob:nodedata:')); URL.revokeObjectURL(u); console.log(await new Response(b.stream()).text(), new ReadableStream().getReader().closed instanceof Promise);

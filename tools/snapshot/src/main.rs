@@ -1,0 +1,68 @@
+//! `skillhost-snapshot COMPONENT IMAGE ORDER NAMES`: initialises the JavaScript runtime, and writes
+//! the component that starts from there. ORDER lists the functions that a start runs; the names of
+//! all are written to NAMES.
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::print_stderr,
+    reason = "a build tool reads and writes files of the build, and reports its errors"
+)]
+
+use std::error::Error;
+use std::path::Path;
+use std::process::ExitCode;
+
+use skillhost_image::{INITIALIZE, State, javascript, javascript_module};
+use wasmtime::{Config, Engine, Extern, ExternType, Func, Instance, Store};
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [component, image, order, names] = arguments.as_slice() else {
+        eprintln!("usage: skillhost-snapshot COMPONENT IMAGE ORDER NAMES");
+        return ExitCode::from(2);
+    };
+    match run(component.as_ref(), image.as_ref(), order.as_ref(), names.as_ref()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(component: &Path, image: &Path, order: &Path, names: &Path) -> Result<(), Box<dyn Error>> {
+    let component = std::fs::read(component)?;
+    let state = initialize(javascript_module(&component)?)?;
+    let transformed = javascript(&component, state, &std::fs::read_to_string(order)?)?;
+    std::fs::write(names, transformed.names)?;
+    std::fs::write(image, transformed.component)?;
+    Ok(())
+}
+
+/// Calls the initialisation of a module, and returns the state that it leaves. Its imports trap: a
+/// state that depends on the host is none that every run may start from.
+fn initialize(module: &[u8]) -> Result<State, Box<dyn Error>> {
+    let mut config = Config::new();
+    config.max_wasm_stack(64 << 20).async_stack_size(65 << 20);
+    let engine = Engine::new(&config)?;
+    let module = wasmtime::Module::from_binary(&engine, module)?;
+    let mut store = Store::new(&engine, ());
+    let mut imports = Vec::new();
+    for import in module.imports() {
+        let name = format!("{}.{}", import.module(), import.name());
+        let ExternType::Func(ty) = import.ty() else {
+            return Err(format!("the import {name} is not a function").into());
+        };
+        imports.push(Extern::Func(Func::new(&mut store, ty, move |_, _, _| {
+            Err(wasmtime::Error::msg(format!("the initialisation calls {name}")))
+        })));
+    }
+    let instance = Instance::new(&mut store, &module, &imports)?;
+    let initialize = instance.get_typed_func::<(), ()>(&mut store, INITIALIZE)?;
+    initialize.call(&mut store, ())?;
+    let memory = instance.get_memory(&mut store, "memory").ok_or("the module exports no memory")?;
+    Ok(State { memory: memory.data(&store).to_vec(), stack: STACK })
+}
+
+/// The size of the stack, which build.rs of the component sets. rustc places the stack first.
+const STACK: usize = 16 << 20;
