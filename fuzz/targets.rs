@@ -139,8 +139,8 @@ pub fn address(text: &str) {
     }
 }
 
-/// A skill whose files all contain the same text: SKILL.md, scripts in Python and shell, and
-/// declared dependencies. Every need has its place in the file that it names.
+/// A skill whose files all contain the same text: SKILL.md, scripts in Python, JavaScript and shell,
+/// and declared dependencies. Every need has its place in the file that it names.
 pub fn compat(text: &str) {
     static FOLDER: LazyLock<Mutex<tempfile::TempDir>> =
         LazyLock::new(|| Mutex::new(tempfile::tempdir().expect("a scratch folder")));
@@ -152,6 +152,8 @@ pub fn compat(text: &str) {
         ("SKILL.md", instructions.as_str()),
         ("x.py", text),
         ("scripts/a.sh", text),
+        ("scripts/b.ts", text),
+        ("package.json", text),
         ("requirements.txt", text),
         ("pyproject.toml", text),
     ] {

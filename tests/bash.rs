@@ -124,7 +124,7 @@ fn starting_a_small_script_burns_little_fuel() {
 /// the host's part (`env`), and commands that differ too much from their namesakes, or that no
 /// machine has.
 const NOT_PROGRAMS: &str = "
-    env nice nohup time timeout pip pip3 uv uvx python python3 bash sh
+    env nice nohup time timeout pip pip3 uv uvx python python3 node nodejs bun deno ts-node tsx npm npx pnpm pnpx yarn bunx bash sh
     assert busybox csv dotenv glob http json log make man openssl parallel pgrep pkill ps retry semver sudo template tomlq verify watch";
 
 #[test]

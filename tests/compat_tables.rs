@@ -144,7 +144,7 @@ fn subcommands_listed_as_working_exist() {
 
 #[test]
 fn programs_known_to_check_are_installed_or_stand_ins() {
-    for manifest in ["shell.json", "python.json"] {
+    for manifest in ["shell.json", "python.json", "javascript.json"] {
         let text =
             std::fs::read(Path::new(&repository("target/components")).join(manifest)).unwrap();
         let manifest: serde_json::Value = serde_json::from_slice(&text).unwrap();
@@ -160,6 +160,38 @@ fn programs_known_to_check_are_installed_or_stand_ins() {
             );
         }
     }
+}
+
+#[test]
+fn node_has_every_module_that_check_lists() {
+    let modules: Vec<(&str, bool)> = compat::built_in_modules().collect();
+    assert!(modules.contains(&("fs", true)) && modules.contains(&("sqlite", false)), "{modules:?}");
+    let names: Vec<&str> = modules.iter().map(|(name, _)| *name).collect();
+    let script = format!(
+        "const is_there = (name) => {{ try {{ require('node:' + name); return 1; }} catch {{ return 0; }} }};\n\
+         for (const name of '{}'.split(' ')) console.log(name, is_there(name));\n\
+         for (const name of require('node:module').builtinModules) console.log('listed', name);\n",
+        names.join(" ")
+    );
+    let (printed, status) = shell(&format!("node - <<'END'\n{script}END\n"));
+    assert_eq!(status, Status::Exited { code: 0 }, "{printed}");
+    let lines: BTreeSet<&str> = printed.lines().collect();
+    for (name, here) in &modules {
+        assert!(
+            lines.contains(format!("{name} {}", u8::from(*here)).as_str()),
+            "`{name}` is {}there",
+            if *here { "not " } else { "" }
+        );
+    }
+    // Names with an underscore are internal, and not for scripts.
+    let listed = lines.iter().filter_map(|line| line.strip_prefix("listed "));
+    let listed: BTreeSet<&str> = listed
+        .map(|name| name.strip_prefix("node:").unwrap_or(name))
+        .filter(|name| !name.starts_with('_'))
+        .collect();
+    let tables: BTreeSet<&str> = names.into_iter().collect();
+    let unknown: Vec<&&str> = listed.difference(&tables).collect();
+    assert_eq!(unknown, Vec::<&&str>::new(), "the runtime has those too");
 }
 
 #[test]

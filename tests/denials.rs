@@ -43,6 +43,8 @@ fn a_denial_stops_an_interpreter_as_the_first_program() {
         ("versioned", "#!/usr/bin/python3.12\n"),
         ("x.sh", ""),
         ("posix", "#!/bin/dash\n"),
+        ("x.mjs", ""),
+        ("x.ts", "#!/usr/bin/env -S npx tsx\n"),
     ] {
         std::fs::write(skill.join("scripts").join(name), content).unwrap();
     }
@@ -52,7 +54,11 @@ fn a_denial_stops_an_interpreter_as_the_first_program() {
         &["./scripted", "scripts/posix"],
         &["./scripted", "--command", "true"],
     ];
+    let javascript = [&["./scripted", "x.mjs"][..], &["./scripted", "x.ts"]];
     for (denial, denied, runs) in [
+        ("Bash(node:*)", &javascript[..], &python[..]),
+        ("Bash(tsx:*)", &javascript, &shell),
+        ("Bash(npx:*)", &[], &javascript),
         ("Bash(python3:*)", &python[..], &shell[..]),
         ("Bash(python)", &python, &shell),
         ("Bash(/usr/bin/python3.14 *)", &python, &shell),

@@ -33,6 +33,7 @@ fn facts(name: &str, commands: &[&str], component: &[u8]) -> serde_json::Value {
 
 /// Writes stand-ins for the programs that take minutes to build: each prints its argv.
 pub fn stand_ins(folder: &Path) {
+    program(folder, "javascript", &["node", "nodejs"], guest("argv"));
     program(folder, "python", &["python3", "python"], guest("argv"));
     program(folder, "shell", &["bash", "sh"], guest("argv"));
 }
@@ -204,6 +205,10 @@ fn a_skill_cannot_replace_a_built_in_program() {
         "bash",
         "/bin/sh",
         "dash",
+        "node",
+        "./nodejs",
+        "bin/bun",
+        "tsx",
     ] {
         let found = find(place.built_ins(), command);
         assert_ne!(found, Ok(Some(digest(own))), "{command}");
@@ -245,6 +250,7 @@ fn command_lines_resolve_to_programs_and_scripts() {
         ("scripts/run", b"#!/usr/bin/env bash\r\n"),
         ("scripts/own.sh", b"#!/usr/bin/env python3\n"),
         ("scripts/x.js", js),
+        ("scripts/x.rb", b"puts 1"),
         ("notes.txt", b"no script"),
         ("tool.wasm", component),
     ]);
@@ -280,6 +286,10 @@ fn command_lines_resolve_to_programs_and_scripts() {
         ("sort -r", "sort -r"),
         ("/usr/bin/sort", "/usr/bin/sort"),
         ("./sort -r", "sh /workspace/sort -r"),
+        ("scripts/x.js a", "node /skill/scripts/x.js a"),
+        ("node scripts/x.js a", "node /skill/scripts/x.js a"),
+        ("nodejs -r ./b.js scripts/x.js", "nodejs -r ./b.js /skill/scripts/x.js"),
+        ("node -e scripts/x.js", "node -e scripts/x.js"),
         ("./x/sort", "error: no program `./x/sort` in the sandbox"),
         // A guest's file does not run under a built-in program's name either.
         ("/workspace/python3 x", "/workspace/python3 x"),
@@ -287,8 +297,8 @@ fn command_lines_resolve_to_programs_and_scripts() {
         ("run", "error: no program `run` in the sandbox; the skill provides: tool"),
         ("./none", "error: no program `./none` in the sandbox"),
         (
-            "scripts/x.js",
-            "error: `scripts/x.js` is a JavaScript script, which the sandbox does not support",
+            "scripts/x.rb",
+            "error: `scripts/x.rb` is a Ruby script, which the sandbox does not support",
         ),
         ("./notes.txt", "error: `./notes.txt` is not a supported script"),
         ("ffmpeg -i x", "error: no program `ffmpeg` in the sandbox"),
@@ -420,6 +430,30 @@ fn packages_of_a_program_are_available_read_only() {
 }
 
 #[test]
+fn packages_of_javascript_are_a_global_node_modules() {
+    let place = Place::new();
+    let mut facts = facts("javascript", &["node"], guest("argv"));
+    facts["packages"] = "npm-packages".into();
+    std::fs::write(place.programs().join("javascript.json"), facts.to_string()).unwrap();
+    for (name, manifest) in [
+        ("axios", r#"{"name": "axios", "version": "1.7.2"}"#),
+        ("@scope/b", r#"{"version": "0.1.0"}"#),
+        ("@scope/a", r#"{"version": "2.0.0"}"#),
+        ("broken", "{"),
+        (".cache", r#"{"main": "x.js"}"#),
+    ] {
+        let folder = place.programs().join("npm-packages").join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("package.json"), manifest).unwrap();
+    }
+    let all = place.built_ins().list().unwrap();
+    let javascript = all.iter().find(|one| one.description.name == "javascript").unwrap();
+    let names = javascript.package_names().unwrap().unwrap();
+    assert_eq!(names, ["@scope/a 2.0.0", "@scope/b 0.1.0", "axios 1.7.2"]);
+    assert_eq!(javascript.packages().unwrap().unwrap().0, "/usr/lib/node_modules");
+}
+
+#[test]
 fn runtimes_are_compiled_ahead_of_their_first_use() {
     let user = User::new();
     let (programs, cache) = (user.stand_ins(), user.root().join("cache"));
@@ -430,13 +464,17 @@ fn runtimes_are_compiled_ahead_of_their_first_use() {
         assert!(run.status.success() && run.stderr.is_empty(), "{run:?}");
         text(&run.stdout)
     };
-    // The stand-ins are one component under two names.
+    // The stand-ins are one component under three names.
     let first = compile("runtimes");
     assert!(
-        first.starts_with("python 1.2.3: compiled in ")
-            && first.ends_with(" s\nshell 1.2.3: already compiled\n"),
+        first.starts_with("javascript 1.2.3: compiled in ")
+            && first
+                .ends_with(" s\npython 1.2.3: already compiled\nshell 1.2.3: already compiled\n"),
         "{first}"
     );
     let again = compile("programs");
-    assert_eq!(again, "python 1.2.3: already compiled\nshell 1.2.3: already compiled\n");
+    assert_eq!(
+        again,
+        "javascript 1.2.3: already compiled\npython 1.2.3: already compiled\nshell 1.2.3: already compiled\n"
+    );
 }

@@ -50,6 +50,33 @@ fn scripts_that_do_not_parse_are_reported() {
 }
 
 #[test]
+fn javascript_and_typescript_that_do_not_parse_are_reported() {
+    let home = tempfile::tempdir().unwrap();
+    let scripts = [
+        ("scripts/open.js", "const x = {\n  a: 1,\n"),
+        ("scripts/value.mjs", "import fs from 'fs';\nconst x = ;\n"),
+        ("scripts/types.ts", "const x: number = ;\n"),
+        ("scripts/module.cjs", "import fs from 'fs';\n"),
+        ("scripts/fine.js", "import fs from 'fs';\nawait 1;\nexport {};\n"),
+        ("scripts/fine.cjs", "const fs = require('fs'); if (fs) return;\n"),
+        (
+            "scripts/fine.mts",
+            "interface A { b: string }\nlet a!: A; export const c = a as unknown;\n",
+        ),
+        ("scripts/fine.cts", "enum A { B = 1 }\nconst x: A = A.B; module.exports = x;\n"),
+        ("scripts/run.js", "console.log('runs'); process.exit(3);\n"),
+    ];
+    let found = errors(home.path(), &scripts);
+    let places: Vec<&str> = found.iter().map(|error| error.rsplit_once(':').unwrap().0).collect();
+    assert_eq!(
+        places,
+        ["scripts/module.cjs:1", "scripts/open.js:3", "scripts/types.ts:1", "scripts/value.mjs:2"],
+        "{found:?}"
+    );
+    assert_eq!(errors(home.path(), &scripts), found, "the results in the cache");
+}
+
+#[test]
 fn scripts_are_parsed_and_do_not_run() {
     let home = tempfile::tempdir().unwrap();
     let scripts = [

@@ -161,6 +161,52 @@ fn a_copy_of_a_blocked_program_does_not_start() {
 }
 
 #[test]
+fn node_does_not_start_a_blocked_file() {
+    let place = Blocked::new();
+    let workspace = place.0.user.work().join("shared");
+    std::fs::create_dir(&workspace).unwrap();
+    let script = "console.log('uploaded')\n";
+    place.0.write("report/scripts/upload.js", script);
+    std::fs::write(workspace.join("copy.js"), script).unwrap();
+    let run =
+        |text: &str| place.run(&["--workspace", workspace.to_str().unwrap(), "--command", text]);
+    let lines = [
+        "node scripts/upload.js",
+        "node --no-warnings /skill/scripts/upload.js",
+        "node /skill/scripts/upload",
+        "/skill/scripts/upload.js",
+        "bun run /skill/scripts/upload.js",
+        "npx tsx /skill/scripts/upload.js",
+        "node -r /skill/scripts/upload.js -e 0",
+        "node -e 'require(\"/skill/scripts/upload.js\")'",
+        "node < /skill/scripts/upload.js",
+        "node /workspace/copy.js",
+        "node copy",
+        "node --require ./copy.js -e 0",
+        "node --title x copy.js",
+    ];
+    for line in lines {
+        let ran = run(line);
+        assert_eq!(out(&ran), "uploaded\n", "it is a spelling: {line}: {ran:?}");
+    }
+    place.set(&["blocked", "--program", "upload.js"]);
+    let urls = [
+        "node --import=file:///workspace/copy.js -e 0",
+        "node --import file:///workspace/%63opy.js -e 0",
+    ];
+    for line in lines.into_iter().chain(urls) {
+        let ran = run(line);
+        assert!(!out(&ran).contains("uploaded"), "{line}: {ran:?}");
+    }
+    let denied = run("node copy.js");
+    assert!(
+        String::from_utf8_lossy(&denied.stderr)
+            .contains("a permission level blocks scripts/upload.js"),
+        "{denied:?}"
+    );
+}
+
+#[test]
 fn every_spelling_of_a_target_is_the_same_part() {
     let dir = tempfile::tempdir().unwrap();
     let skill = dir.path().join("report");

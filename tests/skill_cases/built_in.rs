@@ -16,7 +16,7 @@ fn built_in_skills_pass_their_cases() {
         let cases = skillhost_skill::cases::read(folder.as_ref()).unwrap();
         assert!(cases.len() >= 2, "{folder} has {} cases", cases.len());
     }
-    assert!(folders.len() >= 14, "{folders:?}");
+    assert!(folders.len() >= 16, "{folders:?}");
     let policy = repository("tests/cases/skills/policy.yaml").display().to_string();
     let mut args: Vec<&str> = folders.iter().map(String::as_str).collect();
     args.extend(["--policy", &policy]);

@@ -7,7 +7,13 @@ use crate::cli::{User, repository};
 #[test]
 fn new_script_skill_checks_passes_its_tests_and_runs() {
     let user = User::new();
-    for (lang, name) in [("python", "words-py"), ("bash", "true")] {
+    let languages = [
+        ("python", "words-py"),
+        ("javascript", "words-js"),
+        ("typescript", "words-ts"),
+        ("bash", "true"),
+    ];
+    for (lang, name) in languages {
         let created = user.skillhost(&["new", name, "--lang", lang]);
         let shown = text(&created.stdout);
         assert!(created.status.success(), "{created:?}");

@@ -20,6 +20,28 @@ const PYTHON: Templates = &[
     ),
 ];
 
+const JAVASCRIPT: Templates = &[
+    ("SKILL.md", include_str!("../templates/javascript/SKILL.md")),
+    ("scripts/count.mjs", include_str!("../templates/javascript/scripts/count.mjs")),
+    (".skillignore", include_str!("../templates/javascript/skillignore")),
+    ("tests/file/case.yaml", include_str!("../templates/javascript/tests/file/case.yaml")),
+    (
+        "tests/missing-file/case.yaml",
+        include_str!("../templates/javascript/tests/missing-file/case.yaml"),
+    ),
+];
+
+const TYPESCRIPT: Templates = &[
+    ("SKILL.md", include_str!("../templates/typescript/SKILL.md")),
+    ("scripts/count.ts", include_str!("../templates/typescript/scripts/count.ts")),
+    (".skillignore", include_str!("../templates/typescript/skillignore")),
+    ("tests/file/case.yaml", include_str!("../templates/typescript/tests/file/case.yaml")),
+    (
+        "tests/missing-file/case.yaml",
+        include_str!("../templates/typescript/tests/missing-file/case.yaml"),
+    ),
+];
+
 const BASH: Templates = &[
     ("SKILL.md", include_str!("../templates/bash/SKILL.md")),
     ("scripts/count.sh", include_str!("../templates/bash/scripts/count.sh")),
@@ -55,6 +77,22 @@ const YAML_WORDS: [&str; 9] = ["true", "false", "null", "yes", "no", "on", "off"
 /// written.
 pub fn python(name: &str, parent: &Path) -> Result<PathBuf, Error> {
     create(name, parent, PYTHON, &[], |_| Ok(()))
+}
+
+/// Creates the JavaScript skill `name`, as [`python`] does.
+///
+/// # Errors
+/// As [`python`].
+pub fn javascript(name: &str, parent: &Path) -> Result<PathBuf, Error> {
+    create(name, parent, JAVASCRIPT, &[], |_| Ok(()))
+}
+
+/// Creates the TypeScript skill `name`, as [`python`] does.
+///
+/// # Errors
+/// As [`python`].
+pub fn typescript(name: &str, parent: &Path) -> Result<PathBuf, Error> {
+    create(name, parent, TYPESCRIPT, &[], |_| Ok(()))
 }
 
 /// Creates the bash skill `name`, as [`python`] does.
@@ -136,8 +174,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let skill = rust("word-count", dir.path(), &sdk()).unwrap();
         assert_eq!(skill, dir.path().join("word-count"));
-        let scripts =
-            [(python("py", dir.path()).unwrap(), PYTHON), (bash("sh", dir.path()).unwrap(), BASH)];
+        let scripts = [
+            (python("py", dir.path()).unwrap(), PYTHON),
+            (javascript("js", dir.path()).unwrap(), JAVASCRIPT),
+            (typescript("ts", dir.path()).unwrap(), TYPESCRIPT),
+            (bash("sh", dir.path()).unwrap(), BASH),
+        ];
         for (folder, templates) in scripts.into_iter().chain([(skill.clone(), RUST)]) {
             for (path, _) in templates {
                 let text = std::fs::read_to_string(folder.join(path)).unwrap();

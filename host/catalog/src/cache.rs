@@ -26,7 +26,7 @@ const BUSY: Duration = Duration::from_secs(20);
 const OURS: i64 = 0x736b_6c68;
 /// The version of the tables, as `user_version`. Change it too if other facts are extracted from a
 /// SKILL.md.
-const FORM: i64 = 3;
+const FORM: i64 = 4;
 
 const TABLES: &str = "
     PRAGMA journal_mode = WAL;
@@ -40,7 +40,7 @@ const TABLES: &str = "
         content = '', contentless_delete = 1, tokenize = 'porter unicode61 remove_diacritics 2');
     CREATE TABLE word (word TEXT PRIMARY KEY) WITHOUT ROWID;
     PRAGMA application_id = 1936419944;
-    PRAGMA user_version = 3;
+    PRAGMA user_version = 4;
     COMMIT;";
 
 /// Why the catalogue cannot be read.

@@ -10,6 +10,7 @@ use super::{CatalogEntry, SearchedSource};
 use skillhost_policy::diagnostic::Severity;
 use skillhost_policy::entry::{self, EntryList, Permission};
 use skillhost_policy::manifest::{self, Manifest};
+use skillhost_policy::program_name::script_interpreter;
 use skillhost_skill::SizeLimits;
 use skillhost_skill::runtime;
 use skillhost_skill::scan::{self, FoundSkill};
@@ -27,6 +28,9 @@ pub enum SkillRuntime {
     Component,
     /// Python scripts.
     Python,
+    /// JavaScript or TypeScript scripts.
+    #[serde(rename = "javascript")]
+    JavaScript,
     /// Shell scripts.
     Shell,
     /// Nothing runs: the skill is a text for agents.
@@ -35,9 +39,10 @@ pub enum SkillRuntime {
 
 impl SkillRuntime {
     /// All values.
-    pub const ALL: [SkillRuntime; 4] = [
+    pub const ALL: [SkillRuntime; 5] = [
         SkillRuntime::Component,
         SkillRuntime::Python,
+        SkillRuntime::JavaScript,
         SkillRuntime::Shell,
         SkillRuntime::Instructions,
     ];
@@ -96,13 +101,13 @@ pub(super) struct Text {
     pub(super) body: String,
 }
 
-const RUNTIMES: u16 = 0b111;
-const NETWORK: u16 = 1 << 3;
-const RECOVERED: u16 = 1 << 4;
-const SCRIPTS: u16 = 1 << 5;
-const USER_ONLY: u16 = 1 << 6;
-const AGENT_ONLY: u16 = 1 << 7;
-const SINGLE_FILE: u16 = 1 << 8;
+const RUNTIMES: u16 = 0b1111;
+const NETWORK: u16 = 1 << 4;
+const RECOVERED: u16 = 1 << 5;
+const SCRIPTS: u16 = 1 << 6;
+const USER_ONLY: u16 = 1 << 7;
+const AGENT_ONLY: u16 = 1 << 8;
+const SINGLE_FILE: u16 = 1 << 9;
 
 /// Checks whether the skill has a folder of scripts, whose stamp counts too.
 pub(super) fn has_scripts(flags: u16) -> bool {
@@ -229,10 +234,10 @@ fn runtimes(found: &FoundSkill, manifest: &Manifest) -> SkillRuntimes {
     let scripts =
         if holds_scripts(found) { found.names_in("scripts", MAX_SCRIPTS) } else { Vec::new() };
     let languages =
-        found.names.iter().chain(&scripts).filter_map(|name| match name.rsplit_once('.')?.1 {
-            "py" => Some(SkillRuntime::Python),
-            "sh" | "bash" => Some(SkillRuntime::Shell),
-            _ => None,
+        found.names.iter().chain(&scripts).filter_map(|name| match script_interpreter(name)? {
+            "python3" => Some(SkillRuntime::Python),
+            "node" => Some(SkillRuntime::JavaScript),
+            _ => Some(SkillRuntime::Shell),
         });
     manifest.component.iter().map(|_| SkillRuntime::Component).chain(languages).collect()
 }

@@ -32,12 +32,13 @@ impl Interpreter {
     /// Asks the command of this name which program it is. The command may be a shim, as of pyenv or
     /// asdf, which takes longer to find the program than the program takes to start.
     fn resolve(command: &str, folder: &Path) -> Interpreter {
-        // `-I`: imports nothing from the skill's folder.
+        // `-I`: imports nothing from the skill's folder. `-p` and `-c` run before any file of it.
         let (arguments, question): (&[&str], _) = match command {
             "python3" => (
                 &["-I", "-c"],
                 "import platform, sys; print(sys.executable, 'Python ' + platform.python_version(), sep='\\n')",
             ),
+            "node" => (&["-p"], r"process.execPath + '\nNode ' + process.version"),
             _ => (&["-c"], r#"printf '%s\nbash %s\n' "$BASH" "$BASH_VERSION""#),
         };
         let answer = start(command)

@@ -1,5 +1,5 @@
-//! The dependencies that a skill declares: PEP 723 metadata, `requirements.txt` and
-//! `pyproject.toml`.
+//! The dependencies that a skill declares: PEP 723 metadata, `requirements.txt`, `pyproject.toml` and
+//! `package.json`.
 //!
 //! The texts are untrusted, so their size is limited before they are parsed. `toml` parses TOML, and
 //! `pep440_rs` parses and compares versions. Names are parsed here and not by `pep508_rs`: it also
@@ -12,6 +12,8 @@ use std::str::FromStr as _;
 use pep440_rs::{Version, VersionSpecifiers};
 use serde::Deserialize;
 use toml::Spanned;
+
+use super::node_modules;
 
 /// A declared dependency.
 #[derive(Debug, PartialEq, Eq)]
@@ -28,6 +30,8 @@ pub(super) struct Dependency {
 const MAX_DEPENDENCIES: usize = 200;
 /// The most bytes of TOML that are parsed. Real files have a few KiB.
 const MAX_TOML: usize = 256 << 10;
+/// The most bytes of JSON that are parsed.
+const MAX_JSON: usize = 256 << 10;
 /// The most bytes of one requirement that are parsed.
 const MAX_REQUIREMENT: usize = 1_000;
 
@@ -125,6 +129,37 @@ pub(super) fn requirements(text: &str) -> Vec<Dependency> {
     text.split_inclusive('\n').filter_map(dependency).take(MAX_DEPENDENCIES).collect()
 }
 
+/// Reads a `package.json`: its `dependencies`, without those of development.
+pub(super) fn package_json(text: &str) -> Vec<Dependency> {
+    #[derive(Deserialize)]
+    struct File {
+        #[serde(default)]
+        dependencies: std::collections::BTreeMap<String, String>,
+    }
+    if text.len() > MAX_JSON {
+        return Vec::new();
+    }
+    let Ok(File { dependencies }) = serde_json::from_str(text) else { return Vec::new() };
+    let from = text.find("\"dependencies\"").unwrap_or(0);
+    let dependency = |(name, _): (String, String)| {
+        let at = text[from..].find(&format!("\"{name}\"")).map_or(from, |at| from + at + 1);
+        npm_package(&name).map(|dependency| Dependency { offset: at, ..dependency })
+    };
+    dependencies.into_iter().take(MAX_DEPENDENCIES).filter_map(dependency).collect()
+}
+
+/// Reads a package as `npm install` takes it: `name`, `name@1` or `@scope/name@latest`. Returns
+/// `None` for options, URLs and files.
+pub(super) fn npm_package(text: &str) -> Option<Dependency> {
+    let at = text.get(1..)?.find('@').map_or(text.len(), |at| at + 1);
+    let (name, versions) = (&text[..at], text[at..].trim_start_matches('@'));
+    node_modules::is_package_name(name).then(|| Dependency {
+        name: name.to_owned(),
+        versions: versions.to_owned(),
+        offset: 0,
+    })
+}
+
 /// Splits a requirement in the syntax of PEP 508 into its name and its version specifiers. Returns
 /// `None` for URLs and file names.
 fn requirement(text: &str) -> Option<(&str, String)> {
@@ -181,6 +216,28 @@ mod tests {
         assert_eq!(shown(project, text), ["a>=1", "b"]);
         let text = "# c\n-r other.txt\n  numpy==1.2 # why\nPyYAML ~= 6.0 ; python_version > '3'\ngit+https://x\nfoo @ https://x\n./local\n";
         assert_eq!(shown(requirements, text), ["numpy==1.2", "PyYAML~=6.0"]);
+    }
+
+    #[test]
+    fn package_json_and_arguments_of_npm_are_read() {
+        let text = "{\"devDependencies\": {\"no\": \"1\"},\n\"dependencies\": {\"axios\": \"^1\", \"@a/b\": \"*\", \"../c\": \"1\"}}";
+        assert_eq!(shown(package_json, text), ["@a/b", "axios"]);
+        for none in ["{\"dependencies\": [\"x\"]}", "{", "[]"] {
+            assert!(package_json(none).is_empty(), "{none}");
+        }
+        let padding =
+            |bytes: usize| format!("{{\"dependencies\": {{\"a\": \"{}\"}}}}", "1".repeat(bytes));
+        let empty = padding(0).len();
+        assert_eq!(package_json(&padding(MAX_JSON - empty)).len(), 1);
+        assert!(package_json(&padding(MAX_JSON - empty + 1)).is_empty());
+        let name =
+            |text| npm_package(text).map(|dependency| dependency.name + " " + &dependency.versions);
+        assert_eq!(name("axios"), Some("axios ".into()));
+        assert_eq!(name("axios@1.2"), Some("axios 1.2".into()));
+        assert_eq!(name("@a/b@latest"), Some("@a/b latest".into()));
+        for none in ["-g", "./x", "git+https://x", "", "é"] {
+            assert_eq!(name(none), None, "{none}");
+        }
     }
 
     #[test]

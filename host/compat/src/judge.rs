@@ -13,6 +13,7 @@ use skillhost_policy::pattern::{CommandPattern, Destination};
 use skillhost_policy::refusal::Refusal;
 use skillhost_skill::Skill;
 use skillhost_skill::files::SkillFile;
+use skillhost_skill::runtime::javascript;
 
 /// The most needs of one script that are met, and that are not. An author reads a few, and a hostile
 /// text could cause millions.
@@ -145,7 +146,8 @@ impl<'a> Facts<'a> {
         // The operator's side is the last one. The first omits requests that overlap with nothing.
         match () {
             () if lacks(scope.all_of.last()) => Some(Lack::Operator),
-            () if lacks(scope.all_of.first()) => Some(Lack::Skill),
+            // A request that overlaps with no entry of the operator may mean the same in other words.
+            () if lacks(scope.all_of.first()) && lacks(Some(&scope.unmet)) => Some(Lack::Skill),
             () => None,
         }
     }
@@ -175,7 +177,8 @@ pub(super) struct Judge<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Caller {
     Shell,
-    Python,
+    /// A script in another language, which starts each command as a program.
+    Program,
 }
 
 /// The result of judging a text: its needs, and the files of the skill that it uses.
@@ -353,7 +356,7 @@ impl<'a> Judge<'a> {
                         },
                     );
                 }
-                None if caller == Caller::Python => self.granted(argv, name),
+                None if caller == Caller::Program => self.granted(argv, name),
                 None => (NeedStatus::BuiltIn, NeedEffect::None, None, None),
             },
             Availability::Program => self.granted(argv, name),
@@ -422,11 +425,22 @@ impl<'a> Judge<'a> {
             literal.splice(0..1, ["python3", "-m", "pip"].map(str::to_owned));
             program = "python3";
         }
-        let may_be = CommandPattern { words: literal.clone(), open: true };
-        let matches =
-            |p: &CommandPattern| if whole { p.matches(&literal) } else { p.overlaps(&may_be) };
-        let lack =
-            self.facts.lack(&self.facts.capabilities.spawn, matches, |p| p.denies_some(&may_be));
+        // An entry for `npx tsx` or for `node` allows `npx tsx x.ts`.
+        let node = literal.split_first().and_then(|(_, args)| {
+            let args = javascript::node_arguments(name, args)?;
+            program = if args.is_ok() { "node" } else { name };
+            Some([vec!["node".to_owned()], args.unwrap_or_default()].concat())
+        });
+        let spellings: Vec<CommandPattern> = [Some(literal), node]
+            .into_iter()
+            .flatten()
+            .map(|words| CommandPattern { words, open: true })
+            .collect();
+        let matches = |p: &CommandPattern| {
+            spellings.iter().any(|one| if whole { p.matches(&one.words) } else { p.overlaps(one) })
+        };
+        let denies = |p: &CommandPattern| spellings.iter().any(|one| p.denies_some(one));
+        let lack = self.facts.lack(&self.facts.capabilities.spawn, matches, denies);
         match lack {
             None => (NeedStatus::Granted, NeedEffect::None, None, None),
             Some(lack) => {

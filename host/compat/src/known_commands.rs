@@ -87,7 +87,28 @@ const COMMANDS: &[&str] = &[
 ];
 
 /// The programs of the sandbox, with their aliases.
-const PROGRAMS: &[&str] = &["python3", "python", "python3.14", "bash", "sh", "uv", "pip", "pip3"];
+const PROGRAMS: &[&str] = &[
+    "python3",
+    "python",
+    "python3.14",
+    "bash",
+    "sh",
+    "uv",
+    "pip",
+    "pip3",
+    "node",
+    "nodejs",
+    "bun",
+    "deno",
+    "tsx",
+    "ts-node",
+    "npm",
+    "npx",
+    "pnpm",
+    "pnpx",
+    "yarn",
+    "bunx",
+];
 
 const INSTALLERS: &[&str] = &[
     "apt", "apt-get", "apk", "brew", "conda", "dnf", "dpkg", "gem", "mamba", "pacman", "pipx",
@@ -95,14 +116,10 @@ const INSTALLERS: &[&str] = &[
     "mise", "volta",
 ];
 
-const JAVASCRIPT: Option<&str> =
-    Some("rewrite it in Python or bash; JavaScript is not supported yet");
-
 /// The commands that are not available: what they do, and what to use instead.
 #[rustfmt::skip]
 const UNAVAILABLE: &[(&str, Option<&str>, &[&str])] = &[
-    ("runs JavaScript", JAVASCRIPT, &["node", "nodejs", "deno", "bun", "ts-node", "tsx"]),
-    ("installs and runs JavaScript packages", JAVASCRIPT, &["npm", "npx", "pnpm", "yarn", "bunx", "tsc", "vite", "next", "eslint", "prettier", "jest", "vitest", "electron", "webpack"]),
+    ("is a JavaScript tool that is not in the package set", None, &["tsc", "vite", "next", "eslint", "prettier", "jest", "vitest", "electron", "webpack"]),
     ("processes audio and video with native code", None, &["ffmpeg", "ffprobe", "sox", "afplay", "aplay", "mpv", "vlc", "yt-dlp", "say", "espeak", "whisper", "whisper-cli", "mediainfo", "lame"]),
     ("converts documents with a native office suite", Some("read documents with zipfile and xml.etree.ElementTree, or openpyxl"), &["soffice", "libreoffice", "unoconv", "pandoc", "wkhtmltopdf", "xelatex", "pdflatex", "lualatex", "latexmk", "tectonic", "typst", "markitdown"]),
     ("reads PDF files with native code", Some("use pypdf"), &["pdftotext", "pdftoppm", "pdfinfo", "pdfimages", "qpdf", "pdftk", "mutool", "gs", "ocrmypdf"]),
@@ -146,6 +163,7 @@ mod tests {
         assert_eq!(availability("jq"), Availability::BuiltIn);
         assert_eq!(availability("["), Availability::BuiltIn);
         assert_eq!(availability("python3"), Availability::Program);
+        assert_eq!(availability("npx"), Availability::Program);
         assert_eq!(availability("brew"), Availability::Installer);
         assert!(matches!(availability("docker"), Availability::Unavailable(..)));
         assert_eq!(availability("an-unknown-tool"), Availability::Unknown);

@@ -6,19 +6,23 @@
 //! are computed at run time. It must not know the engine.
 //!
 //! Start reading at [`check`]. `units` finds the scripts, and the shell blocks of SKILL.md. `python_tokens`,
-//! `python_imports` and `python_commands` read Python, `shell_words` reads shell scripts, and `sourced`
-//! finds the functions that they share. `judge` compares their
-//! findings with the runtimes (`stdlib`, `packages`, `known_packages`, `known_commands`), the files of the skill,
+//! `python_imports` and `python_commands` read Python, `javascript_tokens` and `javascript_scan` read
+//! JavaScript, `shell_words` reads shell scripts, and `sourced` finds the functions that they share. `judge` compares their
+//! findings with the runtimes (`stdlib`, `packages`, `known_packages`, `node_modules`, `known_commands`), the files of the skill,
 //! and its capabilities (`network` for hosts). `summary` counts over many skills. [`learn`] converts
 //! what runs used to lines of a policy. `simple_command` reads the commands that a hook may replace.
 
 mod dependencies;
+mod javascript_scan;
+mod javascript_script;
+mod javascript_tokens;
 mod judge;
 mod known_commands;
 mod known_packages;
 pub mod learn;
 mod need;
 mod network;
+mod node_modules;
 mod packages;
 mod python_commands;
 mod python_imports;
@@ -38,6 +42,8 @@ mod units;
 pub use known_commands::subcommands;
 pub use known_commands::{Availability, availability, built_in_commands};
 pub use need::{Need, NeedEffect, NeedKind, NeedStatus, Place};
+#[doc(hidden)]
+pub use node_modules::built_in_modules;
 pub use simple_command::{SimpleCommand, parse_simple_command, quote_word};
 #[doc(hidden)]
 pub use stdlib::standard_modules;
@@ -70,8 +76,8 @@ pub struct ScriptReport {
     pub line: Option<usize>,
     /// Its role in the skill.
     pub role: Role,
-    /// The program that runs it: `python3`, `bash`, `sh` or `wasm`; or an unsupported language, such
-    /// as `JavaScript`.
+    /// The program that runs it: `python3`, `node`, `bash`, `sh` or `wasm`; or an unsupported
+    /// language, such as `Ruby`.
     pub program: String,
     /// How well the sandbox supports it.
     pub verdict: SupportLevel,

@@ -82,9 +82,9 @@ impl<'a> Lines<'a> {
 pub enum NeedKind {
     /// The language that the script is written in.
     Language,
-    /// A module of Python's standard library.
+    /// A module of Python's standard library or of Node, or a global object.
     Module,
-    /// A Python package, by the name under which it is installed.
+    /// A package of Python or JavaScript, by the name under which it is installed.
     Package,
     /// A command.
     Command,

@@ -49,7 +49,7 @@ pub(super) fn judge(judge: &mut Judge<'_>, text: &str, part: Range<usize>, nesti
             }
             SpawnedCommand::Shell(at) => {
                 let argv = [Some("sh".to_owned()), Some("-c".to_owned()), None];
-                judge.command(&argv, from + at.start, spawn.reach, Caller::Python);
+                judge.command(&argv, from + at.start, spawn.reach, Caller::Program);
                 let outer = judge.inside;
                 judge.inside.get_or_insert(from + at.start);
                 shell_script::judge(judge, part, at, spawn.reach, Caller::Shell, nesting + 1);

@@ -19,7 +19,8 @@ pub(super) enum Resolved {
 /// Folders that are in the skill by convention.
 const FOLDERS: [&str; 2] = ["scripts/", "bin/"];
 
-const SCRIPTS: [&str; 9] = [".py", ".sh", ".bash", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl"];
+const SCRIPTS: [&str; 12] =
+    [".py", ".sh", ".bash", ".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".tsx", ".rb", ".pl"];
 
 /// The most missing files that are reported.
 const MAX_MISSING: usize = 50;

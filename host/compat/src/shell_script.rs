@@ -7,7 +7,8 @@ use std::ops::Range;
 use super::judge::{Caller, Judge};
 use super::need::NeedEffect;
 use super::shell_words::{self, Word};
-use super::{Reach, Role, network, python_script};
+use super::{Reach, Role, javascript_script, network, python_script};
+use skillhost_skill::runtime::javascript;
 
 /// The most levels of nested scripts: `bash -c`, `eval`, `python3 -c`.
 const MAX_NESTING: usize = 3;
@@ -37,12 +38,12 @@ pub(super) fn judge(
     }
 }
 
-/// Judges a command that Python starts with a list of arguments.
+/// Judges a command that a script in another language starts with a list of arguments.
 pub(super) fn argv(judge: &mut Judge<'_>, argv: &[Option<String>], offset: usize, reach: Reach) {
     let words: Vec<Word> = argv.iter().map(|word| Word::known(word.as_deref(), offset)).collect();
     let outer = judge.inside;
     judge.inside.get_or_insert(offset);
-    Commands { judge, text: "", functions: &HashSet::new(), caller: Caller::Python, nesting: 1 }
+    Commands { judge, text: "", functions: &HashSet::new(), caller: Caller::Program, nesting: 1 }
         .command(&words, None, reach);
     judge.inside = outer;
 }
@@ -164,6 +165,14 @@ impl Commands<'_, '_, '_> {
                 self.started(words, reach);
                 self.pip(rest);
             }
+            "node" | "nodejs" => {
+                self.started(words, reach);
+                self.node(rest, here, reach);
+            }
+            _ if javascript::node_arguments(name, &[]).is_some() => {
+                self.started(words, reach);
+                self.javascript_tool(name, rest, reach);
+            }
             "curl" | "wget" => {
                 self.started(words, reach);
                 self.judge.asks(name, first.at.start, reach);
@@ -199,6 +208,69 @@ impl Commands<'_, '_, '_> {
                 {
                     python_script::judge(self.judge, self.text, at, self.nesting + 1);
                 }
+            }
+        }
+    }
+
+    /// Judges the arguments of `node`.
+    fn node(&mut self, rest: &[Word], here: Option<Range<usize>>, reach: Reach) {
+        let rest = after_options(rest, &["-r", "--require", "--import", "--env-file", "-C"]);
+        match rest {
+            [option, text, ..] if matches!(option.text.as_str(), "-e" | "--eval" | "-p") => {
+                if !text.computed && self.nesting < MAX_NESTING {
+                    self.javascript(&text.text, text.at.start);
+                }
+            }
+            [script, ..] if script.text != "-" => self.script(script, reach),
+            _ => {
+                if let Some(at) =
+                    here.filter(|_| self.nesting < MAX_NESTING && !self.text.is_empty())
+                {
+                    let text = self.text;
+                    self.javascript(&text[at.clone()], at.start);
+                }
+            }
+        }
+    }
+
+    /// Judges JavaScript in a word or a here-document.
+    fn javascript(&mut self, text: &str, offset: usize) {
+        let outer = self.judge.inside;
+        self.judge.inside.get_or_insert(offset);
+        javascript_script::judge(self.judge, text, 0, self.nesting + 1);
+        self.judge.inside = outer;
+    }
+
+    /// Judges a command of another JavaScript tool, such as `npx tsx x.ts` or `npm install x`.
+    fn javascript_tool(&mut self, name: &str, rest: &[Word], reach: Reach) {
+        let texts: Vec<String> = rest.iter().map(|word| word.text.clone()).collect();
+        let Some(Ok(node)) = javascript::node_arguments(name, &texts) else { return };
+        // The arguments of `node` are the last words of the command.
+        let Some(words) = rest.len().checked_sub(node.len()).map(|from| &rest[from..]) else {
+            return self.npm(&node, rest);
+        };
+        if words.iter().map(|word| &word.text).eq(&node) {
+            self.node(words, None, reach);
+        } else {
+            self.npm(&node, rest);
+        }
+    }
+
+    /// Judges `npm install NAMES` and `npx NAME`, like [`Self::pip`]. `node` has the command's
+    /// arguments of `node`.
+    fn npm(&mut self, node: &[String], rest: &[Word]) {
+        let is_block = self.judge.role == Role::Block;
+        let effect = if is_block { NeedEffect::None } else { NeedEffect::Part };
+        let args = node.iter().filter(|word| !word.starts_with("--as="));
+        let args: Vec<&str> = args.map(String::as_str).collect();
+        let names: &[&str] = match args.as_slice() {
+            [script, name, ..] if *script == javascript::NPX => std::slice::from_ref(name),
+            [_, "install" | "i" | "add" | "a", names @ ..] => names,
+            _ => &[],
+        };
+        for word in rest.iter().filter(|word| !word.computed && names.contains(&&*word.text)) {
+            if let Some(dependency) = super::dependencies::npm_package(&word.text) {
+                self.judge.declared_npm(&dependency, word.at.start, effect);
             }
         }
     }
@@ -255,7 +327,7 @@ fn after_options<'w>(words: &'w [Word], with_value: &[&str]) -> &'w [Word] {
         match option.text.as_str() {
             "--" => return after,
             // The caller handles these.
-            "-" | "-m" | "-c" => break,
+            "-" | "-m" | "-c" | "-e" | "--eval" | "-p" => break,
             text if with_value.contains(&text) => rest = after.get(1..).unwrap_or_default(),
             text if text.starts_with('-') => rest = after,
             _ => break,

@@ -6,8 +6,8 @@ use std::collections::{HashMap, HashSet};
 use super::judge::{Facts, Judge, Judged, Use};
 use super::need::{Need, NeedEffect, NeedKind, NeedStatus, Place};
 use super::{
-    Caller, Compatibility, Reach, Role, ScriptReport, SupportLevel, dependencies, python_script,
-    references, shell_blocks, shell_script,
+    Caller, Compatibility, Reach, Role, ScriptReport, SupportLevel, dependencies,
+    javascript_script, python_script, references, shell_blocks, shell_script,
 };
 use skillhost_policy::capabilities::Capabilities;
 use skillhost_policy::limits::show_size;
@@ -45,6 +45,7 @@ pub fn check_parsed(
             .iter()
             .filter_map(|found| block(&facts, skill, found)),
     );
+    let mut units = without_web_files(units);
     mark_modules(&mut units);
     unparsed.iter().for_each(|place| mark_unparsed(&mut units, place));
     follow_uses(&mut units);
@@ -61,6 +62,8 @@ struct Unit {
     uses: Vec<Use>,
     /// Whether it does something when it is run directly.
     main: bool,
+    /// Whether it is a part of the skill by itself, and not only as a module of one.
+    is_program: bool,
 }
 
 fn unit(facts: &Facts<'_>, skill: &Skill, file: &SkillFile) -> Option<Unit> {
@@ -73,7 +76,7 @@ fn unit(facts: &Facts<'_>, skill: &Skill, file: &SkillFile) -> Option<Unit> {
             Judged { needs: Vec::new(), uses: Vec::new() },
         ));
     }
-    if path == skill.skill_file {
+    if path == skill.skill_file || scripts::is_of_package(path) {
         return None;
     }
     let scripts::SkillScript { run, .. } = scripts::script_at(skill, path)?;
@@ -95,6 +98,10 @@ fn unit(facts: &Facts<'_>, skill: &Skill, file: &SkillFile) -> Option<Unit> {
             python_script::judge(&mut judge, &text, 0..text.len(), 0);
             by.command
         }
+        Ok(by) if by.command == "node" => {
+            javascript_script::judge(&mut judge, &text, 0, 0);
+            by.command
+        }
         Ok(by) => {
             shell_script::judge(&mut judge, &text, 0..text.len(), Reach::Always, Caller::Shell, 0);
             by.command
@@ -105,8 +112,8 @@ fn unit(facts: &Facts<'_>, skill: &Skill, file: &SkillFile) -> Option<Unit> {
                 return None;
             }
             let message =
-                format!("{language} is not supported yet; write scripts in Python or bash");
-            let fix = Some("rewrite it in Python or bash, or compile it to a component".to_owned());
+                format!("{language} is not supported; write scripts in Python, JavaScript or bash");
+            let fix = Some("rewrite it in one of these, or compile it to a component".to_owned());
             let need = Need {
                 effect: NeedEffect::Whole,
                 message: Some(message),
@@ -118,11 +125,12 @@ fn unit(facts: &Facts<'_>, skill: &Skill, file: &SkillFile) -> Option<Unit> {
         }
     };
     let mut unit = Unit::new(path, Role::Script, &program, judge.finish());
-    unit.main = text.contains("__main__") || !path.ends_with(".py");
+    unit.main = scripts::starts_itself(path, &text);
+    unit.is_program = scripts::is_program(skill, path);
     Some(unit)
 }
 
-/// Checks whether a file in a language of the web is a script of the skill: by its `#!` line, its
+/// Checks whether a file in an unsupported language is a script of the skill: by its `#!` line, its
 /// folder, or SKILL.md.
 fn is_for_running(skill: &Skill, path: &str, bytes: &[u8]) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
@@ -158,11 +166,31 @@ impl Unit {
             script: ScriptReport { file, line: None, role, program, verdict, needs },
             uses,
             main: true,
+            is_program: true,
         }
     }
 }
 
-/// Marks Python files as modules if scripts import them and they do nothing when run directly.
+/// Removes the files of web pages and templates: those that neither are programs of the skill nor are
+/// used by one.
+fn without_web_files(units: Vec<Unit>) -> Vec<Unit> {
+    let by_path: HashMap<&str, &Unit> =
+        units.iter().map(|unit| (unit.script.file.as_str(), unit)).collect();
+    let mut reached: Vec<&Unit> = units.iter().filter(|unit| unit.is_program).collect();
+    let mut kept: HashSet<String> = reached.iter().map(|unit| unit.script.file.clone()).collect();
+    while let Some(unit) = reached.pop() {
+        for used in &unit.uses {
+            if let Some(other) = by_path.get(used.path.as_str())
+                && kept.insert(used.path.clone())
+            {
+                reached.push(other);
+            }
+        }
+    }
+    units.into_iter().filter(|unit| kept.contains(&unit.script.file)).collect()
+}
+
+/// Marks files as modules if scripts import them and they do nothing when run directly.
 fn mark_modules(units: &mut [Unit]) {
     let imported = units.iter().flat_map(|unit| &unit.uses).filter(|used| used.imported);
     let imported: HashSet<String> = imported.map(|used| used.path.clone()).collect();
@@ -269,7 +297,8 @@ fn verdict(scripts: &[ScriptReport]) -> SupportLevel {
     }
 }
 
-/// Returns the unmet needs from `requirements.txt` and `pyproject.toml` that no script has itself.
+/// Returns the unmet needs from `requirements.txt`, `pyproject.toml` and the `package.json` of scripts
+/// that no script has itself.
 fn declared_needs(facts: &Facts<'_>, skill: &Skill, units: &[Unit]) -> Vec<Need> {
     let known: HashSet<&str> = units
         .iter()
@@ -279,16 +308,31 @@ fn declared_needs(facts: &Facts<'_>, skill: &Skill, units: &[Unit]) -> Vec<Need>
         .collect();
     let mut found = Vec::new();
     for file in skill.files.iter().filter(|file| file.size <= MAX_SCRIPT && file.link.is_none()) {
-        let read = match file.path.rsplit('/').next().unwrap_or(&file.path) {
+        let (folder, name) = file.path.rsplit_once('/').unwrap_or(("", &file.path));
+        let has_scripts = || {
+            let scripts = units.iter().filter(|unit| unit.script.program == "node");
+            let below =
+                |path: &str| path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
+            scripts.into_iter().any(|unit| folder.is_empty() || below(&unit.script.file))
+        };
+        let read = match name {
             "requirements.txt" => dependencies::requirements,
             "pyproject.toml" => dependencies::project,
+            "package.json" if !scripts::is_of_package(&file.path) && has_scripts() => {
+                dependencies::package_json
+            }
             _ => continue,
         };
         let Ok(bytes) = skill.read(&file.path) else { continue };
         let text = String::from_utf8_lossy(&bytes);
         let mut judge = Judge::new(facts, &file.path, &text, Role::Module);
         for dependency in read(&text) {
-            judge.declared(&dependency, dependency.offset, NeedEffect::None);
+            match name {
+                "package.json" => {
+                    judge.declared_npm(&dependency, dependency.offset, NeedEffect::None)
+                }
+                _ => judge.declared(&dependency, dependency.offset, NeedEffect::None),
+            }
         }
         found.extend(
             judge

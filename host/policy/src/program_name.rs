@@ -10,7 +10,7 @@ pub fn canonical_name(command: &str) -> &str {
 }
 
 /// Returns the built-in command for a program name: `python3` for `python3.11`, `sh` for any POSIX
-/// shell.
+/// shell, `node` for any program that runs JavaScript or TypeScript files.
 pub fn interpreter(program: &str) -> Option<&'static str> {
     let version =
         program.strip_prefix("python3").map(|rest| rest.strip_prefix('.').unwrap_or(rest));
@@ -18,6 +18,7 @@ pub fn interpreter(program: &str) -> Option<&'static str> {
         "python" | "pypy3" => Some("python3"),
         "bash" => Some("bash"),
         "sh" | "dash" | "ash" => Some("sh"),
+        "node" | "nodejs" | "bun" | "deno" | "tsx" | "ts-node" => Some("node"),
         _ if version.is_some_and(|v| v.bytes().all(|b| b.is_ascii_digit())) => Some("python3"),
         _ => None,
     }
@@ -29,6 +30,7 @@ pub fn script_interpreter(name: &str) -> Option<&'static str> {
     match extension.to_ascii_lowercase().as_str() {
         "py" => Some("python3"),
         "sh" | "bash" => Some("bash"),
+        "js" | "mjs" | "cjs" | "jsx" | "ts" | "mts" | "cts" | "tsx" => Some("node"),
         _ => None,
     }
 }
@@ -59,12 +61,13 @@ pub fn is_shell_keyword(name: &str) -> bool {
 }
 
 /// The aliases of each program. `python3.N` is an alias too; see [`interpreter`].
-const ALIASES: [(&str, &[&str]); 7] = [
+const ALIASES: [(&str, &[&str]); 8] = [
     ("awk", &["gawk", "mawk", "nawk"]),
     ("bash", &["sh", "dash", "ash"]),
     ("bzip2", &["bunzip2", "bzcat"]),
     ("grep", &["egrep", "fgrep"]),
     ("gzip", &["gunzip", "zcat"]),
+    ("node", &["nodejs", "bun", "deno", "tsx", "ts-node"]),
     ("python3", &["python", "pypy3"]),
     ("source", &["."]),
 ];
@@ -89,6 +92,13 @@ mod tests {
             ("sh", "bash"),
             ("/bin/dash", "bash"),
             ("egrep", "grep"),
+            ("nodejs", "node"),
+            ("/usr/local/bin/bun", "node"),
+            ("deno", "node"),
+            ("node_modules/.bin/tsx", "node"),
+            ("ts-node", "node"),
+            // It denies itself: what it starts has its own name.
+            ("npx", "npx"),
             ("scripts/upload.wasm", "upload"),
             ("jq", "jq"),
             ("", ""),
@@ -107,9 +117,28 @@ mod tests {
             ("python2", None),
             ("bash", Some("bash")),
             ("zsh", None),
+            ("node", Some("node")),
+            ("deno", Some("node")),
+            ("npm", None),
             ("", None),
         ] {
             assert_eq!(interpreter(program), expected, "{program}");
+        }
+    }
+
+    #[test]
+    fn extensions_map_to_built_in_commands() {
+        for (name, expected) in [
+            ("a.py", Some("python3")),
+            ("a.sh", Some("bash")),
+            ("a.js", Some("node")),
+            ("a.test.MJS", Some("node")),
+            ("a.ts", Some("node")),
+            ("a.d.cts", Some("node")),
+            ("a.json", None),
+            ("js", None),
+        ] {
+            assert_eq!(script_interpreter(name), expected, "{name}");
         }
     }
 

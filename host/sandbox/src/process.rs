@@ -38,7 +38,7 @@ pub(crate) use children::Children;
 pub(crate) use host_program::HostAccess;
 pub use host_program::{HostCall, HostFunction, HostOutput, HostPrograms, PANIC_EXIT_CODE};
 pub(crate) use processes::{Launcher, Parent, Processes, ProgramIo, Ready, StartRules};
-pub(crate) use wrappers::python_wrappers;
+pub(crate) use wrappers::wrapper_commands;
 
 mod bindings {
     #![allow(

@@ -35,7 +35,9 @@ use crate::engine::{Mode, RunEnd};
 use crate::files::{GuardedPaths, RandomSource, Times};
 use crate::http::{NetworkGate, RunNetwork, Sender};
 use crate::limits::Meter;
-use crate::process::{HostAccess, HostPrograms, Processes, ProgramIo, StartRules, python_wrappers};
+use crate::process::{
+    HostAccess, HostPrograms, Processes, ProgramIo, StartRules, wrapper_commands,
+};
 use crate::python::Scripts;
 use crate::recording::network::RecordedNetwork;
 use crate::streams::Outlets;
@@ -131,7 +133,7 @@ async fn run_within(
         skill: spec.skill,
         extra: spec.extra,
         guarded: spec.guarded,
-        commands: python_wrappers(&spawn),
+        commands: wrapper_commands(&spawn),
         scratch: spec.scratch,
         cache: sandbox.cache(),
     };

@@ -102,6 +102,8 @@ pub(super) fn mime(path: &str) -> &'static str {
     match path.rsplit_once('.').map(|(_, end)| end.to_ascii_lowercase()).as_deref() {
         Some("md" | "markdown") => "text/markdown",
         Some("py") => "text/x-python",
+        Some("js" | "mjs" | "cjs" | "jsx") => "text/javascript",
+        Some("ts" | "mts" | "cts" | "tsx") => "text/typescript",
         Some("sh" | "bash") => "application/x-sh",
         Some("json") => "application/json",
         Some("yaml" | "yml") => "application/yaml",

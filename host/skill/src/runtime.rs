@@ -3,7 +3,7 @@
 //! In reading order: `dispatch` and `shebang` select the program that runs a file, and `scripts`
 //! finds the file that a name means. `built_in` has the programs that come with the host, `custom`
 //! those of an embedder, and `programs` all of these and the skill's own. `spawn` resolves a command
-//! line to one of them. `digests` computes digests, `copies` keeps copies of the digested files,
+//! line to one of them, and `javascript` the commands of other JavaScript tools to `node`. `digests` computes digests, `copies` keeps copies of the digested files,
 //! `cache_quota` limits their size, and `cache_content` lists and removes them. `stamp` recognizes files that have not changed.
 
 use std::io;
@@ -19,6 +19,7 @@ pub mod copies;
 pub mod custom;
 pub mod digests;
 pub mod dispatch;
+pub mod javascript;
 mod modules;
 mod programs;
 pub mod scripts;

@@ -157,6 +157,7 @@ pub(crate) fn name(runtime: SkillRuntime) -> &'static str {
     match runtime {
         SkillRuntime::Component => "component",
         SkillRuntime::Python => "python",
+        SkillRuntime::JavaScript => "javascript",
         SkillRuntime::Shell => "shell",
         SkillRuntime::Instructions => "instructions",
     }

@@ -30,7 +30,7 @@ pub(crate) struct Args {
     /// Only skills with this tag or category
     #[arg(long)]
     tag: Option<String>,
-    /// Only skills that use this runtime: component, python, shell or instructions
+    /// Only skills that use this runtime: component, python, javascript, shell or instructions
     #[arg(long, value_parser = runtime)]
     runtime: Option<SkillRuntime>,
     /// Only skills that request network access, or only those that do not

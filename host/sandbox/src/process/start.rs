@@ -93,6 +93,7 @@ pub(super) async fn prepare(
     let line = wrappers::CommandLine {
         argv: request.argv,
         wrappers: Vec::new(),
+        spelled: None,
         env: request.env.unwrap_or(caller.env),
         cwd: request.cwd.or(Some(caller.cwd)),
         timeout: None,
@@ -136,7 +137,7 @@ pub(super) async fn prepare(
         &requested,
         commands.iter().map(Vec::as_slice).chain([&effective[..]]),
     )?;
-    check_grant(processes, &requested, &effective, &found)?;
+    check_grant(processes, &requested, &effective, line.spelled.as_deref(), &found)?;
     let alive = Arc::new(charge_process(processes, caller.depth)?);
     let Some(launcher) = processes.launcher.upgrade() else {
         return Err(Error::NotFound("the run is over".into()));
@@ -209,11 +210,13 @@ fn check_denials<'a>(
     }
 }
 
-/// Checks whether both sides allow the resolved command.
+/// Checks whether both sides allow the resolved command. `spelled` is the same command as it was
+/// written, if it is one of a JavaScript tool: an entry for either allows it.
 fn check_grant(
     processes: &Processes,
     requested: &[String],
     effective: &[String],
+    spelled: Option<&[String]>,
     found: &Found,
 ) -> Result<(), Error> {
     let deny = |rule, fix| {
@@ -224,11 +227,19 @@ fn check_grant(
     let matches = |pattern: &CommandPattern| pattern.matches(effective);
     match found {
         Found::Guest(_) => {
+            let either = |pattern: &CommandPattern| {
+                matches(pattern) || spelled.is_some_and(|spelled| pattern.matches(spelled))
+            };
             if processes.rules.allows_command_before_denials(effective) {
                 processes.note_command(effective);
                 return Ok(());
             }
-            let missing = processes.rules.missing_entry(matches).unwrap_or(MissingEntry::Operator);
+            let missing = processes.rules.missing_entry(either);
+            if let Some(spelled) = spelled.filter(|_| missing.is_none()) {
+                processes.note_command(spelled);
+                return Ok(());
+            }
+            let missing = missing.unwrap_or(MissingEntry::Operator);
             let rule = format!("not granted: {} for this command", missing.describe());
             deny(rule, Some(missing.fix(&entry)))
         }

@@ -11,10 +11,6 @@ const NATIVE: &str = "native programs cannot run in the sandbox";
 /// Grouped by the reason.
 const UNAVAILABLE: &[(&[&str], &str)] = &[
     (
-        &["node", "nodejs", "npm", "npx", "yarn", "pnpm", "bun", "deno", "tsx", "ts-node"],
-        "the sandbox has no JavaScript runtime",
-    ),
-    (
         &[
             "perl", "ruby", "php", "java", "javac", "go", "cargo", "rustc", "Rscript", "lua",
             "swift", "dotnet",

@@ -1,12 +1,17 @@
-//! Commands that run another command: `env`, `nohup`, `nice`, `time`, `timeout`, `uv run`, `pip`.
-//! They are not programs here: their effect is applied to the command line before anything is
-//! looked up or checked. To the capabilities, `env python3 x.py` is exactly `python3 x.py`.
+//! Commands that run another command: `env`, `nohup`, `nice`, `time`, `timeout`, `uv run`, `pip`, and
+//! those of JavaScript's tools, such as `npx tsx`. They are not programs here: their effect is applied
+//! to the command line before anything is looked up or checked. To the capabilities, `env python3
+//! x.py` is exactly `python3 x.py`.
+//!
+//! `bun x.ts` is `node x.ts`, and can only start `node`. So an entry for either allows it, and a
+//! denial of either denies it.
 
 use std::time::Duration;
 
 use skillhost_policy::capabilities::Scope;
 use skillhost_policy::pattern::CommandPattern;
-use skillhost_policy::program_name::installed_name;
+use skillhost_policy::program_name::{installed_name, interpreter};
+use skillhost_skill::runtime::javascript;
 
 /// A command line, and the effects of its wrapper commands.
 #[derive(Debug, Clone, PartialEq)]
@@ -14,6 +19,8 @@ pub(super) struct CommandLine {
     pub(super) argv: Vec<String>,
     /// The wrapper commands that were removed from the front.
     pub(super) wrappers: Vec<String>,
+    /// The command of a JavaScript tool that `argv` means, as it was written.
+    pub(super) spelled: Option<Vec<String>>,
     pub(super) env: Vec<(String, String)>,
     pub(super) cwd: Option<String>,
     pub(super) timeout: Option<Timeout>,
@@ -41,6 +48,13 @@ pub(super) fn unwrap_command(
     is_program: impl Fn(&str) -> bool,
 ) -> Result<CommandLine, String> {
     for _ in 0..NESTED_MAX {
+        if let Some(args) = javascript_tool(&line.argv, &is_program) {
+            let args = args?;
+            line.wrappers.extend(line.argv.first().cloned());
+            let argv = [vec!["node".to_owned()], args].concat();
+            line.spelled = Some(std::mem::replace(&mut line.argv, argv));
+            return Ok(line);
+        }
         let Some(name) = line.argv.first().and_then(|command| installed_name(command)) else {
             return Ok(line);
         };
@@ -71,11 +85,42 @@ pub(super) fn unwrap_command(
     Err(format!("more than {NESTED_MAX} nested wrapper commands"))
 }
 
-/// Returns the wrapper commands that start Python, if a run may start it. Without it, scripts that
-/// look for them should find none.
-pub(crate) fn python_wrappers(spawn: &Scope<CommandPattern>) -> &'static [&'static str] {
-    let pip = ["python3", "-m", "pip"].map(str::to_owned);
-    if spawn.allows_command(&pip) { &["pip", "pip3", "uv"] } else { &[] }
+/// Returns the wrapper commands that start Python and JavaScript, if a run may start these. Without
+/// them, scripts that look for them should find none.
+pub(crate) fn wrapper_commands(spawn: &Scope<CommandPattern>) -> Vec<&'static str> {
+    let mut found = Vec::new();
+    if spawn.is_empty() {
+        return found;
+    }
+    if spawn.allows_command(&["python3", "-m", "pip"].map(str::to_owned)) {
+        found.extend(["pip", "pip3", "uv"]);
+    }
+    let is_listed = |name: &&&str| {
+        let [script, tool] = [["node", javascript::NPM], [**name, "x"]];
+        let [script, tool] = [script, tool].map(|argv| argv.map(str::to_owned));
+        spawn.find_denial(&tool).is_none()
+            && spawn.find_denial(&script).is_none()
+            && (spawn.allows_command_before_denials(&script)
+                || spawn.allows_command_before_denials(&tool))
+    };
+    let tools = javascript::RUNTIMES.iter().chain(&javascript::PACKAGE_MANAGERS);
+    found.extend(tools.filter(is_listed));
+    found
+}
+
+/// Returns the arguments of `node` if a command line is one of a JavaScript tool. A runtime is one
+/// under any path, as `node` is; nothing can take its name.
+fn javascript_tool(
+    argv: &[String],
+    is_program: impl Fn(&str) -> bool,
+) -> Option<Result<Vec<String>, String>> {
+    let (command, args) = argv.split_first()?;
+    let file = command.rsplit('/').next().unwrap_or(command);
+    let name = match interpreter(file) {
+        Some("node") => file,
+        _ => installed_name(command).filter(|name| !is_program(name))?,
+    };
+    javascript::node_arguments(name, args)
 }
 
 type Rewrite = Result<(), String>;
@@ -267,6 +312,7 @@ mod tests {
         CommandLine {
             argv,
             wrappers: Vec::new(),
+            spelled: None,
             env: vec![("A".into(), "1".into())],
             cwd: None,
             timeout: None,
@@ -296,6 +342,15 @@ mod tests {
             ("uv pip install requests", "python3 -m pip install requests"),
             ("pip3 install requests", "python3 -m pip install requests"),
             ("env timeout 5 nohup env env python3", "python3"),
+            ("node x.js", "node x.js"),
+            ("env tsx x.ts a", "node x.ts a"),
+            ("timeout 5 npx tsx x.ts", "node x.ts"),
+            ("./node_modules/.bin/ts-node x.ts", "node x.ts"),
+            ("/opt/bun/bin/bun run x.ts", "node x.ts"),
+            ("deno run -A x.ts", "node x.ts"),
+            ("npm ci", "node /usr/lib/node_modules/npm/bin/npm-cli.js ci"),
+            ("/usr/bin/npx a b", "node /usr/lib/node_modules/npm/bin/npx-cli.js a b"),
+            ("./npm ci", "./npm ci"),
         ] {
             let unwrapped = unwrap_command(line(given), |_| false)
                 .unwrap_or_else(|error| panic!("{given}: {error}"));
@@ -332,7 +387,21 @@ mod tests {
     }
 
     #[test]
+    fn javascript_tools_are_recorded_with_their_own_spelling() {
+        let unwrapped = unwrap_command(line("env npx tsx x.ts"), |_| false).unwrap();
+        assert_eq!(unwrapped.spelled, Some(line("npx tsx x.ts").argv));
+        assert_eq!(unwrapped.wrappers, ["env", "npx"]);
+        assert_eq!(unwrap_command(line("env node x.js"), |_| false).unwrap().spelled, None);
+    }
+
+    #[test]
     fn existing_programs_take_precedence_over_wrappers() {
+        assert_eq!(unwrap_command(line("npm ci"), |name| name == "npm").unwrap(), line("npm ci"));
+        assert_eq!(
+            unwrap_command(line("bun x.ts"), |name| name == "bun").unwrap().argv.join(" "),
+            "node x.ts",
+            "a runtime has its name alone"
+        );
         assert_eq!(
             unwrap_command(line("env python3"), |name| name == "env").unwrap(),
             line("env python3")
@@ -360,6 +429,8 @@ mod tests {
             "timeout -s",
             "nohup",
             "uv sync",
+            "tsx watch x.ts",
+            "npx",
         ] {
             assert!(unwrap_command(line(given), |_| false).is_err(), "{given}");
         }

@@ -44,7 +44,7 @@ pub(super) struct Folders<'a> {
     pub(super) extra: ExtraMounts,
     pub(super) guarded: &'a GuardedPaths,
     /// More commands that are listed in `/usr/bin`.
-    pub(super) commands: &'static [&'static str],
+    pub(super) commands: Vec<&'static str>,
     /// The folder in which scratch folders are made.
     pub(super) scratch: &'a Path,
     pub(super) cache: &'a Path,

@@ -91,8 +91,11 @@ pub struct ProgramError {
 pub const BUILD_COMMAND: &str = "cargo xtask components";
 
 /// The programs that every host should have, with their commands.
-pub const EXPECTED_PROGRAMS: [(&str, &[&str]); 2] =
-    [("python", &["python3", "python"]), ("shell", &["bash", "sh"])];
+pub const EXPECTED_PROGRAMS: [(&str, &[&str]); 3] =
+    [("javascript", &["node"]), ("python", &["python3", "python"]), ("shell", &["bash", "sh"])];
+
+/// The name of the built-in program that runs JavaScript.
+const JAVASCRIPT: &str = "javascript";
 
 /// The most bytes of a JSON file, far more than one needs.
 const DESCRIPTION_MAX: u64 = 64 << 10;
@@ -262,8 +265,13 @@ impl BuiltIn {
     /// The folder exists, but cannot be opened.
     pub fn packages(&self) -> Result<Option<(String, Arc<Dir>)>, ProgramError> {
         let Some(name) = &self.description.packages else { return Ok(None) };
-        let series: Vec<&str> = self.description.version.split('.').take(2).collect();
-        let guest = format!("/usr/lib/{}{}/site-packages", self.description.name, series.join("."));
+        let guest = match self.description.name.as_str() {
+            JAVASCRIPT => "/usr/lib/node_modules".to_owned(),
+            language => {
+                let series: Vec<&str> = self.description.version.split('.').take(2).collect();
+                format!("/usr/lib/{language}{}/site-packages", series.join("."))
+            }
+        };
         if let Some(folder) = self.opened.get() {
             return Ok(Some((guest, folder.clone())));
         }
@@ -292,7 +300,11 @@ impl BuiltIn {
         let named = |name: std::ffi::OsString| {
             Some(name.to_str()?.strip_suffix(".dist-info")?.replacen('-', " ", 1))
         };
-        let mut names: Vec<String> = names.into_iter().filter_map(named).collect();
+        let mut names: Vec<String> = if self.description.name == JAVASCRIPT {
+            names.iter().flat_map(|name| npm_packages(&folder, Path::new(name))).collect()
+        } else {
+            names.into_iter().filter_map(named).collect()
+        };
         names.sort();
         Ok(Some(names))
     }
@@ -336,6 +348,27 @@ impl BuiltIn {
             ),
         ))
     }
+}
+
+/// Returns the name and version of the npm package in a folder, or of all packages of a scope.
+fn npm_packages(folder: &Dir, name: &Path) -> Vec<String> {
+    #[derive(Deserialize)]
+    struct Manifest {
+        version: String,
+    }
+    if name.to_string_lossy().starts_with('@') && name.components().count() == 1 {
+        let entries = folder.read_dir(name).into_iter().flatten().flatten();
+        return entries
+            .flat_map(|entry| npm_packages(folder, &name.join(entry.file_name())))
+            .collect();
+    }
+    let manifest = folder.open(name.join("package.json")).map(|file| {
+        let mut text = Vec::new();
+        file.take(DESCRIPTION_MAX).read_to_end(&mut text).map(|_| text)
+    });
+    let Ok(Ok(text)) = manifest else { return Vec::new() };
+    let found = serde_json::from_slice(&text).ok();
+    found.map(|Manifest { version }| format!("{} {version}", name.display())).into_iter().collect()
 }
 
 fn regular(file: std::fs::File) -> io::Result<std::fs::File> {

@@ -1,6 +1,7 @@
 //! Selects the program that runs a file: by its first line, then by its extension. Ignores the
 //! executable bit, which archives and file systems lose.
 
+use super::javascript;
 use super::shebang::shebang;
 use skillhost_policy::program_name;
 
@@ -23,7 +24,7 @@ pub enum FileKind {
 /// The interpreter of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interpreter {
-    /// The command of the built-in program: `python3`, `bash` or `sh`.
+    /// The command of the built-in program: `python3`, `bash`, `sh` or `node`.
     pub command: String,
     /// The arguments before the script.
     pub args: Vec<String>,
@@ -50,6 +51,9 @@ fn by_program(program: &str, args: Vec<String>) -> FileKind {
     if matches!(program, "uv" | "uvx" | "pipx") {
         return script("python3", Vec::new());
     }
+    if let Some(args) = node_options(program, &args) {
+        return script("node", args);
+    }
     match program_name::interpreter(program) {
         Some(command) => script(command, args),
         None => unsupported(
@@ -61,6 +65,18 @@ fn by_program(program: &str, args: Vec<String>) -> FileKind {
     }
 }
 
+/// Returns the options of `node` for a first line that names another JavaScript tool (`deno run -A`,
+/// `npx tsx`), and `None` for other programs, or if the tool would not run the file with `node`.
+fn node_options(program: &str, args: &[String]) -> Option<Vec<String>> {
+    /// Stands for the path of the script, which follows the first line.
+    const SCRIPT: &str = "./script.ts";
+    let line = [args, &[SCRIPT.to_owned()]].concat();
+    let mut options = javascript::node_arguments(program, &line)?.ok()?;
+    let is_run = options.pop().is_some_and(|last| last == SCRIPT)
+        && options.iter().all(|option| *option != javascript::NPX && *option != javascript::NPM);
+    is_run.then_some(options)
+}
+
 fn script(command: &str, args: Vec<String>) -> FileKind {
     FileKind::Script(Interpreter { command: command.to_owned(), args })
 }
@@ -70,9 +86,9 @@ fn unsupported(language: &str) -> FileKind {
 }
 
 /// The unsupported languages, with their file extensions and interpreters.
-const LANGUAGES: [(&str, &[&str], &[&str]); 13] = [
-    ("JavaScript", &["js", "mjs", "cjs", "jsx"], &["node", "nodejs", "bun", "deno", "npx", "zx"]),
-    ("TypeScript", &["ts", "mts", "cts", "tsx"], &["tsx", "ts-node"]),
+const LANGUAGES: [(&str, &[&str], &[&str]); 12] = [
+    // Runs of these packages have globals of their own.
+    ("JavaScript with a package", &[], &["npx", "pnpx", "bunx", "zx"]),
     ("Ruby", &["rb"], &["ruby"]),
     ("Perl", &["pl", "pm"], &["perl"]),
     ("PHP", &["php"], &["php"]),
@@ -118,10 +134,31 @@ mod tests {
             ("x", "#!/usr/bin/python -E\n", "python3 -E"),
             ("x.py", "#!/usr/bin/python2.7\n", "unsupported: Python 2"),
             ("x.sh", "#!/usr/bin/env zsh\n", "unsupported: zsh"),
-            ("x.js", "", "unsupported: JavaScript"),
-            ("x", "#!/usr/bin/env node\n", "unsupported: JavaScript"),
-            ("x.ts", "#!/usr/bin/env -S npx tsx\n", "unsupported: JavaScript"),
-            ("x.ts", "", "unsupported: TypeScript"),
+            ("x.js", "", "node"),
+            ("x.CJS", "", "node"),
+            ("x.mjs", "import 'fs'", "node"),
+            ("x.ts", "", "node"),
+            ("x.tsx", "", "node"),
+            ("x", "#!/usr/bin/env node\n", "node"),
+            ("x", "#!/usr/bin/nodejs\n", "node"),
+            (
+                "x.js",
+                "#!/usr/bin/env -S node --no-warnings -r ./a.js\n",
+                "node --no-warnings -r ./a.js",
+            ),
+            ("x.ts", "#!/usr/bin/env -S npx tsx\n", "node"),
+            ("x.ts", "#!/usr/bin/env -S npx -y ts-node --esm\n", "node"),
+            ("x.ts", "#!/usr/bin/env bun\n", "node"),
+            ("x", "#!/usr/bin/env -S bun run\n", "node"),
+            (
+                "x.ts",
+                "#!/usr/bin/env -S deno run --allow-net --env-file=.env\n",
+                "node --env-file=.env",
+            ),
+            ("x.ts", "#!/usr/bin/env -S deno run -A --\n", "node"),
+            ("x", "#!/usr/bin/env tsx\n", "node"),
+            ("x.mjs", "#!/usr/bin/env zx\n", "unsupported: JavaScript with a package"),
+            ("x.mjs", "#!/usr/bin/env -S npx zx\n", "unsupported: JavaScript with a package"),
             ("x.rb", "", "unsupported: Ruby"),
             ("x.sh", "#!/usr/bin/osascript\n", "unsupported: AppleScript"),
             ("x", "#!/opt/own/thing\n", "unsupported: thing"),

@@ -1,30 +1,73 @@
-//! Python files that belong to other scripts of a skill: they are imported and never started.
+//! Python and JavaScript files that belong to other scripts of a skill: they are imported and never
+//! started.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::scripts::SkillScript;
 use crate::Skill;
+use skillhost_policy::program_name::script_interpreter;
 
-/// The most Python files of a skill. If it has more, none counts as a module.
+/// The most files of a language in a skill. If it has more, none counts as a module.
 const FILES_MAX: usize = 64;
-/// The most bytes of all Python files. If they have more, none counts as a module.
+/// The most bytes of all files of a language. If they have more, none counts as a module.
 const BYTES_MAX: u64 = 1 << 20;
 /// A longer line, in bytes, is no import that a person wrote.
 const LINE_MAX: usize = 512;
 /// The most folders above a file in which its imports are searched.
 const FOLDERS_MAX: usize = 8;
 
-/// Removes the modules from a list of scripts. A Python file is a module if another script of the
-/// skill imports it, unless it has a `#!` line or mentions `__main__`. Reads the Python files, if
+/// Removes the modules from a list of scripts. A file is a module if another script of the skill
+/// imports it, unless it has a `#!` line or mentions what only programs use: `__main__` in Python,
+/// `require.main`, `import.meta` or `process.argv` in JavaScript. Reads the files of a language, if
 /// there are several.
 ///
 /// The files are the skill author's, so the work is bounded. What cannot be told apart counts as a
 /// program.
 pub(super) fn without_modules(skill: &Skill, scripts: Vec<SkillScript>) -> Vec<SkillScript> {
+    LANGUAGES.iter().fold(scripts, |scripts, language| without(skill, scripts, language))
+}
+
+/// Checks whether a file may be a program, by its content.
+pub(super) fn starts_itself(path: &str, text: &str) -> bool {
+    let language = LANGUAGES.iter().find(|language| (language.is_file)(path));
+    language.is_none_or(|language| language.is_program(text))
+}
+
+/// Returns the files that the imports of a file may refer to, by its path and text.
+type Imported = fn(&str, &str, &dyn Fn(&str) -> bool) -> BTreeSet<String>;
+
+/// A language with modules.
+struct Language {
+    is_file: fn(&str) -> bool,
+    /// The words of programs.
+    program: &'static [&'static str],
+    imported: Imported,
+}
+
+const LANGUAGES: [Language; 2] = [
+    Language {
+        is_file: |path| path.ends_with(".py"),
+        program: &["__main__"],
+        imported: |importer, text, is_file| imported(importer, text, is_file),
+    },
+    Language {
+        is_file: |path| script_interpreter(path) == Some("node"),
+        program: &["require.main", "import.meta", "process.argv"],
+        imported: |importer, text, is_file| imported_by_javascript(importer, text, is_file),
+    },
+];
+
+impl Language {
+    fn is_program(&self, text: &str) -> bool {
+        text.starts_with("#!") || self.program.iter().any(|word| text.contains(word))
+    }
+}
+
+fn without(skill: &Skill, scripts: Vec<SkillScript>, language: &Language) -> Vec<SkillScript> {
     let paths: BTreeSet<&str> = scripts
         .iter()
         .map(|script| script.path.as_str())
-        .filter(|path| path.ends_with(".py"))
+        .filter(|path| (language.is_file)(path))
         .collect();
     // A symlink leads to a file that is listed under its own path.
     let files = skill.files.iter().filter(|file| file.link.is_none());
@@ -40,20 +83,66 @@ pub(super) fn without_modules(skill: &Skill, scripts: Vec<SkillScript>) -> Vec<S
             Some((file.path.as_str(), String::from_utf8_lossy(&bytes).into_owned()))
         })
         .collect();
-    let can_be_module = |path: &str| {
-        texts.get(path).is_some_and(|text| !text.starts_with("#!") && !text.contains("__main__"))
-    };
+    let can_be_module = |path: &str| texts.get(path).is_some_and(|text| !language.is_program(text));
     let modules: BTreeSet<String> = texts
         .iter()
         .flat_map(|(importer, text)| {
             let is_other = |path: &str| path != *importer && can_be_module(path);
-            imported(importer, text, is_other)
+            (language.imported)(importer, text, &is_other)
         })
         .collect();
     scripts.into_iter().filter(|script| !modules.contains(&script.path)).collect()
 }
 
-/// Returns the files of the skill that the imports of a file may refer to.
+/// Returns the files of the skill that the imports of a JavaScript file may refer to: those of the
+/// relative paths in `from './x'`, `import './x'`, `import('./x')` and `require('./x')`.
+fn imported_by_javascript(
+    importer: &str,
+    text: &str,
+    is_file: impl Fn(&str) -> bool,
+) -> BTreeSet<String> {
+    /// The ends that Node and TypeScript add to a path.
+    const ENDS: [&str; 10] =
+        ["", ".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".tsx", "/index.js", "/index.ts"];
+    let folder = importer.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let mut paths = BTreeSet::new();
+    for line in text.lines().filter(|line| line.len() <= LINE_MAX) {
+        for quote in ['\'', '"', '`'] {
+            // Every second part is between quotes.
+            let parts: Vec<&str> = line.split(quote).collect();
+            let named = parts.windows(2).step_by(2).filter(|pair| {
+                let before = pair[0].trim_end().trim_end_matches('(').trim_end();
+                ["from", "import", "require"].iter().any(|word| before.ends_with(word))
+            });
+            for path in named.filter_map(|pair| joined(folder, pair[1])) {
+                // In TypeScript, `./x.js` is also the name of `./x.ts`.
+                let stem = path.rsplit_once('.').filter(|(_, end)| end.ends_with("js"));
+                let typed = stem.map(|(stem, end)| format!("{stem}.{}", end.replace("js", "ts")));
+                let ends = ENDS.iter().map(|end| format!("{path}{end}"));
+                paths.extend(ends.chain(typed).filter(|path| is_file(path)));
+            }
+        }
+    }
+    paths
+}
+
+/// Returns the path in the skill of a relative path in a folder; `None` for other imports.
+fn joined(folder: &str, relative: &str) -> Option<String> {
+    if !relative.starts_with("./") && !relative.starts_with("../") {
+        return None;
+    }
+    let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
+    for part in relative.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()?),
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
+}
+
+/// Returns the files of the skill that the imports of a Python file may refer to.
 fn imported(importer: &str, text: &str, is_file: impl Fn(&str) -> bool) -> BTreeSet<String> {
     let folder = importer.rsplit_once('/').map_or("", |(folder, _)| folder);
     // Python searches the folder of the program, which is this one or one above.
@@ -133,6 +222,26 @@ mod tests {
             ("a.py", "x = 'import money'", ""),
         ] {
             let found: Vec<String> = imported(importer, line, |_| true).into_iter().collect();
+            assert_eq!(found.join(" "), expected, "{importer}: {line}");
+        }
+    }
+
+    #[test]
+    fn relative_imports_of_javascript_name_files() {
+        let files = ["lib/money.js", "lib/index.ts", "scripts/lib/money.ts", "scripts/x.mjs"];
+        for (importer, line, expected) in [
+            ("scripts/a.js", "import { x } from './lib/money.js'", "scripts/lib/money.ts"),
+            ("scripts/a.js", "const m = require( \"../lib/money\" ), y = 1", "lib/money.js"),
+            ("scripts/a.mjs", "await import(`./x.mjs`)", "scripts/x.mjs"),
+            ("scripts/a.ts", "import './x.mjs'; import \"../lib\"", "lib/index.ts scripts/x.mjs"),
+            ("a.ts", "export * from './lib/money'", "lib/money.js"),
+            ("a.ts", "export * from '../lib/money'", ""),
+            ("a.js", "import x from 'lib/money'", ""),
+            ("a.js", "// './lib/money' is not imported", ""),
+        ] {
+            let is_file = |path: &str| files.contains(&path);
+            let found: Vec<String> =
+                imported_by_javascript(importer, line, is_file).into_iter().collect();
             assert_eq!(found.join(" "), expected, "{importer}: {line}");
         }
     }

@@ -3,6 +3,7 @@
 use super::dispatch::{self, FileKind, HEAD_BYTES, Interpreter};
 use super::modules;
 use crate::Skill;
+use skillhost_policy::program_name::script_interpreter;
 
 /// A script of a skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +26,7 @@ pub enum ScriptMatch {
 }
 
 /// Returns the scripts of a skill, sorted by path. Reads the first line of files without an
-/// extension. Skips `__init__.py`, which belongs to a package.
+/// extension. Skips `__init__.py`, which belongs to a package, and `node_modules`.
 pub fn list(skill: &Skill) -> Vec<SkillScript> {
     list_by(skill, dispatch::classify)
 }
@@ -35,16 +36,43 @@ pub fn list_by(skill: &Skill, kind: impl Fn(&str, &[u8]) -> FileKind) -> Vec<Ski
     if skill.manifest.recovered {
         return Vec::new();
     }
-    let named = skill.files.iter().filter(|file| !file.path.ends_with("__init__.py"));
+    let is_listed = |path: &str| !path.ends_with("__init__.py") && !is_of_package(path);
+    let named = skill.files.iter().filter(|file| is_listed(&file.path));
     named.filter_map(|file| of_kind(skill, &file.path, &kind)).collect()
 }
 
-/// Returns the scripts that people start: those of [`list_by`] without Python modules that other
-/// scripts import. If all are modules of each other, returns all.
+/// Returns the scripts that people start: those of [`list_by`] without modules that other scripts
+/// import, and without JavaScript of web pages and templates. If none is left, returns all.
 pub fn programs_by(skill: &Skill, kind: impl Fn(&str, &[u8]) -> FileKind) -> Vec<SkillScript> {
     let all = list_by(skill, kind);
-    let programs = modules::without_modules(skill, all.clone());
+    let is_started = |script: &SkillScript| is_program(skill, &script.path);
+    let started = all.iter().filter(|script| is_started(script)).cloned().collect();
+    let programs = modules::without_modules(skill, started);
     if programs.is_empty() { all } else { programs }
+}
+
+/// Checks whether a file is for starting. JavaScript files are also parts of web pages, templates
+/// and configurations: they are programs of the skill by their first line, their folder, or SKILL.md.
+pub fn is_program(skill: &Skill, path: &str) -> bool {
+    if script_interpreter(path) != Some("node") {
+        return true;
+    }
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let mut folders = path.split('/').rev().skip(1);
+    folders.any(|folder| matches!(folder, "scripts" | "bin"))
+        || skill.source.contains(name)
+        || skill.head(path, HEAD_BYTES).is_ok_and(|head| head.starts_with(b"#!"))
+}
+
+/// Checks whether a script does something when it is started. Modules only define what others import.
+pub fn starts_itself(path: &str, text: &str) -> bool {
+    modules::starts_itself(path, text)
+}
+
+/// Checks whether a path belongs to an installed package of JavaScript, or has only types.
+pub fn is_of_package(path: &str) -> bool {
+    path.split('/').any(|part| part == "node_modules")
+        || [".d.ts", ".d.mts", ".d.cts"].iter().any(|end| path.ends_with(end))
 }
 
 /// As [`programs_by`], of the built-in languages.

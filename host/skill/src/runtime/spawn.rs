@@ -7,6 +7,7 @@
 
 use super::built_in::ProgramError;
 use super::dispatch::{FileKind, Interpreter};
+use super::javascript::{CODE, takes_value};
 use super::scripts::path_in_skill;
 use super::{DeniedFile, EntryPoint, Program, Programs};
 use crate::runtime;
@@ -111,6 +112,9 @@ impl Programs {
                 }) || is_there()
             };
             let is_script = || match script_argument(&program.name, &program.args) {
+                _ if is_node(&program.name) => {
+                    node_files(&program.args).any(|word| spellings(word).iter().any(is_file))
+                }
                 Some(at) => is_file(&program.args[at]),
                 // It is unknown which argument of a custom runtime is the script.
                 None => self.is_custom(&program.name) && program.args.iter().any(is_file),
@@ -146,6 +150,9 @@ fn absolute(cwd: &str, path: &str) -> String {
 /// program from elsewhere.
 fn script_argument(command: &str, args: &[String]) -> Option<usize> {
     let name = command.rsplit('/').next().unwrap_or(command);
+    if is_node(command) {
+        return node_script(args);
+    }
     // Options with a value, options with an attached value, and options with an inline program.
     let (with_value, values, inline): (&[&str], &[char], &[char]) = match interpreter(name)? {
         "python3" => (&["-W", "-X", "--check-hash-based-pycs"], &['W', 'X'], &['c', 'm']),
@@ -167,6 +174,69 @@ fn script_argument(command: &str, args: &[String]) -> Option<usize> {
         at += 1;
     }
     None
+}
+
+fn is_node(command: &str) -> bool {
+    interpreter(command.rsplit('/').next().unwrap_or(command)) == Some("node")
+}
+
+/// Returns the index of the script among the arguments of `node`.
+fn node_script(args: &[String]) -> Option<usize> {
+    let mut at = 0;
+    while let Some(word) = args.get(at) {
+        let name = word.split('=').next().unwrap_or(word);
+        match word.as_str() {
+            "-" => return None,
+            "--" => return (at + 1 < args.len()).then_some(at + 1),
+            // The program is the value, or a script of package.json.
+            _ if CODE.contains(&name) || name == "--run" => return None,
+            _ if takes_value(word) => at += 1,
+            _ if word.starts_with('-') => {}
+            _ => return Some(at),
+        }
+        at += 1;
+    }
+    None
+}
+
+/// Returns the words of a command line of `node` that may be a file that runs: the script, and the
+/// values of the options before it. If the program is not a file, all words count, so that nothing
+/// depends on how the runtime reads an option.
+fn node_files(args: &[String]) -> impl Iterator<Item = &str> {
+    let end = node_script(args).map_or(args.len(), |at| at + 1);
+    args[..end].iter().flat_map(|word| {
+        let value = word.split_once('=').filter(|_| word.starts_with('-'));
+        std::iter::once(word.as_str()).chain(value.map(|(_, value)| value))
+    })
+}
+
+/// Returns the paths that `node` tries for a module or script: `node x` also runs `x.js` and
+/// `x/index.js`, and `--import` takes URLs.
+fn spellings(path: &str) -> Vec<String> {
+    let path = path.strip_prefix("file://").map_or_else(|| path.to_owned(), percent_decoded);
+    [".js", "/index.js", ".cjs", ".mjs", ".ts", ""].map(|end| format!("{path}{end}")).to_vec()
+}
+
+/// Decodes `%41` in the path of a URL, without its query and fragment.
+fn percent_decoded(path: &str) -> String {
+    let path = path.split(['?', '#']).next().unwrap_or(path);
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path.as_bytes();
+    while let [first, after @ ..] = rest {
+        let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
+        let decoded = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        match decoded.filter(|_| *first == b'%') {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &after[2..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]
@@ -191,11 +261,39 @@ mod tests {
             ("bash -ec x.sh", "-"),
             ("sh --norc x.sh", "x.sh"),
             ("sh -s x.sh", "-"),
+            ("node x.js a", "x.js"),
+            ("nodejs --no-warnings --max-old-space-size=100 x.js -e 1", "x.js"),
+            ("/usr/bin/node -r ./a.js --import ./b.mjs x.js", "x.js"),
+            ("node --require=./a.js x.js", "x.js"),
+            ("node --env-file .env x.js", "x.js"),
+            ("node --check x.js", "x.js"),
+            ("node -- x.js", "x.js"),
+            ("node -e 1 x.js", "-"),
+            ("node --eval=1 x.js", "-"),
+            ("node -p 1 x.js", "-"),
+            ("node --run build", "-"),
+            ("node -", "-"),
+            ("node", "-"),
             ("jq . x.json", "-"),
         ] {
             let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
             let found = script_argument(&words[0], &words[1..]).map(|at| words[at + 1].as_str());
             assert_eq!(found.unwrap_or("-"), expected, "{line}");
         }
+    }
+
+    #[test]
+    fn files_that_node_may_run_are_found_in_all_spellings() {
+        let found = |line: &str| {
+            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            node_files(&words).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(found("-r a --import=b x.js -r d"), "-r a --import=b b x.js");
+        assert_eq!(found("--title t --odd=o x.js y"), "--title t --odd=o o x.js");
+        assert_eq!(found("-r a -e 1 x.js"), "-r a -e 1 x.js");
+        assert!(spellings("./x").contains(&"./x.js".to_owned()));
+        assert!(spellings("./x").contains(&"./x".to_owned()));
+        assert!(spellings("file:///skill/a%20b.mjs?x").contains(&"/skill/a b.mjs".to_owned()));
+        assert_eq!(percent_decoded("%é%4"), "%é%4");
     }
 }

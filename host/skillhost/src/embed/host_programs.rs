@@ -121,8 +121,26 @@ mod tests {
     #[test]
     fn commands_of_the_sandbox_are_reserved() {
         let of_the_shell = ["cd", "exec", "cat", "jq", "curl", "git", "if", "done"];
-        let runtimes =
-            ["bash", "sh", "dash", "python3", "python", "python3.9", "pypy3", "pip", "uv"];
+        let runtimes = [
+            "bash",
+            "sh",
+            "dash",
+            "python3",
+            "python",
+            "python3.9",
+            "pypy3",
+            "pip",
+            "uv",
+            "node",
+            "nodejs",
+            "bun",
+            "deno",
+            "tsx",
+            "ts-node",
+            "npm",
+            "npx",
+            "yarn",
+        ];
         let others = ["env", "timeout", "nohup", "gawk", "lookup.wasm"];
         for name in of_the_shell.into_iter().chain(runtimes).chain(others) {
             assert_eq!(registered(&[name]), Err(HostProgramError::Reserved(name.into())), "{name}");

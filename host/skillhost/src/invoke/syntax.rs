@@ -47,7 +47,7 @@ pub struct ScriptError {
     pub line: usize,
     /// The 1-based column in characters; 0 if the runtime names none, as bash does.
     pub column: usize,
-    /// The runtime's message: a line of at most 200 bytes, in the words of Python or bash.
+    /// The runtime's message: a line of at most 200 bytes, in the words of Python, Node or bash.
     pub message: String,
     /// The text of the script, with invalid UTF-8 replaced.
     pub text: String,
@@ -62,21 +62,26 @@ struct Finding {
 }
 
 impl Runner {
-    /// Returns the Python and shell scripts of a skill that do not parse, by path. Leaves out a
-    /// script that is too large, and one whose check does not end within its limits.
+    /// Returns the scripts of a skill that do not parse, by path. Leaves out a script that is too large,
+    /// and one whose check does not end within its limits.
     pub async fn syntax_errors(&self, skill: &Skill) -> Vec<ScriptError> {
         let mut errors = Vec::new();
         let mut runtimes = Runtimes { runner: self, found: Vec::new() };
         for script in scripts::list(skill).into_iter().take(SCRIPTS_MAX) {
             let Some(interpreter) = script.run.ok() else { continue };
-            let Some(component) = runtimes.find(&interpreter.command) else { continue };
+            let Some(runtime) = runtimes.find(&interpreter.command) else { continue };
+            let is_typed = matches!(runtime.language, Language::JavaScript);
+            let kind = Some(module_kind(&script.path)).filter(|_| is_typed);
+            if !is_checked(skill, &script.path) {
+                continue;
+            }
             let Ok(bytes) = skill.read(&script.path) else { continue };
             if bytes.len() as u64 > SCRIPT_MAX {
                 continue;
             }
             let text = String::from_utf8_lossy(&bytes).into_owned();
             if let Some(Finding { line, column, message }) =
-                self.finding(skill, component, bytes).await
+                self.finding(skill, runtime, kind, bytes).await
             {
                 errors.push(ScriptError { path: script.path, line, column, message, text });
             }
@@ -84,13 +89,19 @@ impl Runner {
         errors
     }
 
-    async fn finding(&self, skill: &Skill, runtime: Runtime, text: Vec<u8>) -> Option<Finding> {
+    async fn finding(
+        &self,
+        skill: &Skill,
+        runtime: Runtime,
+        kind: Option<&'static str>,
+        text: Vec<u8>,
+    ) -> Option<Finding> {
         let cache = stamp::open_cache_folder(&self.options.sandbox.cache).ok();
-        let name = format!("{}.syntax", key(&runtime, &text));
+        let name = format!("{}.syntax", key(&runtime, kind, &text));
         if let Some(known) = cache.as_ref().and_then(|cache| stamp::read_json(cache, &name, 4096)) {
             return known;
         }
-        let finding = self.parse(runtime, text).await?;
+        let finding = self.parse(runtime, kind, text).await?;
         if let (Some(cache), Ok(folder)) = (cache, skill.folder_id())
             && let Ok(json) = serde_json::to_vec(&finding)
             && stamp::write_atomically(&cache, &name, &json).is_ok()
@@ -102,10 +113,22 @@ impl Runner {
     }
 
     /// Runs a parser. Returns `None` if it does not end by itself, as at a limit.
-    async fn parse(&self, runtime: Runtime, text: Vec<u8>) -> Option<Option<Finding>> {
+    async fn parse(
+        &self,
+        runtime: Runtime,
+        kind: Option<&'static str>,
+        text: Vec<u8>,
+    ) -> Option<Option<Finding>> {
+        let lines = text.iter().filter(|byte| **byte == b'\n').count() + 1;
         let (args, stdin) = match runtime.language {
             Language::Python => {
                 (vec!["-I".to_owned(), "-c".to_owned(), PYTHON.to_owned()], Stdin::Bytes(text))
+            }
+            Language::JavaScript => {
+                let kind = kind.into_iter().filter(|kind| !kind.is_empty());
+                let options = ["--check".to_owned()].into_iter();
+                let options = options.chain(kind.map(|kind| format!("--input-type={kind}")));
+                (options.chain(["-".to_owned()]).collect(), Stdin::Bytes(text))
             }
             Language::Shell => {
                 // A text with NUL or invalid UTF-8 cannot be an argument.
@@ -136,6 +159,10 @@ impl Runner {
         };
         Some(match runtime.language {
             Language::Python => python_finding(&stdout.text()),
+            // The runtime reads a text as the body of a function, which has another line.
+            Language::JavaScript => javascript_finding(&stderr.text())
+                .filter(|_| code != 0)
+                .map(|finding| Finding { line: finding.line.min(lines), ..finding }),
             Language::Shell if code == 0 => None,
             Language::Shell => Some(shell_finding(&stderr.text())),
         })
@@ -158,6 +185,7 @@ struct Runtime {
 #[derive(Clone, Copy)]
 enum Language {
     Python,
+    JavaScript,
     Shell,
 }
 
@@ -168,6 +196,7 @@ impl Runtimes<'_> {
         }
         let language = match command {
             "python3" => Some(Language::Python),
+            "node" => Some(Language::JavaScript),
             "bash" | "sh" => Some(Language::Shell),
             _ => None,
         };
@@ -194,6 +223,37 @@ fn python_finding(stdout: &str) -> Option<Finding> {
     Some(Finding { line, column, message: short(message) })
 }
 
+/// Checks whether a script is in a language that its runtime parses. JavaScript of web pages, and files
+/// with elements of JSX, are for other tools.
+fn is_checked(skill: &Skill, path: &str) -> bool {
+    let is_jsx = path.ends_with(".jsx") || path.ends_with(".tsx");
+    !is_jsx && scripts::is_program(skill, path)
+}
+
+/// Returns the value of `node --input-type` for a file; empty if its content decides.
+fn module_kind(path: &str) -> &'static str {
+    match path.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase()).as_deref() {
+        Some("mjs") => "module",
+        Some("cjs") => "commonjs",
+        Some("ts" | "mts" | "tsx") => "module-typescript",
+        Some("cts") => "commonjs-typescript",
+        _ => "",
+    }
+}
+
+/// Reads what `node --check -` prints: `[stdin]:LINE`, the line, a caret below the place, an empty line
+/// and `SyntaxError: MESSAGE`, perhaps with a code in brackets. Returns `None` for any other failure.
+fn javascript_finding(stderr: &str) -> Option<Finding> {
+    let mut errors = stderr.lines().filter_map(|line| line.strip_prefix("SyntaxError"));
+    let (_, message) = errors.find_map(|rest| rest.split_once(": "))?;
+    let place = stderr.lines().next().and_then(|line| line.rsplit_once(':'));
+    let line = place.and_then(|(_, line)| line.parse().ok()).unwrap_or(0);
+    let carets = stderr.lines().nth(2).filter(|_| line > 0).unwrap_or_default();
+    let is_caret_line = carets.contains('^') && carets.trim().bytes().all(|byte| byte == b'^');
+    let column = if is_caret_line { carets.find('^').map_or(0, |at| at + 1) } else { 0 };
+    Some(Finding { line, column, message: short(message) })
+}
+
 /// Reads the first line of `bash -n -c`: `bash: -c: line 3: MESSAGE`.
 fn shell_finding(stderr: &str) -> Finding {
     let first = stderr.lines().next().unwrap_or_default();
@@ -211,10 +271,11 @@ fn short(message: &str) -> String {
     line[..line.floor_char_boundary(MESSAGE_MAX)].to_owned()
 }
 
-fn key(runtime: &Runtime, text: &[u8]) -> String {
+fn key(runtime: &Runtime, kind: Option<&str>, text: &[u8]) -> String {
     let mut hash = Sha256::new();
-    let version = env!("CARGO_PKG_VERSION");
-    for part in [version.as_bytes(), runtime.component.digest.as_bytes(), text] {
+    let version = env!("CARGO_PKG_VERSION").as_bytes();
+    let kind = kind.unwrap_or_default().as_bytes();
+    for part in [version, runtime.component.digest.as_bytes(), kind, text] {
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part);
     }
@@ -238,6 +299,14 @@ mod tests {
             finding(3, 0, "syntax error: unexpected end of file")
         );
         assert_eq!(shell_finding("bash: odd"), finding(0, 0, "bash: odd"));
+        assert_eq!(
+            javascript_finding(
+                "[stdin]:3\nconst x = ;\n          ^\n\nSyntaxError: Unexpected token ';'\n    at x (y:1:2)\n"
+            ),
+            Some(finding(3, 11, "Unexpected token ';'"))
+        );
+        assert_eq!(javascript_finding("SyntaxError [X]: a: b\n"), Some(finding(0, 0, "a: b")));
+        assert_eq!(javascript_finding("node: bad option\n"), None);
         assert_eq!(short(&"é".repeat(200)).len(), 200);
     }
 }

@@ -257,14 +257,15 @@ fn script(
         FileKind::Script(interpreter) => interpreter,
         FileKind::UnsupportedScript { language } => {
             let message = format!("`{path}` needs {language}, which is not available");
-            let fix = "use Python 3, a shell script or a WebAssembly component".to_owned();
+            let fix =
+                "use Python 3, JavaScript, a shell script or a WebAssembly component".to_owned();
             return Err(TargetError::Status(invalid(message, Some(fix))));
         }
         FileKind::Other => {
             let message =
                 format!("`{path}` is not a script: it has no `#!` line and no known extension");
             let fix = format!(
-                "add `#!/usr/bin/env python3` or `#!/bin/bash` as its first line, or name the interpreter: `--command 'python3 {SKILL_MOUNT}/{path}'`"
+                "add `#!/usr/bin/env python3`, `#!/usr/bin/env node` or `#!/bin/bash` as its first line, or name the interpreter: `--command 'python3 {SKILL_MOUNT}/{path}'`"
             );
             return Err(TargetError::Status(invalid(message, Some(fix))));
         }

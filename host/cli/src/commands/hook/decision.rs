@@ -5,6 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use skillhost_compat::{SimpleCommand, parse_simple_command, quote_word};
 use skillhost_policy::program_name::interpreter;
+use skillhost_skill::runtime::javascript;
 
 use super::known_skills::{KnownSkills, Place};
 use super::{Args, rewrite};
@@ -114,8 +115,9 @@ pub(super) struct ScriptStart<'a> {
 }
 
 impl<'a> ScriptStart<'a> {
-    /// Recognizes `./x.sh`, `python3 x.py`, `bash x.sh` and `uv run x.py`; `None` for anything else,
-    /// also for options that change how the script runs.
+    /// Recognizes `./x.sh`, `python3 x.py`, `bash x.sh`, `uv run x.py`, `node x.js` and the commands
+    /// of other JavaScript tools that mean the latter; `None` for anything else, also for options that
+    /// change how the script runs.
     fn of(words: &'a [String], is_of_skill: impl Fn(&str) -> bool) -> Option<ScriptStart<'a>> {
         let (first, rest) = words.split_first()?;
         let name = first.rsplit('/').next().unwrap_or(first);
@@ -124,6 +126,9 @@ impl<'a> ScriptStart<'a> {
         }
         match name {
             "uv" => ScriptStart::of_uv(rest),
+            name if javascript::node_arguments(name, &[]).is_some() => {
+                ScriptStart::of_javascript_tool(name, rest)
+            }
             name => ScriptStart::after(interpreter(name)?, rest),
         }
     }
@@ -143,9 +148,22 @@ impl<'a> ScriptStart<'a> {
         }
     }
 
+    /// `npx tsx x.ts` and the like. The arguments of the script are the last words of the command.
+    fn of_javascript_tool(tool: &str, words: &'a [String]) -> Option<ScriptStart<'a>> {
+        let node = javascript::node_arguments(tool, words)?.ok()?;
+        let is_package =
+            node.iter().any(|word| *word == javascript::NPM || *word == javascript::NPX);
+        let script = words.len().checked_sub(node.len()).filter(|_| !is_package)?;
+        (words[script..] == node).then(|| ScriptStart::after("node", &words[script..]))?
+    }
+
     fn after(interpreter: &'static str, words: &'a [String]) -> Option<ScriptStart<'a>> {
-        // Neither changes what a script computes.
-        let skipped = if interpreter == "python3" { &["-u", "-B"][..] } else { &[] };
+        // None changes what a script computes.
+        let skipped = match interpreter {
+            "python3" => &["-u", "-B"][..],
+            "node" => &["--no-warnings", "--experimental-strip-types"],
+            _ => &[],
+        };
         let options = words.iter().take_while(|word| skipped.contains(&word.as_str())).count();
         let (script, args) = words[options..].split_first()?;
         let is_script = !script.starts_with('-');
@@ -211,6 +229,12 @@ mod tests {
             ("uv run a.py x", "python3 a.py x"),
             ("uv run --quiet --script a.py", "python3 a.py"),
             ("uv run python -u a.py x", "python3 a.py x"),
+            ("node a.js x", "node a.js x"),
+            ("nodejs --no-warnings a.mjs -e", "node a.mjs -e"),
+            ("npx -y tsx a.ts x", "node a.ts x"),
+            ("bun run a.ts", "node a.ts"),
+            ("deno run --allow-read a.ts x", "node a.ts x"),
+            ("ts-node a.ts", "node a.ts"),
         ] {
             assert_eq!(start(line), expected, "{line}");
         }
@@ -231,7 +255,16 @@ mod tests {
             "uv run --with x a.py",
             "uv run a",
             "uvx a.py",
-            "node a.js",
+            "node",
+            "node -e 1",
+            "node -r ./b.js a.js",
+            "node --check a.js",
+            "npm run a",
+            "npx a b",
+            "npx",
+            "bun run build",
+            "deno eval 1",
+            "tsx --import ./b.mjs a.ts",
             "time python3 a.py",
             "env python3 a.py",
             "a",

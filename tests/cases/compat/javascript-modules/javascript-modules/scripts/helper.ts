@@ -1,0 +1,1 @@
+export const helper = (x: unknown): void => console.log(x);
