@@ -29,6 +29,10 @@ pub(super) fn write(root: &Path, to: &Path, step: &Step) -> Result<(), Error> {
     for folder in workspace::guests(root) {
         let guests = metadata(&folder, skillhost_toolchain::TARGET, step)?;
         add_crates(&guests, &[], &mut components);
+        let upstream = folder.join("upstream");
+        if upstream.is_dir() {
+            add_patched(&metadata(&upstream, skillhost_toolchain::TARGET, step)?, &mut components);
+        }
     }
     add_python(root, &mut components)?;
     add_javascript(root, &mut components)?;
@@ -82,13 +86,36 @@ fn add_crates(metadata: &Value, of: &[&str], components: &mut BTreeMap<String, C
         if package["source"].is_null() {
             continue;
         }
-        let text = |key: &str| package[key].as_str().unwrap_or_default().to_owned();
-        let (name, version) = (text("name"), text("version"));
-        let purl = format!("pkg:cargo/{name}@{version}");
-        let folder = Path::new(&text("manifest_path")).parent().map(Path::to_owned);
-        let licence = text("license");
-        components.insert(purl.clone(), Component { name, version, licence, purl, folder });
+        add_crate(package, components);
     }
+}
+
+/// Adds the crates whose source a component contains with patches. They are the dependencies of the
+/// workspace that pins them; their own dependencies are those of the component.
+fn add_patched(metadata: &Value, components: &mut BTreeMap<String, Component>) {
+    let packages = metadata["packages"].as_array().into_iter().flatten();
+    let (own, others): (Vec<&Value>, Vec<&Value>) =
+        packages.partition(|package| package["source"].is_null());
+    let pinned: BTreeSet<&str> = own
+        .into_iter()
+        .filter_map(|package| package["dependencies"].as_array())
+        .flatten()
+        .filter_map(|dependency| dependency["name"].as_str())
+        .collect();
+    for package in others {
+        if package["name"].as_str().is_some_and(|name| pinned.contains(name)) {
+            add_crate(package, components);
+        }
+    }
+}
+
+fn add_crate(package: &Value, components: &mut BTreeMap<String, Component>) {
+    let text = |key: &str| package[key].as_str().unwrap_or_default().to_owned();
+    let (name, version) = (text("name"), text("version"));
+    let purl = format!("pkg:cargo/{name}@{version}");
+    let folder = Path::new(&text("manifest_path")).parent().map(Path::to_owned);
+    let licence = text("license");
+    components.insert(purl.clone(), Component { name, version, licence, purl, folder });
 }
 
 /// Adds CPython and the packages that come with it.
