@@ -219,10 +219,12 @@ fn lint(
     }
     let mut cargo = toolchain.cargo();
     cargo.current_dir(dir).env("CARGO_TARGET_DIR", workspace::guest_target_dir(root));
+    cargo.arg("clippy");
     if dir.ends_with(crate::javascript::WORKSPACE) {
+        // cargo passes on to clippy only what follows its name.
         cargo.args(crate::javascript::cargo_args(root));
     }
-    cargo.args(["clippy", "--workspace", "--locked", "--target", TARGET, "--", "-D", "warnings"]);
+    cargo.args(["--workspace", "--locked", "--target", TARGET, "--", "-D", "warnings"]);
     let name = workspace::name(root, dir);
     progress.step(&format!("lints of {name}"), |step| step.run(&mut cargo).map(drop))?;
     Ok(())
