@@ -312,8 +312,8 @@ fn unavailable_commands_have_a_reason() {
     for (line, reason) in [
         ("ffmpeg -i x", "`ffmpeg` is not available: native programs cannot run in the sandbox"),
         (
-            "/usr/bin/node x.js",
-            "`/usr/bin/node` is not available: the sandbox has no JavaScript runtime",
+            "/usr/bin/ruby x.rb",
+            "`/usr/bin/ruby` is not available: the sandbox has no runtime for its language",
         ),
         ("env docker ps", "`docker` is not available: the sandbox has no containers"),
         ("nonesuch", "no program `nonesuch` in the sandbox"),
