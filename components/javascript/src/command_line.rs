@@ -1,5 +1,7 @@
 //! The arguments of `node`, and of the other names that run a file.
 
+#![allow(clippy::result_large_err, reason = "a program parses one command line")]
+
 use std::cell::RefCell;
 
 /// The version of Node whose behaviour scripts find.
