@@ -14,6 +14,7 @@ mod man;
 mod mounts;
 mod permission_keys;
 mod signals;
+mod stdin;
 mod terminal;
 mod transcripts;
 mod verbosity;

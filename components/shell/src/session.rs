@@ -226,7 +226,7 @@ fn interpreter(files: Arc<dyn FileSystem>, cwd: &str, own: &OwnStreams) -> Bash 
         .build()
 }
 
-/// The names of other runtimes. A host may lack them: they report that themselves.
+/// The commands of other runtimes. If the host lacks one, the command reports it.
 const RUNTIMES: [&str; 14] = [
     "python3", "python", "node", "nodejs", "bun", "deno", "ts-node", "tsx", "npm", "npx", "pnpm",
     "pnpx", "yarn", "bunx",
