@@ -158,6 +158,32 @@ fn section_of_the_policy_applies_only_to_the_source_it_names() {
 }
 
 #[test]
+fn only_a_section_that_names_the_source_lets_a_skill_run_without_a_question() {
+    let user = user();
+    let skill = user.work().join("fetcher");
+    script_skill(&skill, ("a.sh", "echo ran\n"));
+    let skill_md = std::fs::read_to_string(skill.join("SKILL.md")).unwrap();
+    let tools = "allowed-tools: WebFetch(domain:example.com) ";
+    std::fs::write(skill.join("SKILL.md"), skill_md.replace("allowed-tools: ", tools)).unwrap();
+    succeeds(&user, &["add", "./fetcher"]);
+    let why: serde_json::Value =
+        serde_json::from_str(&succeeds(&user, &["why", "fetcher", "--json"])).unwrap();
+    let source = why["locked"]["source"].as_str().unwrap();
+    for (named, runs) in [
+        (format!("source: \"{source}\","), true),
+        ("source: other/repo,".to_owned(), false),
+        (String::new(), false),
+    ] {
+        let default = "default: { allow: [Read, Bash, 'WebFetch(domain:example.com)'] }";
+        let section = format!("fetcher: {{ {named} approval: auto-approved }}");
+        policy(&user, &format!("{default}\nskills: {{ {section} }}\n"));
+        succeeds(&user, &["trust", "fetcher"]);
+        let (code, stdout, stderr) = run(&user, &["run", "fetcher", "a.sh"]);
+        assert_eq!(code == Some(0) && stdout == "ran\n", runs, "{named}: {stderr}");
+    }
+}
+
+#[test]
 fn taken_name_needs_confirmation() {
     let user = user();
     script_skill(&user.home().join(".agents/skills/mine"), ("a.sh", ""));
@@ -201,6 +227,55 @@ fn project_file_fetches_nothing_before_it_is_confirmed() {
     let digest = text(&sum.stdout)[..64].to_owned();
     succeeds(&user, &["ci", "--file", "skills.yaml", "--confirm", &digest]);
     assert_eq!(listed(&user), ["reporter"]);
+}
+
+#[test]
+fn change_of_a_project_file_does_not_confirm_what_others_wrote() {
+    let user = user();
+    script_skill(&user.work().join("other"), ("a.sh", ""));
+    std::fs::write(user.work().join("skills.yaml"), "skills:\n  other: ./other\n").unwrap();
+    for args in [["add", "./reporter"], ["remove", "other"]] {
+        let (code, error) = fails(&user, &[&args[..], &["--file", "skills.yaml"]].concat());
+        assert!(code == "denied" && error.contains("--confirm"), "{error}");
+    }
+    assert!(!user.work().join("skills.lock").exists());
+}
+
+#[test]
+fn confirmation_is_for_one_file() {
+    let user = user();
+    // However the file is named, it is the same.
+    succeeds(&user, &["add", "./reporter", "--file", "reporter/../skills.yaml"]);
+    succeeds(&user, &["sync", "--file", "skills.yaml"]);
+    assert_eq!(listed(&user), ["reporter"]);
+    // In another folder, the same text names other skills.
+    let other = user.work().join("other");
+    script_skill(&other.join("reporter"), ("report.sh", "echo other\n"));
+    for name in ["skills.yaml", "skills.lock"] {
+        std::fs::copy(user.work().join(name), other.join(name)).unwrap();
+    }
+    let (code, error) = fails(&user, &["sync", "--file", "other/skills.yaml"]);
+    assert!(code == "denied" && error.contains("--confirm"), "{error}");
+}
+
+#[test]
+fn project_file_that_cannot_be_read_stops_nothing() {
+    let user = user();
+    std::fs::write(user.work().join("skills.yaml"), b"\xff").unwrap();
+    std::fs::write(user.work().join("skills.lock"), "").unwrap();
+    assert!(listed(&user).is_empty());
+    assert_eq!(run(&user, &["run", "reporter", "--frozen"]).0, Some(77));
+}
+
+#[test]
+fn signature_is_not_written_where_a_symlink_leads() {
+    let user = user();
+    succeeds(&user, &["key", "new"]);
+    let skill_md = user.work().join("reporter/SKILL.md");
+    let before = std::fs::read(&skill_md).unwrap();
+    std::os::unix::fs::symlink("SKILL.md", user.work().join("reporter/skill.dsse.json")).unwrap();
+    assert_ne!(run(&user, &["sign", "./reporter"]).0, Some(0));
+    assert_eq!(std::fs::read(&skill_md).unwrap(), before);
 }
 
 #[test]

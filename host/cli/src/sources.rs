@@ -9,6 +9,7 @@ use skillhost_ledger::receipt::envelope::SignedStatement;
 use skillhost_ledger::receipt::key::PublicKey;
 use skillhost_policy::Policy;
 use skillhost_policy::diagnostic::{printable, quoted};
+use skillhost_sources::digest::Digest;
 use skillhost_sources::lock;
 use skillhost_sources::project::{Change, ChangeKind, Project};
 use skillhost_sources::signature::{TrustedKeys, VerifiedStatement};
@@ -39,24 +40,29 @@ impl SourcesFileArg {
     /// Opens the project of the file.
     pub(crate) fn open(&self, places: &Places) -> Result<Project, CliError> {
         let own = user_file(places);
-        let file = self.file.as_deref().unwrap_or(&own);
+        let file = self.file.as_deref().map_or(own, real);
         if file.file_name().is_none_or(|name| name != wanted::FILE) {
             let message = format!("{} is not named {}", file.display(), wanted::FILE);
             return Err(CliError::usage(message).fix("--file DIR/skills.yaml"));
         }
         let keys = Keys(key::trusted_and_own(places)?);
-        Ok(Project::open(file, &places.state, &places.home)?.with_keys(keys))
+        Ok(Project::open(&file, &places.state, &places.home)?.with_keys(keys))
     }
 
     /// Checks that the operator has confirmed the content of a file that others may have written,
-    /// before anything is fetched for it.
-    pub(crate) fn confirm(&self, project: &Project, places: &Places) -> Result<(), CliError> {
-        if self.file.is_none() || project.file() == user_file(places) {
-            return Ok(());
+    /// before anything is fetched for it. The returned project uses only that content.
+    pub(crate) fn confirm(&self, project: Project, places: &Places) -> Result<Project, CliError> {
+        if self.file.is_none() || project.file() == real(&user_file(places)) {
+            return Ok(project);
         }
-        let digest = project.digest()?.to_string();
-        if self.confirm.as_deref() == Some(digest.as_str()) || is_confirmed(places, &digest) {
-            return remember(places, &digest);
+        let (digest, wanted) = project.to_confirm()?;
+        let project = project.confirmed(digest);
+        let is_confirmed = self.confirm.as_deref() == Some(digest.to_string().as_str())
+            || wanted.skills.is_empty()
+            || is_confirmed(places, project.file(), digest);
+        if is_confirmed {
+            remember(places, project.file(), digest)?;
+            return Ok(project);
         }
         let file = quoted(&project.file().display().to_string());
         if !terminal::is_interactive() {
@@ -64,11 +70,14 @@ impl SourcesFileArg {
             return Err(CliError::new(Exit::Denied, message)
                 .fix(format!("read the file, and then: --confirm {digest}")));
         }
-        for (name, skill) in project.wanted()?.skills {
+        for (name, skill) in wanted.skills {
             output::note(&printable(&format!("{name}: {}", skill.source)));
         }
         match terminal::ask(&format!("Fetch what {file} names? [y/N] "))?.as_str() {
-            "y" | "yes" => remember(places, &digest),
+            "y" | "yes" => {
+                remember(places, project.file(), digest)?;
+                Ok(project)
+            }
             _ => Err(CliError::new(Exit::Denied, "not confirmed")),
         }
     }
@@ -87,21 +96,30 @@ impl TrustedKeys for Keys {
     }
 }
 
-/// Remembers that the operator wrote the file as it is now.
-pub(crate) fn confirm_own(project: &Project, places: &Places) -> Result<(), CliError> {
-    remember(places, &project.digest()?.to_string())
+/// Returns the path of a file in its real folder, so that a file has one path however it is named.
+fn real(file: &Path) -> PathBuf {
+    let folder = file.parent().map(|folder| match folder.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => folder,
+    });
+    let folder = folder.and_then(|folder| folder.canonicalize().ok());
+    folder.zip(file.file_name()).map_or_else(|| file.to_owned(), |(folder, name)| folder.join(name))
 }
 
-fn confirmed(places: &Places, digest: &str) -> PathBuf {
-    places.state.join("sources/confirmed").join(digest)
+/// Where it is remembered that the operator confirmed this content of this file: the same text means
+/// other skills in another folder.
+fn confirmed(places: &Places, file: &Path, digest: Digest) -> PathBuf {
+    let key = [file.as_os_str().as_encoded_bytes(), digest.to_string().as_bytes()].join(&b'\n');
+    places.state.join("sources/confirmed").join(Digest::of(&key).to_string())
 }
 
-fn is_confirmed(places: &Places, digest: &str) -> bool {
-    confirmed(places, digest).exists()
+fn is_confirmed(places: &Places, file: &Path, digest: Digest) -> bool {
+    confirmed(places, file, digest).exists()
 }
 
-fn remember(places: &Places, digest: &str) -> Result<(), CliError> {
-    let path = confirmed(places, digest);
+/// Remembers that the operator confirmed or wrote this content of the file.
+pub(crate) fn remember(places: &Places, file: &Path, digest: Digest) -> Result<(), CliError> {
+    let path = confirmed(places, file, digest);
     skillhost_skill::private::create_missing(&path)
         .map_err(|error| CliError::io(format_args!("create {}", path.display()), error))
 }
@@ -126,8 +144,13 @@ pub(crate) fn installed(places: &Places, frozen: bool) -> Result<Vec<Source>, Cl
         if !is_used {
             continue;
         }
-        let project = Project::open(&file, &places.state, &places.home)?;
-        if !is_own && !is_confirmed(places, &project.digest()?.to_string()) {
+        let mut project = Project::open(&file, &places.state, &places.home)?;
+        // The files of a project must not stop what does not use them, so one that cannot be read is
+        // only not confirmed.
+        let digest = if is_own { None } else { project.digest().ok() };
+        if let Some(digest) = digest.filter(|digest| is_confirmed(places, &file, *digest)) {
+            project = project.confirmed(digest);
+        } else if !is_own {
             let file = quoted(&file.display().to_string());
             let message = format!("skills of {file} are not used: its content was not confirmed");
             let fix = format!("skillhost sync --file {file}");
@@ -155,16 +178,21 @@ fn installed_of(project: &Project, places: &Places, frozen: bool) -> Result<Sour
     let found = project.installed()?;
     if !found.missing.is_empty() {
         let message = format!(
-            "{} of {} not in the store: {}",
+            "{} of {} not fetched as locked: {}",
             output::count(found.missing.len() as u64, "skill"),
             quoted(&project.lock_file().display().to_string()),
             found.missing.join(", ")
         );
-        let fix = "skillhost sync";
+        let fix = match project.file() == user_file(places) {
+            true => "skillhost sync".to_owned(),
+            false => {
+                format!("skillhost sync --file {}", quoted(&project.file().display().to_string()))
+            }
+        };
         if frozen {
             return Err(CliError::invalid(message).fix(fix));
         }
-        output::warning(&message, Some(fix));
+        output::warning(&message, Some(&fix));
     }
     let base = project.file().parent().unwrap_or(Path::new("/"));
     let locked: BTreeMap<String, LockedOrigin> = found

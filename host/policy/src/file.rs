@@ -200,13 +200,18 @@ impl Reader<'_> {
             !part.is_empty() && !part.contains([':', '/']) && !part.starts_with(['.', '~'])
         };
         match text.split_once('/') {
-            _ if text.contains('@') && !text.starts_with("ssh://") => {
+            // A folder may have an `@` in its name.
+            _ if text.contains('@') && !text.starts_with("ssh://") && !text.starts_with('/') => {
                 let message = "`source` names no tag, branch or commit".to_owned();
                 self.error("policy-source", Some(node.span), message, None);
                 None
             }
             Some((owner, repository)) if is_short(owner) && is_short(repository) => {
+                let repository = repository.strip_suffix(".git").unwrap_or(repository);
                 Some(format!("https://github.com/{owner}/{repository}"))
+            }
+            _ if text.starts_with("https://") => {
+                Some(text.strip_suffix(".git").unwrap_or(text).to_owned())
             }
             _ if text.contains("://") || text.starts_with('/') => Some(text.to_owned()),
             _ => {
@@ -546,4 +551,31 @@ pub(super) fn suggest(word: &str, known: &[&str]) -> Option<String> {
     near.filter(|(score, _)| *score > 0.8)
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, k)| (*k).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    #[test]
+    fn sources_have_the_form_of_the_lock_file() {
+        let source = |text: &str| {
+            let policy = format!("skills: {{ a: {{ source: \"{text}\" }} }}\n");
+            let policy = crate::load(Path::new("policy.yaml"), &policy, None).ok()?;
+            policy.layers.iter().find_map(|layer| layer.source.clone())
+        };
+        for (text, expected) in [
+            ("a/b", Some("https://github.com/a/b")),
+            ("a/b.git", Some("https://github.com/a/b")),
+            ("https://host/b.git", Some("https://host/b")),
+            ("ssh://git@host/b.git", Some("ssh://git@host/b.git")),
+            ("/srv/a@b", Some("/srv/a@b")),
+            ("a/b@v1", None),
+            ("https://host/b@v1", None),
+            ("./a", None),
+            ("a", None),
+        ] {
+            assert_eq!(source(text).as_deref(), expected, "{text}");
+        }
+    }
 }

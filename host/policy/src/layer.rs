@@ -12,6 +12,7 @@ use super::level::PermissionLevel;
 use super::printable;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::limits::Limit;
+use crate::source::{LockedOrigin, SourceKind};
 
 /// A part of a policy that applies to some skills or to all.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -124,6 +125,20 @@ pub struct NameGlob {
 }
 
 impl Layer {
+    /// Checks whether the layer may grant something to skills from a source, instead of only
+    /// restricting them.
+    pub(crate) fn grants_to(&self, origin: SourceKind, locked: Option<&LockedOrigin>) -> bool {
+        self.applies_to.is_none()
+            || match origin {
+                SourceKind::Path => false,
+                SourceKind::Fetched => {
+                    self.source.is_some()
+                        && self.source.as_ref() == locked.map(|locked| &locked.source)
+                }
+                _ => self.source.is_none(),
+            }
+    }
+
     /// Creates an empty layer.
     pub fn new(origin: Origin) -> Layer {
         Layer {

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Policy;
 use super::layer::{NameGlob, blocked_by};
+use crate::source::{LockedOrigin, SourceKind};
 
 /// The permission level of a skill, or of one of its programs or tools. A lower value is stricter.
 #[derive(
@@ -51,6 +52,18 @@ impl Policy {
     /// Nothing can raise it.
     pub fn approval(&self, skill: &str) -> Option<PermissionLevel> {
         self.layers_for(skill).filter_map(|layer| layer.approval).min()
+    }
+
+    /// Returns the strictest level that those sections set which grant something to a skill from
+    /// this source, or `None` if they set none. Only these let a run start without a question.
+    pub fn granted_approval(
+        &self,
+        skill: &str,
+        origin: SourceKind,
+        locked: Option<&LockedOrigin>,
+    ) -> Option<PermissionLevel> {
+        let granting = self.layers_for(skill).filter(|layer| layer.grants_to(origin, locked));
+        granting.filter_map(|layer| layer.approval).min()
     }
 
     /// Says which section sets the level that [`Policy::approval`] returns: `blocked by `tdd-*` in

@@ -384,17 +384,7 @@ impl Policy {
     /// Sections for skills of that name can therefore restrict it, but grant it nothing, unless the
     /// section names the source that the skill was fetched from.
     pub fn for_source(&self, origin: SourceKind, locked: Option<&LockedOrigin>) -> Cow<'_, Policy> {
-        let grants = |layer: &Layer| {
-            layer.applies_to.is_none()
-                || match origin {
-                    SourceKind::Path => false,
-                    SourceKind::Fetched => {
-                        layer.source.is_some()
-                            && layer.source.as_ref() == locked.map(|locked| &locked.source)
-                    }
-                    _ => layer.source.is_none(),
-                }
-        };
+        let grants = |layer: &Layer| layer.grants_to(origin, locked);
         if self.layers.iter().all(grants) {
             return Cow::Borrowed(self);
         }

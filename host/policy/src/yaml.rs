@@ -1,6 +1,7 @@
 //! Parses the YAML of a policy, a test case or a file of sources into a tree whose nodes have
 //! positions, for diagnostics.
 
+use std::cell::Cell;
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
@@ -122,25 +123,33 @@ enum Raw {
 struct Positions<'a> {
     text: &'a str,
     starts: Vec<usize>,
+    /// The last position: nodes come in their order, and one line may have all of them.
+    last: Cell<Span>,
 }
 
 impl Positions<'_> {
     fn new(text: &str) -> Positions<'_> {
         let starts = text.match_indices('\n').map(|(at, _)| at + 1);
-        Positions { text, starts: std::iter::once(0).chain(starts).collect() }
+        let last = Cell::new(Span { line: 1, column: 1, offset: 0, length: 0 });
+        Positions { text, starts: std::iter::once(0).chain(starts).collect(), last }
     }
 
     /// Returns the same as [`Span::at`].
     fn span(&self, offset: usize, length: usize) -> Span {
         let offset = self.text.floor_char_boundary(offset);
         let line = self.starts.partition_point(|start| *start <= offset);
-        let at =
-            Span::at(&self.text[self.starts[line - 1]..], offset - self.starts[line - 1], length);
-        Span { line, offset, ..at }
+        let (last, start) = (self.last.get(), self.starts[line - 1]);
+        let from = if last.line == line && last.offset <= offset { last.offset } else { start };
+        let before = if from == start { 1 } else { last.column };
+        let at = Span::at(&self.text[from..], offset - from, length);
+        let at = Span { line, offset, column: before + at.column - 1, ..at };
+        self.last.set(at);
+        at
     }
 }
 
 fn locate(raw: Spanned<Raw>, text: &Positions<'_>) -> Node {
+    let place = span(raw.referenced, text);
     let is_string = matches!(raw.value, Raw::Text(_));
     let kind = match raw.value {
         Raw::Null => Kind::Null,
@@ -160,7 +169,7 @@ fn locate(raw: Spanned<Raw>, text: &Positions<'_>) -> Node {
             entries.into_iter().map(|(k, v)| (locate(k, text), locate(v, text))).collect(),
         ),
     };
-    Node { span: span(raw.referenced, text), kind, is_string }
+    Node { span: place, kind, is_string }
 }
 
 fn span(location: Location, text: &Positions<'_>) -> Span {

@@ -158,16 +158,18 @@ impl Skill {
     }
 
     /// Returns the key of the operator's values of the skill's settings. A skill of a project, or of
-    /// a folder that a flag names, has its folder's: it must not get the values of an installed
-    /// skill of its name.
+    /// a folder that a flag names, has its folder's, and a fetched one its source's: it must not get
+    /// the values of another skill of its name.
     pub fn settings_key(&self) -> String {
         match self.origin {
             SourceKind::Project | SourceKind::Flag | SourceKind::Path => {
                 self.root.canonicalize().unwrap_or_else(|_| self.root.clone()).display().to_string()
             }
-            SourceKind::User | SourceKind::Fetched | SourceKind::Policy | SourceKind::BuiltIn => {
-                self.name.clone()
-            }
+            SourceKind::Fetched => match &self.locked {
+                Some(locked) => format!("{} from {}", self.name, locked.source),
+                None => self.name.clone(),
+            },
+            SourceKind::User | SourceKind::Policy | SourceKind::BuiltIn => self.name.clone(),
         }
     }
 

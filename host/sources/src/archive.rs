@@ -18,8 +18,7 @@ use crate::error::{Refusal, RefusalRule, SourceError};
 use crate::limits::TransferLimits;
 use crate::staging::{Staged, Unpacker};
 
-/// Memory that a zstd frame may demand: the window of `zstd -19`, and the most that decoders must
-/// support (RFC 8878) is 8 MiB.
+/// The largest window of a zstd frame, as a power of two: 128 MiB, which `zstd --ultra -22` uses.
 const ZSTD_WINDOW_LOG: u32 = 27;
 
 /// Unpacks an archive of `size` bytes into a private folder in `within`.

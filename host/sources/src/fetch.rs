@@ -121,9 +121,12 @@ fn unpack(
 fn folder(top: Dir, around: Surroundings<'_>) -> Result<Staged, SourceError> {
     let limits = around.limits;
     let mut to = Unpacker::new(around.within, limits, limits.bytes)?;
-    let mut folders = vec![(String::new(), top)];
-    while let Some((path, folder)) = folders.pop() {
+    // Only paths wait here: there may be more folders than a process can keep open.
+    let mut folders = vec![String::new()];
+    while let Some(path) = folders.pop() {
         let fail = |error: io::Error| SourceError::io(format!("read the folder `{path}`"), error);
+        let folder = staging::open_folder(top.try_clone().map_err(fail)?.into_std_file(), &path);
+        let folder = Dir::from_std_file(folder.map_err(fail)?.into());
         for entry in folder.entries().map_err(fail)? {
             let name = entry.map_err(fail)?.file_name();
             let Some(name) = name.to_str() else {
@@ -137,28 +140,23 @@ fn folder(top: Dir, around: Surroundings<'_>) -> Result<Staged, SourceError> {
                 to.count()?;
                 continue;
             }
-            if let Some(inside) = copy(&folder, name, &inner, &mut to)? {
-                folders.push((inner, inside));
+            if copy(&folder, name, &inner, &mut to)? {
+                folders.push(inner);
             }
         }
     }
     Ok(to.finish())
 }
 
-/// Copies an entry of a folder. Returns it if it is a folder.
-fn copy(
-    folder: &Dir,
-    name: &str,
-    path: &str,
-    to: &mut Unpacker,
-) -> Result<Option<Dir>, SourceError> {
+/// Copies an entry of a folder. Returns whether it is a folder.
+fn copy(folder: &Dir, name: &str, path: &str, to: &mut Unpacker) -> Result<bool, SourceError> {
     let fail = |error: io::Error| SourceError::io(format!("read `{path}`"), error);
     let stat = rustix::fs::statat(folder, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW);
     match FileType::from_raw_mode(stat.map_err(|error| fail(error.into()))?.st_mode) {
         FileType::Symlink => {
             let target = rustix::fs::readlinkat(folder, name, Vec::new());
             to.link(path.as_bytes(), target.map_err(|error| fail(error.into()))?.to_bytes())?;
-            Ok(None)
+            Ok(false)
         }
         FileType::Directory | FileType::RegularFile => {
             let opened = staging::open_entry(folder, name).map_err(fail)?;
@@ -166,12 +164,13 @@ fn copy(
             match FileType::from_raw_mode(stat.st_mode) {
                 FileType::Directory => {
                     to.folder(path.as_bytes())?;
-                    Ok(Some(Dir::from_std_file(opened.into())))
+                    Ok(true)
                 }
-                _ => {
+                FileType::RegularFile => {
                     to.file(path.as_bytes(), &mut std::fs::File::from(opened))?;
-                    Ok(None)
+                    Ok(false)
                 }
+                _ => Err(fail(io::Error::other("it was replaced meanwhile"))),
             }
         }
         _ => {

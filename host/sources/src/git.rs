@@ -63,7 +63,7 @@ pub fn fetch(
         let repository = local::Repository::open(Path::new(path), limits)?;
         let found = resolve(&repository.references()?, reference, url)?;
         let found = Resolved { id: tree::commit(&repository, found.id)?.0, ..found };
-        return stage(&repository, pin.apply(found, url)?, within, limits);
+        return pin.stage(&repository, found, url, within, limits);
     }
     if url.starts_with("ssh://") {
         let why = "repositories are not fetched over SSH yet; use https://";
@@ -71,15 +71,24 @@ pub fn fetch(
     }
     let remote = remote::Remote::open(network, url, limits)?;
     let found = resolve(&remote.references(reference)?, reference, url)?;
-    let id = pin.apply(found, url)?;
-    stage(&remote.fetch(id)?, id, within, limits)
+    let id = pin.apply(&found, url)?;
+    pin.stage(&remote.fetch(id)?, found, url, within, limits)
 }
 
 /// What a reference leads to.
 struct Resolved {
     id: ObjectId,
-    /// Whether it was named as a tag, which must not move.
-    tag: Option<String>,
+    kind: ResolvedKind,
+}
+
+/// How a reference was named.
+enum ResolvedKind {
+    /// As a branch, or not at all.
+    Branch,
+    /// As a tag, which must not move.
+    Tag(String),
+    /// As a commit, which is always the same.
+    Commit,
 }
 
 /// A reference of a repository.
@@ -106,16 +115,16 @@ fn resolve(
                 "name a branch: SOURCE@BRANCH",
             )
         })?;
-        return Ok(Resolved { id, tag: None });
+        return Ok(Resolved { id, kind: ResolvedKind::Branch });
     };
     if let Ok(id) = reference.parse() {
-        return Ok(Resolved { id, tag: None });
+        return Ok(Resolved { id, kind: ResolvedKind::Commit });
     }
     if let Some(id) = find(&format!("refs/tags/{reference}")) {
-        return Ok(Resolved { id, tag: Some(reference.to_owned()) });
+        return Ok(Resolved { id, kind: ResolvedKind::Tag(reference.to_owned()) });
     }
     if let Some(id) = find(&format!("refs/heads/{reference}")) {
-        return Ok(Resolved { id, tag: None });
+        return Ok(Resolved { id, kind: ResolvedKind::Branch });
     }
     let is_short = reference.len() >= 4 && reference.bytes().all(|byte| byte.is_ascii_hexdigit());
     let fix = match is_short {
@@ -127,30 +136,42 @@ fn resolve(
 
 impl Pin {
     /// Returns the commit to fetch.
-    fn apply(self, found: Resolved, url: &str) -> Result<ObjectId, SourceError> {
+    fn apply(self, found: &Resolved, url: &str) -> Result<ObjectId, SourceError> {
         let locked = match self {
             Pin::None => return Ok(found.id),
             Pin::Exactly(id) | Pin::Tags(id) => id,
         };
-        match found.tag {
-            Some(tag) if locked != found.id => Err(SourceError::Moved(format!(
+        match &found.kind {
+            ResolvedKind::Branch if matches!(self, Pin::Tags(_)) => Ok(found.id),
+            ResolvedKind::Tag(tag) if locked != found.id => Err(SourceError::Moved(format!(
                 "the tag `{tag}` of {url} was moved: skills.lock names {locked}, and it is now {}",
                 found.id
             ))),
-            None if matches!(self, Pin::Tags(_)) => Ok(found.id),
+            // The source itself says which commit, whatever the lock file names.
+            ResolvedKind::Commit => Ok(found.id),
             _ => Ok(locked),
         }
     }
-}
 
-fn stage(
-    objects: &dyn object::Objects,
-    id: ObjectId,
-    within: &Path,
-    limits: &TransferLimits,
-) -> Result<Commit, SourceError> {
-    let (id, staged) = tree::stage(objects, id, within, limits)?;
-    Ok(Commit { id, staged })
+    /// Stages the commit.
+    fn stage(
+        self,
+        objects: &dyn object::Objects,
+        found: Resolved,
+        url: &str,
+        within: &Path,
+        limits: &TransferLimits,
+    ) -> Result<Commit, SourceError> {
+        let (id, staged) = tree::stage(objects, self.apply(&found, url)?, within, limits)?;
+        match (self, found.kind) {
+            (Pin::Exactly(locked) | Pin::Tags(locked), ResolvedKind::Commit) if locked != id => {
+                Err(SourceError::Moved(format!(
+                    "skills.lock names the commit {locked} of {url}, and the source is {id}"
+                )))
+            }
+            _ => Ok(Commit { id, staged }),
+        }
+    }
 }
 
 fn corrupt(why: impl Into<String>) -> SourceError {

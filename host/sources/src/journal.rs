@@ -60,8 +60,9 @@ pub(crate) fn replace(
         Ok(Replacement { path: path.to_path_buf(), before, text: (*text).to_owned() })
     };
     let files = files.iter().map(replacement).collect::<Result<Vec<_>, SourceError>>()?;
-    // Serializing plain data cannot fail.
-    let text = serde_json::to_string(&files).unwrap_or_default();
+    // A path that is not UTF-8 cannot be written down.
+    let text = serde_json::to_string(&files)
+        .map_err(|error| SourceError::io(format!("replace {}", key.display()), error))?;
     write(&store.journal(key), &text)?;
     recover(store, key)
 }

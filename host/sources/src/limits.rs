@@ -1,4 +1,4 @@
-//! The most that one transfer may hold. One constant each, which the operator can change.
+//! The most that one transfer may hold.
 
 use skillhost_skill::SizeLimits;
 

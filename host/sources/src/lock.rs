@@ -324,6 +324,22 @@ mod tests {
         assert!(large < small * 24, "{small:?} {large:?}");
     }
 
+    #[test]
+    fn time_of_reading_grows_with_the_length_of_a_line() {
+        let with = |count: usize| {
+            let mut lock = lock();
+            lock.skills.get_mut("one").unwrap().permissions = vec!["read".into(); count];
+            let text = lock.to_string();
+            let start = std::time::Instant::now();
+            Lock::parse(FILE, &text).unwrap();
+            start.elapsed()
+        };
+        with(1000);
+        // Quadratic time would be 64 times as long.
+        let (small, large) = (with(10_000), with(80_000));
+        assert!(large < small * 24, "{small:?} {large:?}");
+    }
+
     proptest! {
         #[test]
         fn any_change_of_the_text_is_refused(at in any::<prop::sample::Index>(), byte in any::<u8>(), insert in 0..3) {

@@ -37,6 +37,8 @@ pub struct Project {
     store: Store,
     limits: TransferLimits,
     keys: Box<dyn TrustedKeys>,
+    /// The digest that the sources file must have.
+    confirmed: Option<Digest>,
 }
 
 /// What to add.
@@ -77,7 +79,7 @@ pub struct Installed {
     pub view: PathBuf,
     /// The skills.
     pub skills: BTreeMap<String, LockedSkill>,
-    /// Skills whose files are not in the store.
+    /// Skills that are not fetched as locked.
     pub missing: Vec<String>,
 }
 
@@ -230,7 +232,15 @@ impl Project {
             journal::recover(&store, &file)?;
         }
         let (home, limits) = (home.to_owned(), TransferLimits::default());
-        Ok(Project { file, lock_file, home, store, limits, keys: Box::new(NoKeys) })
+        let (keys, confirmed) = (Box::new(NoKeys), None);
+        Ok(Project { file, lock_file, home, store, limits, keys, confirmed })
+    }
+
+    /// Uses the sources file only while it has this digest: what a person confirmed is what is used,
+    /// even if the file changes meanwhile.
+    #[must_use]
+    pub fn confirmed(self, digest: Digest) -> Project {
+        Project { confirmed: Some(digest), ..self }
     }
 
     /// Verifies signatures with these keys.
@@ -254,7 +264,23 @@ impl Project {
     /// # Errors
     /// The file is invalid.
     pub fn wanted(&self) -> Result<SourcesFile, SourceError> {
-        SourcesFile::parse(&self.file.display().to_string(), &journal::read(&self.file)?)
+        self.parse(&self.text()?)
+    }
+
+    fn parse(&self, text: &str) -> Result<SourcesFile, SourceError> {
+        SourcesFile::parse(&self.file.display().to_string(), text)
+    }
+
+    /// Reads the text of the sources file, which must be the confirmed one.
+    fn text(&self) -> Result<String, SourceError> {
+        let text = journal::read(&self.file)?;
+        match self.confirmed {
+            Some(confirmed) if Digest::of(text.as_bytes()) != confirmed => {
+                let why = format!("{} was changed after it was confirmed", self.file.display());
+                Err(SourceError::request(why, "read it, and try again"))
+            }
+            _ => Ok(text),
+        }
     }
 
     /// Reads the lock file. One that does not exist locks nothing.
@@ -269,32 +295,45 @@ impl Project {
         }
     }
 
-    /// Returns the digest of the sources file, by which a person confirms it.
+    /// Returns the digest of the sources file, by which a person confirms it, and what it names.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is invalid.
+    pub fn to_confirm(&self) -> Result<(Digest, SourcesFile), SourceError> {
+        let text = self.text()?;
+        Ok((Digest::of(text.as_bytes()), self.parse(&text)?))
+    }
+
+    /// Returns the digest of the sources file.
     ///
     /// # Errors
     /// The file cannot be read.
     pub fn digest(&self) -> Result<Digest, SourceError> {
-        Ok(Digest::of(journal::read(&self.file)?.as_bytes()))
+        Ok(Digest::of(self.text()?.as_bytes()))
     }
 
-    /// Returns the enabled skills of the lock file.
+    /// Returns the enabled skills of the lock file that are locked from the source that the sources
+    /// file names, and were fetched from there by this host.
     ///
     /// # Errors
     /// A file is invalid, or the view cannot be created.
     pub fn installed(&self) -> Result<Installed, SourceError> {
         let (wanted, lock) = (self.wanted()?, self.locked()?);
-        let is_enabled = |name: &String| wanted.skills.get(name).is_some_and(|skill| skill.enabled);
-        let (skills, missing): (BTreeMap<_, _>, BTreeMap<_, _>) = lock
-            .skills
-            .into_iter()
-            .filter(|(name, _)| is_enabled(name))
-            .partition(|(_, skill)| self.store.has(&skill.digest));
+        let enabled =
+            |name: &String| wanted.skills.get(name).filter(|wanted| wanted.enabled).cloned();
+        let (mut skills, mut missing) = (BTreeMap::new(), Vec::new());
+        for (name, locked) in lock.skills {
+            let Some(wanted) = enabled(&name) else { continue };
+            let is_here = agrees(&wanted, &locked)
+                && self.store.has(&locked.digest)
+                && self.store.has_origin(&self.origin(&wanted, &locked));
+            match is_here {
+                true => drop(skills.insert(name, locked)),
+                false => missing.push(name),
+            }
+        }
         let digests = skills.iter().map(|(name, skill)| (name.clone(), skill.digest)).collect();
-        Ok(Installed {
-            view: self.store.view(&digests)?,
-            skills,
-            missing: missing.into_keys().collect(),
-        })
+        Ok(Installed { view: self.store.view(&digests)?, skills, missing })
     }
 
     /// Fetches what is to be added, and changes nothing else.
@@ -333,13 +372,14 @@ impl Project {
     }
 
     /// Adds what was fetched. A skill that has the name already is replaced: the caller has asked.
+    /// Returns the digest of the new sources file, too.
     ///
     /// # Errors
     /// A skill is invalid, or a file cannot be written. Nothing is added then.
-    pub fn add(&self, addition: Addition) -> Result<Vec<Change>, SourceError> {
+    pub fn add(&self, addition: Addition) -> Result<(Vec<Change>, Digest), SourceError> {
         let Addition { source, fetched, skills, several } = addition;
         let change = self.begin()?;
-        let (text, mut lock) = (journal::read(&self.file)?, self.locked()?);
+        let (text, mut lock) = (self.text()?, self.locked()?);
         let (mut wanted, mut changes) = (BTreeMap::new(), Vec::new());
         for (name, skill) in &skills {
             let path = Some(skill.path.clone()).filter(|path| several && !path.is_empty());
@@ -351,24 +391,26 @@ impl Project {
         }
         let text = SourcesFile::with(&text, &wanted)?;
         self.commit(&change, Some(&text), &lock)?;
-        Ok(changes)
+        Ok((changes, Digest::of(text.as_bytes())))
     }
 
-    /// Removes a skill from both files.
+    /// Removes a skill from both files. Returns the digest of the new sources file, too.
     ///
     /// # Errors
     /// There is no such skill, or a file cannot be written.
-    pub fn remove(&self, name: &str) -> Result<Change, SourceError> {
+    pub fn remove(&self, name: &str) -> Result<(Change, Digest), SourceError> {
         let change = self.begin()?;
-        let (text, mut lock) = (journal::read(&self.file)?, self.locked()?);
-        let wanted = SourcesFile::parse(&self.file.display().to_string(), &text)?;
+        let (text, mut lock) = (self.text()?, self.locked()?);
+        let wanted = self.parse(&text)?;
         let old = lock.skills.remove(name);
         if old.is_none() && !wanted.skills.contains_key(name) {
             let why = format!("{} names no skill `{}`", self.file.display(), printable(name));
             return Err(SourceError::request(why, "skillhost list"));
         }
-        self.commit(&change, Some(&SourcesFile::without(&text, name)?), &lock)?;
-        Ok(Change::new(name, ChangeKind::Removed, old.as_ref(), None))
+        let text = SourcesFile::without(&text, name)?;
+        self.commit(&change, Some(&text), &lock)?;
+        let change = Change::new(name, ChangeKind::Removed, old.as_ref(), None);
+        Ok((change, Digest::of(text.as_bytes())))
     }
 
     /// Makes the lock file and the store what the sources file says: fetches what is missing, locks
@@ -380,20 +422,23 @@ impl Project {
     pub fn sync(&self, frozen: bool, network: &dyn Network) -> Result<Vec<Change>, SourceError> {
         let change = self.begin()?;
         let (wanted, mut lock) = (self.wanted()?, self.locked()?);
+        if frozen {
+            self.check_locked(&wanted, &lock)?;
+        }
         let mut changes = Vec::new();
         for (name, wanted) in &wanted.skills {
             match lock.skills.get(name).filter(|locked| agrees(wanted, locked)) {
                 Some(locked) => {
+                    let is_from_there = self.store.has_origin(&self.origin(wanted, locked));
                     let kind = match self.store.verify(&locked.digest, &locked.files) {
-                        Ok(()) => ChangeKind::Unchanged,
-                        Err(_) => {
+                        Ok(()) if is_from_there => ChangeKind::Unchanged,
+                        _ => {
                             self.restore(name, wanted, locked, network)?;
                             ChangeKind::Fetched
                         }
                     };
                     changes.push(Change::new(name, kind, Some(locked), Some(locked)));
                 }
-                None if frozen => return Err(self.not_frozen(name, lock.skills.get(name))),
                 None => {
                     let new = self.resolve(name, wanted, Locked::Not, network)?;
                     let old = lock.skills.insert(name.clone(), new.clone());
@@ -405,9 +450,6 @@ impl Project {
         let unwanted: Vec<String> =
             lock.skills.keys().filter(|name| !wanted.skills.contains_key(*name)).cloned().collect();
         for name in unwanted {
-            if frozen {
-                return Err(self.not_wanted(&name));
-            }
             let old = lock.skills.remove(&name);
             changes.push(Change::new(&name, ChangeKind::Removed, old.as_ref(), None));
         }
@@ -468,23 +510,8 @@ impl Project {
         let (wanted, lock) = (self.wanted()?, self.locked()?);
         let mut found = Vec::new();
         for (name, locked) in &lock.skills {
-            let mut report = |why: String| found.push(Mismatch { name: name.clone(), why });
-            match wanted.skills.get(name) {
-                Some(wanted) if agrees(wanted, locked) => {}
-                Some(_) => report(format!("{} names another source", self.file.display())),
-                None => report(format!("{} does not name it", self.file.display())),
-            }
-            if let Err(why) = self.store.verify(&locked.digest, &locked.files) {
-                report(why);
-                continue;
-            }
-            match self.describe(locked.clone()).map(|found| describes(locked, found)) {
-                Ok(true) => {}
-                Ok(false) => report(
-                    "the lock file describes other permissions, another component, another content or other signatures".into(),
-                ),
-                Err(error) => report(error.to_string()),
-            }
+            let problems = self.check(wanted.skills.get(name), locked);
+            found.extend(problems.into_iter().map(|why| Mismatch { name: name.clone(), why }));
         }
         for name in wanted.skills.keys().filter(|name| !lock.skills.contains_key(*name)) {
             found.push(Mismatch { name: name.clone(), why: "it is not locked".to_owned() });
@@ -492,12 +519,43 @@ impl Project {
         Ok(found)
     }
 
+    /// Reads every byte of a locked skill again, and compares everything that its lock says. Returns
+    /// the differences.
+    pub fn check(&self, wanted: Option<&WantedSkill>, locked: &LockedSkill) -> Vec<String> {
+        let mut found = Vec::new();
+        match wanted {
+            Some(wanted) if !agrees(wanted, locked) => {
+                found.push(format!("{} names another source", self.file.display()));
+            }
+            Some(wanted) if !self.store.has_origin(&self.origin(wanted, locked)) => {
+                found.push("this host did not fetch it from its source".to_owned());
+            }
+            Some(_) => {}
+            None => found.push(format!("{} does not name it", self.file.display())),
+        }
+        if let Err(why) = self.store.verify(&locked.digest, &locked.files) {
+            found.push(why);
+            return found;
+        }
+        match self.describe(locked.clone()).map(|found| describes(locked, found)) {
+            Ok(true) => {}
+            Ok(false) => found.push(
+                "the lock file describes other permissions, another component, another content or other signatures".into(),
+            ),
+            Err(error) => found.push(error.to_string()),
+        }
+        found
+    }
+
     /// Checks that the lock file locks exactly what the sources file names.
     ///
     /// # Errors
     /// A skill is not locked, is locked from another source, or is not wanted.
     pub fn require_locked(&self) -> Result<(), SourceError> {
-        let (wanted, lock) = (self.wanted()?, self.locked()?);
+        self.check_locked(&self.wanted()?, &self.locked()?)
+    }
+
+    fn check_locked(&self, wanted: &SourcesFile, lock: &Lock) -> Result<(), SourceError> {
         for (name, wanted) in &wanted.skills {
             if lock.skills.get(name).is_none_or(|locked| !agrees(wanted, locked)) {
                 return Err(self.not_frozen(name, lock.skills.get(name)));
@@ -564,7 +622,10 @@ impl Project {
             fetch::fetch(&wanted.source, revision, self.around(&self.temporary()), network)?;
         let skill = skills::read(&fetched.staged, &locked.path, &self.limits)?;
         match locked.files.difference(&skill.listing()) {
-            None => self.store.import(&fetched.staged, &skill),
+            None => {
+                self.store.import(&fetched.staged, &skill)?;
+                self.store.add_origin(&self.origin(wanted, locked))
+            }
             Some(why) => Err(SourceError::Moved(format!(
                 "{} is not what {} names for `{name}`: {why}",
                 wanted.source,
@@ -581,7 +642,7 @@ impl Project {
     ) -> Result<LockedSkill, SourceError> {
         self.store.import(&fetched.staged, skill)?;
         let files = skill.listing();
-        self.describe(LockedSkill {
+        let locked = LockedSkill {
             source: wanted.source.to_string(),
             path: skill.path.clone(),
             revision: fetched.revision.clone(),
@@ -591,7 +652,20 @@ impl Project {
             permissions: Vec::new(),
             signatures: Vec::new(),
             files,
-        })
+        };
+        self.store.add_origin(&self.origin(wanted, &locked))?;
+        self.describe(locked)
+    }
+
+    /// Identifies what a lock says about where its files are from. Others may have written the lock
+    /// file, so it alone does not prove that.
+    fn origin(&self, wanted: &WantedSkill, locked: &LockedSkill) -> Digest {
+        let base = self.file.parent().unwrap_or(Path::new("/"));
+        let identity = wanted.source.identity(base, &self.home);
+        let reference = wanted.source.reference.as_deref().unwrap_or_default();
+        let LockedSkill { path, revision, digest, .. } = locked;
+        // None of the texts contains a line break.
+        Digest::of(format!("{identity}\n{reference}\n{path}\n{revision}\n{digest}").as_bytes())
     }
 
     /// Loads a stored skill as a run would, and fills in what follows from its files.

@@ -32,7 +32,7 @@ pub enum Place {
 const ARCHIVES: [&str; 5] = [".zip", ".tar.gz", ".tgz", ".tar.zst", ".tzst"];
 
 /// How to write a source.
-const FORMS: &str = "OWNER/REPO, https://HOST/REPO, ssh://git@HOST/REPO, file:///REPO, each with @TAG, @BRANCH or @COMMIT; https://HOST/FILE.tar.gz; ./FOLDER or ./FILE.zip";
+const FORMS: &str = "OWNER/REPO, https://HOST/REPO, file:///REPO, each with @TAG, @BRANCH or @COMMIT; https://HOST/FILE.tar.gz; ./FOLDER or ./FILE.zip";
 
 impl Source {
     /// Returns what the place is called in a policy and in comparisons: the URL, or the absolute path
@@ -145,7 +145,7 @@ fn short(text: &str) -> Result<Source, Problem> {
             Ok(Source { place, reference })
         }
         _ if text.contains(':') => {
-            Err(("it is not a URL", "write `git@HOST:PATH` as `ssh://git@HOST/PATH`"))
+            Err(("it is not a URL", "write `git@HOST:PATH` as `https://HOST/PATH`"))
         }
         _ => Err(("it is neither a URL nor OWNER/REPO", FORMS)),
     }
@@ -172,7 +172,7 @@ fn url(scheme: &str, rest: &str) -> Result<Source, Problem> {
         ("https" | "http", Some(_)) => {
             return Err((
                 "a URL must not contain credentials",
-                "store them in git's credential helper",
+                "only what is public is fetched over https://; clone it and use file:///PATH",
             ));
         }
         ("ssh", Some(user)) => {
@@ -192,10 +192,7 @@ fn url(scheme: &str, rest: &str) -> Result<Source, Problem> {
             return Err(("it is not encrypted", "use https://; http:// works on loopback only"));
         }
         "git" => {
-            return Err((
-                "git:// is neither encrypted nor authenticated",
-                "use https:// or ssh://",
-            ));
+            return Err(("git:// is neither encrypted nor authenticated", "use https://"));
         }
         _ => return Err(("the scheme is not supported", FORMS)),
     }

@@ -249,7 +249,7 @@ impl Unpacker {
             return folder.try_clone();
         }
         let root = self.staged.root.as_fd().try_clone_to_owned()?;
-        let folder = path.split('/').filter(|name| !name.is_empty()).try_fold(root, enter)?;
+        let folder = open_folder(root, path)?;
         self.last = Some((path.to_owned(), folder.try_clone()?));
         Ok(folder)
     }
@@ -305,15 +305,17 @@ fn is_plain(target: &str) -> bool {
         && !target.chars().any(|char| char.is_control() || char == '\\')
 }
 
-fn enter(folder: OwnedFd, name: &str) -> io::Result<OwnedFd> {
+/// Opens a folder below another one by one, without following symlinks.
+pub(crate) fn open_folder(root: impl Into<OwnedFd>, path: &str) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(rustix::fs::openat(&folder, name, flags, Mode::empty())?)
+    path.split('/').filter(|name| !name.is_empty()).try_fold(root.into(), |folder, name| {
+        Ok(rustix::fs::openat(&folder, name, flags, Mode::empty())?)
+    })
 }
 
 /// Opens a regular file below a folder, without following symlinks.
 fn open(root: OwnedFd, path: &str) -> io::Result<OwnedFd> {
-    let folder =
-        names::parent(path).split('/').filter(|name| !name.is_empty()).try_fold(root, enter)?;
+    let folder = open_folder(root, names::parent(path))?;
     let file = open_entry(&folder, path.rsplit('/').next().unwrap_or(path))?;
     let kind = rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode);
     match kind {

@@ -5,6 +5,9 @@
 //! with the lock file whenever they are read. A view is a folder with one symlink per skill; it is
 //! named after what it contains and never changes either. What a killed host leaves is in a
 //! temporary folder, which the next one sweeps.
+//!
+//! The store also remembers from where this host fetched each entry. A lock file that others wrote
+//! could otherwise give the files of one source the name of another, and what a policy grants it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -36,6 +39,7 @@ pub struct Store {
     path: PathBuf,
     entries: OwnedFd,
     views: OwnedFd,
+    origins: OwnedFd,
 }
 
 /// No other process changes the store or a lock file while this value lives.
@@ -61,7 +65,12 @@ impl Store {
         open("")?;
         open("tmp")?;
         open("journal")?;
-        Ok(Store { entries: open("store")?, views: open("views")?, path })
+        Ok(Store {
+            entries: open("store")?,
+            views: open("views")?,
+            origins: open("origins")?,
+            path,
+        })
     }
 
     /// Returns the folder for what is being fetched.
@@ -98,6 +107,24 @@ impl Store {
     pub fn has(&self, digest: &Digest) -> bool {
         rustix::fs::statat(&self.entries, digest.to_string(), AtFlags::SYMLINK_NOFOLLOW)
             .is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Directory)
+    }
+
+    /// Remembers where an entry is from.
+    ///
+    /// # Errors
+    /// The file system fails.
+    pub(crate) fn add_origin(&self, origin: &Digest) -> Result<(), SourceError> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        match rustix::fs::openat(&self.origins, origin.to_string(), flags, FILE_MODE) {
+            // It is read-only if it is known.
+            Ok(_) | Err(rustix::io::Errno::ACCESS) => Ok(()),
+            Err(error) => Err(SourceError::io("write to the store", error)),
+        }
+    }
+
+    /// Checks whether [`Store::add_origin`] was called for this origin.
+    pub(crate) fn has_origin(&self, origin: &Digest) -> bool {
+        rustix::fs::statat(&self.origins, origin.to_string(), AtFlags::SYMLINK_NOFOLLOW).is_ok()
     }
 
     /// Returns the path of an entry.

@@ -209,7 +209,7 @@ fn not_editable() -> SourceError {
 pub fn schema() -> serde_json::Value {
     let source = json!({
         "type": "string",
-        "description": "A Git repository (OWNER/REPO, or an https, ssh or file URL, with @TAG, @BRANCH or @COMMIT), the https URL of an archive, or a folder or archive of this machine (./PATH).",
+        "description": "A Git repository (OWNER/REPO, or an https or file URL, with @TAG, @BRANCH or @COMMIT), the https URL of an archive, or a folder or archive of this machine (./PATH).",
     });
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -15,7 +15,7 @@ use crate::{operator, output, terminal};
 
 /// Fetch a skill, lock its files, and make it known by its name
 ///
-/// SOURCE is a Git repository (OWNER/REPO on GitHub, or an https, ssh or file URL), each with @TAG,
+/// SOURCE is a Git repository (OWNER/REPO on GitHub, or an https or file URL), each with @TAG,
 /// @BRANCH or @COMMIT; the https URL of a .zip, .tar.gz or .tar.zst archive; or a folder or archive
 /// of this machine (./PATH). Nothing that is fetched is executed. The skill is written to
 /// skills.yaml, and the digest of every file to skills.lock. A run of it needs approval, as for any
@@ -54,7 +54,9 @@ pub(crate) struct Args {
 
 pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     let context = Context::with_file(&args.policy)?;
+    // What else the file names is used with the new skill.
     let project = args.file.open(&context.places)?;
+    let project = args.file.confirm(project, &context.places)?;
     #[expect(clippy::disallowed_methods, reason = "the command line is used in a folder")]
     let here =
         std::env::current_dir().map_err(|error| CliError::io("find the current folder", error))?;
@@ -78,8 +80,8 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
             require_confirmed(args, name, &why, &context)?;
         }
     }
-    let changes = project.add(addition)?;
-    sources::confirm_own(&project, &context.places)?;
+    let (changes, digest) = project.add(addition)?;
+    sources::remember(&context.places, project.file(), digest)?;
     if args.json {
         output::json(&changes)?;
         return Ok(Exit::Ok);

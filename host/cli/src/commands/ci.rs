@@ -40,7 +40,7 @@ struct Report {
 pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     let context = Context::with_file(&args.policy)?;
     let project = args.file.open(&context.places)?;
-    args.file.confirm(&project, &context.places)?;
+    let project = args.file.confirm(project, &context.places)?;
     let network = sources::network(&context.policy)?;
     network.allow_all(&project.wanted()?);
     let skills = project.sync(true, &network)?;

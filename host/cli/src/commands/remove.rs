@@ -24,8 +24,9 @@ pub(crate) struct Args {
 pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     let places = Places::find()?;
     let project = args.file.open(&places)?;
-    let change = project.remove(&args.name)?;
-    sources::confirm_own(&project, &places)?;
+    let project = args.file.confirm(project, &places)?;
+    let (change, digest) = project.remove(&args.name)?;
+    sources::remember(&places, project.file(), digest)?;
     match args.json {
         true => output::json(&change)?,
         false => sources::report(&[change])?,

@@ -1,6 +1,7 @@
 //! `skillhost sign`: sign the files of a skill.
 
-use std::path::PathBuf;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 
 use skillhost_ledger::receipt::envelope;
 use skillhost_skill::Skill;
@@ -16,7 +17,7 @@ use crate::output;
 /// Sign the files of a skill with your key
 ///
 /// Writes skill.dsse.json into the skill's folder: an in-toto statement about the digest of every
-/// file, in a DSSE envelope. Whoever trusts the key (`skillhost key trust`) sees with `skillhost why`
+/// file, in a DSSE envelope. Users who trust the key (`skillhost key trust`) see in `skillhost why`
 /// that it signed the skill. A file that is changed, added or removed afterwards makes the signature
 /// invalid.
 #[derive(Debug, clap::Args)]
@@ -44,10 +45,18 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     let envelope = envelope::sign_statement(statement.as_bytes(), &key)
         .map_err(|why| CliError::invalid(format!("cannot sign: {why}")))?;
     let path = args.skill.join(signature::FILE);
-    #[expect(clippy::disallowed_methods, reason = "a folder that the operator names")]
-    std::fs::write(&path, [envelope.as_slice(), b"\n"].concat())
+    write(&path, &[envelope.as_slice(), b"\n"].concat())
         .map_err(|error| CliError::io(format_args!("write {}", path.display()), error))?;
     let count = output::count(files.0.len() as u64, "file");
     output::text(&format!("signed {count} with {}: {}", key.public().id(), path.display()))?;
     Ok(Exit::Ok)
+}
+
+/// Writes the signature, and never where a symlink in the skill leads.
+fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    use rustix::fs::{Mode, OFlags};
+    let flags =
+        OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mode = Mode::from_raw_mode(0o644);
+    std::fs::File::from(rustix::fs::open(path, flags, mode)?).write_all(bytes)
 }

@@ -35,7 +35,7 @@ pub(crate) struct Args {
 pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     let context = Context::with_file(&args.policy)?;
     let project = args.file.open(&context.places)?;
-    args.file.confirm(&project, &context.places)?;
+    let project = args.file.confirm(project, &context.places)?;
     let network = sources::network(&context.policy)?;
     network.allow_all(&project.wanted()?);
     let changes = project.update(&args.names, args.dry_run, &network)?;

@@ -36,6 +36,8 @@ struct Report<'a> {
     enabled: bool,
     /// Its entry in the lock file.
     locked: Option<&'a LockedSkill>,
+    /// How the entry differs from what was fetched.
+    mismatches: Vec<String>,
 }
 
 pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
@@ -46,12 +48,15 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
         let message = format!("{file} names no skill `{}`", printable(&args.name));
         return Err(CliError::usage(message).fix("skillhost list"));
     };
+    let locked = lock.skills.get(&args.name);
+    let mismatches = locked.map(|locked| project.check(Some(skill), locked)).unwrap_or_default();
     let report = Report {
         name: &args.name,
         file: project.file().display().to_string(),
         source: skill.source.to_string(),
         enabled: skill.enabled,
-        locked: lock.skills.get(&args.name),
+        locked,
+        mismatches,
     };
     if args.json {
         output::json(&report)?;
@@ -62,6 +67,8 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     if !report.enabled {
         lines.push("  disabled".to_owned());
     }
+    // Others may have written the lock file.
+    lines.extend(report.mismatches.iter().map(|why| format!("  not as skills.lock says: {why}")));
     match report.locked {
         None => lines.push("  not locked: skillhost sync".to_owned()),
         Some(locked) => {
@@ -74,7 +81,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
             lines.push(format!(
                 "  signed by: {}",
                 match locked.signatures.as_slice() {
-                    [] => "nobody".to_owned(),
+                    [] => "no trusted key".to_owned(),
                     keys => keys.join(", "),
                 }
             ));

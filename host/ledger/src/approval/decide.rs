@@ -93,6 +93,7 @@ impl Approvals {
         let levels =
             Levels::new(ask.skill, self.levels_that_hold(policy, ask.skill, ask.capabilities)?);
         let bound = policy.approval(name);
+        let granted = policy.granted_approval(name, ask.skill.origin, ask.skill.locked.as_ref());
         let denial = levels.denial(ask.part);
         let strictest = [denial.map(|set| set.level), bound].into_iter().flatten().min();
         if let Some(level @ (PermissionLevel::Blocked | PermissionLevel::Disabled)) = strictest {
@@ -110,7 +111,7 @@ impl Approvals {
                 PermissionLevel::Enabled
             }
             Some(set) => set.level,
-            None => by_itself(ask, bound),
+            None => by_itself(ask, granted),
         };
         // No level was set with the names of other clients in mind.
         let level = if ask.needs_approval { level.min(PermissionLevel::Enabled) } else { level };
@@ -208,16 +209,17 @@ fn covers(
         && approval.permissions.as_ref().is_some_and(|known| permissions.is_within(known))
 }
 
-/// Returns the level of a run for which no level is set.
-fn by_itself(ask: &ApprovalRequest<'_>, bound: Option<PermissionLevel>) -> PermissionLevel {
+/// Returns the level of a run for which no level is set. `granted` is the level of the sections that
+/// may grant something to the skill.
+fn by_itself(ask: &ApprovalRequest<'_>, granted: Option<PermissionLevel>) -> PermissionLevel {
     let ApprovalRequest { capabilities, trusted, session_folder, .. } = ask;
     let harms =
         |mount: &Mount| mount.mode == MountMode::Write && *session_folder != Some(mount.spelling());
     let writes = !capabilities.write.is_empty() && capabilities.mounts.iter().any(harms);
-    match bound {
+    match granted {
         // The policy speaks about skills that the operator knows, not about what others put into a
         // project.
-        Some(bound) => bound.min(if *trusted {
+        Some(granted) => granted.min(if *trusted {
             PermissionLevel::AutoApproved
         } else {
             PermissionLevel::Enabled

@@ -2,12 +2,14 @@
 //! configuration.
 
 use std::cell::Cell;
+use std::collections::HashSet;
 use std::io::{self, BufReader, Read};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-use cap_std::fs::Dir;
+use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt as _};
 use flate2::bufread::ZlibDecoder;
+use rustix::fs::OFlags;
 use skillhost_policy::limits::show_size;
 
 use super::object::{Object, ObjectId, ObjectKind, Objects};
@@ -18,8 +20,8 @@ use crate::limits::TransferLimits;
 
 /// Bytes of a file with references.
 const MAX_REFERENCES: u64 = 16 << 20;
-/// Bytes of an index: two million objects.
-const MAX_INDEX: u64 = 64 << 20;
+/// Bytes of all indexes: nine million objects.
+const MAX_INDEXES: u64 = 256 << 20;
 /// The most packs.
 const MAX_PACKS: usize = 1000;
 /// The longest chain of differences. Git itself writes at most 50, and accepts 4095.
@@ -27,6 +29,8 @@ const MAX_CHAIN: usize = 4095;
 /// How many times the limit of a transfer may be decompressed: differences are decoded again for
 /// each object that needs them.
 const WORK: u64 = 8;
+/// What each step costs at least, in bytes: a chain of differences may have thousands of tiny ones.
+const STEP: u64 = 1 << 10;
 
 /// A repository.
 pub(super) struct Repository {
@@ -64,7 +68,7 @@ impl Repository {
             let why = "repositories that borrow objects from others are not supported";
             return Err(Refusal::new(RefusalRule::Unsupported, why).into());
         }
-        let mut packs = Vec::new();
+        let (mut packs, mut left) = (Vec::new(), MAX_INDEXES);
         let names = folder.read_dir("objects/pack").into_iter().flatten().flatten();
         for name in names.map(|entry| entry.file_name().to_string_lossy().into_owned()) {
             let Some(stem) = name.strip_suffix(".idx") else { continue };
@@ -72,8 +76,9 @@ impl Repository {
                 let why = format!("the repository has more than {MAX_PACKS} packs");
                 return Err(Refusal::new(RefusalRule::EntryCount, why).into());
             }
-            let index = read(&folder, &format!("objects/pack/{name}"), MAX_INDEX)?;
-            let file = folder.open(format!("objects/pack/{stem}.pack")).map_err(fail)?.into_std();
+            let index = read(&folder, &format!("objects/pack/{name}"), left)?;
+            left -= index.len() as u64;
+            let file = open(&folder, &format!("objects/pack/{stem}.pack")).map_err(fail)?;
             packs.push(PackFile { file, index: check_index(index)? });
         }
         let left = Cell::new(limits.bytes.saturating_mul(WORK));
@@ -88,11 +93,13 @@ impl Repository {
         }
         if self.folder.exists("packed-refs") {
             let text = self.text("packed-refs")?;
+            let mut known: HashSet<String> =
+                references.iter().map(|found| found.name.clone()).collect();
             for line in text.lines().filter(|line| !line.starts_with(['#', '^'])) {
                 let (id, name) =
                     line.split_once(' ').ok_or_else(|| corrupt("`packed-refs` is damaged"))?;
                 // A loose reference replaces a packed one.
-                if !references.iter().any(|known: &Reference| known.name == name) {
+                if known.insert(name.to_owned()) {
                     references.push(Reference { name: name.to_owned(), id: id_of(id)? });
                 }
             }
@@ -135,7 +142,7 @@ impl Repository {
     }
 
     fn charge(&self, size: u64) -> Result<(), Refusal> {
-        let left = self.left.get().checked_sub(size).filter(|_| size <= self.max);
+        let left = self.left.get().checked_sub(size.max(STEP)).filter(|_| size <= self.max);
         self.left.set(left.ok_or_else(|| {
             let why = format!("the objects are larger than {}", show_size(self.max));
             Refusal::new(RefusalRule::TransferSize, why)
@@ -147,7 +154,7 @@ impl Repository {
     fn read_loose(&self, id: ObjectId) -> Result<Option<Object>, SourceError> {
         let hex = id.to_string();
         let path = format!("objects/{}/{}", &hex[..2], &hex[2..]);
-        let file = match self.folder.open(path) {
+        let file = match open(&self.folder, &path) {
             Ok(file) => BufReader::new(file),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(SourceError::io(format!("read the object {id}"), error)),
@@ -293,10 +300,21 @@ fn id_of(text: &str) -> Result<ObjectId, SourceError> {
     text.parse().map_err(|_| corrupt("a reference is not an object id; SHA-256 is not supported"))
 }
 
+/// Opens a regular file, without waiting at a pipe.
+fn open(folder: &Dir, path: &str) -> io::Result<std::fs::File> {
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed());
+    let file = folder.open_with(path, &options)?.into_std();
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::other("not a regular file")),
+    }
+}
+
 fn read(folder: &Dir, path: &str, max: u64) -> Result<Vec<u8>, SourceError> {
     let fail =
         |error: io::Error| SourceError::io(format!("read `{path}` of the repository"), error);
-    let file = folder.open(path).map_err(fail)?;
+    let file = open(folder, path).map_err(fail)?;
     let mut bytes = Vec::new();
     file.take(max + 1).read_to_end(&mut bytes).map_err(fail)?;
     match bytes.len() as u64 <= max {

@@ -283,7 +283,7 @@ fn hostile_names_in_trees_are_refused() {
         entries.iter().flat_map(entry).collect()
     };
     use RefusalRule::*;
-    let cases: [(&[Entry], RefusalRule); 8] = [
+    let cases: [(&[Entry], RefusalRule); 9] = [
         (&[("100644", b"..")], PathTraversal),
         (&[("100644", b"../x")], InvalidName),
         (&[("100644", b"/etc/x")], InvalidName),
@@ -291,6 +291,7 @@ fn hostile_names_in_trees_are_refused() {
         (&[("100644", b"a\\..\\x")], PathTraversal),
         (&[("100644", b"a"), ("100644", b"A")], NameCollision),
         (&[("100644", b"a"), ("100644", b"a")], NameCollision),
+        (&[("40000", b"a"), ("40000", b"a")], NameCollision),
         (&[("20644", b"device")], SpecialFile),
     ];
     for (entries, expected) in cases {
@@ -536,6 +537,36 @@ fn repository_that_borrows_objects_is_refused() {
     let limits = TransferLimits::default();
     let result = fetch(&repository.url(), None, Pin::None, &Offline, within.path(), &limits);
     assert_eq!(rule(result), RefusalRule::Unsupported);
+}
+
+#[test]
+fn pipes_in_a_repository_do_not_stop_the_host() {
+    for path in ["packed-refs", "objects/pack/pack-1.idx"] {
+        let repository = Repository::new();
+        repository.commit();
+        let pipe = repository.path().join(".git").join(path);
+        let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR);
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, kind, mode, 0).unwrap();
+        let within = tempfile::tempdir().unwrap();
+        let limits = TransferLimits::default();
+        let result = fetch(&repository.url(), None, Pin::None, &Offline, within.path(), &limits);
+        assert!(matches!(result, Err(SourceError::Io { .. })), "{path}: {result:?}");
+    }
+}
+
+#[test]
+fn commit_of_the_source_is_not_replaced_by_that_of_the_lock_file() {
+    let repository = Repository::new();
+    repository.write("a", b"first");
+    let first = repository.commit();
+    repository.write("a", b"second");
+    let second: ObjectId = repository.commit().parse().unwrap();
+    for pin in [Pin::Exactly(second), Pin::Tags(second)] {
+        let result = fetched_pinned(&repository, Some(&first), pin);
+        assert!(matches!(result, Err(SourceError::Moved(_))), "{result:?}");
+    }
+    let pin = Pin::Exactly(first.parse().unwrap());
+    assert_eq!(fetched_pinned(&repository, Some(&first), pin).unwrap().id.to_string(), first);
 }
 
 #[test]

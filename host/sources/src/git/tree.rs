@@ -1,6 +1,6 @@
 //! Stages the files of a commit.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::path::Path;
 
 use super::corrupt;
@@ -27,7 +27,13 @@ pub(super) fn stage(
         if tree.kind != ObjectKind::Tree {
             return Err(corrupt("a folder is not a tree"));
         }
+        let mut names = HashSet::new();
         for entry in entries(&tree.content)? {
+            // Two folders of one name would become one, and other readers see only one of them.
+            if !names.insert(entry.name) {
+                let why = "the name occurs twice in a folder of the repository";
+                return Err(Refusal::at(RefusalRule::NameCollision, entry.name, why).into());
+            }
             add(objects, &folder, &entry, &mut to, &mut trees)?;
         }
     }

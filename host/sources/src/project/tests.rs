@@ -52,7 +52,7 @@ impl Setup {
             all: false,
         };
         let project = self.project();
-        project.add(project.fetch(&request, &Offline)?)
+        Ok(project.add(project.fetch(&request, &Offline)?)?.0)
     }
 
     fn git(&self, args: &[&str]) {
@@ -287,7 +287,7 @@ fn removed_skill_is_in_neither_file() {
     let setup = Setup::new();
     setup.add("./one", None, None).unwrap();
     let project = setup.project();
-    assert_eq!(project.remove("one").unwrap().kind, ChangeKind::Removed);
+    assert_eq!(project.remove("one").unwrap().0.kind, ChangeKind::Removed);
     assert!(project.remove("one").is_err());
     assert!(
         project.locked().unwrap().skills.is_empty() && project.wanted().unwrap().skills.is_empty()
@@ -362,4 +362,62 @@ fn interrupted_change_is_finished_before_anything_is_read() {
     std::fs::write(store.journal(&text_path), journal.to_string()).unwrap();
     Project::open(&text_path, &setup.path("state"), &setup.path("home")).unwrap_err();
     assert_eq!(std::fs::read_to_string(&text_path).unwrap(), "skills: {}\n");
+}
+
+#[test]
+fn lock_file_cannot_give_a_skill_another_source() {
+    let setup = Setup::new();
+    setup.write("two/SKILL.md", &skill_md("two", "allowed-tools: Bash\n"));
+    setup.add("./one", None, None).unwrap();
+    setup.add("./two", None, None).unwrap();
+    let original = setup.project().locked().unwrap();
+    let two = &original.skills["two"];
+    let with = |one: LockedSkill| {
+        let mut lock = original.clone();
+        lock.skills.insert("one".into(), one);
+        setup.write("skills.lock", &lock.to_string());
+        setup.project()
+    };
+    // The lock names the source of `two`.
+    let project = with(two.clone());
+    assert_eq!(project.installed().unwrap().missing, ["one"]);
+    assert_ne!(project.verify().unwrap(), []);
+    // The lock names the source of `one`, and the files of `two`, which are in the store.
+    let project = with(LockedSkill { source: "./one".into(), ..two.clone() });
+    assert_eq!(project.installed().unwrap().missing, ["one"]);
+    assert_ne!(project.verify().unwrap(), []);
+    for frozen in [true, false] {
+        let error = project.sync(frozen, &Offline).unwrap_err();
+        assert!(matches!(error, SourceError::Moved(_)), "{error}");
+    }
+    assert_eq!(with(original.skills["one"].clone()).verify().unwrap(), []);
+}
+
+#[test]
+fn confirmed_file_is_used_only_while_it_is_the_same() {
+    let setup = Setup::new();
+    setup.add("./one", None, None).unwrap();
+    let project = setup.project();
+    let (digest, wanted) = project.to_confirm().unwrap();
+    assert_eq!(wanted, project.wanted().unwrap());
+    let project = project.confirmed(digest);
+    assert_eq!(project.installed().unwrap().skills.len(), 1);
+    setup.write("skills.yaml", "skills:\n  two: ./two\n");
+    assert!(project.installed().is_err() && project.require_locked().is_err());
+    assert!(project.sync(false, &Offline).is_err() && project.remove("two").is_err());
+}
+
+#[test]
+fn folder_whose_path_is_not_utf_8_is_refused_before_anything_is_written() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let setup = Setup::new();
+    let folder = setup.path("").join(std::ffi::OsStr::from_bytes(b"x\xff"));
+    std::fs::create_dir(&folder).unwrap();
+    let open = || Project::open(&folder.join(wanted::FILE), &setup.path("state"), Path::new("/"));
+    let source = setup.path("one").display().to_string().parse().unwrap();
+    let request = AddRequest { source, name: None, path: None, all: false };
+    let project = open().unwrap();
+    project.add(project.fetch(&request, &Offline).unwrap()).unwrap_err();
+    assert_eq!(open().unwrap().locked().unwrap(), Lock::default());
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
 }
