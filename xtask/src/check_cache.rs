@@ -19,9 +19,15 @@ const COMMON: [&str; 6] =
 /// Folders of the Python runtime's sources, and of the program that transforms its image.
 const PYTHON_RUNTIME: [&str; 2] = ["components/python/", "tools/image/"];
 
-/// Folders of the JavaScript runtime's sources, and of the other runtimes that its cases start.
-const JAVASCRIPT_RUNTIME: [&str; 4] =
-    ["components/javascript/", "components/python/", "components/shell/", "tools/image/"];
+/// Folders of the JavaScript runtime's sources, of the other runtimes that its cases start, and of
+/// the programs that transform their images.
+const JAVASCRIPT_RUNTIME: [&str; 5] = [
+    "components/javascript/",
+    "components/python/",
+    "components/shell/",
+    "tools/image/",
+    "tools/snapshot/",
+];
 
 /// The folders of guests.
 const GUESTS: [&str; 4] = ["guests/", "guest-sdk/", "components/", "skills/"];

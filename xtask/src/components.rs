@@ -19,16 +19,15 @@ pub(crate) fn run(progress: &Progress) -> Result<(), Error> {
         let size = path.metadata().map_err(Error::context(path.display()))?.len();
         print_line(format!("{:>9.1} KiB  {}", size as f64 / 1024.0, workspace::name(&root, &path)));
     }
-    javascript_packages::run(progress)?;
+    // Without npm, the Python runtime is built nevertheless.
+    let packages = javascript_packages::run(progress);
     match python_check {
-        Ok(()) => python::run(progress),
-        Err(error) => {
-            print_line(format!(
-                "The Python runtime was not built, so the host cannot run Python scripts:\n{error}"
-            ));
-            Ok(())
-        }
+        Ok(()) => python::run(progress)?,
+        Err(error) => print_line(format!(
+            "The Python runtime was not built, so the host cannot run Python scripts:\n{error}"
+        )),
     }
+    packages
 }
 
 /// The workspace of the shell.

@@ -6,11 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::json;
-use sha2::{Digest as _, Sha256};
 use skillhost_toolchain::{Error, Progress, Step, files};
 
 use crate::patched::Patched;
-use crate::shell::hex;
+use crate::{sources, workspace};
 
 /// The name of the component and of its crate.
 pub(crate) const NAME: &str = "javascript";
@@ -40,13 +39,13 @@ const ENGINE: Patched = Patched {
     ],
     patched_in: "rquickjs-sys",
 };
-/// The names by which scripts start the runtime. Those after the first two are of other runtimes.
+/// The names by which scripts start the runtime. After the first two, they are those of other
+/// runtimes.
 const PROGRAMS: [&str; 6] = ["node", "nodejs", "bun", "deno", "ts-node", "tsx"];
 /// The wasm stack that the deepest recursion of a script needs: see `engine.rs` of the component.
 const STACK: &str = "64MiB";
 
-/// The C compiler: Zig, which PyPI has for every platform, with its own clang and no libraries. It
-/// is pinned by its digest.
+/// Pins the C compiler by its digest: Zig from PyPI, which contains clang.
 const COMPILER: &str = "components/javascript/compiler.txt";
 
 /// Writes the patched sources to the folders that modules.txt and Cargo.toml of the component refer
@@ -60,17 +59,20 @@ pub(crate) fn prepare(root: &Path, progress: &Progress) -> Result<(), Error> {
     let lock = std::fs::read_to_string(&lock).map_err(Error::context(lock.display()))?;
     let folder = compiler(root);
     let stamp = folder.join("stamp");
-    if std::fs::read_to_string(&stamp).is_ok_and(|old| old == lock) {
-        return Ok(());
+    if !std::fs::read_to_string(&stamp).is_ok_and(|old| old == lock) {
+        progress.step("fetch the C compiler of the JavaScript runtime", |step| {
+            // The stamp goes first: an interrupted run must not leave a partial folder that counts
+            // as complete.
+            workspace::remove(&stamp)?;
+            workspace::remove(&folder)?;
+            fetch_compiler(root, &folder, step)
+        })?;
+        std::fs::write(&stamp, lock).map_err(Error::context(stamp.display()))?;
     }
-    progress.step("fetch the C compiler of the JavaScript runtime", |step| {
-        fetch_compiler(root, &folder, step)
-    })?;
-    std::fs::write(&stamp, lock).map_err(Error::context(stamp.display()))
+    write_wrappers(&folder)
 }
 
 fn fetch_compiler(root: &Path, folder: &Path, step: &Step) -> Result<(), Error> {
-    drop(std::fs::remove_dir_all(folder));
     std::fs::create_dir_all(folder).map_err(Error::context(folder.display()))?;
     let help = |error: skillhost_toolchain::CommandError| {
         Error::new(error.to_string()).help("`apt install python3 python3-venv`")
@@ -80,7 +82,11 @@ fn fetch_compiler(root: &Path, folder: &Path, step: &Step) -> Result<(), Error> 
     let mut install = Command::new(environment.join("bin/python"));
     install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
     install.args(["--no-deps", "--only-binary=:all:", "--require-hashes", "-r"]);
-    step.run(install.arg(root.join(COMPILER))).map_err(help)?;
+    step.run(install.arg(root.join(COMPILER))).map(drop).map_err(help)
+}
+
+/// Writes the programs that cargo finds as the compiler and the archiver.
+fn write_wrappers(folder: &Path) -> Result<(), Error> {
     // The target that the `cc` crate passes is not one of Zig's.
     let cc = "for argument do\n  shift\n  case $argument in --target=*) ;; *) set -- \"$@\" \"$argument\" ;; esac\ndone\n\
               exec \"$here/environment/bin/python\" -m ziglang cc -target wasm32-freestanding \"$@\"\n";
@@ -112,22 +118,19 @@ fn compiler(root: &Path) -> PathBuf {
     root.join("target/javascript/compiler")
 }
 
-/// Writes the component to `to`, initialised, with its functions in the order that
-/// components/javascript/order.txt records.
+/// Writes the component to `to`, initialised.
 pub(crate) fn write_initialized(
     root: &Path,
     built: &Path,
     to: &Path,
     progress: &Progress,
 ) -> Result<(), Error> {
-    let target = root.join("target/javascript");
-    let image = target.join("image.wasm");
+    let image = root.join("target/javascript/image.wasm");
     progress.step("initialise the JavaScript runtime", |step| {
         // Without `--package`, the tool shares the host's compiled engine.
-        let mut snapshot = Command::new("cargo");
-        snapshot.current_dir(root).args(["run", "--quiet", "--bin", "skillhost-snapshot", "--"]);
-        snapshot.arg(built).arg(&image).arg(root.join(WORKSPACE).join("order.txt"));
-        step.run(snapshot.arg(target.join("names.txt"))).map(drop)
+        let mut snapshot = workspace::cargo(root);
+        snapshot.args(["run", "--quiet", "--locked", "--bin", "skillhost-snapshot", "--"]);
+        step.run(snapshot.arg(built).arg(&image)).map(drop)
     })?;
     files::copy_if_changed(&image, to).map(drop)
 }
@@ -141,7 +144,7 @@ pub(crate) fn write_manifest(root: &Path, wasm: &Path) -> Result<(), Error> {
         "programs": PROGRAMS,
         "wasm": "javascript.wasm",
         "size": bytes.len(),
-        "digest": format!("sha256:{}", hex(&Sha256::digest(&bytes))),
+        "digest": format!("sha256:{}", sources::digest(&bytes)),
         "limits": { "stack": STACK },
         // If this folder exists next to the component, the host mounts it at /usr/lib/node_modules.
         "packages": "javascript-packages",

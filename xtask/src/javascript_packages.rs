@@ -9,14 +9,13 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::{Value, json};
 use skillhost_toolchain::{Error, Progress, Step, files};
 
-use crate::{print_line, workspace};
+use crate::{install, print_line, workspace};
 
 /// The npm of the sandbox: the host starts its scripts for `npm`, `npx` and the like.
 const NPM: &str = "components/javascript/npm";
@@ -128,19 +127,19 @@ pub(crate) fn run(progress: &Progress) -> Result<(), Error> {
     let done = fetched.join("stamp");
     let to = root.join("target/components/javascript-packages");
     if fs::read_to_string(&done).is_ok_and(|old| old == stamp) && to.is_dir() {
-        place_npm(&root.join(NPM), &to.join("npm"))?;
+        place_npm(&root, &to)?;
         return check_lists(&root, &read_list(&to)?);
     }
     let list = progress.step("fetch the packages of the JavaScript runtime", |step| {
         for old in [&fetched, &to] {
-            remove(old)?;
+            workspace::remove(old)?;
             fs::create_dir_all(old).map_err(Error::context(old.display()))?;
         }
         install(&locks, &fetched, step)?;
         let from = fetched.join("node_modules");
         copy_used(&from, &to).map_err(Error::context(from.display()))?;
         for unused in UNUSED {
-            remove(&to.join(unused))?;
+            workspace::remove(&to.join(unused))?;
         }
         let list = list(&locks[1], &to)?;
         let text = serde_json::to_string_pretty(&list).map_err(Error::context("the list"))?;
@@ -149,7 +148,7 @@ pub(crate) fn run(progress: &Progress) -> Result<(), Error> {
         fs::write(&done, &stamp).map_err(Error::context(done.display()))?;
         Ok::<_, Error>(list)
     })?;
-    place_npm(&root.join(NPM), &to.join("npm"))?;
+    place_npm(&root, &to)?;
     let size = size(&to).map_err(Error::context(to.display()))?;
     print_line(format!(
         "target/components/javascript-packages: {} packages, {:.1} MiB",
@@ -160,18 +159,11 @@ pub(crate) fn run(progress: &Progress) -> Result<(), Error> {
 }
 
 /// Copies the sandbox's own npm to its place among the packages.
-fn place_npm(from: &Path, to: &Path) -> Result<(), Error> {
-    fs::create_dir_all(to).map_err(Error::context(to.display()))?;
-    let entries = fs::read_dir(from).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    for entry in entries.map_err(Error::context(from.display()))? {
-        let (path, to) = (entry.path(), to.join(entry.file_name()));
-        if path.is_dir() {
-            place_npm(&path, &to)?;
-        } else {
-            files::copy_if_changed(&path, &to)?;
-        }
-    }
-    Ok(())
+fn place_npm(root: &Path, packages: &Path) -> Result<(), Error> {
+    let to = packages.join("npm");
+    // A file that was removed or renamed must not stay.
+    workspace::remove(&to)?;
+    install::copy_tree(&root.join(NPM), &to, &[])
 }
 
 /// Lets npm fetch the packages and compare their SHA-512 with the lock file.
@@ -318,13 +310,6 @@ fn check_lists(root: &Path, list: &[Value]) -> Result<(), Error> {
         }
     }
     Ok(())
-}
-
-fn remove(path: &Path) -> Result<(), Error> {
-    let removed = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
-    removed
-        .or_else(|e| if e.kind() == ErrorKind::NotFound { Ok(()) } else { Err(e) })
-        .map_err(Error::context(path.display()))
 }
 
 fn size(folder: &Path) -> std::io::Result<u64> {

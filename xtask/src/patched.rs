@@ -36,13 +36,10 @@ impl Patched {
             return Ok(());
         }
         let copy = dir.join(self.patched_in);
-        // An interrupted run must not leave a partly patched copy that counts as complete.
-        for old in [&copy, &done] {
-            let removed =
-                if old.is_dir() { std::fs::remove_dir_all(old) } else { std::fs::remove_file(old) };
-            removed
-                .or_else(|e| if e.kind() == std::io::ErrorKind::NotFound { Ok(()) } else { Err(e) })
-                .map_err(Error::context(old.display()))?;
+        // The stamp goes first: an interrupted run must not leave a partial copy that counts as
+        // complete.
+        for old in [&done, &copy] {
+            workspace::remove(old)?;
         }
         std::fs::create_dir_all(&copy).map_err(Error::context(copy.display()))?;
         for (from, to) in self.copied {

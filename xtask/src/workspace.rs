@@ -1,7 +1,10 @@
 //! The folders of this repository and of its cargo workspaces.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use skillhost_toolchain::Error;
 
 /// The workspaces whose crates compile to components. All guests share one, except the shell and the
 /// JavaScript runtime, whose sources exist only after [`shell::prepare`](crate::shell::prepare) and
@@ -37,9 +40,35 @@ pub(crate) fn name(root: &Path, dir: &Path) -> String {
     }
 }
 
+/// Removes a file or a folder, if it is there.
+pub(crate) fn remove(path: &Path) -> Result<(), Error> {
+    let removed =
+        if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+    removed
+        .or_else(|error| if error.kind() == ErrorKind::NotFound { Ok(()) } else { Err(error) })
+        .map_err(Error::context(path.display()))
+}
+
 /// Returns a command that runs the active toolchain's cargo in `dir`.
 pub(crate) fn cargo(dir: &Path) -> Command {
     let mut cargo = Command::new("cargo");
     cargo.current_dir(dir);
     cargo
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_folders_and_nothing_are_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        remove(&path).unwrap();
+        std::fs::write(&path, "").unwrap();
+        remove(&path).unwrap();
+        std::fs::create_dir_all(path.join("b")).unwrap();
+        remove(&path).unwrap();
+        assert!(!path.exists());
+    }
 }

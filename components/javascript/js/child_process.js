@@ -2,7 +2,7 @@
 
 import * as native from 'internal:native/child_process';
 import { EventEmitter } from 'node:events';
-import { addSource, removeSource, defer, nextTick } from 'internal:event_loop';
+import { addSource, removeSource, nextTick } from 'internal:event_loop';
 import process, { SIGNALS } from 'node:process';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -109,9 +109,12 @@ function resolve(file, args, cwd) {
     let head;
     try {
         const fd = fs.openSync(full, 'r');
-        const buffer = Buffer.alloc(256);
-        head = buffer.toString('latin1', 0, fs.readSync(fd, buffer, 0, 256, 0));
-        fs.closeSync(fd);
+        try {
+            const buffer = Buffer.alloc(256);
+            head = buffer.toString('latin1', 0, fs.readSync(fd, buffer, 0, 256, 0));
+        } finally {
+            fs.closeSync(fd);
+        }
     } catch (error) {
         return { code: error.code === 'EISDIR' ? 'EACCES' : error.code };
     }
@@ -125,10 +128,6 @@ function resolve(file, args, cwd) {
         interpreter = options.shift() ?? 'sh';
     }
     return [interpreter, ...options, full, ...args];
-}
-
-function describe(value) {
-    return value == null ? String(value) : typeof value === 'object' ? `an instance of ${value.constructor?.name}` : `type ${typeof value}`;
 }
 
 function text(value, name) {
@@ -196,7 +195,7 @@ function spawnError(syscall, normalized, { code, errno, message }) {
 }
 
 // Splits `stdio` into what the host does, and what this module moves.
-function standardStreams(stdio, sync) {
+function standardStreams(stdio) {
     if (stdio === undefined || stdio === null) stdio = 'pipe';
     if (typeof stdio === 'string') {
         if (!['pipe', 'ignore', 'inherit', 'overlapped'].includes(stdio)) throw new ERR_INVALID_ARG_VALUE('stdio', stdio);
@@ -246,7 +245,7 @@ export class ChildProcess extends EventEmitter {
         const { options, cwd, env } = normalized;
         this.spawnfile = normalized.spawnfile;
         this.spawnargs = normalized.spawnargs;
-        const { kinds, files } = standardStreams(options.stdio, false);
+        const { kinds, files } = standardStreams(options.stdio);
         const argv = resolve(normalized.file, normalized.args, cwd ?? process.cwd());
         let started = argv;
         if (Array.isArray(argv)) {
@@ -331,7 +330,7 @@ export class ChildProcess extends EventEmitter {
         else this.exitCode = status.exitCode;
         this.stdin?.destroy();
         this.emit('exit', this.exitCode, this.signalCode);
-        // What nobody reads ends nevertheless.
+        // `close` waits for the ends of the streams, also of those without a reader.
         for (const stream of [this.stdout, this.stderr]) {
             if (stream && !stream.readableFlowing && stream.listenerCount('readable') === 0 && !stream.readableLength) stream.resume();
         }
@@ -481,7 +480,7 @@ export function spawnSync(file, args, options) {
     const normalized = normalize(file, args, options);
     ({ options } = normalized);
     const { cwd, env } = normalized;
-    const { kinds, files } = standardStreams(options.stdio, true);
+    const { kinds, files } = standardStreams(options.stdio);
     let input = options.input;
     if (input !== undefined && input !== null) {
         if (typeof input === 'string') input = Buffer.from(input, options.encoding === 'buffer' ? undefined : options.encoding);

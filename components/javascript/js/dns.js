@@ -1,4 +1,4 @@
-// node:dns: the host resolves names itself, and shows them to nobody.
+// node:dns: the host resolves names itself, and programs see no addresses.
 
 import { isIP } from 'node:net';
 import { nextTick } from 'internal:event_loop';

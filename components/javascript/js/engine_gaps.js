@@ -1,4 +1,4 @@
-// What V8 has and the engine lacks: Atomics on one thread, and the name of the time zone in the texts of dates.
+// What V8 has and the engine lacks: Atomics, on one thread.
 
 const INTEGERS = [Int8Array, Uint8Array, Int16Array, Uint16Array, Int32Array, Uint32Array, BigInt64Array, BigUint64Array];
 
@@ -56,16 +56,3 @@ if (globalThis.Atomics === undefined) {
     for (const [name, value] of Object.entries(methods)) Object.defineProperty(atomics, name, { value, writable: true, configurable: true });
     Object.defineProperty(globalThis, 'Atomics', { value: atomics, writable: true, configurable: true });
 }
-
-// The zone of the sandbox is UTC.
-for (const name of ['toString', 'toTimeString']) {
-    const original = Date.prototype[name];
-    const method = { [name]() { return original.call(this).replace(/(GMT\+0000)$/, '$1 (Coordinated Universal Time)'); } };
-    Object.defineProperty(Date.prototype, name, { value: method[name], writable: true, configurable: true });
-}
-const { toISOString } = Date.prototype;
-Object.defineProperty(Date.prototype, 'toISOString', {
-    value: { toISOString() { if (Number.isNaN(this.getTime())) throw new RangeError('Invalid time value'); return toISOString.call(this); } }.toISOString,
-    writable: true,
-    configurable: true,
-});

@@ -35,7 +35,7 @@ export function queueMicrotask(callback) {
 }
 const resolved = Promise.resolve();
 
-// Calls a callback of the loop. An error in it is one that nobody caught.
+// Calls a callback of the loop, and reports its error as uncaught.
 export function call(callback, self, args, context) {
     try {
         if (context === undefined && capture() === undefined) Reflect.apply(callback, self, args);
@@ -99,12 +99,11 @@ function turn() {
     runImmediates();
 }
 
-// Waits for the first of: data, the next timer. Does not wait if something is left to do.
+// Waits for data or the next timer. Does not wait if something is left to do.
 function poll() {
-    const list = [...sources];
-    if (list.length === 0 && (completed.length > 0 || hasImmediates())) return;
-    let timeout = completed.length > 0 || hasImmediates() || !isAlive() ? 0 : nextTimer();
-    const wanted = list;
+    const wanted = [...sources];
+    if (wanted.length === 0 && (completed.length > 0 || hasImmediates())) return;
+    const timeout = completed.length > 0 || hasImmediates() || !isAlive() ? 0 : nextTimer();
     if (wanted.length === 0) {
         if (timeout !== undefined && timeout > 0) native.sleep(timeout);
         return;

@@ -11,6 +11,8 @@ import { TextDecoder } from '__wasm_rquickjs_builtin/encoding';
 
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const MOST_REDIRECTS = 20;
+// As in Node: each encoding takes memory, and the server chooses how many there are.
+const MOST_ENCODINGS = 5;
 
 function headerName(name) {
     name = String(name);
@@ -388,9 +390,9 @@ for (const one of [Request, Response]) {
         configurable: true,
     });
 }
+
 function failed(cause) {
-    const error = new TypeError('fetch failed', { cause });
-    return error;
+    return new TypeError('fetch failed', { cause });
 }
 
 function cause({ code, message }) {
@@ -523,7 +525,7 @@ function fromData(url) {
     return Object.assign(response, { url: url.href, type: 'basic' });
 }
 
-function respond({ status, list, stream }, url, method, redirected) {
+function respond({ status, list, stream, cancel }, url, method, redirected) {
     const response = new Response(null, { status: status < 200 ? 200 : status, statusText: STATUS[status] ?? '' });
     response.status = status;
     for (const [name, value] of list) response.headers.append(name, value);
@@ -532,8 +534,12 @@ function respond({ status, list, stream }, url, method, redirected) {
     Object.assign(response, { url: shown.href, redirected, type: 'basic' });
     const empty = method === 'HEAD' || WITHOUT_BODY.has(status);
     if (!empty) {
-        const encoding = response.headers.get('content-encoding');
-        response._source = { stream: encoding === null ? stream : decoded(stream, encoding), type: null };
+        const encodings = response.headers.get('content-encoding')?.toLowerCase().split(/\s*,\s*/) ?? [];
+        if (encodings.length > MOST_ENCODINGS) {
+            cancel();
+            throw failed(new Error(`too many content-encodings in response: ${encodings.length}, maximum allowed is ${MOST_ENCODINGS}`));
+        }
+        response._source = { stream: encodings.length === 0 ? stream : decoded(stream, encodings), type: null };
     }
     return response;
 }
@@ -543,7 +549,7 @@ function decoded(stream, encodings) {
     const zlib = globalThis.__skillhost_require('node:zlib');
     const { Readable } = globalThis.__skillhost_require('node:stream');
     let from = Readable.fromWeb(stream);
-    for (const encoding of encodings.toLowerCase().split(/\s*,\s*/).reverse()) {
+    for (const encoding of encodings.reverse()) {
         const decoder = encoding === 'gzip' || encoding === 'x-gzip' ? zlib.createGunzip()
             : encoding === 'deflate' ? zlib.createInflate() : encoding === 'br' ? zlib.createBrotliDecompress() : undefined;
         if (decoder === undefined) break;

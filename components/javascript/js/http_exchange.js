@@ -59,7 +59,7 @@ export class Exchange {
         const proceed = () => {
             const count = native.write(this.#handle, bytes);
             if (count > 0) bytes = bytes.subarray(count);
-            // A body that is not wanted any more is not an error: the response has the reason.
+            // If the server takes no more of the body, the response has the reason.
             if (count < 0 || bytes.length === 0) {
                 this.#stop(WRITE);
                 callback();

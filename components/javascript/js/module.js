@@ -184,7 +184,7 @@ Module.prototype._compile = function (content, filename) {
     return Reflect.apply(compiled, this.exports, [this.exports, require, this, filename, path.dirname(filename)]);
 };
 
-// Returns the error of Node for the syntax of a module in a file that is none.
+// Returns the error of Node for the syntax of a module in a CommonJS file.
 function betterSyntaxError(error, filename, content) {
     if (!(error instanceof SyntaxError) || !native.isModule(filename, content)) return error;
     let message;
@@ -306,7 +306,7 @@ function followMain(promise, options) {
     });
 }
 
-// Says that a name of CommonJS is none of modules.
+// Says that a name of CommonJS does not exist in modules.
 function explainScope(error) {
     if (!(error instanceof ReferenceError)) return;
     const found = /^(require|module|exports|__filename|__dirname) is not defined$/.exec(error.message);

@@ -74,6 +74,7 @@ function string(value) {
     return String(value);
 }
 
+// The target inherits `toString` and the like, as the environment of Node does.
 process.env = new Proxy({}, {
     get(target, key) {
         return typeof key === 'symbol' ? undefined : target[key];
@@ -96,7 +97,6 @@ process.env = new Proxy({}, {
         return Reflect.defineProperty(target, string(key), { ...descriptor, value: string(descriptor.value) });
     },
 });
-// Objects inherit `toString` and the like; the environment has them as Node's has.
 
 process.cwd = function cwd() {
     return native.cwd();
@@ -297,7 +297,7 @@ lazily('stdin', () => new Input());
 lazily('stdout', () => new Output(1));
 lazily('stderr', () => new Output(2));
 
-// Begins a run: what the build could not know.
+// Begins a run with what the build could not know.
 export function _start(options) {
     process.argv = options.argv;
     process.argv0 = options.argv0;

@@ -21,7 +21,7 @@ function put(fd, chunk, encoding) {
     return native.write(fd, data) ? undefined : brokenPipe();
 }
 
-// Writing is one call of the host, so that most of what a stream does is not needed.
+// A write is complete when it returns, so most of what a stream does is not needed.
 export class Output extends Writable {
     constructor(fd) {
         super({ decodeStrings: false });

@@ -1,7 +1,6 @@
 // node:timers/promises.
 
 import * as timers from 'internal:timers';
-import { DOMException } from '__wasm_rquickjs_builtin/abort_controller';
 import { ERR_INVALID_ARG_TYPE } from '__wasm_rquickjs_builtin/internal/errors';
 
 class AbortError extends Error {

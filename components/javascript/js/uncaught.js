@@ -1,4 +1,4 @@
-// Errors that nobody catches: the messages, the exit codes and the events of Node.
+// Uncaught errors: the messages, the exit codes and the events of Node.
 
 import * as native from 'internal:native/process';
 import process from 'node:process';
@@ -110,12 +110,12 @@ export function trackRejection(promise, reason, handled) {
     }
 }
 
-// Whether a promise's rejection is no longer one that nobody handles.
+// Forgets the rejection of a promise: the caller throws its reason.
 export function ignoreRejection(promise) {
     pending.delete(promise);
 }
 
-// Reports the promises that were rejected and got no handler. Returns whether there were any.
+// Reports the promises that were rejected without a handler. Returns whether there were any.
 export function reportRejections() {
     if (pending.size === 0 && handledLater.length === 0) return false;
     const handled = handledLater;

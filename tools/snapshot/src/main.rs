@@ -1,6 +1,5 @@
-//! `skillhost-snapshot COMPONENT IMAGE ORDER NAMES`: initialises the JavaScript runtime, and writes
-//! the component that starts from there. ORDER lists the functions that a start runs; the names of
-//! all are written to NAMES.
+//! `skillhost-snapshot COMPONENT IMAGE`: initialises the JavaScript runtime, and writes the
+//! component that starts from there.
 
 #![expect(
     clippy::disallowed_methods,
@@ -17,11 +16,11 @@ use wasmtime::{Config, Engine, Extern, ExternType, Func, Instance, Store};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [component, image, order, names] = arguments.as_slice() else {
-        eprintln!("usage: skillhost-snapshot COMPONENT IMAGE ORDER NAMES");
+    let [component, image] = arguments.as_slice() else {
+        eprintln!("usage: skillhost-snapshot COMPONENT IMAGE");
         return ExitCode::from(2);
     };
-    match run(component.as_ref(), image.as_ref(), order.as_ref(), names.as_ref()) {
+    match run(component.as_ref(), image.as_ref()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");
@@ -30,17 +29,16 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(component: &Path, image: &Path, order: &Path, names: &Path) -> Result<(), Box<dyn Error>> {
+fn run(component: &Path, image: &Path) -> Result<(), Box<dyn Error>> {
     let component = std::fs::read(component)?;
     let state = initialize(javascript_module(&component)?)?;
-    let transformed = javascript(&component, state, &std::fs::read_to_string(order)?)?;
-    std::fs::write(names, transformed.names)?;
-    std::fs::write(image, transformed.component)?;
+    // The functions keep their order.
+    std::fs::write(image, javascript(&component, state, "")?.component)?;
     Ok(())
 }
 
-/// Calls the initialisation of a module, and returns the state that it leaves. Its imports trap: a
-/// state that depends on the host is none that every run may start from.
+/// Calls the initialisation of a module, and returns the state that it leaves. Its imports trap:
+/// every run starts from this state, so it must not depend on the host.
 fn initialize(module: &[u8]) -> Result<State, Box<dyn Error>> {
     let mut config = Config::new();
     config.max_wasm_stack(64 << 20).async_stack_size(65 << 20);

@@ -48,6 +48,9 @@ const AGENTS: [Agent; 4] = [
 
 const CLAUDE: &str = "@anthropic-ai/claude-code-linux-x64/claude";
 
+/// The time that a command of an agent may take, in seconds.
+const TIMEOUT: &str = "120";
+
 /// Lists the MCP servers of each agent before `skillhost connect`, after it, and after
 /// `skillhost connect --remove`. Then installs the plugin into Claude Code.
 pub(crate) fn run(progress: &Progress) -> Result<(), Error> {
@@ -119,7 +122,7 @@ impl Trial {
     }
 
     fn empty_home(&self) -> Result<(), Error> {
-        drop(fs::remove_dir_all(&self.home));
+        workspace::remove(&self.home)?;
         fs::create_dir_all(self.home.join("project")).map_err(Error::context(self.home.display()))
     }
 
@@ -141,8 +144,9 @@ impl Trial {
 
     /// Runs a command in the project without network, and returns what it prints.
     fn run(&self, what: &Command) -> Result<String, Error> {
-        let mut command = Command::new("unshare");
-        command.args(["--map-root-user", "--net", "--"]).arg(what.get_program());
+        let mut command = Command::new("timeout");
+        command.args([TIMEOUT, "unshare", "--map-root-user", "--net", "--"]);
+        command.arg(what.get_program());
         command.args(what.get_args()).current_dir(self.home.join("project"));
         let host = super::host();
         let folder = host.parent().unwrap_or(Path::new("")).display();
@@ -155,7 +159,7 @@ impl Trial {
             // Gemini CLI starts no servers in a folder that its user has not confirmed.
             .env("GEMINI_CLI_TRUST_WORKSPACE", "true");
         let output = command.stdin(Stdio::null()).output().map_err(|error| {
-            Error::new(format!("unshare: {error}")).help("`apt install util-linux`")
+            Error::new(format!("timeout: {error}")).help("`apt install coreutils util-linux`")
         })?;
         let [stdout, stderr] = [output.stdout, output.stderr]
             .map(|bytes| anstream::adapter::strip_bytes(&bytes).into_vec())

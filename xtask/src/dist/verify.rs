@@ -41,8 +41,8 @@ const INPUTS: [(&str, &str); 3] = [
     ),
 ];
 
-/// A Python, a JavaScript, a bash and a component skill, which the operator names by their paths: arguments, and
-/// what the output contains.
+/// A Python, a JavaScript, a bash and a component skill, which the operator names by their paths:
+/// arguments, and what the output contains.
 const RUNS: [(&[&str], &str); 4] = [
     (&["run", "./csv-report", "csv_report.py", "--workspace", ".", "--", "people.csv"], "age"),
     (
@@ -219,8 +219,8 @@ impl Dist<'_> {
         }
     }
 
-    /// Creates a folder with the current folder `files`, which has skills and their inputs, and a home folder, which belong to a user if root
-    /// verifies.
+    /// Creates a folder with a home folder and with `files`, the current folder of the runs: the
+    /// skills and their inputs. If root verifies, they belong to `owner`.
     fn work(&self, name: &str, owner: Option<u32>) -> Result<PathBuf, Error> {
         let work = self.folder.join(name).join("work");
         let files = work.join("files");

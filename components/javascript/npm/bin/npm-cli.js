@@ -3,7 +3,7 @@
 // `npm`, and under its own name `pnpm`, `yarn` and `bun`, in a sandbox: nothing is installed.
 const { list, missing, wanted } = require('../lib/packages.js');
 const { manifest } = require('../lib/manifest.js');
-const { run } = require('../lib/scripts.js');
+const { run, scripts } = require('../lib/scripts.js');
 
 const [first = '', ...rest] = process.argv.slice(2);
 const tool = first.startsWith('--as=') ? first.slice('--as='.length) : 'npm';
@@ -40,7 +40,7 @@ function install(words) {
   if (named.length === 0 && !isGlobal && manifest() === null) {
     return fail(`no package.json in ${process.cwd()} or a folder above it`);
   }
-  const needs = named.length > 0 ? named.map(wanted) : Object.entries(manifest().content.dependencies ?? {});
+  const needs = named.length > 0 ? named.map(wanted) : Object.entries(manifest()?.content.dependencies ?? {});
   const lacks = missing(needs);
   if (lacks.length > 0) {
     const lines = lacks.map(({ name, range, found }) =>
@@ -99,7 +99,7 @@ switch (command) {
     console.log(USAGE);
     break;
   default:
-    if (tool !== 'npm' && manifest()?.content.scripts?.[command] !== undefined) {
+    if (tool !== 'npm' && scripts(manifest())[command] !== undefined) {
       process.exitCode = run(tool, command, args);
     } else {
       fail(`${tool} ${command} is not available in a sandbox`);

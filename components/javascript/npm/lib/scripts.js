@@ -4,6 +4,13 @@ const { spawnSync } = require('node:child_process');
 
 const { manifest } = require('./manifest.js');
 
+/** Returns the scripts of a project, by name; none without a project. */
+function scripts(project) {
+  const all = Object.entries(project?.content.scripts ?? {});
+  // The object inherits nothing: `constructor` is a script only if package.json has it.
+  return Object.assign(Object.create(null), Object.fromEntries(all.filter(([, command]) => typeof command === 'string')));
+}
+
 /** Runs a script with those before and after it, and returns its exit code. */
 function run(tool, name, args) {
   const project = manifest();
@@ -11,22 +18,22 @@ function run(tool, name, args) {
     console.error(`${tool} error no package.json in ${process.cwd()} or a folder above it`);
     return 1;
   }
-  const scripts = project.content.scripts ?? {};
+  const known = scripts(project);
   if (name === undefined) {
-    for (const [known, command] of Object.entries(scripts)) {
-      console.log(`  ${known}\n    ${command}`);
+    for (const [script, command] of Object.entries(known)) {
+      console.log(`  ${script}\n    ${command}`);
     }
     return 0;
   }
-  if (scripts[name] === undefined) {
-    const known = Object.keys(scripts).join(', ') || 'none';
-    console.error(`${tool} error Missing script: "${name}"; package.json has: ${known}`);
+  if (known[name] === undefined) {
+    const names = Object.keys(known).join(', ') || 'none';
+    console.error(`${tool} error Missing script: "${name}"; package.json has: ${names}`);
     return 1;
   }
   const own = args[0] === '--' ? args.slice(1) : args;
   const steps = [[`pre${name}`, []], [name, own], [`post${name}`, []]];
-  for (const [step, words] of steps.filter(([step]) => scripts[step] !== undefined)) {
-    const command = [scripts[step], ...words.map(quoted)].join(' ');
+  for (const [step, words] of steps.filter(([step]) => known[step] !== undefined)) {
+    const command = [known[step], ...words.map(quoted)].join(' ');
     console.log(`\n> ${project.content.name ?? ''}@${project.content.version ?? ''} ${step}\n> ${command}\n`);
     const env = { ...process.env, npm_lifecycle_event: step, npm_package_name: project.content.name ?? '' };
     const done = spawnSync('sh', ['-c', command], { cwd: project.folder, env, stdio: 'inherit' });
@@ -45,4 +52,4 @@ function quoted(word) {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
-module.exports = { run };
+module.exports = { run, scripts };

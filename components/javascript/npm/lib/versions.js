@@ -1,7 +1,7 @@
 'use strict';
 // Whether a version is in a range of npm, such as `^1.2.0 || >=2 <3`.
 
-/** Checks a version against a range. A range that is none, such as a tag or an address, accepts any. */
+/** Checks a version against a range. Anything else, such as a tag or an address, accepts every version. */
 function satisfies(version, range) {
   const parsed = parse(version);
   const alternatives = range.split('||').map(comparators);
@@ -11,7 +11,7 @@ function satisfies(version, range) {
   return alternatives.some((all) => all.every(([operator, bound]) => holds(operator, compare(parsed, bound))));
 }
 
-/** Returns the bounds of a range without `||`; null if it is none. */
+/** Returns the bounds of a range without `||`; null for anything else. */
 function comparators(text) {
   const spaced = text.trim().replace(/([<>=~^]+)\s+/g, '$1');
   const hyphen = /^(\S+)\s+-\s+(\S+)$/.exec(spaced);

@@ -14,10 +14,10 @@ use crate::stdio;
 /// The most bytes that one call reads or writes.
 const PIECE: u32 = 1 << 16;
 
-/// Milliseconds between two looks at programs while the loop waits for something else.
-const GLANCE: u32 = 10;
+/// Milliseconds between two looks at what a call does not wait for.
+pub(super) const GLANCE: u32 = 10;
 
-/// What a script holds of programs: numbers stand for it.
+/// The programs and streams that a script holds, by the numbers that stand for them.
 #[derive(Default)]
 struct Handles {
     last: u32,
@@ -183,8 +183,8 @@ impl Start {
     }
 
     fn start(&self) -> Result<Child, Error> {
-        // What was written before must precede what the program writes.
-        stdio::flush().ok();
+        // The script's output must precede the program's.
+        stdio::hand_over();
         let kind = |fd: usize| self.stdio.get(fd).map_or("", String::as_str);
         process::spawn(
             &self.argv,
@@ -197,7 +197,7 @@ impl Start {
     }
 }
 
-/// Sets `code` and `message` of an error of a start.
+/// Sets the properties of Node's error for a program that did not start.
 fn set_error(result: &Object<'_>, error: Error) -> rquickjs::Result<()> {
     let (code, errno, message) = match error {
         Error::NotFound(why) => ("ENOENT", -2, why),
@@ -279,9 +279,9 @@ fn read(ctx: Ctx<'_>, handle: u32) -> rquickjs::Result<Value<'_>> {
     }
 }
 
-/// Writes some bytes, and returns how many; -1 if nobody reads.
+/// Writes some bytes, and returns how many; -1 if the reader has closed its end.
 fn write(handle: u32, bytes: TypedArray<'_, u8>) -> i64 {
-    // SAFETY: The engine does not run during the call.
+    // SAFETY: The engine does not run during the call. A detached buffer has no bytes.
     let bytes = unsafe { bytes.as_bytes() }.unwrap_or_default();
     HANDLES.with_borrow(|handles| {
         let written = handles
@@ -308,7 +308,7 @@ fn close(handle: u32) {
 fn run_sync<'js>(ctx: Ctx<'js>, options: Object<'js>) -> rquickjs::Result<Object<'js>> {
     let start = Start::read(&options)?;
     let given: Option<TypedArray<'_, u8>> = options.get("input")?;
-    // SAFETY: The engine does not run while the bytes are used.
+    // SAFETY: The engine does not run while the bytes are used. A detached buffer has none.
     let given = given.as_ref().and_then(|bytes| unsafe { bytes.as_bytes() }).unwrap_or_default();
     let timeout: Option<f64> = options.get("timeout")?;
     let longest: f64 = options.get("maxBuffer")?;

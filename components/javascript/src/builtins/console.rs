@@ -20,6 +20,6 @@ pub(super) fn create<'js>(ctx: &Ctx<'js>) -> rquickjs::Result<Object<'js>> {
 }
 
 fn print(fd: i32, line: &str) {
-    // If nobody reads, the line is lost.
+    // If the reader has closed its end, the line is lost.
     stdio::write(fd, format!("{line}\n").as_bytes()).ok();
 }

@@ -24,7 +24,7 @@ fn run_microtasks(ctx: Ctx<'_>) {
 
 /// Waits for a number of milliseconds.
 fn sleep(milliseconds: f64) {
-    stdio::flush().ok();
+    stdio::hand_over();
     monotonic_clock::subscribe_duration(nanos(milliseconds)).block();
 }
 
@@ -50,7 +50,7 @@ fn poll_sources<'js>(
     wanted: Object<'js>,
     timeout: f64,
 ) -> rquickjs::Result<Object<'js>> {
-    stdio::flush().ok();
+    stdio::hand_over();
     let http: Vec<Vec<u32>> = wanted.get("http")?;
     let wanted = Wanted {
         readers: wanted.get("readers")?,
@@ -71,9 +71,6 @@ fn poll_sources<'js>(
     Ok(result)
 }
 
-/// Milliseconds between two looks at what one call does not wait for.
-const GLANCE: f64 = 10.0;
-
 /// Returns what is ready of programs, and the indices of the others: stdin first, then HTTP.
 fn wait(wanted: &Wanted, timeout: Option<f64>) -> (child_process::Ready, Vec<usize>) {
     let Wanted { readers, writers, children, .. } = wanted;
@@ -93,10 +90,11 @@ fn wait(wanted: &Wanted, timeout: Option<f64>) -> (child_process::Ready, Vec<usi
         return (child_process::Ready::default(), wait_others(wanted, timeout));
     }
     // No call waits for both.
+    let glance = f64::from(child_process::GLANCE);
     let mut left = timeout;
     loop {
         let at = wait_others(wanted, Some(0.0));
-        let slice = if at.is_empty() { left.unwrap_or(GLANCE).min(GLANCE) } else { 0.0 };
+        let slice = if at.is_empty() { left.unwrap_or(glance).min(glance) } else { 0.0 };
         let ready = child_process::wait_for(readers, writers, children, Some(whole(slice)));
         left = left.map(|left| (left - slice).max(0.0));
         if !at.is_empty() || !ready.is_empty() || left == Some(0.0) {
@@ -109,7 +107,7 @@ fn wait_others(wanted: &Wanted, timeout: Option<f64>) -> Vec<usize> {
     let stdin = wanted.stdin.then(|| Some(stdio::stdin_pollable()));
     let http = wanted.http.iter().map(|(handle, kind)| http::pollable(*handle, *kind));
     let pollables: Vec<_> = stdin.into_iter().chain(http).collect();
-    // What does not exist any more is ready: the script learns why.
+    // What is closed is ready: the script finds out why.
     let gone: Vec<usize> =
         pollables.iter().enumerate().filter(|(_, p)| p.is_none()).map(|(at, _)| at).collect();
     if !gone.is_empty() {

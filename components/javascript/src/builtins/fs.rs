@@ -232,7 +232,7 @@ fn write_buffer<'js>(
     at: Value<'js>,
 ) -> Result<'js> {
     let at = position(&at)?;
-    // SAFETY: The engine does not run while the bytes are used.
+    // SAFETY: The engine does not run while the bytes are used. A detached buffer has none.
     let bytes = unsafe { buffer.as_bytes() }.unwrap_or_default();
     let start = offset.min(bytes.len());
     let bytes = &bytes[start..start.saturating_add(length).min(bytes.len())];
@@ -251,7 +251,7 @@ fn write_string<'js>(ctx: Ctx<'js>, fd: i32, text: String, at: Value<'js>) -> Re
 }
 
 fn append_buffer<'js>(ctx: Ctx<'js>, path: String, data: TypedArray<'js, u8>) -> Result<'js> {
-    // SAFETY: The engine does not run while the bytes are used.
+    // SAFETY: The engine does not run while the bytes are used. A detached buffer has none.
     let bytes = unsafe { data.as_bytes() }.unwrap_or_default();
     append(ctx, &path, bytes)
 }

@@ -64,7 +64,7 @@ pub(super) fn pollable(handle: u32, kind: u32) -> Option<Pollable> {
 
 /// Begins a request. Returns its handle, or an object with `code` and `message`.
 fn open<'js>(ctx: Ctx<'js>, options: Object<'js>) -> rquickjs::Result<Value<'js>> {
-    stdio::flush().ok();
+    stdio::hand_over();
     let https: bool = options.get("https")?;
     let authority: String = options.get("authority")?;
     let method: String = options.get("method")?;
@@ -143,7 +143,7 @@ fn method_of(name: &str) -> Method {
 /// Writes some bytes of the body, and returns how many: 0 if there is no room, and -1 if no more are
 /// accepted, for which the response has the reason.
 fn write(handle: u32, bytes: TypedArray<'_, u8>) -> i64 {
-    // SAFETY: The engine does not run during the call.
+    // SAFETY: The engine does not run during the call. A detached buffer has no bytes.
     let bytes = unsafe { bytes.as_bytes() }.unwrap_or_default();
     EXCHANGES.with_borrow(|exchanges| {
         let output = exchanges.open.get(&handle).and_then(|exchange| exchange.output.as_ref());
@@ -163,7 +163,7 @@ fn end(handle: u32) {
         if let Some(exchange) = exchanges.open.get_mut(&handle) {
             exchange.output = None;
             if let Some(body) = exchange.body.take() {
-                // If the body is not wanted any more, the response has the reason.
+                // If the server takes no more of the body, the response has the reason.
                 drop(OutgoingBody::finish(body, None));
             }
         }
@@ -178,6 +178,7 @@ fn answer<'js>(ctx: Ctx<'js>, handle: u32) -> rquickjs::Result<Value<'js>> {
         Some(match answer {
             Ok(Ok(response)) => {
                 let head = (response.status(), response.headers().entries());
+                // A response gives its body once, and a body its stream: both are taken here only.
                 if let Ok(body) = response.consume() {
                     exchange.input = body.stream().ok();
                     exchange.incoming = Some(body);

@@ -30,5 +30,6 @@ pub(crate) fn elapsed() -> f64 {
 }
 
 fn origin() -> (f64, u64) {
+    // While the build starts the engine, there are no clocks.
     ORIGIN.get().unwrap_or_default()
 }

@@ -64,7 +64,7 @@ fn change_dir(ctx: Ctx<'_>, path: String) -> rquickjs::Result<Value<'_>> {
     Ok(failure.into_value())
 }
 
-/// Writes text or bytes. Returns whether somebody reads.
+/// Writes text or bytes. Returns whether the reader still has its end open.
 fn write(fd: i32, data: Value<'_>) -> rquickjs::Result<bool> {
     if let Some(text) = data.as_string() {
         let written = match text.to_string() {
@@ -75,7 +75,7 @@ fn write(fd: i32, data: Value<'_>) -> rquickjs::Result<bool> {
         return Ok(written.is_ok());
     }
     let bytes = TypedArray::<u8>::from_value(data)?;
-    // SAFETY: The engine does not run during the call.
+    // SAFETY: The engine does not run during the call. A detached buffer has no bytes.
     let bytes = unsafe { bytes.as_bytes() }.unwrap_or_default();
     Ok(stdio::write(fd, bytes).is_ok())
 }
@@ -109,7 +109,7 @@ fn memory(ctx: Ctx<'_>) -> Vec<f64> {
     ]
 }
 
-/// Reads what there is of stdin: `null` at its end, `undefined` if nothing is there yet.
+/// Reads what stdin has: `null` at its end, `undefined` if nothing has arrived.
 fn read_stdin(ctx: Ctx<'_>, max: usize) -> rquickjs::Result<Value<'_>> {
     match stdio::read_available(max) {
         None => Ok(Value::new_null(ctx)),

@@ -125,9 +125,6 @@ impl Scan<'_> {
             self.object();
         } else if self.word() == "require" {
             self.required();
-        } else if self.take(b'=') {
-            // `module.exports = exports = ...`
-            self.whole();
         }
     }
 
@@ -328,43 +325,38 @@ impl Scan<'_> {
         }
     }
 
+    /// Skips a template with its substitutions, which may contain templates. It does not recurse:
+    /// the text decides how deep they are.
     fn skip_template(&mut self) {
+        // The open braces in each substitution that has begun.
+        let mut substitutions: Vec<usize> = Vec::new();
+        let mut in_template = true;
         self.at += 1;
         while let Some(&byte) = self.bytes.get(self.at) {
-            self.at += 1;
-            match byte {
-                b'\\' => self.at += 1,
-                b'`' => return,
-                b'$' if self.bytes.get(self.at) == Some(&b'{') => {
-                    self.at += 1;
-                    self.skip_substitution();
-                }
-                _ => {}
-            }
-        }
-    }
-
-    fn skip_substitution(&mut self) {
-        let mut depth = 0usize;
-        while let Some(&byte) = self.bytes.get(self.at) {
-            match byte {
-                b'`' => {
-                    self.skip_template();
-                    continue;
-                }
-                b'"' | b'\'' => {
-                    self.string();
-                    continue;
-                }
-                b'{' => depth += 1,
-                b'}' if depth == 0 => {
-                    self.at += 1;
-                    return;
-                }
-                b'}' => depth -= 1,
-                _ => {}
+            if !in_template && matches!(byte, b'"' | b'\'') {
+                self.string();
+                continue;
             }
             self.at += 1;
+            match byte {
+                b'\\' if in_template => self.at += 1,
+                b'`' if in_template && substitutions.is_empty() => return,
+                b'`' => in_template = !in_template,
+                b'$' if in_template && self.bytes.get(self.at) == Some(&b'{') => {
+                    self.at += 1;
+                    substitutions.push(0);
+                    in_template = false;
+                }
+                b'{' | b'}' if !in_template => match (byte, substitutions.last_mut()) {
+                    (b'{', Some(depth)) => *depth += 1,
+                    (_, Some(depth)) if *depth > 0 => *depth -= 1,
+                    _ => {
+                        substitutions.pop();
+                        in_template = true;
+                    }
+                },
+                _ => {}
+            }
         }
     }
 }
@@ -399,6 +391,7 @@ mod tests {
         );
         assert_eq!(names("exports.a = exports.b = void 0;"), ["a", "b"]);
         assert_eq!(names("if (exports.a == 1) {} x.exports.b = 1"), [""; 0]);
+        assert_eq!(names("module.exports = x == { a }"), [""; 0]);
     }
 
     #[test]
@@ -428,6 +421,15 @@ mod tests {
         assert_eq!(names(text), [""; 0]);
         assert_eq!(names("var r = a / b; exports.f = 1 / 2;"), ["f"]);
         assert_eq!(names("`${`${'}'}`}`; exports.g = 1"), ["g"]);
+        assert_eq!(names("`${{a: '`'}}\\``; exports.h = 1; `${x}${y}`; exports.i = 1"), ["h", "i"]);
+        assert_eq!(names("`${a + `${b}` + c} exports.d = 1`; exports.j = 1"), ["j"]);
+    }
+
+    #[test]
+    fn deep_texts_do_not_exhaust_the_stack() {
+        for part in ["`${", "= "] {
+            find(&format!("module.exports {}", part.repeat(100_000)));
+        }
     }
 
     #[test]

@@ -49,12 +49,14 @@ impl Files for Sandbox {
     fn package_json(&self, dir: &str) -> Option<Rc<PackageJson>> {
         let path = format!("{}/package.json", dir.trim_end_matches('/'));
         PACKAGES.with_borrow_mut(|packages| {
+            // A file that cannot be read or parsed counts as missing.
             let read = || PackageJson::parse(&files::read(&path).ok()?).map(Rc::new);
             packages.entry(dir.to_owned()).or_insert_with(read).clone()
         })
     }
 
     fn real_path(&self, path: &str) -> String {
+        // Reading the file reports the error.
         files::real_path(path).unwrap_or_else(|_| path.to_owned())
     }
 }
@@ -683,6 +685,7 @@ fn synthetic(
         }
         qjs::JS_AddModuleExport(raw, module, c"default".as_ptr());
         for name in names {
+            // The engine cannot declare a name with a zero byte.
             if let Ok(name) = CString::new(name.as_str()) {
                 qjs::JS_AddModuleExport(raw, module, name.as_ptr());
             }
@@ -729,7 +732,7 @@ fn set_exports(ctx: &Ctx<'_>, module: *mut qjs::JSModuleDef) -> rquickjs::Result
         if key == "default" {
             continue;
         }
-        // Names that were not declared are refused; nothing else can fail.
+        // The engine refuses names that were not declared; nothing else can fail.
         if let Ok(c_name) = CString::new(key.as_str()) {
             set(&c_name, object.get(key.as_str())?);
         }

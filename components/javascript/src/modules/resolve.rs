@@ -83,7 +83,7 @@ pub(crate) fn resolve(
     if is_builtin(specifier) && !matches!(specifier, "test" | "sqlite" | "sea" | "test/reporters") {
         return Ok(Resolved::Builtin(specifier.to_owned()));
     }
-    let resolver = Resolver { files, conditions: conditions(kind), kind };
+    let resolver = Resolver { files, is_builtin: &is_builtin, conditions: conditions(kind), kind };
     resolver.resolve(specifier, dir_of(parent)).map(|found| match found {
         Found::Builtin(name) => Resolved::Builtin(name),
         Found::File(path) => Resolved::File(files.real_path(&path)),
@@ -140,6 +140,7 @@ pub(crate) fn dir_of(path: &str) -> &str {
 
 struct Resolver<'a, F> {
     files: &'a F,
+    is_builtin: &'a dyn Fn(&str) -> bool,
     conditions: &'static [&'static str],
     kind: Kind,
 }
@@ -291,7 +292,9 @@ impl<F: Files> Resolver<'_, F> {
                 self.complete(format!("{home}{}", &path[1..])).map(Found::File)
             }
             Ok(Target::Package(specifier)) => match specifier.strip_prefix("node:") {
-                Some(name) => Ok(Found::Builtin(name.to_owned())),
+                Some(name) if (self.is_builtin)(name) => Ok(Found::Builtin(name.to_owned())),
+                Some(_) => Err(ResolveError::UnknownBuiltin(specifier)),
+                None if (self.is_builtin)(&specifier) => Ok(Found::Builtin(specifier)),
                 None => self.package(&specifier, &home).map(Found::File),
             },
             Err(TargetError::NotExported) => Err(no(&home)),
@@ -367,7 +370,7 @@ mod tests {
             ("/skill/t.ts", ""),
             (
                 "/skill/package.json",
-                r##"{"name": "own", "exports": "./a.js", "imports": {"#x": "./a.js", "#f": "node:fs"}}"##,
+                r##"{"name": "own", "exports": "./a.js", "imports": {"#x": "./a.js", "#f": "node:fs", "#g": "fs", "#no": "node:no"}}"##,
             ),
             (
                 "/skill/node_modules/dep/package.json",
@@ -458,6 +461,8 @@ mod tests {
         assert_eq!(find("fs", Kind::Require), builtin("fs"));
         assert_eq!(find("node:fs/promises", Kind::Import), builtin("fs/promises"));
         assert_eq!(find("#f", Kind::Import), builtin("fs"));
+        assert_eq!(find("#g", Kind::Require), builtin("fs"));
+        assert!(matches!(find("#no", Kind::Import), Err(ResolveError::UnknownBuiltin(_))));
         assert_eq!(find("node:test", Kind::Import), builtin("test"));
         assert_eq!(find("test", Kind::Import), Err(ResolveError::NoPackage("test".to_owned())));
         assert!(matches!(find("node:no", Kind::Import), Err(ResolveError::UnknownBuiltin(_))));
