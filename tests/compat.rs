@@ -163,6 +163,21 @@ fn needs_are_bounded() {
 }
 
 #[test]
+fn options_of_prefixes_and_of_node_do_not_hide_what_runs() {
+    let shell = "command -p ffmpeg x\nstdbuf -e L ffprobe x\nuv run -p 3.12 sox\nxargs -p docker\nnode -pe 'require(\"sharp\")'\n";
+    let report = report(&[("scripts/a.sh", shell)]);
+    let needs: Vec<(usize, &str)> = report.scripts[0]
+        .needs
+        .iter()
+        .filter(|need| !matches!(need.status, NeedStatus::BuiltIn | NeedStatus::Granted))
+        .map(|need| (need.place.line, need.name.as_str()))
+        .collect();
+    for expected in [(1, "ffmpeg"), (2, "ffprobe"), (3, "sox"), (4, "docker"), (5, "sharp")] {
+        assert!(needs.contains(&expected), "{expected:?}: {needs:?}");
+    }
+}
+
+#[test]
 fn cyclic_imports_are_followed_once() {
     let files: Vec<(String, String)> =
         (0..40).map(|i| (format!("m{i}.py"), format!("import m{}\n", (i + 1) % 40))).collect();
@@ -456,5 +471,11 @@ fn hostile_scripts_are_analyzed_in_bounded_time() {
         crate::fuzz::targets::compat(&text);
         let took = start.elapsed();
         assert!(took < crate::hostile_host::HANG_TIMEOUT, "{took:?} for {piece:?} repeated");
+    }
+    for (before, after) in [("bun ", "-b "), ("npx ", "-y "), ("deno run ", "-A ")] {
+        let text = format!("{before}{}x.ts\n", after.repeat((1 << 20) / after.len() - 10));
+        let start = std::time::Instant::now();
+        report(&[("scripts/a.sh", &text)]);
+        assert!(start.elapsed() < crate::hostile_host::HANG_TIMEOUT, "{before}{after}");
     }
 }

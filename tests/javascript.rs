@@ -94,6 +94,9 @@ fn denial_of_node_denies_every_javascript_tool() {
 #[test]
 fn entry_for_either_spelling_allows_a_javascript_tool() {
     let place = Place::new();
+    let own = place.fixture.path("skills/hostile/scripts");
+    std::fs::create_dir_all(&own).unwrap();
+    std::fs::write(own.join("npm"), "#!/usr/bin/env node\n").unwrap();
     for (tools, allowed, others) in [
         ("Bash(node:*)", &["node x.js", "npx tsx x.ts", "bun run x.ts", "npm ci"][..], &[][..]),
         (
@@ -109,6 +112,20 @@ fn entry_for_either_spelling_allows_a_javascript_tool() {
         ("Bash(bun run:*)", &["bun run x.ts"], &["bun x.ts", "node x.ts", "deno run x.ts"]),
         ("Bash(node x.js)", &["node x.js", "tsx x.js"], &["node x.js a", "node y.js", "tsx y.js"]),
         ("Bash(jq:*)", &[], &["node x.js", "npx tsx x.ts"]),
+        // What the environment loads is part of the command.
+        (
+            "Bash(node x.js)",
+            &["env NODE_OPTIONS=--no-warnings node x.js"],
+            &["env NODE_OPTIONS=--import=./y.mjs node x.js", "env NODE_OPTIONS=--eval=1 node x.js"],
+        ),
+        (
+            "Bash(npx tsx x.ts)",
+            &["env NODE_OPTIONS=--no-warnings npx tsx x.ts"],
+            &["env NODE_OPTIONS=--require=./y.js npx tsx x.ts", "npx tsx -e 1 x.ts"],
+        ),
+        ("Bash(node:*)", &["env NODE_OPTIONS=--import=./y.mjs tsx x.ts", "scripts/npm x"], &[]),
+        // A file of that name is another program.
+        ("Bash(npm:*)", &["npm ci"], &["scripts/npm ci"]),
     ] {
         place.request(tools);
         for line in allowed {

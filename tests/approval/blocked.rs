@@ -168,6 +168,9 @@ fn node_does_not_start_a_blocked_file() {
     let script = "console.log('uploaded')\n";
     place.0.write("report/scripts/upload.js", script);
     std::fs::write(workspace.join("copy.js"), script).unwrap();
+    std::fs::write(workspace.join("typed.mts"), script).unwrap();
+    std::fs::create_dir(workspace.join("folder")).unwrap();
+    std::fs::write(workspace.join("folder/index.ts"), script).unwrap();
     let run =
         |text: &str| place.run(&["--workspace", workspace.to_str().unwrap(), "--command", text]);
     let lines = [
@@ -184,6 +187,10 @@ fn node_does_not_start_a_blocked_file() {
         "node copy",
         "node --require ./copy.js -e 0",
         "node --title x copy.js",
+        "node typed.mjs",
+        "node typed",
+        "node ./folder/",
+        "NODE_OPTIONS=--require=/workspace/copy.js node -e 0",
     ];
     for line in lines {
         let ran = run(line);

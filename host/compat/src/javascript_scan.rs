@@ -5,10 +5,14 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::Reach;
-use super::javascript_tokens::{self as tokens, Kind, Token};
+use super::javascript_tokens::{tokens, value};
+use super::tokens::{Kind, Token};
+use super::tries::Try;
 
 /// The most imports of a script that are read, and the most commands.
 const MAX_FOUND: usize = 1_000;
+/// The most bytes of a module's name. Many imports can share the same literal.
+const MAX_MODULE: usize = 1_000;
 /// The most tokens of a call or an import that are read.
 const MAX_CALL: usize = 400;
 
@@ -36,15 +40,6 @@ pub(super) struct Import {
     pub(super) tried: Option<usize>,
     /// The `try` whose handler contains it.
     pub(super) instead_of: Option<usize>,
-}
-
-/// A `try` statement.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(super) struct Try {
-    /// Whether it handles errors.
-    pub(super) catches: bool,
-    /// Whether its handler throws, or ends the script.
-    pub(super) gives_up: bool,
 }
 
 /// A global object that has an effect outside of the script.
@@ -75,7 +70,7 @@ pub(super) enum Command {
 
 /// Reads the text of a script.
 pub(super) fn scan(text: &str) -> Scan {
-    let tokens = tokens::tokens(text);
+    let tokens = tokens(text);
     let mut reader = Reader {
         text,
         tokens: &tokens,
@@ -169,11 +164,12 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    /// Returns the value and range of a literal without computed parts.
+    /// Returns the value and range of a literal without computed parts. Others than short ones name no
+    /// module.
     fn literal(&self, at: usize, by: isize) -> Option<(String, Range<usize>)> {
         match &self.near(at, by)?.kind {
-            Kind::Text { inner, computed: false } => {
-                Some((tokens::value(&self.text[inner.clone()]), inner.clone()))
+            Kind::Text { inner, computed: false } if inner.len() <= MAX_MODULE => {
+                Some((value(&self.text[inner.clone()]), inner.clone()))
             }
             _ => None,
         }
@@ -490,9 +486,7 @@ impl<'a> Reader<'a, '_> {
         let call = &self.tokens[at + 2..self.tokens.len().min(at + 2 + MAX_CALL)];
         let Some(first) = call.first() else { return };
         let (text, range) = match &first.kind {
-            Kind::Text { inner, .. } => {
-                (Some(tokens::value(&self.text[inner.clone()])), inner.clone())
-            }
+            Kind::Text { inner, .. } => (Some(value(&self.text[inner.clone()])), inner.clone()),
             Kind::Name("process") if self.is_name(at, 4, "execPath") => {
                 (Some("node".to_owned()), first.at.clone())
             }
@@ -559,7 +553,7 @@ impl<'a> Reader<'a, '_> {
         match tokens {
             [] => None,
             [Token { kind: Kind::Text { inner, computed: false }, .. }] => {
-                Some(Some(tokens::value(&self.text[inner.clone()])))
+                Some(Some(value(&self.text[inner.clone()])))
             }
             _ => Some(None),
         }
@@ -733,5 +727,8 @@ mod tests {
             let scan = scan(&text);
             assert!(scan.imports.len().max(scan.spawns.len()) <= MAX_FOUND, "{part}");
         }
+        let shared = format!("{}from 'b{}'", "import ".repeat(399), "a".repeat(500_000));
+        let names: usize = scan(&shared).imports.iter().map(|import| import.module.len()).sum();
+        assert!(names <= shared.len(), "{names} bytes of names");
     }
 }

@@ -2,30 +2,32 @@
 //! that it names.
 
 use super::dependencies::Dependency;
-use super::javascript_scan::{self, Command, Global, Import, Scan};
-use super::judge::{Caller, Facts, Judge};
+use super::javascript_scan::{self, Command, Global, Import};
+use super::judge::{Caller, Judge};
 use super::need::{Need, NeedEffect, NeedKind, NeedStatus};
 use super::node_modules::{self, NodeModule, NpmWhy};
+use super::tries::{Tried, Tries};
 use super::{Reach, network, shell_script};
+use skillhost_skill::runtime::javascript;
 
 /// Judges a text: the judge's, or one inside it at an offset.
 pub(super) fn judge(judge: &mut Judge<'_>, text: &str, from: usize, nesting: usize) {
     let scan = javascript_scan::scan(text);
     let found: Vec<Found> =
         scan.imports.iter().map(|import| look_up(judge, &import.module)).collect();
-    for (index, import) in scan.imports.iter().enumerate() {
-        let is_needless = import
-            .instead_of
-            .is_some_and(|id| is_met(&scan, &found, |import| import.tried == Some(id)));
-        if is_needless {
+    let imports = scan.imports.iter().zip(&found).map(|(import, found)| Tried {
+        tried: import.tried,
+        instead_of: import.instead_of,
+        is_met: is_met(found),
+    });
+    let tries = Tries::of(&scan.tries, imports);
+    for (import, found) in scan.imports.iter().zip(&found) {
+        if tries.is_needless(import.instead_of) {
             continue;
         }
-        let is_optional = import.tried.is_some_and(|id| {
-            let has_other = || scan.imports.iter().any(|other| other.instead_of == Some(id));
-            scan.tries[id].catches && (!scan.tries[id].gives_up || has_other())
-        });
+        let is_optional = tries.is_optional(import.tried);
         let effect = if is_optional { NeedEffect::None } else { judge.effect(import.reach) };
-        judge.imported(&found[index], import, from, effect);
+        judge.imported(found, import, from, effect);
     }
     for spawn in scan.spawns {
         let at = from + spawn.at.start;
@@ -76,11 +78,15 @@ enum Found {
 
 fn look_up(judge: &Judge<'_>, specifier: &str) -> Found {
     let facts = judge.facts;
-    if specifier.starts_with("./") || specifier.starts_with("../") || specifier == "." {
-        return match file(facts, judge.folder(), specifier) {
-            Some(Ok(path)) => Found::File(path),
-            Some(Err(path)) => Found::MissingFile(path),
-            None => Found::Other,
+    if specifier.starts_with('.') {
+        let Some(files) = javascript::imported_files(judge.folder(), specifier) else {
+            return Found::Other;
+        };
+        let found = files.iter().find(|path| facts.has(path));
+        return match (found, files.first()) {
+            (Some(path), _) => Found::File(path.clone()),
+            (None, Some(path)) => Found::MissingFile(path.clone()),
+            (None, None) => Found::Other,
         };
     }
     let (scheme, rest) = specifier.split_once(':').unwrap_or(("", specifier));
@@ -129,56 +135,17 @@ fn name_of(specifier: &str, found: NodeModule) -> &str {
     }
 }
 
-/// Returns the file of the skill that a relative path in a folder refers to, or else the path of the
-/// file that is missing; `None` for a path outside the skill.
-fn file(facts: &Facts<'_>, folder: &str, relative: &str) -> Option<Result<String, String>> {
-    /// The ends that Node, and TypeScript's tools, add to a path.
-    const ENDS: [&str; 13] = [
-        "",
-        ".js",
-        ".mjs",
-        ".cjs",
-        ".json",
-        ".ts",
-        ".mts",
-        ".cts",
-        ".tsx",
-        ".jsx",
-        "/index.js",
-        "/index.ts",
-        "/package.json",
-    ];
-    let relative = relative.split(['?', '#']).next().unwrap_or(relative);
-    let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
-    for part in relative.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => drop(parts.pop()?),
-            part => parts.push(part),
-        }
-    }
-    let path = parts.join("/");
-    // In TypeScript, `./x.js` is also the name of `./x.ts`.
-    let typed = path.rsplit_once('.').filter(|(_, end)| matches!(*end, "js" | "mjs" | "cjs"));
-    let typed = typed.map(|(stem, end)| format!("{stem}.{}", end.replace("js", "ts")));
-    let all = ENDS.iter().map(|end| format!("{path}{end}")).chain(typed);
-    let found =
-        all.map(|path| path.trim_start_matches('/').to_owned()).find(|path| facts.has(path));
-    Some(found.ok_or(path))
-}
-
-fn is_met(scan: &Scan, found: &[Found], counts: impl Fn(&Import) -> bool) -> bool {
-    scan.imports.iter().zip(found).filter(|(import, _)| counts(import)).all(|(_, found)| {
-        !matches!(
-            found,
-            Found::MissingFile(_)
-                | Found::Foreign
-                | Found::Module(
-                    _,
-                    NodeModule::Missing { .. } | NodeModule::Known { .. } | NodeModule::Unknown
-                )
-        )
-    })
+/// Checks whether what an import refers to is available.
+fn is_met(found: &Found) -> bool {
+    !matches!(
+        found,
+        Found::MissingFile(_)
+            | Found::Foreign
+            | Found::Module(
+                _,
+                NodeModule::Missing { .. } | NodeModule::Known { .. } | NodeModule::Unknown
+            )
+    )
 }
 
 impl Judge<'_> {

@@ -3,42 +3,7 @@
 //! It is not a parser, which would need a stack as deep as a stranger's script is nested. It accepts
 //! any text, reads each byte at most twice, and does not recurse.
 
-use std::ops::Range;
-
-/// A token. Comments are none.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Token<'a> {
-    pub(super) kind: Kind<'a>,
-    /// The byte range in the text.
-    pub(super) at: Range<usize>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Kind<'a> {
-    /// An identifier or keyword.
-    Name(&'a str),
-    /// A string or template literal.
-    Text {
-        /// The range between the quotes.
-        inner: Range<usize>,
-        /// Whether it is a template with a `${value}`.
-        computed: bool,
-    },
-    /// One character of an operator.
-    Op(u8),
-    /// A number, a regular expression, or an invalid character.
-    Other,
-}
-
-impl Token<'_> {
-    pub(super) fn is_op(&self, op: u8) -> bool {
-        self.kind == Kind::Op(op)
-    }
-
-    pub(super) fn is_name(&self, name: &str) -> bool {
-        self.kind == Kind::Name(name)
-    }
-}
+use super::tokens::{Kind, Token};
 
 /// Returns the tokens of a text.
 pub(super) fn tokens(text: &str) -> Vec<Token<'_>> {

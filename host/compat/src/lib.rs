@@ -7,7 +7,7 @@
 //!
 //! Start reading at [`check`]. `units` finds the scripts, and the shell blocks of SKILL.md. `python_tokens`,
 //! `python_imports` and `python_commands` read Python, `javascript_tokens` and `javascript_scan` read
-//! JavaScript, `shell_words` reads shell scripts, and `sourced` finds the functions that they share. `judge` compares their
+//! JavaScript (`tokens` and `tries` are common to both), `shell_words` reads shell scripts, and `sourced` finds the functions that they share. `judge` compares their
 //! findings with the runtimes (`stdlib`, `packages`, `known_packages`, `node_modules`, `known_commands`), the files of the skill,
 //! and its capabilities (`network` for hosts). `summary` counts over many skills. [`learn`] converts
 //! what runs used to lines of a policy. `simple_command` reads the commands that a hook may replace.
@@ -36,6 +36,8 @@ mod simple_command;
 mod sourced;
 mod stdlib;
 mod summary;
+mod tokens;
+mod tries;
 mod units;
 
 #[doc(hidden)]

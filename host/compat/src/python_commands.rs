@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use super::Reach;
-use super::python_tokens::{Kind, Token};
+use super::tokens::{Kind, Token};
 
 /// The most tokens of a call that are read.
 const MAX_CALL: usize = 400;

@@ -5,7 +5,9 @@ use std::ops::Range;
 
 use super::Reach;
 use super::python_commands::{Calls, Spawn};
-use super::python_tokens::{Kind, Lexer, Line, Token};
+use super::python_tokens::{Lexer, Line};
+use super::tokens::{Kind, Token};
+use super::tries::Try;
 
 /// The result of reading a script.
 #[derive(Debug, Default)]
@@ -32,15 +34,6 @@ pub(super) struct Import {
     pub(super) tried: Option<usize>,
     /// The `try` whose handler for failed imports contains it.
     pub(super) instead_of: Option<usize>,
-}
-
-/// A `try` statement, with regard to imports.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(super) struct Try {
-    /// Whether it handles failed imports.
-    pub(super) catches: bool,
-    /// Whether its handler raises, or ends the script.
-    pub(super) gives_up: bool,
 }
 
 /// Reads the text of a script.

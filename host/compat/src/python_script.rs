@@ -9,8 +9,9 @@ use super::known_packages::{Known, Why};
 use super::need::{Need, NeedEffect, NeedKind, NeedStatus};
 use super::packages::{self, Lookup};
 use super::python_commands::SpawnedCommand;
-use super::python_imports::{self, Import, Scan};
+use super::python_imports::{self, Import};
 use super::stdlib::Standard;
+use super::tries::{Tried, Tries};
 use super::{Reach, network, shell_script};
 
 /// Judges a range of the judge's text, or of a text inside it.
@@ -20,15 +21,18 @@ pub(super) fn judge(judge: &mut Judge<'_>, text: &str, part: Range<usize>, nesti
     let scan = python_imports::scan(part);
     let found: Vec<Vec<(String, Lookup)>> =
         scan.imports.iter().map(|import| look_up(judge, import)).collect();
-    let tries = Tries::of(&scan, &found);
+    let imports = scan.imports.iter().zip(&found).map(|(import, found)| Tried {
+        tried: import.tried,
+        instead_of: import.instead_of,
+        is_met: found.iter().all(|(_, found)| is_met(*found)),
+    });
+    let tries = Tries::of(&scan.tries, imports);
     for (import, found) in scan.imports.iter().zip(&found) {
-        if import.instead_of.is_some_and(|id| tries.is_met(id)) {
+        if tries.is_needless(import.instead_of) {
             continue;
         }
-        let optional = import.tried.is_some_and(|id| {
-            scan.tries[id].catches && (tries.has_other(id) || !scan.tries[id].gives_up)
-        });
-        let effect = if optional { NeedEffect::None } else { judge.effect(import.reach) };
+        let is_optional = tries.is_optional(import.tried);
+        let effect = if is_optional { NeedEffect::None } else { judge.effect(import.reach) };
         for (module, found) in found {
             judge.module(module, *found, from + import.at.start, effect);
             if packages::is_http_client(module) {
@@ -105,37 +109,6 @@ fn is_met(found: Lookup) -> bool {
         found,
         Lookup::InSet(_) | Lookup::Standard(Standard::Available | Standard::Limited { .. })
     )
-}
-
-/// What is known about the `try` statements of a text.
-struct Tries {
-    /// Whether all imports in the body are available.
-    met: Vec<bool>,
-    /// Whether the handler imports something else.
-    other: Vec<bool>,
-}
-
-impl Tries {
-    fn of(scan: &Scan, found: &[Vec<(String, Lookup)>]) -> Tries {
-        let mut tries =
-            Tries { met: vec![true; scan.tries.len()], other: vec![false; scan.tries.len()] };
-        for (import, found) in scan.imports.iter().zip(found) {
-            if let Some(id) = import.instead_of {
-                tries.other[id] = true;
-            } else if let Some(id) = import.tried {
-                tries.met[id] &= found.iter().all(|(_, found)| is_met(*found));
-            }
-        }
-        tries
-    }
-
-    fn is_met(&self, id: usize) -> bool {
-        self.met[id]
-    }
-
-    fn has_other(&self, id: usize) -> bool {
-        self.other[id]
-    }
 }
 
 impl Judge<'_> {

@@ -3,45 +3,10 @@
 //!
 //! It accepts any text, reads each byte once, and limits nesting.
 
-use std::ops::Range;
+use super::tokens::{Kind, Token};
 
 /// The most levels of nested f-strings. CPython allows 150, people write 2.
 const MAX_NESTING: usize = 16;
-
-/// A token.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Token<'a> {
-    pub(super) kind: Kind<'a>,
-    /// The byte range in the text.
-    pub(super) at: Range<usize>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Kind<'a> {
-    /// An identifier or keyword.
-    Name(&'a str),
-    /// A string literal.
-    Text {
-        /// The range between the quotes.
-        inner: Range<usize>,
-        /// Whether it is an f-string or t-string with a `{field}`.
-        computed: bool,
-    },
-    /// One character of an operator.
-    Op(u8),
-    /// A number, or an invalid character.
-    Other,
-}
-
-impl Token<'_> {
-    pub(super) fn is_op(&self, op: u8) -> bool {
-        self.kind == Kind::Op(op)
-    }
-
-    pub(super) fn is_name(&self, name: &str) -> bool {
-        self.kind == Kind::Name(name)
-    }
-}
 
 /// A logical line: one or more statements separated by `;`. Brackets and strings can continue it over
 /// several lines.

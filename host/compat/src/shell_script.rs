@@ -169,7 +169,7 @@ impl Commands<'_, '_, '_> {
                 self.started(words, reach);
                 self.node(rest, here, reach);
             }
-            _ if javascript::node_arguments(name, &[]).is_some() => {
+            _ if javascript::is_tool(name) => {
                 self.started(words, reach);
                 self.javascript_tool(name, rest, reach);
             }
@@ -214,9 +214,9 @@ impl Commands<'_, '_, '_> {
 
     /// Judges the arguments of `node`.
     fn node(&mut self, rest: &[Word], here: Option<Range<usize>>, reach: Reach) {
-        let rest = after_options(rest, &["-r", "--require", "--import", "--env-file", "-C"]);
+        let rest = after_node_options(rest);
         match rest {
-            [option, text, ..] if matches!(option.text.as_str(), "-e" | "--eval" | "-p") => {
+            [option, text, ..] if javascript::CODE.contains(&option.text.as_str()) => {
                 if !text.computed && self.nesting < MAX_NESTING {
                     self.javascript(&text.text, text.at.start);
                 }
@@ -327,8 +327,25 @@ fn after_options<'w>(words: &'w [Word], with_value: &[&str]) -> &'w [Word] {
         match option.text.as_str() {
             "--" => return after,
             // The caller handles these.
-            "-" | "-m" | "-c" | "-e" | "--eval" | "-p" => break,
+            "-" | "-m" | "-c" => break,
             text if with_value.contains(&text) => rest = after.get(1..).unwrap_or_default(),
+            text if text.starts_with('-') => rest = after,
+            _ => break,
+        }
+    }
+    rest
+}
+
+/// Returns the words of a command of `node` after the options at the start; an option whose value is
+/// the program is left.
+fn after_node_options(words: &[Word]) -> &[Word] {
+    let mut rest = words;
+    while let [option, after @ ..] = rest {
+        match option.text.as_str() {
+            "--" => return after,
+            "-" => break,
+            text if javascript::CODE.contains(&text) => break,
+            text if javascript::takes_value(text) => rest = after.get(1..).unwrap_or_default(),
             text if text.starts_with('-') => rest = after,
             _ => break,
         }

@@ -108,7 +108,7 @@ fn unit(facts: &Facts<'_>, skill: &Skill, file: &SkillFile) -> Option<Unit> {
         }
         Err(language) => {
             // Skip files of web pages and templates.
-            if !is_for_running(skill, path, &bytes) {
+            if !scripts::is_for_running(skill, path) {
                 return None;
             }
             let message =
@@ -128,15 +128,6 @@ fn unit(facts: &Facts<'_>, skill: &Skill, file: &SkillFile) -> Option<Unit> {
     unit.main = scripts::starts_itself(path, &text);
     unit.is_program = scripts::is_program(skill, path);
     Some(unit)
-}
-
-/// Checks whether a file in an unsupported language is a script of the skill: by its `#!` line, its
-/// folder, or SKILL.md.
-fn is_for_running(skill: &Skill, path: &str, bytes: &[u8]) -> bool {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    bytes.starts_with(b"#!")
-        || path.split('/').any(|part| matches!(part, "scripts" | "bin"))
-        || skill.source.contains(name)
 }
 
 fn block(facts: &Facts<'_>, skill: &Skill, found: &shell_blocks::Block) -> Option<Unit> {

@@ -20,7 +20,7 @@ use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::{Denial, DenialKind};
 use skillhost_policy::pattern::CommandPattern;
 use skillhost_skill::runtime::dispatch::HEAD_BYTES;
-use skillhost_skill::runtime::{Program, Programs};
+use skillhost_skill::runtime::{Program, Programs, javascript};
 
 /// A caller's request to start a program.
 pub(super) struct CommandRequest {
@@ -114,8 +114,14 @@ pub(super) async fn prepare(
     let cwd = line.cwd.unwrap_or_default();
     let found = match line.argv.first().map_or(Ok(None), |command| programs.host_program(command)) {
         Ok(Some(name)) => Found::Host(name.to_owned()),
-        Ok(None) => Found::Guest(resolve(processes, programs, &requested, &line.argv, &cwd)?),
+        Ok(None) => {
+            Found::Guest(resolve(processes, programs, &requested, &line.argv, &line.env, &cwd)?)
+        }
         Err(error) => return Err(no_program(error.message, error.fix)),
+    };
+    let options = match &found {
+        Found::Guest(program) => javascript::code_of_environment(&program.name, &line.env),
+        Found::Host(_) => Vec::new(),
     };
     let mut commands = match &found {
         Found::Guest(program) if !processes.rules.none_of.is_empty() => {
@@ -123,11 +129,16 @@ pub(super) async fn prepare(
         }
         Found::Guest(_) | Found::Host(_) => Vec::new(),
     };
+    // An entry for `node x.js` or `npx tsx x.ts` does not cover code that the environment names.
+    let spelled = line.spelled.filter(|_| options.is_empty());
+    let is_other_program = |command: &str| {
+        programs.impersonates_built_in(command) || wrappers::impersonates_wrapper(command)
+    };
     let effective = match &found {
         // An entry for `jq` does not cover `./jq`: what must be allowed is the program that reads
         // it.
-        Found::Guest(program) if programs.impersonates_built_in(&line.argv[0]) => {
-            [std::slice::from_ref(&program.name), &program.args[..]].concat()
+        Found::Guest(program) if !options.is_empty() || is_other_program(&line.argv[0]) => {
+            [std::slice::from_ref(&program.name), &options, &program.args[..]].concat()
         }
         Found::Guest(_) | Found::Host(_) => line.argv,
     };
@@ -137,7 +148,7 @@ pub(super) async fn prepare(
         &requested,
         commands.iter().map(Vec::as_slice).chain([&effective[..]]),
     )?;
-    check_grant(processes, &requested, &effective, line.spelled.as_deref(), &found)?;
+    check_grant(processes, &requested, &effective, spelled.as_deref(), &found)?;
     let alive = Arc::new(charge_process(processes, caller.depth)?);
     let Some(launcher) = processes.launcher.upgrade() else {
         return Err(Error::NotFound("the run is over".into()));
@@ -173,6 +184,7 @@ fn resolve(
     programs: &Programs,
     requested: &[String],
     argv: &[String],
+    env: &[(String, String)],
     cwd: &str,
 ) -> Result<Program, Error> {
     let found = programs.resolve_command(argv, cwd, |path| processes.files.head(path, HEAD_BYTES));
@@ -185,7 +197,8 @@ fn resolve(
         Error::NotFound(refuse(processes, requested, message, fix, DenialKind::NoProgram))
     })?;
     let look = |path: &str, bytes| processes.files.head(path, bytes);
-    match programs.find_denied_file(&program, cwd, look) {
+    let options = javascript::code_of_environment(&program.name, env);
+    match programs.find_denied_file(&program, &options, cwd, look) {
         Some(file) => Err(Error::Denied(refuse(
             processes,
             requested,
@@ -405,7 +418,8 @@ fn status_of(ended: &ProgramEnd) -> Status {
 
 /// Returns the bytes that the host uses for a command while it runs; it stores each word twice.
 fn size(line: &wrappers::CommandLine) -> u64 {
-    let words = line.argv.iter().map(|word| 2 * word.len());
+    let spelled = line.spelled.iter().flatten().map(String::len);
+    let words = line.argv.iter().map(|word| 2 * word.len()).chain(spelled);
     let env = line.env.iter().map(|(name, value)| name.len() + value.len());
     words.chain(env).sum::<usize>() as u64
 }

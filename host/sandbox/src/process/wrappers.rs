@@ -58,19 +58,7 @@ pub(super) fn unwrap_command(
         let Some(name) = line.argv.first().and_then(|command| installed_name(command)) else {
             return Ok(line);
         };
-        let wrapper = match name {
-            "env" => env,
-            "nohup" => nohup,
-            "nice" => nice,
-            "time" => time,
-            "timeout" => timeout,
-            "uv" => uv,
-            "pip" | "pip3" => pip,
-            _ => return Ok(line),
-        };
-        if is_program(name) {
-            return Ok(line);
-        }
+        let Some(wrapper) = wrapper(name).filter(|_| !is_program(name)) else { return Ok(line) };
         let name = name.to_owned();
         line.argv.remove(0);
         line.wrappers.push(name.clone());
@@ -85,6 +73,27 @@ pub(super) fn unwrap_command(
     Err(format!("more than {NESTED_MAX} nested wrapper commands"))
 }
 
+fn wrapper(name: &str) -> Option<fn(&mut CommandLine) -> Rewrite> {
+    Some(match name {
+        "env" => env,
+        "nohup" => nohup,
+        "nice" => nice,
+        "time" => time,
+        "timeout" => timeout,
+        "uv" => uv,
+        "pip" | "pip3" => pip,
+        _ => return None,
+    })
+}
+
+/// Checks whether a path ends in the name of a wrapper command without meaning it. An operator who
+/// allows `Bash(npm:*)` does not mean `./npm`.
+pub(super) fn impersonates_wrapper(command: &str) -> bool {
+    let name = command.rsplit('/').next().unwrap_or(command);
+    installed_name(command).is_none()
+        && (wrapper(name).is_some() || javascript::PACKAGE_MANAGERS.contains(&name))
+}
+
 /// Returns the wrapper commands that start Python and JavaScript, if a run may start these. Without
 /// them, scripts that look for them should find none.
 pub(crate) fn wrapper_commands(spawn: &Scope<CommandPattern>) -> Vec<&'static str> {
@@ -95,13 +104,16 @@ pub(crate) fn wrapper_commands(spawn: &Scope<CommandPattern>) -> Vec<&'static st
     if spawn.allows_command(&["python3", "-m", "pip"].map(str::to_owned)) {
         found.extend(["pip", "pip3", "uv"]);
     }
+    // An entry for `npx tsx` is enough: a script that finds `npx` learns from the host what it may not do.
     let is_listed = |name: &&&str| {
-        let [script, tool] = [["node", javascript::NPM], [**name, "x"]];
-        let [script, tool] = [script, tool].map(|argv| argv.map(str::to_owned));
-        spawn.find_denial(&tool).is_none()
-            && spawn.find_denial(&script).is_none()
-            && (spawn.allows_command_before_denials(&script)
-                || spawn.allows_command_before_denials(&tool))
+        let [script, tool] = [vec!["node", javascript::NPM], vec![**name]].map(|words| {
+            let words = words.into_iter().map(str::to_owned).collect();
+            CommandPattern { words, open: true }
+        });
+        let allows = |pattern: &CommandPattern| tool.overlaps(pattern) || pattern.covers(&script);
+        let denied = [&script, &tool].map(|command| spawn.find_denial(&command.words));
+        denied.iter().all(Option::is_none)
+            && spawn.all_of.iter().all(|side| side.iter().any(allows))
     };
     let tools = javascript::RUNTIMES.iter().chain(&javascript::PACKAGE_MANAGERS);
     found.extend(tools.filter(is_listed));
@@ -392,6 +404,31 @@ mod tests {
         assert_eq!(unwrapped.spelled, Some(line("npx tsx x.ts").argv));
         assert_eq!(unwrapped.wrappers, ["env", "npx"]);
         assert_eq!(unwrap_command(line("env node x.js"), |_| false).unwrap().spelled, None);
+    }
+
+    #[test]
+    fn paths_that_end_in_the_name_of_a_wrapper_are_other_programs() {
+        for command in ["./npm", "/tmp/npx", "node_modules/.bin/yarn", "x/pip", "/opt/env"] {
+            assert!(impersonates_wrapper(command), "{command}");
+        }
+        for command in ["npm", "/usr/bin/npx", "/bin/env", "./x", "./tsx"] {
+            assert!(!impersonates_wrapper(command), "{command}");
+        }
+    }
+
+    #[test]
+    fn javascript_tools_are_listed_if_some_entry_allows_one_of_their_commands() {
+        let scope = |allow: &[&str], deny: &[&str]| {
+            let pattern = |text: &&str| CommandPattern { words: line(text).argv, open: true };
+            let list = |texts: &[&str]| texts.iter().map(pattern).collect::<Vec<_>>();
+            Scope { all_of: vec![list(allow)], none_of: list(deny), unmet: Vec::new() }
+        };
+        let listed = |scope: &Scope<CommandPattern>| wrapper_commands(scope).contains(&"npx");
+        assert!(listed(&scope(&["npx tsx"], &[])));
+        assert!(listed(&scope(&["node"], &[])));
+        assert!(!listed(&scope(&["node x.js", "npm"], &[])));
+        assert!(!listed(&scope(&["npx tsx"], &["npx"])));
+        assert!(!listed(&scope(&["npx tsx"], &["node"])));
     }
 
     #[test]

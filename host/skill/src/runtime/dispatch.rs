@@ -1,7 +1,7 @@
 //! Selects the program that runs a file: by its first line, then by its extension. Ignores the
 //! executable bit, which archives and file systems lose.
 
-use super::javascript;
+use super::javascript::{self, RUNTIMES};
 use super::shebang::shebang;
 use skillhost_policy::program_name;
 
@@ -51,8 +51,13 @@ fn by_program(program: &str, args: Vec<String>) -> FileKind {
     if matches!(program, "uv" | "uvx" | "pipx") {
         return script("python3", Vec::new());
     }
-    if let Some(args) = node_options(program, &args) {
-        return script("node", args);
+    match node_options(program, &args) {
+        Some(args) => return script("node", args),
+        None if RUNTIMES.contains(&program) => {
+            let command = args.first().map_or("", String::as_str);
+            return unsupported(format!("{program} {command}").trim_end());
+        }
+        None => {}
     }
     match program_name::interpreter(program) {
         Some(command) => script(command, args),
@@ -157,6 +162,8 @@ mod tests {
             ),
             ("x.ts", "#!/usr/bin/env -S deno run -A --\n", "node"),
             ("x", "#!/usr/bin/env tsx\n", "node"),
+            ("x.ts", "#!/usr/bin/env -S deno test -A\n", "unsupported: deno test"),
+            ("x.ts", "#!/usr/bin/env -S tsx watch\n", "unsupported: tsx watch"),
             ("x.mjs", "#!/usr/bin/env zx\n", "unsupported: JavaScript with a package"),
             ("x.mjs", "#!/usr/bin/env -S npx zx\n", "unsupported: JavaScript with a package"),
             ("x.rb", "", "unsupported: Ruby"),

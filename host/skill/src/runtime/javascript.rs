@@ -2,6 +2,9 @@
 //! `tsx x.ts`, `npx ts-node x.ts`, `npm install`. The sandbox has one JavaScript runtime, so all of
 //! them start it. To the capabilities, they are exactly that command line.
 
+use std::collections::VecDeque;
+
+use super::spawn::is_node;
 use skillhost_policy::program_name::{interpreter, script_interpreter};
 
 /// The script with the sandbox's own `npm`, in the folder of the runtime's packages.
@@ -18,38 +21,46 @@ pub const RUNTIMES: [&str; 4] = ["bun", "deno", "tsx", "ts-node"];
 /// The most commands that can start each other, as in `npx bun x tsx x.ts`.
 const NESTED_MAX: usize = 8;
 
+/// Checks whether a command is a JavaScript tool other than `node`.
+pub fn is_tool(name: &str) -> bool {
+    RUNTIMES.contains(&name) || PACKAGE_MANAGERS.contains(&name)
+}
+
 /// Returns the arguments of `node` for a command of another tool, by the name of the command. `None`
-/// if the command is `node` itself, or no tool of JavaScript.
+/// if the command is `node` itself, or no tool of JavaScript. Takes time linear in the arguments,
+/// which a stranger can choose.
 ///
 /// # Errors
 /// The sandbox cannot do what the command does; the text says why.
 pub fn node_arguments(name: &str, args: &[String]) -> Option<Result<Vec<String>, String>> {
-    let is_tool = RUNTIMES.contains(&name) || PACKAGE_MANAGERS.contains(&name);
-    is_tool.then(|| resolve(name, args))
+    is_tool(name).then(|| resolve(name, args))
 }
+
+/// The arguments that are left. They are taken from the front.
+type Args = VecDeque<String>;
 
 /// What a command of a tool means.
 enum Meaning {
     /// The arguments of `node`.
-    Node(Vec<String>),
+    Node(Args),
     /// A command of another tool, by its name and arguments.
-    Tool(String, Vec<String>),
+    Tool(String, Args),
 }
 
 fn resolve(name: &str, args: &[String]) -> Result<Vec<String>, String> {
-    let (mut name, mut args) = (name.to_owned(), args.to_vec());
+    let (mut name, mut args) = (name.to_owned(), Args::from(args.to_vec()));
     for _ in 0..NESTED_MAX {
         let meaning = match name.as_str() {
-            "bun" => bun(&args),
-            "deno" => deno(&args),
+            "bun" => bun(args),
+            "deno" => deno(args),
             "tsx" => tsx(args),
             "ts-node" => ts_node(args),
-            "npx" | "pnpx" | "bunx" => package(&name, &args),
+            "npx" | "pnpx" | "bunx" => package(&name, args),
             "npm" | "pnpm" | "yarn" => manager(&name, args),
             _ => Ok(Meaning::Node(args)),
         };
         match meaning? {
-            Meaning::Node(args) => return Ok(args),
+            Meaning::Node(args) => return Ok(args.into()),
             Meaning::Tool(next, rest) => (name, args) = (next, rest),
         }
     }
@@ -57,8 +68,8 @@ fn resolve(name: &str, args: &[String]) -> Result<Vec<String>, String> {
 }
 
 /// `tsx [OPTIONS] FILE`.
-fn tsx(mut args: Vec<String>) -> Result<Meaning, String> {
-    if args.first().is_some_and(|first| first == "watch") {
+fn tsx(mut args: Args) -> Result<Meaning, String> {
+    if args.front().is_some_and(|first| first == "watch") {
         return Err(no_watching("tsx watch"));
     }
     let options = Options { tool: "tsx", dropped: &["--no-cache"], valued: &["--tsconfig"] };
@@ -67,7 +78,7 @@ fn tsx(mut args: Vec<String>) -> Result<Meaning, String> {
 }
 
 /// `ts-node [OPTIONS] FILE`.
-fn ts_node(mut args: Vec<String>) -> Result<Meaning, String> {
+fn ts_node(mut args: Args) -> Result<Meaning, String> {
     let options = Options {
         tool: "ts-node",
         dropped: &[
@@ -105,24 +116,23 @@ fn ts_node(mut args: Vec<String>) -> Result<Meaning, String> {
 }
 
 /// `bun FILE`, `bun run FILE`, and bun's package manager.
-fn bun(args: &[String]) -> Result<Meaning, String> {
+fn bun(mut args: Args) -> Result<Meaning, String> {
     let options = Options {
         tool: "bun",
         dropped: &["--bun", "-b", "--silent", "--smol", "--no-install", "--prefer-offline", "-i"],
         valued: &[],
     };
-    let mut args = args.to_vec();
     options.remove(&mut args, false)?;
-    let Some(first) = args.first().cloned() else {
+    let Some(first) = args.front().cloned() else {
         return Err(
             "only `bun FILE`, `bun run FILE` and bun's package manager are available".into()
         );
     };
     match first.as_str() {
         "run" => {
-            args.remove(0);
+            args.pop_front();
             options.remove(&mut args, false)?;
-            match args.first() {
+            match args.front() {
                 Some(file) if is_file(file) || file.starts_with('-') => Ok(Meaning::Node(args)),
                 // A script of package.json.
                 _ => Ok(npm("bun", "run", args)),
@@ -142,12 +152,11 @@ fn bun(args: &[String]) -> Result<Meaning, String> {
 }
 
 /// `deno run FILE`, `deno FILE` and `deno eval CODE`.
-fn deno(args: &[String]) -> Result<Meaning, String> {
-    let mut args = args.to_vec();
-    let command = args.first().cloned().unwrap_or_default();
+fn deno(mut args: Args) -> Result<Meaning, String> {
+    let command = args.front().cloned().unwrap_or_default();
     match command.as_str() {
-        "run" | "eval" => drop(args.remove(0)),
-        "-V" | "--version" => return Ok(Meaning::Node(vec!["--version".into()])),
+        "run" | "eval" => drop(args.pop_front()),
+        "-V" | "--version" => return Ok(Meaning::Node(Args::from(["--version".into()]))),
         "task" => {
             return Err("`deno task` is not available; run the file that it names".into());
         }
@@ -158,26 +167,17 @@ fn deno(args: &[String]) -> Result<Meaning, String> {
             ));
         }
     }
-    let mut kept = Vec::new();
-    while let Some(word) = args.first().cloned() {
+    let mut kept = Args::new();
+    while let Some(word) = args.pop_front_if(|word| word.starts_with('-') && word.len() > 1) {
         match word.as_str() {
-            "--" => drop(args.remove(0)),
+            "--" => break,
             "--watch" => return Err(no_watching("deno run --watch")),
             "-c" | "--config" | "--import-map" | "--seed" | "--location" | "--ext" | "--cert" => {
                 take_value(&mut args, &word)?;
-                args.remove(0);
             }
             // The sandbox's own limits and permissions apply, and nothing is downloaded.
-            word if word.starts_with('-') && word.len() > 1 => {
-                let word = args.remove(0);
-                if word.starts_with("--env-file=") {
-                    kept.push(word);
-                }
-            }
-            _ => break,
-        }
-        if word == "--" {
-            break;
+            _ if word.starts_with("--env-file=") => kept.push_back(word),
+            _ => {}
         }
     }
     if args.is_empty() {
@@ -191,39 +191,29 @@ fn deno(args: &[String]) -> Result<Meaning, String> {
 }
 
 /// `npx [OPTIONS] NAME ARGS`: a runtime, or the program of a package.
-fn package(tool: &str, args: &[String]) -> Result<Meaning, String> {
-    let mut args = args.to_vec();
-    while let Some(word) = args.first().cloned() {
+fn package(tool: &str, mut args: Args) -> Result<Meaning, String> {
+    while let Some(word) = args.pop_front_if(|word| word.starts_with('-')) {
         match word.as_str() {
-            "--" => {
-                args.remove(0);
-                break;
-            }
+            "--" => break,
             "-c" | "--call" => return Err(format!("`{tool} {word}` is not available")),
-            "-p" | "--package" => {
-                take_value(&mut args, &word)?;
-                args.remove(0);
-            }
-            word if word.starts_with('-') => drop(args.remove(0)),
-            _ => break,
+            "-p" | "--package" => drop(take_value(&mut args, &word)?),
+            _ => {}
         }
     }
-    if args.is_empty() {
+    let Some(name) = args.pop_front() else {
         return Err(format!("`{tool}` needs the name of a package"));
-    }
-    let name = args.remove(0);
+    };
     // `tsx@latest` is `tsx`: the sandbox has one version. A name can start with its scope.
     let plain = name.get(1..).and_then(|rest| rest.find('@')).map_or(&name[..], |at| &name[..=at]);
     if interpreter(plain) == Some("node") && !plain.contains('/') {
         return Ok(Meaning::Tool(plain.to_owned(), args));
     }
-    args.splice(0..0, [NPX.to_owned(), name]);
-    Ok(Meaning::Node(args))
+    Ok(Meaning::Node(before([NPX.to_owned(), name], args)))
 }
 
 /// `npm`, `pnpm` and `yarn`: a runtime or package that they run, or a command of theirs.
-fn manager(tool: &str, mut args: Vec<String>) -> Result<Meaning, String> {
-    let first = args.first().cloned().unwrap_or_default();
+fn manager(tool: &str, mut args: Args) -> Result<Meaning, String> {
+    let first = args.front().cloned().unwrap_or_default();
     match first.as_str() {
         "exec" | "x" | "dlx" => {
             let rest = args.split_off(1);
@@ -235,18 +225,17 @@ fn manager(tool: &str, mut args: Vec<String>) -> Result<Meaning, String> {
         }
         _ => {}
     }
-    let mut node = vec![NPM.to_owned()];
-    if tool != "npm" {
-        node.push(format!("--as={tool}"));
-    }
-    node.append(&mut args);
-    Ok(Meaning::Node(node))
+    let name = (tool != "npm").then(|| format!("--as={tool}"));
+    Ok(Meaning::Node(before([NPM.to_owned()].into_iter().chain(name), args)))
 }
 
 /// A command of the sandbox's `npm`, under the name of the tool that was asked.
-fn npm(tool: &str, command: &str, args: Vec<String>) -> Meaning {
-    let start = [NPM.to_owned(), format!("--as={tool}"), command.to_owned()];
-    Meaning::Node([&start[..], &args].concat())
+fn npm(tool: &str, command: &str, args: Args) -> Meaning {
+    Meaning::Node(before([NPM.to_owned(), format!("--as={tool}"), command.to_owned()], args))
+}
+
+fn before(words: impl IntoIterator<Item = String>, args: Args) -> Args {
+    words.into_iter().chain(args).collect()
 }
 
 /// The options of a tool that have no effect in the sandbox.
@@ -260,9 +249,10 @@ struct Options {
 
 impl Options {
     /// Removes the options at the start of `args`. Keeps other options if `node` has them too.
-    fn remove(&self, args: &mut Vec<String>, keeps_others: bool) -> Result<(), String> {
+    fn remove(&self, args: &mut Args, keeps_others: bool) -> Result<(), String> {
+        let is_option = |word: &mut String| word.starts_with('-') && word.len() > 1 && word != "--";
         let mut kept = Vec::new();
-        while let Some(word) = args.first().cloned() {
+        while let Some(word) = args.pop_front_if(is_option) {
             let name = word.split('=').next().unwrap_or(&word);
             if matches!(name, "--watch" | "--hot") {
                 return Err(no_watching(&format!("{} {name}", self.tool)));
@@ -270,32 +260,27 @@ impl Options {
             if self.valued.contains(&word.as_str()) {
                 take_value(args, &word)?;
             } else if keeps_others && takes_value(&word) {
-                kept.extend([args.remove(0)]);
-                if args.is_empty() {
-                    return Err(format!("the option `{word}` needs a value"));
-                }
-                kept.push(args[0].clone());
+                let value = take_value(args, &word)?;
                 // The value of `-e` is the program: what follows belongs to it.
-                if matches!(word.as_str(), "-e" | "--eval" | "-p" | "--print" | "-pe") {
-                    args.remove(0);
+                let is_program = CODE.contains(&word.as_str());
+                kept.extend([word, value]);
+                if is_program {
                     break;
                 }
-            } else if keeps_others && word.starts_with('-') && word.len() > 1 && word != "--" {
-                if !self.dropped.contains(&name) && !self.valued.contains(&name) {
-                    kept.push(word);
-                }
-            } else if !self.dropped.contains(&word.as_str()) {
+            } else if !keeps_others && !self.dropped.contains(&word.as_str()) {
+                kept.push(word);
                 break;
+            } else if !self.dropped.contains(&name) && !self.valued.contains(&name) {
+                kept.push(word);
             }
-            args.remove(0);
         }
-        args.splice(0..0, kept);
+        *args = before(kept, std::mem::take(args));
         Ok(())
     }
 }
 
 /// Whether the next word is the value of an option of `node`.
-pub(super) fn takes_value(option: &str) -> bool {
+pub fn takes_value(option: &str) -> bool {
     VALUED.contains(&option) || CODE.contains(&option) || PRELOADED.contains(&option)
 }
 
@@ -303,7 +288,7 @@ pub(super) fn takes_value(option: &str) -> bool {
 const PRELOADED: [&str; 5] = ["-r", "--require", "--import", "--loader", "--experimental-loader"];
 
 /// The options of `node` whose value is the program.
-pub(super) const CODE: [&str; 5] = ["-e", "--eval", "-p", "--print", "-pe"];
+pub const CODE: [&str; 5] = ["-e", "--eval", "-p", "--print", "-pe"];
 
 /// The other options of `node` with a value in the next word.
 const VALUED: [&str; 24] = [
@@ -333,13 +318,75 @@ const VALUED: [&str; 24] = [
     "--watch-path",
 ];
 
-/// Removes the value after an option; the option stays first.
-fn take_value(args: &mut Vec<String>, option: &str) -> Result<(), String> {
-    if args.len() < 2 {
-        return Err(format!("the option `{option}` needs a value"));
+/// Removes and returns the value of an option that was removed.
+fn take_value(args: &mut Args, option: &str) -> Result<String, String> {
+    args.pop_front().ok_or_else(|| format!("the option `{option}` needs a value"))
+}
+
+/// Returns the options in `NODE_OPTIONS` that run code which a command line does not name, such as
+/// `--import=x`; none for commands other than `node`. An entry for a script does not cover them.
+pub fn code_of_environment(command: &str, env: &[(String, String)]) -> Vec<String> {
+    if !is_node(command) {
+        return Vec::new();
     }
-    args.remove(1);
-    Ok(())
+    let runs_code = |word: &&str| {
+        let name = word.split('=').next().unwrap_or(word);
+        CODE.contains(&name) || PRELOADED.contains(&name)
+    };
+    let values = env.iter().filter(|(name, _)| name == "NODE_OPTIONS");
+    let words = values.flat_map(|(_, value)| value.split_whitespace());
+    words.filter(runs_code).map(str::to_owned).collect()
+}
+
+/// Returns the files that an import of a relative path in a folder may mean, by their paths without a
+/// `/` in front; `None` for other imports, and for paths above the outermost folder. The first one is
+/// the path itself.
+pub fn imported_files(folder: &str, specifier: &str) -> Option<Vec<String>> {
+    /// The ends that Node, and TypeScript's tools, add to a path.
+    const ENDS: [&str; 13] = [
+        "",
+        ".js",
+        ".mjs",
+        ".cjs",
+        ".json",
+        ".ts",
+        ".mts",
+        ".cts",
+        ".tsx",
+        ".jsx",
+        "/index.js",
+        "/index.ts",
+        "/package.json",
+    ];
+    let is_relative = specifier.starts_with("./") || specifier.starts_with("../");
+    if !is_relative && !matches!(specifier, "." | "..") {
+        return None;
+    }
+    let relative = specifier.split(['?', '#']).next().unwrap_or(specifier);
+    let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
+    for part in relative.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()?),
+            part => parts.push(part),
+        }
+    }
+    let path = parts.join("/");
+    let ends = ENDS.iter().map(|end| format!("{path}{end}").trim_start_matches('/').to_owned());
+    Some(ends.chain(typescript_of(&path)).collect())
+}
+
+/// Returns the file of TypeScript that a path also means: `./x.js` is the name of `./x.ts`, too.
+pub(super) fn typescript_of(path: &str) -> Option<String> {
+    let (stem, end) = path.rsplit_once('.')?;
+    let end = match end {
+        "js" => "ts",
+        "mjs" => "mts",
+        "cjs" => "cts",
+        "jsx" => "tsx",
+        _ => return None,
+    };
+    Some(format!("{stem}.{end}"))
 }
 
 /// Whether a word names a file rather than a script of package.json.
@@ -417,6 +464,11 @@ mod tests {
         ] {
             assert_eq!(node(line).as_deref(), Ok(expected), "{line}");
         }
+        assert_eq!(
+            node(&format!("bun {}x.ts", "-b ".repeat(300_000))).as_deref(),
+            Ok("x.ts"),
+            "in linear time"
+        );
         assert_eq!(node_arguments("node", &["x.js".into()]), None);
         assert_eq!(node_arguments("jq", &[".".into()]), None);
     }
@@ -442,5 +494,18 @@ mod tests {
         ] {
             assert!(node(line).is_err(), "{line}: {:?}", node(line));
         }
+    }
+
+    #[test]
+    fn options_of_the_environment_that_run_code_are_found() {
+        let found = |value: &str| {
+            let env = [("A", "--eval=1"), ("NODE_OPTIONS", value)];
+            let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
+            assert!(code_of_environment("python3", &env).is_empty());
+            code_of_environment("/usr/bin/node", &env).join(" ")
+        };
+        assert_eq!(found("--max-old-space-size=100 --no-warnings"), "");
+        assert_eq!(found("--import=./a.mjs --x  --require=b"), "--import=./a.mjs --require=b");
+        assert_eq!(found("-r ./a.js --eval=1 --print=1"), "-r --eval=1 --print=1");
     }
 }

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::javascript::imported_files;
 use super::scripts::SkillScript;
 use crate::Skill;
 use skillhost_policy::program_name::script_interpreter;
@@ -101,9 +102,6 @@ fn imported_by_javascript(
     text: &str,
     is_file: impl Fn(&str) -> bool,
 ) -> BTreeSet<String> {
-    /// The ends that Node and TypeScript add to a path.
-    const ENDS: [&str; 10] =
-        ["", ".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".tsx", "/index.js", "/index.ts"];
     let folder = importer.rsplit_once('/').map_or("", |(folder, _)| folder);
     let mut paths = BTreeSet::new();
     for line in text.lines().filter(|line| line.len() <= LINE_MAX) {
@@ -114,32 +112,11 @@ fn imported_by_javascript(
                 let before = pair[0].trim_end().trim_end_matches('(').trim_end();
                 ["from", "import", "require"].iter().any(|word| before.ends_with(word))
             });
-            for path in named.filter_map(|pair| joined(folder, pair[1])) {
-                // In TypeScript, `./x.js` is also the name of `./x.ts`.
-                let stem = path.rsplit_once('.').filter(|(_, end)| end.ends_with("js"));
-                let typed = stem.map(|(stem, end)| format!("{stem}.{}", end.replace("js", "ts")));
-                let ends = ENDS.iter().map(|end| format!("{path}{end}"));
-                paths.extend(ends.chain(typed).filter(|path| is_file(path)));
-            }
+            let files = named.filter_map(|pair| imported_files(folder, pair[1])).flatten();
+            paths.extend(files.filter(|path| is_file(path)));
         }
     }
     paths
-}
-
-/// Returns the path in the skill of a relative path in a folder; `None` for other imports.
-fn joined(folder: &str, relative: &str) -> Option<String> {
-    if !relative.starts_with("./") && !relative.starts_with("../") {
-        return None;
-    }
-    let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
-    for part in relative.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => drop(parts.pop()?),
-            part => parts.push(part),
-        }
-    }
-    Some(parts.join("/"))
 }
 
 /// Returns the files of the skill that the imports of a Python file may refer to.

@@ -54,9 +54,11 @@ pub fn programs_by(skill: &Skill, kind: impl Fn(&str, &[u8]) -> FileKind) -> Vec
 /// Checks whether a file is for starting. JavaScript files are also parts of web pages, templates
 /// and configurations: they are programs of the skill by their first line, their folder, or SKILL.md.
 pub fn is_program(skill: &Skill, path: &str) -> bool {
-    if script_interpreter(path) != Some("node") {
-        return true;
-    }
+    script_interpreter(path) != Some("node") || is_for_running(skill, path)
+}
+
+/// Checks whether the first line of a file, its folder, or SKILL.md says that it is for starting.
+pub fn is_for_running(skill: &Skill, path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     let mut folders = path.split('/').rev().skip(1);
     folders.any(|folder| matches!(folder, "scripts" | "bin"))

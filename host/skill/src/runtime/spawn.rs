@@ -7,11 +7,15 @@
 
 use super::built_in::ProgramError;
 use super::dispatch::{FileKind, Interpreter};
-use super::javascript::{CODE, takes_value};
+use super::javascript::{CODE, takes_value, typescript_of};
 use super::scripts::path_in_skill;
 use super::{DeniedFile, EntryPoint, Program, Programs};
 use crate::runtime;
 use skillhost_policy::program_name::interpreter;
+
+/// The most words of a command line of `node` that are looked up as files, while files are denied. The
+/// arguments of a script do not count.
+const WORDS_MAX: usize = 10_000;
 
 /// The guest path of the skill.
 pub const SKILL_MOUNT: &str = "/skill";
@@ -92,11 +96,13 @@ impl Programs {
     }
 
     /// Returns the denied file of the skill that a program would run, if any. A symlink to the file
-    /// or a copy of it is the same program. `look` returns at most the given number of bytes of the
-    /// file at an absolute guest path.
+    /// or a copy of it is the same program. `options` are more arguments before its own, such as those
+    /// in the environment. `look` returns at most the given number of bytes of the file at an absolute
+    /// guest path.
     pub fn find_denied_file(
         &self,
         program: &Program,
+        options: &[String],
         cwd: &str,
         look: impl Fn(&str, usize) -> Option<Vec<u8>>,
     ) -> Option<&DeniedFile> {
@@ -113,7 +119,10 @@ impl Programs {
             };
             let is_script = || match script_argument(&program.name, &program.args) {
                 _ if is_node(&program.name) => {
-                    node_files(&program.args).any(|word| spellings(word).iter().any(is_file))
+                    let words = || node_files(options).chain(node_files(&program.args));
+                    // Too many to look for: it counts as denied.
+                    words().nth(WORDS_MAX).is_some()
+                        || words().any(|word| spellings(word).iter().any(is_file))
                 }
                 Some(at) => is_file(&program.args[at]),
                 // It is unknown which argument of a custom runtime is the script.
@@ -176,7 +185,8 @@ fn script_argument(command: &str, args: &[String]) -> Option<usize> {
     None
 }
 
-fn is_node(command: &str) -> bool {
+/// Checks whether a command is `node`, under any of its names.
+pub(super) fn is_node(command: &str) -> bool {
     interpreter(command.rsplit('/').next().unwrap_or(command)) == Some("node")
 }
 
@@ -210,11 +220,15 @@ fn node_files(args: &[String]) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns the paths that `node` tries for a module or script: `node x` also runs `x.js` and
-/// `x/index.js`, and `--import` takes URLs.
+/// Returns the paths that `node` tries for a module or script: `node x` also runs `x.js`, `x.ts` and
+/// `x/index.js`, `node x.js` also `x.ts`, and `--import` takes URLs.
 fn spellings(path: &str) -> Vec<String> {
+    const ENDS: [&str; 8] = ["", ".js", ".cjs", ".mjs", ".ts", ".tsx", ".mts", ".cts"];
     let path = path.strip_prefix("file://").map_or_else(|| path.to_owned(), percent_decoded);
-    [".js", "/index.js", ".cjs", ".mjs", ".ts", ""].map(|end| format!("{path}{end}")).to_vec()
+    let inside = format!("{}/index", path.trim_end_matches('/'));
+    let ends = ENDS.iter().map(|end| format!("{path}{end}"));
+    let inside = ENDS[1..].iter().map(|end| format!("{inside}{end}"));
+    ends.chain(inside).chain(typescript_of(&path)).collect()
 }
 
 /// Decodes `%41` in the path of a URL, without its query and fragment.
@@ -293,6 +307,9 @@ mod tests {
         assert_eq!(found("-r a -e 1 x.js"), "-r a -e 1 x.js");
         assert!(spellings("./x").contains(&"./x.js".to_owned()));
         assert!(spellings("./x").contains(&"./x".to_owned()));
+        assert!(spellings("./x").contains(&"./x.mts".to_owned()));
+        assert!(spellings("./x/").contains(&"./x/index.ts".to_owned()));
+        assert!(spellings("./x.js").contains(&"./x.ts".to_owned()));
         assert!(spellings("file:///skill/a%20b.mjs?x").contains(&"/skill/a b.mjs".to_owned()));
         assert_eq!(percent_decoded("%é%4"), "%é%4");
     }

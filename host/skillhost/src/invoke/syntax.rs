@@ -226,7 +226,8 @@ fn python_finding(stdout: &str) -> Option<Finding> {
 /// Checks whether a script is in a language that its runtime parses. JavaScript of web pages, and files
 /// with elements of JSX, are for other tools.
 fn is_checked(skill: &Skill, path: &str) -> bool {
-    let is_jsx = path.ends_with(".jsx") || path.ends_with(".tsx");
+    let extension = path.rsplit_once('.').map_or("", |(_, extension)| extension);
+    let is_jsx = ["jsx", "tsx"].iter().any(|jsx| extension.eq_ignore_ascii_case(jsx));
     !is_jsx && scripts::is_program(skill, path)
 }
 
@@ -235,7 +236,7 @@ fn module_kind(path: &str) -> &'static str {
     match path.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase()).as_deref() {
         Some("mjs") => "module",
         Some("cjs") => "commonjs",
-        Some("ts" | "mts" | "tsx") => "module-typescript",
+        Some("ts" | "mts") => "module-typescript",
         Some("cts") => "commonjs-typescript",
         _ => "",
     }

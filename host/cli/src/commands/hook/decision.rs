@@ -126,9 +126,7 @@ impl<'a> ScriptStart<'a> {
         }
         match name {
             "uv" => ScriptStart::of_uv(rest),
-            name if javascript::node_arguments(name, &[]).is_some() => {
-                ScriptStart::of_javascript_tool(name, rest)
-            }
+            name if javascript::is_tool(name) => ScriptStart::of_javascript_tool(name, rest),
             name => ScriptStart::after(interpreter(name)?, rest),
         }
     }
