@@ -41,21 +41,11 @@ function options(args) {
 /** Returns the Markdown files at some places, sorted. */
 function markdownFiles(places) {
   const files = new Set();
-  const visit = (folder) => {
-    for (const entry of fs.readdirSync(folder, { withFileTypes: true })) {
-      const place = path.join(folder, entry.name);
-      if (entry.isDirectory()) {
-        if (!entry.name.startsWith(".") && !SKIPPED.has(entry.name)) {
-          visit(place);
-        }
-      } else if (MARKDOWN.test(entry.name)) {
-        files.add(place);
-      }
-    }
-  };
   for (const place of places) {
     if (fs.statSync(place).isDirectory()) {
-      visit(place);
+      for (const file of allFiles(place).filter((name) => MARKDOWN.test(name))) {
+        files.add(file);
+      }
     } else {
       files.add(path.normalize(place));
     }
@@ -149,12 +139,12 @@ class Checker {
   }
 
   anchorProblem(file, anchor) {
+    // GitHub has anchors for the lines of other files.
     if (!MARKDOWN.test(file)) {
       return null;
     }
     const { anchors } = this.page(file);
     const name = decode(anchor) ?? anchor;
-    // GitHub also has anchors for lines of files.
     if (anchors.has(name) || anchors.has(name.toLowerCase()) || name === "top") {
       return null;
     }
@@ -211,6 +201,7 @@ async function requestProblem(address) {
   return `the server answers ${status}`;
 }
 
+/** Returns the files below a folder, except those in folders that are skipped. */
 function allFiles(root) {
   const files = [];
   const visit = (folder) => {

@@ -35,6 +35,7 @@ interface Located {
 
 /** More steps from reference to reference than any real schema needs for one value. */
 const MAX_STEPS = 200;
+const REFERENCES = ["$ref", "$dynamicRef", "$recursiveRef"];
 const TYPES = ["null", "boolean", "object", "array", "number", "string", "integer"];
 
 /** The keywords that hold schemas: one, a list, or a map from names. */
@@ -65,6 +66,9 @@ const APPLICATORS: { [keyword: string]: "one" | "list" | "map" | "items" | "mixe
 export class Validator {
   documents = new Map<string, Json>();
   ids = new Map<string, Located>();
+  /** The references of all documents, and what they mean. */
+  references: { reference: string; from: Located }[] = [];
+  resolved = new Map<string, Located>();
   load: Loader;
   root: Located;
   formats: boolean;
@@ -73,6 +77,10 @@ export class Validator {
     this.load = load;
     this.formats = formats;
     this.root = this.add(value, file);
+    // Also those that no value needs. A document that is loaded on the way adds its own.
+    for (const { reference, from } of this.references) {
+      this.resolve(reference, from);
+    }
   }
 
   /** Returns the violations of a value. */
@@ -95,14 +103,29 @@ export class Validator {
       return;
     }
     const at = `${file}#${pointer}`;
-    const own = typeof schema.$id === "string" ? new Id(schema.$id).from(base) : base;
-    if (typeof schema.$id === "string") {
+    let own = base;
+    const anchors = [schema.$anchor, schema.$dynamicAnchor];
+    if (typeof schema.$id === "string" && schema.$id.startsWith("#")) {
+      // The anchors of draft 7.
+      anchors.push(schema.$id.slice(1));
+    } else if (typeof schema.$id === "string") {
+      own = new Id(schema.$id).from(base);
       this.ids.set(own, located);
     }
-    for (const keyword of ["$anchor", "$dynamicAnchor"]) {
-      if (typeof schema[keyword] === "string") {
-        this.ids.set(`${own}#${schema[keyword]}`, located);
-        this.ids.set(`${file}#${schema[keyword]}`, located);
+    for (const anchor of anchors) {
+      if (typeof anchor !== "string" || anchor === "") {
+        continue;
+      }
+      this.ids.set(`${file}#${anchor}`, located);
+      // Without an `$id`, only the file tells apart the same anchor in two documents.
+      if (own !== "") {
+        this.ids.set(`${own}#${anchor}`, located);
+      }
+    }
+    for (const keyword of REFERENCES) {
+      const reference = schema[keyword];
+      if (typeof reference === "string") {
+        this.references.push({ reference, from: located });
       }
     }
     checkKeywords(schema, at);
@@ -137,8 +160,15 @@ export class Validator {
     this.index({ schema: schemaOf(value, pointer, file), pointer, file }, base);
   }
 
-  /** Returns the schema that a reference means. */
+  /** Returns the schema that a reference means, and loads its document once. */
   resolve(reference: string, from: Located): Located {
+    const key = `${from.file}\n${reference}`;
+    const found = this.resolved.get(key) ?? this.find(reference, from);
+    this.resolved.set(key, found);
+    return found;
+  }
+
+  find(reference: string, from: Located): Located {
     const [name, fragment = ""] = split(reference);
     for (const id of [reference, name, ...[...this.ids.keys()].filter((id) => id.endsWith(`/${name}`))]) {
       const found = name === "" && id === "" ? undefined : this.ids.get(id);
@@ -207,7 +237,7 @@ export class Validator {
       result.violations.push(...found.violations);
       merge(result, found);
     };
-    for (const keyword of ["$ref", "$dynamicRef", "$recursiveRef"]) {
+    for (const keyword of REFERENCES) {
       const reference = schema[keyword];
       if (typeof reference === "string") {
         take(also(this.resolve(reference, located)));
