@@ -58,8 +58,8 @@ impl Place {
         let at = usize::try_from(list.0).unwrap();
         assert_eq!(list.1, shipped::SIZE as u64);
         assert!(bytes[at..].starts_with(&shipped::MAGIC));
-        let entry =
-            [Sha256::digest(guest("argv")), Sha256::digest(std::fs::read(self.code()).unwrap())];
+        let code = shipped::code_digest(&std::fs::File::open(self.code()).unwrap()).unwrap();
+        let entry: [[u8; 32]; 2] = [Sha256::digest(guest("argv")).into(), code];
         bytes[at + shipped::MAGIC.len()..][..shipped::ENTRY].copy_from_slice(&entry.concat());
         std::fs::write(self.path("skillhost"), bytes).unwrap();
         let executable = std::fs::Permissions::from_mode(0o755);
@@ -121,6 +121,17 @@ fn code_that_others_can_write_is_not_loaded() {
 fn code_that_the_program_does_not_list_is_not_loaded() {
     let place = Place::new();
     std::fs::copy(env!("CARGO_BIN_EXE_skillhost"), place.path("skillhost")).unwrap();
+    assert!(place.compiles());
+}
+
+/// As on a processor that lacks instructions which the code uses.
+#[test]
+fn listed_code_that_the_engine_refuses_is_compiled() {
+    let place = Place::new();
+    std::fs::write(place.code(), "no code of this engine").unwrap();
+    place.list();
+    let run = place.run();
+    assert!(run.status.success(), "{}", text(&run.stderr));
     assert!(place.compiles());
 }
 

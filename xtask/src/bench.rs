@@ -9,6 +9,7 @@ use skillhost_bench::Place;
 use skillhost_toolchain::{Error, Progress, Step};
 
 use crate::host::{self, executable};
+use crate::machine::Machine;
 use crate::{components, install, print_line, tiers, workspace};
 
 /// The package of all benchmarks.
@@ -188,7 +189,7 @@ fn shell(args: Shell, progress: &Progress) -> Result<(), Error> {
     let skillhost = match args.skillhost {
         Some(skillhost) => absolute(&skillhost)?,
         None => {
-            let build = |step: &Step| host::build(&root, step);
+            let build = |step: &Step| host::build(&root, &Machine::This, step);
             progress.step("build skillhost in release mode", build)?
         }
     };
@@ -264,7 +265,7 @@ fn measured(
             (absolute(&skillhost)?, built.driver.as_deref().map(absolute).transpose()?)
         }
         None => {
-            let build = |step: &Step| host::build(root, step);
+            let build = |step: &Step| host::build(root, &Machine::This, step);
             let skillhost = progress.step("build skillhost in release mode", build)?;
             let build =
                 |step: &Step| build_example(&mut workspace::cargo(root), PACKAGE, "warm", step);
@@ -301,7 +302,7 @@ fn install(progress: &Progress) -> Result<(), Error> {
 /// Builds the guests, and the program that the benchmarks start to compile them.
 fn build_for_benches(progress: &Progress) -> Result<(), Error> {
     components::run(progress)?;
-    let build = |step: &Step| host::build(&workspace::root(), step);
+    let build = |step: &Step| host::build(&workspace::root(), &Machine::This, step);
     progress.step("build skillhost in release mode", build).map(drop)
 }
 

@@ -1,7 +1,7 @@
 //! `cargo xtask dist`: builds everything that is distributed into `target/dist`.
 //!
-//! In reading order: [`run`] builds the program and its runtimes, installs them into a stage, lets
-//! the program load the runtimes' compiled code (`shipped`), adds what goes with it (`notices` has
+//! In reading order: [`run`] builds the program and its runtimes, installs them into a stage for each
+//! architecture, lets the program load the runtimes' compiled code (`shipped`), adds what goes with it (`notices` has
 //! licences and the bill of materials), packs the stage (`tools/dist`), and signs the result.
 //! `verify` installs each artifact as its users do.
 
@@ -18,6 +18,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 use skillhost_toolchain::{Error, Progress, Step};
 
+use crate::machine::{Architecture, Machine};
 use crate::{components, host, install, print_line, workspace};
 
 #[derive(clap::Args)]
@@ -29,8 +30,11 @@ pub(crate) struct Options {
     #[arg(long)]
     verify: bool,
     /// Verify the artifacts that are in target/dist, instead of building them
-    #[arg(long, requires = "verify", conflicts_with_all = ["key", "skillhost"])]
+    #[arg(long, requires = "verify", conflicts_with_all = ["key", "skillhost", "aarch64"])]
     built: bool,
+    /// Also build the artifacts for 64-bit Arm
+    #[arg(long)]
+    aarch64: bool,
     /// Pack this program instead of building one
     #[arg(long, value_name = "FILE")]
     skillhost: Option<PathBuf>,
@@ -41,8 +45,6 @@ struct Places {
     root: PathBuf,
     /// Where the artifacts go.
     out: PathBuf,
-    /// The installation that is packed: `bin` and `share`.
-    stage: PathBuf,
     /// A home folder for the program, so that the user's policy and skills do not matter.
     home: PathBuf,
 }
@@ -53,62 +55,98 @@ pub(crate) fn run(options: &Options, progress: &Progress) -> Result<(), Error> {
     if options.built {
         return verify::run(&root, &out, progress);
     }
-    let places =
-        Places { stage: out.join("stage"), home: root.join("target/dist-home"), out, root };
+    let places = Places { home: root.join("target/dist-home"), out, root };
     components::run(progress)?;
-    let built = match &options.skillhost {
-        Some(program) => program.clone(),
-        None => progress
-            .step("build skillhost in release mode", |step| host::build(&places.root, step))?,
-    };
-    let program = progress.step("install into the stage", |step| stage(&places, &built, step))?;
-    progress.step("compile the runtimes for all processors that the release is for", |step| {
-        let compiled = places.stage.join("share/skillhost/compiled");
-        shipped::compile(&places.command(&program), &compiled, step)?;
-        shipped::list(&program, &compiled)
-    })?;
-    progress.step("completions, manual pages, licences and bill of materials", |step| {
-        add_documents(&places, &program, step)?;
-        notices::write(&places.root, &places.stage.join("share/doc/skillhost"), step)
-    })?;
+    for folder in [&places.out, &places.home] {
+        drop(fs::remove_dir_all(folder));
+        fs::create_dir_all(folder).map_err(Error::context(folder.display()))?;
+    }
+    let own = Stage::new(&places, Machine::This);
+    let program = own.fill(&places, options.skillhost.as_deref(), progress)?;
+    let mut stages = vec![own];
+    if options.aarch64 {
+        let other = Machine::of(Architecture::Aarch64, &places.root, progress)?;
+        let other = Stage::new(&places, other);
+        other.fill(&places, None, progress)?;
+        stages.push(other);
+    }
     let signer = Signer::new(&places, &program, options.key.as_deref())?;
-    progress.step("pack", |step| pack(&places, &signer, step))?;
-    progress.step("sign", |step| sign(&places, &signer, step))?;
+    progress.step("pack", |step| pack(&places, &stages, &signer, step))?;
+    progress.step("sign", |step| sign(&places, &stages[0], &signer, step))?;
     list_artifacts(&places.out)?;
     if options.verify { verify::run(&places.root, &places.out, progress) } else { Ok(()) }
 }
 
 impl Places {
-    /// A command that runs the program without the user's files.
-    fn command(&self, program: &Path) -> Command {
-        let mut command = Command::new(program);
+    /// Lets a command run the program without the user's files.
+    fn command(&self, mut command: Command) -> Command {
         command.env_clear().env("HOME", &self.home).current_dir(&self.root);
         command
     }
 }
 
-/// Installs the program, its runtimes and the built-in skills into a new stage.
-fn stage(places: &Places, built: &Path, step: &Step) -> Result<PathBuf, Error> {
-    for folder in [&places.out, &places.home] {
-        drop(fs::remove_dir_all(folder));
-        fs::create_dir_all(folder).map_err(Error::context(folder.display()))?;
-    }
-    install::place(&places.root, built, &places.stage, step)
+/// The installation that is packed for a machine: `bin` and `share`.
+struct Stage {
+    machine: Machine,
+    folder: PathBuf,
 }
 
-/// Writes the completions and the manual pages to where shells and `man` look for them.
-fn add_documents(places: &Places, program: &Path, step: &Step) -> Result<(), Error> {
-    let share = places.stage.join("share");
-    for (shell, file) in [
-        ("bash", "bash-completion/completions/skillhost"),
-        ("zsh", "zsh/site-functions/_skillhost"),
-        ("fish", "fish/vendor_completions.d/skillhost.fish"),
-    ] {
-        let script = step.run(places.command(program).args(["completions", shell]))?;
-        write(&share.join(file), &script)?;
+impl Stage {
+    fn new(places: &Places, machine: Machine) -> Stage {
+        let folder = places.out.join("stage").join(machine.architecture().name());
+        Stage { machine, folder }
     }
-    step.run(places.command(program).args(["man", "--into"]).arg(share.join("man/man1")))?;
-    Ok(())
+
+    /// Builds the program, or takes a built one, installs it with everything that goes with it, and
+    /// returns its path.
+    fn fill(
+        &self,
+        places: &Places,
+        built: Option<&Path>,
+        progress: &Progress,
+    ) -> Result<PathBuf, Error> {
+        let (root, machine) = (&places.root, &self.machine);
+        let name = machine.architecture().name();
+        let built = match built {
+            Some(program) => program.to_owned(),
+            None => progress.step(&format!("build skillhost in release mode: {name}"), |step| {
+                host::build(root, machine, step)
+            })?,
+        };
+        let program = progress.step(&format!("install into the stage: {name}"), |step| {
+            install::place(root, &built, &self.folder, machine, step)
+        })?;
+        let share = self.folder.join("share");
+        progress.step(
+            "compile the runtimes for all processors that the release is for",
+            |step| {
+                let compiled = share.join("skillhost/compiled");
+                let entries = shipped::compile(places, machine, &program, &compiled, step)?;
+                shipped::list(&program, entries)
+            },
+        )?;
+        progress.step("completions, manual pages, licences and bill of materials", |step| {
+            self.add_documents(places, &program, step)?;
+            notices::write(root, machine.architecture(), &share.join("doc/skillhost"), step)
+        })?;
+        Ok(program)
+    }
+
+    /// Writes the completions and the manual pages to where shells and `man` look for them.
+    fn add_documents(&self, places: &Places, program: &Path, step: &Step) -> Result<(), Error> {
+        let share = self.folder.join("share");
+        let command = || places.command(self.machine.command(program));
+        for (shell, file) in [
+            ("bash", "bash-completion/completions/skillhost"),
+            ("zsh", "zsh/site-functions/_skillhost"),
+            ("fish", "fish/vendor_completions.d/skillhost.fish"),
+        ] {
+            let script = step.run(command().args(["completions", shell]))?;
+            write(&share.join(file), &script)?;
+        }
+        step.run(command().args(["man", "--into"]).arg(share.join("man/man1")))?;
+        Ok(())
+    }
 }
 
 /// Signs with the program itself, so that artifacts have the signatures that it verifies.
@@ -148,35 +186,30 @@ impl Signer {
     }
 
     fn command(&self, places: &Places) -> Command {
-        let mut command = places.command(&self.program);
+        let mut command = places.command(Command::new(&self.program));
         command.env("SKILLHOST_SIGNING_KEY", &self.key);
         command
     }
 }
 
-fn pack(places: &Places, signer: &Signer, step: &Step) -> Result<(), Error> {
+fn pack(places: &Places, stages: &[Stage], signer: &Signer, step: &Step) -> Result<(), Error> {
     let commit = git(&places.root, &["rev-parse", "HEAD"])?;
     let time = git(&places.root, &["log", "-1", "--format=%ct"])?;
     let mut cargo = workspace::cargo(&places.root);
     // Compression takes minutes without optimisation.
-    cargo.args([
-        "run",
-        "--quiet",
-        "--release",
-        "--locked",
-        "-p",
-        "skillhost-dist",
-        "--",
-        "--stage",
-    ]);
-    cargo.arg(&places.stage).arg("--out").arg(&places.out).arg("--key").arg(&signer.public);
+    cargo.args(["run", "--quiet", "--release", "--locked", "-p", "skillhost-dist", "--"]);
+    for stage in stages {
+        let name = stage.machine.architecture().name();
+        cargo.arg("--stage").arg(format!("{name}={}", stage.folder.display()));
+    }
+    cargo.arg("--out").arg(&places.out).arg("--key").arg(&signer.public);
     cargo.args(["--version", env!("CARGO_PKG_VERSION"), "--time", &time, "--commit", &commit]);
     step.run(&mut cargo)?;
     Ok(())
 }
 
 /// Signs the manifest, and statements about how the artifacts were made and what is in them.
-fn sign(places: &Places, signer: &Signer, step: &Step) -> Result<(), Error> {
+fn sign(places: &Places, stage: &Stage, signer: &Signer, step: &Step) -> Result<(), Error> {
     let out = &places.out;
     let manifest = out.join("manifest.json");
     let signature =
@@ -191,7 +224,7 @@ fn sign(places: &Places, signer: &Signer, step: &Step) -> Result<(), Error> {
             json!({ "name": artifact["file"], "digest": { "sha256": artifact["sha256"] } })
         })
         .collect();
-    let bill = read_json(&places.stage.join("share/doc/skillhost/sbom.cdx.json"))?;
+    let bill = read_json(&stage.folder.join("share/doc/skillhost/sbom.cdx.json"))?;
     for (name, kind, predicate) in [
         ("provenance", "https://slsa.dev/provenance/v1", provenance(&places.root)?),
         ("sbom", "https://cyclonedx.org/bom", bill),

@@ -16,6 +16,7 @@ use std::process::Command;
 
 use skillhost_toolchain::{Error, Step};
 
+use crate::machine::Machine;
 use crate::workspace;
 
 /// Optimises all crates as one unit, so that a start touches less code. Only the compilation of the
@@ -49,25 +50,52 @@ pub(crate) fn linted(cargo: &mut Command) -> &mut Command {
         .env("CLIPPY_ARGS", "-Dwarnings__CLIPPY_HACKERY__")
 }
 
-/// Builds the program that is installed, checks its hardening, and returns its path.
-pub(crate) fn build(root: &Path, step: &Step) -> Result<PathBuf, Error> {
+/// Builds the program that is installed on a machine, checks its hardening, and returns its path.
+pub(crate) fn build(root: &Path, machine: &Machine, step: &Step) -> Result<PathBuf, Error> {
     let mut cargo = workspace::cargo(root);
     cargo.args(["rustc", "--release", "--locked", "-p", "skillhost-cli", "--bin", "skillhost"]);
+    machine.select(&mut cargo);
     cargo.args(["--message-format=json-render-diagnostics", "--"]);
     cargo.args(WHOLE_PROGRAM);
-    let is_static = has_static_libc();
+    let is_static = match machine {
+        Machine::This => has_static_libc(),
+        Machine::Emulated { .. } => true,
+    };
     if is_static {
         cargo.args(STATIC_PIE).args(HARDENED);
     }
-    #[cfg(target_arch = "x86_64")]
-    cargo.arg("-C").arg(format!("linker={}", link::linker(root)?.display()));
+    match machine {
+        #[cfg(target_arch = "x86_64")]
+        Machine::This => {
+            cargo.arg("-C").arg(format!("linker={}", link::linker(root)?.display()));
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        Machine::This => {}
+        // The linker of the cross compiler cannot pack relocations for aarch64.
+        Machine::Emulated { .. } => {
+            cargo.args(["-C", "link-arg=-fuse-ld=lld", "-C"]);
+            cargo.arg(format!("link-arg=-B{}", lld(step)?.display()));
+        }
+    }
     let program = executable(&step.run(&mut cargo)?, "skillhost")?;
     if is_static {
         hardening::check(&program)?;
         // With a C library that cannot read packed relocations, the program crashes at start.
-        step.run(Command::new(&program).arg("--version"))?;
+        step.run(machine.command(&program).arg("--version"))?;
     }
     Ok(program)
+}
+
+/// Returns the folder in which a C compiler finds the linker of the Rust toolchain as `ld.lld`.
+fn lld(step: &Step) -> Result<PathBuf, Error> {
+    let printed = step.run(Command::new("rustc").args(["--print", "target-libdir"]))?;
+    let libraries = PathBuf::from(String::from_utf8_lossy(&printed).trim());
+    let folder = libraries.with_file_name("bin").join("gcc-ld");
+    match folder.join("ld.lld").is_file() {
+        true => Ok(folder),
+        false => Err(Error::new(format!("{} has no ld.lld", folder.display()))
+            .help("use a toolchain from rustup: `rustup default stable`")),
+    }
 }
 
 /// Compiles the runtimes into the operator's cache, so that the first run does not spend seconds on

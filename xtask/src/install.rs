@@ -4,10 +4,10 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use skillhost_toolchain::{Error, Progress, Step, files};
 
+use crate::machine::Machine;
 use crate::{components, dependencies, host, print_line, shell, workspace};
 
 /// The runtimes in `target/components`. Each has a manifest, a component and perhaps packages.
@@ -28,11 +28,11 @@ pub(crate) fn run(prefix: Option<PathBuf>, progress: &Progress) -> Result<(), Er
         .or_else(default)
         .ok_or_else(|| Error::new("HOME is not set").help("use `--prefix DIR`"))?;
     components::run(progress)?;
-    let built =
-        progress.step("build skillhost in release mode", |step| host::build(&root, step))?;
+    let built = progress
+        .step("build skillhost in release mode", |step| host::build(&root, &Machine::This, step))?;
     let share = prefix.join("share/skillhost");
     let installed = progress.step(&format!("install below {}", prefix.display()), |step| {
-        place(&root, &built, &prefix, step)
+        place(&root, &built, &prefix, &Machine::This, step)
     })?;
     progress.step("compile the runtimes", |step| host::compile_runtimes(&installed, step))?;
     let bin = prefix.join("bin");
@@ -55,6 +55,7 @@ pub(crate) fn place(
     root: &Path,
     built: &Path,
     prefix: &Path,
+    machine: &Machine,
     step: &Step,
 ) -> Result<PathBuf, Error> {
     let share = prefix.join("share/skillhost");
@@ -71,16 +72,16 @@ pub(crate) fn place(
     copy_tree(&root.join("plugins"), &share.join("plugins"), &[])?;
     // The program comes last, so that an installed program finds the rest.
     let installed = copy_program(built, prefix)?;
-    list_state(&installed, &share, step)?;
+    list_state(machine, &installed, &share, step)?;
     Ok(installed)
 }
 
 /// Writes the list that lets the built-in skills keep state without a policy file. The list names
 /// their digests, so a skill that is changed later is not in it.
-fn list_state(program: &Path, share: &Path, step: &Step) -> Result<(), Error> {
+fn list_state(machine: &Machine, program: &Path, share: &Path, step: &Step) -> Result<(), Error> {
     let mut state = serde_json::Map::new();
     for (skill, size) in STATE {
-        let mut show = Command::new(program);
+        let mut show = machine.command(program);
         show.args(["show", skill, "--json", "--skills"]).arg(share.join("skills"));
         // The user's policy and skills must not matter.
         show.env("SKILLHOST_POLICY", "").env("XDG_CONFIG_HOME", share).current_dir(share);

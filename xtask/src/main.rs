@@ -23,6 +23,7 @@ mod host;
 mod install;
 mod javascript;
 mod javascript_packages;
+mod machine;
 mod node_cases;
 mod patched;
 mod python;

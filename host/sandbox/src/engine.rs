@@ -23,7 +23,7 @@ pub mod world;
 
 pub(crate) use cache::CacheFolder;
 pub use compilation::{Compilation, CompilationStage};
-pub use config::{Allocation, EPOCH, Mode, stack};
+pub use config::{Allocation, Architecture, EPOCH, Mode, stack};
 pub(crate) use confine::{LandlockSupport, has_landlock, has_seccomp};
 pub use fingerprint::{ENGINE, fingerprint};
 pub use loader::CodeState;

@@ -46,8 +46,8 @@ mod module_order_test;
 
 pub use engine::compile::compile_if_asked;
 pub use engine::{
-    Allocation, CodeState, Compilation, CompilationStage, ENGINE, EPOCH, Mode, check_kind,
-    fingerprint, say, shipped, stack, world,
+    Allocation, Architecture, CodeState, Compilation, CompilationStage, ENGINE, EPOCH, Mode,
+    check_kind, fingerprint, say, shipped, stack, world,
 };
 pub use process::{HostCall, HostFunction, HostOutput, HostPrograms, PANIC_EXIT_CODE};
 pub use run::{

@@ -33,7 +33,7 @@ use skillhost_policy::limits::Limits;
 use skillhost_policy::outcome::{Outcome, ResourceUsage, Status};
 use skillhost_policy::{Grant, Policy, Retention, grant, grant_host_programs};
 use skillhost_sandbox::files::{GuardedPaths, HostDir, OpenMount};
-use skillhost_sandbox::{self as sandbox, FinishedRun, Io, Mode, Sandbox};
+use skillhost_sandbox::{self as sandbox, Architecture, FinishedRun, Io, Mode, Sandbox};
 use skillhost_skill::runtime::built_in::BuiltIns;
 use skillhost_skill::runtime::copies::SkillCopy;
 use skillhost_skill::runtime::digests::Digests;
@@ -243,16 +243,19 @@ impl Runner {
         self.sandbox.compile(component, mode, &Limits::default()).await
     }
 
-    /// Compiles a runtime for all processors that its code ships for, and writes the code to a file.
+    /// Compiles a runtime for all processors of an architecture that its code ships for, and writes
+    /// the code to a file.
     ///
     /// # Errors
-    /// Why it does not compile.
+    /// Why it does not compile: for another architecture than this machine's, the crate needs its
+    /// feature `all-architectures`.
     pub async fn compile_to_ship(
         &self,
         component: &Component,
+        architecture: Architecture,
         to: std::fs::File,
     ) -> Result<(), Status> {
-        self.sandbox.compile_to_ship(component, to).await
+        self.sandbox.compile_to_ship(component, architecture, to).await
     }
 
     /// Checks whether the cache has the code of a component. Compiles and changes nothing.

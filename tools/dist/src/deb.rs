@@ -6,22 +6,27 @@ use crate::archive::{Archive, zstd};
 use crate::error::Error;
 use crate::manifest::{Artifact, Kind};
 use crate::tree::Tree;
-use crate::{NAME, Release, SUMMARY};
+use crate::{Architecture, NAME, Release, SUMMARY};
 
-pub(crate) fn write(tree: &Tree, release: &Release, out: &Path) -> Result<Artifact, Error> {
+pub(crate) fn write(
+    tree: &Tree,
+    release: &Release,
+    architecture: &Architecture,
+    out: &Path,
+) -> Result<Artifact, Error> {
     let mut control = Archive::new(Vec::new(), release.time);
-    control.add_bytes("./control", 0o644, control_file(tree, release).as_bytes())?;
+    control.add_bytes("./control", 0o644, control_file(tree, release, architecture).as_bytes())?;
     let mut data = Archive::new(Vec::new(), release.time);
     data.add_tree(tree, "./usr/")?;
     let mut package = b"!<arch>\n".to_vec();
     member(&mut package, "debian-binary", release.time, b"2.0\n");
     member(&mut package, "control.tar.zst", release.time, &zstd(&control.finish()?)?);
     member(&mut package, "data.tar.zst", release.time, &zstd(&data.finish()?)?);
-    let name = format!("{NAME}_{}_{}.deb", release.version, release.architecture.debian);
-    Artifact::write(Kind::Debian, &name, &package, out)
+    let name = format!("{NAME}_{}_{}.deb", release.version, architecture.debian);
+    Artifact::write(Kind::Debian, architecture.machine, &name, &package, out)
 }
 
-fn control_file(tree: &Tree, release: &Release) -> String {
+fn control_file(tree: &Tree, release: &Release, architecture: &Architecture) -> String {
     format!(
         "Package: {NAME}\n\
          Version: {}\n\
@@ -34,7 +39,7 @@ fn control_file(tree: &Tree, release: &Release) -> String {
          A skill gets only the permissions that the operator grants, every resource it\n \
          uses has a limit, and none of its code runs natively.\n",
         release.version,
-        release.architecture.debian,
+        architecture.debian,
         tree.size().div_ceil(1024),
     )
 }

@@ -12,7 +12,7 @@ use crate::archive::{Archive, gzip};
 use crate::error::Error;
 use crate::manifest::{Artifact, Kind, hex};
 use crate::tree::Tree;
-use crate::{NAME, Release};
+use crate::{Architecture, NAME, Release};
 
 /// The user that the program runs as: the number that images without a user database commonly use
 /// for it.
@@ -20,7 +20,12 @@ const USER: u64 = 65_532;
 
 const HOME: &str = "home/skillhost";
 
-pub(crate) fn write(tree: &Tree, release: &Release, out: &Path) -> Result<Artifact, Error> {
+pub(crate) fn write(
+    tree: &Tree,
+    release: &Release,
+    architecture: &Architecture,
+    out: &Path,
+) -> Result<Artifact, Error> {
     let mut layer = Archive::new(Vec::new(), release.time);
     layer.add_tree(tree, "usr/")?;
     layer.add_folder("tmp", 0o1777, 0)?;
@@ -30,7 +35,7 @@ pub(crate) fn write(tree: &Tree, release: &Release, out: &Path) -> Result<Artifa
 
     let mut blobs = Blobs::default();
     let config = json!({
-        "architecture": release.architecture.image,
+        "architecture": architecture.image,
         "os": "linux",
         "config": {
             "User": format!("{USER}:{USER}"),
@@ -65,9 +70,9 @@ pub(crate) fn write(tree: &Tree, release: &Release, out: &Path) -> Result<Artifa
     for (digest, bytes) in &blobs.0 {
         layout.add_bytes(&format!("blobs/sha256/{digest}"), 0o644, bytes)?;
     }
-    let machine = release.architecture.machine;
+    let machine = architecture.machine;
     let name = format!("{NAME}-{}-linux-{machine}.oci.tar", release.version);
-    Artifact::write(Kind::Image, &name, &layout.finish()?, out)
+    Artifact::write(Kind::Image, machine, &name, &layout.finish()?, out)
 }
 
 fn labels(release: &Release) -> Value {

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use crate::error::Error;
-use crate::manifest::{Artifact, Kind};
+use crate::manifest::{ANY, Artifact, Kind};
 
 const SCRIPT: &str = include_str!("install.sh");
 
@@ -17,7 +17,7 @@ pub(crate) fn write(key: &str, out: &Path) -> Result<Artifact, Error> {
     }
     let name = "install.sh";
     let artifact =
-        Artifact::write(Kind::Installer, name, SCRIPT.replace(PLACE, key).as_bytes(), out)?;
+        Artifact::write(Kind::Installer, ANY, name, SCRIPT.replace(PLACE, key).as_bytes(), out)?;
     std::fs::set_permissions(out.join(name), std::fs::Permissions::from_mode(0o755))
         .map_err(Error::at(name))?;
     Ok(artifact)
@@ -31,7 +31,13 @@ mod tests {
 
     use crate::manifest::Manifest;
     use crate::tree::tests::example;
-    use crate::{ARCHITECTURE, Release, tarball};
+    use crate::{ARCHITECTURES, Architecture, Release, tarball};
+
+    /// What the script looks for: the tests run it here.
+    fn this_machine() -> &'static Architecture {
+        let of_this = |known: &&Architecture| known.machine == std::env::consts::ARCH;
+        ARCHITECTURES.iter().find(of_this).unwrap()
+    }
 
     /// A signed release, and the prefix that it is installed below.
     struct Place(tempfile::TempDir);
@@ -47,14 +53,10 @@ mod tests {
             place.openssl(&["genpkey", "-algorithm", "ed25519", "-out", "key.pem"]);
             place.openssl(&["pkey", "-in", "key.pem", "-pubout", "-out", "public.pem"]);
             let (_folder, tree) = example();
-            let release = Release {
-                version: "1.2.3".into(),
-                time: 1_000_000_000,
-                architecture: ARCHITECTURE,
-            };
+            let release = Release { version: "1.2.3".into(), time: 1_000_000_000 };
             let key = fs::read_to_string(place.path("public.pem")).unwrap();
             let artifacts = vec![
-                tarball::write(&tree, &release, &place.path("out")).unwrap(),
+                tarball::write(&tree, &release, this_machine(), &place.path("out")).unwrap(),
                 super::write(&key, &place.path("out")).unwrap(),
             ];
             let manifest = Manifest { version: "1.2.3", commit: "abc", artifacts };
@@ -70,7 +72,7 @@ mod tests {
         }
 
         fn archive(&self) -> PathBuf {
-            self.path(&format!("out/skillhost-1.2.3-linux-{}.tar.zst", ARCHITECTURE.machine))
+            self.path(&format!("out/skillhost-1.2.3-linux-{}.tar.zst", this_machine().machine))
         }
 
         fn openssl(&self, args: &[&str]) {

@@ -8,8 +8,11 @@ use std::path::Path;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
+use crate::NAME;
 use crate::error::{self, Error};
-use crate::{ARCHITECTURE, NAME};
+
+/// The machine of artifacts that fit all.
+pub(crate) const ANY: &str = "any";
 
 /// The name of the manifest.
 pub(crate) const FILE: &str = "manifest.json";
@@ -36,6 +39,7 @@ pub(crate) struct Artifact {
 pub(crate) enum Kind {
     Tarball,
     Debian,
+    Rpm,
     Wheel,
     Npm,
     NpmPlatform,
@@ -47,19 +51,14 @@ impl Artifact {
     /// Writes an artifact to the folder `out`.
     pub(crate) fn write(
         kind: Kind,
+        machine: &'static str,
         file: &str,
         bytes: &[u8],
         out: &Path,
     ) -> Result<Artifact, Error> {
         error::write(&out.join(file), bytes)?;
         let sha256 = hex(bytes);
-        Ok(Artifact {
-            kind,
-            machine: ARCHITECTURE.machine,
-            file: file.to_owned(),
-            size: bytes.len() as u64,
-            sha256,
-        })
+        Ok(Artifact { kind, machine, file: file.to_owned(), size: bytes.len() as u64, sha256 })
     }
 }
 
@@ -91,7 +90,7 @@ mod tests {
     fn each_artifact_is_one_line_of_valid_json() {
         let out = tempfile::tempdir().unwrap();
         let artifacts = ["a.deb", "b.deb"]
-            .map(|name| Artifact::write(Kind::Debian, name, b"x", out.path()).unwrap());
+            .map(|name| Artifact::write(Kind::Debian, ANY, name, b"x", out.path()).unwrap());
         let manifest = Manifest { version: "1.2.3", commit: "abc", artifacts: artifacts.into() };
         let text = manifest.text().unwrap();
         let parsed: serde_json::Value = serde_json::from_str(&text).unwrap();

@@ -6,30 +6,34 @@ use crate::archive::{Archive, zstd};
 use crate::error::Error;
 use crate::manifest::{Artifact, Kind};
 use crate::tree::Tree;
-use crate::{NAME, Release};
+use crate::{Architecture, NAME, Release};
 
-pub(crate) fn write(tree: &Tree, release: &Release, out: &Path) -> Result<Artifact, Error> {
+pub(crate) fn write(
+    tree: &Tree,
+    release: &Release,
+    architecture: &Architecture,
+    out: &Path,
+) -> Result<Artifact, Error> {
     let mut archive = Archive::new(Vec::new(), release.time);
     archive.add_tree(tree, "")?;
     let bytes = zstd(&archive.finish()?)?;
-    let machine = release.architecture.machine;
+    let machine = architecture.machine;
     let name = format!("{NAME}-{}-linux-{machine}.tar.zst", release.version);
-    Artifact::write(Kind::Tarball, &name, &bytes, out)
+    Artifact::write(Kind::Tarball, machine, &name, &bytes, out)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ARCHITECTURE;
+    use crate::ARCHITECTURES;
     use crate::tree::tests::example;
 
     #[test]
     fn the_same_files_give_the_same_bytes() {
-        let release =
-            Release { version: "1.2.3".into(), time: 1_000_000_000, architecture: ARCHITECTURE };
+        let release = Release { version: "1.2.3".into(), time: 1_000_000_000 };
         let packed = [example(), example()].map(|(_dir, tree)| {
             let out = tempfile::tempdir().unwrap();
-            let artifact = write(&tree, &release, out.path()).unwrap();
+            let artifact = write(&tree, &release, &ARCHITECTURES[0], out.path()).unwrap();
             (artifact.sha256, std::fs::read(out.path().join(&artifact.file)).unwrap())
         });
         assert!(packed[0] == packed[1]);

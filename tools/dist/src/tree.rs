@@ -4,9 +4,14 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::error::Error;
+use crate::error::{self, Error};
+use crate::manifest::hex;
 
-/// Files with paths relative to the prefix, such as `bin/skillhost`, sorted by path.
+/// The folder of the runtimes.
+const RUNTIMES: &str = "share/skillhost/";
+
+/// Files with paths relative to the prefix, such as `bin/skillhost`, sorted by path, except that the
+/// compiled code of a runtime precedes its component.
 pub(crate) struct Tree {
     pub(crate) files: Vec<File>,
 }
@@ -34,6 +39,7 @@ impl Tree {
         let mut files = Vec::new();
         list(folder, folder, &mut files)?;
         files.sort_by(|a, b| a.path.cmp(&b.path));
+        put_code_before_components(&mut files)?;
         match files.iter().any(|file| file.path == "bin/skillhost" && file.is_executable) {
             true => Ok(Tree { files }),
             false => Err(Error::new(format!("{} has no program bin/skillhost", folder.display()))),
@@ -44,6 +50,29 @@ impl Tree {
     pub(crate) fn size(&self) -> u64 {
         self.files.iter().map(|file| file.size).sum()
     }
+}
+
+/// Moves the code of each component to its component, from which it repeats the content of memory:
+/// a compressor then finds both in its window.
+fn put_code_before_components(files: &mut Vec<File>) -> Result<(), Error> {
+    let runtimes: Vec<String> = files
+        .iter()
+        .filter(|file| file.path.starts_with(RUNTIMES) && file.path.ends_with(".wasm"))
+        .filter(|file| !file.path[RUNTIMES.len()..].contains('/'))
+        .map(|file| file.path.clone())
+        .collect();
+    for runtime in runtimes {
+        let find = |files: &[File], path: &str| files.iter().position(|file| file.path == path);
+        let Some(component) = find(files, &runtime) else { continue };
+        let digest = hex(&error::read(&files[component].source)?);
+        let Some(code) = find(files, &format!("{RUNTIMES}compiled/{digest}.cwasm")) else {
+            continue;
+        };
+        let code = files.remove(code);
+        let component = find(files, &runtime).unwrap_or(files.len());
+        files.insert(component, code);
+    }
+    Ok(())
 }
 
 fn list(root: &Path, folder: &Path, files: &mut Vec<File>) -> Result<(), Error> {
@@ -101,6 +130,35 @@ pub(crate) mod tests {
                 ("bin/skillhost", 0o755),
                 ("share/skillhost/python.json", 0o644),
                 ("share/skillhost/skills/x/SKILL.md", 0o644),
+            ]
+        );
+    }
+
+    #[test]
+    fn compiled_code_precedes_its_component() {
+        let (dir, _) = example();
+        let share = dir.path().join("share/skillhost");
+        fs::create_dir(share.join("compiled")).unwrap();
+        for component in ["a", "b"] {
+            fs::write(share.join(format!("{component}.wasm")), component).unwrap();
+            let code = format!("compiled/{}.cwasm", hex(component.as_bytes()));
+            fs::write(share.join(code), "code").unwrap();
+        }
+        let tree = Tree::read(dir.path()).unwrap();
+        let code = |component: &str| {
+            format!("share/skillhost/compiled/{}.cwasm", hex(component.as_bytes()))
+        };
+        let listed: Vec<_> = tree.files.iter().map(|file| file.path.as_str()).collect();
+        assert_eq!(
+            listed,
+            [
+                "bin/skillhost",
+                &code("a"),
+                "share/skillhost/a.wasm",
+                &code("b"),
+                "share/skillhost/b.wasm",
+                "share/skillhost/python.json",
+                "share/skillhost/skills/x/SKILL.md",
             ]
         );
     }

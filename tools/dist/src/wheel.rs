@@ -15,10 +15,15 @@ use zip::{CompressionMethod, DateTime, ZipWriter};
 use crate::error::{self, Error};
 use crate::manifest::{Artifact, Kind};
 use crate::tree::Tree;
-use crate::{PYPI_NAME, Release, SUMMARY};
+use crate::{Architecture, PYPI_NAME, Release, SUMMARY};
 
-pub(crate) fn write(tree: &Tree, release: &Release, out: &Path) -> Result<Artifact, Error> {
-    let machine = release.architecture.machine;
+pub(crate) fn write(
+    tree: &Tree,
+    release: &Release,
+    architecture: &Architecture,
+    out: &Path,
+) -> Result<Artifact, Error> {
+    let machine = architecture.machine;
     let tag = format!("py3-none-manylinux2014_{machine}.musllinux_1_1_{machine}");
     let name = format!("{}-{}", PYPI_NAME.replace('-', "_"), release.version);
     let file = format!("{name}-{tag}.whl");
@@ -45,7 +50,7 @@ pub(crate) fn write(tree: &Tree, release: &Release, out: &Path) -> Result<Artifa
     let record = format!("{}{info}/RECORD,,\n", wheel.record);
     wheel.add(&format!("{info}/RECORD"), 0o644, record.as_bytes())?;
     let bytes = wheel.zip.finish().map_err(Error::at(&file))?.into_inner();
-    Artifact::write(Kind::Wheel, &file, &bytes, out)
+    Artifact::write(Kind::Wheel, machine, &file, &bytes, out)
 }
 
 struct Wheel {

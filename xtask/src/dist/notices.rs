@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use skillhost_toolchain::{Error, Step};
 
 use super::read_json;
+use crate::machine::Architecture;
 use crate::workspace;
 
 /// Something that is in the artifacts.
@@ -22,9 +23,14 @@ struct Component {
 }
 
 /// Writes `LICENSES.txt` and `sbom.cdx.json` to a folder.
-pub(super) fn write(root: &Path, to: &Path, step: &Step) -> Result<(), Error> {
+pub(super) fn write(
+    root: &Path,
+    architecture: Architecture,
+    to: &Path,
+    step: &Step,
+) -> Result<(), Error> {
     let mut components = BTreeMap::new();
-    let host = metadata(root, "x86_64-unknown-linux-gnu", step)?;
+    let host = metadata(root, architecture.target(), step)?;
     add_crates(&host, &["skillhost-cli"], &mut components);
     for folder in workspace::guests(root) {
         let guests = metadata(&folder, skillhost_toolchain::TARGET, step)?;

@@ -2,50 +2,72 @@
 //! `host/sandbox/src/engine/shipped.rs`, which reads the list.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use object::{Object as _, ObjectSection as _};
-use sha2::{Digest as _, Sha256};
 use skillhost_toolchain::{Error, Step};
+
+use super::Places;
+use crate::machine::{Architecture, Machine};
+use crate::{host, workspace};
 
 /// The section of the list, how it starts, and the number of its entries.
 const SECTION: &str = ".skillhost.code";
 const MAGIC: &[u8; 16] = b"skillhost code 1";
 const ENTRIES: usize = 8;
 
-/// Compiles the runtimes with the finished program, into a new folder.
-pub(super) fn compile(program: &Command, to: &Path, step: &Step) -> Result<(), Error> {
+/// The digests of a component and of its code.
+type Entry = [[u8; 32]; 2];
+
+/// Compiles the runtimes into a new folder, and returns the entries of the list: with the finished program or, because an emulated one
+/// cannot start its compiler, with a program of this machine that compiles for every architecture.
+pub(super) fn compile(
+    places: &Places,
+    machine: &Machine,
+    program: &Path,
+    to: &Path,
+    step: &Step,
+) -> Result<Vec<Entry>, Error> {
     fs::create_dir_all(to).map_err(Error::context(to.display()))?;
-    let mut compile = Command::new(program.get_program());
-    compile.env_clear();
-    for (name, value) in program.get_envs() {
-        compile.envs(value.map(|value| (name, value)));
+    let mut compile = match machine {
+        Machine::This => Command::new(program),
+        Machine::Emulated { .. } => Command::new(build_cross_compiler(&places.root, step)?),
+    };
+    compile.arg("runtimes").arg("--programs").arg(to.with_file_name(""));
+    compile.args(["compile", "--ship-to"]).arg(to);
+    if machine.architecture() != Architecture::OWN {
+        compile.arg("--aarch64");
     }
-    step.run(compile.args(["runtimes", "compile", "--ship-to"]).arg(to))?;
-    Ok(())
+    let printed = step.run(&mut places.command(compile))?;
+    let printed = String::from_utf8_lossy(&printed);
+    let entry = |line: &str| {
+        let (component, code) = line.split_once(' ')?;
+        Some([bytes_of(component)?, bytes_of(code)?])
+    };
+    let entries: Option<Vec<Entry>> = printed.lines().map(entry).collect();
+    entries.ok_or_else(|| Error::new(format!("skillhost runtimes compile printed: {printed}")))
 }
 
-/// Writes the digests of the code in a folder into the list of the program.
-pub(super) fn list(program: &Path, code: &Path) -> Result<(), Error> {
-    let mut entries = Vec::new();
-    for file in fs::read_dir(code).map_err(Error::context(code.display()))? {
-        let path = file.map_err(Error::context(code.display()))?.path();
-        let name = path.file_stem().unwrap_or_default().to_string_lossy();
-        let component = bytes_of(&name)
-            .ok_or_else(|| Error::new(format!("{} names no digest", path.display())))?;
-        let bytes = fs::read(&path).map_err(Error::context(path.display()))?;
-        entries.push([component, Sha256::digest(&bytes).into()].concat());
-    }
-    // Folders list their files in any order.
-    entries.sort();
+fn build_cross_compiler(root: &Path, step: &Step) -> Result<PathBuf, Error> {
+    let mut cargo = workspace::cargo(root);
+    cargo.args(["build", "--locked", "--bin", "skillhost"]);
+    cargo.args(["--features", "skillhost-sandbox/all-architectures"]);
+    cargo.arg("--message-format=json-render-diagnostics");
+    host::executable(&step.run(&mut cargo)?, "skillhost")
+}
+
+/// Writes entries into the list of the program.
+pub(super) fn list(program: &Path, mut entries: Vec<Entry>) -> Result<(), Error> {
+    // The same release has the same bytes.
+    entries.sort_unstable();
     let mut bytes = fs::read(program).map_err(Error::context(program.display()))?;
     let place = place(&bytes).map_err(|why| Error::new(format!("{}: {why}", program.display())))?;
     let list = bytes.get_mut(place).unwrap_or_default();
     if entries.len() > ENTRIES || entries.is_empty() {
         return Err(Error::new(format!("{} runtimes have code", entries.len())));
     }
-    let entries = entries.concat();
+    let entries = entries.concat().concat();
     list[..entries.len()].copy_from_slice(&entries);
     fs::write(program, bytes).map_err(Error::context(program.display()))
 }

@@ -1,10 +1,12 @@
 //! Installs each artifact as its users do, in a place that has nothing else, and runs skills and a
 //! server there, as a user without privileges.
 //!
-//! Each place is a file of `verify`: `root`, a minimal Debian in bubblewrap, for the archive and the
-//! Debian package; `environments` for the wheel and the npm packages; `container` for the image.
+//! Each place is a file of `verify`: `root`, a minimal Debian in bubblewrap, for the archive, the
+//! Debian and the RPM package; `environments` for the wheel and the npm packages; `container` for the image;
+//! `emulated`, a processor of another architecture.
 
 mod container;
+mod emulated;
 mod environments;
 mod root;
 
@@ -19,6 +21,7 @@ use std::time::{Duration, Instant};
 use skillhost_toolchain::{Error, Progress};
 
 use super::{read_json, write};
+use crate::machine::Architecture;
 use crate::{clients, install, print_line, workspace};
 
 /// The user without privileges, if root verifies.
@@ -84,9 +87,10 @@ pub(super) fn run(repository: &Path, out: &Path, progress: &Progress) -> Result<
     drop(fs::remove_dir_all(&folder));
     let dist = Dist { out, folder };
     dist.check_size()?;
-    let ways: [(&str, Install); 5] = [
+    let ways: [(&str, Install); 6] = [
         ("archive, by install.sh", root::archive),
         ("Debian package", root::debian),
+        ("RPM package", root::rpm),
         ("wheel", environments::wheel),
         ("npm packages", environments::npm),
         ("image", container::image),
@@ -94,7 +98,7 @@ pub(super) fn run(repository: &Path, out: &Path, progress: &Progress) -> Result<
     let mut lines =
         vec!["| from | installed in | first Python run | second |\n|---|--:|--:|--:|".to_owned()];
     for (name, install) in ways {
-        let times = verify(&dist, name, install, progress)?;
+        let times = verify(&dist, name, install, &RUNS, progress)?;
         let millis = |time: Duration| format!("{} ms", time.as_millis());
         lines.push(format!(
             "| {name} | {:.1} s | {} | {} |",
@@ -110,6 +114,11 @@ pub(super) fn run(repository: &Path, out: &Path, progress: &Progress) -> Result<
                 millis(FIRST_RUN)
             ));
         }
+    }
+    if dist.artifact("tarball", Architecture::Aarch64).is_ok()
+        && Architecture::OWN == Architecture::X86_64
+    {
+        verify(&dist, "archive for aarch64, emulated", emulated::archive, &RUNS[..3], progress)?;
     }
     progress.step("package the crates that are published", |step| {
         for folder in [repository.to_owned(), repository.join("guests")] {
@@ -136,12 +145,13 @@ fn verify(
     dist: &Dist<'_>,
     name: &str,
     install: Install,
+    runs: &[(&[&str], &str)],
     progress: &Progress,
 ) -> Result<Times, Error> {
     let installed = progress.step(&format!("install: {name}"), |_| install(dist, progress))?;
     progress.step(&format!("run skills and a server: {name}"), |_| {
         let mut python = Vec::new();
-        for (args, expected) in RUNS.iter().chain(&RUNS[..1]) {
+        for (args, expected) in runs.iter().chain(&runs[..1]) {
             let start = Instant::now();
             let output = output(&mut (installed.command)(args))?;
             if args[1] == "./csv-report" {
@@ -196,19 +206,22 @@ fn ask(line: &str) -> Result<(), Error> {
 }
 
 impl Dist<'_> {
-    /// Returns the path of the artifact of a kind.
-    fn artifact(&self, kind: &str) -> Result<PathBuf, Error> {
+    /// Returns the path of the artifact of a kind that fits an architecture.
+    fn artifact(&self, kind: &str, architecture: Architecture) -> Result<PathBuf, Error> {
         let manifest = read_json(&self.out.join("manifest.json"))?;
         let listed = manifest["artifacts"].as_array().into_iter().flatten();
         let file = listed
             .filter(|artifact| artifact["kind"] == kind)
+            .filter(|artifact| {
+                [architecture.name(), "any"].iter().any(|fits| artifact["machine"] == *fits)
+            })
             .find_map(|artifact| artifact["file"].as_str());
         file.map(|file| self.out.join(file))
             .ok_or_else(|| Error::new(format!("the manifest lists no {kind}")))
     }
 
     fn check_size(&self) -> Result<(), Error> {
-        let archive = self.artifact("tarball")?;
+        let archive = self.artifact("tarball", Architecture::OWN)?;
         let size = archive.metadata().map_err(Error::context(archive.display()))?.len();
         match size <= ARCHIVE_MAX {
             true => Ok(()),
@@ -228,7 +241,8 @@ impl Dist<'_> {
             write(&files.join(file), text.as_bytes())?;
         }
         for skill in ["csv-report", "link-checker", "log-triage", "calculator"] {
-            let from = self.out.join("stage/share/skillhost/skills").join(skill);
+            let stage = self.out.join("stage").join(Architecture::OWN.name());
+            let from = stage.join("share/skillhost/skills").join(skill);
             install::copy_tree(&from, &files.join(skill), &[])?;
         }
         let home = work.join("home");

@@ -10,8 +10,9 @@ use clap::Subcommand;
 use serde::Serialize;
 use skillhost::invoke::Runner;
 use skillhost_policy::limits::show_size;
-use skillhost_sandbox::{self as sandbox, Mode, shipped};
+use skillhost_sandbox::{self as sandbox, Architecture, Mode, shipped};
 use skillhost_skill::runtime::built_in::{BUILD_COMMAND, BuiltIn, EXPECTED_PROGRAMS, ProgramError};
+use skillhost_skill::runtime::hex;
 
 use crate::args::{HostArgs, RuntimesArg};
 use crate::context::Places;
@@ -51,6 +52,9 @@ enum Action {
         /// this folder
         #[arg(long, value_name = "DIR", hide = true)]
         ship_to: Option<PathBuf>,
+        /// The architecture of these processors, if it is not this machine's
+        #[arg(long, requires = "ship_to", hide = true)]
+        aarch64: bool,
     },
 }
 
@@ -89,8 +93,11 @@ struct Missing {
 pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     let runtimes = RuntimesArg { programs: args.programs.clone() };
     match &args.action {
-        Some(Action::Compile { ship_to: Some(folder) }) => compile_to_ship(runtimes, folder),
-        Some(Action::Compile { ship_to: None }) => compile(runtimes),
+        Some(Action::Compile { ship_to: Some(folder), aarch64 }) => {
+            let architecture = if *aarch64 { Architecture::Aarch64 } else { Architecture::OWN };
+            compile_to_ship(runtimes, architecture, folder)
+        }
+        Some(Action::Compile { ship_to: None, .. }) => compile(runtimes),
         None => {
             let found = host(runtimes)?.built_ins().list()?;
             list(found, args.json)
@@ -160,8 +167,13 @@ fn compile_each(found: Vec<BuiltIn>, host: &Runner) -> Result<Exit, CliError> {
     Ok(Exit::Ok)
 }
 
-/// Writes the code of each runtime, for `cargo xtask dist`.
-fn compile_to_ship(runtimes: RuntimesArg, folder: &Path) -> Result<Exit, CliError> {
+/// Writes the code of each runtime, and prints the digests of its component and of its code, for
+/// `cargo xtask dist`.
+fn compile_to_ship(
+    runtimes: RuntimesArg,
+    architecture: Architecture,
+    folder: &Path,
+) -> Result<Exit, CliError> {
     let host = host(runtimes)?;
     let found = host.built_ins().list()?;
     let event_loop = event_loop::one_thread()?;
@@ -169,15 +181,21 @@ fn compile_to_ship(runtimes: RuntimesArg, folder: &Path) -> Result<Exit, CliErro
         let name = runtime.description.name.clone();
         let component = Arc::new(runtime).component()?;
         let path = folder.join(shipped::file_name(&component.digest));
-        let file = File::create_new(&path)
-            .map_err(|error| CliError::io(format!("create {}", path.display()), error))?;
-        event_loop.block_on(host.compile_to_ship(&component, file)).map_err(|status| {
-            CliError::new(
-                Exit::of(&status),
-                format!("cannot compile {name}: {}", sandbox::say(&status)),
-            )
-        })?;
-        output::text(&format!("{name}: {}", path.display()))?;
+        let failed = |error| CliError::io(format!("write {}", path.display()), error);
+        #[expect(clippy::disallowed_methods, reason = "a new file in the folder that was named")]
+        let file = File::options().read(true).write(true).create_new(true).open(&path);
+        let file = file.map_err(failed)?;
+        let written = file.try_clone().map_err(failed)?;
+        event_loop.block_on(host.compile_to_ship(&component, architecture, file)).map_err(
+            |status| {
+                CliError::new(
+                    Exit::of(&status),
+                    format!("cannot compile {name}: {}", sandbox::say(&status)),
+                )
+            },
+        )?;
+        let code = hex(&shipped::code_digest(&written).map_err(failed)?);
+        output::text(&format!("{} {code}", component.digest.trim_start_matches("sha256:")))?;
     }
     Ok(Exit::Ok)
 }

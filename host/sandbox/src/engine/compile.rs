@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use wasmtime::Engine;
 
-use super::config::{Mode, Processor, compiler};
+use super::config::{Architecture, Mode, Processor, compiler};
 use super::confine::{Bounds, confine};
 use super::memory;
 use crate::limits::LimitExceeded;
@@ -152,7 +152,8 @@ fn image_name(have_images: bool) -> &'static str {
 fn processor_name(processor: Processor) -> &'static str {
     match processor {
         Processor::Native => "native",
-        Processor::Shipped => "shipped",
+        Processor::Shipped(Architecture::X86_64) => "x86_64",
+        Processor::Shipped(Architecture::Aarch64) => "aarch64",
     }
 }
 
@@ -198,8 +199,10 @@ fn parse(args: &[String]) -> Option<(Settings, Bounds)> {
         .into_iter()
         .find(|known| mode_name(*known) == mode)?;
     let have_images = [true, false].into_iter().find(|known| image_name(*known) == image)?;
-    let processor = [Processor::Native, Processor::Shipped]
+    let shipped = [Architecture::X86_64, Architecture::Aarch64].map(Processor::Shipped);
+    let processor = shipped
         .into_iter()
+        .chain([Processor::Native])
         .find(|known| processor_name(*known) == processor)?;
     let bounds = Bounds { millis: millis.parse().ok()?, memory: memory.parse().ok()? };
     Some(((mode, have_images, processor), bounds))

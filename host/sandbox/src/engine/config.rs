@@ -103,6 +103,9 @@ pub(crate) fn codegen(mode: Mode, have_images: bool) -> Config {
         .consume_fuel(mode != Mode::Fast)
         .cranelift_nan_canonicalization(mode == Mode::Deterministic);
     config.memory_guaranteed_dense_image_size(IMAGE);
+    // Offsets in backtraces of the runtimes help nobody, and are a tenth of the code that a release
+    // ships, and that its first run checks.
+    config.generate_address_map(!have_images);
     for feature in OFF {
         config.wasm_features(feature, false);
     }
@@ -114,25 +117,46 @@ pub(crate) fn codegen(mode: Mode, have_images: bool) -> Config {
 pub(crate) enum Processor {
     /// This machine's, with every feature that it has.
     Native,
-    /// Those that code is shipped for: x86-64-v3 (processors since 2013), or any of another
-    /// architecture.
-    Shipped,
+    /// Those of an architecture that code is shipped for.
+    Shipped(Architecture),
+}
+
+/// An architecture that code is shipped for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Architecture {
+    /// x86-64-v3: processors since 2013.
+    X86_64,
+    /// Every 64-bit Arm processor.
+    Aarch64,
+}
+
+impl Architecture {
+    /// This machine's.
+    pub const OWN: Architecture =
+        if cfg!(target_arch = "aarch64") { Architecture::Aarch64 } else { Architecture::X86_64 };
+
+    fn target(self) -> &'static str {
+        match self {
+            Architecture::X86_64 => "x86_64-unknown-linux-gnu",
+            Architecture::Aarch64 => "aarch64-unknown-linux-gnu",
+        }
+    }
 }
 
 /// Returns the settings that affect generated code, for the compiler.
 ///
 /// # Errors
-/// The compiler does not support this machine's architecture.
+/// The compiler does not support the architecture.
 pub(crate) fn compiler(
     mode: Mode,
     have_images: bool,
     processor: Processor,
 ) -> wasmtime::Result<Config> {
     let mut config = codegen(mode, have_images);
-    if processor == Processor::Shipped {
+    if let Processor::Shipped(architecture) = processor {
         // With a target, wasmtime does not look at this machine's processor.
-        config.target(shipped_target())?;
-        if cfg!(target_arch = "x86_64") {
+        config.target(architecture.target())?;
+        if architecture == Architecture::X86_64 {
             for feature in ["x86-64-v3", "has_avx"] {
                 #[expect(unsafe_code, reason = "wasmtime cannot check names of features")]
                 // SAFETY: these are names of the compiler's, and the engine that loads the code
@@ -144,14 +168,6 @@ pub(crate) fn compiler(
         }
     }
     Ok(config)
-}
-
-fn shipped_target() -> &'static str {
-    if cfg!(target_arch = "aarch64") {
-        "aarch64-unknown-linux-gnu"
-    } else {
-        "x86_64-unknown-linux-gnu"
-    }
 }
 
 /// Returns the size of a program's stack, in bytes: the limit if it was set, else what the program

@@ -12,7 +12,7 @@ use wasmtime::Engine;
 use super::cache::{Cache, CacheFolder};
 use super::compilation::{Compilation, CompilationWatch};
 use super::compile::{self, CompileError};
-use super::config::{Allocation, Guests, Mode, Processor, engine, stack};
+use super::config::{Allocation, Architecture, Guests, Mode, Processor, engine, stack};
 use super::memory::{Image, Memories};
 use super::shipped;
 use super::status::{failed, invalid};
@@ -200,18 +200,19 @@ impl Loader {
 }
 
 impl Loader {
-    /// Compiles a runtime for all processors that its code ships for, and writes the code to a
-    /// file.
+    /// Compiles a runtime for all processors of an architecture that its code ships for, and
+    /// writes the code to a file.
     pub(crate) async fn compile_to_ship(
         &self,
         component: &Component,
+        architecture: Architecture,
         to: File,
     ) -> Result<(), Status> {
         let limits = Limits::default();
         let bytes =
             component.bytes().map_err(|error| failed("the component cannot be read", error))?;
         check_kind(&bytes)?;
-        let (mode, processor) = (Mode::Fast, Processor::Shipped);
+        let (mode, processor) = (Mode::Fast, Processor::Shipped(architecture));
         let have_images = component.built_in().is_some();
         compile::compile(&self.compiler, &bytes, mode, have_images, processor, &limits, to)
             .await

@@ -11,7 +11,7 @@ use wasmtime::component::{InstancePre, Linker};
 use super::linker::{self, Imports};
 use super::state::State;
 use crate::engine::{
-    Allocation, CacheFolder, CodeState, Compilation, EngineKey, Loader, Mode, failed,
+    Allocation, Architecture, CacheFolder, CodeState, Compilation, EngineKey, Loader, Mode, failed,
 };
 use crate::http;
 use crate::python::ScriptCache;
@@ -105,16 +105,19 @@ impl Sandbox {
         self.prepare(component, mode, limits).await.map(drop)
     }
 
-    /// Compiles a runtime for all processors that its code ships for, and writes the code to a file.
+    /// Compiles a runtime for all processors of an architecture that its code ships for, and writes
+    /// the code to a file.
     ///
     /// # Errors
-    /// Why it does not compile.
+    /// Why it does not compile: for another architecture than this machine's, the crate needs its
+    /// feature `all-architectures`.
     pub async fn compile_to_ship(
         &self,
         component: &Component,
+        architecture: Architecture,
         to: std::fs::File,
     ) -> Result<(), Status> {
-        self.0.loader.compile_to_ship(component, to).await
+        self.0.loader.compile_to_ship(component, architecture, to).await
     }
 
     /// Checks whether the cache has the code of a component. Compiles and changes nothing.

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use skillhost_toolchain::{Error, Progress};
 
 use super::{Dist, Installed, output, read_json, write};
+use crate::machine::Architecture;
 
 /// Makes the names of the containers unique.
 static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -24,7 +25,7 @@ tar -xf "$1" -C "$2/layout"
 "#;
 
 pub(super) fn image(dist: &Dist<'_>, _: &Progress) -> Result<Installed, Error> {
-    let image = dist.artifact("image")?;
+    let image = dist.artifact("image", Architecture::OWN)?;
     let bundle = dist.folder.join("image/bundle");
     let start = Instant::now();
     output(Command::new("sh").args(["-c", UNPACK, "sh"]).args([&image, &bundle]))?;

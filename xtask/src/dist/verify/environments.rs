@@ -8,9 +8,11 @@ use std::time::Instant;
 use skillhost_toolchain::{Error, Progress};
 
 use super::{Dist, Installed, Run, USER, is_root, output};
+use crate::machine::Architecture;
 
 pub(super) fn wheel(dist: &Dist<'_>, _: &Progress) -> Result<Installed, Error> {
-    let (wheel, work) = (dist.artifact("wheel")?, dist.work("wheel", Some(USER))?);
+    let (wheel, work) =
+        (dist.artifact("wheel", Architecture::OWN)?, dist.work("wheel", Some(USER))?);
     let environment = dist.folder.join("wheel/environment");
     let start = Instant::now();
     output(Command::new("python3").args(["-m", "venv"]).arg(&environment))?;
@@ -27,7 +29,10 @@ pub(super) fn npm(dist: &Dist<'_>, _: &Progress) -> Result<Installed, Error> {
     let mut install = Command::new("npm");
     install.args(["install", "--global", "--offline", "--no-audit", "--no-fund", "--prefix"]);
     // The package of the platform comes first, so that the other one finds it.
-    install.arg(&folder).args([dist.artifact("npm-platform")?, dist.artifact("npm")?]);
+    install.arg(&folder).args([
+        dist.artifact("npm-platform", Architecture::OWN)?,
+        dist.artifact("npm", Architecture::OWN)?,
+    ]);
     output(&mut install)?;
     let program = folder.join("bin/skillhost");
     Ok(Installed { time: start.elapsed(), command: command(program, work) })

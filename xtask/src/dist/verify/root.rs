@@ -8,6 +8,7 @@ use std::time::Instant;
 use skillhost_toolchain::{Error, Progress, unpack_packages};
 
 use super::{Dist, Installed, output};
+use crate::machine::Architecture;
 use crate::workspace;
 
 /// What install.sh and dpkg need, with the libraries that these need.
@@ -84,11 +85,40 @@ pub(super) fn debian(dist: &Dist<'_>, progress: &Progress) -> Result<Installed, 
     let root = root(dist, "debian", progress)?;
     let work = dist.work("debian", None)?;
     let out = dist.out.to_owned();
-    let package = dist.artifact("debian")?;
+    let package = dist.artifact("debian", Architecture::OWN)?;
     let package = Path::new("/dist").join(package.file_name().unwrap_or_default());
     let start = Instant::now();
     output(sandbox(&root, &work, &out, Access::Root).args(["dpkg", "-i"]).arg(package))?;
     let time = start.elapsed();
+    let command = move |args: &[&str]| {
+        let mut run = sandbox(&root, &work, &out, Access::User);
+        run.arg("skillhost").args(args);
+        run
+    };
+    Ok(Installed { command: Box::new(command), time })
+}
+
+/// Installs with Debian's `rpm`, from outside of the root, which does not have its libraries.
+pub(super) fn rpm(dist: &Dist<'_>, progress: &Progress) -> Result<Installed, Error> {
+    let root = root(dist, "rpm", progress)?;
+    let work = dist.work("rpm", None)?;
+    let tools = workspace::root().join("target/tools");
+    let tool = unpack_packages(&tools, "rpm", &[], &["rpm"], progress)?;
+    let mut libraries = std::ffi::OsString::new();
+    for folder in fs::read_dir(tool.join("usr/lib")).map_err(Error::context(tool.display()))? {
+        let folder = folder.map_err(Error::context(tool.display()))?.path();
+        if folder.to_string_lossy().ends_with("-linux-gnu") {
+            libraries = folder.into();
+        }
+    }
+    let start = Instant::now();
+    let mut install = Command::new(tool.join("usr/bin/rpm"));
+    install.env("LD_LIBRARY_PATH", libraries).env("RPM_CONFIGDIR", tool.join("usr/lib/rpm"));
+    // The root has no database of RPM packages that could provide anything.
+    install.arg("--root").arg(&root).args(["--install", "--nodeps"]);
+    output(install.arg(dist.artifact("rpm", Architecture::OWN)?))?;
+    let time = start.elapsed();
+    let out = dist.out.to_owned();
     let command = move |args: &[&str]| {
         let mut run = sandbox(&root, &work, &out, Access::User);
         run.arg("skillhost").args(args);
