@@ -12,8 +12,10 @@ use skillhost_toolchain::{Error, Progress, unpack_file, unpack_packages};
 /// The target of 64-bit Arm.
 const AARCH64: &str = "aarch64-unknown-linux-gnu";
 
-/// The compiler, the packages that it needs to link a static program, and those that it needs itself.
+/// The compiler and the program that makes libraries, the packages that they need to link a static
+/// program, and those that they need themselves.
 const COMPILER: &str = "aarch64-linux-gnu-gcc";
+const ARCHIVER: &str = "aarch64-linux-gnu-ar";
 const LIBRARIES: [&str; 2] = ["libc6-dev-arm64-cross", "linux-libc-dev-arm64-cross"];
 const COMPILERS: [&str; 1] = ["gcc-aarch64-linux-gnu"];
 
@@ -77,8 +79,10 @@ impl Machine {
         })?;
         let tools = root.join("target/tools");
         let unpacked = unpack_packages(&tools, "gcc-aarch64", &LIBRARIES, &COMPILERS, progress)?;
+        // The linker script of the C library names files by absolute paths, which mean the sysroot.
+        write_wrapper(&unpacked, COMPILER, &format!("--sysroot='{}' ", unpacked.display()))?;
+        write_wrapper(&unpacked, ARCHIVER, "")?;
         let compiler = unpacked.join(COMPILER);
-        write_wrapper(&compiler, &unpacked)?;
         let (package, file) = EMULATOR;
         let emulator = unpack_file(&tools, package, file, progress)?;
         Ok(Machine::Emulated { compiler, emulator })
@@ -109,20 +113,19 @@ impl Machine {
         cargo.args(["--target", AARCH64]);
         cargo.env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", compiler);
         cargo.env("CC_aarch64_unknown_linux_gnu", compiler);
-        cargo.env(
-            "AR_aarch64_unknown_linux_gnu",
-            compiler.with_file_name("usr/bin/aarch64-linux-gnu-ar"),
-        );
+        cargo.env("AR_aarch64_unknown_linux_gnu", compiler.with_file_name(ARCHIVER));
     }
 }
 
-/// Writes a script that starts the compiler with the libraries of its assembler.
-fn write_wrapper(path: &Path, unpacked: &Path) -> Result<(), Error> {
+/// Writes a script that starts a tool with its libraries and with these arguments first.
+fn write_wrapper(unpacked: &Path, tool: &str, arguments: &str) -> Result<(), Error> {
+    let libraries = format!("usr/lib/{}-linux-gnu", std::env::consts::ARCH);
     let script = format!(
-        "#!/bin/sh\nroot={:?}\nLD_LIBRARY_PATH=$(echo \"$root\"/usr/lib/*-linux-gnu) exec \"$root/usr/bin/{COMPILER}\" \"$@\"\n",
-        unpacked
+        "#!/bin/sh\nLD_LIBRARY_PATH='{0}/{libraries}' exec '{0}/usr/bin/{tool}' {arguments}\"$@\"\n",
+        unpacked.display()
     );
-    fs::write(path, script)
-        .and_then(|()| fs::set_permissions(path, fs::Permissions::from_mode(0o755)))
+    let path = unpacked.join(tool);
+    fs::write(&path, script)
+        .and_then(|()| fs::set_permissions(&path, fs::Permissions::from_mode(0o755)))
         .map_err(Error::context(path.display()))
 }

@@ -26,7 +26,7 @@ thread_local! {
     static ENGINE: RefCell<Option<&'static Engine>> = const { RefCell::new(None) };
 }
 
-/// Starts the engine and evaluates the common modules, unless that is done.
+/// Starts the engine, evaluates the common modules and compiles the others, unless that is done.
 pub(crate) fn start() {
     if ENGINE.with_borrow(Option::is_some) {
         return;
@@ -39,6 +39,7 @@ pub(crate) fn start() {
         loader::install(&ctx);
         let exports = loader::import_builtin(&ctx, "internal:bootstrap");
         let exports = exports.unwrap_or_else(|error| fail(&ctx, &error));
+        loader::compile_builtins(&ctx).unwrap_or_else(|error| fail(&ctx, &error));
         Persistent::save(&ctx, exports)
     });
     runtime.set_host_promise_rejection_tracker(Some(Box::new(|ctx, promise, reason, handled| {

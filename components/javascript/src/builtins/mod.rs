@@ -51,6 +51,11 @@ pub(crate) fn public() -> impl Iterator<Item = &'static str> {
     SOURCES.iter().filter_map(|(name, _)| name.strip_prefix("node:"))
 }
 
+/// The names of all modules in JavaScript.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    SOURCES.iter().map(|(name, _)| *name)
+}
+
 /// Returns the JavaScript of a module.
 pub(crate) fn source(name: &str) -> Option<&'static str> {
     SOURCES.iter().find(|(other, _)| *other == name).map(|(_, text)| *text)

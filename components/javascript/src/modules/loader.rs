@@ -108,6 +108,11 @@ pub(crate) fn import_builtin<'js>(ctx: &Ctx<'js>, name: &str) -> rquickjs::Resul
     namespace(ctx, module)
 }
 
+/// Compiles every module of Node, so that a run that imports one only evaluates it.
+pub(crate) fn compile_builtins(ctx: &Ctx<'_>) -> rquickjs::Result<()> {
+    builtins::names().try_for_each(|name| loaded_builtin(ctx, name).map(drop))
+}
+
 /// Compiles an ECMAScript module.
 pub(crate) fn compile_module(
     ctx: &Ctx<'_>,
