@@ -1,5 +1,7 @@
 //! Skills that are fetched: the commands, their two files, and the store.
 
+mod servers;
+
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::process::ExitStatusExt as _;
@@ -413,6 +415,28 @@ make('bomb.tar.gz', 'x', size=300 << 20)";
     assert_eq!(fails(&user, &["add", "./empty.zip"]).0, "truncated");
     assert_eq!(snapshot(), before);
     assert!(!user.root().join("tmp/x").exists());
+}
+
+#[test]
+fn files_that_no_lock_file_names_are_removed() {
+    let user = user();
+    succeeds(&user, &["add", "./reporter"]);
+    succeeds(&user, &["add", "./reporter", "--as", "project", "--file", "skills.yaml"]);
+    let stored = || {
+        let store = user.home().join(".local/state/skillhost/sources/store");
+        std::fs::read_dir(store).unwrap().count()
+    };
+    assert_eq!(stored(), 1);
+    succeeds(&user, &["remove", "reporter"]);
+    assert_eq!(stored(), 1, "the project's lock file names it, too");
+    succeeds(&user, &["ci", "--file", "skills.yaml"]);
+    // The project goes away, and a clear finds what it leaves.
+    for name in ["skills.yaml", "skills.lock"] {
+        std::fs::remove_file(user.work().join(name)).unwrap();
+    }
+    let cleared = succeeds(&user, &["cache", "clear", "--kind", "fetched"]);
+    assert!(cleared.starts_with("removed 2 files"), "{cleared}");
+    assert_eq!(stored(), 0);
 }
 
 /// A server on loopback that answers every request with what `respond` returns for its path.
