@@ -418,6 +418,39 @@ make('bomb.tar.gz', 'x', size=300 << 20)";
 }
 
 #[test]
+fn skills_are_found_where_gh_skill_finds_them() {
+    let user = user();
+    // The conventions of its documentation: in `skills`, below a scope, in plugins, at the root, and in
+    // the hidden folder of an agent. What it installs has its own fields in the frontmatter.
+    let folders = [
+        ".github/skills/hidden",
+        "at-the-root",
+        "plugins/office/skills/plugged",
+        "skills/plain",
+        "skills/team/scoped",
+    ];
+    for folder in folders {
+        script_skill(&user.work().join("repo").join(folder), ("a.sh", "echo\n"));
+    }
+    let path = user.work().join("repo/skills/plain/SKILL.md");
+    let fields = "metadata:\n  github-repo: https://github.com/a/b\n  github-ref: refs/tags/v1\n  github-tree-sha: 0123456789012345678901234567890123456789\n  github-path: skills/plain\n";
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replacen("allowed-tools", &format!("{fields}allowed-tools"), 1))
+        .unwrap();
+    git(&user, "repo", &["init", "-q", "-b", "main"]);
+    git(&user, "repo", &["add", "-A"]);
+    git(&user, "repo", &["commit", "-q", "-m", "first"]);
+    git(&user, "repo", &["tag", "v1"]);
+    let url = format!("file://{}@v1", user.work().join("repo").display());
+    let found = succeeds(&user, &["search", "--remote", &url]);
+    let paths: Vec<&str> = found.lines().map(|line| line.split(": ").next().unwrap()).collect();
+    assert_eq!(paths, folders);
+    succeeds(&user, &["add", &url, "--all"]);
+    assert_eq!(listed(&user), ["at-the-root", "hidden", "plain", "plugged", "scoped"]);
+    succeeds(&user, &["ci"]);
+}
+
+#[test]
 fn files_that_no_lock_file_names_are_removed() {
     let user = user();
     succeeds(&user, &["add", "./reporter"]);
