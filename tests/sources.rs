@@ -7,6 +7,8 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -548,6 +550,53 @@ fn archives_are_fetched_over_http_within_the_rules() {
     assert_eq!(listed(&user), ["redirected", "reporter"]);
     // Everything works from the store.
     succeeds(&user, &["ci"]);
+}
+
+#[test]
+fn other_commands_do_not_wait_for_a_transfer() {
+    let user = user();
+    assert!(user.command("tar").args(["-czf", "a.tar.gz", "reporter"]).status().unwrap().success());
+    let archive = std::fs::read(user.work().join("a.tar.gz")).unwrap();
+    let [started, finish] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
+    let flags = [started.clone(), finish.clone()];
+    let port = serve(move |_| {
+        flags[0].store(true, Ordering::SeqCst);
+        while !flags[1].load(Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        found(&archive)
+    });
+    std::fs::create_dir_all(config(&user, "")).unwrap();
+    let yaml = format!("skills:\n  slow: http://127.0.0.1:{port}/a.tar.gz\n");
+    std::fs::write(config(&user, "skills.yaml"), &yaml).unwrap();
+    let sync = || {
+        started.store(false, Ordering::SeqCst);
+        finish.store(false, Ordering::SeqCst);
+        let mut command = user.command(env!("CARGO_BIN_EXE_skillhost"));
+        command.arg("sync").stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn().unwrap();
+        while !started.load(Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        child
+    };
+    // Another file is changed meanwhile, and nothing of the store is removed.
+    let child = sync();
+    succeeds(&user, &["add", "./reporter", "--file", "skills.yaml"]);
+    let (_, _, stderr) = run(&user, &["cache", "clear", "--kind", "fetched"]);
+    assert!(stderr.contains("a command fetches skills"), "{stderr}");
+    finish.store(true, Ordering::SeqCst);
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    // The same file is changed meanwhile.
+    std::fs::remove_file(config(&user, "skills.lock")).unwrap();
+    let child = sync();
+    std::fs::write(config(&user, "skills.yaml"), yaml + "# a comment\n").unwrap();
+    finish.store(true, Ordering::SeqCst);
+    let output = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && stderr.contains("was changed while"), "{stderr}");
+    assert!(!config(&user, "skills.lock").exists());
 }
 
 #[test]

@@ -5,7 +5,7 @@
 use std::net::Ipv4Addr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Child, Output};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::time::Instant;
 
 use base64::Engine as _;
