@@ -236,6 +236,12 @@ impl SshServer {
             skipped("there is no /usr/bin/ssh: `apt install openssh-client`");
             return None;
         }
+        let is_root = rustix::process::getuid().is_root();
+        let unshare = Command::new("unshare").args(["--mount", "true"]).output();
+        if is_root && !unshare.is_ok_and(|output| output.status.success()) {
+            skipped("as root, the SSH server needs a mount namespace; run the tests as a user");
+            return None;
+        }
         let (folder, port) = (user.root().join("sshd"), free_port());
         let home = user.home().join(".ssh");
         std::fs::create_dir_all(&folder).unwrap();
@@ -255,7 +261,6 @@ impl SshServer {
             "IdentityFile {ssh}/id\nIdentitiesOnly yes\nUserKnownHostsFile {ssh}/known_hosts\n"
         );
         std::fs::write(home.join("config"), client).unwrap();
-        let is_root = rustix::process::getuid().is_root();
         let sshd = unpacked("openssh-server", "usr/sbin/sshd");
         let mut command = match is_root {
             false => sshd,
@@ -325,6 +330,39 @@ fn skill_is_published_as_a_tag_of_a_local_repository() {
     let user = user();
     repository(&user);
     published_as_a_tag(&user, &format!("file://{}", user.work().join("repo").display()));
+}
+
+#[test]
+fn skill_with_errors_or_failing_cases_is_not_published() {
+    let user = user();
+    repository(&user);
+    let target = format!("file://{}@v1", user.work().join("repo").display());
+    let case = user.work().join("reporter/tests/report");
+    std::fs::create_dir_all(&case).unwrap();
+    let write = |stdout: &str| {
+        let text = format!("script: scripts/report.sh\nexpect: {{ stdout: \"{stdout}\" }}\n");
+        std::fs::write(case.join("case.yaml"), text).unwrap();
+    };
+    let publish = |more: &[&str]| {
+        run(&user, &[&["publish", "./reporter", &target, "--no-sign"], more].concat())
+    };
+    write("other\\n");
+    let (code, _, stderr) = publish(&[]);
+    assert!(code == Some(1) && stderr.contains("not published: a test case failed"), "{stderr}");
+    write("report\\n");
+    let skill_md = user.work().join("reporter/SKILL.md");
+    let text = std::fs::read_to_string(&skill_md).unwrap();
+    std::fs::write(&skill_md, text.replace("name: reporter", "name: other")).unwrap();
+    let (code, _, stderr) = publish(&["--no-test"]);
+    assert!(code == Some(1) && stderr.contains("not published: the check found"), "{stderr}");
+    let tags = || ran(user.command("git").args(["-C", "repo", "tag"]));
+    assert_eq!(tags(), "");
+    std::fs::write(&skill_md, text).unwrap();
+    // What is published is locked in the file that is named.
+    let (code, stdout, stderr) = publish(&["--file", "skills.yaml"]);
+    assert!(code == Some(0) && stdout.contains("added reporter (git-tag:"), "{stdout}{stderr}");
+    assert_eq!(tags(), "v1\n");
+    succeeds(&user, &["ci", "--file", "skills.yaml"]);
 }
 
 /// Publishes a skill as a tag of the repository `repo`, and adds it from there.
