@@ -1,10 +1,14 @@
 //! Skills that are fetched: the commands, their two files, and the store.
 
+mod servers;
+
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -415,6 +419,61 @@ make('bomb.tar.gz', 'x', size=300 << 20)";
     assert!(!user.root().join("tmp/x").exists());
 }
 
+#[test]
+fn skills_are_found_where_gh_skill_finds_them() {
+    let user = user();
+    // The conventions of its documentation: in `skills`, below a scope, in plugins, at the root, and in
+    // the hidden folder of an agent. What it installs has its own fields in the frontmatter.
+    let folders = [
+        ".github/skills/hidden",
+        "at-the-root",
+        "plugins/office/skills/plugged",
+        "skills/plain",
+        "skills/team/scoped",
+    ];
+    for folder in folders {
+        script_skill(&user.work().join("repo").join(folder), ("a.sh", "echo\n"));
+    }
+    let path = user.work().join("repo/skills/plain/SKILL.md");
+    let fields = "metadata:\n  github-repo: https://github.com/a/b\n  github-ref: refs/tags/v1\n  github-tree-sha: 0123456789012345678901234567890123456789\n  github-path: skills/plain\n";
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replacen("allowed-tools", &format!("{fields}allowed-tools"), 1))
+        .unwrap();
+    git(&user, "repo", &["init", "-q", "-b", "main"]);
+    git(&user, "repo", &["add", "-A"]);
+    git(&user, "repo", &["commit", "-q", "-m", "first"]);
+    git(&user, "repo", &["tag", "v1"]);
+    let url = format!("file://{}@v1", user.work().join("repo").display());
+    let found = succeeds(&user, &["search", "--remote", &url]);
+    let paths: Vec<&str> = found.lines().map(|line| line.split(": ").next().unwrap()).collect();
+    assert_eq!(paths, folders);
+    succeeds(&user, &["add", &url, "--all"]);
+    assert_eq!(listed(&user), ["at-the-root", "hidden", "plain", "plugged", "scoped"]);
+    succeeds(&user, &["ci"]);
+}
+
+#[test]
+fn files_that_no_lock_file_names_are_removed() {
+    let user = user();
+    succeeds(&user, &["add", "./reporter"]);
+    succeeds(&user, &["add", "./reporter", "--as", "project", "--file", "skills.yaml"]);
+    let stored = || {
+        let store = user.home().join(".local/state/skillhost/sources/store");
+        std::fs::read_dir(store).unwrap().count()
+    };
+    assert_eq!(stored(), 1);
+    succeeds(&user, &["remove", "reporter"]);
+    assert_eq!(stored(), 1, "the project's lock file names it, too");
+    succeeds(&user, &["ci", "--file", "skills.yaml"]);
+    // The project goes away, and a clear finds what it leaves.
+    for name in ["skills.yaml", "skills.lock"] {
+        std::fs::remove_file(user.work().join(name)).unwrap();
+    }
+    let cleared = succeeds(&user, &["cache", "clear", "--kind", "fetched"]);
+    assert!(cleared.starts_with("removed 2 files"), "{cleared}");
+    assert_eq!(stored(), 0);
+}
+
 /// A server on loopback that answers every request with what `respond` returns for its path.
 fn serve(respond: impl Fn(&str) -> Vec<u8> + Send + 'static) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -491,6 +550,53 @@ fn archives_are_fetched_over_http_within_the_rules() {
     assert_eq!(listed(&user), ["redirected", "reporter"]);
     // Everything works from the store.
     succeeds(&user, &["ci"]);
+}
+
+#[test]
+fn other_commands_do_not_wait_for_a_transfer() {
+    let user = user();
+    assert!(user.command("tar").args(["-czf", "a.tar.gz", "reporter"]).status().unwrap().success());
+    let archive = std::fs::read(user.work().join("a.tar.gz")).unwrap();
+    let [started, finish] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
+    let flags = [started.clone(), finish.clone()];
+    let port = serve(move |_| {
+        flags[0].store(true, Ordering::SeqCst);
+        while !flags[1].load(Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        found(&archive)
+    });
+    std::fs::create_dir_all(config(&user, "")).unwrap();
+    let yaml = format!("skills:\n  slow: http://127.0.0.1:{port}/a.tar.gz\n");
+    std::fs::write(config(&user, "skills.yaml"), &yaml).unwrap();
+    let sync = || {
+        started.store(false, Ordering::SeqCst);
+        finish.store(false, Ordering::SeqCst);
+        let mut command = user.command(env!("CARGO_BIN_EXE_skillhost"));
+        command.arg("sync").stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn().unwrap();
+        while !started.load(Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        child
+    };
+    // Another file is changed meanwhile, and nothing of the store is removed.
+    let child = sync();
+    succeeds(&user, &["add", "./reporter", "--file", "skills.yaml"]);
+    let (_, _, stderr) = run(&user, &["cache", "clear", "--kind", "fetched"]);
+    assert!(stderr.contains("a command fetches skills"), "{stderr}");
+    finish.store(true, Ordering::SeqCst);
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    // The same file is changed meanwhile.
+    std::fs::remove_file(config(&user, "skills.lock")).unwrap();
+    let child = sync();
+    std::fs::write(config(&user, "skills.yaml"), yaml + "# a comment\n").unwrap();
+    finish.store(true, Ordering::SeqCst);
+    let output = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && stderr.contains("was changed while"), "{stderr}");
+    assert!(!config(&user, "skills.lock").exists());
 }
 
 #[test]

@@ -28,12 +28,17 @@ pub fn secure(word: &'static str) -> (CertificateDer<'static>, u16) {
 
 /// Returns a new authority, and the configuration of a server with its certificate for `localhost`.
 pub fn localhost() -> (CertificateDer<'static>, Arc<rustls::ServerConfig>) {
+    named("localhost")
+}
+
+/// Returns a new authority, and the configuration of a server with its certificate for a name.
+pub fn named(name: &str) -> (CertificateDer<'static>, Arc<rustls::ServerConfig>) {
     let mut params = CertificateParams::new(Vec::new()).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let key = KeyPair::generate().unwrap();
     let root = params.self_signed(&key).unwrap().der().clone();
     let leaf_key = KeyPair::generate().unwrap();
-    let leaf = CertificateParams::new(vec!["localhost".to_owned()])
+    let leaf = CertificateParams::new(vec![name.to_owned()])
         .unwrap()
         .signed_by(&leaf_key, &Issuer::new(params, key))
         .unwrap();

@@ -7,7 +7,7 @@
 //! - `cases`: the programs to run; `inputs`: their input; `place`: the binaries and folders;
 //! - `measure`: one process; `driver`: the host of the warm tier; `bench`: interleaved measurement;
 //! - `isolation`, `targets` and `served`: the benchmarks with a report; `phases`; `shell`: constructs of
-//!   scripts next to bash;
+//!   scripts next to bash; `fetched`: the commands of fetched skills;
 //! - `report`: JSON, and files generated from committed runs; `table`, `units`, `samples`, `stats`.
 //!
 //! The library does not depend on the host: it measures processes from outside. The benchmarks of
@@ -22,6 +22,7 @@
 mod bench;
 mod cases;
 mod driver;
+mod fetched;
 mod inputs;
 mod isolation;
 mod measure;
@@ -43,6 +44,7 @@ use std::path::{Path, PathBuf};
 
 use skillhost_toolchain::{Error, Progress};
 
+pub use fetched::fetched;
 pub use measure::{nanoseconds, sizes};
 pub use place::{Place, native_python};
 pub use random::Random;

@@ -11,7 +11,7 @@ use super::help::helps;
 use crate::readme::shell::Place;
 
 /// What prepares the examples of a command; the name of `skillhost` itself is empty.
-const PREPARATIONS: [(&str, &str); 29] = [
+const PREPARATIONS: [(&str, &str); 30] = [
     ("", "cp README.md Cargo.toml skills; mv skill/scripts/report.py skill/scripts/x.py"),
     ("add", "tar -czf skill.tar.gz skill"),
     (
@@ -57,6 +57,7 @@ const PREPARATIONS: [(&str, &str); 29] = [
          SKILLHOST_SIGNING_KEY=$(cat release.key) skillhost key sign s.json > provenance.intoto.json",
     ),
     ("permissions", "cp -r skills/csv-report skills/web-fetch ~/.agents/skills"),
+    ("publish", "skillhost key new"),
     ("remove", FETCHED),
     ("run", "skillhost key new; echo 'items: [1, 2]' > in.yaml"),
     (
@@ -154,7 +155,7 @@ const CODES: [(&str, i32); 4] = [
 ];
 
 /// Examples that no test runs, and why.
-const NOT_RUN: [(&str, &str); 12] = [
+const NOT_RUN: [(&str, &str); 18] = [
     (
         "curl -H \"Authorization: Bearer $TOKEN\" http://127.0.0.1:8765/metrics",
         "needs a running server",
@@ -172,6 +173,18 @@ const NOT_RUN: [(&str, &str); 12] = [
         "needs a client and its login",
     ),
     ("skillhost add anthropics/skills@main --path pdf", "needs the network"),
+    ("skillhost add git@git.example:team/skills.git@v2 --path report", "needs the network"),
+    ("skillhost add oci://ghcr.io/team/report:1.2.0", "needs the network"),
+    ("skillhost publish SKILL oci://ghcr.io/team/report:1.2.0", "needs a registry"),
+    (
+        "skillhost publish SKILL git@git.example:team/skills.git@report-1.2.0",
+        "needs a server; tests/sources/servers.rs has one",
+    ),
+    (
+        "skillhost publish SKILL oci://localhost:5000/report:1.2.0 --no-sign --file ./skills.yaml",
+        "needs a registry; tests/sources/servers.rs has one",
+    ),
+    ("skillhost search pdf --remote anthropics/skills", "needs the network"),
     ("skillhost shell SKILL --workspace .", "needs a terminal; tests/shell.rs has one"),
     (
         "skillhost shell SKILL --workspace .:overlay --allow 'WebFetch(domain:api.example.com)'",

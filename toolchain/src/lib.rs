@@ -30,7 +30,7 @@ pub use command::CommandError;
 pub use compile::{Build, Component};
 pub use error::Error;
 pub use find::{Origin, Source, WasmToolchain, find};
-pub use packages::{unpack_file, unpack_packages};
+pub use packages::{unpack_file, unpack_packages, unpack_program};
 pub use progress::{FinishedStep, Progress, Step};
 
 /// The target of all guests. Components for it import only the interfaces that their code uses.

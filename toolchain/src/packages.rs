@@ -19,7 +19,7 @@ use sha2::{Digest, Sha256};
 use crate::find::Active;
 use crate::{Error, LINKER, Progress, Step, TARGET, files};
 
-pub use unpack::{unpack_file, unpack_packages};
+pub use unpack::{unpack_file, unpack_packages, unpack_program};
 
 /// The version of the folder's layout. Change it when the same packages have to be unpacked or
 /// built differently.

@@ -49,6 +49,12 @@ pub(crate) enum Bench {
     Search,
     /// Measure a catalogue of ten thousand skills: cold and cached start, search, memory
     Catalog,
+    /// Measure fetched skills: adding a hundred from one repository, and `ci` of a thousand
+    Sources {
+        /// Measure this binary, instead of building one in release mode
+        #[arg(long, value_name = "FILE")]
+        skillhost: Option<PathBuf>,
+    },
     /// Write the figures in the README and the documentation from the committed runs in
     /// docs/figures
     Readme,
@@ -168,6 +174,11 @@ pub(crate) fn run(bench: Option<Bench>, progress: &Progress) -> Result<(), Error
         // These two need no guests.
         Some(Bench::Search) => cargo_bench("search", &["--bench", "search"], &[], progress),
         Some(Bench::Catalog) => cargo_bench("catalog", &["--bench", "catalog"], &[], progress),
+        Some(Bench::Sources { skillhost }) => {
+            let skillhost = named_or_built(skillhost, progress)?;
+            print_line(skillhost_bench::fetched(&skillhost)?);
+            Ok(())
+        }
         Some(Bench::Readme) => skillhost_bench::write_committed(),
     }
 }
@@ -182,17 +193,23 @@ cargo xtask bench shell       each construct and tool of shell scripts at up to 
 cargo xtask bench soak        many mixed invocations in one host
 cargo xtask bench search      how well search ranks
 cargo xtask bench catalog     ten thousand skills: start, search, memory
+cargo xtask bench sources     fetched skills: adding a hundred, verifying a thousand
 cargo xtask bench readme      write the figures in the README and the documentation from the committed runs";
+
+/// Returns the binary that was named, or builds one.
+fn named_or_built(skillhost: Option<PathBuf>, progress: &Progress) -> Result<PathBuf, Error> {
+    match skillhost {
+        Some(skillhost) => absolute(&skillhost),
+        None => {
+            let build = |step: &Step| host::build(&workspace::root(), &Machine::This, step);
+            progress.step("build skillhost in release mode", build)
+        }
+    }
+}
 
 fn shell(args: Shell, progress: &Progress) -> Result<(), Error> {
     let root = workspace::root();
-    let skillhost = match args.skillhost {
-        Some(skillhost) => absolute(&skillhost)?,
-        None => {
-            let build = |step: &Step| host::build(&root, &Machine::This, step);
-            progress.step("build skillhost in release mode", build)?
-        }
-    };
+    let skillhost = named_or_built(args.skillhost, progress)?;
     let shell = skillhost_bench::Shell {
         skillhost,
         programs: root.join("target/components"),

@@ -29,6 +29,11 @@ pub(crate) fn folder(set: &str) -> PathBuf {
 
 /// Creates a virtual environment with the packages that `requirements.txt` pins by digest.
 pub(crate) fn python(set: &str, progress: &Progress) -> Result<(), Error> {
+    python_of(Path::new("python3"), set, progress)
+}
+
+/// The same, with another Python than the default one.
+pub(crate) fn python_of(python3: &Path, set: &str, progress: &Progress) -> Result<(), Error> {
     let lock = source(set).join("requirements.txt");
     update(set, &[&lock], progress, &|folder| {
         let python = folder.join("bin/python");
@@ -42,7 +47,7 @@ pub(crate) fn python(set: &str, progress: &Progress) -> Result<(), Error> {
             "--require-hashes",
             "-r",
         ];
-        let mut venv = Command::new("python3");
+        let mut venv = Command::new(python3);
         venv.args(["-m", "venv"]).arg(folder);
         let mut install_all = Command::new(python);
         install_all.args(install).arg(&lock);

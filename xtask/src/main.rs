@@ -28,6 +28,7 @@ mod node_cases;
 mod patched;
 mod python;
 mod requirements;
+mod servers;
 mod shell;
 mod sources;
 mod steps;
@@ -114,6 +115,8 @@ enum Verb {
     JavascriptPackages,
     /// Fetch the MCP clients and the tools from PyPI and npm that the tests use
     Clients,
+    /// Fetch the servers and clients of Debian, PyPI and npm with which fetching skills is tested
+    Servers,
     /// Run third-party conformance tests: of CPython, Node.js, MCP, Agent Skills, WASI or agents
     Conformance {
         #[command(subcommand)]
@@ -181,6 +184,7 @@ fn main() -> ExitCode {
         Verb::Python => python::run(&progress),
         Verb::JavascriptPackages => javascript_packages::run(&progress),
         Verb::Clients => clients::run(&progress),
+        Verb::Servers => servers::run(&progress),
         Verb::Conformance { suite: Conformance::Agents } => conformance::agents(&progress),
         Verb::Conformance { suite: Conformance::Python { args } } => {
             conformance::python(&args, &progress)

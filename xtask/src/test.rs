@@ -12,7 +12,7 @@ use crate::check_cache::{Check, PassedChecks};
 use crate::steps::{in_parallel, list_slowest};
 use crate::{
     clients, components, dependencies, host, javascript_packages, node_cases, print_line, python,
-    requirements, shell, toolchain, workspace,
+    requirements, servers, shell, toolchain, workspace,
 };
 
 #[derive(clap::Args)]
@@ -73,6 +73,7 @@ fn steps(
             python::run(progress)?;
             javascript_packages::run(progress)?;
             clients::run(progress)?;
+            servers::run(progress)?;
             lint_guests.iter().try_for_each(|dir| lint(root, dir, &toolchain, progress))
         },
     )?;

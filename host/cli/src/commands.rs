@@ -26,6 +26,7 @@ pub(crate) mod pack;
 pub(crate) mod pending;
 pub(crate) mod permissions;
 pub(crate) mod prompt;
+pub(crate) mod publish;
 pub(crate) mod remove;
 pub(crate) mod replay;
 pub(crate) mod run;
@@ -72,6 +73,7 @@ pub(crate) enum Command {
     Bench(bench::Args),
     Pack(pack::Args),
     Sign(sign::Args),
+    Publish(publish::Args),
     Agent(agent::Args),
     Connect(connect::Args),
     Mount(mount::Args),
@@ -105,7 +107,10 @@ pub(crate) enum Command {
 pub(crate) const GROUPS: [(&str, &[&str]); 6] = [
     ("Run skills", &["run", "shell", "list", "search", "show"]),
     ("Fetch skills", &["add", "remove", "sync", "update", "why", "ci"]),
-    ("Write skills", &["new", "build", "check", "test", "inspect", "bench", "pack", "sign"]),
+    (
+        "Write skills",
+        &["new", "build", "check", "test", "inspect", "bench", "pack", "sign", "publish"],
+    ),
     ("Connect agents", &["agent", "connect", "hook", "mount", "mcp", "serve", "prompt"]),
     ("Keep evidence", &["audit", "verify", "replay", "diff", "key"]),
     (
@@ -151,6 +156,7 @@ pub(crate) fn run(command: Command) -> Result<Exit, CliError> {
         Command::Bench(args) => bench::main(&args),
         Command::Pack(args) => pack::main(&args),
         Command::Sign(args) => sign::main(&args),
+        Command::Publish(args) => publish::main(&args),
         Command::Agent(args) => agent::main(&args),
         Command::Connect(args) => connect::main(&args),
         Command::Mount(args) => mount::main(&args),

@@ -18,7 +18,7 @@ use skillhost_sources::wanted;
 
 use crate::args::skills;
 use crate::commands::key;
-use crate::context::Places;
+use crate::context::{Context, Places};
 use crate::error::{CliError, Exit};
 use crate::network::HostNetwork;
 use crate::{output, terminal};
@@ -37,6 +37,11 @@ pub(crate) struct SourcesFileArg {
 }
 
 impl SourcesFileArg {
+    /// Checks whether the operator named a file.
+    pub(crate) fn is_named(&self) -> bool {
+        self.file.is_some()
+    }
+
     /// Opens the project of the file.
     pub(crate) fn open(&self, places: &Places) -> Result<Project, CliError> {
         let own = user_file(places);
@@ -208,9 +213,18 @@ fn installed_of(project: &Project, places: &Places, frozen: bool) -> Result<Sour
     Ok(Source { folder: found.view, kind: SourceKind::Fetched, locked })
 }
 
+/// Parses a source that was typed in the current folder, as the project's file names it.
+pub(crate) fn typed(source: &str, project: &Project) -> Result<source::Source, CliError> {
+    #[expect(clippy::disallowed_methods, reason = "the command line is used in a folder")]
+    let here =
+        std::env::current_dir().map_err(|error| CliError::io("find the current folder", error))?;
+    let base = project.file().parent().unwrap_or(Path::new("/"));
+    Ok(source.parse::<source::Source>()?.rebased(&here, base))
+}
+
 /// The network for fetching what a source names, within the operator's rules.
-pub(crate) fn network(policy: &Policy) -> Result<HostNetwork, CliError> {
-    HostNetwork::new(policy)
+pub(crate) fn network(context: &Context) -> Result<HostNetwork, CliError> {
+    HostNetwork::new(&context.policy, &context.places)
 }
 
 /// Why a name is taken, and what the operator should know before giving it to a fetched skill.
@@ -251,7 +265,7 @@ fn headline(change: &Change) -> String {
     let short =
         |revision: &Option<String>| match revision.as_deref().map(|text| text.split_once(':')) {
             Some(Some((kind, hex))) => format!("{kind}:{}", &hex[..12.min(hex.len())]),
-            Some(None) => "folder".to_owned(),
+            Some(None) => revision.clone().unwrap_or_default(),
             None => "nothing".to_owned(),
         };
     let Change { name, kind, from, to, .. } = change;

@@ -199,9 +199,19 @@ impl Reader<'_> {
         let is_short = |part: &str| {
             !part.is_empty() && !part.contains([':', '/']) && !part.starts_with(['.', '~'])
         };
+        // `git@HOST:PATH`
+        let is_over_ssh = !text.contains("://")
+            && text.split_once(':').is_some_and(|(authority, path)| {
+                authority.contains('@') && !authority.contains('/') && !path.contains('@')
+            });
+        let has_tag = text.starts_with("oci://")
+            && text.rsplit('/').next().is_some_and(|name| name.contains(':'));
         match text.split_once('/') {
+            _ if is_over_ssh => Some(text.to_owned()),
             // A folder may have an `@` in its name.
-            _ if text.contains('@') && !text.starts_with("ssh://") && !text.starts_with('/') => {
+            _ if has_tag
+                || text.contains('@') && !text.starts_with("ssh://") && !text.starts_with('/') =>
+            {
                 let message = "`source` names no tag, branch or commit".to_owned();
                 self.error("policy-source", Some(node.span), message, None);
                 None
@@ -570,6 +580,11 @@ mod tests {
             ("https://host/b.git", Some("https://host/b")),
             ("ssh://git@host/b.git", Some("ssh://git@host/b.git")),
             ("/srv/a@b", Some("/srv/a@b")),
+            ("git@host:a/b.git", Some("git@host:a/b.git")),
+            ("oci://localhost:5000/a/b", Some("oci://localhost:5000/a/b")),
+            ("mcp+https://host/mcp", Some("mcp+https://host/mcp")),
+            ("git@host:a/b@v1", None),
+            ("oci://host/a:v1", None),
             ("a/b@v1", None),
             ("https://host/b@v1", None),
             ("./a", None),

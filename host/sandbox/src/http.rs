@@ -2,8 +2,8 @@
 //! checked, sent, bounded and recorded here.
 //!
 //! Redirects are not followed: the guest receives the 3xx, and its next request is checked like any
-//! other. Proxies are not used, and the environment is not searched for them. Responses are never
-//! decompressed.
+//! other. Guests' requests use no proxy, and the environment is not searched for one. Responses are
+//! never decompressed.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -47,6 +47,7 @@ mod tests;
 pub use self::address::Resolver;
 pub use self::body::Body;
 pub(super) use self::body::frames;
+pub use self::connect::Proxy;
 pub use self::error::SendError;
 pub use self::exchange::UploadStatus;
 pub use self::headers::is_forbidden;
@@ -67,6 +68,8 @@ pub struct Sender {
     digests: bool,
     tls: Arc<Tls>,
     resolver: Resolver,
+    /// Through which HTTPS requests are sent.
+    proxy: Option<Proxy>,
     lookups: Lookups,
     slots: Arc<Semaphore>,
     log: Arc<RequestLog>,
@@ -112,7 +115,18 @@ impl Sender {
         tls: Arc<Tls>,
         resolver: Resolver,
     ) -> Arc<Sender> {
-        Sender::with_network(rules, limits, Network::Live, tls, resolver, false)
+        Sender::through(rules, limits, tls, resolver, None)
+    }
+
+    /// Creates a sender that sends HTTPS requests through a proxy.
+    pub fn through(
+        rules: NetworkRules,
+        limits: Limits,
+        tls: Arc<Tls>,
+        resolver: Resolver,
+        proxy: Option<Proxy>,
+    ) -> Arc<Sender> {
+        Sender::with_network(rules, limits, Network::Live, tls, (resolver, proxy), false)
     }
 
     /// Creates the sender of a run. `digests`: bodies are recorded by digest, for a receipt.
@@ -139,7 +153,7 @@ impl Sender {
                 Network::Recorded(gate, live)
             }
         };
-        Sender::with_network(rules, limits, network, tls, resolver, digests)
+        Sender::with_network(rules, limits, network, tls, (resolver, None), digests)
     }
 
     fn with_network(
@@ -147,7 +161,7 @@ impl Sender {
         limits: Limits,
         network: Network,
         tls: Arc<Tls>,
-        resolver: Resolver,
+        (resolver, proxy): (Resolver, Option<Proxy>),
         digests: bool,
     ) -> Arc<Sender> {
         let concurrent = usize::try_from(limits.http_concurrent)
@@ -160,6 +174,7 @@ impl Sender {
             network,
             digests,
             resolver,
+            proxy,
             lookups: Lookups::new(),
             slots: Arc::new(Semaphore::new(concurrent)),
             log: Arc::default(),
@@ -251,12 +266,17 @@ impl Sender {
         };
         let slot = slot.map_err(|e| SendError::Protocol(e.to_string()))?;
         let private = self.rules.fetch.allows(|p| p.private && p.matches(to));
-        let tcp = exchange
-            .within(
-                Limit::HttpConnect,
-                connect::connect(to, &self.resolver, &self.lookups, private),
-            )
-            .await?;
+        let (resolver, lookups) = (&self.resolver, &self.lookups);
+        let tcp = match &self.proxy {
+            Some(proxy) if to.https => {
+                let connecting = connect::tunnel(proxy, to, resolver, lookups, private);
+                exchange.within(Limit::HttpConnect, connecting).await?
+            }
+            _ => {
+                let connecting = connect::connect(to, resolver, lookups, private);
+                exchange.within(Limit::HttpConnect, connecting).await?
+            }
+        };
         let (tasks, spawner) = Tasks::new(exchange.clone(), slot);
         let response = if to.https {
             let tls =

@@ -11,6 +11,7 @@ mod zip;
 use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -26,46 +27,83 @@ const ZSTD_WINDOW_LOG: u32 = 27;
 /// # Errors
 /// The archive is unsafe, broken or not supported, or the file system fails. Nothing is kept.
 pub fn unpack(
-    mut archive: &File,
+    archive: &File,
     size: u64,
     within: &Path,
     limits: &TransferLimits,
 ) -> Result<Staged, SourceError> {
+    let allowed = limits.unpacked(size);
+    let mut to = Unpacker::new(within, limits, allowed)?;
+    unpack_into(archive, size, &mut to)?;
+    Ok(to.finish())
+}
+
+/// Unpacks an archive of `size` bytes in addition to what `to` has.
+///
+/// # Errors
+/// As [`unpack`].
+pub(crate) fn unpack_into(
+    mut archive: &File,
+    size: u64,
+    to: &mut Unpacker,
+) -> Result<(), SourceError> {
     let fail = |error: io::Error| SourceError::io("read the archive", error);
-    archive.rewind().map_err(fail)?;
-    let mut magic = [0; 4];
-    let mut read = 0;
-    while read < magic.len() {
-        match archive.read(&mut magic[read..]).map_err(fail)? {
-            0 => break,
-            more => read += more,
-        }
-    }
-    archive.rewind().map_err(fail)?;
+    let limits = to.limits().clone();
     if size > limits.bytes {
         let size = skillhost_policy::limits::show_size(limits.bytes);
         let why = format!("the archive is larger than {size}");
         return Err(Refusal::new(RefusalRule::TransferSize, why).into());
     }
-    let ceiling = Ceiling { bytes: limits.unpacked(size), limits: limits.clone() };
-    let mut to = Unpacker::new(within, limits, ceiling.bytes)?;
-    let input = BufReader::with_capacity(64 << 10, archive);
+    let mut magic = [0; 4];
+    let mut read = 0;
+    while read < magic.len() {
+        match archive.read_at(&mut magic[read..], read as u64).map_err(fail)? {
+            0 => break,
+            more => read += more,
+        }
+    }
     match magic {
+        [0x1f, 0x8b, ..] | [0x28, 0xb5, 0x2f, 0xfd] => unpack_tar(archive, size, to, &mut |_| true),
+        [b'P', b'K', 3 | 5, _] => {
+            archive.rewind().map_err(fail)?;
+            zip::unpack(archive, size, &Ceiling { bytes: limits.unpacked(size), limits }, to)
+        }
+        _ => {
+            let why = "not a .zip, .tar.gz or .tar.zst archive";
+            Err(Refusal::new(RefusalRule::Unsupported, why).into())
+        }
+    }
+}
+
+/// Unpacks a tar stream of `size` bytes, compressed or not, in addition to what `to` has. Entries of
+/// other paths than those that `is_wanted` accepts are left out.
+///
+/// # Errors
+/// As [`unpack`].
+pub(crate) fn unpack_tar(
+    mut archive: &File,
+    size: u64,
+    to: &mut Unpacker,
+    is_wanted: &mut dyn FnMut(&str) -> bool,
+) -> Result<(), SourceError> {
+    let fail = |error: io::Error| SourceError::io("read the archive", error);
+    archive.rewind().map_err(fail)?;
+    let mut magic = [0; 4];
+    let read = archive.read_at(&mut magic, 0).map_err(fail)?;
+    let limits = to.limits().clone();
+    let ceiling = Ceiling { bytes: limits.unpacked(size), limits };
+    let input = BufReader::with_capacity(64 << 10, archive);
+    match magic[..read] {
         [0x1f, 0x8b, ..] => {
-            tar::unpack(flate2::bufread::MultiGzDecoder::new(input), &ceiling, &mut to)?;
+            tar::unpack(flate2::bufread::MultiGzDecoder::new(input), &ceiling, to, is_wanted)
         }
         [0x28, 0xb5, 0x2f, 0xfd] => {
             let mut decoder = zstd::Decoder::with_buffer(input).map_err(fail)?;
             decoder.window_log_max(ZSTD_WINDOW_LOG).map_err(fail)?;
-            tar::unpack(decoder, &ceiling, &mut to)?;
+            tar::unpack(decoder, &ceiling, to, is_wanted)
         }
-        [b'P', b'K', 3 | 5, _] => zip::unpack(archive, size, &ceiling, &mut to)?,
-        _ => {
-            let why = "not a .zip, .tar.gz or .tar.zst archive";
-            return Err(Refusal::new(RefusalRule::Unsupported, why).into());
-        }
+        _ => tar::unpack(input, &ceiling, to, is_wanted),
     }
-    Ok(to.finish())
 }
 
 /// The most that an archive may expand to.
@@ -120,6 +158,10 @@ impl<R: Read> Meter<R> {
     fn new(inner: R, allowed: u64, refusal: Refusal) -> Meter<R> {
         let tripped = Tripped { is_tripped: Rc::default(), refusal };
         Meter { inner, position: 0, allowed, tripped }
+    }
+
+    fn into_inner(self) -> R {
+        self.inner
     }
 }
 

@@ -5,15 +5,16 @@ use std::path::Path;
 
 use cap_std::fs::Dir;
 use rustix::fs::{FileType, Mode, OFlags};
+use skillhost_policy::diagnostic::printable;
 
 use crate::error::{Refusal, RefusalRule, SourceError};
-use crate::git::{self, ObjectId, Pin};
+use crate::git::{self, ObjectId, Pin, Pinned};
 use crate::limits::TransferLimits;
 use crate::network::{self, Network};
 use crate::source::{Place, Source};
 use crate::staging::{Staged, Unpacker};
 use crate::transfer::Transfer;
-use crate::{archive, staging};
+use crate::{archive, mcp, oci, skills, staging, well_known};
 
 /// The folders and limits of a transfer.
 #[derive(Debug, Clone, Copy)]
@@ -26,6 +27,57 @@ pub struct Surroundings<'a> {
     pub within: &'a Path,
     /// The limits.
     pub limits: &'a TransferLimits,
+    /// Whether the submodules of a repository are fetched, too.
+    pub submodules: bool,
+}
+
+/// The skills of a source that are needed. Sources that list their skills transfer only these.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Selection<'a> {
+    /// The only one.
+    Only,
+    /// The one of this name, or in the folder of this name.
+    Named(&'a str),
+    /// All of them.
+    All,
+}
+
+impl Selection<'_> {
+    /// Returns the positions of the names that are selected.
+    pub(crate) fn choose(self, names: &[&str]) -> Result<Vec<usize>, SourceError> {
+        let offered = || {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            offered(&names)
+        };
+        match (self, names) {
+            (_, []) => Err(SourceError::request("the source has no skill", "name another source")),
+            (Selection::All, _) => Ok((0..names.len()).collect()),
+            (Selection::Only, [_]) => Ok(vec![0]),
+            (Selection::Only, _) => {
+                let why = format!("the source has {} skills", names.len());
+                Err(SourceError::request(why, format!("{}; or --all", offered())))
+            }
+            (Selection::Named(path), _) => {
+                let name = path.split('/').next().unwrap_or_default();
+                match names.iter().position(|found| *found == name) {
+                    Some(at) => Ok(vec![at]),
+                    None => {
+                        let why = format!("the source has no skill `{}`", printable(name));
+                        Err(SourceError::request(why, offered()))
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A skill that a source offers.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Offer {
+    /// The path of its folder in the source, or its name there. Empty at the top.
+    pub path: String,
+    /// What it does, in its own words.
+    pub description: String,
 }
 
 /// What the lock file says about a source.
@@ -46,6 +98,8 @@ pub struct Fetched {
     pub staged: Staged,
     /// What the source led to, as the lock file writes it.
     pub revision: String,
+    /// Whether the source has more skills than were fetched.
+    pub is_partial: bool,
 }
 
 /// Fetches a source.
@@ -54,27 +108,48 @@ pub struct Fetched {
 /// The source does not exist, is refused, or is not what the lock file says.
 pub fn fetch(
     source: &Source,
+    selection: Selection<'_>,
     locked: Locked<'_>,
     around: Surroundings<'_>,
     network: &dyn Network,
 ) -> Result<Fetched, SourceError> {
     match &source.place {
         Place::Git(url) => {
-            let commit = |revision: &str| revision.strip_prefix("git:")?.parse::<ObjectId>().ok();
+            let pinned = |revision: &str| {
+                let (kind, id) = revision.split_once(':')?;
+                let id = id.parse::<ObjectId>().ok()?;
+                kind.starts_with("git").then_some(Pinned { id, is_tag: kind == "git-tag" })
+            };
             let pin = match locked {
                 Locked::Not => Pin::None,
-                Locked::At(revision) => commit(revision).map_or(Pin::None, Pin::Exactly),
-                Locked::From(revision) => commit(revision).map_or(Pin::None, Pin::Tags),
+                Locked::At(revision) => pinned(revision).map_or(Pin::None, Pin::Exactly),
+                Locked::From(revision) => pinned(revision).map_or(Pin::None, Pin::Tags),
             };
             let Surroundings { within, limits, .. } = around;
             let reference = source.reference.as_deref();
-            let commit = git::fetch(url, reference, pin, network, within, limits)?;
-            Ok(Fetched { staged: commit.staged, revision: format!("git:{}", commit.id) })
+            let mut commit = git::fetch(url, reference, pin, network, within, limits)?;
+            if around.submodules {
+                commit = commit.with_submodules(url, network, limits)?;
+            }
+            let kind = if commit.is_tag { "git-tag" } else { "git" };
+            let revision = format!("{kind}:{}", commit.id);
+            Ok(Fetched { staged: commit.staged, revision, is_partial: false })
         }
         Place::Archive(url) => {
             let (_, mut response) = network::get(network, url, &[])?;
             unpack(&mut response.body, url, locked, around)
         }
+        Place::S3(place) => {
+            let object = place.strip_prefix("s3://").and_then(|rest| rest.split_once('/'));
+            let (bucket, key) = object.unwrap_or_default();
+            let (_, mut response) = network::get(network, &network.object(bucket, key)?, &[])?;
+            unpack(&mut response.body, place, locked, around)
+        }
+        Place::Oci(place) => {
+            oci::fetch(place, source.reference.as_deref(), locked, around, network)
+        }
+        Place::WellKnown(place) => well_known::fetch(place, selection, around, network),
+        Place::Mcp(place) => mcp::fetch(place, selection, around, network),
         Place::Local(text) => {
             let path = source.local(around.base, around.home).unwrap_or_default();
             let fail =
@@ -89,7 +164,7 @@ pub fn fetch(
                 }
                 FileType::Directory => {
                     let staged = folder(Dir::from_std_file(opened.into()), around)?;
-                    Ok(Fetched { staged, revision: "folder".to_owned() })
+                    Ok(Fetched { staged, revision: "folder".to_owned(), is_partial: false })
                 }
                 _ => Err(fail(io::Error::other("neither a file nor a folder"))),
             }
@@ -114,7 +189,44 @@ fn unpack(
         )));
     }
     let staged = archive::unpack(&transfer.file, transfer.size, around.within, around.limits)?;
-    Ok(Fetched { staged, revision })
+    Ok(Fetched { staged, revision, is_partial: false })
+}
+
+/// Returns the skills that a source offers. Only sources that list their skills are not fetched.
+///
+/// # Errors
+/// As [`fetch`].
+pub fn offers(
+    source: &Source,
+    around: Surroundings<'_>,
+    network: &dyn Network,
+) -> Result<Vec<Offer>, SourceError> {
+    match &source.place {
+        Place::WellKnown(place) => well_known::offers(place, network),
+        Place::Mcp(place) => mcp::offers(place, around.limits, network),
+        _ => {
+            let fetched = fetch(source, Selection::All, Locked::Not, around, network)?;
+            let offer = |path: String| {
+                let found = skills::read(&fetched.staged, &path, around.limits);
+                let description = found.map(|found| found.manifest.description).unwrap_or_default();
+                Offer { path, description }
+            };
+            Ok(skills::find(&fetched.staged, "").into_iter().map(offer).collect())
+        }
+    }
+}
+
+/// The skills of a source, as options to choose one.
+pub(crate) fn offered(all: &[String]) -> String {
+    const MAX: usize = 20;
+    let shown: Vec<String> =
+        all.iter().take(MAX).map(|path| format!("--path {}", printable(path))).collect();
+    let more = all.len().saturating_sub(MAX);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    match shown.is_empty() {
+        true => "the source has none".to_owned(),
+        false => format!("choose one: {}{more}", shown.join(", ")),
+    }
 }
 
 /// Copies a folder of this machine.

@@ -1,18 +1,21 @@
 //! Git repositories: finds a tag, branch or commit, transfers that one commit, and stages its files.
 //!
 //! Only objects are read. Configuration, hooks, filters and attributes of a repository have no
-//! effect, and submodules are left out. Everything that a server sends is bounded before it is
+//! effect, and submodules are left out unless they are asked for. Everything that a server sends is bounded before it is
 //! parsed, each object is compared with its id, and ids are computed with the detection of collision
 //! attacks.
 //!
 //! `remote` speaks version 2 of the protocol with a server, `local` reads the objects of a repository
-//! on this machine, `pack` decodes packs, and `tree` stages the files of a commit.
+//! on this machine, `pack` decodes packs, `tree` stages the files of a commit, and `push` publishes a
+//! skill as a tag.
 
 mod local;
 mod object;
 mod pack;
 mod packet;
+mod push;
 mod remote;
+mod submodules;
 mod tree;
 
 use std::path::Path;
@@ -23,14 +26,34 @@ use crate::network::Network;
 use crate::staging::Staged;
 
 pub use object::ObjectId;
+pub use push::{TagCommit, publish};
 
 /// A commit of a repository, staged.
 #[derive(Debug)]
 pub struct Commit {
     /// Its id.
     pub id: ObjectId,
+    /// Whether a tag led to it.
+    pub is_tag: bool,
     /// Its files.
     pub staged: Staged,
+    /// The paths of its submodules, which have no files here, and their commits.
+    pub submodules: Vec<(String, ObjectId)>,
+}
+
+impl Commit {
+    /// Adds the files of the submodules. `url`: that of the repository.
+    ///
+    /// # Errors
+    /// As [`fetch`].
+    pub fn with_submodules(
+        self,
+        url: &str,
+        network: &dyn Network,
+        limits: &TransferLimits,
+    ) -> Result<Commit, SourceError> {
+        submodules::add(self, url, network, limits)
+    }
 }
 
 /// The commit that the lock file names, and what follows from it.
@@ -38,10 +61,20 @@ pub struct Commit {
 pub enum Pin {
     /// None is named.
     None,
-    /// This commit is fetched. A tag must lead to it.
-    Exactly(ObjectId),
+    /// This commit is fetched. A tag must lead to it, and a branch must contain it: servers of forges
+    /// also have the commits of forks.
+    Exactly(Pinned),
     /// A tag must lead to this commit. Branches are followed.
-    Tags(ObjectId),
+    Tags(Pinned),
+}
+
+/// A commit that the lock file names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pinned {
+    /// Its id.
+    pub id: ObjectId,
+    /// Whether a tag led to it.
+    pub is_tag: bool,
 }
 
 /// Fetches the commit that a reference names; without a reference, that of the default branch.
@@ -63,16 +96,25 @@ pub fn fetch(
         let repository = local::Repository::open(Path::new(path), limits)?;
         let found = resolve(&repository.references()?, reference, url)?;
         let found = Resolved { id: tree::commit(&repository, found.id)?.0, ..found };
+        let id = pin.apply(&found, url)?;
+        if id != found.id && !tree::contains(&repository, found.id, id)? {
+            return Err(not_on_branch(id, url));
+        }
         return pin.stage(&repository, found, url, within, limits);
-    }
-    if url.starts_with("ssh://") {
-        let why = "repositories are not fetched over SSH yet; use https://";
-        return Err(Refusal::new(RefusalRule::Unsupported, why).into());
     }
     let remote = remote::Remote::open(network, url, limits)?;
     let found = resolve(&remote.references(reference)?, reference, url)?;
     let id = pin.apply(&found, url)?;
+    if id != found.id && !tree::contains(&remote.history(found.id)?, found.id, id)? {
+        return Err(not_on_branch(id, url));
+    }
     pin.stage(&remote.fetch(id)?, found, url, within, limits)
+}
+
+fn not_on_branch(id: ObjectId, url: &str) -> SourceError {
+    SourceError::Moved(format!(
+        "skills.lock names the commit {id}, which the branch of {url} does not contain"
+    ))
 }
 
 /// What a reference leads to.
@@ -137,11 +179,14 @@ fn resolve(
 impl Pin {
     /// Returns the commit to fetch.
     fn apply(self, found: &Resolved, url: &str) -> Result<ObjectId, SourceError> {
-        let locked = match self {
+        let Pinned { id: locked, is_tag } = match self {
             Pin::None => return Ok(found.id),
-            Pin::Exactly(id) | Pin::Tags(id) => id,
+            Pin::Exactly(pinned) | Pin::Tags(pinned) => pinned,
         };
         match &found.kind {
+            ResolvedKind::Branch if is_tag => Err(SourceError::Moved(format!(
+                "the tag of {url} that skills.lock names was deleted, and a branch has its name"
+            ))),
             ResolvedKind::Branch if matches!(self, Pin::Tags(_)) => Ok(found.id),
             ResolvedKind::Tag(tag) if locked != found.id => Err(SourceError::Moved(format!(
                 "the tag `{tag}` of {url} was moved: skills.lock names {locked}, and it is now {}",
@@ -162,14 +207,17 @@ impl Pin {
         within: &Path,
         limits: &TransferLimits,
     ) -> Result<Commit, SourceError> {
-        let (id, staged) = tree::stage(objects, self.apply(&found, url)?, within, limits)?;
+        let (id, staged, submodules) =
+            tree::stage(objects, self.apply(&found, url)?, within, limits)?;
+        let is_tag = matches!(found.kind, ResolvedKind::Tag(_));
         match (self, found.kind) {
-            (Pin::Exactly(locked) | Pin::Tags(locked), ResolvedKind::Commit) if locked != id => {
+            (Pin::Exactly(locked) | Pin::Tags(locked), ResolvedKind::Commit) if locked.id != id => {
                 Err(SourceError::Moved(format!(
-                    "skills.lock names the commit {locked} of {url}, and the source is {id}"
+                    "skills.lock names the commit {} of {url}, and the source is {id}",
+                    locked.id
                 )))
             }
-            _ => Ok(Commit { id, staged }),
+            _ => Ok(Commit { id, is_tag, staged, submodules }),
         }
     }
 }

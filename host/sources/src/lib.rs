@@ -11,6 +11,7 @@
 //! passes. [`limits`] has the most that is accepted, and [`error::RefusalRule`] the rules.
 
 pub mod archive;
+pub mod credentials;
 pub mod digest;
 mod document;
 pub mod error;
@@ -19,10 +20,14 @@ pub mod git;
 mod journal;
 pub mod limits;
 pub mod lock;
+mod mcp;
 mod names;
 pub mod network;
+pub mod oci;
 pub mod pack;
+pub mod programs;
 pub mod project;
+pub mod s3;
 pub mod signature;
 pub mod skills;
 pub mod source;
@@ -30,3 +35,4 @@ pub mod staging;
 pub mod store;
 pub mod transfer;
 pub mod wanted;
+mod well_known;

@@ -46,8 +46,8 @@ pub struct LockedSkill {
     pub source: String,
     /// The path of the skill's folder in the source; empty at the top.
     pub path: String,
-    /// What the source led to: `git:` and the commit, `sha256:` and the digest of the archive, or
-    /// `folder`.
+    /// What the source led to: `git:` and the commit, or `git-tag:` if a tag leads there; `sha256:` and the digest of the archive or of the
+    /// manifest in a registry, or `folder` or `index`, which have no revisions.
     pub revision: String,
     /// The digest of `files`: of the listing's text.
     pub digest: Digest,
@@ -220,7 +220,10 @@ fn skill(reader: &mut Reader<'_>, name: &str, node: &Node) -> Option<LockedSkill
         invalid("source", "not the canonical text of a source".into());
     }
     if !is_revision(text("revision")) {
-        invalid("revision", "expected `git:COMMIT`, `sha256:DIGEST` or `folder`".into());
+        invalid(
+            "revision",
+            "expected `git:COMMIT`, `git-tag:COMMIT`, `sha256:DIGEST`, `folder` or `index`".into(),
+        );
     }
     let mut list = |key: &str| lists.remove(key).unwrap_or_default();
     let skill = LockedSkill {
@@ -245,8 +248,11 @@ fn is_revision(text: &str) -> bool {
     let is_hex = |hex: &str, digits: usize| {
         hex.len() == digits && hex.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
     };
-    text == "folder"
-        || text.strip_prefix("git:").is_some_and(|hex| is_hex(hex, 40))
+    matches!(text, "folder" | "index")
+        || text
+            .strip_prefix("git:")
+            .or_else(|| text.strip_prefix("git-tag:"))
+            .is_some_and(|hex| is_hex(hex, 40))
         || text.strip_prefix("sha256:").is_some_and(|hex| is_hex(hex, 64))
 }
 

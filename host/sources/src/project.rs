@@ -3,6 +3,8 @@
 //! The lock file decides what runs. Every change first puts the files into the store, and then
 //! replaces the sources file and the lock file together.
 
+mod transfers;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -14,7 +16,7 @@ use skillhost_skill::{SizeLimits, Skill, SkillError, SkillFolder};
 use crate::digest::{Digest, Listing};
 use crate::document::name_problem;
 use crate::error::SourceError;
-use crate::fetch::{self, Fetched, Locked, Surroundings};
+use crate::fetch::{self, Fetched, Locked, Offer, Selection, Surroundings, offered};
 use crate::journal;
 use crate::limits::TransferLimits;
 use crate::lock::{self, Lock, LockedSkill};
@@ -22,8 +24,9 @@ use crate::network::Network;
 use crate::signature::{self, NoKeys, TrustedKeys};
 use crate::skills::{self, FoundSkill};
 use crate::source::Source;
-use crate::store::{Store, StoreLock};
+use crate::store::{Collected, Store, StoreLock, StoreUse};
 use crate::wanted::{SourcesFile, WantedSkill};
+use transfers::Transfers;
 
 /// What a skill without `allowed-tools` requests: everything that the policy allows every skill.
 pub const EVERYTHING: &str = "*";
@@ -52,6 +55,8 @@ pub struct AddRequest {
     pub path: Option<String>,
     /// Whether all skills of the source are added.
     pub all: bool,
+    /// Whether the submodules of a repository are fetched, too.
+    pub submodules: bool,
 }
 
 /// Skills that were fetched and not yet added.
@@ -63,12 +68,20 @@ pub struct Addition {
     pub skills: BTreeMap<String, FoundSkill>,
     /// Whether a path has to be stored, because the source has several skills.
     several: bool,
+    submodules: bool,
+    /// Keeps what is imported until it is locked.
+    _use: StoreUse,
 }
 
 impl Addition {
     /// Checks whether the skills come from the same place as others.
     pub fn is_from(&self, source: &Source) -> bool {
         self.source.place == source.place
+    }
+
+    /// Returns what the source led to, as the lock file writes it.
+    pub fn revision(&self) -> &str {
+        &self.fetched.revision
     }
 }
 
@@ -345,8 +358,14 @@ impl Project {
         request: &AddRequest,
         network: &dyn Network,
     ) -> Result<Addition, SourceError> {
-        let fetched =
-            fetch::fetch(&request.source, Locked::Not, self.around(&self.temporary()), network)?;
+        let selection = match &request.path {
+            Some(path) => Selection::Named(path),
+            None if request.all => Selection::All,
+            None => Selection::Only,
+        };
+        let (kept, temporary) = (self.store.keep_all()?, self.temporary());
+        let around = Surroundings { submodules: request.submodules, ..self.around(&temporary) };
+        let fetched = fetch::fetch(&request.source, selection, Locked::Not, around, network)?;
         let all = skills::find(&fetched.staged, "");
         let chosen = choose(&all, request)?;
         let mut found = BTreeMap::new();
@@ -368,7 +387,21 @@ impl Project {
             }
         }
         let source = request.source.clone();
-        Ok(Addition { source, fetched, skills: found, several: all.len() > 1 })
+        let several = all.len() > 1 || fetched.is_partial;
+        let submodules = request.submodules;
+        Ok(Addition { source, fetched, skills: found, several, submodules, _use: kept })
+    }
+
+    /// Returns the skills that a source offers, and changes nothing.
+    ///
+    /// # Errors
+    /// The source cannot be fetched.
+    pub fn offers(
+        &self,
+        source: &Source,
+        network: &dyn Network,
+    ) -> Result<Vec<Offer>, SourceError> {
+        fetch::offers(source, self.around(&self.temporary()), network)
     }
 
     /// Adds what was fetched. A skill that has the name already is replaced: the caller has asked.
@@ -377,13 +410,13 @@ impl Project {
     /// # Errors
     /// A skill is invalid, or a file cannot be written. Nothing is added then.
     pub fn add(&self, addition: Addition) -> Result<(Vec<Change>, Digest), SourceError> {
-        let Addition { source, fetched, skills, several } = addition;
+        let Addition { source, fetched, skills, several, submodules, _use } = addition;
         let change = self.begin()?;
         let (text, mut lock) = (self.text()?, self.locked()?);
         let (mut wanted, mut changes) = (BTreeMap::new(), Vec::new());
         for (name, skill) in &skills {
             let path = Some(skill.path.clone()).filter(|path| several && !path.is_empty());
-            let want = WantedSkill { source: source.clone(), path, enabled: true };
+            let want = WantedSkill { source: source.clone(), path, enabled: true, submodules };
             let new = self.import(&fetched, &want, skill)?;
             let old = lock.skills.insert(name.clone(), new.clone());
             changes.push(Change::new(name, ChangeKind::Added, old.as_ref(), Some(&new)));
@@ -413,6 +446,28 @@ impl Project {
         Ok((change, Digest::of(text.as_bytes())))
     }
 
+    /// Removes the stored files that no lock file of this host names. `None` if another command
+    /// fetches at the moment, whose files are not locked yet.
+    ///
+    /// # Errors
+    /// A lock file is invalid, or the file system fails. Nothing is removed then.
+    pub fn collect(state: &Path) -> Result<Option<Collected>, SourceError> {
+        let store = Store::open(state)?;
+        let Some(guard) = store.stop_uses()? else { return Ok(None) };
+        let _lock = store.lock()?;
+        let mut named = std::collections::BTreeSet::new();
+        for file in store.projects()? {
+            journal::recover(&store, &file)?;
+            let lock_file = file.with_file_name(lock::FILE);
+            let text = journal::read(&lock_file)?;
+            if !text.is_empty() {
+                let lock = Lock::parse(&lock_file.display().to_string(), &text)?;
+                named.extend(lock.skills.values().map(|skill| skill.digest));
+            }
+        }
+        store.collect(&guard, &named).map(Some)
+    }
+
     /// Makes the lock file and the store what the sources file says: fetches what is missing, locks
     /// what is new, and removes the locks of skills that are no longer wanted. With `frozen`, the
     /// lock file must be complete already and stays as it is.
@@ -420,7 +475,7 @@ impl Project {
     /// # Errors
     /// A source cannot be fetched or is not what the lock file says.
     pub fn sync(&self, frozen: bool, network: &dyn Network) -> Result<Vec<Change>, SourceError> {
-        let change = self.begin()?;
+        let mut transfers = Transfers::start(self, network)?;
         let (wanted, mut lock) = (self.wanted()?, self.locked()?);
         if frozen {
             self.check_locked(&wanted, &lock)?;
@@ -433,14 +488,14 @@ impl Project {
                     let kind = match self.store.verify(&locked.digest, &locked.files) {
                         Ok(()) if is_from_there => ChangeKind::Unchanged,
                         _ => {
-                            self.restore(name, wanted, locked, network)?;
+                            self.restore(name, wanted, locked, &mut transfers)?;
                             ChangeKind::Fetched
                         }
                     };
                     changes.push(Change::new(name, kind, Some(locked), Some(locked)));
                 }
                 None => {
-                    let new = self.resolve(name, wanted, Locked::Not, network)?;
+                    let new = self.resolve(name, wanted, Locked::Not, &mut transfers)?;
                     let old = lock.skills.insert(name.clone(), new.clone());
                     let kind = if old.is_some() { ChangeKind::Updated } else { ChangeKind::Added };
                     changes.push(Change::new(name, kind, old.as_ref(), Some(&new)));
@@ -456,7 +511,7 @@ impl Project {
         let is_changed =
             |change: &Change| !matches!(change.kind, ChangeKind::Unchanged | ChangeKind::Fetched);
         if changes.iter().any(is_changed) {
-            self.commit(&change, None, &lock)?;
+            self.commit(&transfers.finish()?, None, &lock)?;
         }
         Ok(changes)
     }
@@ -472,7 +527,7 @@ impl Project {
         dry_run: bool,
         network: &dyn Network,
     ) -> Result<Vec<Change>, SourceError> {
-        let change = self.begin()?;
+        let mut transfers = Transfers::start(self, network)?;
         let (wanted, mut lock) = (self.wanted()?, self.locked()?);
         if let Some(unknown) = names.iter().find(|name| !wanted.skills.contains_key(*name)) {
             let why = format!("{} names no skill `{}`", self.file.display(), printable(unknown));
@@ -486,7 +541,7 @@ impl Project {
             let old = lock.skills.get(name).cloned();
             let from = old.as_ref().filter(|old| old.source == wanted.source.to_string());
             let from = from.map_or(Locked::Not, |old| Locked::From(&old.revision));
-            let new = self.resolve(name, wanted, from, network)?;
+            let new = self.resolve(name, wanted, from, &mut transfers)?;
             let kind = match &old {
                 None => ChangeKind::Added,
                 Some(old) if *old == new => ChangeKind::Unchanged,
@@ -496,7 +551,7 @@ impl Project {
             lock.skills.insert(name.clone(), new);
         }
         if !dry_run && changes.iter().any(|change| change.kind != ChangeKind::Unchanged) {
-            self.commit(&change, None, &lock)?;
+            self.commit(&transfers.finish()?, None, &lock)?;
         }
         Ok(changes)
     }
@@ -576,6 +631,7 @@ impl Project {
 
     /// Replaces both files, or only the lock file.
     fn commit(&self, _: &StoreLock, text: Option<&str>, lock: &Lock) -> Result<(), SourceError> {
+        self.store.remember(&self.file)?;
         let lock = lock.to_string();
         let mut files: Vec<(&Path, &str)> = vec![(&self.lock_file, &lock)];
         files.extend(text.map(|text| (self.file.as_path(), text)));
@@ -588,7 +644,7 @@ impl Project {
 
     fn around<'a>(&'a self, within: &'a Path) -> Surroundings<'a> {
         let base = self.file.parent().unwrap_or(Path::new("/"));
-        Surroundings { base, home: &self.home, within, limits: &self.limits }
+        Surroundings { base, home: &self.home, within, limits: &self.limits, submodules: false }
     }
 
     /// Fetches a wanted skill and puts its files into the store.
@@ -597,10 +653,10 @@ impl Project {
         name: &str,
         wanted: &WantedSkill,
         locked: Locked<'_>,
-        network: &dyn Network,
+        transfers: &mut Transfers<'_>,
     ) -> Result<LockedSkill, SourceError> {
-        let fetched =
-            fetch::fetch(&wanted.source, locked, self.around(&self.temporary()), network)?;
+        let selection = wanted.path.as_deref().map_or(Selection::Only, Selection::Named);
+        let fetched = transfers.fetch(wanted, selection, locked)?;
         let path = match &wanted.path {
             Some(path) => path.clone(),
             None => only(&skills::find(&fetched.staged, ""), name)?,
@@ -615,11 +671,14 @@ impl Project {
         name: &str,
         wanted: &WantedSkill,
         locked: &LockedSkill,
-        network: &dyn Network,
+        transfers: &mut Transfers<'_>,
     ) -> Result<(), SourceError> {
         let revision = Locked::At(&locked.revision);
-        let fetched =
-            fetch::fetch(&wanted.source, revision, self.around(&self.temporary()), network)?;
+        let selection = match locked.path.as_str() {
+            "" => Selection::Only,
+            path => Selection::Named(path),
+        };
+        let fetched = transfers.fetch(wanted, selection, revision)?;
         let skill = skills::read(&fetched.staged, &locked.path, &self.limits)?;
         match locked.files.difference(&skill.listing()) {
             None => {
@@ -729,7 +788,12 @@ fn choose(all: &[String], request: &AddRequest) -> Result<Vec<String>, SourceErr
             let path = crate::names::parse(path.as_bytes())?;
             let is_named =
                 |found: &&String| **found == path || !path.contains('/') && name(found) == path;
-            let below: Vec<String> = all.iter().filter(is_named).cloned().collect();
+            let mut below: Vec<String> = all.iter().filter(is_named).cloned().collect();
+            if below.is_empty() {
+                // An archive may have a folder of its own.
+                let folder = format!("{path}/");
+                below = all.iter().filter(|found| found.starts_with(&folder)).cloned().collect();
+            }
             match below.as_slice() {
                 [] => Err(SourceError::request(
                     format!("the source has no skill `{}`", printable(&path)),
@@ -767,19 +831,6 @@ fn only(all: &[String], name: &str) -> Result<String, SourceError> {
             format!("the source of `{name}` has {} skills", all.len()),
             "name its folder in skills.yaml: path: FOLDER",
         )),
-    }
-}
-
-/// The skills of a source, as options to choose one.
-fn offered(all: &[String]) -> String {
-    const MAX: usize = 20;
-    let shown: Vec<String> =
-        all.iter().take(MAX).map(|path| format!("--path {}", printable(path))).collect();
-    let more = all.len().saturating_sub(MAX);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    match shown.is_empty() {
-        true => "the source has none".to_owned(),
-        false => format!("choose one: {}{more}", shown.join(", ")),
     }
 }
 

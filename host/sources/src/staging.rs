@@ -77,6 +77,25 @@ impl Staged {
         }
     }
 
+    /// Continues the transfer, whose limits count what is there.
+    pub(crate) fn reopen(self, limits: &TransferLimits) -> Result<Unpacker, SourceError> {
+        let mut names = NameTable::default();
+        let mut left = limits.bytes;
+        for (path, entry) in &self.entries {
+            let kind = match entry {
+                StagedEntry::Folder => EntryKind::Folder,
+                StagedEntry::File { .. } | StagedEntry::Link { .. } => EntryKind::Leaf,
+            };
+            names.add(path, kind)?;
+            if let StagedEntry::File { size, .. } = entry {
+                left = left.saturating_sub(*size);
+            }
+        }
+        let (entries, limits) = (self.entries.len() as u64, limits.clone());
+        let prefix = String::new();
+        Ok(Unpacker { staged: self, limits, names, left, entries, prefix, last: None })
+    }
+
     /// Removes the folder now, and reports errors.
     ///
     /// # Errors
@@ -94,6 +113,8 @@ pub struct Unpacker {
     /// Bytes that may still be unpacked.
     left: u64,
     entries: u64,
+    /// The folder below which everything is added; empty for the top.
+    prefix: String,
     /// The folder that the last file was written to: archives list a folder's files together.
     last: Option<(String, OwnedFd)>,
 }
@@ -119,6 +140,7 @@ impl Unpacker {
             names: NameTable::default(),
             left: allowed.min(limits.bytes),
             entries: 0,
+            prefix: String::new(),
             last: None,
         })
     }
@@ -128,13 +150,45 @@ impl Unpacker {
         &self.limits
     }
 
+    /// Adds everything from now on below a folder, by its path from the top.
+    ///
+    /// # Errors
+    /// A rule or a limit refuses the folder.
+    pub(crate) fn enter(&mut self, folder: &str) -> Result<(), SourceError> {
+        self.prefix.clear();
+        let folder_path = names::parse(folder.as_bytes())?;
+        self.folder(folder.as_bytes())?;
+        self.prefix = folder_path;
+        Ok(())
+    }
+
+    /// Returns the path of an entry.
+    fn parse(&self, raw: &[u8]) -> Result<String, Refusal> {
+        let path = names::parse(raw)?;
+        Ok(match (self.prefix.as_str(), path.is_empty()) {
+            ("", _) => path,
+            (prefix, true) => prefix.to_owned(),
+            (prefix, false) => format!("{prefix}/{path}"),
+        })
+    }
+
+    /// Reads a file that was added.
+    pub(crate) fn read(&self, path: &str) -> Result<Vec<u8>, SourceError> {
+        self.staged.read(path)
+    }
+
+    /// Returns what was added so far.
+    pub(crate) fn entries(&self) -> &BTreeMap<String, StagedEntry> {
+        &self.staged.entries
+    }
+
     /// Adds a folder.
     ///
     /// # Errors
     /// A rule or a limit refuses it, or the file system fails.
     pub fn folder(&mut self, raw: &[u8]) -> Result<(), SourceError> {
         self.count()?;
-        let path = names::parse(raw)?;
+        let path = self.parse(raw)?;
         if path.is_empty() || names::is_repository(&path) {
             return Ok(());
         }
@@ -147,7 +201,7 @@ impl Unpacker {
     /// A rule or a limit refuses it, `from` fails, or the file system fails.
     pub fn file(&mut self, raw: &[u8], from: &mut dyn Read) -> Result<u64, SourceError> {
         self.count()?;
-        let path = names::parse(raw)?;
+        let path = self.parse(raw)?;
         if path.is_empty() {
             let why = "a file has no name";
             return Err(Refusal::at(RefusalRule::InvalidName, raw, why).into());
@@ -177,7 +231,7 @@ impl Unpacker {
     /// A rule or a limit refuses it: among others, the target leads out of the transfer.
     pub fn link(&mut self, raw: &[u8], target: &[u8]) -> Result<(), SourceError> {
         self.count()?;
-        let path = names::parse(raw)?;
+        let path = self.parse(raw)?;
         if names::is_repository(&path) {
             return Ok(());
         }

@@ -46,6 +46,25 @@ pub struct Store {
 #[derive(Debug)]
 pub struct StoreLock(#[expect(dead_code, reason = "closing it releases the lock")] OwnedFd);
 
+/// Nothing that is in the store is removed while this value lives.
+#[derive(Debug)]
+pub struct StoreUse(#[expect(dead_code, reason = "closing it releases the lock")] OwnedFd);
+
+/// No process uses the store in the way of [`StoreUse`] while this value lives.
+#[derive(Debug)]
+pub(crate) struct NoUse(#[expect(dead_code, reason = "closing it releases the lock")] OwnedFd);
+
+/// What was removed from the store.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Collected {
+    /// The skills.
+    pub entries: u64,
+    /// Their files.
+    pub files: u64,
+    /// The bytes of their files.
+    pub bytes: u64,
+}
+
 impl Store {
     /// Opens the store in the host's state folder, or creates it.
     ///
@@ -65,6 +84,7 @@ impl Store {
         open("")?;
         open("tmp")?;
         open("journal")?;
+        open("projects")?;
         Ok(Store {
             entries: open("store")?,
             views: open("views")?,
@@ -101,6 +121,103 @@ impl Store {
         rustix::fs::flock(&folder, FlockOperation::LockExclusive).map_err(fail)?;
         self.sweep();
         Ok(StoreLock(folder))
+    }
+
+    /// Keeps everything in the store, also what no lock file names yet.
+    pub(crate) fn keep_all(&self) -> Result<StoreUse, SourceError> {
+        let fail = |error: rustix::io::Errno| SourceError::io("lock the store", error);
+        let folder = rustix::fs::openat(&self.views, ".", FOLDER, Mode::empty()).map_err(fail)?;
+        rustix::fs::flock(&folder, FlockOperation::LockShared).map_err(fail)?;
+        Ok(StoreUse(folder))
+    }
+
+    /// Makes sure that no other process keeps everything. `None` if one does.
+    pub(crate) fn stop_uses(&self) -> Result<Option<NoUse>, SourceError> {
+        let fail = |error: rustix::io::Errno| SourceError::io("lock the store", error);
+        let folder = rustix::fs::openat(&self.views, ".", FOLDER, Mode::empty()).map_err(fail)?;
+        match rustix::fs::flock(&folder, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(NoUse(folder))),
+            Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+            Err(error) => Err(fail(error)),
+        }
+    }
+
+    /// Remembers a sources file, whose lock file keeps entries.
+    pub(crate) fn remember(&self, file: &Path) -> Result<(), SourceError> {
+        let fail = |error: io::Error| SourceError::io("write to the store", error);
+        let bytes = file.as_os_str().as_encoded_bytes();
+        let path = self.path.join("projects").join(Digest::of(bytes).to_string());
+        if path.exists() {
+            return Ok(());
+        }
+        let temporary = TempFolder::new_in(&self.temporary(), Purpose::Fetch).map_err(fail)?;
+        let folder = temporary.create("project").map_err(fail)?;
+        write(&folder, "path", bytes).map_err(fail)?;
+        let from = temporary.path().join("project/path");
+        rustix::fs::rename(&from, &path).map_err(|error| fail(error.into()))
+    }
+
+    /// Returns the sources files that were remembered. Those that are gone are forgotten.
+    pub(crate) fn projects(&self) -> Result<Vec<PathBuf>, SourceError> {
+        use std::os::unix::ffi::OsStringExt as _;
+
+        let fail = |error: io::Error| SourceError::io("read the store", error);
+        let folder = private::open_or_create(&self.path.join("projects")).map_err(fail)?;
+        let mut files = Vec::new();
+        for name in names(&folder).map_err(fail)? {
+            let file = staging::open_entry(&folder, &name).map_err(fail)?;
+            let mut path = Vec::new();
+            File::from(file).take(1 << 16).read_to_end(&mut path).map_err(fail)?;
+            let path = PathBuf::from(std::ffi::OsString::from_vec(path));
+            let is_known = path.exists() || path.with_file_name(crate::lock::FILE).exists();
+            match is_known || crate::journal::is_interrupted(self, &path) {
+                true => files.push(path),
+                false => rustix::fs::unlinkat(&folder, name.as_str(), AtFlags::empty())
+                    .map_err(|error| fail(error.into()))?,
+            }
+        }
+        Ok(files)
+    }
+
+    /// Removes the entries that are not named, and the views that lead to them.
+    pub(crate) fn collect(
+        &self,
+        _: &NoUse,
+        named: &BTreeSet<Digest>,
+    ) -> Result<Collected, SourceError> {
+        let fail = |error: io::Error| SourceError::io("remove files of the store", error);
+        let mut collected = Collected::default();
+        for name in names(&self.entries).map_err(fail)? {
+            if name.parse::<Digest>().is_ok_and(|digest| named.contains(&digest)) {
+                continue;
+            }
+            let entry = open_folder(&self.entries, &name).map_err(fail)?;
+            add_sizes(&entry, &mut collected).map_err(fail)?;
+            collected.entries += 1;
+            private::remove(&self.entries, &name).map_err(fail)?;
+        }
+        self.remove_views(|target| {
+            rustix::fs::statat(&self.entries, target, AtFlags::SYMLINK_NOFOLLOW).is_err()
+        })?;
+        Ok(collected)
+    }
+
+    /// Removes the views with a symlink to an entry, by its name, or with copies of entries: which
+    /// entries those are of is not known.
+    fn remove_views(&self, leads_to: impl Fn(&str) -> bool) -> Result<(), SourceError> {
+        let fail = |error: io::Error| SourceError::io("remove files of the store", error);
+        for name in names(&self.views).map_err(fail)? {
+            let view = open_folder(&self.views, &name).map_err(fail)?;
+            let is_affected = |skill: &String| {
+                let target = rustix::fs::readlinkat(&view, skill.as_str(), Vec::new());
+                let target = target.ok().and_then(|target| target.into_string().ok());
+                target.is_none_or(|target| leads_to(target.rsplit('/').next().unwrap_or_default()))
+            };
+            if names(&view).map_err(fail)?.iter().any(is_affected) {
+                private::remove(&self.views, &name).map_err(fail)?;
+            }
+        }
+        Ok(())
     }
 
     /// Checks whether there is an entry of this digest. Its content may still be damaged.
@@ -146,6 +263,8 @@ impl Store {
                 return Ok(());
             }
             private::remove(&self.entries, &digest.to_string()).map_err(fail)?;
+            // Copies of the entry in views have the damage, too.
+            self.remove_views(|_| false)?;
         }
         let temporary = TempFolder::new_in(&self.temporary(), Purpose::Fetch).map_err(fail)?;
         let entry = temporary.create("entry").map_err(fail)?;
@@ -226,6 +345,34 @@ impl Store {
     }
 }
 
+/// Returns the names in a folder.
+fn names(folder: &OwnedFd) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in rustix::fs::Dir::read_from(folder)? {
+        let entry = entry?;
+        match entry.file_name().to_str() {
+            Ok("." | "..") | Err(_) => {}
+            Ok(name) => names.push(name.to_owned()),
+        }
+    }
+    Ok(names)
+}
+
+/// Adds the files below a folder and their sizes.
+fn add_sizes(folder: &OwnedFd, to: &mut Collected) -> io::Result<()> {
+    for name in names(folder)? {
+        let found = rustix::fs::statat(folder, name.as_str(), AtFlags::SYMLINK_NOFOLLOW)?;
+        match FileType::from_raw_mode(found.st_mode) {
+            FileType::Directory => add_sizes(&open_folder(folder, &name)?, to)?,
+            _ => {
+                to.files += 1;
+                to.bytes += u64::try_from(found.st_size).unwrap_or(0);
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Creates a folder with hard links to the files of another.
 fn link_all(from: &OwnedFd, within: &OwnedFd, name: &str) -> io::Result<()> {
     rustix::fs::mkdirat(within, name, Mode::RWXU)?;
@@ -286,7 +433,8 @@ fn read(folder: &OwnedFd, path: &str, found: &mut Listing, max: usize) -> Result
 }
 
 fn digest(file: OwnedFd) -> io::Result<Digest> {
-    let (mut file, mut hash, mut buffer) = (File::from(file), Sha256::new(), vec![0; 64 << 10]);
+    // Most files fit: clearing a larger buffer for each would take longer than reading them.
+    let (mut file, mut hash, mut buffer) = (File::from(file), Sha256::new(), [0; 16 << 10]);
     loop {
         match file.read(&mut buffer)? {
             0 => return Ok(Digest::from(hash)),
@@ -407,6 +555,41 @@ mod tests {
             setup.import();
             setup.store.verify(&digest, &listing).expect(what);
         }
+    }
+
+    #[test]
+    fn repaired_entry_is_repaired_in_views_with_copies() {
+        let setup = setup();
+        let digest = setup.import().digest();
+        let skills = BTreeMap::from([("one".to_owned(), digest), ("other".to_owned(), digest)]);
+        let view = setup.store.view(&skills).unwrap();
+        let copy = view.join("other/a/b/c.py");
+        std::fs::set_permissions(&copy, std::fs::Permissions::from_mode(0o600)).unwrap();
+        std::fs::write(&copy, "print[]").unwrap();
+        setup.import();
+        let view = setup.store.view(&skills).unwrap();
+        for name in ["one", "other"] {
+            assert_eq!(std::fs::read(view.join(name).join("a/b/c.py")).unwrap(), b"print()");
+        }
+    }
+
+    #[test]
+    fn entries_that_are_not_named_are_removed_with_their_views() {
+        let setup = setup();
+        let digest = setup.import().digest();
+        let view = setup.store.view(&BTreeMap::from([("one".to_owned(), digest)])).unwrap();
+        let free = setup.store.stop_uses().unwrap().unwrap();
+        assert_eq!(setup.store.collect(&free, &[digest].into()).unwrap(), Collected::default());
+        assert!(view.join("one/SKILL.md").exists());
+        let collected = setup.store.collect(&free, &BTreeSet::new()).unwrap();
+        let bytes = FILES.iter().map(|(_, content)| content.len() as u64).sum();
+        assert_eq!(collected, Collected { entries: 1, files: 3, bytes });
+        assert!(setup.names("store").is_empty() && setup.names("views").is_empty());
+        drop(free);
+        let kept = setup.store.keep_all().unwrap();
+        assert!(setup.store.stop_uses().unwrap().is_none(), "another process fetches");
+        drop(kept);
+        assert!(setup.store.stop_uses().unwrap().is_some());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What was transferred, before it is unpacked: a file in a private folder, with its digest.
 
 use std::fs::File;
-use std::io::{self, Read, Write as _};
+use std::io::{self, Read, Seek as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::path::Path;
 
@@ -60,5 +60,14 @@ impl Transfer {
             file.write_all(&buffer[..read]).map_err(fail)?;
         }
         Ok(Transfer { file, size, digest: Digest::from(hash), _folder: folder })
+    }
+
+    /// Returns the file from its start.
+    ///
+    /// # Errors
+    /// The file system fails.
+    pub fn reader(&mut self) -> Result<&mut File, SourceError> {
+        self.file.rewind().map_err(|error| SourceError::io("read the transfer", error))?;
+        Ok(&mut self.file)
     }
 }

@@ -41,6 +41,8 @@ pub struct WantedSkill {
     pub path: Option<String>,
     /// Whether it is used. A disabled skill stays locked.
     pub enabled: bool,
+    /// Whether the submodules of its repository are fetched, too.
+    pub submodules: bool,
 }
 
 impl SourcesFile {
@@ -132,6 +134,9 @@ impl WantedSkill {
         if !self.enabled {
             text += "\n    enabled: false";
         }
+        if self.submodules {
+            text += "\n    submodules: true";
+        }
         text
     }
 }
@@ -145,9 +150,10 @@ fn skill(
     // `NAME: SOURCE` is short for a map with the source only.
     let fields = match document::scalar(node) {
         Some(_) => vec![("source", node)],
-        None => reader.fields(node, &what, &["source", "path", "enabled"]),
+        None => reader.fields(node, &what, &["source", "path", "enabled", "submodules"]),
     };
-    let (mut source, mut path, mut enabled) = (None, None, true);
+    let (mut source, mut path) = (None, None);
+    let (mut enabled, mut submodules) = (true, false);
     for (key, value) in fields {
         let text = reader.scalar(value, &format!("`{key}`"))?;
         let problem = match key {
@@ -167,10 +173,11 @@ fn skill(
             },
             _ => match text {
                 "true" | "false" => {
-                    enabled = text == "true";
+                    let flag = if key == "enabled" { &mut enabled } else { &mut submodules };
+                    *flag = text == "true";
                     None
                 }
-                _ => Some(("`enabled` must be `true` or `false`".to_owned(), None)),
+                _ => Some((format!("`{key}` must be `true` or `false`"), None)),
             },
         };
         if let Some((message, fix)) = problem {
@@ -181,7 +188,7 @@ fn skill(
         let fix = Some("source: OWNER/REPO".to_owned());
         reader.error("sources-value", Some(node.span), format!("{what} has no `source`"), fix);
     }
-    Some(WantedSkill { source: source?, path, enabled })
+    Some(WantedSkill { source: source?, path, enabled, submodules })
 }
 
 /// Returns the line after the last entry of the map whose key is in the line `at`.
@@ -209,7 +216,7 @@ fn not_editable() -> SourceError {
 pub fn schema() -> serde_json::Value {
     let source = json!({
         "type": "string",
-        "description": "A Git repository (OWNER/REPO, or an https or file URL, with @TAG, @BRANCH or @COMMIT), the https URL of an archive, or a folder or archive of this machine (./PATH).",
+        "description": "A Git repository (OWNER/REPO, an https, ssh or file URL, or USER@HOST:PATH, with @TAG, @BRANCH or @COMMIT), the https URL of an archive, an OCI repository (oci://HOST/REPOSITORY, with :TAG or @sha256:DIGEST), an archive in an S3 store (s3://BUCKET/KEY), a server that lists its skills (https://HOST/.well-known/agent-skills), an MCP server with skills (mcp+https://HOST/PATH), or a folder or archive of this machine (./PATH).",
     });
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -239,6 +246,10 @@ pub fn schema() -> serde_json::Value {
                                     "type": "boolean",
                                     "description": "Whether the skill is used. A disabled skill stays locked.",
                                 },
+                                "submodules": {
+                                    "type": "boolean",
+                                    "description": "Whether the submodules of the repository are fetched, too.",
+                                },
                             },
                         },
                     ],
@@ -257,6 +268,7 @@ mod tests {
             source: source.parse().unwrap(),
             path: path.map(str::to_owned),
             enabled: true,
+            submodules: false,
         }
     }
 
@@ -266,9 +278,9 @@ mod tests {
 
     #[test]
     fn both_forms_are_read() {
-        let text = "skills:\n  a: owner/repo@v1\n  b:\n    source: ./b.zip\n    path: x/b\n    enabled: false\n";
+        let text = "skills:\n  a: owner/repo@v1\n  b:\n    source: ./b.zip\n    path: x/b\n    enabled: false\n    submodules: true\n";
         let file = SourcesFile::parse(FILE, text).unwrap();
-        let b = WantedSkill { enabled: false, ..wanted("./b.zip", Some("x/b")) };
+        let b = WantedSkill { enabled: false, submodules: true, ..wanted("./b.zip", Some("x/b")) };
         assert_eq!(
             file.skills,
             [("a".into(), wanted("owner/repo@v1", None)), ("b".into(), b)].into()

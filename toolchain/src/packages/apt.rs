@@ -98,12 +98,26 @@ impl Apt {
     /// Returns those of the packages that a package needs, and itself, that are not installed.
     pub(super) fn missing(&self, package: &str, step: &Step) -> Result<Vec<String>, Error> {
         let mut missing = self.needed(package, step)?;
-        let list = ["-W", "-f", "${Package} ${db:Status-Abbrev}\n"];
-        let installed = step.run(Command::new("dpkg-query").args(list)).map_err(Error::from)?;
-        let installed = String::from_utf8_lossy(&installed).into_owned();
-        let installed: Vec<&str> = installed_in(&installed).collect();
-        missing.retain(|package| !installed.contains(&package.as_str()));
+        let installed = installed(step)?;
+        missing.retain(|package| !installed.contains(package));
         Ok(missing)
+    }
+
+    /// Returns a package, and the libraries that it needs and that are not installed.
+    pub(super) fn program(&self, package: &str, step: &Step) -> Result<Vec<String>, Error> {
+        let installed = installed(step)?;
+        let (mut found, mut level) = (vec![package.to_owned()], vec![package.to_owned()]);
+        while !level.is_empty() {
+            let mut depends = self.cache(&["depends", "--important"]);
+            let depends = step.run(depends.args(&level)).map_err(Error::from)?;
+            let depends = String::from_utf8_lossy(&depends).into_owned();
+            level = libraries(&depends).map(str::to_owned).collect();
+            level.sort();
+            level.dedup();
+            level.retain(|name| !installed.contains(name) && !found.contains(name));
+            found.extend(level.iter().cloned());
+        }
+        Ok(found)
     }
 
     /// Downloads packages to a folder.
@@ -172,6 +186,19 @@ fn needed(depends: &str) -> impl Iterator<Item = &str> {
     packages.filter(|name| !name.contains(':'))
 }
 
+/// Returns the libraries in the output of `apt-cache depends`.
+fn libraries(depends: &str) -> impl Iterator<Item = &str> {
+    let names = depends.lines().filter_map(|line| line.trim_start().split_once("epends: "));
+    names.map(|(_, name)| name.trim()).filter(|name| name.starts_with("lib"))
+}
+
+/// Returns the installed packages.
+fn installed(step: &Step) -> Result<Vec<String>, Error> {
+    let list = ["-W", "-f", "${Package} ${db:Status-Abbrev}\n"];
+    let output = step.run(Command::new("dpkg-query").args(list)).map_err(Error::from)?;
+    Ok(installed_in(&String::from_utf8_lossy(&output)).map(str::to_owned).collect())
+}
+
 /// Returns the installed packages in the output of `dpkg-query`, whose lines are PACKAGE STATUS.
 fn installed_in(list: &str) -> impl Iterator<Item = &str> {
     list.lines().filter_map(|line| line.strip_suffix("ii ")).map(str::trim)
@@ -218,6 +245,12 @@ mod tests {
     fn virtual_and_foreign_packages_are_no_dependencies() {
         let depends = "qemu\n  Depends: libc6\n |Depends: <seabios-any>\nlibc6\n<seabios-any>\n    seabios\nlibc6:i386\nseabios\n";
         assert_eq!(needed(depends).collect::<Vec<_>>(), ["qemu", "libc6", "seabios"]);
+    }
+
+    #[test]
+    fn libraries_are_found_among_dependencies() {
+        let depends = "skopeo\n  Depends: golang-x\n |Depends: libc6\n  PreDepends: liba\n  Depends: <libvirtual>\n    libb\n";
+        assert_eq!(libraries(depends).collect::<Vec<_>>(), ["libc6", "liba"]);
     }
 
     #[test]

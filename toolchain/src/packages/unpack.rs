@@ -78,6 +78,23 @@ pub fn unpack_packages(
     Ok(folder.join(name))
 }
 
+/// Unpacks a package with the libraries that it needs and that are not installed into a subfolder of
+/// `folder`, and returns it: a server or another program. Does nothing if the subfolder exists.
+///
+/// # Errors
+/// apt does not have a package.
+pub fn unpack_program(folder: &Path, package: &str, progress: &Progress) -> Result<PathBuf, Error> {
+    let packages = |apt: &Apt, step: &Step| apt.program(package, step);
+    let unpack = |deb: &Path, new: &Path, step: &Step| {
+        let mut unpack = Command::new("dpkg-deb");
+        step.run(unpack.arg("--extract").args([deb, new])).map(drop).map_err(Error::from)
+    };
+    if !folder.join(package).is_dir() {
+        fetch(folder, package, packages, unpack, progress)?;
+    }
+    Ok(folder.join(package))
+}
+
 /// Downloads packages, and unpacks each into the new subfolder `name`: with the machine's package
 /// lists, which may be old, or else with new ones.
 fn fetch(

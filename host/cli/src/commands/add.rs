@@ -1,10 +1,7 @@
 //! `skillhost add`: fetch skills, lock them, and make them known by their names.
 
-use std::path::Path;
-
 use skillhost_policy::diagnostic::printable;
 use skillhost_sources::project::AddRequest;
-use skillhost_sources::source::{Place, Source};
 
 use crate::args::permissions::PolicyFile;
 use crate::args::skills::Skills;
@@ -15,9 +12,12 @@ use crate::{operator, output, terminal};
 
 /// Fetch a skill, lock its files, and make it known by its name
 ///
-/// SOURCE is a Git repository (OWNER/REPO on GitHub, or an https or file URL), each with @TAG,
-/// @BRANCH or @COMMIT; the https URL of a .zip, .tar.gz or .tar.zst archive; or a folder or archive
-/// of this machine (./PATH). Nothing that is fetched is executed. The skill is written to
+/// SOURCE is a Git repository (OWNER/REPO on GitHub, an https, ssh or file URL, or USER@HOST:PATH),
+/// each with @TAG, @BRANCH or @COMMIT; the https URL of a .zip, .tar.gz or .tar.zst archive; an
+/// archive in an S3 store (s3://BUCKET/KEY); a repository of an OCI registry (oci://HOST/REPO, with
+/// :TAG or @sha256:DIGEST); a server that lists its skills (https://HOST/.well-known/agent-skills/);
+/// an MCP server with skills (mcp+https://HOST/PATH); or a folder or archive of this machine
+/// (./PATH). Nothing that is fetched is executed. The skill is written to
 /// skills.yaml, and the digest of every file to skills.lock. A run of it needs approval, as for any
 /// skill that you did not write.
 #[derive(Debug, clap::Args)]
@@ -25,6 +25,8 @@ use crate::{operator, output, terminal};
 Examples:
   skillhost add anthropics/skills@main --path pdf
   skillhost add ./skill
+  skillhost add git@git.example:team/skills.git@v2 --path report
+  skillhost add oci://ghcr.io/team/report:1.2.0
   skillhost add ./skill.tar.gz --as monthly-report
   skillhost add ./skills --all --file ./skills.yaml")]
 pub(crate) struct Args {
@@ -39,6 +41,9 @@ pub(crate) struct Args {
     /// Add all skills of the source
     #[arg(long)]
     all: bool,
+    /// Fetch the submodules of the repository, too
+    #[arg(long)]
+    submodules: bool,
     /// Add the skill even if the name is used by another skill or by a section of the policy. Only
     /// the operator may do this
     #[arg(long)]
@@ -57,17 +62,16 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     // What else the file names is used with the new skill.
     let project = args.file.open(&context.places)?;
     let project = args.file.confirm(project, &context.places)?;
-    #[expect(clippy::disallowed_methods, reason = "the command line is used in a folder")]
-    let here =
-        std::env::current_dir().map_err(|error| CliError::io("find the current folder", error))?;
-    let base = project.file().parent().unwrap_or(Path::new("/"));
-    let source = args.source.parse::<Source>()?.rebased(&here, base);
-    let network = sources::network(&context.policy)?;
-    if let Place::Git(url) | Place::Archive(url) = &source.place {
-        network.allow(url);
-    }
-    let request =
-        AddRequest { source, name: args.name.clone(), path: args.path.clone(), all: args.all };
+    let source = sources::typed(&args.source, &project)?;
+    let network = sources::network(&context)?;
+    network.allow(&source.place);
+    let request = AddRequest {
+        source,
+        name: args.name.clone(),
+        path: args.path.clone(),
+        all: args.all,
+        submodules: args.submodules,
+    };
     let addition = project.fetch(&request, &network)?;
     let (wanted, catalog) = (project.wanted()?, context.catalog(&Skills::default())?);
     for name in addition.skills.keys() {

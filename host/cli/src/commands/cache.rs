@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cap_std::fs::{Dir, OpenOptions};
@@ -16,6 +16,8 @@ use skillhost_policy::limits::show_size;
 use skillhost_skill::extent::Extent;
 use skillhost_skill::runtime::cache_content::{self, CacheEntry, EntryKind};
 use skillhost_skill::runtime::stamp;
+use skillhost_sources::project::Project;
+use skillhost_sources::store::Collected;
 
 use crate::args::RuntimesArg;
 use crate::commands::runtimes;
@@ -80,6 +82,8 @@ enum Kind {
     Catalogue,
     /// What `skillhost build` keeps: the SDK, and cargo's target folder
     Builds,
+    /// Files of fetched skills that no lock file names any more
+    Fetched,
     /// What killed hosts have left, and what this version does not know
     Other,
 }
@@ -139,10 +143,17 @@ pub(crate) fn main(args: Args) -> Result<Exit, CliError> {
         }
         Action::Clear { kinds, json } => (Some(kinds), json),
     };
-    let cache = Cache::open(Places::find()?.cache)?;
+    let places = Places::find()?;
+    let cache = Cache::open(places.cache)?;
     let report = match &kinds {
         None => cache.list()?,
-        Some(kinds) => cache.clear(kinds)?,
+        Some(kinds) => {
+            let mut report = cache.clear(kinds)?;
+            if kinds.contains(&Kind::Fetched) {
+                collect(&places.state, &mut report)?;
+            }
+            report
+        }
     };
     if json {
         output::json(&report)?;
@@ -150,6 +161,24 @@ pub(crate) fn main(args: Args) -> Result<Exit, CliError> {
         show(&report)?;
     }
     Ok(Exit::Ok)
+}
+
+/// Removes the stored files that no lock file names. They are in the state folder.
+fn collect(state: &Path, report: &mut Report) -> Result<(), CliError> {
+    if !state.join("sources").exists() {
+        return Ok(());
+    }
+    let Some(Collected { files, bytes, .. }) = Project::collect(state)? else {
+        let (name, why) = ("fetched skills".to_owned(), "a command fetches skills".to_owned());
+        report.kept.get_or_insert_default().push(Kept { name, why });
+        return Ok(());
+    };
+    report.bytes += bytes;
+    if let Some(row) = report.kinds.iter_mut().find(|row| row.kind == Kind::Fetched) {
+        row.files += files;
+        row.bytes += bytes;
+    }
+    Ok(())
 }
 
 fn show(report: &Report) -> Result<(), CliError> {

@@ -121,6 +121,20 @@ struct Report {
 }
 
 impl Args {
+    /// Checks one skill, and prints the report for people.
+    pub(crate) fn of(skill: &Path, permissions: &Permissions) -> Args {
+        Args {
+            named: vec![skill.to_owned()],
+            changed: false,
+            used: Vec::new(),
+            fix: false,
+            json: false,
+            format: Format::Human,
+            permissions: permissions.clone(),
+            skills: Skills::default(),
+        }
+    }
+
     fn is_for_programs(&self) -> bool {
         self.json || self.format != Format::Human
     }

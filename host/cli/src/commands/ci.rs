@@ -41,7 +41,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     let context = Context::with_file(&args.policy)?;
     let project = args.file.open(&context.places)?;
     let project = args.file.confirm(project, &context.places)?;
-    let network = sources::network(&context.policy)?;
+    let network = sources::network(&context)?;
     network.allow_all(&project.wanted()?);
     let skills = project.sync(true, &network)?;
     let mismatches = project.verify()?;

@@ -3,6 +3,8 @@
 use clap::builder::BoolishValueParser;
 use serde::Serialize;
 use skillhost_catalog::{Hit, Query, SkillRuntime};
+use skillhost_policy::diagnostic::printable;
+use skillhost_sources::fetch::Offer;
 
 use crate::args::numbers::whole_number;
 use crate::args::permissions::PolicyFile;
@@ -11,18 +13,22 @@ use crate::commands::list::{One, line, name, report};
 use crate::context::Context;
 use crate::error::{CliError, Exit};
 use crate::output;
+use crate::sources::{self, SourcesFileArg};
 
 /// Find skills by purpose, best match first
 ///
 /// Searches names, descriptions, keywords and instructions, and ranks the matches by BM25. Tolerates
-/// typos and an unfinished last word. Exits with 1 if nothing matches.
+/// typos and an unfinished last word. With --remote, lists the skills that a source offers, before
+/// any of them is added: those whose path or description has every word. Exits with 1 if nothing
+/// matches.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   skillhost search extract tables from a pdf
   skillhost search 'csv rep' --runtime python --network no
   skillhost search --tag finance --limit 50
-  skillhost search json --json | jq -r '.hits[0].name'")]
+  skillhost search json --json | jq -r '.hits[0].name'
+  skillhost search pdf --remote anthropics/skills")]
 pub(crate) struct Args {
     /// What the skill should do, in any words
     #[arg(value_name = "QUERY")]
@@ -42,7 +48,10 @@ pub(crate) struct Args {
     /// List at most this many skills
     #[arg(long, value_name = "NUMBER", default_value_t = 10, value_parser = whole_number::<usize>)]
     limit: usize,
-    /// Print one JSON object (`skillhost schema search`)
+    /// Browse the skills of a source, as `skillhost add` takes it, without adding one
+    #[arg(long, value_name = "SOURCE", conflicts_with_all = ["tag", "runtime", "network", "enabled"])]
+    remote: Option<String>,
+    /// Print one JSON object (`skillhost schema search`); with --remote, one JSON array
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -67,6 +76,9 @@ struct Ranked<'a> {
 }
 
 pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
+    if let Some(source) = &args.remote {
+        return remote(args, source);
+    }
     let catalog = Context::with_file(&args.policy)?.catalog(&args.skills)?;
     let query = Query {
         text: args.words.join(" "),
@@ -93,6 +105,35 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
         output::warning("no skill matches", Some("`skillhost list` shows all skills"));
     }
     Ok(if hits.is_empty() { Exit::Findings } else { Exit::Ok })
+}
+
+/// Lists the skills that a source offers.
+fn remote(args: &Args, source: &str) -> Result<Exit, CliError> {
+    let context = Context::with_file(&args.policy)?;
+    let project = SourcesFileArg::default().open(&context.places)?;
+    let source = sources::typed(source, &project)?;
+    let network = sources::network(&context)?;
+    network.allow(&source.place);
+    let words: Vec<String> = args.words.iter().map(|word| word.to_lowercase()).collect();
+    let mut offers = project.offers(&source, &network)?;
+    offers.retain(|offer| {
+        let text = format!("{}\n{}", offer.path, offer.description).to_lowercase();
+        words.iter().all(|word| text.contains(word))
+    });
+    let exit = if offers.is_empty() { Exit::Findings } else { Exit::Ok };
+    if args.json {
+        output::json(&offers)?;
+        return Ok(exit);
+    }
+    if offers.is_empty() {
+        output::warning("no skill of the source matches", None);
+    }
+    let lines = offers.iter().map(|Offer { path, description }| {
+        let path = if path.is_empty() { "." } else { path };
+        printable(&format!("{path}: {description}"))
+    });
+    output::pager::list(&lines.collect::<Vec<_>>().join("\n"))?;
+    Ok(exit)
 }
 
 fn runtime(text: &str) -> Result<SkillRuntime, String> {

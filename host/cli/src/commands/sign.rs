@@ -30,6 +30,13 @@ pub(crate) struct Args {
     skill: PathBuf,
 }
 
+impl Args {
+    /// Signs one skill.
+    pub(crate) fn of(skill: &Path) -> Args {
+        Args { skill: skill.to_owned() }
+    }
+}
+
 pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     require_path(&args.skill)?;
     let key = key::signing(&Places::find()?)?;

@@ -36,7 +36,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     let context = Context::with_file(&args.policy)?;
     let project = args.file.open(&context.places)?;
     let project = args.file.confirm(project, &context.places)?;
-    let network = sources::network(&context.policy)?;
+    let network = sources::network(&context)?;
     network.allow_all(&project.wanted()?);
     let changes = project.sync(args.frozen, &network)?;
     if args.json {

@@ -5,7 +5,7 @@ mod native_run;
 mod report;
 mod suite;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use futures::future::{self, Either};
 use skillhost::invoke::Runner;
@@ -77,6 +77,23 @@ pub(crate) struct Args {
     permissions: Permissions,
     #[command(flatten)]
     skills: Skills,
+}
+
+impl Args {
+    /// Runs all cases of one skill, and prints the report for people.
+    pub(crate) fn of(skill: &Path, permissions: &Permissions) -> Args {
+        Args {
+            named: vec![skill.to_owned()],
+            selected: Vec::new(),
+            bless: false,
+            native: false,
+            jobs: None,
+            json: false,
+            host: HostArgs::default(),
+            permissions: permissions.clone(),
+            skills: Skills::default(),
+        }
+    }
 }
 
 pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use rustls::pki_types::ServerName;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
@@ -52,6 +53,80 @@ pub(super) async fn connect(
     race(interleave(allowed).into_iter().map(|ip| SocketAddr::new(ip, to.port)).collect())
         .await
         .map_err(|e| SendError::Connect(e.kind()))
+}
+
+/// A proxy that the operator's environment names. It resolves the names of servers, so the host
+/// cannot check the addresses behind them; requests to addresses are checked all the same.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Proxy {
+    /// The host of the proxy.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+    /// The value of `Proxy-Authorization`, if it requires credentials.
+    pub authorization: Option<String>,
+}
+
+impl std::fmt::Debug for Proxy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Proxy").field("host", &self.host).field("port", &self.port).finish()
+    }
+}
+
+/// The most bytes of a proxy's answer.
+const MAX_ANSWER: usize = 8 << 10;
+
+/// Connects to a server through a proxy.
+///
+/// `private`: whether both sides allow private addresses for this target.
+pub(super) async fn tunnel(
+    proxy: &Proxy,
+    to: &Destination,
+    resolver: &Resolver,
+    lookups: &Lookups,
+    private: bool,
+) -> Result<TcpStream, SendError> {
+    let class = match to.host.parse::<IpAddr>() {
+        Ok(address) => classify(address),
+        Err(_) if to.host == "localhost" || to.host.ends_with(".localhost") => {
+            AddressClass::Private
+        }
+        Err(_) => AddressClass::Public,
+    };
+    if class == AddressClass::Special || class == AddressClass::Private && !private {
+        let address = to.host.parse().unwrap_or(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST));
+        return Err(SendError::Prohibited(prohibited_denial(to, address)));
+    }
+    let found = resolver.resolve(&proxy.host, lookups).await.map_err(SendError::Dns)?;
+    let found = found.into_iter().take(MAX_ADDRESSES).collect();
+    let addresses = interleave(found).into_iter().map(|ip| SocketAddr::new(ip, proxy.port));
+    let mut stream =
+        race(addresses.collect()).await.map_err(|error| SendError::Connect(error.kind()))?;
+    let host = if to.host.contains(':') { format!("[{}]", to.host) } else { to.host.clone() };
+    let authority = format!("{host}:{}", to.port);
+    let authorization = proxy.authorization.as_ref();
+    let authorization =
+        authorization.map(|value| format!("Proxy-Authorization: {value}\r\n")).unwrap_or_default();
+    let head = format!("CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n{authorization}\r\n");
+    let failed = |error: io::Error| SendError::Protocol(format!("the proxy: {error}"));
+    stream.write_all(head.as_bytes()).await.map_err(failed)?;
+    // Byte by byte: what follows the head belongs to the server.
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"\r\n\r\n") {
+        if answer.len() == MAX_ANSWER {
+            return Err(SendError::ResponseHead);
+        }
+        answer.push(stream.read_u8().await.map_err(failed)?);
+    }
+    let line = String::from_utf8_lossy(&answer);
+    let line = line.lines().next().unwrap_or_default();
+    match line.split(' ').nth(1) {
+        Some("200") => Ok(stream),
+        _ => {
+            let status: String = line.chars().filter(|char| !char.is_control()).take(100).collect();
+            Err(SendError::Protocol(format!("the proxy refuses: {status}")))
+        }
+    }
 }
 
 /// Performs the TLS handshake. The certificate must match the target's name.

@@ -6,16 +6,19 @@ use tar::{Archive, EntryType};
 
 use super::{Ceiling, Meter};
 use crate::error::{Refusal, RefusalRule, SourceError};
+use crate::names;
 use crate::staging::Unpacker;
 
 /// Bytes of a block, in which everything in a tar stream is measured.
 const BLOCK: u64 = 512;
 
-/// Unpacks a stream, which may have as many bytes as the ceiling says, headers included.
+/// Unpacks a stream, which may have as many bytes as the ceiling says, headers included. Entries of
+/// other paths than those that `is_wanted` accepts are left out.
 pub(super) fn unpack(
     stream: impl Read,
     ceiling: &Ceiling,
     to: &mut Unpacker,
+    is_wanted: &mut dyn FnMut(&str) -> bool,
 ) -> Result<(), SourceError> {
     let meter = Meter::new(stream, ceiling.bytes, ceiling.refusal());
     let tripped = meter.tripped.clone();
@@ -27,7 +30,12 @@ pub(super) fn unpack(
         let size = entry.size();
         end = entry.raw_file_position() + size.div_ceil(BLOCK) * BLOCK;
         let path = entry.path_bytes().into_owned();
-        match entry.header().entry_type() {
+        let kind = entry.header().entry_type();
+        if kind != EntryType::XGlobalHeader && !is_wanted(&names::parse(&path)?) {
+            to.count()?;
+            continue;
+        }
+        match kind {
             EntryType::Regular | EntryType::Continuous => {
                 let written = to.file(&path, &mut entry).map_err(|error| match error {
                     SourceError::Input(error) => explain(error),

@@ -139,9 +139,12 @@ impl ZipFile {
     }
 
     fn add(&mut self, name: &[u8], mode: u32, content: &[u8]) {
+        self.add_compressed(name, mode, content, &deflate(content));
+    }
+
+    fn add_compressed(&mut self, name: &[u8], mode: u32, content: &[u8], data: &[u8]) {
         let mut crc = Crc::new();
         crc.update(content);
-        let data = deflate(content);
         let at = self.bytes.len() as u32;
         let fields = [
             &0_u16.to_le_bytes()[..],
@@ -154,7 +157,7 @@ impl ZipFile {
             &0_u16.to_le_bytes(),
         ]
         .concat();
-        self.bytes.extend([b"PK\x03\x04\x14\0", fields.as_slice(), name, &data].concat());
+        self.bytes.extend([b"PK\x03\x04\x14\0", fields.as_slice(), name, data].concat());
         self.central(&fields, name, mode, at);
     }
 
@@ -446,6 +449,14 @@ fn zip_files_that_readers_may_understand_differently_are_refused() {
     let fields = overlap.directory[8..32].to_owned();
     overlap.central(&fields, b"a", 0o100_644, 0);
     assert_eq!(rule(unpacked(&overlap.finish())), Corrupt);
+    let mut followed = ZipFile::default();
+    let data = [deflate(b"text"), b"more".to_vec()].concat();
+    followed.add_compressed(b"SKILL.md", 0o100_644, b"text", &data);
+    assert_eq!(
+        rule(unpacked(&followed.finish())),
+        Corrupt,
+        "something after the compressed content"
+    );
     let mut encrypted = good.clone();
     encrypted[6] = 1;
     encrypted[central + 8] = 1;

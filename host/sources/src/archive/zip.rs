@@ -234,9 +234,9 @@ fn decode(
     take: impl FnOnce(&mut dyn Read) -> io::Result<u64>,
 ) -> Result<(), SourceError> {
     let raw = Range { file, at: start, left: entry.compressed };
-    let decoder: Box<dyn Read + '_> = match entry.method {
-        0 => Box::new(raw),
-        8 => Box::new(DeflateDecoder::new(raw)),
+    let decoder = match entry.method {
+        0 => Decoder::Stored(raw),
+        8 => Decoder::Deflated(DeflateDecoder::new(raw)),
         _ => {
             let why = "the compression is not supported; use deflate";
             return Err(Refusal::at(RefusalRule::Unsupported, &entry.name, why).into());
@@ -254,7 +254,29 @@ fn decode(
         let why = "the content does not have the size or the checksum that the directory says";
         return Err(Refusal::at(RefusalRule::Corrupt, &entry.name, why).into());
     }
-    Ok(())
+    match reader.into_inner().into_inner() {
+        // Another reader may go on there.
+        Decoder::Deflated(decoder) if decoder.total_in() != entry.compressed => {
+            let why = "something follows the end of the compressed content";
+            Err(Refusal::at(RefusalRule::Corrupt, &entry.name, why).into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Decodes the content of an entry.
+enum Decoder<'a> {
+    Stored(Range<'a>),
+    Deflated(DeflateDecoder<Range<'a>>),
+}
+
+impl Read for Decoder<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Decoder::Stored(range) => range.read(buffer),
+            Decoder::Deflated(decoder) => decoder.read(buffer),
+        }
+    }
 }
 
 /// A part of a file.

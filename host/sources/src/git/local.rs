@@ -3,7 +3,7 @@
 
 use std::cell::Cell;
 use std::collections::HashSet;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufReader, Read, Write as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
@@ -134,6 +134,54 @@ impl Repository {
             }
         }
         Ok(())
+    }
+
+    /// Stores an object, unless it is there.
+    pub(super) fn write_object(&self, id: ObjectId, compressed: &[u8]) -> Result<(), SourceError> {
+        let hex = id.to_string();
+        let (folder, name) = hex.split_at(2);
+        let folder = format!("objects/{folder}");
+        match self.folder.create_dir(&folder) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                Err(SourceError::io(format!("write to {}", self.path), error))
+            }
+            _ => self.write_new(&format!("{folder}/{name}"), compressed),
+        }
+    }
+
+    /// Stores a tag, which is new.
+    pub(super) fn write_tag(&self, tag: &str, id: ObjectId) -> Result<(), SourceError> {
+        let path = format!("refs/tags/{tag}");
+        if let Some((folder, _)) = path.rsplit_once('/') {
+            self.folder
+                .create_dir_all(folder)
+                .map_err(|error| SourceError::io(format!("write to {}", self.path), error))?;
+        }
+        self.write_new(&path, format!("{id}\n").as_bytes())?;
+        match self.text(&path)?.trim_end() == id.to_string() {
+            true => Ok(()),
+            false => {
+                let why = format!("the tag `{tag}` was created by something else");
+                Err(SourceError::request(why, "publish under another tag"))
+            }
+        }
+    }
+
+    /// Writes a file that appears complete, unless it is there.
+    fn write_new(&self, path: &str, content: &[u8]) -> Result<(), SourceError> {
+        let fail = |error: io::Error| SourceError::io(format!("write to {}", self.path), error);
+        let temporary = format!("{path}.lock");
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        let mut file = self.folder.open_with(&temporary, &options).map_err(fail)?;
+        let written = file.write_all(content).and_then(|()| {
+            match self.folder.hard_link(&temporary, &self.folder, path) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+                linked => linked,
+            }
+        });
+        self.folder.remove_file(&temporary).map_err(fail)?;
+        written.map_err(fail)
     }
 
     fn text(&self, path: &str) -> Result<String, SourceError> {

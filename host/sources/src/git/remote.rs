@@ -1,6 +1,8 @@
-//! Speaks version 2 of Git's protocol with a server, over HTTP.
+//! Speaks version 2 of Git's protocol with a server, over HTTP or SSH.
 
+use std::cell::RefCell;
 use std::io::Read;
+use std::rc::Rc;
 
 use skillhost_policy::diagnostic::printable;
 use skillhost_policy::limits::show_size;
@@ -9,9 +11,11 @@ use super::object::ObjectId;
 use super::pack::Pack;
 use super::packet::{self, DELIMITER, FLUSH, Packet};
 use super::{Reference, corrupt};
+use crate::credentials::Login;
 use crate::error::{Refusal, RefusalRule, SourceError};
 use crate::limits::TransferLimits;
-use crate::network::{self, Network, Request};
+use crate::network::{self, Connection, Method, Network, Request};
+use crate::source::SshPlace;
 
 /// The field that asks for version 2, in which a server sends only the references that are asked for.
 const VERSION: (&str, &str) = ("git-protocol", "version=2");
@@ -24,10 +28,25 @@ const MAX_CAPABILITIES: usize = 100;
 
 /// A repository of a server.
 pub(super) struct Remote<'a> {
-    network: &'a dyn Network,
-    /// The URL after redirects.
+    transport: Transport<'a>,
     url: String,
     limits: &'a TransferLimits,
+    /// Whether the server can leave out files.
+    has_filter: bool,
+}
+
+/// How commands reach a server.
+enum Transport<'a> {
+    /// Each command is a request.
+    Http {
+        network: &'a dyn Network,
+        /// The URL after redirects.
+        url: String,
+        /// The value of `Authorization`, if the server requires credentials.
+        authorization: Option<String>,
+    },
+    /// All commands use one connection.
+    Ssh(Rc<RefCell<Box<dyn Connection>>>),
 }
 
 impl<'a> Remote<'a> {
@@ -37,30 +56,23 @@ impl<'a> Remote<'a> {
         url: &str,
         limits: &'a TransferLimits,
     ) -> Result<Remote<'a>, SourceError> {
-        const QUERY: &str = "/info/refs?service=git-upload-pack";
-        let headers = [(VERSION.0, VERSION.1.to_owned())];
-        let (end, mut response) = network::get(network, &format!("{url}{QUERY}"), &headers)?;
-        let unsupported = || {
-            network::problem(
-                url,
-                "it is not a Git repository of a server that speaks version 2 of the protocol",
-            )
+        let (transport, mut body) = match SshPlace::parse(url) {
+            Some(place) => over_ssh(network, &place)?,
+            None => over_http(network, url)?,
         };
-        let is_git =
-            response.content_type.as_deref() == Some("application/x-git-upload-pack-advertisement");
-        let Some(url) = end.strip_suffix(QUERY).filter(|_| is_git) else {
-            return Err(unsupported());
-        };
-        let mut is_version_2 = false;
+        let (mut is_version_2, mut has_filter) = (false, false);
         for _ in 0..MAX_CAPABILITIES {
-            match packet::read(&mut *response.body)? {
-                None => break,
+            match packet::read(&mut *body).map_err(|error| transport.explain(error, url))? {
+                None => return Err(transport.explain(not_version_2(url), url)),
                 Some(Packet::Data(data)) => match packet::text(&data)? {
                     "version 2" => is_version_2 = true,
+                    // A server of version 0 now waits for a request.
+                    _ if !is_version_2 && matches!(transport, Transport::Ssh(_)) => break,
                     text if text.starts_with("object-format=") && text != "object-format=sha1" => {
                         let why = "repositories with SHA-256 ids are not supported";
                         return Err(Refusal::new(RefusalRule::Unsupported, why).into());
                     }
+                    text if text.starts_with("fetch=") => has_filter = text.contains("filter"),
                     _ => {}
                 },
                 Some(Packet::Flush) if is_version_2 => break,
@@ -68,8 +80,12 @@ impl<'a> Remote<'a> {
             }
         }
         match is_version_2 {
-            true => Ok(Remote { network, url: url.to_owned(), limits }),
-            false => Err(unsupported()),
+            true => Ok(Remote { transport, url: url.to_owned(), limits, has_filter }),
+            false if matches!(transport, Transport::Ssh(_)) => {
+                let why = "the server does not speak version 2 of the protocol, or its SSH server does not accept GIT_PROTOCOL";
+                Err(network::problem(url, why))
+            }
+            false => Err(not_version_2(url)),
         }
     }
 
@@ -106,10 +122,20 @@ impl<'a> Remote<'a> {
 
     /// Transfers a commit with its files, and without its history.
     pub(super) fn fetch(&self, id: ObjectId) -> Result<Pack, SourceError> {
+        self.transfer(id, "deepen 1")
+    }
+
+    /// Transfers the history of a commit, without files if the server can leave them out.
+    pub(super) fn history(&self, id: ObjectId) -> Result<Pack, SourceError> {
+        let filter = if self.has_filter { "filter tree:0" } else { "include-tag" };
+        self.transfer(id, filter)
+    }
+
+    fn transfer(&self, id: ObjectId, extent: &str) -> Result<Pack, SourceError> {
         let mut request = Vec::new();
         packet::line(&mut request, "command=fetch");
         request.extend(DELIMITER);
-        for line in ["no-progress", "ofs-delta", "deepen 1", &format!("want {id}"), "done"] {
+        for line in ["no-progress", "ofs-delta", extent, &format!("want {id}"), "done"] {
             packet::line(&mut request, line);
         }
         request.extend(FLUSH);
@@ -158,21 +184,127 @@ impl<'a> Remote<'a> {
     }
 
     fn command(&self, body: Vec<u8>) -> Result<Box<dyn Read>, SourceError> {
-        let request = Request {
-            url: format!("{}/git-upload-pack", self.url),
-            headers: vec![
-                ("content-type", "application/x-git-upload-pack-request".into()),
-                ("accept", "application/x-git-upload-pack-result".into()),
-                (VERSION.0, VERSION.1.into()),
-            ],
-            body: Some(body),
-        };
-        let response = self.network.send(&request)?;
-        match (response.status, response.content_type.as_deref()) {
-            (200, Some("application/x-git-upload-pack-result")) => Ok(response.body),
-            (200, _) => Err(network::problem(&self.url, "the response is not one of a Git server")),
-            (status, _) => Err(network::failed(&self.url, status)),
+        match &self.transport {
+            Transport::Ssh(connection) => {
+                let sent = connection.borrow_mut().write_all(&body);
+                sent.map_err(|error| self.transport.explain(SourceError::Input(error), &self.url))?;
+                Ok(Box::new(Shared(connection.clone())))
+            }
+            Transport::Http { network, url, authorization } => {
+                let mut request = Request::new(Method::Post, format!("{url}/git-upload-pack"))
+                    .header("content-type", "application/x-git-upload-pack-request")
+                    .header("accept", "application/x-git-upload-pack-result")
+                    .header(VERSION.0, VERSION.1)
+                    .body(body);
+                if let Some(authorization) = authorization {
+                    request = request.header("authorization", authorization);
+                }
+                let response = network.send(&request)?;
+                match (response.status, response.header("content-type")) {
+                    (200, Some("application/x-git-upload-pack-result")) => Ok(response.body),
+                    (200, _) => {
+                        Err(network::problem(url, "the response is not one of a Git server"))
+                    }
+                    (status, _) => Err(network::failed(url, status)),
+                }
+            }
         }
+    }
+}
+
+/// Asks a server for its capabilities. Uses the credentials of the operator if it requires some.
+fn over_http<'a>(
+    network: &'a dyn Network,
+    url: &str,
+) -> Result<(Transport<'a>, Box<dyn Read>), SourceError> {
+    const QUERY: &str = "/info/refs?service=git-upload-pack";
+    let request =
+        || Request::new(Method::Get, format!("{url}{QUERY}")).header(VERSION.0, VERSION.1);
+    let (mut end, mut response) = network::follow(network, request())?;
+    let mut authorization = None;
+    if response.status == 401
+        && let Some(credential) = network.credential(&Login::Git(url))?
+    {
+        let value = credential.basic();
+        let (first, authorized) =
+            network::follow(network, request().header("authorization", &value))?;
+        // A redirect to another server has dropped them, and they are not for it.
+        authorization = (network::origin(&first) == network::origin(url)).then_some(value);
+        (end, response) = (first, authorized);
+    }
+    match response.status {
+        200 => {}
+        status @ (401 | 403) => {
+            return Err(SourceError::Network {
+                url: url.to_owned(),
+                why: format!("the server requires credentials (status {status})"),
+                fix: Some(
+                    "configure a helper in your Git configuration: git config --global credential.helper store"
+                        .to_owned(),
+                ),
+            });
+        }
+        status => return Err(network::failed(url, status)),
+    }
+    let is_git =
+        response.header("content-type") == Some("application/x-git-upload-pack-advertisement");
+    match end.strip_suffix(QUERY).filter(|_| is_git) {
+        Some(url) => {
+            let url = url.to_owned();
+            Ok((Transport::Http { network, url, authorization }, response.body))
+        }
+        None => Err(not_version_2(url)),
+    }
+}
+
+fn over_ssh<'a>(
+    network: &'a dyn Network,
+    place: &SshPlace,
+) -> Result<(Transport<'a>, Box<dyn Read>), SourceError> {
+    // The path has no quotes: see the parser of sources.
+    let connection = network.ssh(place, &format!("git-upload-pack '{}'", place.path))?;
+    let connection = Rc::new(RefCell::new(connection));
+    Ok((Transport::Ssh(connection.clone()), Box::new(Shared(connection))))
+}
+
+fn not_version_2(url: &str) -> SourceError {
+    network::problem(
+        url,
+        "it is not a Git repository of a server that speaks version 2 of the protocol",
+    )
+}
+
+impl Transport<'_> {
+    /// Adds what `ssh` says to an error after which nothing more follows.
+    fn explain(&self, error: SourceError, url: &str) -> SourceError {
+        let Transport::Ssh(connection) = self else { return error };
+        match connection.borrow_mut().failure() {
+            Some(why) => network::problem(url, printable(&why)),
+            None => match error {
+                SourceError::Input(_) | SourceError::Refused(_) => {
+                    network::problem(url, "the server closed the connection")
+                }
+                error => error,
+            },
+        }
+    }
+}
+
+impl Drop for Transport<'_> {
+    fn drop(&mut self) {
+        if let Transport::Ssh(connection) = self {
+            // No more commands follow. The server may be gone already.
+            drop(connection.borrow_mut().write_all(FLUSH));
+        }
+    }
+}
+
+/// The output of a command on a connection that others follow on.
+struct Shared(Rc<RefCell<Box<dyn Connection>>>);
+
+impl Read for Shared {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        self.0.borrow_mut().read(buffer)
     }
 }
 

@@ -108,8 +108,13 @@ impl Network for Backend {
         };
         let status = field("Status").map_or(200, |status| status[..3].parse().unwrap());
         let body = Box::new(Cursor::new(output[end + 4..].to_vec()));
-        Ok(Response { status, content_type: field("Content-Type"), location: None, body })
+        let kind = field("Content-Type").map(|kind| ("content-type".to_owned(), kind));
+        Ok(Response { status, headers: kind.into_iter().collect(), body })
     }
+}
+
+fn pinned(id: ObjectId) -> Pinned {
+    Pinned { id, is_tag: false }
 }
 
 /// Fetches from a repository over both transports, which must agree.
@@ -198,16 +203,56 @@ fn moved_tag_is_refused_and_moved_branch_is_not() {
     repository.write("a", b"first");
     let first: ObjectId = repository.commit().parse().unwrap();
     repository.git(&["tag", "-a", "v1", "-m", "annotated"]);
-    assert_eq!(fetched_pinned(&repository, Some("v1"), Pin::Exactly(first)).unwrap().id, first);
+    assert_eq!(
+        fetched_pinned(&repository, Some("v1"), Pin::Exactly(pinned(first))).unwrap().id,
+        first
+    );
     repository.write("a", b"second");
     repository.commit();
     let main = |pin| fetched_pinned(&repository, Some("main"), pin).unwrap().id;
-    assert_eq!(main(Pin::Exactly(first)), first);
-    assert_ne!(main(Pin::Tags(first)), first);
+    assert_eq!(main(Pin::Exactly(pinned(first))), first);
+    assert_ne!(main(Pin::Tags(pinned(first))), first);
     repository.git(&["tag", "-f", "-a", "v1", "-m", "moved"]);
-    for pin in [Pin::Exactly(first), Pin::Tags(first)] {
+    for pin in [Pin::Exactly(pinned(first)), Pin::Tags(pinned(first))] {
         let error = fetched_pinned(&repository, Some("v1"), pin).unwrap_err();
         assert!(matches!(error, SourceError::Moved(_)), "{error}");
+    }
+}
+
+#[test]
+fn commit_that_the_branch_does_not_contain_is_refused() {
+    let repository = Repository::new();
+    repository.write("a", b"base");
+    let base: ObjectId = repository.commit().parse().unwrap();
+    repository.git(&["checkout", "-q", "-b", "fork"]);
+    repository.write("a", b"from a fork");
+    let fork: ObjectId = repository.commit().parse().unwrap();
+    repository.git(&["checkout", "-q", "main"]);
+    repository.write("b", b"merged");
+    repository.commit();
+    let main = |id| fetched_pinned(&repository, Some("main"), Pin::Exactly(pinned(id)));
+    assert_eq!(main(base).unwrap().id, base);
+    assert!(matches!(main(fork), Err(SourceError::Moved(_))));
+    repository.git(&["merge", "-q", "--no-edit", "fork"]);
+    assert_eq!(main(fork).unwrap().id, fork, "it is in the history of the branch now");
+}
+
+#[test]
+fn deleted_tag_is_not_replaced_by_a_branch_of_its_name() {
+    let repository = Repository::new();
+    repository.write("a", b"first");
+    let first: ObjectId = repository.commit().parse().unwrap();
+    repository.git(&["tag", "v1"]);
+    let found = fetched(&repository, Some("v1")).unwrap();
+    assert!(found.is_tag && !fetched(&repository, Some("main")).unwrap().is_tag);
+    repository.git(&["tag", "-d", "v1"]);
+    repository.write("a", b"second");
+    repository.commit();
+    repository.git(&["branch", "v1"]);
+    let locked = Pinned { id: first, is_tag: true };
+    for pin in [Pin::Exactly(locked), Pin::Tags(locked)] {
+        let error = fetched_pinned(&repository, Some("v1"), pin).unwrap_err();
+        assert!(error.to_string().contains("was deleted"), "{error}");
     }
 }
 
@@ -241,6 +286,46 @@ fn links_submodules_and_repository_folders() {
     std::os::unix::fs::symlink("/etc/passwd", repository.path().join("out")).unwrap();
     repository.commit();
     assert_eq!(rule(fetched(&repository, None)), RefusalRule::LinkOutside);
+}
+
+#[test]
+fn submodules_are_added_if_they_are_asked_for() {
+    let inner = Repository::new();
+    inner.write("tool.py", b"print()");
+    inner.commit();
+    let outer = Repository::new();
+    outer.write("s/SKILL.md", b"text");
+    outer.commit();
+    let add = ["-c", "protocol.file.allow=always", "submodule", "--quiet", "add"];
+    outer.git(&[&add[..], &[inner.path().to_str().unwrap(), "s/module"]].concat());
+    // git itself writes a path, which is not a URL.
+    let named = outer.path().join(".gitmodules");
+    let text = std::fs::read_to_string(&named).unwrap();
+    let url = |url: &str| {
+        text.replace(&format!("url = {}", inner.path().display()), &format!("url = {url}"))
+    };
+    std::fs::write(&named, url(&inner.url())).unwrap();
+    outer.commit();
+    let within = tempfile::tempdir().unwrap();
+    let limits = TransferLimits::default();
+    let fetched =
+        || fetch(&outer.url(), None, Pin::None, &Offline, within.path(), &limits).unwrap();
+    assert!(!fetched().staged.entries.contains_key("s/module"));
+    let all = fetched().with_submodules(&outer.url(), &Offline, &limits).unwrap();
+    assert_eq!(all.staged.read("s/module/tool.py").unwrap(), b"print()");
+    let small = TransferLimits { bytes: 40, ..limits.clone() };
+    assert_eq!(
+        rule(fetched().with_submodules(&outer.url(), &Offline, &small)),
+        RefusalRule::TransferSize
+    );
+    // A server's repository cannot name one of this machine.
+    assert!(fetched().with_submodules("https://host/r", &Offline, &limits).is_err());
+    std::fs::write(&named, "").unwrap();
+    outer.commit();
+    assert_eq!(
+        rule(fetched().with_submodules(&outer.url(), &Offline, &limits)),
+        RefusalRule::Corrupt
+    );
 }
 
 #[test]
@@ -456,11 +541,10 @@ impl Network for Scripted {
 }
 
 fn response(kind: &str, body: &[u8]) -> Response {
-    let content_type = Some(format!("application/x-git-upload-pack-{kind}"));
+    let kind = format!("application/x-git-upload-pack-{kind}");
     Response {
         status: 200,
-        content_type,
-        location: None,
+        headers: vec![("content-type".to_owned(), kind)],
         body: Box::new(Cursor::new(body.to_vec())),
     }
 }
@@ -561,11 +645,11 @@ fn commit_of_the_source_is_not_replaced_by_that_of_the_lock_file() {
     let first = repository.commit();
     repository.write("a", b"second");
     let second: ObjectId = repository.commit().parse().unwrap();
-    for pin in [Pin::Exactly(second), Pin::Tags(second)] {
+    for pin in [Pin::Exactly(pinned(second)), Pin::Tags(pinned(second))] {
         let result = fetched_pinned(&repository, Some(&first), pin);
         assert!(matches!(result, Err(SourceError::Moved(_))), "{result:?}");
     }
-    let pin = Pin::Exactly(first.parse().unwrap());
+    let pin = Pin::Exactly(pinned(first.parse().unwrap()));
     assert_eq!(fetched_pinned(&repository, Some(&first), pin).unwrap().id.to_string(), first);
 }
 

@@ -9,18 +9,36 @@ use crate::error::{Refusal, RefusalRule, SourceError};
 use crate::limits::TransferLimits;
 use crate::staging::{Staged, Unpacker};
 
+/// The mode of a submodule, whose id is that of a commit in another repository.
+const SUBMODULE: u32 = 0o160_000;
+
 /// The most tags that may point to one another.
 const MAX_TAGS: usize = 5;
 
-/// Stages the files of a commit, or of what a tag points to. Returns the commit's id.
+/// A staged commit: its id, its files, and the paths and commits of its submodules.
+pub(super) type StagedCommit = (ObjectId, Staged, Vec<(String, ObjectId)>);
+
+/// Stages the files of a commit, or of what a tag points to.
 pub(super) fn stage(
     objects: &dyn Objects,
     id: ObjectId,
     within: &Path,
     limits: &TransferLimits,
-) -> Result<(ObjectId, Staged), SourceError> {
-    let (id, commit) = commit(objects, id)?;
+) -> Result<StagedCommit, SourceError> {
     let mut to = Unpacker::new(within, limits, limits.bytes)?;
+    let (id, submodules) = unpack(objects, id, &mut to)?;
+    Ok((id, to.finish(), submodules))
+}
+
+/// Adds the files of a commit, or of what a tag points to. Returns the commit's id, and the paths and
+/// commits of its submodules.
+pub(super) fn unpack(
+    objects: &dyn Objects,
+    id: ObjectId,
+    to: &mut Unpacker,
+) -> Result<(ObjectId, Vec<(String, ObjectId)>), SourceError> {
+    let (id, commit) = commit(objects, id)?;
+    let mut submodules = Vec::new();
     let mut trees = VecDeque::from([(String::new(), field(&commit.content, "tree")?)]);
     while let Some((folder, tree)) = trees.pop_front() {
         let tree = objects.read(tree)?;
@@ -34,10 +52,18 @@ pub(super) fn stage(
                 let why = "the name occurs twice in a folder of the repository";
                 return Err(Refusal::at(RefusalRule::NameCollision, entry.name, why).into());
             }
-            add(objects, &folder, &entry, &mut to, &mut trees)?;
+            if entry.mode == SUBMODULE {
+                to.count()?;
+                let name = String::from_utf8_lossy(entry.name);
+                let path =
+                    if folder.is_empty() { name.into_owned() } else { format!("{folder}/{name}") };
+                submodules.push((path, entry.id));
+                continue;
+            }
+            add(objects, &folder, &entry, to, &mut trees)?;
         }
     }
-    Ok((id, to.finish()))
+    Ok((id, submodules))
 }
 
 /// Reads a commit, or that which a tag points to.
@@ -60,6 +86,30 @@ pub(super) fn commit(
             "name a tag, a branch or a commit",
         )),
     }
+}
+
+/// Checks whether a commit is another one, or in its history.
+pub(super) fn contains(
+    objects: &dyn Objects,
+    tip: ObjectId,
+    sought: ObjectId,
+) -> Result<bool, SourceError> {
+    let (mut known, mut left) = (HashSet::from([tip]), vec![tip]);
+    while let Some(id) = left.pop() {
+        if id == sought {
+            return Ok(true);
+        }
+        let (_, commit) = commit(objects, id)?;
+        let header =
+            commit.content.split(|byte| *byte == b'\n').take_while(|line| !line.is_empty());
+        for line in header.filter(|line| line.starts_with(b"parent ")) {
+            let parent = field(line, "parent")?;
+            if known.insert(parent) {
+                left.push(parent);
+            }
+        }
+    }
+    Ok(false)
 }
 
 /// An entry of a tree.
@@ -93,8 +143,6 @@ fn add(
                 trees.push_back((path, entry.id));
             }
         }
-        // Submodules are left out.
-        0o160_000 => to.count()?,
         0o120_000 => to.link(&path, &blob(objects, entry.id)?)?,
         0o100_644 | 0o100_755 | 0o100_664 => {
             to.file(&path, &mut blob(objects, entry.id)?.as_slice())?;

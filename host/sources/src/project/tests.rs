@@ -50,6 +50,7 @@ impl Setup {
             name: name.map(str::to_owned),
             path: path.map(str::to_owned),
             all: false,
+            submodules: false,
         };
         let project = self.project();
         Ok(project.add(project.fetch(&request, &Offline)?)?.0)
@@ -109,7 +110,13 @@ fn repository_with_several_skills_offers_them() {
     assert!(
         setup.add(&url, Some("c"), None).is_err() && setup.add(&url, Some("../x"), None).is_err()
     );
-    let request = AddRequest { source: url.parse().unwrap(), name: None, path: None, all: true };
+    let request = AddRequest {
+        source: url.parse().unwrap(),
+        name: None,
+        path: None,
+        all: true,
+        submodules: false,
+    };
     let project = setup.project();
     project.add(project.fetch(&request, &Offline).unwrap()).unwrap();
     let names: Vec<String> = project.locked().unwrap().skills.into_keys().collect();
@@ -415,7 +422,7 @@ fn folder_whose_path_is_not_utf_8_is_refused_before_anything_is_written() {
     std::fs::create_dir(&folder).unwrap();
     let open = || Project::open(&folder.join(wanted::FILE), &setup.path("state"), Path::new("/"));
     let source = setup.path("one").display().to_string().parse().unwrap();
-    let request = AddRequest { source, name: None, path: None, all: false };
+    let request = AddRequest { source, name: None, path: None, all: false, submodules: false };
     let project = open().unwrap();
     project.add(project.fetch(&request, &Offline).unwrap()).unwrap_err();
     assert_eq!(open().unwrap().locked().unwrap(), Lock::default());

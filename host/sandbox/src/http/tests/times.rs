@@ -266,6 +266,7 @@ fn clone_of(sender: &Sender) -> Sender {
         digests: false,
         tls: sender.tls.clone(),
         resolver: sender.resolver.clone(),
+        proxy: None,
         lookups: super::super::lookup::Lookups::new(),
         slots: sender.slots.clone(),
         log: Arc::default(),
