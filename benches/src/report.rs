@@ -142,6 +142,8 @@ fn versions(place: &Place, tools: &[&str]) -> BTreeMap<String, String> {
         ("skillhost", version(&place.skillhost)),
         ("native Python", version(&place.python)),
         ("native bash", bash),
+        ("native node", version(&place.node).map(|version| version.replace('v', "node "))),
+        ("javascript component", component("javascript")),
         ("python component", component("python")),
         ("shell component", component("shell")),
     ];

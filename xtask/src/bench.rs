@@ -9,7 +9,7 @@ use skillhost_bench::Place;
 use skillhost_toolchain::{Error, Progress, Step};
 
 use crate::host::{self, executable};
-use crate::{components, install, print_line, tiers, workspace};
+use crate::{components, install, node_cases, print_line, tiers, workspace};
 
 /// The package of all benchmarks.
 const PACKAGE: &str = "skillhost-bench";
@@ -217,6 +217,7 @@ fn place(built: Programs, progress: &Progress) -> Result<Place, Error> {
         driver: driver.map(|driver| install::copy_program(&driver, &folder)).transpose()?,
         programs: root.join("target/components"),
         tools: BTreeMap::new(),
+        node: install::copy_program(&node_cases::node(progress)?, &folder)?,
         folder,
         python,
         converter,
@@ -247,6 +248,7 @@ fn small_place(built: Programs, progress: &Progress) -> Result<Place, Error> {
         driver: driver.map(|driver| install::copy_program(&driver, &folder)).transpose()?,
         programs: root.join("target/components"),
         converter: folder.join("data-convert"),
+        node: folder.join("bin/node"),
         tools: BTreeMap::new(),
         python: skillhost_bench::native_python()?,
         folder,
