@@ -113,7 +113,7 @@ enum Verb {
     JavascriptPackages,
     /// Fetch the MCP clients and the tools from PyPI and npm that the tests use
     Clients,
-    /// Run third-party conformance tests: of CPython, Node.js, MCP, Agent Skills, WASI or agents
+    /// Run third-party conformance tests: of CPython, Node.js, npm, MCP, Agent Skills, WASI or agents
     Conformance {
         #[command(subcommand)]
         suite: Conformance,
@@ -149,6 +149,21 @@ enum Conformance {
     NodeCases {
         /// Only these groups and cases: `fs`, `fs/streams`
         names: Vec<String>,
+    },
+    /// Import and exercise the 100 most downloaded packages of npm that are pure JavaScript, and
+    /// compare what they do with Node.js 22
+    Npm {
+        /// Only these packages
+        names: Vec<String>,
+    },
+    /// Compare public scripts in JavaScript and TypeScript with Node.js 22: `--help` and no arguments
+    SkillScripts {
+        /// A folder with checkouts of repositories that contain skills
+        #[arg(long, value_name = "DIR")]
+        suite: PathBuf,
+        /// Further arguments of components/javascript/conformance/skill_scripts.py: `--list`, digests
+        #[arg(last = true)]
+        args: Vec<String>,
     },
     /// Compare `check` with skills-ref, the reference library of Agent Skills, from PyPI
     SkillsRef,
@@ -187,6 +202,12 @@ fn main() -> ExitCode {
         Verb::Conformance { suite: Conformance::Mcp } => conformance::mcp(&progress),
         Verb::Conformance { suite: Conformance::NodeCases { names } } => {
             node_cases::native(&names, &progress)
+        }
+        Verb::Conformance { suite: Conformance::Npm { names } } => {
+            conformance::npm(&names, &progress)
+        }
+        Verb::Conformance { suite: Conformance::SkillScripts { suite, args } } => {
+            conformance::skill_scripts(&suite, &args, &progress)
         }
         Verb::Conformance { suite: Conformance::SkillsRef } => conformance::skills_ref(&progress),
         Verb::Conformance { suite: Conformance::Wasi { suite } } => {

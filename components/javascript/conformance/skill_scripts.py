@@ -31,6 +31,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent.parent
@@ -142,7 +143,7 @@ class Runner:
         (skill / "SKILL.md").write_text(SKILL)
         outcome = {}
         for way, words in WAYS.items():
-            native = [self.native(script, skill, place / f"{way}{turn}", words) for turn in range(2)]
+            native = [self.native(script, skill, place / f"{way}{turn}", words, turn) for turn in range(2)]
             sandboxed = self.sandboxed(script, skill, place / f"{way}-here", words)
             shown = masked if native[0][:2] != native[1][:2] else lambda text: text
             same = native[0][0] == sandboxed[0] and shown(native[0][1]) == shown(sandboxed[1])
@@ -151,7 +152,9 @@ class Runner:
         print(f"{script.name()} {' '.join(way if same else way.upper() for way, (same, *_) in outcome.items())}", file=sys.stderr, flush=True)
         return outcome
 
-    def native(self, script, skill, workspace, words):
+    def native(self, script, skill, workspace, words, seconds):
+        # Texts with the time differ in the second run.
+        time.sleep(seconds * 1.1)
         workspace.mkdir()
         command = ["bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--clearenv", "--cap-drop", "ALL"]
         command += ["--hostname", "sandbox", "--uid", "1000", "--gid", "1000"]
@@ -161,7 +164,7 @@ class Runner:
         command += ["--dir", "/usr/local/bin", "--ro-bind", self.node, "/usr/local/bin/node"]
         command += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--ro-bind", skill, "/skill", "--bind", workspace, "/workspace"]
         # Every folder finds its packages there.
-        command += ["--ro-bind", PACKAGES, "/node_modules", "--chdir", "/workspace"]
+        command += ["--ro-bind", PACKAGES, "/node_modules", "--remount-ro", "/", "--chdir", "/workspace"]
         own = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/tmp", "TMPDIR": "/tmp", "NODE_OPTIONS": NODE_OPTIONS}
         for name in ("SKILL_DIR", "CLAUDE_SKILL_DIR", "CLAUDE_PLUGIN_ROOT"):
             own[name] = "/skill"
