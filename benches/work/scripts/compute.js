@@ -44,4 +44,4 @@ function strings(rounds) {
     return length;
 }
 
-({ nothing: () => {}, fib: () => fib(24), nbody: () => nbody(3_000), expressions: () => expressions(10), strings: () => strings(10) })[process.argv[2]]();
+({ nothing: () => {}, fib: () => fib(27), nbody: () => nbody(8_000), expressions: () => expressions(10), strings: () => strings(10) })[process.argv[2]]();
