@@ -73,7 +73,8 @@ fn javascript_and_typescript_that_do_not_parse_are_reported() {
         ("scripts/run.js", "console.log('runs'); process.exit(3);\n"),
     ];
     let found = errors(home.path(), &scripts);
-    let places: Vec<&str> = found.iter().map(|error| error.rsplit_once(':').unwrap().0).collect();
+    let place = |error: &String| error.split(':').take(2).collect::<Vec<_>>().join(":");
+    let places: Vec<String> = found.iter().map(place).collect();
     assert_eq!(
         places,
         [

@@ -209,7 +209,11 @@ fn output_files_handles_and_programs_of_scripts_are_limited() {
             "for (let n = 0;; n++) require('node:fs').writeFileSync(`/tmp/${n}`, '');",
         ),
         (Limit::Handles, 200, "for (;;) require('node:fs').openSync('/skill/SKILL.md');"),
-        (Limit::Random, 1 << 20, "const fs = require('node:fs'); for (const fd = fs.openSync('/dev/urandom');;) fs.readSync(fd, Buffer.alloc(1 << 16));"),
+        (
+            Limit::Random,
+            1 << 20,
+            "const fs = require('node:fs'); for (const fd = fs.openSync('/dev/urandom');;) fs.readSync(fd, Buffer.alloc(1 << 16));",
+        ),
         (
             Limit::Processes,
             5,
@@ -247,7 +251,8 @@ fn deep_recursion_is_an_error_that_scripts_can_catch() {
     let ends = report("deep");
     assert!(ends.len() > 50, "{ends:?}");
     for (name, end) in &ends {
-        let known = ["done", "RangeError", "SyntaxError", "InternalError", "TypeError", "ReferenceError"];
+        let known =
+            ["done", "RangeError", "SyntaxError", "InternalError", "TypeError", "ReferenceError"];
         assert!(known.contains(&end.as_str()), "{name}: {end}");
     }
     let ended =
