@@ -302,7 +302,7 @@ pub(crate) mod tests {
         assert!(files[1].1.contains("(../figures/start-up.svg)"), "{}", files[1].1);
         let files = generated_files(Some(&targets::tests::report())).unwrap();
         let text = &files[0].1;
-        assert!(text.contains("the project's goals. 2 of 23 are missed, "), "{text}");
+        assert!(text.contains("the project's goals. 2 of 27 are missed, "), "{text}");
         assert!(
             text.contains("| Python hello, cold | 6.6 ms | 11 ms (`python3 hello.py`) |"),
             "{text}"

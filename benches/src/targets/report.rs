@@ -190,7 +190,7 @@ pub(crate) mod tests {
         for name in cells::names() {
             let sample = match &*name {
                 "hello, cold" => Ok([6_600_000]),
-                "hello, bare" | "hello, native" => Ok([11_000_000]),
+                "hello, bare" | "hello, native" | "javascript, native" => Ok([11_000_000]),
                 "component, cold" => Ok([2_900_000]),
                 "true, native" => Ok([1_000_000]),
                 "component, a second" => Ok([40_000]),
