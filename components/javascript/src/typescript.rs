@@ -578,6 +578,7 @@ mod tests {
             "  { name: 'a', value: [1, 2, 3], call: () => f(1) },\n",
             "function f(a: number, b?: string): void { if (a) { return; } else g(); }\n",
             "f(); // (((\n/* {{{ */\n",
+            "const x = y / 2; return /[/(]\\(/.test(`a${x / (z / 2)}(`)\n",
         ] {
             let text = line.repeat(20_000);
             assert_eq!(depth::excess(&text), None, "{line}");

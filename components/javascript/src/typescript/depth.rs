@@ -9,23 +9,28 @@ const MOST: usize = 6_000;
 const BRACKET: usize = 8;
 
 /// Words that stand before what they apply to, or join it to what precedes.
-const WORDS: [&str; 21] = [
+const WORDS: [&str; 26] = [
     "as",
     "async",
     "await",
+    "case",
     "delete",
     "do",
     "else",
     "extends",
     "for",
     "if",
+    "in",
     "infer",
     "instanceof",
     "keyof",
     "namespace",
     "new",
+    "of",
     "readonly",
+    "return",
     "satisfies",
+    "throw",
     "typeof",
     "unique",
     "void",
@@ -35,11 +40,11 @@ const WORDS: [&str; 21] = [
 
 /// Returns the position at which a text nests more deeply than the parser can follow.
 ///
-/// This is an estimate: it does not tell a regular expression from a division. A text that it
-/// misreads is parsed, and then at worst ends its own run.
+/// This is an estimate, which can take a division for a regular expression. A deep text that it misreads
+/// is parsed, and then at worst ends its own run.
 pub(super) fn excess(source: &str) -> Option<usize> {
     let bytes = source.as_bytes();
-    let mut scan = Scan::default();
+    let mut scan = Scan { ends_open: true, ..Scan::default() };
     let mut at = 0;
     while at < bytes.len() {
         let end = match bytes[at] {
@@ -47,7 +52,14 @@ pub(super) fn excess(source: &str) -> Option<usize> {
             b'/' if bytes.get(at + 1) == Some(&b'*') => {
                 source[at..].find("*/").map_or(bytes.len(), |n| at + n + 2)
             }
-            b'"' | b'\'' => text_end(bytes, at, bytes[at]),
+            b'/' if scan.ends_open => {
+                scan.ends_open = false;
+                expression_end(bytes, at)
+            }
+            quote @ (b'"' | b'\'') => {
+                scan.ends_open = false;
+                text_end(bytes, at, quote)
+            }
             b'`' => scan.template(bytes, at + 1),
             b'}' if scan.open.last() == Some(&Open { template: true, ..scan.last() }) => {
                 scan.close();
@@ -182,6 +194,22 @@ fn is_word(byte: u8) -> bool {
 
 fn line_end(bytes: &[u8], at: usize) -> usize {
     bytes[at..].iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |n| at + n)
+}
+
+/// Returns the end of a regular expression, or of its first character if it is none.
+fn expression_end(bytes: &[u8], start: usize) -> usize {
+    let (mut at, mut in_class) = (start + 1, false);
+    while at < bytes.len() && bytes[at] != b'\n' {
+        match bytes[at] {
+            b'\\' => at += 1,
+            b'[' => in_class = true,
+            b']' => in_class = false,
+            b'/' if !in_class => return at + 1,
+            _ => {}
+        }
+        at += 1;
+    }
+    start + 1
 }
 
 /// Returns the end of a text in quotes, which ends with its line at the latest.
