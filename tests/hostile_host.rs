@@ -99,6 +99,7 @@ impl Fixture {
                 workspace: Some((self.path("workspace"), MountMode::Write)),
                 ..Overrides::default()
             },
+            target: Target::Main,
             stdin: Stdin::Empty,
             stdout: Sink::Capture,
         }
@@ -208,6 +209,7 @@ pub struct Run<'a> {
     host: Runner,
     args: Vec<String>,
     overrides: Overrides,
+    target: Target,
     stdin: Stdin,
     stdout: Sink,
 }
@@ -252,6 +254,12 @@ impl Run<'_> {
         self
     }
 
+    /// Runs a script instead of the component.
+    pub fn script(mut self, path: &str) -> Self {
+        self.target = Target::Named(path.to_owned());
+        self
+    }
+
     pub fn stdin(mut self, stdin: Stdin) -> Self {
         self.stdin = stdin;
         self
@@ -267,8 +275,9 @@ impl Run<'_> {
         let policy = Policy::builtin()
             .with_command_line(self.overrides)
             .unwrap_or_else(|findings| panic!("{findings:?}"));
-        let (host, skill, args, stdin, stdout) =
-            (self.host, self.fixture.path("skills/hostile"), self.args, self.stdin, self.stdout);
+        let (host, skill, args, target) =
+            (self.host, self.fixture.path("skills/hostile"), self.args, self.target);
+        let (stdin, stdout) = (self.stdin, self.stdout);
         let (sender, receiver) = mpsc::channel();
         let shown = args.join(" ");
         std::thread::spawn(move || {
@@ -277,7 +286,7 @@ impl Run<'_> {
             let request = RunRequest {
                 skill: (&skill).into(),
                 policy: &policy,
-                target: Target::Main,
+                target,
                 args,
                 io: Io { stdin, stdout, ..Io::default() },
             };

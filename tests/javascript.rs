@@ -1,4 +1,8 @@
-//! JavaScript and TypeScript: which commands start `node`, and what allows and denies them.
+//! JavaScript and TypeScript: which commands start `node`, what allows and denies them, and what
+//! scripts do in the real runtime.
+
+mod http;
+mod runs;
 
 use skillhost_policy::outcome::{Outcome, Status};
 

@@ -233,6 +233,11 @@ fn python(text: &str) -> (&'static str, String) {
     ("main.py", format!("import glob, os, subprocess, urllib.request\n{text}\n"))
 }
 
+fn javascript(text: &str) -> (&'static str, String) {
+    let imports = "import fs from 'node:fs';\nimport childProcess from 'node:child_process';\n";
+    ("main.mjs", format!("{imports}{text}\n"))
+}
+
 const ALL: &str = "Read Write Bash WebFetch(http://127.0.0.1)";
 
 fn learn(text: &str) -> LearnedRuns {
@@ -254,6 +259,27 @@ fn many_files_in_one_folder_become_one_explained_entry() {
         "{}",
         run_and_learn.skill
     );
+}
+
+#[test]
+fn javascript_gets_the_entries_that_python_gets() {
+    let server = Server::of_size(3);
+    let url = format!("http://127.0.0.1:{}", server.port);
+    let script = format!(
+        "for (const f of ['one', 'two', 'three', 'four', 'five']) console.log(fs.readFileSync(`data/${{f}}.csv`, 'utf8'));
+        await import('data:text/javascript,');
+        fs.mkdirSync('out'); fs.writeFileSync('out/a.txt', 'a');
+        console.log(childProcess.execFileSync('jq', ['-n', '1+1']).toString(), await (await fetch('{url}/x')).text());"
+    );
+    let (name, script) = javascript(&script);
+    let entry = format!("WebFetch({url})");
+    let case = Case::new(Some(&format!("Read Write Bash {entry}")), (name, &script)).allow(&entry);
+    let run_and_learn = case.run_and_learn(&Target::Main, &[]);
+    let mut entries = run_and_learn.same();
+    entries.sort_unstable();
+    let mut expected = vec!["Bash(jq -n 1+1)", "Read(data/*.csv)", entry.as_str(), "Write(out/**)"];
+    expected.sort_unstable();
+    assert_eq!(entries, expected);
 }
 
 #[test]
@@ -553,37 +579,70 @@ fn grant_use_is_recorded_only_on_request() {
     assert_eq!(serde_json::to_value(&back).unwrap(), learned["uses"]);
 }
 
-/// Scripts in Python and bash.
-const STEPS: [(&str, &str); 14] = [
-    ("print(open('own.txt').read())", "cat own.txt"),
-    ("print(open('data/one.csv').read())", "cat data/one.csv"),
-    (
+/// Scripts in Python, bash and JavaScript.
+const STEPS: [[&str; 3]; 14] = [
+    [
+        "print(open('own.txt').read())",
+        "cat own.txt",
+        "console.log(fs.readFileSync('own.txt', 'utf8'))",
+    ],
+    [
+        "print(open('data/one.csv').read())",
+        "cat data/one.csv",
+        "console.log(await fs.promises.readFile('data/one.csv', 'utf8'))",
+    ],
+    [
         "[print(open(p).read()) for p in sorted(glob.glob('data/*'))]",
         "for f in data/*; do cat \"$f\"; done",
-    ),
-    ("print(sorted(os.listdir('mixed')))", "ls mixed"),
-    ("print(sorted(os.listdir('.')))", "ls"),
-    ("print([sorted(f) for _, _, f in os.walk('tree')])", "find tree -type f"),
-    (
+        "for (const f of fs.readdirSync('data')) console.log(fs.readFileSync(`data/${f}`, 'utf8'))",
+    ],
+    ["print(sorted(os.listdir('mixed')))", "ls mixed", "console.log(fs.readdirSync('mixed'))"],
+    ["print(sorted(os.listdir('.')))", "ls", "console.log(await fs.promises.readdir('.'))"],
+    [
+        "print([sorted(f) for _, _, f in os.walk('tree')])",
+        "find tree -type f",
+        "console.log(fs.readdirSync('tree', { recursive: true }))",
+    ],
+    [
         "os.makedirs('out/deep', exist_ok=True); open('out/deep/a.txt', 'w').write('a')",
         "mkdir -p out/deep; echo a > out/deep/a.txt",
-    ),
-    ("open('own.txt', 'a').write('more')", "echo more >> own.txt"),
-    ("open('new.txt', 'w').write('new')", "echo new > new.txt"),
-    (
+        "fs.mkdirSync('out/deep', { recursive: true }); fs.writeFileSync('out/deep/a.txt', 'a')",
+    ],
+    [
+        "open('own.txt', 'a').write('more')",
+        "echo more >> own.txt",
+        "fs.appendFileSync('own.txt', 'more')",
+    ],
+    [
+        "open('new.txt', 'w').write('new')",
+        "echo new > new.txt",
+        "await new Promise((done) => fs.createWriteStream('new.txt').end('new', done))",
+    ],
+    [
         "os.replace('mixed/a.txt', 'mixed/c.txt') if os.path.exists('mixed/a.txt') else 0",
         "[ -e mixed/a.txt ] && mv mixed/a.txt mixed/c.txt",
-    ),
-    ("os.path.exists('data/two.csv') and os.remove('data/two.csv')", "rm -f data/two.csv"),
-    (
+        "fs.existsSync('mixed/a.txt') && fs.renameSync('mixed/a.txt', 'mixed/c.txt')",
+    ],
+    [
+        "os.path.exists('data/two.csv') and os.remove('data/two.csv')",
+        "rm -f data/two.csv",
+        "fs.rmSync('data/two.csv', { force: true })",
+    ],
+    [
         "print(os.path.isdir('empty'), os.path.exists('nowhere'))",
         "[ -d empty ] && echo yes; [ -e nowhere ] || echo no",
-    ),
-    ("print(open('link.txt').read())", "cat link.txt"),
-    (
+        "console.log(fs.statSync('empty').isDirectory(), fs.existsSync('nowhere'))",
+    ],
+    [
+        "print(open('link.txt').read())",
+        "cat link.txt",
+        "console.log(fs.readFileSync('link.txt', 'utf8'))",
+    ],
+    [
         "print(subprocess.run(['jq', '-n', '1+1'], capture_output=True, text=True).stdout)",
         "python3 -c 'print(2)'",
-    ),
+        "console.log(childProcess.spawnSync('jq', ['-n', '1+1']).stdout?.toString())",
+    ],
 ];
 
 /// Values of `allowed-tools`: none, everything, everything by implication, and patterns of which
@@ -604,12 +663,16 @@ proptest! {
     #[test]
     fn run_under_the_proposal_has_the_same_result(
         steps in prop::collection::vec(0..STEPS.len(), 1..6),
-        shell in any::<bool>(),
+        language in 0..3usize,
         asked in 0..ASKED.len(),
         deterministic in prop::bool::weighted(0.2),
     ) {
-        let lines: Vec<&str> = steps.iter().map(|at| if shell { STEPS[*at].1 } else { STEPS[*at].0 }).collect();
-        let script = if shell { ("main.sh", lines.join("\n")) } else { python(&lines.join("\n")) };
+        let lines: Vec<&str> = steps.iter().map(|at| STEPS[*at][language]).collect();
+        let script = match language {
+            0 => python(&lines.join("\n")),
+            1 => ("main.sh", lines.join("\n")),
+            _ => javascript(&lines.join(";\n")),
+        };
         let mut case = Case::new(ASKED[asked], (script.0, &script.1));
         case.overrides.determinism.on = deterministic.then_some(true);
         let run_and_learn = case.run_and_learn(&Target::Main, &[]);

@@ -20,11 +20,12 @@ mod fuzz;
 mod handwritten_components;
 #[allow(dead_code, reason = "shared by two test programs; each uses its part")]
 mod hostile_host;
+mod hostile_scripts;
 mod limits;
 mod machine;
 mod policy;
 mod process;
-mod python_https;
+mod script_https;
 #[allow(dead_code, reason = "shared by two test programs; each uses its part")]
 mod servers;
 mod service;

@@ -9,12 +9,13 @@ use crate::hostile_host::shell_host;
 const DOCUMENT: &str = include_str!("../docs/reference/scripts.md");
 const IMPORTS: &str = "grp, os, platform, pwd, shutil, socket, tempfile, time";
 
-/// Returns the rows of the table: a command of bash, an expression of Python, and the value.
-fn rows() -> Vec<[&'static str; 3]> {
+/// Returns the rows of the table: a command of bash, an expression of Python and one of JavaScript,
+/// and the value.
+fn rows() -> Vec<[&'static str; 4]> {
     let section = DOCUMENT.split("## One machine").nth(1).unwrap().split("\n## ").next().unwrap();
     let cells = |row: &'static str| {
         let cells: Vec<&str> = row.split('|').map(|cell| cell.trim().trim_matches('`')).collect();
-        [cells[2], cells[3], cells[4]]
+        [cells[2], cells[3], cells[4], cells[5]]
     };
     section.lines().filter(|line| line.starts_with("| ")).skip(1).map(cells).collect()
 }
@@ -75,16 +76,19 @@ fn bash_and_python_read_the_same_bytes_below_etc() {
 }
 
 #[test]
-fn bash_and_python_see_the_documented_machine() {
+fn every_language_sees_the_documented_machine() {
     let rows = rows();
     assert!(rows.len() > 10);
     let expected: Vec<&str> = rows.iter().map(|[.., value]| *value).collect();
     let shell: Vec<&str> = rows.iter().map(|[command, ..]| *command).collect();
     assert_eq!(lines(shell.join("\n")), expected);
     let python: Vec<String> =
-        rows.iter().map(|[_, expression, _]| format!("print({expression})")).collect();
+        rows.iter().map(|[_, expression, ..]| format!("print({expression})")).collect();
     let script = format!("import {IMPORTS}\n{}", python.join("\n"));
     assert_eq!(lines(format!("python3 -c '{script}'")), expected);
+    let javascript: Vec<String> =
+        rows.iter().map(|[.., expression, _]| format!("console.log({expression})")).collect();
+    assert_eq!(lines(format!("node -e '{}'", javascript.join(";\n"))), expected);
 }
 
 #[test]

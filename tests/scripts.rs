@@ -6,7 +6,7 @@
 //! natively. Those that need the test's server are in `tests/cases/skills`, and pin the output in
 //! `expected`.
 
-mod api;
+pub mod api;
 mod case;
 
 use std::collections::BTreeSet;

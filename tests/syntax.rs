@@ -52,7 +52,13 @@ fn scripts_that_do_not_parse_are_reported() {
 #[test]
 fn javascript_and_typescript_that_do_not_parse_are_reported() {
     let home = tempfile::tempdir().unwrap();
+    let deep = "(".repeat(50_000) + "1" + &")".repeat(50_000);
     let scripts = [
+        ("scripts/deep.ts", deep.as_str()),
+        ("scripts/element.jsx", "const a = 1;\nconst b = <p>text</p>;\n"),
+        ("scripts/element.tsx", "export default (a: number) => <p>{a}</p>;\n"),
+        ("scripts/fine.jsx", "export default 1 < 2;\n"),
+        ("scripts/fine.tsx", "const f = <T,>(x: T) => x; f(1 as number);\n"),
         ("scripts/open.js", "const x = {\n  a: 1,\n"),
         ("scripts/value.mjs", "import fs from 'fs';\nconst x = ;\n"),
         ("scripts/types.ts", "const x: number = ;\n"),
@@ -67,12 +73,23 @@ fn javascript_and_typescript_that_do_not_parse_are_reported() {
         ("scripts/run.js", "console.log('runs'); process.exit(3);\n"),
     ];
     let found = errors(home.path(), &scripts);
-    let places: Vec<&str> = found.iter().map(|error| error.rsplit_once(':').unwrap().0).collect();
+    let place = |error: &String| error.split(':').take(2).collect::<Vec<_>>().join(":");
+    let places: Vec<String> = found.iter().map(place).collect();
     assert_eq!(
         places,
-        ["scripts/module.cjs:1", "scripts/open.js:3", "scripts/types.ts:1", "scripts/value.mjs:2"],
+        [
+            "scripts/deep.ts:1",
+            "scripts/element.jsx:2",
+            "scripts/element.tsx:1",
+            "scripts/module.cjs:1",
+            "scripts/open.js:3",
+            "scripts/types.ts:1",
+            "scripts/value.mjs:2"
+        ],
         "{found:?}"
     );
+    assert!(found[0].contains("Nested too deeply"), "{found:?}");
+    assert!(found[1..3].iter().all(|error| error.contains("JSX is not supported")), "{found:?}");
     assert_eq!(errors(home.path(), &scripts), found, "the results in the cache");
 }
 

@@ -189,10 +189,11 @@ mod tests {
     #[test]
     fn failing_and_differing_cells_are_excluded_with_a_reason() {
         let path = PathBuf::new;
-        let [folder, skillhost, programs, python, converter] =
-            [path(), path(), path(), path(), path()];
+        let [folder, skillhost, programs, python, converter, node] =
+            [path(), path(), path(), path(), path(), path()];
         let tools = BTreeMap::new();
-        let place = Place { folder, skillhost, driver: None, programs, python, converter, tools };
+        let driver = None;
+        let place = Place { folder, skillhost, driver, programs, python, converter, node, tools };
         let mut bench = Bench::new(&place, []);
         let lines = ["exit 3", "echo 2", "warm", "true; echo 1", "echo 1"];
         let cells = lines.map(|line| Line(line, Case::new("case", "hello", Target::True)));

@@ -27,6 +27,7 @@ pub(crate) struct Case {
 pub(crate) enum Target {
     Python(&'static str),
     Bash(&'static str),
+    JavaScript(&'static str),
     /// The skill's component; natively, the same crate.
     Component,
     /// `/bin/true`, the cost of an empty process. It only runs natively.
@@ -40,19 +41,23 @@ const FILTER: &str =
 /// The size of the CSV file and of the JSON file, in bytes.
 pub(crate) const INPUT: u64 = 5_000_000;
 
+/// The size of the JSON file that JavaScript transforms, in bytes.
+pub(crate) const TRANSFORMED: u64 = 1_000_000;
+
 /// The sizes of the CSV files that show how time grows with the input, in bytes.
 pub(crate) const SIZES: [u64; 4] = [100_000, 500_000, 2_000_000, INPUT];
 
 /// More than the largest input takes, because a run that hits the limit yields no figure.
 const TIMEOUT: &str = "10m";
 
-/// Returns the five cases of the isolation benchmark.
+/// Returns the cases of the isolation benchmark.
 pub(crate) fn all() -> Vec<Case> {
     let filter = ["-c", "-f", FILTER, "orders.json"];
     let pipeline = Case::new("pipeline", "hello", Target::Bash("scripts/pipeline.sh"));
     vec![
         Case { batch: 10, ..hello() },
         Case { batch: 10, ..imports() },
+        Case { batch: 10, ..javascript() },
         report(INPUT),
         Case {
             name: "Rust: 5 MB of JSON grouped",
@@ -79,6 +84,12 @@ pub(crate) fn hello() -> Case {
     Case { name: "Python: hello", ..Case::new("hello", "hello", script) }
 }
 
+/// Returns the JavaScript hello.
+pub(crate) fn javascript() -> Case {
+    let script = Target::JavaScript("scripts/hello.js");
+    Case { name: "JavaScript: hello", ..Case::new("javascript", "hello", script) }
+}
+
 fn imports() -> Case {
     let script = Target::Python("scripts/imports.py");
     Case { name: "Python: six imports", ..Case::new("imports", "hello", script) }
@@ -100,9 +111,21 @@ pub(crate) fn waiting() -> Case {
     Case::new("wait", "hello", Target::Python("scripts/wait.py"))
 }
 
+/// As [`waiting`], in JavaScript.
+pub(crate) fn waiting_javascript() -> Case {
+    Case::new("javascript-wait", "hello", Target::JavaScript("scripts/wait.js"))
+}
+
 /// Returns `/bin/true`: the cost of an empty process.
 pub(crate) fn nothing() -> Case {
     Case::new("true", "hello", Target::True)
+}
+
+pub(crate) fn json_name(bytes: u64) -> String {
+    match bytes {
+        INPUT => "orders.json".into(),
+        bytes => format!("orders-{bytes}.json"),
+    }
 }
 
 pub(crate) fn csv_name(bytes: u64) -> String {
@@ -130,6 +153,7 @@ impl Case {
         let mut command = match self.target {
             Target::Python(_) => place.command(&place.python),
             Target::Bash(_) => place.command("/bin/bash"),
+            Target::JavaScript(_) => place.command(&place.node),
             Target::Component => place.command(&place.converter),
             Target::True => place.command("/bin/true"),
         };
@@ -158,7 +182,9 @@ impl Target {
     /// Returns the path of the script in the skill.
     pub(crate) fn script(self) -> Option<&'static str> {
         match self {
-            Target::Python(script) | Target::Bash(script) => Some(script),
+            Target::Python(script) | Target::Bash(script) | Target::JavaScript(script) => {
+                Some(script)
+            }
             Target::Component | Target::True => None,
         }
     }

@@ -19,7 +19,9 @@ pub(crate) fn write(folder: &Path) -> Result<(), Error> {
     for size in cases::SIZES {
         write(&cases::csv_name(size), csv(size))?;
     }
-    write("orders.json", json(cases::INPUT))?;
+    for size in [cases::INPUT, cases::TRANSFORMED] {
+        write(&cases::json_name(size), json(size))?;
+    }
     write("access.log", log())?;
     Ok(())
 }

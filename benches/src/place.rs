@@ -25,6 +25,8 @@ pub struct Place {
     pub python: PathBuf,
     /// data-convert, compiled for this machine.
     pub converter: PathBuf,
+    /// A copy of Node.js 22, in `folder`.
+    pub node: PathBuf,
     /// The programs that isolate and that are built or fetched for the benchmark, or the reasons
     /// why they are missing.
     pub tools: BTreeMap<&'static str, Result<PathBuf, String>>,
@@ -63,9 +65,10 @@ impl Place {
     }
 
     /// Returns the components that the cases of the isolation benchmark run.
-    pub(crate) fn components(&self) -> [PathBuf; 3] {
+    pub(crate) fn components(&self) -> [PathBuf; 4] {
+        let runtime = |name: &str| self.programs.join(name).with_extension("wasm");
         let converter = self.skill("data-convert").join("data-convert.wasm");
-        [converter, self.programs.join("python.wasm"), self.programs.join("shell.wasm")]
+        [converter, runtime("javascript"), runtime("python"), runtime("shell")]
     }
 
     pub(crate) fn workspace(&self) -> PathBuf {

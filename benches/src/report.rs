@@ -142,6 +142,8 @@ fn versions(place: &Place, tools: &[&str]) -> BTreeMap<String, String> {
         ("skillhost", version(&place.skillhost)),
         ("native Python", version(&place.python)),
         ("native bash", bash),
+        ("native node", version(&place.node).map(|version| version.replace('v', "node "))),
+        ("javascript component", component("javascript")),
         ("python component", component("python")),
         ("shell component", component("shell")),
     ];
@@ -300,7 +302,7 @@ pub(crate) mod tests {
         assert!(files[1].1.contains("(../figures/start-up.svg)"), "{}", files[1].1);
         let files = generated_files(Some(&targets::tests::report())).unwrap();
         let text = &files[0].1;
-        assert!(text.contains("the project's goals. 2 of 23 are missed, "), "{text}");
+        assert!(text.contains("the project's goals. 2 of 27 are missed, "), "{text}");
         assert!(
             text.contains("| Python hello, cold | 6.6 ms | 11 ms (`python3 hello.py`) |"),
             "{text}"

@@ -51,6 +51,25 @@ const PYTHON: &[&str] = &[
     "print(sys.stdin.readline())",
 ];
 
+/// Statements of a JavaScript module. `N` stands for a random digit.
+const JAVASCRIPT: &[&str] = &[
+    "console.log(Math.random(), crypto.randomUUID())",
+    "console.log(Date.now(), performance.now(), process.hrtime.bigint())",
+    "await sleep(N00)",
+    "setTimeout(() => console.log('timer', N), N0)",
+    "setImmediate(() => console.log('immediate', N))",
+    "process.nextTick(() => console.log('tick', N))",
+    "console.log(fs.readdirSync('/workspace'), fs.statSync('/workspace/doc.json').mtimeMs)",
+    "fs.appendFileSync(`/workspace/made${Math.floor(Math.random() * N)}`, String(Date.now()))",
+    "fs.readFile('/workspace/doc.json', (error, data) => console.log(data.length, N))",
+    "exec('echo $RANDOM; sleep 0.N; date +%s', (error, stdout) => console.log(stdout))",
+    "console.log(execFileSync('python3', ['-c', 'import random; print(random.random(), N)']).toString())",
+    "await Promise.race([sleep(N0).then(() => 1), sleep(5N).then(() => 2)]).then(console.log)",
+    "console.log(fs.mkdtempSync('/tmp/N-'), process.pid, new Error('N').stack)",
+    "console.log(Array.from({ length: N }, (_, n) => Math.sin(n * N)), 0 / 0)",
+    "queueMicrotask(() => console.log('microtask', N, process.memoryUsage().rss))",
+];
+
 fn line(rng: &mut TestRng, of: &[&str]) -> String {
     let line = of[rng.next_u32() as usize % of.len()];
     line.replace('N', &(1 + rng.next_u32() % 9).to_string())
@@ -80,6 +99,16 @@ fn python(rng: &mut TestRng) -> String {
     text + "for child in children: print(child.wait())\n"
 }
 
+fn javascript(rng: &mut TestRng) -> String {
+    let mut text = String::from(
+        "import fs from 'node:fs';\nimport { exec, execFileSync } from 'node:child_process';\nimport { setTimeout as sleep } from 'node:timers/promises';\nconsole.log('start');\n",
+    );
+    for _ in 0..3 + rng.next_u32() % 8 {
+        writeln!(text, "{};", line(rng, JAVASCRIPT)).unwrap();
+    }
+    text
+}
+
 #[test]
 fn random_scripts_have_the_same_result() {
     // The variable `SEED` selects other scripts. A failure is repeatable with its seed.
@@ -88,14 +117,12 @@ fn random_scripts_have_the_same_result() {
     let mut bytes = [7; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     let mut rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
-    let count = 6 * super::repeat();
+    let count = 9 * super::repeat();
     let scripts: Vec<(String, String)> = (0..count)
-        .map(|n| {
-            if n % 2 == 0 {
-                (format!("generated{n}.sh"), shell(&mut rng))
-            } else {
-                (format!("generated{n}.py"), python(&mut rng))
-            }
+        .map(|n| match n % 3 {
+            0 => (format!("generated{n}.sh"), shell(&mut rng)),
+            1 => (format!("generated{n}.py"), python(&mut rng)),
+            _ => (format!("generated{n}.mjs"), javascript(&mut rng)),
         })
         .collect();
     let programs: Vec<Program> =

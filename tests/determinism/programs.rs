@@ -10,9 +10,9 @@ use crate::cli::repository;
 pub struct Program {
     pub name: String,
     pub target: Target,
-    /// The exit code: 0, unless a script has a line `# exit: N`.
+    /// The exit code: 0, unless a script has a comment `exit: N`.
     exit: i32,
-    /// The limit `fuel`, if a script has a line `# fuel: N`.
+    /// The limit `fuel`, if a script has a comment `fuel: N`.
     pub fuel: Option<u64>,
 }
 
@@ -54,7 +54,10 @@ fn script(path: &Path) -> Program {
     let text = std::fs::read_to_string(path).unwrap();
     let name = path.file_name().unwrap().to_str().unwrap().to_owned();
     let value_of = |key: &str| {
-        text.lines().find_map(|line| line.strip_prefix(&format!("# {key}: ")).map(str::to_owned))
+        let comments = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("# ").or_else(|| line.strip_prefix("// ")));
+        comments.filter_map(|line| line.strip_prefix(&format!("{key}: "))).next().map(str::to_owned)
     };
     let exit = value_of("exit").map_or(0, |code| code.parse().unwrap());
     Program {

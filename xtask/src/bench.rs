@@ -10,7 +10,7 @@ use skillhost_toolchain::{Error, Progress, Step};
 
 use crate::host::{self, executable};
 use crate::machine::Machine;
-use crate::{components, install, print_line, tiers, workspace};
+use crate::{components, install, node_cases, print_line, tiers, workspace};
 
 /// The package of all benchmarks.
 const PACKAGE: &str = "skillhost-bench";
@@ -235,6 +235,7 @@ fn place(built: Programs, progress: &Progress) -> Result<Place, Error> {
         driver: driver.map(|driver| install::copy_program(&driver, &folder)).transpose()?,
         programs: root.join("target/components"),
         tools: BTreeMap::new(),
+        node: install::copy_program(&node_cases::node(progress)?, &folder)?,
         folder,
         python,
         converter,
@@ -265,6 +266,7 @@ fn small_place(built: Programs, progress: &Progress) -> Result<Place, Error> {
         driver: driver.map(|driver| install::copy_program(&driver, &folder)).transpose()?,
         programs: root.join("target/components"),
         converter: folder.join("data-convert"),
+        node: folder.join("bin/node"),
         tools: BTreeMap::new(),
         python: skillhost_bench::native_python()?,
         folder,

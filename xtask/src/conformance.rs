@@ -1,7 +1,9 @@
 //! `cargo xtask conformance`: runs third-party tests of the Python runtime, of the MCP server, of the
-//! rules for skills and of WASI, and connects skillhost to real agents.
+//! rules for skills and of WASI, runs packages and scripts of others in the JavaScript runtime, and
+//! connects skillhost to real agents.
 
 mod agents;
+mod javascript;
 mod skills_ref;
 mod wasi;
 
@@ -14,6 +16,7 @@ use skillhost_toolchain::{Error, Progress};
 use crate::{clients, print_line, workspace};
 
 pub(crate) use agents::run as agents;
+pub(crate) use javascript::{npm, skill_scripts};
 pub(crate) use skills_ref::run as skills_ref;
 pub(crate) use wasi::run as wasi;
 

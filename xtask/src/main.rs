@@ -117,7 +117,7 @@ enum Verb {
     Clients,
     /// Fetch the servers and clients of Debian, PyPI and npm with which fetching skills is tested
     Servers,
-    /// Run third-party conformance tests: of CPython, Node.js, MCP, Agent Skills, WASI or agents
+    /// Run third-party conformance tests: of CPython, Node.js, npm, MCP, Agent Skills, WASI or agents
     Conformance {
         #[command(subcommand)]
         suite: Conformance,
@@ -153,6 +153,21 @@ enum Conformance {
     NodeCases {
         /// Only these groups and cases: `fs`, `fs/streams`
         names: Vec<String>,
+    },
+    /// Import and exercise the 100 most downloaded packages of npm that are pure JavaScript, and
+    /// compare what they do with Node.js 22
+    Npm {
+        /// Only these packages
+        names: Vec<String>,
+    },
+    /// Compare public scripts in JavaScript and TypeScript with Node.js 22: `--help` and no arguments
+    SkillScripts {
+        /// A folder with checkouts of repositories that contain skills
+        #[arg(long, value_name = "DIR")]
+        suite: PathBuf,
+        /// Further arguments of components/javascript/conformance/skill_scripts.py: `--list`, digests
+        #[arg(last = true)]
+        args: Vec<String>,
     },
     /// Compare `check` with skills-ref, the reference library of Agent Skills, from PyPI
     SkillsRef,
@@ -192,6 +207,12 @@ fn main() -> ExitCode {
         Verb::Conformance { suite: Conformance::Mcp } => conformance::mcp(&progress),
         Verb::Conformance { suite: Conformance::NodeCases { names } } => {
             node_cases::native(&names, &progress)
+        }
+        Verb::Conformance { suite: Conformance::Npm { names } } => {
+            conformance::npm(&names, &progress)
+        }
+        Verb::Conformance { suite: Conformance::SkillScripts { suite, args } } => {
+            conformance::skill_scripts(&suite, &args, &progress)
         }
         Verb::Conformance { suite: Conformance::SkillsRef } => conformance::skills_ref(&progress),
         Verb::Conformance { suite: Conformance::Wasi { suite } } => {

@@ -34,7 +34,7 @@ pub(crate) fn native(names: &[String], progress: &Progress) -> Result<(), Error>
 }
 
 /// Fetches Node.js 22 from npm, and returns the path of its executable.
-fn node(progress: &Progress) -> Result<PathBuf, Error> {
+pub(crate) fn node(progress: &Progress) -> Result<PathBuf, Error> {
     let architecture = match std::env::consts::ARCH {
         "x86_64" => "x64",
         "aarch64" => "arm64",

@@ -1,5 +1,5 @@
 //! Builds a root file system for the sandboxes that need one. It has only the machine's own Python
-//! and shell, with their libraries.
+//! and shell, and Node.js, with their libraries.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -41,7 +41,8 @@ impl Root {
         )?;
         let stdlib = Path::new(stdlib.trim());
         root.copy_tree(stdlib)?;
-        let mut files = BTreeSet::from([PathBuf::from("/bin/bash"), place.python.clone()]);
+        let programs = [PathBuf::from("/bin/bash"), place.python.clone(), place.node.clone()];
+        let mut files = BTreeSet::from(programs);
         files.extend(PROGRAMS.map(|program| Path::new("/usr/bin").join(program)));
         let loaded = fs::read_dir(stdlib.join("lib-dynload")).into_iter().flatten().flatten();
         let linked = files.iter().cloned().chain(loaded.map(|entry| entry.path()));

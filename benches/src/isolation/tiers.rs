@@ -257,6 +257,7 @@ pub(crate) fn inside(case: &Case, place: &Place) -> Vec<String> {
     let program = match case.target {
         Target::Python(_) => place.python.display().to_string(),
         Target::Bash(_) => "/bin/bash".to_owned(),
+        Target::JavaScript(_) => place.node.display().to_string(),
         Target::Component => root::CONVERTER.to_owned(),
         Target::True => "/bin/true".to_owned(),
     };

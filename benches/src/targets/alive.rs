@@ -6,14 +6,16 @@ use std::time::Duration;
 use skillhost_toolchain::{Error, Step};
 
 use super::LONG;
-use crate::cases;
+use crate::cases::{self, Case};
 use crate::driver::{Driver, LiveGuests};
 use crate::measure;
 use crate::place::Place;
 use crate::samples::Samples;
 
-/// The numbers of live guests.
-const COUNTS: [usize; 2] = [10, 1_000];
+/// The numbers of live guests, and what they run.
+const CROWDS: [Crowd; 3] =
+    [(10, cases::waiting), (1_000, cases::waiting), (1_000, cases::waiting_javascript)];
+type Crowd = (usize, fn() -> Case);
 
 /// More memory than a guest needs. The measurement requires this much free memory for each guest.
 const ROOM: u64 = 3 << 20;
@@ -31,22 +33,23 @@ const INTERVAL: Duration = Duration::from_millis(100);
 const SETTLED: usize = 10;
 const MAX_SAMPLES: usize = 200;
 
-/// The figures of each number of guests. No goal uses the first start of ten guests.
+/// The figures of each crowd, by its place in [`CROWDS`]. No goal uses the first start of ten guests.
 type Figure = (usize, &'static str, fn(LiveGuests) -> u64);
-const FIGURES: [Figure; 5] = [
-    (10, "10 alive, of each", |alive| alive.private / 10),
-    (10, "10 alive, last start", |alive| alive.last),
-    (1_000, "1,000 alive, of each", |alive| alive.private / 1_000),
-    (1_000, "1,000 alive, first start", |alive| alive.first),
-    (1_000, "1,000 alive, last start", |alive| alive.last),
+const FIGURES: [Figure; 6] = [
+    (0, "10 alive, of each", |alive| alive.private / 10),
+    (0, "10 alive, last start", |alive| alive.last),
+    (1, "1,000 alive, of each", |alive| alive.private / 1_000),
+    (1, "1,000 alive, first start", |alive| alive.first),
+    (1, "1,000 alive, last start", |alive| alive.last),
+    (2, "1,000 JavaScript alive, of each", |alive| alive.private / 1_000),
 ];
 
 pub(crate) fn measure_guests(place: &Place, samples: &mut Samples, step: &Step) {
     for round in 1..=LONG {
-        for count in COUNTS {
+        for (crowd, (count, case)) in CROWDS.into_iter().enumerate() {
             step.note(&format!("{count} guests, {round} of {LONG}"));
-            let found = keep_alive(place, count);
-            for (_, name, figure) in FIGURES.iter().filter(|(guests, ..)| *guests == count) {
+            let found = keep_alive(place, &case(), count);
+            for (_, name, figure) in FIGURES.iter().filter(|(of, ..)| *of == crowd) {
                 samples.record(name, found.as_ref().map(|alive| [figure(*alive)]));
             }
         }
@@ -65,12 +68,11 @@ pub(crate) fn measure_idle(place: &Place, samples: &mut Samples, step: &Step) {
 
 /// Measures live guests in one host. Runs one guest first, so that no measured start loads the
 /// component.
-fn keep_alive(place: &Place, count: usize) -> Result<LiveGuests, Error> {
+fn keep_alive(place: &Place, waiting: &Case, count: usize) -> Result<LiveGuests, Error> {
     measure::check_room(count as u64 * ROOM)?;
-    let waiting = cases::waiting();
-    let mut driver = Driver::start(place, [&waiting], count)?;
-    driver.warm_up(&waiting)?;
-    driver.alive(&waiting, count)
+    let mut driver = Driver::start(place, [waiting], count)?;
+    driver.warm_up(waiting)?;
+    driver.alive(waiting, count)
 }
 
 /// Returns the names of the measurements in this module.

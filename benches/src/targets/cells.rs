@@ -114,6 +114,11 @@ pub(crate) fn starts() -> Vec<Cell> {
         cells(&Case { batch: 10, ..hello }, &[Mode::Cold, Mode::Native, Mode::Bare, Mode::Warm]),
         cells(&imports, &[Mode::Cold, Mode::Native]),
         cells(&Case { batch: 10, ..bash }, &[Mode::Cold, Mode::Native, Mode::Warm]),
+        cells(&Case { batch: 10, ..cases::javascript() }, &[Mode::Cold, Mode::Native, Mode::Warm]),
+        cells(
+            &Case::new("modules", "hello", Target::JavaScript("scripts/modules.mjs")),
+            &[Mode::Cold, Mode::Native],
+        ),
         cells(&Case { batch: 1_000, ..component }, &[Mode::Cold, Mode::Warm]),
     ]
     .concat()
@@ -149,8 +154,27 @@ pub(crate) fn work() -> Vec<Cell> {
         ["nothing", "fib", "nbody", "text"].map(|id| script(id, "scripts/compute.py").args(&[id]));
     let files = [script("blocks", "scripts/blocks.py"), script("files", "scripts/small_files.py")];
     let json = cases::all().into_iter().filter(|case| case.id == "json");
-    let cases = compute.into_iter().chain(files).chain(json);
+    let javascript = JAVASCRIPT.map(|(id, kind)| {
+        Case::new(id, "work", Target::JavaScript("scripts/compute.js")).args(&[kind])
+    });
+    let cases = compute.into_iter().chain(files).chain(json).chain(javascript).chain([transform()]);
     cases.flat_map(|case| cells(&case, &[Mode::Cold, Mode::Native])).collect()
+}
+
+/// The kinds of computing in JavaScript, and the names of their cases.
+const JAVASCRIPT: [(&str, &str); 5] = [
+    ("javascript nothing", "nothing"),
+    ("javascript fib", "fib"),
+    ("javascript nbody", "nbody"),
+    ("javascript expressions", "expressions"),
+    ("javascript strings", "strings"),
+];
+
+/// Returns the case that transforms a JSON file.
+fn transform() -> Case {
+    let file = cases::json_name(cases::TRANSFORMED);
+    let case = Case::new("transform", "work", Target::JavaScript("scripts/transform.js"));
+    Case { input: Some(file.clone()), ..case.args(&[&file]) }
 }
 
 /// Writes the skill of the small component.

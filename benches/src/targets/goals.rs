@@ -62,7 +62,7 @@ pub(crate) enum Bound {
     Part,
 }
 
-pub(crate) const GOALS: [Goal; 28] = [
+pub(crate) const GOALS: [Goal; 38] = [
     ("Python hello, cold", Median("hello, cold"), HELLO, Times(0.4)),
     ("Python hello, cold", Median("hello, cold"), BARE, Times(0.55)),
     ("Python with six imports, cold", Median("imports, cold"), IMPORTS, Times(0.18)),
@@ -85,6 +85,45 @@ pub(crate) const GOALS: [Goal; 28] = [
     ),
     ("bash hello, cold", Median("bash, cold"), BASH, Times(2.0)),
     ("bash hello, warm", Median("bash, warm"), BASH, microseconds(400)),
+    ("JavaScript hello, cold", Median("javascript, cold"), NODE, Times(0.15)),
+    ("JavaScript hello, cold", Median("javascript, cold"), BARE, Times(0.6)),
+    (
+        "JavaScript with six modules, cold",
+        Median("modules, cold"),
+        reference("`node modules.mjs`", Median("modules, native")),
+        Part,
+    ),
+    ("JavaScript hello, warm", Median("javascript, warm"), NODE, microseconds(500)),
+    (
+        "JavaScript, whole run: 1 MB of JSON transformed",
+        Median("transform, cold"),
+        node(Median("transform, native")),
+        Part,
+    ),
+    (
+        "computing in JavaScript: fib",
+        javascript("javascript fib, cold"),
+        node(native_javascript("javascript fib, native")),
+        Part,
+    ),
+    (
+        "computing in JavaScript: nbody",
+        javascript("javascript nbody, cold"),
+        node(native_javascript("javascript nbody, native")),
+        Part,
+    ),
+    (
+        "computing in JavaScript: regular expressions",
+        javascript("javascript expressions, cold"),
+        node(native_javascript("javascript expressions, native")),
+        Part,
+    ),
+    (
+        "computing in JavaScript: strings",
+        javascript("javascript strings, cold"),
+        node(native_javascript("javascript strings, native")),
+        Part,
+    ),
     ("computing: fib", FIB, python(FIB_NATIVE), Part),
     ("computing: nbody", NBODY, python(NBODY_NATIVE), Part),
     ("computing: json, re, sort", TEXT, python(TEXT_NATIVE), Part),
@@ -134,6 +173,12 @@ pub(crate) const GOALS: [Goal; 28] = [
     ),
     ("1,000 Python guests alive, start of the last", LAST_START, FIRST_START, Times(2.0)),
     ("1,000 Python guests alive, start of the last", LAST_START, TENTH_START, Part),
+    (
+        "1,000 JavaScript guests alive, memory of each",
+        Median("1,000 JavaScript alive, of each"),
+        reference("1,000 Python guests", Median("1,000 alive, of each")),
+        mebibytes(3),
+    ),
     ("`skillhost mcp`, idle", Median("mcp, idle"), IDLE, mebibytes(30)),
     ("`skillhost serve`, idle", Median("serve, idle"), IDLE, mebibytes(30)),
 ];
@@ -142,6 +187,7 @@ const HELLO: Reference = reference("`python3 hello.py`", Median("hello, native")
 const BARE: Reference = reference("`python3 -S -E hello.py`", Median("hello, bare"));
 const IMPORTS: Reference = reference("`python3 imports.py`", Median("imports, native"));
 const BASH: Reference = reference("`bash hello.sh`", Median("bash, native"));
+const NODE: Reference = reference("`node hello.js`", Median("javascript, native"));
 const TRUE: Reference = reference("`/bin/true`", Median("true, native"));
 const TRUE_P99: Reference = reference("`/bin/true`", P99("true, native"));
 const TRUE_RATE: Reference = reference("`/bin/true`", Median("true, a second"));
@@ -172,12 +218,26 @@ const fn native(name: &'static str) -> Figure {
     Above(name, "nothing, native", 1)
 }
 
+/// As [`cold`], for JavaScript.
+const fn javascript(name: &'static str) -> Figure {
+    Above(name, "javascript nothing, cold", 1)
+}
+
+/// As [`native`], for JavaScript.
+const fn native_javascript(name: &'static str) -> Figure {
+    Above(name, "javascript nothing, native", 1)
+}
+
 const fn reference(name: &'static str, figure: Figure) -> Reference {
     Reference { name, figure }
 }
 
 const fn python(figure: Figure) -> Reference {
     reference("`python3`", figure)
+}
+
+const fn node(figure: Figure) -> Reference {
+    reference("`node`", figure)
 }
 
 const fn microseconds(most: u64) -> Bound {

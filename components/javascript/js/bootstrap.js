@@ -79,6 +79,8 @@ define('btoa', function btoa(text) {
     if (encoded === undefined || encoded === null) throw new DOMException('Invalid character', 'InvalidCharacterError');
     return encoded;
 });
+// A mark of the implementation, by which packages tell it from Node's.
+delete buffer.Buffer.TYPED_ARRAY_SUPPORT;
 Object.assign(buffer, { atob: globalThis.atob, btoa: globalThis.btoa });
 for (const [name, value] of Object.entries({
     AbortController, AbortSignal, DOMException, Event, EventTarget, CustomEvent, URL, URLSearchParams, TextDecoder, TextEncoder, performance,

@@ -241,6 +241,9 @@ impl Parser {
                 "commonjs-typescript" => {
                     (self.run.is_module, self.run.text_name) = (false, Some("[stdin].cts"));
                 }
+                // Not of Node: what `check` of the host asks for.
+                "jsx" => (self.run.is_module, self.run.text_name) = (true, Some("[stdin].jsx")),
+                "tsx" => (self.run.is_module, self.run.text_name) = (true, Some("[stdin].tsx")),
                 _ => {
                     let message = "node: --input-type must be \"module\",\"commonjs\", \"module-typescript\" or \"commonjs-typescript\"\n";
                     return Err(Command::Fail(message.to_owned(), 9));

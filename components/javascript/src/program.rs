@@ -6,7 +6,8 @@ use crate::bindings::wasi::cli::environment::{get_environment, initial_cwd};
 use crate::builtins::{module, performance};
 use crate::command_line::{self, Command, Main, Run};
 use crate::modules::loader::{self, Format};
-use crate::{engine, files, stdio, system, typescript};
+use crate::typescript::{self, Language};
+use crate::{engine, files, stdio, system};
 
 /// The exit code of a program whose engine failed.
 const BROKEN: u8 = 70;
@@ -99,8 +100,8 @@ fn read_stdin() -> String {
 fn check_text(name: &str) -> u8 {
     let text = read_stdin();
     command_line::set_text(&text);
-    if name.ends_with("ts")
-        && let Err(error) = typescript::strip(&text, name.ends_with(".cts"))
+    if let Some(language) = Language::of(name)
+        && let Err(error) = typescript::strip(&text, language)
     {
         let before = text.get(..error.offset).unwrap_or(&text);
         let start = before.rfind('\n').map_or(0, |at| at + 1);

@@ -3,6 +3,7 @@
 //! `node --experimental-transform-types` does. Positions in errors are therefore those of the file.
 
 mod classes;
+mod depth;
 mod text;
 
 use std::collections::HashSet;
@@ -11,10 +12,10 @@ use oxc_allocator::{Allocator, Vec as ArenaVec};
 use oxc_ast::ast::{
     ArrowFunctionExpression, BindingPattern, Class, ClassBody, Declaration, ExportDeclaration,
     ExportDefaultDeclarationKind, Expression, FormalParameter, Function, IdentifierReference,
-    ImportDeclaration, ImportDeclarationSpecifier, ImportOrExportKind, Statement, TSAsExpression,
-    TSEnumDeclaration, TSEnumMemberName, TSNamespaceDeclaration, TSNamespaceDeclarationBody,
-    TSNonNullExpression, TSSatisfiesExpression, TSTypeAnnotation, TSTypeAssertion,
-    TSTypeParameterDeclaration, TSTypeParameterInstantiation, VariableDeclarator,
+    ImportDeclaration, ImportDeclarationSpecifier, ImportOrExportKind, JSXElement, JSXFragment,
+    Statement, TSAsExpression, TSEnumDeclaration, TSEnumMemberName, TSNamespaceDeclaration,
+    TSNamespaceDeclarationBody, TSNonNullExpression, TSSatisfiesExpression, TSTypeAnnotation,
+    TSTypeAssertion, TSTypeParameterDeclaration, TSTypeParameterInstantiation, VariableDeclarator,
 };
 use oxc_ast_visit::{Visit, walk};
 use oxc_parser::{ParseOptions, Parser};
@@ -31,26 +32,73 @@ pub(crate) struct SyntaxError {
     pub(crate) offset: usize,
 }
 
-/// Returns the JavaScript of a TypeScript file. `is_commonjs` is set for `.cts`.
-pub(crate) fn strip(source: &str, is_commonjs: bool) -> Result<String, SyntaxError> {
+/// What a file is written in, other than JavaScript.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Language {
+    TypeScript,
+    /// TypeScript of a `.cts` file.
+    CommonJs,
+    /// TypeScript that may contain JSX.
+    Tsx,
+    /// JavaScript that may contain JSX.
+    Jsx,
+}
+
+impl Language {
+    /// Returns the language of a file by its name, or `None` for plain JavaScript.
+    pub(crate) fn of(path: &str) -> Option<Language> {
+        match path.rsplit_once('.')?.1 {
+            "ts" | "mts" => Some(Language::TypeScript),
+            "cts" => Some(Language::CommonJs),
+            "tsx" => Some(Language::Tsx),
+            "jsx" => Some(Language::Jsx),
+            _ => None,
+        }
+    }
+
+    fn source_type(self) -> SourceType {
+        match self {
+            Language::TypeScript => SourceType::ts(),
+            Language::CommonJs => SourceType::cjs().with_typescript(true),
+            Language::Tsx => SourceType::tsx(),
+            Language::Jsx => SourceType::jsx(),
+        }
+    }
+}
+
+/// Returns the JavaScript of a text in this language. JSX is an error.
+pub(crate) fn strip(source: &str, language: Language) -> Result<String, SyntaxError> {
+    if let Some(offset) = depth::excess(source) {
+        return Err(SyntaxError { message: "Nested too deeply".to_owned(), offset });
+    }
     let allocator = Allocator::default();
-    let kind = if is_commonjs { SourceType::cjs().with_typescript(true) } else { SourceType::ts() };
     let options = ParseOptions {
         allow_return_outside_function: true,
         enable_ident_hashes: false,
         ..ParseOptions::default()
     };
-    let parsed = Parser::new(&allocator, source, kind).with_options(options).parse();
+    let parser = Parser::new(&allocator, source, language.source_type());
+    let parsed = parser.with_options(options).parse();
     if let Some(error) = parsed.diagnostics.iter().next() {
+        // The engine says what is wrong with JavaScript.
+        if language == Language::Jsx {
+            return Ok(source.to_owned());
+        }
         let label = error.labels.first();
         return Err(SyntaxError {
             message: error.message.to_string(),
             offset: label.map_or(0, |label| label.offset() as usize),
         });
     }
-    let mut stripper = Stripper { source, edits: Edits::default(), enumeration: None };
+    let mut stripper = Stripper { source, edits: Edits::default(), enumeration: None, jsx: None };
     stripper.visit_program(&parsed.program);
-    Ok(stripper.edits.apply(source))
+    match stripper.jsx {
+        Some(offset) => Err(SyntaxError {
+            message: "JSX is not supported: convert it to JavaScript first".to_owned(),
+            offset: offset as usize,
+        }),
+        None => Ok(stripper.edits.apply(source)),
+    }
 }
 
 struct Stripper<'s> {
@@ -58,6 +106,8 @@ struct Stripper<'s> {
     edits: Edits,
     /// The enum whose initializers are visited, and its members: they are in scope there.
     enumeration: Option<(String, HashSet<String>)>,
+    /// Where the first JSX starts.
+    jsx: Option<u32>,
 }
 
 /// Where an enum or a namespace is declared.
@@ -411,6 +461,14 @@ impl<'a> Visit<'a> for Stripper<'_> {
         self.visit_arrow_function_body(&it.body);
     }
 
+    fn visit_jsx_element(&mut self, it: &JSXElement<'a>) {
+        self.jsx.get_or_insert(it.span.start);
+    }
+
+    fn visit_jsx_fragment(&mut self, it: &JSXFragment<'a>) {
+        self.jsx.get_or_insert(it.span.start);
+    }
+
     fn visit_class(&mut self, it: &Class<'a>) {
         self.class(it);
     }
@@ -466,5 +524,65 @@ fn is_string(value: &Expression<'_>, strings: &HashSet<String>) -> bool {
                 && (is_string(&it.left, strings) || is_string(&it.right, strings))
         }
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(source: &str, language: Language) -> String {
+        strip(source, language).unwrap_err().message
+    }
+
+    #[test]
+    fn types_are_removed_from_files_that_may_contain_jsx() {
+        let source = "const f = <T,>(x: T): T => x!;\nexport default f(1 as number);\n";
+        let expected = "const f =     (x   )    => x ;\nexport default f(1          );\n";
+        assert_eq!(strip(source, Language::Tsx).unwrap(), expected);
+        assert_eq!(strip("let a = 1 < 2;", Language::Jsx).unwrap(), "let a = 1 < 2;");
+        // What is wrong with JavaScript, the engine says.
+        assert_eq!(strip("let a = ;", Language::Jsx).unwrap(), "let a = ;");
+    }
+
+    #[test]
+    fn jsx_is_an_error_that_says_so() {
+        for source in ["let a = <p>text</p>;", "f(() => <></>)", "let a = <A b={<i/>} />;"] {
+            for language in [Language::Tsx, Language::Jsx] {
+                assert!(message(source, language).starts_with("JSX is not supported"), "{source}");
+            }
+        }
+        assert!(!message("let a = <p>text</p>;", Language::TypeScript).contains("JSX is not"));
+    }
+
+    #[test]
+    fn texts_that_nest_too_deeply_are_errors() {
+        for (open, close) in [("(", ")"), ("[", "]"), ("{", "}"), ("`${", "}`"), ("f(", ")")] {
+            let text = |depth: usize| format!("{}1{}", open.repeat(depth), close.repeat(depth));
+            assert_eq!(message(&text(50_000), Language::TypeScript), "Nested too deeply", "{open}");
+            assert!(strip(&text(100), Language::TypeScript).is_ok(), "{open}");
+        }
+        for part in
+            ["!", "- ", "a=>", "if(1)", "if(1);else ", "1**", "1+", "1?1:", "a.b().", "typeof "]
+        {
+            let text = part.repeat(50_000);
+            assert_eq!(message(&text, Language::TypeScript), "Nested too deeply", "{part}");
+        }
+    }
+
+    #[test]
+    fn long_texts_are_not_deep() {
+        for line in [
+            "const a = b + c * d - e.f().g[1] ?? `x ${y} z`\n",
+            "const a = 'it''s' + /['\"(]+/.exec(text)\n",
+            "  { name: 'a', value: [1, 2, 3], call: () => f(1) },\n",
+            "function f(a: number, b?: string): void { if (a) { return; } else g(); }\n",
+            "f(); // (((\n/* {{{ */\n",
+            "const x = y / 2; return /[/(]\\(/.test(`a${x / (z / 2)}(`)\n",
+        ] {
+            let text = line.repeat(20_000);
+            assert_eq!(depth::excess(&text), None, "{line}");
+            assert_eq!(depth::excess(&format!("x = [\n{text}]")), None, "{line}");
+        }
     }
 }

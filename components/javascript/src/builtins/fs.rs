@@ -29,6 +29,8 @@ const S_IFIFO: u32 = 0o010_000;
 const FILE: u32 = 0o644;
 const DIR: u32 = 0o755;
 const LINK: u32 = 0o777;
+/// The folders of commands, which are executable.
+const COMMANDS: [&str; 3] = ["/bin/", "/usr/bin/", "/usr/local/bin/"];
 
 thread_local! {
     static TABLE: RefCell<Table> = RefCell::default();
@@ -363,6 +365,7 @@ fn stat_object<'js>(
         DescriptorType::SymbolicLink => (S_IFLNK, LINK),
         DescriptorType::CharacterDevice => (S_IFCHR, 0o666),
         DescriptorType::Fifo => (S_IFIFO, 0o600),
+        _ if COMMANDS.iter().any(|folder| path.starts_with(folder)) => (S_IFREG, DIR),
         _ => (S_IFREG, FILE),
     };
     let set = MODES.with_borrow(|modes| modes.get(path.trim_end_matches('/')).copied());

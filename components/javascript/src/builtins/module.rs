@@ -4,9 +4,10 @@ use rquickjs::prelude::Func;
 use rquickjs::{Ctx, Object, Value};
 
 use super::public;
+use crate::files;
 use crate::modules::loader::{self, Format};
 use crate::modules::resolve::{self, Kind, ResolveError, Resolved};
-use crate::{files, typescript};
+use crate::typescript::{self, Language};
 
 pub(super) fn create<'js>(ctx: &Ctx<'js>) -> rquickjs::Result<Object<'js>> {
     let exports = Object::new(ctx.clone())?;
@@ -49,22 +50,22 @@ pub(crate) fn source(ctx: &Ctx<'_>, path: &str, mut text: String) -> rquickjs::R
     if text.starts_with("#!") {
         text.replace_range(..2, "//");
     }
-    match path.rsplit_once('.').map(|(_, ending)| ending) {
-        Some(ending @ ("ts" | "mts" | "cts")) => strip(ctx, path, &text, ending == "cts"),
-        _ => Ok(text),
+    match Language::of(path) {
+        Some(language) => strip(ctx, path, &text, language),
+        None => Ok(text),
     }
 }
 
-/// Returns the JavaScript of a TypeScript file.
-fn strip(ctx: &Ctx<'_>, path: &str, text: &str, is_commonjs: bool) -> rquickjs::Result<String> {
-    if path.contains("/node_modules/") {
+/// Returns the JavaScript of a file in another language.
+fn strip(ctx: &Ctx<'_>, path: &str, text: &str, language: Language) -> rquickjs::Result<String> {
+    if path.contains("/node_modules/") && language != Language::Jsx {
         let message = format!(
             "Stripping types is currently unsupported for files under node_modules, for \"{path}\""
         );
         let code = "ERR_UNSUPPORTED_NODE_MODULES_TYPE_STRIPPING";
         return Err(loader::throw(ctx, "Error", code, &message));
     }
-    typescript::strip(text, is_commonjs).map_err(|error| {
+    typescript::strip(text, language).map_err(|error| {
         loader::throw(ctx, "SyntaxError", "ERR_INVALID_TYPESCRIPT_SYNTAX", &error.message)
     })
 }
@@ -143,5 +144,5 @@ fn find_package(specifier: String, parent: String) -> Option<String> {
 }
 
 fn strip_types(ctx: Ctx<'_>, text: String, _mode: String) -> rquickjs::Result<String> {
-    strip(&ctx, "", &text, false)
+    strip(&ctx, "", &text, Language::TypeScript)
 }

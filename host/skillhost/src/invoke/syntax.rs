@@ -72,7 +72,8 @@ impl Runner {
             let Some(runtime) = runtimes.find(&interpreter.command) else { continue };
             let is_typed = matches!(runtime.language, Language::JavaScript);
             let kind = Some(module_kind(&script.path)).filter(|_| is_typed);
-            if !is_checked(skill, &script.path) {
+            // JavaScript of web pages is for other tools.
+            if !scripts::is_program(skill, &script.path) {
                 continue;
             }
             let Ok(bytes) = skill.read(&script.path) else { continue };
@@ -223,14 +224,6 @@ fn python_finding(stdout: &str) -> Option<Finding> {
     Some(Finding { line, column, message: short(message) })
 }
 
-/// Checks whether a script is in a language that its runtime parses. JavaScript of web pages, and files
-/// with elements of JSX, are for other tools.
-fn is_checked(skill: &Skill, path: &str) -> bool {
-    let extension = path.rsplit_once('.').map_or("", |(_, extension)| extension);
-    let is_jsx = ["jsx", "tsx"].iter().any(|jsx| extension.eq_ignore_ascii_case(jsx));
-    !is_jsx && scripts::is_program(skill, path)
-}
-
 /// Returns the value of `node --input-type` for a file; empty if its content decides.
 fn module_kind(path: &str) -> &'static str {
     match path.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase()).as_deref() {
@@ -238,6 +231,9 @@ fn module_kind(path: &str) -> &'static str {
         Some("cjs") => "commonjs",
         Some("ts" | "mts") => "module-typescript",
         Some("cts") => "commonjs-typescript",
+        // Values of our own runtime only.
+        Some("jsx") => "jsx",
+        Some("tsx") => "tsx",
         _ => "",
     }
 }

@@ -1,5 +1,5 @@
-//! The Python runtime in a host that trusts an additional certificate authority. The scripts in
-//! `components/python/tests` cover further cases.
+//! The Python and the JavaScript runtime in a host that trusts an additional certificate authority.
+//! The scripts in `components/python/tests` and `components/javascript/tests` cover further cases.
 
 use std::path::Path;
 
@@ -14,8 +14,8 @@ use skillhost_sandbox::{Allocation, Io, Options};
 use crate::support::repository;
 use crate::tls::secure;
 
-/// The output of each client for a server that the host trusts, then for one that it does not.
-const SCRIPT: &str = r#"
+/// Prints what each client gets from a server that the host trusts, then from one that it does not.
+const PYTHON: &str = r#"
 import http.client, ssl, sys, urllib.error, urllib.request
 
 trusted, other = sys.argv[1:]
@@ -31,8 +31,46 @@ for context in (None, ssl._create_unverified_context()):
         print(type(error.reason).__name__, isinstance(error.reason, ssl.SSLError))
 "#;
 
+/// As [`PYTHON`].
+const JAVASCRIPT: &str = r#"
+import https from 'node:https';
+import axios from 'axios';
+
+const [, , trusted, other] = process.argv;
+const ask = (port, options) => new Promise((done, fail) => {
+    https.request({ hostname: 'localhost', port, ...options }, async (response) => {
+        done(`${response.statusCode} ${Buffer.concat(await response.toArray())}`);
+    }).on('error', fail).end(options.body);
+});
+const response = await fetch(`https://localhost:${trusted}/x`);
+console.log(response.status, await response.text());
+console.log(await ask(trusted, { path: '/y', method: 'POST', body: 'z' }));
+console.log((await axios.get(`https://localhost:${trusted}/z`)).data);
+await fetch(`https://localhost:${other}/`).catch((error) => console.log(error.message, error.cause.code));
+for (const rejectUnauthorized of [true, false]) {
+    await ask(other, { path: '/', rejectUnauthorized }).catch((error) => console.log(error.code));
+}
+process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0';
+await ask(other, { path: '/' }).catch((error) => console.log(error.code));
+"#;
+
 #[test]
-fn scripts_reach_only_https_servers_that_the_host_trusts() {
+fn python_reaches_only_https_servers_that_the_host_trusts() {
+    let expected = "200 b'secure GET /x'\nb'secure POST /y'\nSSLCertVerificationError True\nSSLCertVerificationError True\n";
+    assert_eq!(ask("ask.py", PYTHON), expected);
+}
+
+#[test]
+fn javascript_reaches_only_https_servers_that_the_host_trusts() {
+    let code = "UNABLE_TO_VERIFY_LEAF_SIGNATURE";
+    let expected = format!(
+        "200 secure GET /x\n200 secure POST /y\nsecure GET /z\nfetch failed {code}\n{code}\n{code}\n{code}\n"
+    );
+    assert_eq!(ask("ask.mjs", JAVASCRIPT), expected);
+}
+
+/// Runs a script with the ports of both servers, and returns its output.
+fn ask(name: &str, script: &str) -> String {
     let (root, trusted) = secure("secure");
     let (_, other) = secure("not read");
     let dir = tempfile::tempdir().unwrap();
@@ -44,7 +82,7 @@ fn scripts_reach_only_https_servers_that_the_host_trusts() {
         "---\nname: client\ndescription: Asks servers.\nallowed-tools: Read WebFetch\n---\n",
     )
     .unwrap();
-    std::fs::write(skill.join("scripts/ask.py"), SCRIPT).unwrap();
+    std::fs::write(skill.join("scripts").join(name), script).unwrap();
     let host = Runner::new(RunnerOptions {
         sandbox: Options {
             compiler: crate::COMPILER.into(),
@@ -79,6 +117,5 @@ fn scripts_reach_only_https_servers_that_the_host_trusts() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let outcome = runtime.block_on(host.invoke(request)).unwrap().finished.outcome;
     assert_eq!(outcome.status, Status::Exited { code: 0 }, "{outcome:?}");
-    let expected = "200 b'secure GET /x'\nb'secure POST /y'\nSSLCertVerificationError True\nSSLCertVerificationError True\n";
-    assert_eq!(outcome.stdout.text(), expected);
+    outcome.stdout.text().into_owned()
 }

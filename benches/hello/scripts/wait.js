@@ -1,0 +1,2 @@
+console.log("ready");
+process.stdin.resume();

@@ -1,0 +1,10 @@
+let depth = 0;
+function down() {
+    depth++;
+    down();
+}
+try {
+    down();
+} catch (error) {
+    console.log(error.name, error.message, depth);
+}

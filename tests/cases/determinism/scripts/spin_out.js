@@ -1,0 +1,4 @@
+// exit: 125
+// fuel: 2000000000
+console.log('spinning');
+for (;;);
