@@ -18,9 +18,10 @@ fn main() {
 }
 
 /// The folder in which the C compiler, which links for rustc, has a library of its own; `None` if
-/// it has none of that name.
+/// it has none of that name, or if another compiler links, for another machine.
 fn folder_of(library: &str) -> Option<PathBuf> {
-    if std::env::var("CARGO_CFG_TARGET_ENV").as_deref() != Ok("gnu") {
+    let variable = |name| std::env::var(name).unwrap_or_default();
+    if variable("CARGO_CFG_TARGET_ENV") != "gnu" || variable("TARGET") != variable("HOST") {
         return None;
     }
     let said = Command::new("cc").arg(format!("-print-file-name={library}")).output().ok()?;

@@ -79,9 +79,9 @@ impl Machine {
         })?;
         let tools = root.join("target/tools");
         let unpacked = unpack_packages(&tools, "gcc-aarch64", &LIBRARIES, &COMPILERS, progress)?;
-        // The linker script of the C library names files by absolute paths, which mean the sysroot.
-        write_wrapper(&unpacked, COMPILER, &format!("--sysroot='{}' ", unpacked.display()))?;
         write_wrapper(&unpacked, ARCHIVER, "")?;
+        // The linker script of the C library names files by absolute paths, which mean the sysroot.
+        write_wrapper(&unpacked, COMPILER, &format!("--sysroot='{}'", unpacked.display()))?;
         let compiler = unpacked.join(COMPILER);
         let (package, file) = EMULATOR;
         let emulator = unpack_file(&tools, package, file, progress)?;
@@ -117,12 +117,24 @@ impl Machine {
     }
 }
 
-/// Writes a script that starts a tool with its libraries and with these arguments first.
-fn write_wrapper(unpacked: &Path, tool: &str, arguments: &str) -> Result<(), Error> {
+/// Writes a script that starts a tool with its libraries and with this argument. For this target,
+/// rustc requests static programs at a fixed address, but compiles all code so that the kernel can
+/// choose the address.
+fn write_wrapper(unpacked: &Path, tool: &str, argument: &str) -> Result<(), Error> {
+    let folder = unpacked.display();
     let libraries = format!("usr/lib/{}-linux-gnu", std::env::consts::ARCH);
     let script = format!(
-        "#!/bin/sh\nLD_LIBRARY_PATH='{0}/{libraries}' exec '{0}/usr/bin/{tool}' {arguments}\"$@\"\n",
-        unpacked.display()
+        r#"#!/bin/sh
+for argument; do
+  shift
+  case $argument in
+    -no-pie) continue ;;
+    -static) argument=-static-pie ;;
+  esac
+  set -- "$@" "$argument"
+done
+LD_LIBRARY_PATH='{folder}/{libraries}' exec '{folder}/usr/bin/{tool}' {argument} "$@"
+"#
     );
     let path = unpacked.join(tool);
     fs::write(&path, script)
