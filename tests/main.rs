@@ -50,6 +50,7 @@ mod settings;
 mod shell;
 mod shipped;
 mod signals;
+mod signatures;
 mod skill_cases;
 mod skill_scripts;
 mod sources;

@@ -60,6 +60,7 @@ fn scripts_reach_only_https_servers_that_the_host_trusts() {
         settings: None,
         audit: dir.path().join("audit.jsonl"),
         caps: Default::default(),
+        verifier: None,
     });
     let overrides = Overrides {
         allow: [trusted, other].map(|port| format!("WebFetch(domain:localhost:{port})")).to_vec(),

@@ -5,10 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use skillhost_catalog::{Catalog, LockedOrigin, Source, SourceKind};
-use skillhost_ledger::receipt::envelope::SignedStatement;
-use skillhost_ledger::receipt::key::PublicKey;
 use skillhost_policy::Policy;
 use skillhost_policy::diagnostic::{printable, quoted};
+use skillhost_policy::source::LockedRequirement;
 use skillhost_sources::digest::Digest;
 use skillhost_sources::lock;
 use skillhost_sources::project::{Change, ChangeKind, Project};
@@ -45,8 +44,8 @@ impl SourcesFileArg {
             let message = format!("{} is not named {}", file.display(), wanted::FILE);
             return Err(CliError::usage(message).fix("--file DIR/skills.yaml"));
         }
-        let keys = Keys(key::trusted_and_own(places)?);
-        Ok(Project::open(&file, &places.state, &places.home)?.with_keys(keys))
+        let trust = key::skill_trust(places)?;
+        Ok(open(&file, places)?.with_trust(trust))
     }
 
     /// Checks that the operator has confirmed the content of a file that others may have written,
@@ -144,7 +143,7 @@ pub(crate) fn installed(places: &Places, frozen: bool) -> Result<Vec<Source>, Cl
         if !is_used {
             continue;
         }
-        let mut project = Project::open(&file, &places.state, &places.home)?;
+        let mut project = open(&real(&file), places)?;
         // The files of a project must not stop what does not use them, so one that cannot be read is
         // only not confirmed.
         let digest = if is_own { None } else { project.digest().ok() };
@@ -197,7 +196,7 @@ fn installed_of(project: &Project, places: &Places, frozen: bool) -> Result<Sour
     let base = project.file().parent().unwrap_or(Path::new("/"));
     let locked: BTreeMap<String, LockedOrigin> = found
         .skills
-        .into_iter()
+        .iter()
         .filter_map(|(name, skill)| {
             let source = skill.source.parse::<source::Source>().ok()?;
             let source = source.identity(base, &places.home);
@@ -223,6 +222,9 @@ pub(crate) fn taken(name: &str, policy: &Policy, catalog: &Catalog) -> Option<St
     }
     for layer in policy.layers_for(name) {
         let (Some(_), Some(place)) = (&layer.applies_to, &layer.place) else { continue };
+        if layer.require.is_some() && layer.only_restricts() {
+            continue;
+        }
         let allowed: Vec<&str> = layer.allow.iter().map(|rule| rule.text.as_str()).collect();
         let allows = if allowed.is_empty() { "nothing".to_owned() } else { allowed.join(", ") };
         let source = layer.source.as_deref().map(|source| format!(" to skills of {source}"));
@@ -232,6 +234,16 @@ pub(crate) fn taken(name: &str, policy: &Policy, catalog: &Catalog) -> Option<St
         ));
     }
     (!reasons.is_empty()).then(|| printable(&reasons.join("; ")))
+}
+
+/// Revokes the approvals of skills that request more, have another component or lost a signature.
+/// Those of a commit that is no longer signed may have the same content, which stays approved
+/// otherwise.
+pub(crate) fn revoke_approvals(changes: &[Change], places: &Places) -> Result<(), CliError> {
+    for change in changes.iter().filter(|change| !change.reasons().is_empty()) {
+        places.approvals().revoke(&change.name)?;
+    }
+    Ok(())
 }
 
 /// Prints changes, one line for each skill, and the differences below it.

@@ -44,6 +44,7 @@ pub use listing::ComponentTools;
 pub(crate) use listing::LISTING_MEMORY;
 pub use receipt::LoadedRequest;
 pub use recording::{RecordingStatus, ReplayRequest, mask_receipt, recorded_capabilities};
+pub use requirements::SkillVerifier;
 pub use syntax::ScriptError;
 pub use target::{ResolvedTarget, Target, TargetError, UnresolvedTarget, declared_component};
 
@@ -442,8 +443,7 @@ impl Runner {
                 }
                 let io =
                     if let EntryPoint::Tool { .. } = program.entry { io.of_tool() } else { io };
-                let mut finished =
-                    self.run(skill, &program, programs, capabilities, io, ask.as_ref()).await;
+                let mut finished = self.run(loaded, &program, programs, io, ask.as_ref()).await;
                 if let (Status::Invalid { message, .. }, None, Some(path)) = (
                     &mut finished.outcome.status,
                     program.component.built_in(),
@@ -485,10 +485,9 @@ impl Runner {
 
     async fn run(
         &self,
-        skill: &Skill,
+        loaded: &LoadedSkill,
         program: &Program,
         programs: &Arc<Programs>,
-        capabilities: &Arc<Capabilities>,
         mut io: Io,
         ask: Option<&receipt::ReceiptContext>,
     ) -> FinishedRun {
@@ -552,7 +551,7 @@ impl LoadedSkill {
         let skill = &self.skill;
         (&*skill.root, skill.origin) == (folder.path, folder.source)
             && skill.is_in_place()
-            && skill.is_current()
+            && self.is_current()
     }
 }
 

@@ -10,6 +10,7 @@ use crate::error::{Refusal, RefusalRule, SourceError};
 use crate::git::{self, ObjectId, Pin};
 use crate::limits::TransferLimits;
 use crate::network::{self, Network};
+use crate::signature::ssh::SignedObjects;
 use crate::source::{Place, Source};
 use crate::staging::{Staged, Unpacker};
 use crate::transfer::Transfer;
@@ -46,6 +47,8 @@ pub struct Fetched {
     pub staged: Staged,
     /// What the source led to, as the lock file writes it.
     pub revision: String,
+    /// The signed objects of a repository.
+    pub objects: Option<SignedObjects>,
 }
 
 /// Fetches a source.
@@ -69,7 +72,8 @@ pub fn fetch(
             let Surroundings { within, limits, .. } = around;
             let reference = source.reference.as_deref();
             let commit = git::fetch(url, reference, pin, network, within, limits)?;
-            Ok(Fetched { staged: commit.staged, revision: format!("git:{}", commit.id) })
+            let (staged, objects) = (commit.staged, Some(commit.objects));
+            Ok(Fetched { staged, revision: format!("git:{}", commit.id), objects })
         }
         Place::Archive(url) => {
             let (_, mut response) = network::get(network, url, &[])?;
@@ -89,7 +93,7 @@ pub fn fetch(
                 }
                 FileType::Directory => {
                     let staged = folder(Dir::from_std_file(opened.into()), around)?;
-                    Ok(Fetched { staged, revision: "folder".to_owned() })
+                    Ok(Fetched { staged, revision: "folder".to_owned(), objects: None })
                 }
                 _ => Err(fail(io::Error::other("neither a file nor a folder"))),
             }
@@ -114,7 +118,7 @@ fn unpack(
         )));
     }
     let staged = archive::unpack(&transfer.file, transfer.size, around.within, around.limits)?;
-    Ok(Fetched { staged, revision })
+    Ok(Fetched { staged, revision, objects: None })
 }
 
 /// Copies a folder of this machine.

@@ -151,6 +151,9 @@ impl LockedSkill {
         line("revision", &quote(&self.revision));
         line("digest", &format!("\"{}\"", self.digest));
         line("content", &quote(&self.content));
+        if let Some(version) = &self.version {
+            line("version", &quote(version));
+        }
         if let Some(component) = &self.component {
             line("component", &quote(component));
         }
@@ -163,12 +166,13 @@ impl LockedSkill {
 }
 
 /// The keys of an entry.
-const KEYS: [&str; 10] = [
+const KEYS: [&str; 12] = [
     "source",
     "path",
     "revision",
     "digest",
     "content",
+    "version",
     "component",
     "permissions",
     "signatures",

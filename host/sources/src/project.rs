@@ -36,7 +36,7 @@ pub struct Project {
     home: PathBuf,
     store: Store,
     limits: TransferLimits,
-    keys: Box<dyn TrustedKeys>,
+    trust: Trust,
     /// The digest that the sources file must have.
     confirmed: Option<Digest>,
 }
@@ -81,6 +81,9 @@ pub struct Installed {
     pub skills: BTreeMap<String, LockedSkill>,
     /// Skills that are not fetched as locked.
     pub missing: Vec<String>,
+    /// What this host remembers of where each skill is from; see
+    /// [`read_objects`](crate::store::read_objects).
+    pub origins: BTreeMap<String, PathBuf>,
 }
 
 /// What changed for a skill.
@@ -246,7 +249,13 @@ impl Project {
     /// Verifies signatures with these keys.
     #[must_use]
     pub fn with_keys(self, keys: impl TrustedKeys + 'static) -> Project {
-        Project { keys: Box::new(keys), ..self }
+        self.with_trust(Trust::new(keys))
+    }
+
+    /// Verifies signatures of these signers.
+    #[must_use]
+    pub fn with_trust(self, trust: Trust) -> Project {
+        Project { trust, ..self }
     }
 
     /// Returns the path of the sources file.
@@ -268,7 +277,20 @@ impl Project {
     }
 
     fn parse(&self, text: &str) -> Result<SourcesFile, SourceError> {
-        SourcesFile::parse(&self.file.display().to_string(), text)
+        let file = SourcesFile::parse(&self.file.display().to_string(), text)?;
+        match self.own || file.replace.is_empty() {
+            true => Ok(file),
+            false => {
+                let why = format!(
+                    "{} replaces places, which only your own file may",
+                    self.file.display()
+                );
+                Err(SourceError::request(
+                    why,
+                    "move `replace` to skills.yaml in your configuration folder",
+                ))
+            }
+        }
     }
 
     /// Reads the text of the sources file, which must be the confirmed one.
@@ -322,18 +344,37 @@ impl Project {
         let enabled =
             |name: &String| wanted.skills.get(name).filter(|wanted| wanted.enabled).cloned();
         let (mut skills, mut missing) = (BTreeMap::new(), Vec::new());
+        let mut origins = BTreeMap::new();
         for (name, locked) in lock.skills {
             let Some(wanted) = enabled(&name) else { continue };
+            if is_disabled(&name, &locked) {
+                continue;
+            }
+            let origin = self.origin(&wanted, &locked);
             let is_here = agrees(&wanted, &locked)
                 && self.store.has(&locked.digest)
-                && self.store.has_origin(&self.origin(&wanted, &locked));
+                && self.store.has_origin(&origin);
             match is_here {
-                true => drop(skills.insert(name, locked)),
+                true => {
+                    origins.insert(name.clone(), self.store.origin_path(&origin));
+                    skills.insert(name, locked);
+                }
                 false => missing.push(name),
             }
         }
         let digests = skills.iter().map(|(name, skill)| (name.clone(), skill.digest)).collect();
-        Ok(Installed { view: self.store.view(&digests)?, skills, missing })
+        Ok(Installed { view: self.store.view(&digests)?, skills, missing, origins })
+    }
+
+    /// Returns the tags of a stored skill.
+    fn tags(&self, locked: &LockedSkill) -> Vec<String> {
+        let folder = self.store.path(&locked.digest);
+        let folder = SkillFolder::new(&folder, SourceKind::Fetched);
+        let skill = Skill::load_from(folder, &SizeLimits::default());
+        let Ok(skill) = skill else { return Vec::new() };
+        let words =
+            ["tags", "category"].into_iter().filter_map(|key| skill.manifest.metadata.get(key));
+        words.flat_map(|text| text.split(',')).map(|word| word.trim().to_lowercase()).collect()
     }
 
     /// Fetches what is to be added, and changes nothing else.
@@ -537,7 +578,9 @@ impl Project {
             found.push(why);
             return found;
         }
-        match self.describe(locked.clone()).map(|found| describes(locked, found)) {
+        let origin = wanted.map(|wanted| self.origin(wanted, locked));
+        let origin = origin.unwrap_or_else(|| Digest::of(b""));
+        match self.describe(locked.clone(), &origin).map(|found| describes(locked, found)) {
             Ok(true) => {}
             Ok(false) => found.push(
                 "the lock file describes other permissions, another component, another content or other signatures".into(),
@@ -624,7 +667,7 @@ impl Project {
         match locked.files.difference(&skill.listing()) {
             None => {
                 self.store.import(&fetched.staged, &skill)?;
-                self.store.add_origin(&self.origin(wanted, locked))
+                self.store.add_origin(&self.origin(wanted, locked), fetched.objects.as_ref())
             }
             Some(why) => Err(SourceError::Moved(format!(
                 "{} is not what {} names for `{name}`: {why}",
@@ -653,8 +696,9 @@ impl Project {
             signatures: Vec::new(),
             files,
         };
-        self.store.add_origin(&self.origin(wanted, &locked))?;
-        self.describe(locked)
+        let origin = self.origin(wanted, &locked);
+        self.store.add_origin(&origin, fetched.objects.as_ref())?;
+        self.describe(locked, &origin)
     }
 
     /// Identifies what a lock says about where its files are from. Others may have written the lock
@@ -669,7 +713,7 @@ impl Project {
     }
 
     /// Loads a stored skill as a run would, and fills in what follows from its files.
-    fn describe(&self, locked: LockedSkill) -> Result<LockedSkill, SourceError> {
+    fn describe(&self, locked: LockedSkill, origin: &Digest) -> Result<LockedSkill, SourceError> {
         let path = self.store.path(&locked.digest);
         let folder = SkillFolder::new(&path, SourceKind::Fetched);
         let skill = Skill::load_from(folder, &SizeLimits::default())
@@ -680,14 +724,16 @@ impl Project {
             None => vec![EVERYTHING.to_owned()],
             Some(entries) => entries.iter().map(|entry| entry.text.clone()).collect(),
         };
-        let signatures = match skill.read(signature::FILE) {
-            Ok(envelope) => {
-                let signer = signature::signer(&envelope, &locked.files, &*self.keys);
-                let refused = |why| tracing::info!(why, "a signature does not count");
-                signer.map_err(refused).ok().into_iter().collect()
-            }
-            Err(_) => Vec::new(),
-        };
+        let objects = self.store.objects(origin);
+        let found = SignedFiles {
+            read: &|path| skill.read(path).ok(),
+            files: &locked.files,
+            left_out: &skill.left_out,
+            objects: objects.as_ref(),
+        }
+        .verify(&self.trust);
+        found.refused.iter().for_each(|why| tracing::info!(why, "a signature does not count"));
+        let signatures = found.signers.iter().map(ToString::to_string).collect();
         let component = skill.manifest.component.clone();
         Ok(LockedSkill { content, component, permissions, signatures, ..locked })
     }

@@ -25,7 +25,7 @@ use crate::args::skills::{SkillRef, Skills};
 use crate::context::Context;
 use crate::error::{CliError, Exit};
 use crate::output::{self, compatibility};
-use crate::{compilation, event_loop};
+use crate::{compilation, event_loop, evidence};
 
 /// Check skills: find problems, show what would be granted and which scripts run
 ///
@@ -112,6 +112,9 @@ struct Report {
     grant: Option<Grant>,
     /// Which of its scripts are supported; `None` if it does not load.
     compatibility: Option<Compatibility>,
+    /// The digest of the listing of its files, if it was needed.
+    #[serde(skip)]
+    digest: Option<String>,
     /// The text of SKILL.md.
     #[serde(skip)]
     source: String,
@@ -169,7 +172,13 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     };
     let findings = || reports.iter().flat_map(|report| &report.diagnostics);
     match reports.as_slice() {
-        _ if args.format == Format::Sarif => output::json(&formats::sarif(findings()))?,
+        _ if args.format == Format::Sarif => {
+            let digest = match reports.as_slice() {
+                [one] => one.digest.as_deref(),
+                _ => None,
+            };
+            output::json(&formats::sarif(findings(), digest))?
+        }
         _ if args.format == Format::Github => output::foreign(&formats::github(findings()))?,
         _ if args.json || args.format == Format::Json => {
             output::json(&CheckReport { skills: reports, summary })?
@@ -285,10 +294,13 @@ fn report(Found { path, source, locked }: &Found, host: &Runner, policy: &Policy
             host.add_settings(&mut grant, &skill, policy);
             note_unavailable(&mut grant, &skill);
             skill.diagnostics.extend(component(&skill, host));
+            if let Err(unmet) = host.require(&skill, policy) {
+                skill.diagnostics.extend(unmet.diagnostics);
+            }
             let syntax = syntax(&skill, host);
             let unparsed = syntax.iter().filter_map(|(error, found)| unparsed(error, found));
             let unparsed: Vec<_> = unparsed.collect();
-            let (scripts, syntax): (Vec<_>, Vec<_>) = syntax
+            let (mut scripts, syntax): (Vec<_>, Vec<_>) = syntax
                 .into_iter()
                 .map(|(error, found)| ((found.file.clone(), error.text), found))
                 .unzip();
@@ -299,6 +311,7 @@ fn report(Found { path, source, locked }: &Found, host: &Runner, policy: &Policy
                 description: Some(skill.manifest.description.clone()),
                 compatibility: Some(compat::check_parsed(&skill, &grant.capabilities, &unparsed)),
                 grant: Some(grant),
+                digest: evidence::listing(&skill).ok().map(|files| files.digest().to_string()),
                 diagnostics: skill.diagnostics,
                 left_out: skill.left_out,
                 source: skill.source,
@@ -308,6 +321,7 @@ fn report(Found { path, source, locked }: &Found, host: &Runner, policy: &Policy
         Err(error) => {
             let (diagnostics, source) = (error.diagnostics, error.text);
             Report {
+                digest: None,
                 path: path.to_owned(),
                 name: None,
                 description: None,

@@ -12,13 +12,13 @@ use crate::staging::{Staged, Unpacker};
 /// The most tags that may point to one another.
 const MAX_TAGS: usize = 5;
 
-/// Stages the files of a commit, or of what a tag points to. Returns the commit's id.
+/// Stages the files of a commit, or of what a tag points to. Returns the commit's id and text.
 pub(super) fn stage(
     objects: &dyn Objects,
     id: ObjectId,
     within: &Path,
     limits: &TransferLimits,
-) -> Result<(ObjectId, Staged), SourceError> {
+) -> Result<(ObjectId, Vec<u8>, Staged), SourceError> {
     let (id, commit) = commit(objects, id)?;
     let mut to = Unpacker::new(within, limits, limits.bytes)?;
     let mut trees = VecDeque::from([(String::new(), field(&commit.content, "tree")?)]);
@@ -37,7 +37,22 @@ pub(super) fn stage(
             add(objects, &folder, &entry, &mut to, &mut trees)?;
         }
     }
-    Ok((id, to.finish()))
+    Ok((id, commit.content, to.finish()))
+}
+
+/// Returns the text of an annotated tag, if it has this name and points to this commit: another
+/// name could make an old version look like a new one.
+pub(super) fn tag(
+    objects: &dyn Objects,
+    tag: ObjectId,
+    name: &str,
+    commit: ObjectId,
+) -> Option<Vec<u8>> {
+    let object = objects.read(tag).ok().filter(|object| object.kind == ObjectKind::Tag)?;
+    let is_for_it = field(&object.content, "object").is_ok_and(|id| id == commit);
+    let header = object.content.split(|byte| *byte == b'\n').take_while(|line| !line.is_empty());
+    let names: Vec<&[u8]> = header.filter_map(|line| line.strip_prefix(b"tag ")).collect();
+    (is_for_it && names == [name.as_bytes()]).then_some(object.content)
 }
 
 /// Reads a commit, or that which a tag points to.

@@ -301,8 +301,10 @@ fn every_field_of_the_lock_is_verified() {
     setup.add("./one", None, None).unwrap();
     let original = setup.project().locked().unwrap();
     type Change = fn(&mut LockedSkill);
-    let changes: [(&str, Change); 8] = [
+    let changes: [(&str, Change); 12] = [
         ("source", |skill| skill.source = "./other".into()),
+        ("path", |skill| skill.path = "other".into()),
+        ("revision", |skill| skill.revision = format!("git:{}", "0".repeat(40))),
         ("digest and files", |skill| {
             skill.files.0.insert("more".into(), Digest::of(b""));
             skill.digest = skill.files.digest();

@@ -27,11 +27,15 @@ pub(super) fn sarif<'a>(findings: impl Iterator<Item = &'a Diagnostic>) -> Value
         "semanticVersion": env!("CARGO_PKG_VERSION"),
         "rules": rules,
     });
-    json!({
-        "$schema": SARIF_SCHEMA,
-        "version": "2.1.0",
-        "runs": [{ "tool": { "driver": driver }, "columnKind": "unicodeCodePoints", "results": results }],
-    })
+    let mut run = json!({
+        "tool": { "driver": driver },
+        "columnKind": "unicodeCodePoints",
+        "results": results,
+    });
+    if let Some(digest) = digest {
+        run["automationDetails"] = json!({ "id": format!("skillhost/sha256:{digest}") });
+    }
+    json!({ "$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run] })
 }
 
 fn result(finding: &Diagnostic) -> Value {
@@ -134,7 +138,7 @@ mod tests {
 
     #[test]
     fn sarif_names_rule_place_and_fix() {
-        let log = sarif([finding("./a b/SKILL.md", "invalid")].iter());
+        let log = sarif([finding("./a b/SKILL.md", "invalid")].iter(), None);
         let result = &log["runs"][0]["results"][0];
         assert_eq!(result["ruleId"], "name-pattern");
         assert_eq!(result["message"]["text"], "invalid\nhelp: name: a-b");
