@@ -354,7 +354,11 @@ fn documentation_lists_all_rules() {
          says what `skillhost run` does with such a skill.\n\n| rule | severity | requires | source | when run |\n|---|---|---|---|---|\n",
     );
     for rule in RULES {
-        let severity = if rule.severity == Severity::Error { "error" } else { "warning" };
+        let severity = match rule.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::Note => "note",
+        };
         let effect = match rule.effect {
             LoadEffect::Loads => "loads",
             LoadEffect::Ungranted => "loads, granted nothing",

@@ -3,6 +3,7 @@
 
 mod agents;
 mod skills_ref;
+mod tricks;
 mod wasi;
 
 use std::io::{BufRead as _, BufReader};
@@ -15,6 +16,7 @@ use crate::{clients, print_line, workspace};
 
 pub(crate) use agents::run as agents;
 pub(crate) use skills_ref::run as skills_ref;
+pub(crate) use tricks::run as tricks;
 pub(crate) use wasi::run as wasi;
 
 /// Runs CPython's tests in the sandbox. `arguments` are those of

@@ -150,6 +150,13 @@ enum Conformance {
         /// Only these groups and cases: `fs`, `fs/streams`
         names: Vec<String>,
     },
+    /// Count the public skills in which `check` finds a trick of malicious skills: at most 2 % may
+    /// have a finding above a note
+    Tricks {
+        /// A folder with public skills, such as checkouts of repositories
+        #[arg(long, value_name = "DIR")]
+        suite: PathBuf,
+    },
     /// Compare `check` with skills-ref, the reference library of Agent Skills, from PyPI
     SkillsRef,
     /// Run the WASI 0.3 components of wasi-testsuite in the sandbox
@@ -187,6 +194,9 @@ fn main() -> ExitCode {
         Verb::Conformance { suite: Conformance::Mcp } => conformance::mcp(&progress),
         Verb::Conformance { suite: Conformance::NodeCases { names } } => {
             node_cases::native(&names, &progress)
+        }
+        Verb::Conformance { suite: Conformance::Tricks { suite } } => {
+            conformance::tricks(&suite, &progress)
         }
         Verb::Conformance { suite: Conformance::SkillsRef } => conformance::skills_ref(&progress),
         Verb::Conformance { suite: Conformance::Wasi { suite } } => {

@@ -11,7 +11,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::Serialize;
 use skillhost::invoke::{self, Runner, ScriptError};
-use skillhost_compat::{self as compat, Availability, Compatibility, Place, Summary};
+use skillhost_compat::{
+    self as compat, Availability, Compatibility, Place, Summary, SuspiciousFile,
+};
 use skillhost_policy::diagnostic::{Diagnostic, Severity, Span, printable, quoted};
 use skillhost_policy::entry::{self, EntryList, Permission};
 use skillhost_policy::{self as policy, Grant, Policy, Verdict};
@@ -305,6 +307,10 @@ fn report(Found { path, source, locked }: &Found, host: &Runner, policy: &Policy
                 .map(|(error, found)| ((found.file.clone(), error.text), found))
                 .unzip();
             skill.diagnostics.extend(syntax);
+            for SuspiciousFile { file, text, findings } in compat::find_tricks(&skill) {
+                skill.diagnostics.extend(findings);
+                scripts.push((file, text));
+            }
             Report {
                 path: path.to_owned(),
                 name: Some(skill.manifest.name.clone()),

@@ -23,7 +23,7 @@ pub struct SkillRule {
     /// Its stable name, which diagnostics contain.
     pub name: &'static str,
     /// `Error` if the skill violates a specification or cannot work, `Warning` if it may not work
-    /// everywhere.
+    /// everywhere, `Note` if a person should look at it.
     pub severity: Severity,
     /// The effect on a skill that violates the rule.
     pub effect: LoadEffect,
@@ -128,4 +128,17 @@ rules! {
     BODY_LENGTH "body-length" Warning Loads "The instructions have at most 500 lines. Details belong in separate files." BODY;
     BODY_NUL "body-nul" Warning Loads "The instructions contain no NUL bytes." OURS;
     BODY_UTF8 "body-utf8" Warning Loads "The instructions are valid UTF-8." OURS;
+
+    HIDDEN_TEXT "hidden-text" Error Loads
+        "No text file contains characters that spell text invisibly or reorder it, nor invisible characters inside words. Emoji and other scripts than Latin may use them." OURS;
+    UNSAFE_DOWNLOAD "unsafe-download" Error Loads
+        "Nothing is executed that is downloaded without encryption, from an IP address, from a site where anybody can leave a text, or from a short link." OURS;
+    PREREQUISITE_DOWNLOAD "prerequisite-download" Error Loads
+        "The instructions do not ask for an archive with a password, a text from such a site, or a program that is downloaded and started." OURS;
+    OBFUSCATED_CODE "obfuscated-code" Error Loads "Nothing is executed that was decoded from base64, hex digits or numbers." OURS;
+    SECRET "secret" Error Loads "No file contains a private key or a token of a known service." OURS;
+    INSTRUCTION_OVERRIDE "instruction-override" Error Loads
+        "The instructions do not tell an agent to disregard other instructions, or to hide from its user what it does." OURS;
+    PIPE_TO_SHELL "pipe-to-shell" Note Loads
+        "Nothing is downloaded and executed unseen (`curl ... | sh`). Installers of well-known programs do this, so it is only a note." OURS;
 }

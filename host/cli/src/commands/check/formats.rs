@@ -55,6 +55,7 @@ fn level(severity: Severity) -> &'static str {
     match severity {
         Severity::Error => "error",
         Severity::Warning => "warning",
+        Severity::Note => "note",
     }
 }
 
@@ -88,7 +89,11 @@ pub(super) fn github<'a>(findings: impl Iterator<Item = &'a Diagnostic>) -> Stri
             .map_or_else(String::new, |span| format!(",line={},col={}", span.line, span.column));
         let file = property(&printable(finding.file.trim_start_matches("./")));
         let text = data(&printable_lines(&message(finding)));
-        format!("::{} file={file}{place},title={}::{text}\n", level(finding.severity), finding.rule)
+        let command = match finding.severity {
+            Severity::Note => "notice",
+            other => level(other),
+        };
+        format!("::{command} file={file}{place},title={}::{text}\n", finding.rule)
     };
     findings.map(command).collect()
 }
