@@ -43,6 +43,7 @@ mod python;
 mod readme;
 mod receipt;
 mod record;
+mod requires;
 mod scripts;
 #[allow(dead_code, reason = "shared by two test programs; each uses its part")]
 mod servers;

@@ -11,7 +11,7 @@ use skillhost_policy::source::LockedRequirement;
 use skillhost_sources::digest::Digest;
 use skillhost_sources::lock;
 use skillhost_sources::project::{Change, ChangeKind, Project};
-use skillhost_sources::signature::{TrustedKeys, VerifiedStatement};
+use skillhost_sources::requires;
 use skillhost_sources::source;
 use skillhost_sources::wanted;
 

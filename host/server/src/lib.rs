@@ -245,6 +245,7 @@ impl Shared {
         if session.is_alone(context) { &self.alone } else { &session.usage }
     }
 
+    /// Loads a skill to serve its text. One that lacks what the policy requires does not load.
     fn load(&self, entry: &CatalogEntry) -> Result<Skill, SkillError> {
         let skill = Skill::load_from(entry.into(), &SizeLimits::default())?;
         self.service.runner().require(&skill, &self.policy)?;

@@ -23,6 +23,8 @@ mod names;
 pub mod network;
 pub mod pack;
 pub mod project;
+pub mod requires;
+pub mod scan;
 pub mod signature;
 pub mod skills;
 pub mod source;

@@ -19,7 +19,8 @@ use crate::journal;
 use crate::limits::TransferLimits;
 use crate::lock::{self, Lock, LockedSkill};
 use crate::network::Network;
-use crate::signature::{self, NoKeys, TrustedKeys};
+use crate::requires;
+use crate::signature::{SignedFiles, Trust, TrustedKeys};
 use crate::skills::{self, FoundSkill};
 use crate::source::Source;
 use crate::store::{Store, StoreLock};
@@ -380,7 +381,8 @@ impl Project {
     /// Fetches what is to be added, and changes nothing else.
     ///
     /// # Errors
-    /// The source cannot be fetched, has no such skill, or has several.
+    /// The source cannot be fetched, has no such skill, or has several, or what a skill requires
+    /// cannot be read.
     pub fn fetch(
         &self,
         request: &AddRequest,
@@ -408,8 +410,30 @@ impl Project {
                 ));
             }
         }
+        self.add_required(&fetched, &all, &mut found)?;
         let source = request.source.clone();
         Ok(Addition { source, fetched, skills: found, several: all.len() > 1 })
+    }
+
+    /// Adds the skills of the same source that others of it require, unless the name is used already.
+    fn add_required(
+        &self,
+        fetched: &Fetched,
+        all: &[String],
+        found: &mut BTreeMap<String, FoundSkill>,
+    ) -> Result<(), SourceError> {
+        let wanted = self.wanted()?;
+        loop {
+            let missing = found.values().flat_map(|skill| skill.manifest.required_skills());
+            let missing = missing.map(|(name, _)| name).find_map(|name| {
+                let is_known = found.contains_key(name) || wanted.skills.contains_key(name);
+                let is_named = |path: &&String| path.rsplit('/').next() == Some(name);
+                let path = all.iter().find(is_named).filter(|_| !is_known)?;
+                Some((name.to_owned(), path))
+            });
+            let Some((name, path)) = missing else { return Ok(()) };
+            found.insert(name, skills::read(&fetched.staged, path, &self.limits)?);
+        }
     }
 
     /// Adds what was fetched. A skill that has the name already is replaced: the caller has asked.
@@ -619,6 +643,7 @@ impl Project {
 
     /// Replaces both files, or only the lock file.
     fn commit(&self, _: &StoreLock, text: Option<&str>, lock: &Lock) -> Result<(), SourceError> {
+        requires::check(&lock.skills)?;
         let lock = lock.to_string();
         let mut files: Vec<(&Path, &str)> = vec![(&self.lock_file, &lock)];
         files.extend(text.map(|text| (self.file.as_path(), text)));
@@ -691,8 +716,10 @@ impl Project {
             revision: fetched.revision.clone(),
             digest: files.digest(),
             content: String::new(),
+            version: None,
             component: None,
             permissions: Vec::new(),
+            requires: Vec::new(),
             signatures: Vec::new(),
             files,
         };
@@ -735,7 +762,9 @@ impl Project {
         found.refused.iter().for_each(|why| tracing::info!(why, "a signature does not count"));
         let signatures = found.signers.iter().map(ToString::to_string).collect();
         let component = skill.manifest.component.clone();
-        Ok(LockedSkill { content, component, permissions, signatures, ..locked })
+        let version = skill.manifest.version().map(|version| version.to_string());
+        let requires = skill.manifest.requires.iter().map(ToString::to_string).collect();
+        Ok(LockedSkill { content, version, component, permissions, requires, signatures, ..locked })
     }
 
     fn not_wanted(&self, name: &str) -> SourceError {

@@ -76,7 +76,11 @@ enum Action {
         #[arg(long, value_name = "FILE")]
         key: Option<PathBuf>,
     },
-    /// Trust the signatures of a public key
+    /// Trust the signatures of a public key, or of certificates of an authority
+    ///
+    /// FILE is a public key or the certificate of an authority in PEM, an SSH key (`.pub`), or the
+    /// trusted root of your own instance of sigstore, which replaces the built-in one. Signatures of
+    /// skills by any of them are shown; a policy says which of them it requires.
     Trust {
         /// The file
         file: PathBuf,

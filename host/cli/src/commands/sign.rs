@@ -29,6 +29,12 @@ Examples:
 pub(crate) struct Args {
     /// The skill's folder, as a path with a `/`
     skill: PathBuf,
+    /// Write only skill.oms.sig, with this P-256 key in PKCS#8 PEM
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+    /// Name the certificate of the key, and those between it and its authority, in PEM
+    #[arg(long, value_name = "FILE", requires = "key")]
+    certificate: Option<PathBuf>,
 }
 
 pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {

@@ -65,6 +65,9 @@ rules! {
     SKILL_SIZE "skill-size" Error Refused "The files of a skill are at most 10 MiB in total." OURS;
     SKILL_FILES "skill-files" Error Refused "A skill has at most 2,000 files and folders." OURS;
     SKILLIGNORE "skillignore" Error Refused "The file .skillignore is a regular file of at most 16 KiB and 256 lines with patterns in the syntax of gitignore." OURS;
+    POLICY_REQUIRE "policy-require" Error Refused "The skill meets what `require` of the policy demands: signatures, sources and scans." OURS;
+    REQUIRED_SKILL "required-skill" Error Refused
+        "The skills that `metadata.requires` names are installed, in versions that fit, and no skill requires itself. A run does not start otherwise." OURS;
     UNREADABLE "unreadable" Error Refused "Every file and folder of the skill is readable." OURS;
     FILE_NAME "file-name" Error Loads "File names are valid UTF-8. Other files are ignored." OURS;
     FILE_KIND "file-kind" Error Loads "A skill contains files, folders and symlinks. Devices, pipes and sockets are ignored." OURS;
@@ -113,6 +116,8 @@ rules! {
     METADATA_COMPONENT "metadata-component" Error Refused "`metadata.component` is a relative path inside the skill, with `/` and without `..`." OURS;
     METADATA_LIMIT "metadata-limit" Error Refused "`metadata.timeout`, `memory` and `fuel` are a time, a size and a whole number." OURS;
     METADATA_SETTINGS "metadata-settings" Error Refused "`metadata.settings` declares at most 32 settings, one per line: `NAME: TYPE = DEFAULT`." OURS;
+    METADATA_REQUIRES "metadata-requires" Error Loads
+        "`metadata.requires` names at most 32 skills, commands and packages, one per line. From an invalid one, nothing is read." OURS;
     COMPONENT_MISSING "component-missing" Error Loads "The file that `metadata.component` names exists in the skill." OURS;
 
     TOOLS_TYPE "allowed-tools-type" Error Refused "`allowed-tools` and `disallowed-tools` are strings (or lists of strings)." TOOLS;

@@ -314,6 +314,8 @@ fn every_field_of_the_lock_is_verified() {
             skill.digest = skill.files.digest();
         }),
         ("content", |skill| skill.content = skill.content.replace('0', "1").replace('a', "b")),
+        ("version", |skill| skill.version = Some("9.0.0".into())),
+        ("requires", |skill| skill.requires = vec!["other".into()]),
         ("component", |skill| skill.component = Some("x.wasm".into())),
         ("permissions", |skill| skill.permissions = vec!["Bash".into()]),
         ("signatures", |skill| skill.signatures.push("sha256:1".into())),

@@ -9,8 +9,12 @@ use skillhost_policy::manifest::rules::RULES;
 /// Where SARIF 2.1.0 is defined.
 const SARIF_SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 
-/// Returns a log in SARIF 2.1.0 (OASIS), which code hosts and editors show next to the code.
-pub(super) fn sarif<'a>(findings: impl Iterator<Item = &'a Diagnostic>) -> Value {
+/// Returns a log in SARIF 2.1.0 (OASIS), which code hosts and editors show next to the code. `digest`
+/// is that of the only skill: a policy that requires a scan accepts the log for exactly this content.
+pub(super) fn sarif<'a>(
+    findings: impl Iterator<Item = &'a Diagnostic>,
+    digest: Option<&str>,
+) -> Value {
     let results: Vec<Value> = findings.map(result).collect();
     let rules: Vec<Value> = RULES
         .iter()
