@@ -16,6 +16,7 @@ mod document;
 pub mod error;
 pub mod fetch;
 pub mod git;
+pub mod import;
 mod journal;
 pub mod limits;
 pub mod lock;

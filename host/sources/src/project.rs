@@ -15,6 +15,7 @@ use crate::digest::{Digest, Listing};
 use crate::document::name_problem;
 use crate::error::SourceError;
 use crate::fetch::{self, Fetched, Locked, Surroundings};
+use crate::import;
 use crate::journal;
 use crate::limits::TransferLimits;
 use crate::lock::{self, Lock, LockedSkill};
@@ -70,6 +71,20 @@ impl Addition {
     /// Checks whether the skills come from the same place as others.
     pub fn is_from(&self, source: &Source) -> bool {
         self.source.place == source.place
+    }
+
+    /// Checks whether the files of the only skill have this digest, as `npx skills` computes it.
+    ///
+    /// # Errors
+    /// A staged file was modified.
+    pub fn has_hash(&self, hash: &str) -> Result<bool, SourceError> {
+        let mut skills = self.skills.values();
+        let (Some(skill), None) = (skills.next(), skills.next()) else { return Ok(true) };
+        let mut files = Vec::new();
+        for (path, file) in &skill.files {
+            files.push((path.as_str(), self.fetched.staged.read(&file.staged)?));
+        }
+        Ok(import::npx_hash(files.into_iter()) == hash)
     }
 }
 
