@@ -82,17 +82,20 @@ impl SourcesFileArg {
     }
 }
 
-/// The keys that the operator trusts.
-#[derive(Debug)]
-struct Keys(Vec<PublicKey>);
-
-impl TrustedKeys for Keys {
-    fn verify(&self, envelope: &[u8]) -> Result<VerifiedStatement, String> {
-        let signed = SignedStatement::read(envelope)?;
-        let key = signed.signer(&self.0).map_err(|error| error.to_string())?;
-        let SignedStatement { predicate_type, subjects, .. } = signed;
-        Ok(VerifiedStatement { key, predicate_type, subjects })
+/// Opens the project of a sources file, with what the user's own file replaces.
+fn open(file: &Path, places: &Places) -> Result<Project, CliError> {
+    #[expect(clippy::disallowed_methods, reason = "the command line reads the environment")]
+    let env = |name: &str| std::env::var(name).ok();
+    let own = user_file(places);
+    let project = Project::open(file, &places.state, &places.home)?.with_env(env);
+    if file == real(&own) {
+        return Ok(project.of_user()?);
     }
+    if !own.exists() {
+        return Ok(project);
+    }
+    let user = Project::open(&own, &places.state, &places.home)?.of_user()?;
+    Ok(project.with_replacements(user.replacements().clone()))
 }
 
 /// Returns the path of a file in its real folder, so that a file has one path however it is named.
@@ -199,8 +202,16 @@ fn installed_of(project: &Project, places: &Places, frozen: bool) -> Result<Sour
         .iter()
         .filter_map(|(name, skill)| {
             let source = skill.source.parse::<source::Source>().ok()?;
-            let source = source.identity(base, &places.home);
-            Some((name, LockedOrigin { source, digest: skill.content }))
+            let source = project.place_of(&source).identity(base, &places.home);
+            let requires =
+                requires::closure(&found.skills, name).into_iter().map(|(name, skill)| {
+                    let (folder, digest) = (found.view.join(name), skill.content.clone());
+                    LockedRequirement { name: name.to_owned(), folder, digest }
+                });
+            let requires = requires.collect();
+            let evidence = found.origins.get(name).cloned();
+            let digest = skill.content.clone();
+            Some((name.clone(), LockedOrigin { source, digest, evidence, requires }))
         })
         .collect();
     let locked = Arc::new(locked);

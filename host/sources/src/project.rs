@@ -41,6 +41,11 @@ pub struct Project {
     trust: Trust,
     /// The digest that the sources file must have.
     confirmed: Option<Digest>,
+    /// Whether the sources file is the user's own.
+    own: bool,
+    /// The places that others are fetched from, by the place that they replace.
+    replace: BTreeMap<String, Source>,
+    env: fn(&str) -> Option<String>,
 }
 
 /// What to add.
@@ -251,8 +256,18 @@ impl Project {
             journal::recover(&store, &file)?;
         }
         let (home, limits) = (home.to_owned(), TransferLimits::default());
-        let (keys, confirmed) = (Box::new(NoKeys), None);
-        Ok(Project { file, lock_file, home, store, limits, keys, confirmed })
+        Ok(Project {
+            file,
+            lock_file,
+            home,
+            store,
+            limits,
+            trust: Trust::default(),
+            confirmed: None,
+            own: false,
+            replace: BTreeMap::new(),
+            env: |_| None,
+        })
     }
 
     /// Uses the sources file only while it has this digest: what a person confirmed is what is used,
@@ -260,6 +275,53 @@ impl Project {
     #[must_use]
     pub fn confirmed(self, digest: Digest) -> Project {
         Project { confirmed: Some(digest), ..self }
+    }
+
+    /// Looks up variables for overrides with this function.
+    #[must_use]
+    pub fn with_env(self, env: fn(&str) -> Option<String>) -> Project {
+        Project { env, ..self }
+    }
+
+    /// Treats the sources file as the user's own, which may replace places.
+    ///
+    /// # Errors
+    /// The file is invalid.
+    pub fn of_user(self) -> Result<Project, SourceError> {
+        let own = Project { own: true, ..self };
+        // Other files are in other folders, so relative paths become absolute.
+        let base = own.file.parent().unwrap_or(Path::new("/"));
+        let absolute = |source: Source| source.rebased(base, Path::new("/dev/null"));
+        let replace = own.wanted()?.replace.into_iter();
+        let replace = replace.map(|(from, to)| (from, absolute(to))).collect();
+        Ok(Project { replace, ..own })
+    }
+
+    /// Fetches from other places where the user's file replaces them.
+    #[must_use]
+    pub fn with_replacements(self, replace: BTreeMap<String, Source>) -> Project {
+        Project { replace, ..self }
+    }
+
+    /// Returns the places that others are fetched from, by the place that they replace.
+    pub fn replacements(&self) -> &BTreeMap<String, Source> {
+        &self.replace
+    }
+
+    /// Returns where a source is fetched from.
+    pub fn place_of(&self, source: &Source) -> Source {
+        let place = Source { reference: None, ..source.clone() }.to_string();
+        match self.replace.get(&place) {
+            Some(other) => Source { reference: source.reference.clone(), ..other.clone() },
+            None => source.clone(),
+        }
+    }
+
+    /// Uses the sources file as this host has changed it, if only a confirmed one is used.
+    #[must_use]
+    pub fn changed(self, digest: Digest) -> Project {
+        let confirmed = self.confirmed.map(|_| digest);
+        Project { confirmed, ..self }
     }
 
     /// Verifies signatures with these keys.
@@ -359,6 +421,10 @@ impl Project {
         let (wanted, lock) = (self.wanted()?, self.locked()?);
         let enabled =
             |name: &String| wanted.skills.get(name).filter(|wanted| wanted.enabled).cloned();
+        let is_disabled = |name: &str, locked: &LockedSkill| {
+            let tags = || self.tags(locked);
+            wanted.overrides.iter().any(|one| one.disables(name, tags, self.env))
+        };
         let (mut skills, mut missing) = (BTreeMap::new(), Vec::new());
         let mut origins = BTreeMap::new();
         for (name, locked) in lock.skills {
@@ -403,8 +469,12 @@ impl Project {
         request: &AddRequest,
         network: &dyn Network,
     ) -> Result<Addition, SourceError> {
-        let fetched =
-            fetch::fetch(&request.source, Locked::Not, self.around(&self.temporary()), network)?;
+        let fetched = fetch::fetch(
+            &self.place_of(&request.source),
+            Locked::Not,
+            self.around(&self.temporary()),
+            network,
+        )?;
         let all = skills::find(&fetched.staged, "");
         let chosen = choose(&all, request)?;
         let mut found = BTreeMap::new();
@@ -682,8 +752,12 @@ impl Project {
         locked: Locked<'_>,
         network: &dyn Network,
     ) -> Result<LockedSkill, SourceError> {
-        let fetched =
-            fetch::fetch(&wanted.source, locked, self.around(&self.temporary()), network)?;
+        let fetched = fetch::fetch(
+            &self.place_of(&wanted.source),
+            locked,
+            self.around(&self.temporary()),
+            network,
+        )?;
         let path = match &wanted.path {
             Some(path) => path.clone(),
             None => only(&skills::find(&fetched.staged, ""), name)?,
@@ -701,8 +775,12 @@ impl Project {
         network: &dyn Network,
     ) -> Result<(), SourceError> {
         let revision = Locked::At(&locked.revision);
-        let fetched =
-            fetch::fetch(&wanted.source, revision, self.around(&self.temporary()), network)?;
+        let fetched = fetch::fetch(
+            &self.place_of(&wanted.source),
+            revision,
+            self.around(&self.temporary()),
+            network,
+        )?;
         let skill = skills::read(&fetched.staged, &locked.path, &self.limits)?;
         match locked.files.difference(&skill.listing()) {
             None => {
@@ -747,7 +825,7 @@ impl Project {
     /// file, so it alone does not prove that.
     fn origin(&self, wanted: &WantedSkill, locked: &LockedSkill) -> Digest {
         let base = self.file.parent().unwrap_or(Path::new("/"));
-        let identity = wanted.source.identity(base, &self.home);
+        let identity = self.place_of(&wanted.source).identity(base, &self.home);
         let reference = wanted.source.reference.as_deref().unwrap_or_default();
         let LockedSkill { path, revision, digest, .. } = locked;
         // None of the texts contains a line break.
