@@ -300,6 +300,7 @@ impl Agents {
             settings: None,
             audit: path("audit.jsonl"),
             caps: SizeLimits::default(),
+            verifier: None,
         });
         let server = Mcp::new(Options {
             catalog,

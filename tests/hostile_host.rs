@@ -200,6 +200,7 @@ fn options(root: &Path, resolver: Resolver, allocation: Allocation) -> RunnerOpt
         settings: None,
         audit: root.join("audit.jsonl"),
         caps: Default::default(),
+        verifier: None,
     }
 }
 

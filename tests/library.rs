@@ -39,6 +39,7 @@ mod syntax;
 mod tidy;
 #[allow(dead_code, reason = "shared by two test programs; each uses its part")]
 mod tls;
+mod tricks;
 
 /// The program that the sandbox starts to compile components.
 const COMPILER: &str = env!("CARGO_BIN_EXE_skillhost-compiler");

@@ -43,6 +43,7 @@ mod python;
 mod readme;
 mod receipt;
 mod record;
+mod requires;
 mod scripts;
 #[allow(dead_code, reason = "shared by two test programs; each uses its part")]
 mod servers;
@@ -50,6 +51,7 @@ mod settings;
 mod shell;
 mod shipped;
 mod signals;
+mod signatures;
 mod skill_cases;
 mod skill_scripts;
 mod sources;

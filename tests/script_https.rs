@@ -98,6 +98,7 @@ fn ask(name: &str, script: &str) -> String {
         settings: None,
         audit: dir.path().join("audit.jsonl"),
         caps: Default::default(),
+        verifier: None,
     });
     let overrides = Overrides {
         allow: [trusted, other].map(|port| format!("WebFetch(domain:localhost:{port})")).to_vec(),

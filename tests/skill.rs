@@ -158,6 +158,10 @@ fn skill_cases_match_their_expectations() {
 fn every_rule_has_a_case_with_its_effect() {
     let mut unbroken: Vec<&str> =
         RULES.iter().map(|r| r.name).filter(|r| *r != "unreadable").collect();
+    // `check` and runs apply these to a skill that loads; see the cases of `tricks`, `signatures` and
+    // `requires`.
+    let of_runs = ["policy-require", "required-skill"];
+    unbroken.retain(|rule| !crate::tricks::RULES.contains(rule) && !of_runs.contains(rule));
     for name in all_cases() {
         let loaded = load(&name);
         let diagnostics = diagnostics(&loaded);
@@ -354,7 +358,11 @@ fn documentation_lists_all_rules() {
          says what `skillhost run` does with such a skill.\n\n| rule | severity | requires | source | when run |\n|---|---|---|---|---|\n",
     );
     for rule in RULES {
-        let severity = if rule.severity == Severity::Error { "error" } else { "warning" };
+        let severity = match rule.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::Note => "note",
+        };
         let effect = match rule.effect {
             LoadEffect::Loads => "loads",
             LoadEffect::Ungranted => "loads, granted nothing",

@@ -651,3 +651,78 @@ fn kill_at_any_time_leaves_the_old_or_the_new_state() {
     names.sort();
     assert_eq!(names, ["skills.lock", "skills.yaml"]);
 }
+
+#[test]
+fn skills_of_other_installers_are_imported() {
+    let user = user();
+    repository(&user);
+    git(&user, "repo", &["tag", "v1"]);
+    let url = format!("file://{}", user.work().join("repo").canonicalize().unwrap().display());
+    // As `npx skills` writes it.
+    let lock = |hash: &str| {
+        format!(
+            "{{\n  \"version\": 1,\n  \"skills\": {{\n    \"one\": {{\n      \"source\": \"repo\",\n      \"sourceType\": \"git\",\n      \"sourceUrl\": \"{url}\",\n      \"ref\": \"v1\",\n      \"skillPath\": \"skills/one/SKILL.md\",\n      \"computedHash\": \"{hash}\"\n    }}\n  }}\n}}\n"
+        )
+    };
+    let one = user.work().join("repo/skills/one");
+    let hashed = user
+        .command("sh")
+        .args(["-c", "cd repo/skills/one && { printf scripts/a.sh; cat scripts/a.sh; printf SKILL.md; cat SKILL.md; } | sha256sum | cut -c-64"])
+        .output()
+        .unwrap();
+    std::fs::write(user.work().join("skills-lock.json"), lock(text(&hashed.stdout).trim()))
+        .unwrap();
+    let (code, stdout, stderr) = run(&user, &["add", "./skills-lock.json", "--import"]);
+    assert_eq!((code, stderr.as_str()), (Some(0), ""), "{stdout}");
+    let why: Value = serde_json::from_str(&succeeds(&user, &["why", "one", "--json"])).unwrap();
+    assert_eq!(why["source"], format!("{url}@v1"));
+    assert_eq!(why["locked"]["path"], "skills/one");
+    // Other content than what was installed is added, and said.
+    std::fs::write(user.work().join("skills-lock.json"), lock(&"0".repeat(64))).unwrap();
+    let (code, _, stderr) = run(&user, &["add", "./skills-lock.json", "--import"]);
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(stderr.contains("`one` has changed since the lock file was written"), "{stderr}");
+    // As `gh skill install --pin` writes it.
+    let installed = user.work().join("installed/two");
+    std::fs::create_dir_all(&installed).unwrap();
+    let pinned = format!(
+        "---\ndescription: Runs a script. Use to test.\nmetadata:\n    github-path: skills/two\n    github-pinned: v1\n    github-ref: refs/tags/v1\n    github-repo: {url}\n    github-tree-sha: 852508c90bde5e11124f12fd97ec579a1bd5a65d\nname: two\n---\nRun it.\n"
+    );
+    std::fs::write(installed.join("SKILL.md"), pinned).unwrap();
+    succeeds(&user, &["add", "./installed", "--import"]);
+    assert_eq!(listed(&user), ["one", "two"]);
+    let (_, error) = fails(&user, &["add", one.parent().unwrap().to_str().unwrap(), "--import"]);
+    assert!(error.contains("has no skill that `gh skill` installed"), "{error}");
+}
+
+#[test]
+fn overrides_disable_skills_and_only_the_own_file_replaces_places() {
+    let user = user();
+    repository(&user);
+    git(&user, "repo", &["tag", "v1"]);
+    let repo = user.work().join("repo").canonicalize().unwrap();
+    let url = format!("file://{}", repo.display());
+    succeeds(&user, &["add", &format!("{url}@v1"), "--path", "one"]);
+    let yaml = std::fs::read_to_string(config(&user, "skills.yaml")).unwrap();
+    let with = |more: &str| {
+        std::fs::write(config(&user, "skills.yaml"), format!("{yaml}{more}")).unwrap();
+    };
+    with("overrides: [{ env: HOME, skills: [one], enabled: false }]\n");
+    assert!(listed(&user).is_empty());
+    with("overrides: [{ env: NO_SUCH_VARIABLE, enabled: false }, { tag: x, enabled: false }]\n");
+    assert_eq!(listed(&user), ["one"]);
+    // A mirror has the same files, and another identity.
+    assert!(user.command("cp").args(["-r", "repo", "mirror"]).status().unwrap().success());
+    std::fs::rename(user.work().join("repo"), user.work().join("gone")).unwrap();
+    with(&format!(
+        "replace: {{ '{url}': 'file://{}' }}\n",
+        user.work().join("mirror").canonicalize().unwrap().display()
+    ));
+    succeeds(&user, &["sync"]);
+    assert_eq!(listed(&user), ["one"]);
+    // A project's file may not.
+    std::fs::write(user.work().join("skills.yaml"), format!("replace: {{ '{url}': ./x }}\n"))
+        .unwrap();
+    let (_, error) = fails(&user, &["sync", "--file", "skills.yaml"]);
+    assert!(error.contains("replaces places, which only your own file may"), "{error}");
+}

@@ -36,5 +36,6 @@ pub(crate) fn host(
         settings: None,
         audit: folder.join(AUDIT),
         caps: Default::default(),
+        verifier: None,
     })
 }

@@ -13,7 +13,10 @@ use crate::readme::shell::Place;
 /// What prepares the examples of a command; the name of `skillhost` itself is empty.
 const PREPARATIONS: [(&str, &str); 30] = [
     ("", "cp README.md Cargo.toml skills; mv skill/scripts/report.py skill/scripts/x.py"),
-    ("add", "tar -czf skill.tar.gz skill"),
+    (
+        "add",
+        "tar -czf skill.tar.gz skill; echo '{\"version\": 1, \"skills\": {}}' > skills-lock.json",
+    ),
     (
         "agent",
         "mkdir ci; printf -- '---\nname: ci\ndescription: Checks. Use to check.\nmetadata:\n  tags: ci\n---\n' > ci/SKILL.md; mv ci skills
@@ -51,6 +54,8 @@ const PREPARATIONS: [(&str, &str); 30] = [
     (
         "key",
         "openssl genpkey -algorithm ed25519 | openssl pkey -pubout > colleague.pem
+         mkdir ~/.ssh; ssh='ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDakWokcrQQG+LypfQ/4Cl/DWTtVHcC8ullXbBfei7bb'
+         echo $ssh > ~/.ssh/colleague.pub
          openssl genpkey -algorithm ed25519 > release.key; openssl pkey -pubout < release.key > release.pem
          echo archive > skillhost.tar.zst; digest=$(sha256sum skillhost.tar.zst | cut -d ' ' -f 1)
          echo '{\"_type\": \"https://in-toto.io/Statement/v1\", \"predicateType\": \"x\", \"predicate\": {}, \"subject\": [{\"name\": \"skillhost.tar.zst\", \"digest\": {\"sha256\": \"'$digest'\"}}]}' > s.json
@@ -77,7 +82,12 @@ const PREPARATIONS: [(&str, &str); 30] = [
          echo 'skills: { notes: { limits: { state: 16MiB } } }' > ~/.config/skillhost/policy.yaml
          skillhost trust ~/.agents/skills; skillhost run notes save --input '{\"text\": \"a note\"}'",
     ),
-    ("sign", "skillhost key new"),
+    (
+        "sign",
+        "skillhost key new
+         openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout key.pem -out chain.pem -subj /CN=a
+         chmod 600 key.pem",
+    ),
     ("stats", "skillhost run skills/calculator -- 1"),
     ("sync", FETCHED),
     (

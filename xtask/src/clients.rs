@@ -1,5 +1,5 @@
-//! `cargo xtask clients`: fetches third-party MCP clients for the tests of `skillhost mcp`, and
-//! pre-commit, check-jsonschema and the YAML language server for those of the hook, the action and the
+//! `cargo xtask clients`: fetches third-party MCP clients for the tests of `skillhost mcp`,
+//! model-signing for those of signatures, and pre-commit, check-jsonschema and the YAML language server for those of the hook, the action and the
 //! schemas. The conformance suite, its Node.js, and Pyodide and wasmtime for the benchmark are fetched
 //! in the same way.
 //!
@@ -18,6 +18,7 @@ use crate::workspace;
 pub(crate) fn run(progress: &Progress) -> Result<(), Error> {
     python("python", progress)?;
     python("pre-commit", progress)?;
+    python("model-signing", progress)?;
     node("node", progress)?;
     node("editor", progress)
 }

@@ -5,6 +5,7 @@
 mod agents;
 mod javascript;
 mod skills_ref;
+mod tricks;
 mod wasi;
 
 use std::io::{BufRead as _, BufReader};
@@ -18,6 +19,7 @@ use crate::{clients, print_line, workspace};
 pub(crate) use agents::run as agents;
 pub(crate) use javascript::{npm, skill_scripts};
 pub(crate) use skills_ref::run as skills_ref;
+pub(crate) use tricks::run as tricks;
 pub(crate) use wasi::run as wasi;
 
 /// Runs CPython's tests in the sandbox. `arguments` are those of

@@ -169,6 +169,13 @@ enum Conformance {
         #[arg(last = true)]
         args: Vec<String>,
     },
+    /// Count the public skills in which `check` finds a trick of malicious skills: at most 2 % may
+    /// have a finding above a note
+    Tricks {
+        /// A folder with public skills, such as checkouts of repositories
+        #[arg(long, value_name = "DIR")]
+        suite: PathBuf,
+    },
     /// Compare `check` with skills-ref, the reference library of Agent Skills, from PyPI
     SkillsRef,
     /// Run the WASI 0.3 components of wasi-testsuite in the sandbox
@@ -213,6 +220,9 @@ fn main() -> ExitCode {
         }
         Verb::Conformance { suite: Conformance::SkillScripts { suite, args } } => {
             conformance::skill_scripts(&suite, &args, &progress)
+        }
+        Verb::Conformance { suite: Conformance::Tricks { suite } } => {
+            conformance::tricks(&suite, &progress)
         }
         Verb::Conformance { suite: Conformance::SkillsRef } => conformance::skills_ref(&progress),
         Verb::Conformance { suite: Conformance::Wasi { suite } } => {

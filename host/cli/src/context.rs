@@ -2,6 +2,7 @@
 //! The environment is read here, once.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use etcetera::base_strategy::{BaseStrategy as _, Xdg};
 use skillhost::invoke::RunnerOptions;
@@ -18,6 +19,7 @@ use crate::args::permissions::{Permissions, PolicyFile};
 use crate::args::skills::{Skills, Tags};
 use crate::args::{HostArgs, RuntimesArg};
 use crate::error::CliError;
+use crate::evidence::Verifier;
 use crate::output;
 
 /// What a command works with that needs a policy.
@@ -94,7 +96,7 @@ pub(crate) fn source_name(kind: SourceKind) -> &'static str {
 }
 
 /// The folders of the user who runs this.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Places {
     pub(crate) home: PathBuf,
     pub(crate) config: PathBuf,
@@ -205,6 +207,7 @@ impl Places {
             settings: Some(self.approvals_file()),
             audit,
             caps: Default::default(),
+            verifier: Some(Arc::new(Verifier::new(self))),
         })
     }
 }

@@ -7,6 +7,7 @@ mod compilation;
 mod context;
 mod error;
 mod event_loop;
+mod evidence;
 mod native;
 mod network;
 mod operator;

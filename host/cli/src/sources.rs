@@ -5,14 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use skillhost_catalog::{Catalog, LockedOrigin, Source, SourceKind};
-use skillhost_ledger::receipt::envelope::SignedStatement;
-use skillhost_ledger::receipt::key::PublicKey;
 use skillhost_policy::Policy;
 use skillhost_policy::diagnostic::{printable, quoted};
+use skillhost_policy::source::LockedRequirement;
 use skillhost_sources::digest::Digest;
 use skillhost_sources::lock;
 use skillhost_sources::project::{Change, ChangeKind, Project};
-use skillhost_sources::signature::{TrustedKeys, VerifiedStatement};
+use skillhost_sources::requires;
 use skillhost_sources::source;
 use skillhost_sources::wanted;
 
@@ -50,8 +49,8 @@ impl SourcesFileArg {
             let message = format!("{} is not named {}", file.display(), wanted::FILE);
             return Err(CliError::usage(message).fix("--file DIR/skills.yaml"));
         }
-        let keys = Keys(key::trusted_and_own(places)?);
-        Ok(Project::open(&file, &places.state, &places.home)?.with_keys(keys))
+        let trust = key::skill_trust(places)?;
+        Ok(open(&file, places)?.with_trust(trust))
     }
 
     /// Checks that the operator has confirmed the content of a file that others may have written,
@@ -88,17 +87,20 @@ impl SourcesFileArg {
     }
 }
 
-/// The keys that the operator trusts.
-#[derive(Debug)]
-struct Keys(Vec<PublicKey>);
-
-impl TrustedKeys for Keys {
-    fn verify(&self, envelope: &[u8]) -> Result<VerifiedStatement, String> {
-        let signed = SignedStatement::read(envelope)?;
-        let key = signed.signer(&self.0).map_err(|error| error.to_string())?;
-        let SignedStatement { predicate_type, subjects, .. } = signed;
-        Ok(VerifiedStatement { key, predicate_type, subjects })
+/// Opens the project of a sources file, with what the user's own file replaces.
+fn open(file: &Path, places: &Places) -> Result<Project, CliError> {
+    #[expect(clippy::disallowed_methods, reason = "the command line reads the environment")]
+    let env = |name: &str| std::env::var(name).ok();
+    let own = user_file(places);
+    let project = Project::open(file, &places.state, &places.home)?.with_env(env);
+    if file == real(&own) {
+        return Ok(project.of_user()?);
     }
+    if !own.exists() {
+        return Ok(project);
+    }
+    let user = Project::open(&own, &places.state, &places.home)?.of_user()?;
+    Ok(project.with_replacements(user.replacements().clone()))
 }
 
 /// Returns the path of a file in its real folder, so that a file has one path however it is named.
@@ -149,7 +151,7 @@ pub(crate) fn installed(places: &Places, frozen: bool) -> Result<Vec<Source>, Cl
         if !is_used {
             continue;
         }
-        let mut project = Project::open(&file, &places.state, &places.home)?;
+        let mut project = open(&real(&file), places)?;
         // The files of a project must not stop what does not use them, so one that cannot be read is
         // only not confirmed.
         let digest = if is_own { None } else { project.digest().ok() };
@@ -202,11 +204,19 @@ fn installed_of(project: &Project, places: &Places, frozen: bool) -> Result<Sour
     let base = project.file().parent().unwrap_or(Path::new("/"));
     let locked: BTreeMap<String, LockedOrigin> = found
         .skills
-        .into_iter()
+        .iter()
         .filter_map(|(name, skill)| {
             let source = skill.source.parse::<source::Source>().ok()?;
-            let source = source.identity(base, &places.home);
-            Some((name, LockedOrigin { source, digest: skill.content }))
+            let source = project.place_of(&source).identity(base, &places.home);
+            let requires =
+                requires::closure(&found.skills, name).into_iter().map(|(name, skill)| {
+                    let (folder, digest) = (found.view.join(name), skill.content.clone());
+                    LockedRequirement { name: name.to_owned(), folder, digest }
+                });
+            let requires = requires.collect();
+            let evidence = found.origins.get(name).cloned();
+            let digest = skill.content.clone();
+            Some((name.clone(), LockedOrigin { source, digest, evidence, requires }))
         })
         .collect();
     let locked = Arc::new(locked);
@@ -237,6 +247,9 @@ pub(crate) fn taken(name: &str, policy: &Policy, catalog: &Catalog) -> Option<St
     }
     for layer in policy.layers_for(name) {
         let (Some(_), Some(place)) = (&layer.applies_to, &layer.place) else { continue };
+        if layer.require.is_some() && layer.only_restricts() {
+            continue;
+        }
         let allowed: Vec<&str> = layer.allow.iter().map(|rule| rule.text.as_str()).collect();
         let allows = if allowed.is_empty() { "nothing".to_owned() } else { allowed.join(", ") };
         let source = layer.source.as_deref().map(|source| format!(" to skills of {source}"));
@@ -246,6 +259,16 @@ pub(crate) fn taken(name: &str, policy: &Policy, catalog: &Catalog) -> Option<St
         ));
     }
     (!reasons.is_empty()).then(|| printable(&reasons.join("; ")))
+}
+
+/// Revokes the approvals of skills that request more, have another component or lost a signature.
+/// Those of a commit that is no longer signed may have the same content, which stays approved
+/// otherwise.
+pub(crate) fn revoke_approvals(changes: &[Change], places: &Places) -> Result<(), CliError> {
+    for change in changes.iter().filter(|change| !change.reasons().is_empty()) {
+        places.approvals().revoke(&change.name)?;
+    }
+    Ok(())
 }
 
 /// Prints changes, one line for each skill, and the differences below it.

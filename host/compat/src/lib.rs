@@ -10,7 +10,7 @@
 //! JavaScript (`tokens` and `tries` are common to both), `shell_words` reads shell scripts, and `sourced` finds the functions that they share. `judge` compares their
 //! findings with the runtimes (`stdlib`, `packages`, `known_packages`, `node_modules`, `known_commands`), the files of the skill,
 //! and its capabilities (`network` for hosts). `summary` counts over many skills. [`learn`] converts
-//! what runs used to lines of a policy. `simple_command` reads the commands that a hook may replace.
+//! what runs used to lines of a policy. `tricks` finds what malicious skills do. `simple_command` reads the commands that a hook may replace.
 
 mod dependencies;
 mod javascript_scan;
@@ -37,6 +37,7 @@ mod sourced;
 mod stdlib;
 mod summary;
 mod tokens;
+mod tricks;
 mod tries;
 mod units;
 
@@ -50,6 +51,7 @@ pub use simple_command::{SimpleCommand, parse_simple_command, quote_word};
 #[doc(hidden)]
 pub use stdlib::standard_modules;
 pub use summary::{Reason, Summary, summarize};
+pub use tricks::{SuspiciousFile, find_tricks};
 pub use units::{check, check_parsed};
 
 use serde::Serialize;

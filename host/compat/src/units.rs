@@ -11,6 +11,7 @@ use super::{
 };
 use skillhost_policy::capabilities::Capabilities;
 use skillhost_policy::limits::show_size;
+use skillhost_policy::manifest::requires::Required;
 use skillhost_skill::Skill;
 use skillhost_skill::files::SkillFile;
 use skillhost_skill::runtime::scripts;
@@ -52,6 +53,7 @@ pub fn check_parsed(
     let mut needs =
         references::missing(&facts, &skill.skill_file, &skill.source, skill.body_offset);
     needs.extend(declared_needs(&facts, skill, &units));
+    needs.extend(required_needs(&facts, skill));
     let scripts: Vec<ScriptReport> = units.into_iter().map(|unit| unit.script).collect();
     Compatibility { verdict: verdict(&scripts), scripts, needs }
 }
@@ -286,6 +288,34 @@ fn verdict(scripts: &[ScriptReport]) -> SupportLevel {
         main if main.iter().all(|v| *v == SupportLevel::Unsupported) => SupportLevel::Unsupported,
         _ => SupportLevel::Partial,
     }
+}
+
+/// Returns the unmet needs from `metadata.requires`.
+fn required_needs(facts: &Facts<'_>, skill: &Skill) -> Vec<Need> {
+    let text = &skill.source[..skill.body_offset];
+    let mut judge = Judge::new(facts, &skill.skill_file, text, Role::Module);
+    for required in &skill.manifest.requires {
+        // Each line is written as it is shown, unless it has more white space.
+        let offset = text.find(&required.to_string()).unwrap_or_default();
+        match required {
+            Required::Skill { .. } => {}
+            Required::Command(name) => {
+                let argv = [Some(name.clone())];
+                judge.command(&argv, offset, Reach::Always, Caller::Program);
+            }
+            Required::Python(package) => {
+                for dependency in dependencies::requirements(package) {
+                    judge.declared(&dependency, offset, NeedEffect::None);
+                }
+            }
+            Required::Npm(package) => {
+                if let Some(dependency) = dependencies::npm_package(package) {
+                    judge.declared_npm(&dependency, offset, NeedEffect::None);
+                }
+            }
+        }
+    }
+    judge.finish().needs.into_iter().filter(Need::is_unmet).collect()
 }
 
 /// Returns the unmet needs from `requirements.txt`, `pyproject.toml` and the `package.json` of scripts

@@ -10,6 +10,8 @@ pub enum Severity {
     Error,
     /// It works here, but may not work elsewhere or as intended.
     Warning,
+    /// Nothing is wrong, but a person should look at it.
+    Note,
 }
 
 /// One problem in a file.
@@ -78,6 +80,7 @@ pub fn render(diagnostics: &[Diagnostic], source: &str) -> String {
         let level = match d.severity {
             Severity::Error => Level::ERROR,
             Severity::Warning => Level::WARNING,
+            Severity::Note => Level::NOTE,
         };
         let (message, file, fix) = (
             printable_lines(&d.message),

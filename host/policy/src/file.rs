@@ -1,6 +1,7 @@
 //! Reads a policy file into layers. Reports every error at once, and rejects a file with any error.
 
 mod agents;
+mod require;
 mod top;
 
 use std::path::Path;
@@ -176,6 +177,7 @@ impl Reader<'_> {
         for (key, _, value) in self.table(node, &format!("`{}`", printable(name)), fields) {
             match key {
                 "source" => layer.source = self.source(value),
+                "require" => layer.require = Some(self.require(value)),
                 "allow" => layer.allow = self.rules(value, key, EntryList::Allow),
                 "deny" => layer.deny = self.rules(value, key, EntryList::Deny),
                 "mounts" => layer.mounts = self.mounts(value),

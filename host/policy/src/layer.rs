@@ -10,6 +10,7 @@ use super::disclosure::Disclosure;
 use super::entry::{self, EntryList, Permission};
 use super::level::PermissionLevel;
 use super::printable;
+use super::require::Requirement;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::limits::Limit;
 use crate::source::{LockedOrigin, SourceKind};
@@ -23,6 +24,8 @@ pub struct Layer {
     pub applies_to: Option<NameGlob>,
     /// The only source whose skills it grants something; `None` means skills that were not fetched.
     pub source: Option<String>,
+    /// What the section demands of the skills before they are loaded.
+    pub require: Option<Requirement>,
     /// Where the section is written that the layer was read from, such as `policy.yaml:7:3`.
     pub place: Option<String>,
     /// The rules that allow something.
@@ -145,6 +148,7 @@ impl Layer {
             origin,
             applies_to: None,
             source: None,
+            require: None,
             place: None,
             allow: Vec::new(),
             deny: Vec::new(),
@@ -159,6 +163,11 @@ impl Layer {
             disclosure: None,
             tools: BTreeMap::new(),
         }
+    }
+
+    /// Checks whether the layer grants nothing, to no skill.
+    pub fn only_restricts(&self) -> bool {
+        *self == self.restrictions()
     }
 
     /// Checks whether the layer applies to a skill name.
@@ -176,6 +185,7 @@ impl Layer {
         Layer {
             applies_to: self.applies_to.clone(),
             source: self.source.clone(),
+            require: self.require.clone(),
             place: self.place.clone(),
             deny: self.deny.clone(),
             methods: self.methods.clone(),

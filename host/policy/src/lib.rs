@@ -35,6 +35,7 @@ pub mod pattern;
 pub mod program_name;
 pub mod protected;
 pub mod refusal;
+pub mod require;
 mod schema;
 pub mod source;
 mod verdict;
@@ -52,6 +53,7 @@ use crate::source::{LockedOrigin, SourceKind};
 use capabilities::{Authority, Mount, MountMode};
 use determinism::DeterminismRule;
 use entry::EntryList;
+use require::Requirement;
 
 pub use explain::explain;
 pub use file::{PolicyError, load};
@@ -397,6 +399,11 @@ impl Policy {
     pub fn grants_by_name(&self, skill: &str) -> bool {
         self.layers_for(skill)
             .any(|layer| layer.applies_to.is_some() && *layer != layer.restrictions())
+    }
+
+    /// Returns what the sections for a skill name demand before the skill is loaded.
+    pub fn requirements_for(&self, skill: &str) -> impl Iterator<Item = &Requirement> {
+        self.layers_for(skill).filter_map(|layer| layer.require.as_ref())
     }
 
     /// Returns the layers that apply to a skill name, lowest priority first.

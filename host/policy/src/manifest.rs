@@ -12,6 +12,7 @@ pub mod fix;
 mod frontmatter;
 mod permission_keys;
 mod recover;
+pub mod requires;
 pub mod rules;
 mod schema;
 pub mod settings;
@@ -67,6 +68,9 @@ pub struct Manifest {
     /// `metadata.settings`: the settings that the skill declares.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<settings::Setting>,
+    /// `metadata.requires`: other skills, commands and packages.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub requires: Vec<requires::Required>,
     /// Whether only the client's user may start the skill, as a prompt: `disable-model-invocation`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub user_only: bool,
@@ -91,6 +95,19 @@ impl Manifest {
     /// what it requests.
     pub fn is_granted_nothing(&self) -> bool {
         self.recovered || self.ungranted
+    }
+
+    /// Returns the version of the skill, if it has one that can be compared.
+    pub fn version(&self) -> Option<semver::Version> {
+        self.metadata.get("version").and_then(|text| requires::version(text))
+    }
+
+    /// Returns the other skills that it requires, with the versions that fit.
+    pub fn required_skills(&self) -> impl Iterator<Item = (&str, &semver::VersionReq)> {
+        self.requires.iter().filter_map(|one| match one {
+            requires::Required::Skill { name, version } => Some((name.as_str(), version)),
+            _ => None,
+        })
     }
 
     /// Returns what remains of a skill that is instructions only.

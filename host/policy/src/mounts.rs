@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use super::MountRule;
 
 /// Guest paths that the sandbox uses itself, or that programs expect to be the system's.
-const RESERVED: [&str; 7] = ["/skill", "/tmp", "/state", "/dev", "/proc", "/usr", "/bin"];
+const RESERVED: [&str; 8] =
+    ["/skill", "/skills", "/tmp", "/state", "/dev", "/proc", "/usr", "/bin"];
 
 /// Checks a guest path for a mount.
 ///

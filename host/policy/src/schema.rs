@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::disclosure::Disclosure;
 use super::level::PermissionLevel;
+use super::require::ScanLevel;
 use crate::limits::{Limit, Unit};
 
 /// A key, the shape of its value, and its description.
@@ -43,6 +44,11 @@ enum Shape {
     Clients,
     Client,
     Ask,
+    Require,
+    Signers,
+    Texts,
+    Scan,
+    ScanLevel,
 }
 
 const fn field(key: &'static str, shape: Shape, description: &'static str) -> Field {
@@ -109,8 +115,9 @@ pub(super) const DEFAULT: [Field; 8] =
     [ALLOW, DENY, MOUNTS, ENV, METHODS, APPROVAL, STAGE, DISCLOSURE];
 
 /// The keys of each of `skills`.
-pub(super) const SKILL: [Field; 14] = [
+pub(super) const SKILL: [Field; 15] = [
     SOURCE,
+    REQUIRE,
     ALLOW,
     DENY,
     MOUNTS,
@@ -130,6 +137,11 @@ const SOURCE: Field = field(
     "source",
     Shape::Text,
     "The source of these skills, if they were fetched: a URL or OWNER/REPO, without a tag, or the absolute path of a folder or file. Without it, the section grants nothing to fetched skills; with it, nothing to others.",
+);
+const REQUIRE: Field = field(
+    "require",
+    Shape::Require,
+    "What these skills must prove before they are loaded. If several sections apply, all of it.",
 );
 const ALLOW: Field = field(
     "allow",
@@ -187,6 +199,41 @@ const START_TIME: Field = field(
     Shape::Time,
     "The time that guests of a deterministic run see at the start. The default is 2026-01-01T00:00:00Z.",
 );
+
+/// The keys of `require`.
+pub(super) const REQUIRE_KEYS: [Field; 3] = [
+    field(
+        "signed-by",
+        Shape::Signers,
+        "Who must have signed every file; one of them is enough. A key is `sha256:` and the digest of its SPKI form, or the `SHA256:` fingerprint of an SSH key.",
+    ),
+    field(
+        "source",
+        Shape::Texts,
+        "The sources that the skill may be fetched from, written as in `source`.",
+    ),
+    field("scan", Shape::Scan, "A scan of exactly these files, as SARIF of any scanner."),
+];
+
+/// The keys of one of `signed-by`.
+pub(super) const SIGNER: [Field; 2] = [
+    field(
+        "issuer",
+        Shape::Text,
+        "The OIDC issuer of a keyless signature, compared exactly; for a certificate of your own authority, `sha256:` and the digest of the authority's certificate.",
+    ),
+    field("identity", Shape::Text, "The address or URI in the certificate, compared exactly."),
+];
+
+/// The keys of `scan`.
+pub(super) const SCAN: [Field; 2] = [
+    field("max-severity", Shape::ScanLevel, "The worst level that a finding may have."),
+    field(
+        "reports",
+        Shape::Files,
+        "SARIF files: absolute, below `~/`, or relative to this file. Only a run that names the skill's digest counts.",
+    ),
+];
 
 /// The keys of `audit`.
 pub(super) const AUDIT: [Field; 3] = [
@@ -310,6 +357,20 @@ fn shape(field: &Field) -> Value {
         Shape::On => json!({ "type": "boolean", "default": true }),
         Shape::Clients => table(&CLIENTS, &[]),
         Shape::Client => table(&CLIENT, &[]),
+        Shape::Require => table(&REQUIRE_KEYS, &[]),
+        Shape::Signers => json!({
+            "type": "array",
+            "minItems": 1,
+            "items": {
+                "oneOf": [
+                    { "type": "string", "pattern": "^(sha256:[0-9a-f]{64}|SHA256:[A-Za-z0-9+/]{43})$" },
+                    table(&SIGNER, &["issuer", "identity"]),
+                ],
+            },
+        }),
+        Shape::Texts => json!({ "type": "array", "items": { "type": "string", "minLength": 1 } }),
+        Shape::Scan => table(&SCAN, &["max-severity"]),
+        Shape::ScanLevel => json!({ "enum": ScanLevel::ALL.map(ScanLevel::name) }),
         Shape::Ask => json!({ "enum": ASK, "default": ASK[0] }),
         Shape::Preload => json!({
             "oneOf": [{ "const": "suggested" }, { "type": "array", "items": { "type": "string", "pattern": "^[a-z0-9-]+$" } }],

@@ -56,6 +56,23 @@ pub struct LockedOrigin {
     pub source: String,
     /// The digest of the skill's content. Other content does not load.
     pub digest: String,
+    /// The host's file with what the skill was fetched with, which proves signatures of its commit.
+    #[serde(skip)]
+    pub evidence: Option<PathBuf>,
+    /// The skills that it requires, directly or through others, as they are locked.
+    #[serde(skip)]
+    pub requires: Vec<LockedRequirement>,
+}
+
+/// A skill that another one requires.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LockedRequirement {
+    /// Its name.
+    pub name: String,
+    /// Its folder.
+    pub folder: PathBuf,
+    /// The digest of its content. Other content does not load.
+    pub digest: String,
 }
 
 impl<'a> SkillFolder<'a> {

@@ -33,6 +33,7 @@ mod pages;
 mod prompts;
 mod question;
 mod read;
+mod requirements;
 mod resources;
 mod result;
 mod run;
@@ -56,6 +57,7 @@ use folders::Folders;
 use hidden::HostPaths;
 use metrics::Metrics;
 use question::Questions;
+use requirements::Verified;
 use run_results::Runs;
 use session::{ActivatedBy, Session, Transport};
 use skillhost::service::Service;
@@ -118,8 +120,11 @@ impl Mcp {
         let Options { catalog, service, policy, approvals, scratch, hidden, usage } = options;
         let (hidden, policy) =
             (HostPaths::new(hidden, &policy), Arc::new(policy.with_client_names()));
-        let rules = policy.clone();
-        catalog.set_hidden(move |entry| rules.hides(&entry.name));
+        let (rules, runner, verified) =
+            (policy.clone(), service.runner().clone(), Verified::default());
+        catalog.set_hidden(move |entry| {
+            rules.hides(&entry.name) || verified.lacks(entry, &rules, &runner)
+        });
         let (runs, metrics) = (Runs::default(), Metrics::default());
         Mcp(Arc::new(Shared {
             catalog,
@@ -240,7 +245,10 @@ impl Shared {
         if session.is_alone(context) { &self.alone } else { &session.usage }
     }
 
+    /// Loads a skill to serve its text. One that lacks what the policy requires does not load.
     fn load(&self, entry: &CatalogEntry) -> Result<Skill, SkillError> {
-        Skill::load_from(entry.into(), &SizeLimits::default())
+        let skill = Skill::load_from(entry.into(), &SizeLimits::default())?;
+        self.service.runner().require(&skill, &self.policy)?;
+        Ok(skill)
     }
 }

@@ -364,6 +364,7 @@ impl HostBuilder {
                 ..GuardedPaths::default()
             },
             caps: Default::default(),
+            verifier: None,
         };
         let sources =
             self.skills.into_iter().map(|folder| Source::new(folder, SourceKind::Policy)).collect();

@@ -10,6 +10,8 @@ mod own_files;
 mod receipt;
 mod recording;
 mod refuse;
+mod required;
+mod requirements;
 mod run_record;
 mod settings;
 mod shipped_state;
@@ -25,6 +27,7 @@ use std::time::SystemTime;
 use tracing::debug_span;
 
 use hooks::{PlannedRun, RunHooks};
+use required::RequiredSkill;
 use run_record::PendingRecord;
 use skillhost_ledger::audit::{AuditError, Log, ProgramId, Redactor, SessionRecord, SkillId};
 use skillhost_ledger::receipt::{Receipt, canonical};
@@ -44,6 +47,7 @@ pub use listing::ComponentTools;
 pub(crate) use listing::LISTING_MEMORY;
 pub use receipt::LoadedRequest;
 pub use recording::{RecordingStatus, ReplayRequest, mask_receipt, recorded_capabilities};
+pub use requirements::SkillVerifier;
 pub use syntax::ScriptError;
 pub use target::{ResolvedTarget, Target, TargetError, UnresolvedTarget, declared_component};
 
@@ -67,6 +71,9 @@ pub struct RunnerOptions {
     pub audit: PathBuf,
     /// Upper bounds on the size of a skill.
     pub caps: SizeLimits,
+    /// Verifies what a policy requires of skills. Without it, a skill of which something is required
+    /// does not load.
+    pub verifier: Option<Arc<dyn SkillVerifier>>,
 }
 
 /// Runs skills, and records each run. Cheap to clone; shares nothing with other runners.
@@ -88,6 +95,7 @@ pub struct LoadedSkill {
     /// What the skill asked for, and what was granted and refused.
     pub grant: Arc<Grant>,
     capabilities: Arc<Capabilities>,
+    required: Arc<[RequiredSkill]>,
     id: SkillId,
     programs: Result<Arc<Programs>, Status>,
     retention: Retention,
@@ -342,6 +350,8 @@ impl Runner {
             Err(error) => (listed.read()?, Err(undigested(&error))),
         };
         let skill = Arc::new(skill);
+        debug_span!("require").in_scope(|| self.require(&skill, policy))?;
+        let required = self.required(&skill, policy)?;
         let mut grant = debug_span!("grant").in_scope(|| self.grant(&skill, policy));
         let digest = digests.as_ref().ok().map(|digests| digests.skill.clone());
         self.add_settings(&mut grant, &skill, policy);
@@ -351,12 +361,14 @@ impl Runner {
             shipped_state::grant(&mut grant, policy, &self.built_ins(), digest);
         }
         let programs = digests.map(|digests| Arc::new(self.programs(&skill, digests)));
+        let digest = digest.map(|digest| required::digest_with(digest, &required));
         let id = SkillId::of(&skill, digest);
         let redactor = Redactor::of(policy, &grant.capabilities).map(Arc::new);
         Ok(LoadedSkill {
             capabilities: Arc::new(grant.capabilities.clone()),
             grant: Arc::new(grant),
             skill,
+            required: required.into(),
             id,
             programs,
             retention: policy.retention,
@@ -369,8 +381,17 @@ impl Runner {
     /// are looked up again. Call [`LoadedSkill::is_at`] first.
     #[must_use]
     pub fn reuse(&self, loaded: &LoadedSkill) -> LoadedSkill {
-        let LoadedSkill { skill, grant, capabilities, id, programs, retention, redactor, .. } =
-            loaded;
+        let LoadedSkill {
+            skill,
+            grant,
+            capabilities,
+            required,
+            id,
+            programs,
+            retention,
+            redactor,
+            ..
+        } = loaded;
         let programs = programs
             .as_ref()
             .map(|known| Arc::new(self.programs(skill, known.digests().clone())))
@@ -379,6 +400,7 @@ impl Runner {
             skill: skill.clone(),
             grant: grant.clone(),
             capabilities: capabilities.clone(),
+            required: required.clone(),
             id: id.clone(),
             programs,
             retention: *retention,
@@ -445,8 +467,7 @@ impl Runner {
                 }
                 let io =
                     if let EntryPoint::Tool { .. } = program.entry { io.of_tool() } else { io };
-                let mut finished =
-                    self.run(skill, &program, programs, capabilities, io, ask.as_ref()).await;
+                let mut finished = self.run(loaded, &program, programs, io, ask.as_ref()).await;
                 if let (Status::Invalid { message, .. }, None, Some(path)) = (
                     &mut finished.outcome.status,
                     program.component.built_in(),
@@ -488,13 +509,13 @@ impl Runner {
 
     async fn run(
         &self,
-        skill: &Skill,
+        loaded: &LoadedSkill,
         program: &Program,
         programs: &Arc<Programs>,
-        capabilities: &Arc<Capabilities>,
         mut io: Io,
         ask: Option<&receipt::ReceiptContext>,
     ) -> FinishedRun {
+        let LoadedSkill { skill, capabilities, required, .. } = loaded;
         let mut extra = match self.extra_mounts(skill, program, programs, capabilities) {
             Ok(extra) => extra,
             Err(status) => return FinishedRun::not_run(not_run(status)),
@@ -504,6 +525,7 @@ impl Runner {
             Err(status) => return FinishedRun::not_run(not_run(status)),
         };
         extra.mounts.extend(state.mount());
+        extra.mounts.extend(required.iter().map(RequiredSkill::mount));
         let spec = sandbox::RunSpec {
             program,
             extra,
@@ -540,7 +562,7 @@ impl LoadedSkill {
 
     /// Checks whether the skill's files are still those that were loaded. Stats each file.
     pub fn is_current(&self) -> bool {
-        self.skill.is_current()
+        self.skill.is_current() && self.required.iter().all(RequiredSkill::is_current)
     }
 
     /// Checks whether the loaded skill can be used for other runs under the same policy as long as
@@ -555,7 +577,7 @@ impl LoadedSkill {
         let skill = &self.skill;
         (&*skill.root, skill.origin) == (folder.path, folder.source)
             && skill.is_in_place()
-            && skill.is_current()
+            && self.is_current()
     }
 }
 

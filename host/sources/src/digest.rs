@@ -22,6 +22,11 @@ impl Digest {
     pub fn of(bytes: &[u8]) -> Digest {
         Digest(Sha256::digest(bytes).into())
     }
+
+    /// Returns the bytes.
+    pub fn bytes(&self) -> [u8; 32] {
+        self.0
+    }
 }
 
 impl From<Sha256> for Digest {

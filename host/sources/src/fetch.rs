@@ -11,6 +11,7 @@ use crate::error::{Refusal, RefusalRule, SourceError};
 use crate::git::{self, ObjectId, Pin, Pinned};
 use crate::limits::TransferLimits;
 use crate::network::{self, Network};
+use crate::signature::ssh::SignedObjects;
 use crate::source::{Place, Source};
 use crate::staging::{Staged, Unpacker};
 use crate::transfer::Transfer;
@@ -100,6 +101,8 @@ pub struct Fetched {
     pub revision: String,
     /// Whether the source has more skills than were fetched.
     pub is_partial: bool,
+    /// The signed objects of a repository.
+    pub objects: Option<SignedObjects>,
 }
 
 /// Fetches a source.
@@ -133,7 +136,8 @@ pub fn fetch(
             }
             let kind = if commit.is_tag { "git-tag" } else { "git" };
             let revision = format!("{kind}:{}", commit.id);
-            Ok(Fetched { staged: commit.staged, revision, is_partial: false })
+            let objects = Some(commit.objects);
+            Ok(Fetched { staged: commit.staged, revision, is_partial: false, objects })
         }
         Place::Archive(url) => {
             let (_, mut response) = network::get(network, url, &[])?;
@@ -164,7 +168,8 @@ pub fn fetch(
                 }
                 FileType::Directory => {
                     let staged = folder(Dir::from_std_file(opened.into()), around)?;
-                    Ok(Fetched { staged, revision: "folder".to_owned(), is_partial: false })
+                    let revision = "folder".to_owned();
+                    Ok(Fetched { staged, revision, is_partial: false, objects: None })
                 }
                 _ => Err(fail(io::Error::other("neither a file nor a folder"))),
             }
@@ -189,7 +194,7 @@ fn unpack(
         )));
     }
     let staged = archive::unpack(&transfer.file, transfer.size, around.within, around.limits)?;
-    Ok(Fetched { staged, revision, is_partial: false })
+    Ok(Fetched { staged, revision, is_partial: false, objects: None })
 }
 
 /// Returns the skills that a source offers. Only sources that list their skills are not fetched.

@@ -23,6 +23,7 @@ use std::path::Path;
 use crate::error::{Refusal, RefusalRule, SourceError};
 use crate::limits::TransferLimits;
 use crate::network::Network;
+use crate::signature::ssh::SignedObjects;
 use crate::staging::Staged;
 
 pub use object::ObjectId;
@@ -39,6 +40,8 @@ pub struct Commit {
     pub staged: Staged,
     /// The paths of its submodules, which have no files here, and their commits.
     pub submodules: Vec<(String, ObjectId)>,
+    /// The commit and its tag, whose signatures cover the files.
+    pub objects: SignedObjects,
 }
 
 impl Commit {
@@ -95,7 +98,8 @@ pub fn fetch(
     if let Some(path) = url.strip_prefix("file://") {
         let repository = local::Repository::open(Path::new(path), limits)?;
         let found = resolve(&repository.references()?, reference, url)?;
-        let found = Resolved { id: tree::commit(&repository, found.id)?.0, ..found };
+        let tag = Some(found.id).filter(|_| matches!(found.kind, ResolvedKind::Tag(_)));
+        let found = Resolved { id: tree::commit(&repository, found.id)?.0, tag, ..found };
         let id = pin.apply(&found, url)?;
         if id != found.id && !tree::contains(&repository, found.id, id)? {
             return Err(not_on_branch(id, url));
@@ -108,7 +112,7 @@ pub fn fetch(
     if id != found.id && !tree::contains(&remote.history(found.id)?, found.id, id)? {
         return Err(not_on_branch(id, url));
     }
-    pin.stage(&remote.fetch(id)?, found, url, within, limits)
+    pin.stage(&remote.fetch(id, found.tag)?, found, url, within, limits)
 }
 
 fn not_on_branch(id: ObjectId, url: &str) -> SourceError {
@@ -120,6 +124,8 @@ fn not_on_branch(id: ObjectId, url: &str) -> SourceError {
 /// What a reference leads to.
 struct Resolved {
     id: ObjectId,
+    /// The object that a tag names: the commit itself unless the tag is annotated.
+    tag: Option<ObjectId>,
     kind: ResolvedKind,
 }
 
@@ -140,6 +146,8 @@ struct Reference {
     name: String,
     /// What it points to; for an annotated tag, the commit that the tag points to.
     id: ObjectId,
+    /// The annotated tag.
+    tag: Option<ObjectId>,
 }
 
 /// Finds a reference as `git` does: a tag before a branch. 40 hex digits are a commit.
@@ -148,25 +156,25 @@ fn resolve(
     reference: Option<&str>,
     url: &str,
 ) -> Result<Resolved, SourceError> {
-    let find =
-        |name: &str| references.iter().find(|found| found.name == name).map(|found| found.id);
+    let find = |name: &str| references.iter().find(|found| found.name == name);
     let Some(reference) = reference else {
-        let id = find("HEAD").ok_or_else(|| {
+        let head = find("HEAD").ok_or_else(|| {
             SourceError::request(
                 format!("{url} has no default branch"),
                 "name a branch: SOURCE@BRANCH",
             )
         })?;
-        return Ok(Resolved { id, kind: ResolvedKind::Branch });
+        return Ok(Resolved { id: head.id, tag: None, kind: ResolvedKind::Branch });
     };
     if let Ok(id) = reference.parse() {
-        return Ok(Resolved { id, kind: ResolvedKind::Commit });
+        return Ok(Resolved { id, tag: None, kind: ResolvedKind::Commit });
     }
-    if let Some(id) = find(&format!("refs/tags/{reference}")) {
-        return Ok(Resolved { id, kind: ResolvedKind::Tag(reference.to_owned()) });
+    if let Some(found) = find(&format!("refs/tags/{reference}")) {
+        let kind = ResolvedKind::Tag(reference.to_owned());
+        return Ok(Resolved { id: found.id, tag: found.tag, kind });
     }
-    if let Some(id) = find(&format!("refs/heads/{reference}")) {
-        return Ok(Resolved { id, kind: ResolvedKind::Branch });
+    if let Some(found) = find(&format!("refs/heads/{reference}")) {
+        return Ok(Resolved { id: found.id, tag: None, kind: ResolvedKind::Branch });
     }
     let is_short = reference.len() >= 4 && reference.bytes().all(|byte| byte.is_ascii_hexdigit());
     let fix = match is_short {
@@ -207,9 +215,14 @@ impl Pin {
         within: &Path,
         limits: &TransferLimits,
     ) -> Result<Commit, SourceError> {
-        let (id, staged, submodules) =
-            tree::stage(objects, self.apply(&found, url)?, within, limits)?;
+        let staged = tree::stage(objects, self.apply(&found, url)?, within, limits)?;
+        let tree::StagedCommit { id, text, staged, submodules } = staged;
         let is_tag = matches!(found.kind, ResolvedKind::Tag(_));
+        let tag = match (&found.kind, found.tag) {
+            (ResolvedKind::Tag(name), Some(tag)) => tree::tag(objects, tag, name, id),
+            _ => None,
+        };
+        let signed = SignedObjects { commit: text, tag };
         match (self, found.kind) {
             (Pin::Exactly(locked) | Pin::Tags(locked), ResolvedKind::Commit) if locked.id != id => {
                 Err(SourceError::Moved(format!(
@@ -217,7 +230,7 @@ impl Pin {
                     locked.id
                 )))
             }
-            _ => Ok(Commit { id, is_tag, staged, submodules }),
+            _ => Ok(Commit { id, is_tag, staged, submodules, objects: signed }),
         }
     }
 }

@@ -53,12 +53,17 @@ pub struct LockedSkill {
     pub digest: Digest,
     /// The digest by which approvals, receipts and the audit log know the skill.
     pub content: String,
+    /// `metadata.version`, if it can be compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
     /// The component that the skill declares, if it does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub component: Option<String>,
     /// The entries of `allowed-tools`.
     pub permissions: Vec<String>,
-    /// The ids of the keys that signed exactly these files, sorted.
+    /// The lines of `metadata.requires`.
+    pub requires: Vec<String>,
+    /// Who signed exactly these files: ids of keys, and identities with their issuers.
     pub signatures: Vec<String>,
     /// The digest of every file.
     #[serde(serialize_with = "as_text")]
@@ -151,10 +156,16 @@ impl LockedSkill {
         line("revision", &quote(&self.revision));
         line("digest", &format!("\"{}\"", self.digest));
         line("content", &quote(&self.content));
+        if let Some(version) = &self.version {
+            line("version", &quote(version));
+        }
         if let Some(component) = &self.component {
             line("component", &quote(component));
         }
         line("permissions", &list(&self.permissions));
+        if !self.requires.is_empty() {
+            line("requires", &list(&self.requires));
+        }
         line("signatures", &list(&self.signatures));
         line("files", "|");
         self.files.to_string().lines().for_each(|file| text.push_str(&format!("      {file}\n")));
@@ -163,14 +174,16 @@ impl LockedSkill {
 }
 
 /// The keys of an entry.
-const KEYS: [&str; 10] = [
+const KEYS: [&str; 12] = [
     "source",
     "path",
     "revision",
     "digest",
     "content",
+    "version",
     "component",
     "permissions",
+    "requires",
     "signatures",
     "files",
     "checksum",
@@ -182,7 +195,7 @@ fn skill(reader: &mut Reader<'_>, name: &str, node: &Node) -> Option<LockedSkill
     let mut lists: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for (key, value) in reader.fields(node, &format!("`{name}`"), &KEYS) {
         match key {
-            "permissions" | "signatures" => {
+            "permissions" | "requires" | "signatures" => {
                 let items = reader.list(value, &format!("`{key}`"));
                 lists.insert(key, items.into_iter().map(str::to_owned).collect());
             }
@@ -192,7 +205,8 @@ fn skill(reader: &mut Reader<'_>, name: &str, node: &Node) -> Option<LockedSkill
             }
         }
     }
-    for key in KEYS.iter().filter(|key| **key != "component") {
+    let is_optional = |key: &str| matches!(key, "component" | "version" | "requires");
+    for key in KEYS.iter().filter(|key| !is_optional(key)) {
         if !texts.contains_key(key) && !lists.contains_key(key) {
             reader.error("lock-value", Some(node.span), format!("`{name}` has no `{key}`"), None);
         }
@@ -232,8 +246,10 @@ fn skill(reader: &mut Reader<'_>, name: &str, node: &Node) -> Option<LockedSkill
         revision: text("revision").to_owned(),
         digest,
         content: text("content").to_owned(),
+        version: texts.get("version").map(|(text, _)| (*text).to_owned()),
         component: texts.get("component").map(|(text, _)| (*text).to_owned()),
         permissions: list("permissions"),
+        requires: list("requires"),
         signatures: list("signatures"),
         files,
     };
@@ -268,16 +284,20 @@ mod tests {
                 texts.iter().map(|(path, text)| ((*path).to_owned(), Digest::of(text.as_bytes())));
             Listing(digests.collect())
         };
-        let skill = |source: &str, revision: String, component, files: Listing| LockedSkill {
-            source: source.into(),
-            path: "skills/a b".into(),
-            revision,
-            digest: files.digest(),
-            content: "sha256:0".into(),
-            component,
-            permissions: vec!["Read".into(), "Bash(git: \"x\")".into()],
-            signatures: vec!["sha256:1".into()],
-            files,
+        let skill = |source: &str, revision: String, component: Option<String>, files: Listing| {
+            LockedSkill {
+                source: source.into(),
+                path: "skills/a b".into(),
+                revision,
+                digest: files.digest(),
+                content: "sha256:0".into(),
+                version: component.as_ref().map(|_| "1.2.0".to_owned()),
+                requires: component.iter().map(|_| "charts ^1".to_owned()).collect(),
+                component,
+                permissions: vec!["Read".into(), "Bash(git: \"x\")".into()],
+                signatures: vec!["sha256:1".into()],
+                files,
+            }
         };
         let git = format!("git:{}", "0123456789".repeat(4));
         let first = skill(

@@ -62,7 +62,7 @@ pub(crate) fn fetch(
     }
     let name = place.rsplit('/').next().unwrap_or_default();
     let staged = layers::stage(&registry, &found, name, around)?;
-    Ok(Fetched { staged, revision, is_partial: false })
+    Ok(Fetched { staged, revision, is_partial: false, objects: None })
 }
 
 fn require_same(place: &str, tag: &str, locked: &str, found: &str) -> Result<(), SourceError> {

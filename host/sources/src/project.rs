@@ -17,11 +17,13 @@ use crate::digest::{Digest, Listing};
 use crate::document::name_problem;
 use crate::error::SourceError;
 use crate::fetch::{self, Fetched, Locked, Offer, Selection, Surroundings, offered};
+use crate::import;
 use crate::journal;
 use crate::limits::TransferLimits;
 use crate::lock::{self, Lock, LockedSkill};
 use crate::network::Network;
-use crate::signature::{self, NoKeys, TrustedKeys};
+use crate::requires;
+use crate::signature::{SignedFiles, Trust, TrustedKeys};
 use crate::skills::{self, FoundSkill};
 use crate::source::Source;
 use crate::store::{Collected, Store, StoreLock, StoreUse};
@@ -39,9 +41,14 @@ pub struct Project {
     home: PathBuf,
     store: Store,
     limits: TransferLimits,
-    keys: Box<dyn TrustedKeys>,
+    trust: Trust,
     /// The digest that the sources file must have.
     confirmed: Option<Digest>,
+    /// Whether the sources file is the user's own.
+    own: bool,
+    /// The places that others are fetched from, by the place that they replace.
+    replace: BTreeMap<String, Source>,
+    env: fn(&str) -> Option<String>,
 }
 
 /// What to add.
@@ -83,6 +90,20 @@ impl Addition {
     pub fn revision(&self) -> &str {
         &self.fetched.revision
     }
+
+    /// Checks whether the files of the only skill have this digest, as `npx skills` computes it.
+    ///
+    /// # Errors
+    /// A staged file was modified.
+    pub fn has_hash(&self, hash: &str) -> Result<bool, SourceError> {
+        let mut skills = self.skills.values();
+        let (Some(skill), None) = (skills.next(), skills.next()) else { return Ok(true) };
+        let mut files = Vec::new();
+        for (path, file) in &skill.files {
+            files.push((path.as_str(), self.fetched.staged.read(&file.staged)?));
+        }
+        Ok(import::npx_hash(files.into_iter()) == hash)
+    }
 }
 
 /// The skills of a lock file that can be used.
@@ -94,6 +115,9 @@ pub struct Installed {
     pub skills: BTreeMap<String, LockedSkill>,
     /// Skills that are not fetched as locked.
     pub missing: Vec<String>,
+    /// What this host remembers of where each skill is from; see
+    /// [`read_objects`](crate::store::read_objects).
+    pub origins: BTreeMap<String, PathBuf>,
 }
 
 /// What changed for a skill.
@@ -245,8 +269,18 @@ impl Project {
             journal::recover(&store, &file)?;
         }
         let (home, limits) = (home.to_owned(), TransferLimits::default());
-        let (keys, confirmed) = (Box::new(NoKeys), None);
-        Ok(Project { file, lock_file, home, store, limits, keys, confirmed })
+        Ok(Project {
+            file,
+            lock_file,
+            home,
+            store,
+            limits,
+            trust: Trust::default(),
+            confirmed: None,
+            own: false,
+            replace: BTreeMap::new(),
+            env: |_| None,
+        })
     }
 
     /// Uses the sources file only while it has this digest: what a person confirmed is what is used,
@@ -256,10 +290,63 @@ impl Project {
         Project { confirmed: Some(digest), ..self }
     }
 
+    /// Looks up variables for overrides with this function.
+    #[must_use]
+    pub fn with_env(self, env: fn(&str) -> Option<String>) -> Project {
+        Project { env, ..self }
+    }
+
+    /// Treats the sources file as the user's own, which may replace places.
+    ///
+    /// # Errors
+    /// The file is invalid.
+    pub fn of_user(self) -> Result<Project, SourceError> {
+        let own = Project { own: true, ..self };
+        // Other files are in other folders, so relative paths become absolute.
+        let base = own.file.parent().unwrap_or(Path::new("/"));
+        let absolute = |source: Source| source.rebased(base, Path::new("/dev/null"));
+        let replace = own.wanted()?.replace.into_iter();
+        let replace = replace.map(|(from, to)| (from, absolute(to))).collect();
+        Ok(Project { replace, ..own })
+    }
+
+    /// Fetches from other places where the user's file replaces them.
+    #[must_use]
+    pub fn with_replacements(self, replace: BTreeMap<String, Source>) -> Project {
+        Project { replace, ..self }
+    }
+
+    /// Returns the places that others are fetched from, by the place that they replace.
+    pub fn replacements(&self) -> &BTreeMap<String, Source> {
+        &self.replace
+    }
+
+    /// Returns where a source is fetched from.
+    pub fn place_of(&self, source: &Source) -> Source {
+        let place = Source { reference: None, ..source.clone() }.to_string();
+        match self.replace.get(&place) {
+            Some(other) => Source { reference: source.reference.clone(), ..other.clone() },
+            None => source.clone(),
+        }
+    }
+
+    /// Uses the sources file as this host has changed it, if only a confirmed one is used.
+    #[must_use]
+    pub fn changed(self, digest: Digest) -> Project {
+        let confirmed = self.confirmed.map(|_| digest);
+        Project { confirmed, ..self }
+    }
+
     /// Verifies signatures with these keys.
     #[must_use]
     pub fn with_keys(self, keys: impl TrustedKeys + 'static) -> Project {
-        Project { keys: Box::new(keys), ..self }
+        self.with_trust(Trust::new(keys))
+    }
+
+    /// Verifies signatures of these signers.
+    #[must_use]
+    pub fn with_trust(self, trust: Trust) -> Project {
+        Project { trust, ..self }
     }
 
     /// Returns the path of the sources file.
@@ -281,7 +368,20 @@ impl Project {
     }
 
     fn parse(&self, text: &str) -> Result<SourcesFile, SourceError> {
-        SourcesFile::parse(&self.file.display().to_string(), text)
+        let file = SourcesFile::parse(&self.file.display().to_string(), text)?;
+        match self.own || file.replace.is_empty() {
+            true => Ok(file),
+            false => {
+                let why = format!(
+                    "{} replaces places, which only your own file may",
+                    self.file.display()
+                );
+                Err(SourceError::request(
+                    why,
+                    "move `replace` to skills.yaml in your configuration folder",
+                ))
+            }
+        }
     }
 
     /// Reads the text of the sources file, which must be the confirmed one.
@@ -334,25 +434,49 @@ impl Project {
         let (wanted, lock) = (self.wanted()?, self.locked()?);
         let enabled =
             |name: &String| wanted.skills.get(name).filter(|wanted| wanted.enabled).cloned();
+        let is_disabled = |name: &str, locked: &LockedSkill| {
+            let tags = || self.tags(locked);
+            wanted.overrides.iter().any(|one| one.disables(name, tags, self.env))
+        };
         let (mut skills, mut missing) = (BTreeMap::new(), Vec::new());
+        let mut origins = BTreeMap::new();
         for (name, locked) in lock.skills {
             let Some(wanted) = enabled(&name) else { continue };
+            if is_disabled(&name, &locked) {
+                continue;
+            }
+            let origin = self.origin(&wanted, &locked);
             let is_here = agrees(&wanted, &locked)
                 && self.store.has(&locked.digest)
-                && self.store.has_origin(&self.origin(&wanted, &locked));
+                && self.store.has_origin(&origin);
             match is_here {
-                true => drop(skills.insert(name, locked)),
+                true => {
+                    origins.insert(name.clone(), self.store.origin_path(&origin));
+                    skills.insert(name, locked);
+                }
                 false => missing.push(name),
             }
         }
         let digests = skills.iter().map(|(name, skill)| (name.clone(), skill.digest)).collect();
-        Ok(Installed { view: self.store.view(&digests)?, skills, missing })
+        Ok(Installed { view: self.store.view(&digests)?, skills, missing, origins })
+    }
+
+    /// Returns the tags of a stored skill.
+    fn tags(&self, locked: &LockedSkill) -> Vec<String> {
+        let folder = self.store.path(&locked.digest);
+        let folder = SkillFolder::new(&folder, SourceKind::Fetched);
+        let skill = Skill::load_from(folder, &SizeLimits::default());
+        let Ok(skill) = skill else { return Vec::new() };
+        let words =
+            ["tags", "category"].into_iter().filter_map(|key| skill.manifest.metadata.get(key));
+        words.flat_map(|text| text.split(',')).map(|word| word.trim().to_lowercase()).collect()
     }
 
     /// Fetches what is to be added, and changes nothing else.
     ///
     /// # Errors
-    /// The source cannot be fetched, has no such skill, or has several.
+    /// The source cannot be fetched, has no such skill, or has several, or what a skill requires
+    /// cannot be read.
     pub fn fetch(
         &self,
         request: &AddRequest,
@@ -365,7 +489,8 @@ impl Project {
         };
         let (kept, temporary) = (self.store.keep_all()?, self.temporary());
         let around = Surroundings { submodules: request.submodules, ..self.around(&temporary) };
-        let fetched = fetch::fetch(&request.source, selection, Locked::Not, around, network)?;
+        let fetched =
+            fetch::fetch(&self.place_of(&request.source), selection, Locked::Not, around, network)?;
         let all = skills::find(&fetched.staged, "");
         let chosen = choose(&all, request)?;
         let mut found = BTreeMap::new();
@@ -386,6 +511,7 @@ impl Project {
                 ));
             }
         }
+        self.add_required(&fetched, &all, &mut found)?;
         let source = request.source.clone();
         let several = all.len() > 1 || fetched.is_partial;
         let submodules = request.submodules;
@@ -402,6 +528,27 @@ impl Project {
         network: &dyn Network,
     ) -> Result<Vec<Offer>, SourceError> {
         fetch::offers(source, self.around(&self.temporary()), network)
+    }
+
+    /// Adds the skills of the same source that others of it require, unless the name is used already.
+    fn add_required(
+        &self,
+        fetched: &Fetched,
+        all: &[String],
+        found: &mut BTreeMap<String, FoundSkill>,
+    ) -> Result<(), SourceError> {
+        let wanted = self.wanted()?;
+        loop {
+            let missing = found.values().flat_map(|skill| skill.manifest.required_skills());
+            let missing = missing.map(|(name, _)| name).find_map(|name| {
+                let is_known = found.contains_key(name) || wanted.skills.contains_key(name);
+                let is_named = |path: &&String| path.rsplit('/').next() == Some(name);
+                let path = all.iter().find(is_named).filter(|_| !is_known)?;
+                Some((name.to_owned(), path))
+            });
+            let Some((name, path)) = missing else { return Ok(()) };
+            found.insert(name, skills::read(&fetched.staged, path, &self.limits)?);
+        }
     }
 
     /// Adds what was fetched. A skill that has the name already is replaced: the caller has asked.
@@ -592,7 +739,9 @@ impl Project {
             found.push(why);
             return found;
         }
-        match self.describe(locked.clone()).map(|found| describes(locked, found)) {
+        let origin = wanted.map(|wanted| self.origin(wanted, locked));
+        let origin = origin.unwrap_or_else(|| Digest::of(b""));
+        match self.describe(locked.clone(), &origin).map(|found| describes(locked, found)) {
             Ok(true) => {}
             Ok(false) => found.push(
                 "the lock file describes other permissions, another component, another content or other signatures".into(),
@@ -632,6 +781,7 @@ impl Project {
     /// Replaces both files, or only the lock file.
     fn commit(&self, _: &StoreLock, text: Option<&str>, lock: &Lock) -> Result<(), SourceError> {
         self.store.remember(&self.file)?;
+        requires::check(&lock.skills)?;
         let lock = lock.to_string();
         let mut files: Vec<(&Path, &str)> = vec![(&self.lock_file, &lock)];
         files.extend(text.map(|text| (self.file.as_path(), text)));
@@ -683,7 +833,7 @@ impl Project {
         match locked.files.difference(&skill.listing()) {
             None => {
                 self.store.import(&fetched.staged, &skill)?;
-                self.store.add_origin(&self.origin(wanted, locked))
+                self.store.add_origin(&self.origin(wanted, locked), fetched.objects.as_ref())
             }
             Some(why) => Err(SourceError::Moved(format!(
                 "{} is not what {} names for `{name}`: {why}",
@@ -707,20 +857,23 @@ impl Project {
             revision: fetched.revision.clone(),
             digest: files.digest(),
             content: String::new(),
+            version: None,
             component: None,
             permissions: Vec::new(),
+            requires: Vec::new(),
             signatures: Vec::new(),
             files,
         };
-        self.store.add_origin(&self.origin(wanted, &locked))?;
-        self.describe(locked)
+        let origin = self.origin(wanted, &locked);
+        self.store.add_origin(&origin, fetched.objects.as_ref())?;
+        self.describe(locked, &origin)
     }
 
     /// Identifies what a lock says about where its files are from. Others may have written the lock
     /// file, so it alone does not prove that.
     fn origin(&self, wanted: &WantedSkill, locked: &LockedSkill) -> Digest {
         let base = self.file.parent().unwrap_or(Path::new("/"));
-        let identity = wanted.source.identity(base, &self.home);
+        let identity = self.place_of(&wanted.source).identity(base, &self.home);
         let reference = wanted.source.reference.as_deref().unwrap_or_default();
         let LockedSkill { path, revision, digest, .. } = locked;
         // None of the texts contains a line break.
@@ -728,7 +881,7 @@ impl Project {
     }
 
     /// Loads a stored skill as a run would, and fills in what follows from its files.
-    fn describe(&self, locked: LockedSkill) -> Result<LockedSkill, SourceError> {
+    fn describe(&self, locked: LockedSkill, origin: &Digest) -> Result<LockedSkill, SourceError> {
         let path = self.store.path(&locked.digest);
         let folder = SkillFolder::new(&path, SourceKind::Fetched);
         let skill = Skill::load_from(folder, &SizeLimits::default())
@@ -739,16 +892,20 @@ impl Project {
             None => vec![EVERYTHING.to_owned()],
             Some(entries) => entries.iter().map(|entry| entry.text.clone()).collect(),
         };
-        let signatures = match skill.read(signature::FILE) {
-            Ok(envelope) => {
-                let signer = signature::signer(&envelope, &locked.files, &*self.keys);
-                let refused = |why| tracing::info!(why, "a signature does not count");
-                signer.map_err(refused).ok().into_iter().collect()
-            }
-            Err(_) => Vec::new(),
-        };
+        let objects = self.store.objects(origin);
+        let found = SignedFiles {
+            read: &|path| skill.read(path).ok(),
+            files: &locked.files,
+            left_out: &skill.left_out,
+            objects: objects.as_ref(),
+        }
+        .verify(&self.trust);
+        found.refused.iter().for_each(|why| tracing::info!(why, "a signature does not count"));
+        let signatures = found.signers.iter().map(ToString::to_string).collect();
         let component = skill.manifest.component.clone();
-        Ok(LockedSkill { content, component, permissions, signatures, ..locked })
+        let version = skill.manifest.version().map(|version| version.to_string());
+        let requires = skill.manifest.requires.iter().map(ToString::to_string).collect();
+        Ok(LockedSkill { content, version, component, permissions, requires, signatures, ..locked })
     }
 
     fn not_wanted(&self, name: &str) -> SourceError {

@@ -1,20 +1,36 @@
-//! Signatures that a skill carries: DSSE envelopes with an in-toto statement about its files.
+//! Signatures that a skill carries, and those of the commit that it was fetched from.
 //!
-//! A signature counts only if its statement names exactly the files of the skill with their digests,
-//! except the signatures themselves. A file that was added later is therefore found, too.
+//! - `skill.dsse.json`: a DSSE envelope with an in-toto statement about its files, by an Ed25519 key.
+//! - `skill.oms.sig`: OpenSSF Model Signing, by a key, by a certificate, or keyless ([`oms`]).
+//! - SSH signatures of Git's commits and tags ([`ssh`]).
+//!
+//! A signature counts only if it covers exactly the files of the skill with their digests, except
+//! the signatures themselves. A file that was added later is therefore found, too.
+
+pub mod oms;
+mod provider;
+mod signing;
+pub mod ssh;
+mod trust;
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde_json::{Value, json};
+use skillhost_policy::diagnostic::printable;
+use skillhost_policy::require::Signer;
 
-use crate::digest::Listing;
+use crate::digest::{Digest, Listing};
+use ssh::SignedObjects;
+
+pub use signing::SkillKey;
+pub use trust::{Material, Trust};
 
 /// The file of the signature, in the skill's folder.
 pub const FILE: &str = "skill.dsse.json";
 
 /// Files that no signature covers: signatures.
-const UNCOVERED: [&str; 2] = [FILE, "skill.oms.sig"];
+const UNCOVERED: [&str; 2] = [FILE, oms::FILE];
 
 /// The type of the statement's predicate.
 pub const PREDICATE: &str = "urn:skillhost:skill:v1";
@@ -52,7 +68,6 @@ impl TrustedKeys for NoKeys {
 /// Returns the statement about a skill's files, to be signed.
 pub fn statement(name: &str, files: &Listing) -> Value {
     let subject: Vec<Value> = covered(files)
-        .into_iter()
         .map(|(path, digest)| json!({ "name": path, "digest": { "sha256": digest } }))
         .collect();
     json!({
@@ -63,72 +78,104 @@ pub fn statement(name: &str, files: &Listing) -> Value {
     })
 }
 
-/// Returns the key that signed exactly these files.
-///
-/// # Errors
-/// The envelope is invalid, no trusted key signed it, or it is about other files.
-pub fn signer(envelope: &[u8], files: &Listing, keys: &dyn TrustedKeys) -> Result<String, String> {
-    let VerifiedStatement { key, predicate_type, subjects } = keys.verify(envelope)?;
-    if predicate_type != PREDICATE {
-        return Err("the statement is not about a skill".to_owned());
+/// The signatures of a skill.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Signatures {
+    /// Who signed exactly its files, sorted.
+    pub signers: Vec<Signer>,
+    /// Why other signatures do not count.
+    pub refused: Vec<String>,
+}
+
+/// The files of a skill, as they are compared with signatures.
+pub struct SignedFiles<'a> {
+    /// Reads a file; `None` if there is none.
+    pub read: &'a dyn Fn(&str) -> Option<Vec<u8>>,
+    /// The digest of each file.
+    pub files: &'a Listing,
+    /// Files and folders beside them that do not belong to the skill.
+    pub left_out: &'a [String],
+    /// The objects of the repository that the files were fetched from.
+    pub objects: Option<&'a SignedObjects>,
+}
+
+impl SignedFiles<'_> {
+    /// Verifies every signature.
+    pub fn verify(&self, trust: &Trust) -> Signatures {
+        let mut found = Signatures::default();
+        if let Some(envelope) = (self.read)(FILE) {
+            let signer = self.envelope(&envelope, trust).map(|key| vec![Signer::Key(key)]);
+            found.add(FILE, signer);
+        }
+        if let Some(bundle) = (self.read)(oms::FILE) {
+            let signers = oms::verify(&bundle, trust).and_then(|(signers, signed)| {
+                self.compare(&signed)?;
+                Ok(signers)
+            });
+            found.add(oms::FILE, signers);
+        }
+        if let Some(objects) = self.objects {
+            let (signers, refused) = ssh::verify(objects, trust);
+            found.signers.extend(signers);
+            found.refused.extend(refused);
+        }
+        found.signers.sort();
+        found.signers.dedup();
+        found
     }
-    match subjects == covered(files) {
-        true => Ok(key),
-        false => Err("the statement is about other files".to_owned()),
+
+    fn envelope(&self, envelope: &[u8], trust: &Trust) -> Result<String, String> {
+        let VerifiedStatement { key, predicate_type, subjects } =
+            trust.envelopes.verify(envelope)?;
+        if predicate_type != PREDICATE {
+            return Err("the statement is not about a skill".to_owned());
+        }
+        let mut signed = BTreeMap::new();
+        for (path, digest) in subjects {
+            signed.insert(path, digest.parse::<Digest>().map_err(|error| error.to_string())?);
+        }
+        self.compare(&signed)?;
+        Ok(key)
+    }
+
+    /// Checks that exactly the files of the skill are signed.
+    fn compare(&self, signed: &BTreeMap<String, Digest>) -> Result<(), String> {
+        let belongs = |path: &str| {
+            let is_below = |folder: &String| {
+                path.strip_prefix(folder.trim_end_matches('/'))
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            };
+            !UNCOVERED.contains(&path) && !self.left_out.iter().any(is_below)
+        };
+        let files = self.files.0.iter().filter(|(path, _)| belongs(path));
+        for (path, digest) in files {
+            match signed.get(path) {
+                Some(signed) if signed == digest => {}
+                Some(_) => return Err(format!("`{}` was modified", printable(path))),
+                None => return Err(format!("`{}` is not signed", printable(path))),
+            }
+        }
+        let missing = |path: &&String| belongs(path) && !self.files.0.contains_key(*path);
+        match signed.keys().find(missing) {
+            Some(path) => Err(format!("`{}` is missing", printable(path))),
+            None => Ok(()),
+        }
     }
 }
 
-fn covered(files: &Listing) -> BTreeMap<String, String> {
-    let is_covered = |path: &str| !UNCOVERED.contains(&path);
-    let files = files.0.iter().filter(|(path, _)| is_covered(path));
-    files.map(|(path, digest)| (path.clone(), digest.to_string())).collect()
+impl Signatures {
+    fn add(&mut self, file: &str, signers: Result<Vec<Signer>, String>) {
+        match signers {
+            Ok(signers) => self.signers.extend(signers),
+            Err(why) => self.refused.push(format!("{file} does not count: {why}")),
+        }
+    }
+}
+
+/// Returns the files that a signature covers.
+fn covered(files: &Listing) -> impl Iterator<Item = (&String, &Digest)> {
+    files.0.iter().filter(|(path, _)| !UNCOVERED.contains(&path.as_str()))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::digest::Digest;
-
-    /// Keys that verify everything, so that only the comparison of the files is tested.
-    #[derive(Debug)]
-    struct Any;
-
-    impl TrustedKeys for Any {
-        fn verify(&self, envelope: &[u8]) -> Result<VerifiedStatement, String> {
-            let value: Value =
-                serde_json::from_slice(envelope).map_err(|error| error.to_string())?;
-            let subjects = value["subject"].as_array().unwrap().iter().map(|subject| {
-                let digest = subject["digest"]["sha256"].as_str().unwrap().to_owned();
-                (subject["name"].as_str().unwrap().to_owned(), digest)
-            });
-            Ok(VerifiedStatement {
-                key: "sha256:1".into(),
-                predicate_type: value["predicateType"].as_str().unwrap().to_owned(),
-                subjects: subjects.collect(),
-            })
-        }
-    }
-
-    #[test]
-    fn signature_covers_every_file_except_signatures() {
-        let digest = Digest::of(b"x");
-        let files = |paths: &[&str]| {
-            Listing(paths.iter().map(|path| ((*path).to_owned(), digest)).collect())
-        };
-        let signed = files(&["SKILL.md", "a", FILE]);
-        let envelope = statement("one", &signed).to_string();
-        let signer = |files: &Listing| signer(envelope.as_bytes(), files, &Any).ok();
-        assert!(signer(&signed).is_some());
-        assert!(signer(&files(&["SKILL.md", "a", FILE, "skill.oms.sig"])).is_some());
-        assert_eq!(signer(&files(&["SKILL.md", "a", "more", FILE])), None);
-        assert_eq!(signer(&files(&["SKILL.md", FILE])), None);
-        assert_eq!(signer(&files(&["SKILL.md", "a", "sub/skill.dsse.json", FILE])), None);
-        let mut changed = signed.clone();
-        changed.0.insert("a".into(), Digest::of(b"y"));
-        assert_eq!(signer(&changed), None);
-        assert_eq!(
-            super::signer(envelope.as_bytes(), &signed, &NoKeys),
-            Err("no key is trusted".into())
-        );
-    }
-}
+mod tests;

@@ -22,6 +22,7 @@ use skillhost_skill::private::{self, Purpose, TempFolder};
 use crate::digest::{Digest, Listing};
 use crate::error::SourceError;
 use crate::names;
+use crate::signature::ssh::SignedObjects;
 use crate::skills::FoundSkill;
 use crate::staging::{self, Staged};
 
@@ -226,17 +227,35 @@ impl Store {
             .is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Directory)
     }
 
-    /// Remembers where an entry is from.
+    /// Remembers where an entry is from, with the signed objects that it was fetched with.
     ///
     /// # Errors
     /// The file system fails.
-    pub(crate) fn add_origin(&self, origin: &Digest) -> Result<(), SourceError> {
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        match rustix::fs::openat(&self.origins, origin.to_string(), flags, FILE_MODE) {
-            // It is read-only if it is known.
-            Ok(_) | Err(rustix::io::Errno::ACCESS) => Ok(()),
-            Err(error) => Err(SourceError::io("write to the store", error)),
+    pub(crate) fn add_origin(
+        &self,
+        origin: &Digest,
+        objects: Option<&SignedObjects>,
+    ) -> Result<(), SourceError> {
+        let fail = |error: io::Error| SourceError::io("write to the store", error);
+        if objects.is_none() && self.has_origin(origin) {
+            return Ok(());
         }
+        let text = objects.and_then(|objects| serde_json::to_string(objects).ok());
+        let temporary = TempFolder::new_in(&self.temporary(), Purpose::Fetch).map_err(fail)?;
+        let folder = temporary.as_fd().try_clone_to_owned().map_err(fail)?;
+        write(&folder, "origin", text.unwrap_or_default().as_bytes()).map_err(fail)?;
+        rustix::fs::renameat(&folder, "origin", &self.origins, origin.to_string())
+            .map_err(|error| fail(error.into()))
+    }
+
+    /// Returns the signed objects that an entry was fetched with.
+    pub(crate) fn objects(&self, origin: &Digest) -> Option<SignedObjects> {
+        read_objects(&self.origin_path(origin))
+    }
+
+    /// Returns the path of what is remembered about an origin.
+    pub(crate) fn origin_path(&self, origin: &Digest) -> PathBuf {
+        self.path.join("origins").join(origin.to_string())
     }
 
     /// Checks whether [`Store::add_origin`] was called for this origin.
@@ -371,6 +390,17 @@ fn add_sizes(folder: &OwnedFd, to: &mut Collected) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Reads the signed objects that are remembered about an origin.
+pub fn read_objects(path: &Path) -> Option<SignedObjects> {
+    /// Git's objects are text, and their authors are people: the longest in use have some KiB.
+    const MAX: u64 = 16 << 20;
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = rustix::fs::open(path, flags, Mode::empty()).ok()?;
+    let mut text = Vec::new();
+    File::from(file).take(MAX).read_to_end(&mut text).ok()?;
+    serde_json::from_slice(&text).ok()
 }
 
 /// Creates a folder with hard links to the files of another.

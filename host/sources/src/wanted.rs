@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 use skillhost_policy::diagnostic::printable;
-use skillhost_policy::yaml::Format;
+use skillhost_policy::yaml::{Format, Kind, Node};
 
 use crate::document::{self, Reader, quote};
 use crate::error::SourceError;
@@ -16,6 +16,9 @@ pub const FILE: &str = "skills.yaml";
 
 /// A file for a thousand skills takes about 100 KiB.
 const MAX_BYTES: usize = 1 << 20;
+
+/// The keys of the file.
+const TOP: [&str; 3] = ["skills", "overrides", "replace"];
 
 const FORMAT: Format = Format {
     name: "sources file",
@@ -30,6 +33,37 @@ const FORMAT: Format = Format {
 pub struct SourcesFile {
     /// The skills, by name.
     pub skills: BTreeMap<String, WantedSkill>,
+    /// When skills are disabled.
+    pub overrides: Vec<Override>,
+    /// Places that others are fetched from, by the place that they replace. Only in the user's file.
+    pub replace: BTreeMap<String, Source>,
+}
+
+/// When skills are disabled. All conditions must hold.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Override {
+    /// Only these skills; empty for all.
+    pub skills: Vec<String>,
+    /// Only skills with this tag, in lower case.
+    pub tag: Option<String>,
+    /// Only if this variable is set, or has this value.
+    pub env: Option<(String, Option<String>)>,
+}
+
+impl Override {
+    /// Checks whether a skill is disabled. `tags` returns the tags of the skill.
+    pub fn disables(
+        &self,
+        name: &str,
+        tags: impl FnOnce() -> Vec<String>,
+        env: impl Fn(&str) -> Option<String>,
+    ) -> bool {
+        let is_named = self.skills.is_empty() || self.skills.iter().any(|one| one == name);
+        let is_set = self.env.as_ref().is_none_or(|(variable, value)| {
+            env(variable).is_some_and(|found| value.as_ref().is_none_or(|value| *value == found))
+        });
+        is_named && is_set && self.tag.as_ref().is_none_or(|tag| tags().contains(tag))
+    }
 }
 
 /// A skill that is wanted.
@@ -53,11 +87,20 @@ impl SourcesFile {
     pub fn parse(file: &str, text: &str) -> Result<SourcesFile, SourceError> {
         let mut reader = Reader::new(file, text);
         let mut skills = BTreeMap::new();
+        let (mut overrides, mut replace) = (Vec::new(), BTreeMap::new());
         if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
             return Ok(SourcesFile::default());
         }
         let root = reader.parse(MAX_BYTES, &FORMAT)?;
-        for (_, value) in reader.fields(&root, "the sources file", &["skills"]) {
+        for (key, value) in reader.fields(&root, "the sources file", &TOP) {
+            match key {
+                "overrides" => overrides = self::overrides(&mut reader, value),
+                "replace" => replace = replacements(&mut reader, value),
+                _ => {}
+            }
+            if key != "skills" {
+                continue;
+            }
             for (key, value) in reader.map(value, "`skills`").unwrap_or_default() {
                 let name = document::scalar(key).unwrap_or_default();
                 if let Some((message, fix)) = document::name_problem(name) {
@@ -68,7 +111,7 @@ impl SourcesFile {
                 }
             }
         }
-        reader.finish(SourcesFile { skills })
+        reader.finish(SourcesFile { skills, overrides, replace })
     }
 
     /// Returns a text with skills added or replaced. Other lines stay as they are.
@@ -191,6 +234,72 @@ fn skill(
     Some(WantedSkill { source: source?, path, enabled, submodules })
 }
 
+fn overrides(reader: &mut Reader<'_>, node: &Node) -> Vec<Override> {
+    let Kind::List(items) = &node.kind else {
+        let fix = Some("overrides: [{ tag: experimental, enabled: false }]".to_owned());
+        reader.error("sources-value", Some(node.span), "`overrides` must be a list".into(), fix);
+        return Vec::new();
+    };
+    items.iter().filter_map(|item| override_of(reader, item)).collect()
+}
+
+fn override_of(reader: &mut Reader<'_>, node: &Node) -> Option<Override> {
+    let mut found = Override::default();
+    let mut is_disabled = false;
+    let before = reader.diagnostics.len();
+    for (key, value) in reader.fields(node, "an override", &["skills", "tag", "env", "enabled"]) {
+        if key == "skills" {
+            let names = reader.list(value, "`skills`");
+            found.skills = names.into_iter().map(str::to_owned).collect();
+            continue;
+        }
+        let text = reader.scalar(value, &format!("`{key}`"))?;
+        match key {
+            "tag" => found.tag = Some(text.to_lowercase()),
+            "env" => {
+                let (name, value) = match text.split_once('=') {
+                    Some((name, value)) => (name, Some(value.to_owned())),
+                    None => (text, None),
+                };
+                found.env = Some((name.to_owned(), value));
+            }
+            // An override narrows only: it could otherwise enable what the list disables.
+            _ if text == "false" => is_disabled = true,
+            _ => {
+                let message = "an override can only disable skills: `enabled: false`".to_owned();
+                reader.error("sources-value", Some(value.span), message, None);
+            }
+        }
+    }
+    if !is_disabled && reader.diagnostics.len() == before {
+        let fix = Some("enabled: false".to_owned());
+        reader.error("sources-value", Some(node.span), "the override does nothing".into(), fix);
+    }
+    Some(found)
+}
+
+fn replacements(reader: &mut Reader<'_>, node: &Node) -> BTreeMap<String, Source> {
+    let mut found = BTreeMap::new();
+    for (key, value) in reader.map(node, "`replace`").unwrap_or_default() {
+        let texts = [document::scalar(key), document::scalar(value)];
+        let sources = texts.map(|text| text.unwrap_or_default().parse::<Source>());
+        match sources {
+            [Ok(from), Ok(to)] if from.reference.is_none() && to.reference.is_none() => {
+                found.insert(from.to_string(), to);
+            }
+            [Ok(_), Ok(_)] => {
+                let message = "`replace` names places, without a tag, branch or commit".to_owned();
+                reader.error("sources-value", Some(key.span), message, None);
+            }
+            [Err(error), _] | [_, Err(error)] => {
+                let fix = error.fix().map(str::to_owned);
+                reader.error("sources-value", Some(key.span), error.to_string(), fix);
+            }
+        }
+    }
+    found
+}
+
 /// Returns the line after the last entry of the map whose key is in the line `at`.
 fn end_of_map(lines: &[&str], at: usize) -> usize {
     let inner = lines[at + 1..].iter().rposition(|line| line.starts_with(' '));
@@ -225,6 +334,33 @@ pub fn schema() -> serde_json::Value {
         "type": "object",
         "additionalProperties": false,
         "properties": {
+            "overrides": {
+                "type": "array",
+                "description": "When skills are disabled. All conditions of an entry must hold.",
+                "items": {
+                    "type": "object",
+                    "required": ["enabled"],
+                    "additionalProperties": false,
+                    "properties": {
+                        "skills": {
+                            "type": "array",
+                            "items": { "type": "string" },
+                            "description": "Only these skills.",
+                        },
+                        "tag": { "type": "string", "description": "Only skills with this tag." },
+                        "env": {
+                            "type": "string",
+                            "description": "Only if this environment variable is set: NAME, or NAME=VALUE.",
+                        },
+                        "enabled": { "const": false },
+                    },
+                },
+            },
+            "replace": {
+                "type": "object",
+                "description": "Places that others are fetched from, by the place that they replace. Only in your own file.",
+                "additionalProperties": { "type": "string" },
+            },
             "skills": {
                 "type": "object",
                 "description": "The skills, by name.",
@@ -329,6 +465,32 @@ mod tests {
         assert_eq!(new, "skills:\n  a:\n    source: \"https://github.com/owner/repo\"\n");
         let replaced = with(&new, "a", &wanted("owner/other", None)).unwrap();
         assert_eq!(replaced, new.replace("repo\"", "other\""));
+    }
+
+    #[test]
+    fn overrides_disable_only() {
+        let text = "overrides:\n  - tag: Experimental\n    enabled: false\n  - env: CI=true\n    skills: [a]\n    enabled: false\n";
+        let file = SourcesFile::parse(FILE, text).unwrap();
+        let disabled = |name: &str, tags: &[&str], env: Option<&str>| {
+            let tags = || tags.iter().map(|tag| (*tag).to_owned()).collect();
+            let env = |variable: &str| env.filter(|_| variable == "CI").map(str::to_owned);
+            file.overrides.iter().any(|one| one.disables(name, tags, env))
+        };
+        assert!(disabled("a", &["experimental"], None));
+        assert!(!disabled("a", &["other"], None));
+        assert!(disabled("a", &[], Some("true")));
+        assert!(!disabled("a", &[], Some("1")) && !disabled("b", &[], Some("true")));
+        for text in [
+            "overrides: [{ tag: x, enabled: true }]\n",
+            "overrides: [{ tag: x }]\n",
+            "overrides: { tag: x }\n",
+            "replace: { a/b@v1: c/d }\n",
+            "replace: { a/b: http://host/x }\n",
+        ] {
+            assert!(SourcesFile::parse(FILE, text).is_err(), "{text}");
+        }
+        let file = SourcesFile::parse(FILE, "replace: { a/b: ./mirror }\n").unwrap();
+        assert_eq!(file.replace["https://github.com/a/b"].to_string(), "./mirror");
     }
 
     #[test]

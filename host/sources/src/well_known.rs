@@ -90,6 +90,7 @@ pub(crate) fn fetch(
         staged: to.finish(),
         revision: "index".to_owned(),
         is_partial: chosen.len() < entries.len(),
+        objects: None,
     })
 }
 

@@ -46,6 +46,9 @@ pub(crate) struct Permissions {
     /// Add a folder of Python packages, read-only (repeatable)
     #[arg(long, value_name = "DIR")]
     site_packages: Vec<PathBuf>,
+    /// Use this SARIF report for what the policy requires (`require: scan`) (repeatable)
+    #[arg(long, value_name = "FILE")]
+    scan: Vec<PathBuf>,
     /// Limit the wall time of the run, such as 30s
     #[arg(long, value_name = "TIME", value_parser = parse_limit(Limit::Timeout))]
     timeout: Option<u64>,
@@ -182,6 +185,10 @@ impl Permissions {
             );
         }
         policy.resolve_env(lookup);
+        let required = policy.layers.iter_mut().filter_map(|layer| layer.require.as_mut());
+        for scan in required.filter_map(|require| require.scan.as_mut()) {
+            scan.reports.extend(self.scan.iter().cloned());
+        }
         Ok(policy)
     }
 

@@ -11,7 +11,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::Serialize;
 use skillhost::invoke::{self, Runner, ScriptError};
-use skillhost_compat::{self as compat, Availability, Compatibility, Place, Summary};
+use skillhost_compat::{
+    self as compat, Availability, Compatibility, Place, Summary, SuspiciousFile,
+};
 use skillhost_policy::diagnostic::{Diagnostic, Severity, Span, printable, quoted};
 use skillhost_policy::entry::{self, EntryList, Permission};
 use skillhost_policy::{self as policy, Grant, Policy, Verdict};
@@ -25,7 +27,7 @@ use crate::args::skills::{SkillRef, Skills};
 use crate::context::Context;
 use crate::error::{CliError, Exit};
 use crate::output::{self, compatibility};
-use crate::{compilation, event_loop};
+use crate::{compilation, event_loop, evidence};
 
 /// Check skills: find problems, show what would be granted and which scripts run
 ///
@@ -112,6 +114,9 @@ struct Report {
     grant: Option<Grant>,
     /// Which of its scripts are supported; `None` if it does not load.
     compatibility: Option<Compatibility>,
+    /// The digest of the listing of its files, if it was needed.
+    #[serde(skip)]
+    digest: Option<String>,
     /// The text of SKILL.md.
     #[serde(skip)]
     source: String,
@@ -183,7 +188,13 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     };
     let findings = || reports.iter().flat_map(|report| &report.diagnostics);
     match reports.as_slice() {
-        _ if args.format == Format::Sarif => output::json(&formats::sarif(findings()))?,
+        _ if args.format == Format::Sarif => {
+            let digest = match reports.as_slice() {
+                [one] => one.digest.as_deref(),
+                _ => None,
+            };
+            output::json(&formats::sarif(findings(), digest))?
+        }
         _ if args.format == Format::Github => output::foreign(&formats::github(findings()))?,
         _ if args.json || args.format == Format::Json => {
             output::json(&CheckReport { skills: reports, summary })?
@@ -299,20 +310,28 @@ fn report(Found { path, source, locked }: &Found, host: &Runner, policy: &Policy
             host.add_settings(&mut grant, &skill, policy);
             note_unavailable(&mut grant, &skill);
             skill.diagnostics.extend(component(&skill, host));
+            if let Err(unmet) = host.require(&skill, policy) {
+                skill.diagnostics.extend(unmet.diagnostics);
+            }
             let syntax = syntax(&skill, host);
             let unparsed = syntax.iter().filter_map(|(error, found)| unparsed(error, found));
             let unparsed: Vec<_> = unparsed.collect();
-            let (scripts, syntax): (Vec<_>, Vec<_>) = syntax
+            let (mut scripts, syntax): (Vec<_>, Vec<_>) = syntax
                 .into_iter()
                 .map(|(error, found)| ((found.file.clone(), error.text), found))
                 .unzip();
             skill.diagnostics.extend(syntax);
+            for SuspiciousFile { file, text, findings } in compat::find_tricks(&skill) {
+                skill.diagnostics.extend(findings);
+                scripts.push((file, text));
+            }
             Report {
                 path: path.to_owned(),
                 name: Some(skill.manifest.name.clone()),
                 description: Some(skill.manifest.description.clone()),
                 compatibility: Some(compat::check_parsed(&skill, &grant.capabilities, &unparsed)),
                 grant: Some(grant),
+                digest: evidence::listing(&skill).ok().map(|files| files.digest().to_string()),
                 diagnostics: skill.diagnostics,
                 left_out: skill.left_out,
                 source: skill.source,
@@ -322,6 +341,7 @@ fn report(Found { path, source, locked }: &Found, host: &Runner, policy: &Policy
         Err(error) => {
             let (diagnostics, source) = (error.diagnostics, error.text);
             Report {
+                digest: None,
                 path: path.to_owned(),
                 name: None,
                 description: None,

@@ -11,21 +11,26 @@ use skillhost_ledger::receipt::envelope::{self, SignatureError, SignedStatement}
 use skillhost_ledger::receipt::key::{PublicKey, SigningKey};
 use skillhost_skill::private;
 use skillhost_skill::runtime::stamp::file_digest;
+use skillhost_sources::signature::{Material, SkillKey, Trust, TrustedKeys, VerifiedStatement};
 
 use crate::context::Places;
 use crate::error::{CliError, Exit};
 use crate::{operator, output};
 
-/// Create and show the key that signs, trust the keys of others, and verify releases
+/// Create and show the keys that sign, trust the keys of others, and verify releases
 ///
-/// The key is in the configuration folder, where only you can read it. In CI, set
+/// One key signs receipts and skills. A second one, `--p256`, signs skills for the verifiers of
+/// OpenSSF Model Signing, which do not know the kind of the first. The key is in the configuration folder, where only you can read it. In CI, set
 /// $SKILLHOST_SIGNING_KEY to a key in PEM instead.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   skillhost key new
   skillhost key show > my-key.pem
+  skillhost key new --p256                            for `skillhost sign`
+  skillhost key show --p256 > my-skill-key.pem
   skillhost key trust colleague.pem
+  skillhost key trust ~/.ssh/colleague.pub            signatures of Git tags and commits
   skillhost key verify provenance.intoto.json skillhost.tar.zst --key release.pem
   openssl genpkey -algorithm ed25519                  prints a key for $SKILLHOST_SIGNING_KEY")]
 pub(crate) struct Args {
@@ -36,9 +41,16 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 enum Action {
     /// Create a signing key
-    New,
+    New {
+        /// Create the key for OpenSSF Model Signing, of the kind P-256
+        #[arg(long)]
+        p256: bool,
+    },
     /// Print the public key, so that others can trust it
     Show {
+        /// Print the key for OpenSSF Model Signing
+        #[arg(long, conflicts_with = "json")]
+        p256: bool,
         /// Print one JSON object, with the trusted keys
         #[arg(long)]
         json: bool,
@@ -64,9 +76,13 @@ enum Action {
         #[arg(long, value_name = "FILE")]
         key: Option<PathBuf>,
     },
-    /// Trust the signatures of a public key
+    /// Trust the signatures of a public key, or of certificates of an authority
+    ///
+    /// FILE is a public key or the certificate of an authority in PEM, an SSH key (`.pub`), or the
+    /// trusted root of your own instance of sigstore, which replaces the built-in one. Signatures of
+    /// skills by any of them are shown; a policy says which of them it requires.
     Trust {
-        /// The file of the public key, in PEM
+        /// The file
         file: PathBuf,
     },
 }
@@ -96,9 +112,15 @@ impl Key {
 pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     let places = Places::find()?;
     match &args.action {
-        Action::New => new(&places)?,
-        Action::Show { json: false } => output::bytes(signing(&places)?.public().pem().as_bytes())?,
-        Action::Show { json: true } => {
+        Action::New { p256: false } => new(&places)?,
+        Action::New { p256: true } => new_p256(&places)?,
+        Action::Show { p256: true, .. } => {
+            output::bytes(skill_key(&places)?.public_pem().as_bytes())?
+        }
+        Action::Show { json: false, .. } => {
+            output::bytes(signing(&places)?.public().pem().as_bytes())?
+        }
+        Action::Show { json: true, .. } => {
             let key =
                 if has_key(&places) { Some(Key::of(&signing(&places)?.public())) } else { None };
             output::json(&Report {
@@ -112,7 +134,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
         }
         Action::Trust { file } => {
             operator::require(&places)?;
-            trust(&public(file)?, &places)?;
+            trust(file, &places)?;
         }
     }
     Ok(Exit::Ok)
@@ -126,6 +148,15 @@ fn new(places: &Places) -> Result<(), CliError> {
         .map_err(|error| cannot("create the folder", &places.config, &error))?;
     write(&path, &key.pem(), false)?;
     output::text(&format!("created the key {} in {}", key.public().id(), path.display()))
+}
+
+fn new_p256(places: &Places) -> Result<(), CliError> {
+    let path = skill_key_file(places);
+    let key = SkillKey::generate().map_err(|why| CliError::new(Exit::Io, why))?;
+    private::create_missing(&places.config)
+        .map_err(|error| cannot("create the folder", &places.config, &error))?;
+    write(&path, key.private_pem(), false)?;
+    output::text(&format!("created the key {} in {}", key.id(), path.display()))
 }
 
 fn sign(places: &Places, file: &Path, detached: bool) -> Result<(), CliError> {
@@ -216,7 +247,38 @@ fn open(path: &Path) -> Result<File, CliError> {
     File::open(path).map_err(|error| cannot("read", path, &error))
 }
 
-fn trust(key: &PublicKey, places: &Places) -> Result<(), CliError> {
+fn trust(file: &Path, places: &Places) -> Result<(), CliError> {
+    let text = String::from_utf8(read(file)?).unwrap_or_default();
+    match PublicKey::from_pem(&text) {
+        Ok(key) => trust_key(&key, places),
+        Err(_) => trust_for_skills(file, &text, places),
+    }
+}
+
+/// Trusts what signs only skills.
+fn trust_for_skills(file: &Path, text: &str, places: &Places) -> Result<(), CliError> {
+    let material = Trust::default()
+        .add(text)
+        .map_err(|why| CliError::usage(format!("{}: {why}", file.display())))?;
+    let (name, message) = match &material {
+        Material::Key(id) => (format!("{id}.pem"), format!("signatures of {id} are now trusted")),
+        Material::Authority(id) => {
+            (format!("{id}.pem"), format!("certificates of the authority {id} are now trusted"))
+        }
+        Material::Ssh(id) => (format!("{id}.pub"), format!("signatures of {id} are now trusted")),
+        Material::Root => (
+            "trusted_root.json".to_owned(),
+            "keyless signatures are now verified with this trusted root".to_owned(),
+        ),
+    };
+    let folder = trusted_folder(places).join(SKILLS);
+    private::open_or_create(&folder)
+        .map_err(|error| cannot("create the folder", &folder, &error))?;
+    write(&folder.join(name.replace([':', '/'], "-")), text, true)?;
+    output::text(&message)
+}
+
+fn trust_key(key: &PublicKey, places: &Places) -> Result<(), CliError> {
     let folder = trusted_folder(places);
     private::open_or_create(&folder)
         .map_err(|error| cannot("create the folder", &folder, &error))?;
@@ -244,6 +306,63 @@ pub(crate) fn trusted_and_own(places: &Places) -> Result<Vec<PublicKey>, CliErro
     Ok(keys)
 }
 
+/// Whose signatures of skills count: the trusted keys, the operator's own included.
+pub(crate) fn skill_trust(places: &Places) -> Result<Trust, CliError> {
+    let keys = trusted_and_own(places)?;
+    let mut texts: Vec<(PathBuf, String)> =
+        keys.iter().map(|key| (trusted_folder(places), key.pem())).collect();
+    if skill_key_file(places).exists() {
+        texts.push((skill_key_file(places), skill_key(places)?.public_pem()));
+    }
+    for path in files_in(&trusted_folder(places).join(SKILLS))? {
+        let text = String::from_utf8(read(&path)?).unwrap_or_default();
+        texts.push((path, text));
+    }
+    let mut trust = Trust::new(Keys(keys));
+    for (path, text) in texts {
+        trust
+            .add(&text)
+            .map_err(|why| CliError::new(Exit::Io, format!("{}: {why}", path.display())))?;
+    }
+    Ok(trust)
+}
+
+/// The keys that the operator trusts.
+#[derive(Debug)]
+struct Keys(Vec<PublicKey>);
+
+impl TrustedKeys for Keys {
+    fn verify(&self, envelope: &[u8]) -> Result<VerifiedStatement, String> {
+        let signed = SignedStatement::read(envelope)?;
+        let key = signed.signer(&self.0).map_err(|error| error.to_string())?;
+        let SignedStatement { predicate_type, subjects, .. } = signed;
+        Ok(VerifiedStatement { key, predicate_type, subjects })
+    }
+}
+
+/// The key for OpenSSF Model Signing.
+pub(crate) fn skill_key(places: &Places) -> Result<SkillKey, CliError> {
+    let path = skill_key_file(places);
+    SkillKey::from_pem(&read_key(&path)?)
+        .map_err(|why| CliError::new(Exit::Io, format!("the key {}: {why}", path.display())))
+}
+
+/// Reads a private key that the operator names, for OpenSSF Model Signing.
+pub(crate) fn skill_key_at(path: &Path, chain: Option<&Path>) -> Result<SkillKey, CliError> {
+    let invalid = |path: &Path, why: String| CliError::usage(format!("{}: {why}", path.display()));
+    if !path.exists() {
+        return Err(invalid(path, "there is no such file".to_owned()));
+    }
+    let key = SkillKey::from_pem(&read_key(path)?).map_err(|why| invalid(path, why))?;
+    match chain {
+        None => Ok(key),
+        Some(file) => {
+            let text = String::from_utf8(read(file)?).unwrap_or_default();
+            key.with_chain(&text).map_err(|why| invalid(file, why))
+        }
+    }
+}
+
 /// Reads a public key from a file.
 pub(crate) fn public(file: &Path) -> Result<PublicKey, CliError> {
     #[expect(clippy::disallowed_methods, reason = "a file that the operator names")]
@@ -253,20 +372,26 @@ pub(crate) fn public(file: &Path) -> Result<PublicKey, CliError> {
 }
 
 fn trusted(places: &Places) -> Result<Vec<PublicKey>, CliError> {
-    let folder = trusted_folder(places);
-    #[expect(clippy::disallowed_methods, reason = "the host's own folder")]
-    let entries = match std::fs::read_dir(&folder) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.map_err(|error| cannot("read the trusted keys in", &folder, &error))?,
-    };
-    let paths = entries.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>();
-    let mut paths = paths.map_err(|error| cannot("read the trusted keys in", &folder, &error))?;
+    let mut paths = files_in(&trusted_folder(places))?;
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "pem"));
-    paths.sort();
     paths.iter().map(|path| public(path)).collect()
 }
 
-fn has_key(places: &Places) -> bool {
+/// The files of a folder, which may be missing.
+fn files_in(folder: &Path) -> Result<Vec<PathBuf>, CliError> {
+    #[expect(clippy::disallowed_methods, reason = "the host's own folder")]
+    let entries = match std::fs::read_dir(folder) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(|error| cannot("read the trusted keys in", folder, &error))?,
+    };
+    let paths = entries.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>();
+    let mut paths = paths.map_err(|error| cannot("read the trusted keys in", folder, &error))?;
+    paths.retain(|path| path.is_file());
+    paths.sort();
+    Ok(paths)
+}
+
+pub(crate) fn has_key(places: &Places) -> bool {
     variable().is_some() || key_file(places).exists()
 }
 
@@ -278,6 +403,17 @@ fn variable() -> Option<String> {
 fn key_file(places: &Places) -> PathBuf {
     places.config.join("key.pem")
 }
+
+pub(crate) fn has_skill_key(places: &Places) -> bool {
+    skill_key_file(places).exists()
+}
+
+fn skill_key_file(places: &Places) -> PathBuf {
+    places.config.join("key-p256.pem")
+}
+
+/// The folder of the trusted keys that sign only skills.
+const SKILLS: &str = "skills";
 
 fn trusted_folder(places: &Places) -> PathBuf {
     places.config.join("trusted")

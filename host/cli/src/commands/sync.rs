@@ -39,6 +39,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     let network = sources::network(&context)?;
     network.allow_all(&project.wanted()?);
     let changes = project.sync(args.frozen, &network)?;
+    sources::revoke_approvals(&changes, &context.places)?;
     if args.json {
         output::json(&changes)?;
         return Ok(Exit::Ok);

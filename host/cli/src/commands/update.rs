@@ -39,6 +39,9 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     let network = sources::network(&context)?;
     network.allow_all(&project.wanted()?);
     let changes = project.update(&args.names, args.dry_run, &network)?;
+    if !args.dry_run {
+        sources::revoke_approvals(&changes, &context.places)?;
+    }
     if args.json {
         output::json(&changes)?;
         return Ok(Exit::Ok);

@@ -28,6 +28,8 @@ fn layer(layer: &Layer) -> Value {
         origin: _,
         applies_to,
         source,
+        // It decides whether a skill loads, not what its runs do.
+        require: _,
         place: _,
         allow,
         deny,

@@ -5,7 +5,9 @@ use std::ops::Range;
 
 use super::findings::{Findings, abbreviate, as_yaml, quoted};
 use super::yaml::{Node, Value};
-use super::{MAX_DESCRIPTION, Manifest, client, permission_keys, rules, schema, settings, tools};
+use super::{
+    MAX_DESCRIPTION, Manifest, client, permission_keys, requires, rules, schema, settings, tools,
+};
 use crate::diagnostic::{Span, is_hidden};
 use crate::limits::Limit;
 
@@ -287,6 +289,7 @@ fn metadata(
                 manifest.component.is_some()
             }
             ("settings", _) => read_settings(value, at.clone(), source, manifest, findings),
+            ("requires", _) => read_requires(value, at.clone(), source, manifest, findings),
             (_, Some(limit)) => read_limit(limit, value, at.clone(), manifest, findings),
             _ => true,
         };
@@ -362,6 +365,34 @@ fn read_settings(
             let at = line.and_then(|line| line_of(text, line, &value.at, source)).unwrap_or(at);
             let message = format!("`metadata.settings`: {why}");
             findings.add(&rules::METADATA_SETTINGS, at, message, fix);
+            false
+        }
+    }
+}
+
+/// Reads what the skill requires. Returns whether it is valid.
+fn read_requires(
+    value: &Node,
+    at: Range<usize>,
+    source: &str,
+    manifest: &mut Manifest,
+    findings: &mut Findings<'_>,
+) -> bool {
+    let fix = || Some("  requires: |\n    other-skill ^1.2\n    command jq".to_owned());
+    let Some(text) = value.text() else {
+        let message = "`metadata.requires`: expected one line for each skill, command or package";
+        findings.add(&rules::METADATA_REQUIRES, at, message, fix());
+        return false;
+    };
+    match requires::parse(text) {
+        Ok(found) => {
+            manifest.requires = found;
+            true
+        }
+        Err(requires::InvalidRequired { line, why }) => {
+            let at = line.and_then(|line| line_of(text, line, &value.at, source)).unwrap_or(at);
+            let message = format!("`metadata.requires`: {why}");
+            findings.add(&rules::METADATA_REQUIRES, at, message, fix());
             false
         }
     }

@@ -23,7 +23,7 @@ pub struct SkillRule {
     /// Its stable name, which diagnostics contain.
     pub name: &'static str,
     /// `Error` if the skill violates a specification or cannot work, `Warning` if it may not work
-    /// everywhere.
+    /// everywhere, `Note` if a person should look at it.
     pub severity: Severity,
     /// The effect on a skill that violates the rule.
     pub effect: LoadEffect,
@@ -65,6 +65,9 @@ rules! {
     SKILL_SIZE "skill-size" Error Refused "The files of a skill are at most 10 MiB in total." OURS;
     SKILL_FILES "skill-files" Error Refused "A skill has at most 2,000 files and folders." OURS;
     SKILLIGNORE "skillignore" Error Refused "The file .skillignore is a regular file of at most 16 KiB and 256 lines with patterns in the syntax of gitignore." OURS;
+    POLICY_REQUIRE "policy-require" Error Refused "The skill meets what `require` of the policy demands: signatures, sources and scans." OURS;
+    REQUIRED_SKILL "required-skill" Error Refused
+        "The skills that `metadata.requires` names are installed, in versions that fit, and no skill requires itself. A run does not start otherwise." OURS;
     UNREADABLE "unreadable" Error Refused "Every file and folder of the skill is readable." OURS;
     FILE_NAME "file-name" Error Loads "File names are valid UTF-8. Other files are ignored." OURS;
     FILE_KIND "file-kind" Error Loads "A skill contains files, folders and symlinks. Devices, pipes and sockets are ignored." OURS;
@@ -113,6 +116,8 @@ rules! {
     METADATA_COMPONENT "metadata-component" Error Refused "`metadata.component` is a relative path inside the skill, with `/` and without `..`." OURS;
     METADATA_LIMIT "metadata-limit" Error Refused "`metadata.timeout`, `memory` and `fuel` are a time, a size and a whole number." OURS;
     METADATA_SETTINGS "metadata-settings" Error Refused "`metadata.settings` declares at most 32 settings, one per line: `NAME: TYPE = DEFAULT`." OURS;
+    METADATA_REQUIRES "metadata-requires" Error Loads
+        "`metadata.requires` names at most 32 skills, commands and packages, one per line. From an invalid one, nothing is read." OURS;
     COMPONENT_MISSING "component-missing" Error Loads "The file that `metadata.component` names exists in the skill." OURS;
 
     TOOLS_TYPE "allowed-tools-type" Error Refused "`allowed-tools` and `disallowed-tools` are strings (or lists of strings)." TOOLS;
@@ -128,4 +133,17 @@ rules! {
     BODY_LENGTH "body-length" Warning Loads "The instructions have at most 500 lines. Details belong in separate files." BODY;
     BODY_NUL "body-nul" Warning Loads "The instructions contain no NUL bytes." OURS;
     BODY_UTF8 "body-utf8" Warning Loads "The instructions are valid UTF-8." OURS;
+
+    HIDDEN_TEXT "hidden-text" Error Loads
+        "No text file contains characters that spell text invisibly or reorder it, nor invisible characters inside words. Emoji and other scripts than Latin may use them." OURS;
+    UNSAFE_DOWNLOAD "unsafe-download" Error Loads
+        "Nothing is executed that is downloaded without encryption, from an IP address, from a site where anybody can leave a text, or from a short link." OURS;
+    PREREQUISITE_DOWNLOAD "prerequisite-download" Error Loads
+        "The instructions do not ask for an archive with a password, a text from such a site, or a program that is downloaded and started." OURS;
+    OBFUSCATED_CODE "obfuscated-code" Error Loads "Nothing is executed that was decoded from base64, hex digits or numbers." OURS;
+    SECRET "secret" Error Loads "No file contains a private key or a token of a known service." OURS;
+    INSTRUCTION_OVERRIDE "instruction-override" Error Loads
+        "The instructions do not tell an agent to disregard other instructions, or to hide from its user what it does." OURS;
+    PIPE_TO_SHELL "pipe-to-shell" Note Loads
+        "Nothing is downloaded and executed unseen (`curl ... | sh`). Installers of well-known programs do this, so it is only a note." OURS;
 }

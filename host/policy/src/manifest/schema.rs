@@ -79,9 +79,13 @@ pub(super) const FIELDS: [Field; 10] = [
 ];
 
 /// The keys of `metadata` that the host reads, except for limits.
-const METADATA: [(&str, &str); 6] = [
+const METADATA: [(&str, &str); 7] = [
     ("component", "The WebAssembly component: its path in the skill."),
     ("settings", "The settings that the skill declares, one per line: `NAME: TYPE = DEFAULT`."),
+    (
+        "requires",
+        "What the skill requires, one per line: `NAME VERSIONS` for another skill, `command NAME`, `python PACKAGE`, `npm PACKAGE`.",
+    ),
     ("version", "The version of the skill. Records of the audit log contain it."),
     ("tags", "Words by which the catalogue finds the skill, separated by commas."),
     ("category", "The category under which the catalogue lists the skill."),

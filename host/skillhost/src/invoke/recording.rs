@@ -193,6 +193,10 @@ impl Runner {
         let skill = Skill::load(&scene.skill, &self.options.caps)
             .map_err(|error| RunError::Skill(Box::new(error)))?;
         let skill = Arc::new(skill);
+        if skill.manifest.required_skills().next().is_some() {
+            let why = "the skill requires others, which recordings do not contain";
+            return Err(RunError::Recording(why.to_owned()));
+        }
         // The folder belongs to this replay, and nothing else changes it.
         let digests = Digests::of(&skill).map_err(|error| undigested(&error));
         let digest = digests.as_ref().ok().map(|digests| digests.skill.clone());
@@ -207,6 +211,7 @@ impl Runner {
             capabilities: Arc::new(capabilities),
             grant: Arc::new(grant),
             skill,
+            required: Arc::default(),
             id,
             programs,
             retention: Retention::default(),

@@ -100,7 +100,7 @@ impl Repository {
                     line.split_once(' ').ok_or_else(|| corrupt("`packed-refs` is damaged"))?;
                 // A loose reference replaces a packed one.
                 if known.insert(name.to_owned()) {
-                    references.push(Reference { name: name.to_owned(), id: id_of(id)? });
+                    references.push(Reference { name: name.to_owned(), id: id_of(id)?, tag: None });
                 }
             }
         }
@@ -109,7 +109,7 @@ impl Repository {
             Some(name) => references.iter().find(|found| found.name == name).map(|found| found.id),
             None => Some(id_of(head.trim_end())?),
         };
-        references.extend(id.map(|id| Reference { name: "HEAD".to_owned(), id }));
+        references.extend(id.map(|id| Reference { name: "HEAD".to_owned(), id, tag: None }));
         Ok(references)
     }
 
@@ -128,7 +128,7 @@ impl Repository {
                 Ok(kind) if kind.is_dir() && depth < 16 => self.loose(&name, found, depth + 1)?,
                 Ok(kind) if kind.is_file() && !name.ends_with(".lock") => {
                     let id = id_of(self.text(&name)?.trim_end())?;
-                    found.push(Reference { name, id });
+                    found.push(Reference { name, id, tag: None });
                 }
                 _ => {}
             }

@@ -120,24 +120,33 @@ impl<'a> Remote<'a> {
         }
     }
 
-    /// Transfers a commit with its files, and without its history.
-    pub(super) fn fetch(&self, id: ObjectId) -> Result<Pack, SourceError> {
-        self.transfer(id, "deepen 1")
+    /// Transfers a commit with its files and the tag that names it, and without its history.
+    pub(super) fn fetch(&self, id: ObjectId, tag: Option<ObjectId>) -> Result<Pack, SourceError> {
+        self.transfer(id, tag, "deepen 1")
     }
 
     /// Transfers the history of a commit, without files if the server can leave them out.
     pub(super) fn history(&self, id: ObjectId) -> Result<Pack, SourceError> {
         let filter = if self.has_filter { "filter tree:0" } else { "include-tag" };
-        self.transfer(id, filter)
+        self.transfer(id, None, filter)
     }
 
-    fn transfer(&self, id: ObjectId, extent: &str) -> Result<Pack, SourceError> {
+    fn transfer(
+        &self,
+        id: ObjectId,
+        tag: Option<ObjectId>,
+        extent: &str,
+    ) -> Result<Pack, SourceError> {
         let mut request = Vec::new();
         packet::line(&mut request, "command=fetch");
         request.extend(DELIMITER);
-        for line in ["no-progress", "ofs-delta", extent, &format!("want {id}"), "done"] {
+        for line in ["no-progress", "ofs-delta", extent, &format!("want {id}")] {
             packet::line(&mut request, line);
         }
+        for tag in tag.iter().filter(|tag| **tag != id) {
+            packet::line(&mut request, &format!("want {tag}"));
+        }
+        packet::line(&mut request, "done");
         request.extend(FLUSH);
         let mut body = self.command(request)?;
         let mut is_pack = false;
@@ -317,7 +326,10 @@ fn reference_of(line: &str) -> Result<Option<Reference>, SourceError> {
     if id == "unborn" {
         return Ok(None);
     }
-    let id = words.find_map(|word| word.strip_prefix("peeled:")).unwrap_or(id);
-    let id = id.parse().map_err(|_| corrupt("the server sent an invalid object id"))?;
-    Ok(Some(Reference { name: name.to_owned(), id }))
+    let parse = |id: &str| id.parse().map_err(|_| corrupt("the server sent an invalid object id"));
+    let (id, tag) = match words.find_map(|word| word.strip_prefix("peeled:")) {
+        Some(peeled) => (parse(peeled)?, Some(parse(id)?)),
+        None => (parse(id)?, None),
+    };
+    Ok(Some(Reference { name: name.to_owned(), id, tag }))
 }

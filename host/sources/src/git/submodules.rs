@@ -34,7 +34,7 @@ pub(super) fn add(
     network: &dyn Network,
     limits: &TransferLimits,
 ) -> Result<Commit, SourceError> {
-    let Commit { id, is_tag, staged, submodules } = commit;
+    let Commit { id, is_tag, staged, submodules, objects } = commit;
     let text = staged.read(".gitmodules").unwrap_or_default();
     let mut left = named(&text, &submodules, "", url)?;
     let mut to = staged.reopen(limits)?;
@@ -50,7 +50,7 @@ pub(super) fn add(
         let text = to.read(&format!("{path}/.gitmodules")).unwrap_or_default();
         left.extend(named(&text, &inner, &path, &url)?);
     }
-    Ok(Commit { id, is_tag, staged: to.finish(), submodules: Vec::new() })
+    Ok(Commit { id, is_tag, staged: to.finish(), submodules: Vec::new(), objects })
 }
 
 /// Adds the files of one commit. Returns its own submodules.
@@ -68,7 +68,7 @@ fn unpack(
         }
         None => {
             let remote = remote::Remote::open(network, url, limits)?;
-            Ok(tree::unpack(&remote.fetch(id)?, id, to)?.1)
+            Ok(tree::unpack(&remote.fetch(id, None)?, id, to)?.1)
         }
     }
 }

@@ -15,8 +15,15 @@ const SUBMODULE: u32 = 0o160_000;
 /// The most tags that may point to one another.
 const MAX_TAGS: usize = 5;
 
-/// A staged commit: its id, its files, and the paths and commits of its submodules.
-pub(super) type StagedCommit = (ObjectId, Staged, Vec<(String, ObjectId)>);
+/// A staged commit.
+pub(super) struct StagedCommit {
+    pub(super) id: ObjectId,
+    /// The object itself.
+    pub(super) text: Vec<u8>,
+    pub(super) staged: Staged,
+    /// The paths and commits of its submodules.
+    pub(super) submodules: Vec<(String, ObjectId)>,
+}
 
 /// Stages the files of a commit, or of what a tag points to.
 pub(super) fn stage(
@@ -27,7 +34,8 @@ pub(super) fn stage(
 ) -> Result<StagedCommit, SourceError> {
     let mut to = Unpacker::new(within, limits, limits.bytes)?;
     let (id, submodules) = unpack(objects, id, &mut to)?;
-    Ok((id, to.finish(), submodules))
+    let text = commit(objects, id)?.1.content;
+    Ok(StagedCommit { id, text, staged: to.finish(), submodules })
 }
 
 /// Adds the files of a commit, or of what a tag points to. Returns the commit's id, and the paths and
@@ -64,6 +72,21 @@ pub(super) fn unpack(
         }
     }
     Ok((id, submodules))
+}
+
+/// Returns the text of an annotated tag, if it has this name and points to this commit: another
+/// name could make an old version look like a new one.
+pub(super) fn tag(
+    objects: &dyn Objects,
+    tag: ObjectId,
+    name: &str,
+    commit: ObjectId,
+) -> Option<Vec<u8>> {
+    let object = objects.read(tag).ok().filter(|object| object.kind == ObjectKind::Tag)?;
+    let is_for_it = field(&object.content, "object").is_ok_and(|id| id == commit);
+    let header = object.content.split(|byte| *byte == b'\n').take_while(|line| !line.is_empty());
+    let names: Vec<&[u8]> = header.filter_map(|line| line.strip_prefix(b"tag ")).collect();
+    (is_for_it && names == [name.as_bytes()]).then_some(object.content)
 }
 
 /// Reads a commit, or that which a tag points to.

@@ -308,8 +308,10 @@ fn every_field_of_the_lock_is_verified() {
     setup.add("./one", None, None).unwrap();
     let original = setup.project().locked().unwrap();
     type Change = fn(&mut LockedSkill);
-    let changes: [(&str, Change); 8] = [
+    let changes: [(&str, Change); 12] = [
         ("source", |skill| skill.source = "./other".into()),
+        ("path", |skill| skill.path = "other".into()),
+        ("revision", |skill| skill.revision = format!("git:{}", "0".repeat(40))),
         ("digest and files", |skill| {
             skill.files.0.insert("more".into(), Digest::of(b""));
             skill.digest = skill.files.digest();
@@ -319,6 +321,8 @@ fn every_field_of_the_lock_is_verified() {
             skill.digest = skill.files.digest();
         }),
         ("content", |skill| skill.content = skill.content.replace('0', "1").replace('a', "b")),
+        ("version", |skill| skill.version = Some("9.0.0".into())),
+        ("requires", |skill| skill.requires = vec!["other".into()]),
         ("component", |skill| skill.component = Some("x.wasm".into())),
         ("permissions", |skill| skill.permissions = vec!["Bash".into()]),
         ("signatures", |skill| skill.signatures.push("sha256:1".into())),

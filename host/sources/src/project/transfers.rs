@@ -69,9 +69,10 @@ impl<'a> Transfers<'a> {
         selection: Selection<'_>,
         locked: Locked<'_>,
     ) -> Result<Rc<Fetched>, SourceError> {
-        let is_selective = matches!(wanted.source.place, Place::WellKnown(_) | Place::Mcp(_));
+        let place = self.project.place_of(&wanted.source);
+        let is_selective = matches!(place.place, Place::WellKnown(_) | Place::Mcp(_));
         let key = Key {
-            source: wanted.source.to_string(),
+            source: place.to_string(),
             selected: is_selective.then(|| format!("{selection:?}")),
             locked: match locked {
                 Locked::Not => None,
@@ -86,8 +87,7 @@ impl<'a> Transfers<'a> {
         let temporary = self.project.temporary();
         let around = self.project.around(&temporary);
         let around = Surroundings { submodules: wanted.submodules, ..around };
-        let fetched =
-            Rc::new(fetch::fetch(&wanted.source, selection, locked, around, self.network)?);
+        let fetched = Rc::new(fetch::fetch(&place, selection, locked, around, self.network)?);
         if self.kept.len() == KEPT {
             self.kept.remove(0);
         }

@@ -9,8 +9,12 @@ use skillhost_policy::manifest::rules::RULES;
 /// Where SARIF 2.1.0 is defined.
 const SARIF_SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 
-/// Returns a log in SARIF 2.1.0 (OASIS), which code hosts and editors show next to the code.
-pub(super) fn sarif<'a>(findings: impl Iterator<Item = &'a Diagnostic>) -> Value {
+/// Returns a log in SARIF 2.1.0 (OASIS), which code hosts and editors show next to the code. `digest`
+/// is that of the only skill: a policy that requires a scan accepts the log for exactly this content.
+pub(super) fn sarif<'a>(
+    findings: impl Iterator<Item = &'a Diagnostic>,
+    digest: Option<&str>,
+) -> Value {
     let results: Vec<Value> = findings.map(result).collect();
     let rules: Vec<Value> = RULES
         .iter()
@@ -27,11 +31,15 @@ pub(super) fn sarif<'a>(findings: impl Iterator<Item = &'a Diagnostic>) -> Value
         "semanticVersion": env!("CARGO_PKG_VERSION"),
         "rules": rules,
     });
-    json!({
-        "$schema": SARIF_SCHEMA,
-        "version": "2.1.0",
-        "runs": [{ "tool": { "driver": driver }, "columnKind": "unicodeCodePoints", "results": results }],
-    })
+    let mut run = json!({
+        "tool": { "driver": driver },
+        "columnKind": "unicodeCodePoints",
+        "results": results,
+    });
+    if let Some(digest) = digest {
+        run["automationDetails"] = json!({ "id": format!("skillhost/sha256:{digest}") });
+    }
+    json!({ "$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run] })
 }
 
 fn result(finding: &Diagnostic) -> Value {
@@ -51,6 +59,7 @@ fn level(severity: Severity) -> &'static str {
     match severity {
         Severity::Error => "error",
         Severity::Warning => "warning",
+        Severity::Note => "note",
     }
 }
 
@@ -84,7 +93,11 @@ pub(super) fn github<'a>(findings: impl Iterator<Item = &'a Diagnostic>) -> Stri
             .map_or_else(String::new, |span| format!(",line={},col={}", span.line, span.column));
         let file = property(&printable(finding.file.trim_start_matches("./")));
         let text = data(&printable_lines(&message(finding)));
-        format!("::{} file={file}{place},title={}::{text}\n", level(finding.severity), finding.rule)
+        let command = match finding.severity {
+            Severity::Note => "notice",
+            other => level(other),
+        };
+        format!("::{command} file={file}{place},title={}::{text}\n", finding.rule)
     };
     findings.map(command).collect()
 }
@@ -134,7 +147,7 @@ mod tests {
 
     #[test]
     fn sarif_names_rule_place_and_fix() {
-        let log = sarif([finding("./a b/SKILL.md", "invalid")].iter());
+        let log = sarif([finding("./a b/SKILL.md", "invalid")].iter(), None);
         let result = &log["runs"][0]["results"][0];
         assert_eq!(result["ruleId"], "name-pattern");
         assert_eq!(result["message"]["text"], "invalid\nhelp: name: a-b");

@@ -1,0 +1,1 @@
+print('\x41\x42', 'AKIAIOSFODNN7EXAMPLE')

@@ -1,0 +1,1 @@
+base64 -d data.b64 > image.png

@@ -1,0 +1,1 @@
+pass​word = 1
