@@ -1,7 +1,8 @@
-//! `cargo xtask conformance`: runs third-party tests of the Python runtime, of the MCP server, of the
-//! rules for skills and of WASI, and connects skillhost to real agents.
+//! `cargo xtask conformance`: runs third-party tests of the Python and JavaScript runtimes, of the MCP
+//! server, of the rules for skills and of WASI, and connects skillhost to real agents.
 
 mod agents;
+mod javascript;
 mod skills_ref;
 mod wasi;
 
@@ -14,6 +15,7 @@ use skillhost_toolchain::{Error, Progress};
 use crate::{clients, print_line, workspace};
 
 pub(crate) use agents::run as agents;
+pub(crate) use javascript::{Options as JavascriptOptions, node as node_tests, test262};
 pub(crate) use skills_ref::run as skills_ref;
 pub(crate) use wasi::run as wasi;
 
