@@ -9,6 +9,7 @@ import path from 'node:path';
 import { Buffer } from 'node:buffer';
 import Readable from '__wasm_rquickjs_builtin/internal/streams/readable';
 import Writable from '__wasm_rquickjs_builtin/internal/streams/writable';
+import { openParent } from 'internal:channel';
 import { ERR_INVALID_ARG_TYPE, ERR_INVALID_ARG_VALUE, ERR_OUT_OF_RANGE } from '__wasm_rquickjs_builtin/internal/errors';
 
 const DEFAULT_BUFFER = 1024 * 1024;
@@ -203,13 +204,18 @@ function standardStreams(stdio) {
     }
     if (!Array.isArray(stdio)) throw new ERR_INVALID_ARG_VALUE('stdio', stdio);
     const kinds = [], files = [];
+    let ipc;
     for (let fd = 0; fd < Math.max(3, stdio.length); fd++) {
         const wanted = stdio[fd] ?? (fd < 3 ? 'pipe' : 'ignore');
         const number = typeof wanted === 'number' ? wanted : typeof wanted?.fd === 'number' ? wanted.fd : undefined;
         if (wanted === 'pipe' || wanted === 'overlapped') kinds[fd] = 'pipe';
         else if (wanted === 'ignore') kinds[fd] = 'ignore';
         else if (wanted === 'inherit' || number === fd) kinds[fd] = 'inherit';
-        else if (wanted === 'ipc') kinds[fd] = 'ignore';
+        else if (wanted === 'ipc') {
+            if (ipc !== undefined) throw Object.assign(new Error('Child process can have only one IPC pipe'), { code: 'ERR_IPC_ONE_PIPE' });
+            ipc = fd;
+            kinds[fd] = 'ignore';
+        }
         else if (fd === 2 && number === 1 && kinds[1] === 'inherit') kinds[fd] = 'stdout';
         else if (number !== undefined) {
             kinds[fd] = 'pipe';
@@ -219,7 +225,7 @@ function standardStreams(stdio) {
             files[fd] = wanted;
         } else throw new ERR_INVALID_ARG_VALUE('stdio', wanted);
     }
-    return { kinds, files };
+    return { kinds, files, ipc };
 }
 
 export class ChildProcess extends EventEmitter {
@@ -245,15 +251,23 @@ export class ChildProcess extends EventEmitter {
         const { options, cwd, env } = normalized;
         this.spawnfile = normalized.spawnfile;
         this.spawnargs = normalized.spawnargs;
-        const { kinds, files } = standardStreams(options.stdio);
+        const { kinds, files, ipc } = standardStreams(options.stdio);
         const argv = resolve(normalized.file, normalized.args, cwd ?? process.cwd());
+        const wanted = kinds.slice();
+        let token;
+        // The channel shares stdin and stdout.
+        if (ipc !== undefined) {
+            token = globalThis.__skillhost_require('node:crypto').randomBytes(16).toString('hex');
+            env.push(['NODE_CHANNEL_FD', token], ['NODE_CHANNEL_SERIALIZATION_MODE', options.serialization ?? 'json']);
+            kinds[0] = kinds[1] = 'pipe';
+        }
         let started = argv;
         if (Array.isArray(argv)) {
             started = cwd !== undefined && !fs.existsSync(cwd) ? { code: 'ENOENT' } : native.spawn({ argv, env, cwd, stdio: kinds });
         }
         if (started.child === undefined) {
             const error = spawnError('spawn', normalized, started);
-            for (let fd = 0; fd < 3; fd++) if (kinds[fd] === 'pipe' && files[fd] === undefined) this.#failed(fd);
+            for (let fd = 0; fd < 3; fd++) if (wanted[fd] === 'pipe' && files[fd] === undefined) this.#failed(fd);
             nextTick(() => {
                 this.emit('error', error);
                 this.#closed(null, null, true);
@@ -264,7 +278,8 @@ export class ChildProcess extends EventEmitter {
         this.pid = started.pid;
         this.#handle = started.child;
         running.set(this.pid, this);
-        this.#streams(started, files);
+        if (token === undefined) this.#streams(started, files);
+        else this.#channel(started, files, wanted, token, options.serialization ?? 'json');
         this.#source = { child: this.#handle, active: true, ready: () => this.#ended() };
         addSource(this.#source);
         nextTick(() => this.emit('spawn'));
@@ -300,8 +315,41 @@ export class ChildProcess extends EventEmitter {
             const file = files[fd];
             if (file === undefined) this[name] = this.stdio[fd] = stream;
             else if (typeof file === 'number') stream.on('data', (chunk) => fs.writeSync(file, chunk));
-            else stream.on('data', (chunk) => file.write(chunk));
+            else stream.pipe(file, { end: false });
         }
+    }
+
+    // Separates the messages of the channel from the data of stdin and stdout.
+    #channel(started, files, wanted, token, mode) {
+        const { stdin, stdout } = started;
+        this.#streams({ stderr: started.stderr }, files);
+        const shown = wanted[1] === 'pipe' && files[1] === undefined ? new Readable({ read() {} }) : undefined;
+        if (shown !== undefined) this.stdout = this.stdio[1] = shown;
+        const file = files[1];
+        const output = new Output(stdout);
+        this.#open += 1;
+        const inner = openParent(this, {
+            token, mode, output, input: new Input(stdin),
+            stdout: (chunk) => {
+                if (shown !== undefined) shown.push(chunk);
+                else if (wanted[1] === 'inherit') process.stdout.write(chunk);
+                else if (typeof file === 'number') fs.writeSync(file, chunk);
+                else if (file !== undefined) file.write(chunk);
+            },
+            closed: () => {
+                shown?.push(null);
+                this.#open -= 1;
+                this.#maybeClosed();
+            },
+        });
+        const given = new Writable({
+            write: (chunk, encoding, callback) => inner.write(chunk, callback),
+            final: (callback) => inner.end(callback),
+        });
+        if (wanted[0] !== 'pipe') given.end();
+        else if (files[0] === undefined) this.stdin = this.stdio[0] = given;
+        else if (typeof files[0] === 'number') given.end(fs.readFileSync(files[0]));
+        else files[0].pipe(given);
     }
 
     #abortBy(signal, killSignal) {
@@ -370,13 +418,6 @@ export class ChildProcess extends EventEmitter {
         if (this.#source) this.#source.active = false;
     }
 
-    send() {
-        throw Object.assign(new Error('Channel closed'), { code: 'ERR_IPC_CHANNEL_CLOSED' });
-    }
-
-    disconnect() {
-        this.connected = false;
-    }
 }
 
 export function spawn(file, args, options) {
@@ -470,10 +511,26 @@ const custom = Symbol.for('nodejs.util.promisify.custom');
 Object.defineProperty(exec, custom, { value: promisified(exec) });
 Object.defineProperty(execFile, custom, { value: promisified(execFile) });
 
-export function fork(file, args, options) {
-    if (!Array.isArray(args)) [args, options] = [[], args];
-    const { execArgv = process.execArgv, silent, stdio, ...rest } = options ?? {};
-    return spawn(process.execPath, [...execArgv, `${file}`, ...args ?? []], { ...rest, stdio: stdio ?? (silent ? 'pipe' : 'inherit'), shell: false });
+export function fork(modulePath, args, options) {
+    if (modulePath instanceof globalThis.URL) modulePath = globalThis.__skillhost_require('node:url').fileURLToPath(modulePath);
+    text(modulePath, 'modulePath');
+    if (args === undefined || args === null) args = [];
+    else if (typeof args === 'object' && !Array.isArray(args)) [args, options] = [[], args];
+    else if (!Array.isArray(args)) throw new ERR_INVALID_ARG_TYPE('args', 'object', args);
+    if (options !== undefined && options !== null && (typeof options !== 'object' || Array.isArray(options))) {
+        throw new ERR_INVALID_ARG_TYPE('options', 'Object', options);
+    }
+    const { execArgv, execPath, silent, ...rest } = options ?? {};
+    let { stdio } = rest;
+    if (typeof stdio === 'string') {
+        if (!['pipe', 'ignore', 'inherit', 'overlapped'].includes(stdio)) throw new ERR_INVALID_ARG_VALUE('stdio', stdio);
+        stdio = [stdio, stdio, stdio, 'ipc'];
+    } else if (!Array.isArray(stdio)) {
+        stdio = silent ? ['pipe', 'pipe', 'pipe', 'ipc'] : ['inherit', 'inherit', 'inherit', 'ipc'];
+    } else if (!stdio.includes('ipc')) {
+        throw Object.assign(new Error("Forked processes must have an IPC channel, missing value 'ipc' in options.stdio"), { code: 'ERR_CHILD_PROCESS_IPC_REQUIRED' });
+    }
+    return spawn(execPath || process.execPath, [...execArgv || process.execArgv, modulePath, ...args], { ...rest, stdio, shell: false });
 }
 
 export function spawnSync(file, args, options) {

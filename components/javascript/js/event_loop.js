@@ -1,7 +1,7 @@
 // The event loop, in Node's order: ticks and microtasks after each callback; timers, completed calls, what came in, immediates.
 
 import * as native from 'internal:native/loop';
-import { runTimers, nextTimer, runImmediates, hasImmediates, hasTimers } from 'internal:timers';
+import { runTimers, nextTimer, runImmediates, hasImmediates, hasTimers, setImmediate as addImmediate } from 'internal:timers';
 import { uncaught, reportRejections } from 'internal:uncaught';
 import { capture, run as runIn } from 'node:async_hooks';
 
@@ -35,13 +35,15 @@ export function queueMicrotask(callback) {
 }
 const resolved = Promise.resolve();
 
-// Calls a callback of the loop, and reports its error as uncaught.
+// Calls a callback of the loop, and reports its error as uncaught. Returns whether there was one.
 export function call(callback, self, args, context) {
     try {
         if (context === undefined && capture() === undefined) Reflect.apply(callback, self, args);
         else runIn(context, () => Reflect.apply(callback, self, args));
+        return false;
     } catch (error) {
         uncaught(error);
+        return true;
     }
 }
 
@@ -55,7 +57,11 @@ export function drain() {
                     ticks.length = 0;
                     nextTickIndex = 0;
                 }
-                call(callback, undefined, args, context);
+                // After an error, the loop goes on with other callbacks before the next ticks.
+                if (call(callback, undefined, args, context)) {
+                    addImmediate(() => {});
+                    return;
+                }
             }
             native.runMicrotasks();
         } while (ticks.length > 0);

@@ -4,7 +4,8 @@ import * as native from 'internal:native/process';
 import EventEmitter from 'node:events';
 import { nextTick, setExit } from 'internal:event_loop';
 import { uncaught } from 'internal:uncaught';
-import { Input, Output } from 'internal:streams';
+import { Input, Output, TerminalOutput } from 'internal:streams';
+import { openChild } from 'internal:channel';
 import { ERR_INVALID_ARG_TYPE, ERR_INVALID_ARG_VALUE, ERR_OUT_OF_RANGE } from '__wasm_rquickjs_builtin/internal/errors';
 
 class process_ extends EventEmitter {}
@@ -294,8 +295,7 @@ function lazily(name, create) {
     });
 }
 lazily('stdin', () => new Input());
-lazily('stdout', () => new Output(1));
-lazily('stderr', () => new Output(2));
+for (const [fd, name] of [[1, 'stdout'], [2, 'stderr']]) lazily(name, () => new (native.isTerminal(fd) ? TerminalOutput : Output)(fd));
 
 // Begins a run with what the build could not know.
 export function _start(options) {
@@ -314,6 +314,10 @@ export function _start(options) {
             Object.defineProperty(process, '_unhandledRejections', { value: flag.slice(23), enumerable: false });
         }
     }
+    if (process.execArgv.some((flag) => flag === '--expose-gc' || flag === '--expose_gc')) {
+        Object.defineProperty(globalThis, 'gc', { value: () => native.collectGarbage(), writable: true, configurable: true, enumerable: false });
+    }
+    openChild();
     ({ argv, argv0, execArgv, title, pid, ppid } = process);
     setExit(
         () => process.emit('beforeExit', process.exitCode ?? 0),

@@ -1,7 +1,7 @@
 // What the globals of the web lack in wasm-rquickjs.
 
 import { DOMException } from '__wasm_rquickjs_builtin/abort_controller';
-import { Event } from 'node:events';
+import { Event, EventTarget } from 'internal:event_target';
 import console from 'node:console';
 import { performance } from 'node:perf_hooks';
 
@@ -33,6 +33,19 @@ export class Navigator {
     get platform() { return 'Linux x86_64'; }
     get userAgent() { return 'Node.js/22'; }
     get [Symbol.toStringTag]() { return 'Navigator'; }
+}
+
+// Only requests of HTTP leave the sandbox.
+export class WebSocket extends EventTarget {
+    constructor(url) {
+        super();
+        throw Object.assign(new Error(`WebSocket is unavailable on the current platform, which is being used to run Node.js: ${url}`), {
+            code: 'ERR_FEATURE_UNAVAILABLE_ON_PLATFORM',
+        });
+    }
+}
+for (const [value, name] of ['CONNECTING', 'OPEN', 'CLOSING', 'CLOSED'].entries()) {
+    for (const object of [WebSocket, WebSocket.prototype]) Object.defineProperty(object, name, { value, enumerable: true });
 }
 
 export const Performance = performance.constructor;
