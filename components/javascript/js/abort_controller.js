@@ -24,7 +24,8 @@ export class DOMException extends Error {
         } else {
             this.#name = `${options}`;
         }
-        if (this.#name !== 'Error') this.stack = `${this.#name}${String(this.stack).slice('Error'.length)}`;
+        const { stack } = this;
+        if (typeof stack === 'string' && stack.startsWith('Error') && !stack.startsWith(this.#name)) this.stack = this.#name + stack.slice('Error'.length);
         Object.defineProperty(this, 'stack', { enumerable: false });
     }
 
@@ -41,7 +42,7 @@ export class DOMException extends Error {
 makeEnumerable(DOMException, ['name', 'code']);
 
 function show(self, fields, depth, options) {
-    if (depth < 0) return self.constructor.name;
+    if (depth < 0) return self;
     const shown = inspect(fields, { ...options, depth: options.depth == null ? null : options.depth - 1 });
     return `${self.constructor.name} ${shown}`;
 }

@@ -240,7 +240,8 @@ export class EventTarget {
     }
 
     [custom](depth, options) {
-        const name = checked(this).constructor.name;
+        if (!isEventTarget(this)) return this;
+        const { name } = this.constructor;
         if (depth < 0) return name;
         return `${name} ${inspect({}, { ...options, depth: Number.isInteger(options.depth) ? options.depth - 1 : options.depth })}`;
     }

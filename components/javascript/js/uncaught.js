@@ -10,7 +10,11 @@ let handling = false;
 export function uncaught(error, origin = 'uncaughtException', ofPromise = false) {
     const capture = process._uncaughtExceptionCapture;
     if (typeof capture === 'function') {
-        capture(error);
+        try {
+            capture(error);
+        } catch (other) {
+            fatal(other, 7);
+        }
         return;
     }
     if (handling) fatal(error, 7);

@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_char, c_int};
 
 use rquickjs::{Ctx, qjs};
 
-use crate::builtins::process::source_line;
+use crate::builtins::{self, process::source_line};
 use crate::modules::loader::{self, WRAPPER};
 use crate::system;
 
@@ -40,7 +40,12 @@ unsafe extern "C" fn write(
         )
     };
     let (line, mut column) = (line.max(1) as usize, column.max(1) as usize);
-    let Some(content) = source_line(file.clone().into_owned(), line) else { return };
+    let own = builtins::source(&file).and_then(|text| text.lines().nth(line - 1));
+    let content = match own {
+        Some(line) => Some(line.to_owned()),
+        None => source_line(file.clone().into_owned(), line),
+    };
+    let Some(content) = content else { return };
     // The first line of a CommonJS file follows the wrapper.
     if line == 1 && file.starts_with('/') && loader::module_url(file.into_owned()).is_none() {
         column = column.saturating_sub(WRAPPER.len());

@@ -84,7 +84,7 @@ const WITH_VALUE: [&str; 9] = [
 ];
 
 /// The beginnings of options that change nothing here.
-const IGNORED: [&str; 38] = [
+const IGNORED: [&str; 39] = [
     "--abort-on",
     "--allow-",
     "--conditions=",
@@ -123,6 +123,7 @@ const IGNORED: [&str; 38] = [
     "--unhandled-rejections=",
     "--use-",
     "--warnings",
+    "--zero-fill",
 ];
 
 /// Options that `NODE_OPTIONS` may not have.

@@ -82,6 +82,8 @@ pub(crate) fn install(ctx: &Ctx<'_>) {
         let none = std::ptr::null_mut();
         qjs::JS_SetModuleLoaderFunc2(runtime, None, Some(load_raw), None, none);
         qjs::JS_SetModuleNormalizeFunc2(runtime, Some(normalize_raw));
+        // As the main thread of Node may, in `Atomics.wait`.
+        qjs::JS_SetCanBlock(runtime, true);
     }
 }
 
