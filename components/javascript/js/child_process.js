@@ -495,7 +495,7 @@ function collect(child, options, callback, command) {
             return;
         }
         if (failure === null) {
-            failure = new Error(`Command failed: ${command}${stderr.length > 0 ? `\n${stderr}` : ''}`);
+            failure = new Error(`Command failed: ${command}\n${stderr}`);
             Object.assign(failure, { code, killed: child.killed || killed, signal });
         }
         failure.cmd = command;

@@ -287,7 +287,7 @@ export function runTimers() {
         if (timer._repeat === null) {
             timer._destroyed = true;
         }
-        call(timer._onTimeout, timer, timer._timerArgs, timer._context, timer._scope);
+        const failed = call(timer._onTimeout, timer, timer._timerArgs, timer._context, timer._scope);
         if (timer._repeat === null && timer._index < 0) destroyScope(timer._scope);
         if (timer._repeat !== null && !timer._cleared && timer._index < 0) {
             timer._destroyed = false;
@@ -299,7 +299,8 @@ export function runTimers() {
         } else if (timer._id !== 0) {
             byId.delete(timer._id);
         }
-        drain();
+        // After an error, Node goes on with the next timer at once.
+        if (!failed) drain();
         time = now();
     }
 }

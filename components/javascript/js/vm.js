@@ -33,7 +33,7 @@ export class Script {
         this.#code = columnOffset > 0 ? ' '.repeat(columnOffset) + code : code;
         this.#filename = filename;
         this.#line = lineOffset + 1;
-        native.checkScript(filename, this.#code, this.#line);
+        decorated(filename, this.#code, this.#line, () => native.checkScript(filename, this.#code, this.#line));
         if (cachedData !== undefined) this.cachedDataRejected = !sameData(cachedData, this.createCachedData());
         if (produceCachedData) {
             this.cachedDataProduced = true;
@@ -44,13 +44,17 @@ export class Script {
 
     runInThisContext(options) {
         const { timeout } = runOptions(options);
-        return native.evalScript(this.#filename, this.#code, this.#line, timeout);
+        return this.#run(options, () => native.evalScript(this.#filename, this.#code, this.#line, timeout));
+    }
+
+    #run(options, evaluate) {
+        return options?.displayErrors === false ? evaluate() : decorated(this.#filename, this.#code, this.#line, evaluate);
     }
 
     runInContext(contextifiedObject, options) {
         const context = contextOf(contextifiedObject, 'contextifiedObject', 'vm.Context');
         const { timeout } = runOptions(options);
-        const result = native.evalIn(context.realm, this.#filename, this.#code, this.#line, timeout);
+        const result = this.#run(options, () => native.evalIn(context.realm, this.#filename, this.#code, this.#line, timeout));
         if (context.microtasks) loop.runMicrotasks();
         return result;
     }
@@ -66,6 +70,25 @@ export class Script {
         return globalThis.Buffer.from(`quickjs ${this.#code.length} ${hash.toString(16)}`);
     }
 }
+
+// The stack of an error of a script begins with the line that it was thrown in.
+function decorated(filename, code, first, evaluate) {
+    try {
+        return evaluate();
+    } catch (error) {
+        if (error !== null && typeof error === 'object' && typeof error.stack === 'string' && !decoratedErrors.has(error)) {
+            decoratedErrors.add(error);
+            const found = error.stack.split('\n').map((line) => line.endsWith(')') ? line.slice(0, -1) : line)
+                .map((line) => /^(.*?)(\S.*):(\d+):(\d+)$/.exec(line)).find((match) => match?.[0].endsWith(`${filename}:${match[3]}:${match[4]}`));
+            if (found) {
+                const line = code.split('\n')[+found[3] - first];
+                if (line !== undefined) error.stack = `${filename}:${found[3]}\n${line}\n${' '.repeat(Math.max(0, +found[4] - 1))}^\n\n${error.stack}`;
+            }
+        }
+        throw error;
+    }
+}
+const decoratedErrors = new WeakSet();
 
 function sameData(given, own) {
     return own.equals(new Uint8Array(given.buffer, given.byteOffset, given.byteLength));

@@ -58,4 +58,10 @@ for (const name of 'log info debug warn error dir time timeEnd timeLog trace ass
         Object.defineProperty(console, name, property);
     }
 }
+for (const name of ['Console', '_times']) {
+    const property = Object.getOwnPropertyDescriptor(console, name);
+    if (property?.configurable === false) continue;
+    delete console[name];
+    Object.defineProperty(console, name, { ...property, enumerable: name !== '_times' });
+}
 Object.defineProperty(console, Symbol.toStringTag, { value: 'console', configurable: true });

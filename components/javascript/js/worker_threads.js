@@ -163,7 +163,9 @@ export class MessagePort extends MessageTarget {
             if (this.#closed) return;
             this.#closed = true;
             this.dispatchEvent(new Event('close'));
-            this.#other?.close();
+            // Nothing waits for the other end.
+            const other = this.#other;
+            if (other !== undefined && !other.#closed) globalThis.setImmediate(() => other.close()).unref();
         });
     }
 }

@@ -178,7 +178,8 @@ pub(crate) fn parse(arguments: Vec<String>, node_options: &str) -> Command {
     while let Some(option) = options.next() {
         let name = option.split_once('=').map_or(option.as_str(), |(name, _)| name);
         if NOT_IN_ENVIRONMENT.contains(&name) || !option.starts_with('-') {
-            return Command::Fail(format!("node: {option} is not allowed in NODE_OPTIONS\n"), 9);
+            let shown = option.split_inclusive('=').next().unwrap_or(&option);
+            return Command::Fail(format!("node: {shown} is not allowed in NODE_OPTIONS\n"), 9);
         }
         if let Err(command) = parser.option(&option, &mut options) {
             return command;
@@ -402,7 +403,7 @@ mod tests {
             (vec!["./a b.js".to_owned()], Main::File("a.js".to_owned()))
         );
         for (options, message) in [
-            ("--eval=1", "node: --eval=1 is not allowed in NODE_OPTIONS\n"),
+            ("--eval=1", "node: --eval= is not allowed in NODE_OPTIONS\n"),
             ("-p 1", "node: -p is not allowed in NODE_OPTIONS\n"),
             ("--require \"a", "node: invalid value for NODE_OPTIONS (unterminated string)\n"),
         ] {

@@ -18,7 +18,8 @@ pub(crate) struct Options {
     /// A checkout of the suite
     #[arg(long, value_name = "DIR")]
     suite: Option<PathBuf>,
-    /// Run this program instead of building one: an optimised one takes half the time
+    /// Run this program, with the runtimes that are built, instead of building both: an optimised
+    /// one takes half the time
     #[arg(long, value_name = "FILE")]
     skillhost: Option<PathBuf>,
     /// Only these tests: modules (`fs`) and tests of Node.js, folders and files of test262
@@ -63,11 +64,11 @@ fn run(suite: &Suite, options: &Options, progress: &Progress) -> Result<(), Erro
     if !folder.is_dir() {
         return Err(Error::new(format!("{} is not a folder", folder.display())).help(suite.source));
     }
-    components::run(progress)?;
     let built = super::host();
     let skillhost = match &options.skillhost {
         Some(skillhost) => skillhost,
         None => {
+            components::run(progress)?;
             super::build_host(progress)?;
             &built
         }
