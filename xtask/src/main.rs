@@ -148,6 +148,8 @@ enum Conformance {
     },
     /// Run the server scenarios of the MCP conformance suite, from npm
     Mcp,
+    /// Run Node.js 22's own tests in the sandbox; with BLESS=1, write the lists of tests and results
+    Node(conformance::JavascriptOptions),
     /// Run the cases of the JavaScript runtime in Node.js 22, from npm, and compare its output with
     /// the recorded one; with BLESS=1, record it
     NodeCases {
@@ -178,6 +180,8 @@ enum Conformance {
     },
     /// Compare `check` with skills-ref, the reference library of Agent Skills, from PyPI
     SkillsRef,
+    /// Run test262, the tests of ECMAScript, in the sandbox; with BLESS=1, write the list of results
+    Test262(conformance::JavascriptOptions),
     /// Run the WASI 0.3 components of wasi-testsuite in the sandbox
     Wasi {
         /// A checkout of github.com/WebAssembly/wasi-testsuite, branch prod/testsuite-base
@@ -212,6 +216,9 @@ fn main() -> ExitCode {
             conformance::python(&args, &progress)
         }
         Verb::Conformance { suite: Conformance::Mcp } => conformance::mcp(&progress),
+        Verb::Conformance { suite: Conformance::Node(options) } => {
+            conformance::node_tests(&options, &progress)
+        }
         Verb::Conformance { suite: Conformance::NodeCases { names } } => {
             node_cases::native(&names, &progress)
         }
@@ -225,6 +232,9 @@ fn main() -> ExitCode {
             conformance::tricks(&suite, &progress)
         }
         Verb::Conformance { suite: Conformance::SkillsRef } => conformance::skills_ref(&progress),
+        Verb::Conformance { suite: Conformance::Test262(options) } => {
+            conformance::test262(&options, &progress)
+        }
         Verb::Conformance { suite: Conformance::Wasi { suite } } => {
             conformance::wasi(suite.as_deref(), &progress)
         }

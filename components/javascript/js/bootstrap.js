@@ -1,6 +1,5 @@
 // The first module: it loads the common modules of Node, defines the globals, and exports what src/ calls.
 
-import 'internal:engine_gaps';
 import 'node:events';
 import process, { _start } from 'node:process';
 import * as timers from 'internal:timers';
@@ -13,8 +12,9 @@ import console from 'node:console';
 import { URL, URLSearchParams } from 'node:url';
 import { TextDecoder, TextEncoder } from '__wasm_rquickjs_builtin/encoding';
 import { performance } from 'node:perf_hooks';
+import { ERR_MISSING_ARGS } from '__wasm_rquickjs_builtin/internal/errors';
 import module, { runMain, _place } from 'node:module';
-import { MessageEvent, Navigator, Performance } from 'internal:web_gaps';
+import { MessageEvent, Navigator, Performance, WebSocket } from 'internal:web_gaps';
 import 'node:fs';
 import 'node:path';
 import 'node:util';
@@ -70,11 +70,13 @@ define('process', process);
 define('console', console);
 define('Buffer', buffer.Buffer);
 define('atob', function atob(text) {
+    if (arguments.length === 0) throw new ERR_MISSING_ARGS('input');
     const decoded = base64.atob_raw(`${text}`);
     if (decoded === undefined || decoded === null) throw new DOMException('The string to be decoded is not correctly encoded.', 'InvalidCharacterError');
     return decoded;
 });
 define('btoa', function btoa(text) {
+    if (arguments.length === 0) throw new ERR_MISSING_ARGS('input');
     const encoded = base64.btoa_raw(`${text}`);
     if (encoded === undefined || encoded === null) throw new DOMException('Invalid character', 'InvalidCharacterError');
     return encoded;
@@ -114,7 +116,18 @@ defineLazily('internal:intl', ['Intl']);
 defineLocaleMethods();
 defineLazily('node:perf_hooks', ['PerformanceEntry', 'PerformanceMark', 'PerformanceMeasure', 'PerformanceObserver']);
 
-for (const [name, value] of Object.entries({ MessageEvent, Navigator, Performance, navigator: new Navigator() })) define(name, value);
+for (const [name, value] of Object.entries({ MessageEvent, Navigator, Performance, WebSocket, navigator: new Navigator() })) define(name, value);
+
+// What the JavaScript of wasm-rquickjs keeps in global names is not for scripts that list them.
+function hideUpstreamGlobals() {
+    const later = ['buffer_dep0005_warned', 'suppress_source_map_stack', 'suppress_warning_stderr', 'current_eval_script_name', 'active_handles'];
+    define('__blobURLRegistry', undefined);
+    for (const name of later) if (!(`__wasm_rquickjs_${name}` in globalThis)) define(`__wasm_rquickjs_${name}`, undefined);
+    for (const name of Object.keys(globalThis)) {
+        if (name.startsWith('__')) Object.defineProperty(globalThis, name, { enumerable: false });
+    }
+}
+hideUpstreamGlobals();
 
 // Runs a program to its end. `options` is what src/command_line.rs understood.
 export function run(options) {

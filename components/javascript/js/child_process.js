@@ -9,6 +9,8 @@ import path from 'node:path';
 import { Buffer } from 'node:buffer';
 import Readable from '__wasm_rquickjs_builtin/internal/streams/readable';
 import Writable from '__wasm_rquickjs_builtin/internal/streams/writable';
+import { openParent } from 'internal:channel';
+import { validateAbortSignal, validateBoolean, validateFunction, validateObject, validateString } from '__wasm_rquickjs_builtin/internal/validators';
 import { ERR_INVALID_ARG_TYPE, ERR_INVALID_ARG_VALUE, ERR_OUT_OF_RANGE } from '__wasm_rquickjs_builtin/internal/errors';
 
 const DEFAULT_BUFFER = 1024 * 1024;
@@ -141,37 +143,63 @@ function normalize(file, args, options) {
     text(file, 'file');
     if (file.length === 0) throw new ERR_INVALID_ARG_VALUE('file', file, 'cannot be empty');
     if (Array.isArray(args)) args = args.slice();
-    else if (args == null) args = [];
+    else if (args === undefined || args === null) args = [];
     else if (typeof args !== 'object') throw new ERR_INVALID_ARG_TYPE('args', 'object', args);
     else [args, options] = [[], args];
     args = args.map((arg, index) => text(`${arg}`, `args[${index}]`));
-    if (options === undefined || options === null) options = {};
-    else if (typeof options !== 'object') throw new ERR_INVALID_ARG_TYPE('options', 'object', options);
-    let { cwd, env, shell, argv0 } = options;
-    if (cwd != null) {
+    if (options === undefined) options = {};
+    else validateObject(options, 'options');
+    let { cwd, env, shell, argv0, detached, uid, gid, windowsHide, windowsVerbatimArguments } = options;
+    if (cwd !== undefined && cwd !== null) {
         if (cwd instanceof globalThis.URL) cwd = globalThis.__skillhost_require('node:url').fileURLToPath(cwd);
         text(cwd, 'options.cwd');
         cwd = path.resolve(cwd);
+    } else {
+        cwd = undefined;
     }
-    if (shell != null && typeof shell !== 'boolean' && typeof shell !== 'string') {
+    if (detached !== undefined && detached !== null) validateBoolean(detached, 'options.detached');
+    for (const [name, value] of [['uid', uid], ['gid', gid]]) {
+        if (value === undefined || value === null) continue;
+        if (value !== (value | 0)) throw new ERR_INVALID_ARG_TYPE(`options.${name}`, 'int32', value);
+    }
+    if (shell !== undefined && shell !== null && typeof shell !== 'boolean' && typeof shell !== 'string') {
         throw new ERR_INVALID_ARG_TYPE('options.shell', ['boolean', 'string'], shell);
     }
-    if (options.timeout != null && !(Number.isInteger(options.timeout) && options.timeout >= 0)) {
-        throw new ERR_OUT_OF_RANGE('timeout', 'an unsigned integer', options.timeout);
-    }
-    if (options.killSignal != null) signalName(options.killSignal);
+    if (argv0 !== undefined && argv0 !== null) text(argv0, 'options.argv0');
+    if (windowsHide !== undefined && windowsHide !== null) validateBoolean(windowsHide, 'options.windowsHide');
+    if (windowsVerbatimArguments !== undefined && windowsVerbatimArguments !== null) validateBoolean(windowsVerbatimArguments, 'options.windowsVerbatimArguments');
+    if (typeof shell === 'string') text(shell, 'options.shell');
     const spawnfile = shell ? (typeof shell === 'string' ? shell : '/bin/sh') : file;
+    const command = shell ? [file, ...args].join(' ') : undefined;
     if (shell) {
-        const command = [file, ...args].join(' ');
         args = ['-c', command];
         file = spawnfile;
     }
     const variables = env ?? process.env;
     const pairs = [];
-    for (const name of Object.keys(variables)) {
-        if (variables[name] !== undefined) pairs.push([text(name, `options.env['${name}']`), text(`${variables[name]}`, `options.env['${name}']`)]);
+    for (const name in variables) {
+        const value = variables[name];
+        if (value !== undefined) pairs.push([text(name, `options.env['${name}']`), text(`${value}`, `options.env['${name}']`)]);
     }
-    return { file, args, options, cwd, env: pairs, spawnfile, spawnargs: [argv0 ?? spawnfile, ...args] };
+    return { file, args, options, cwd, env: pairs, spawnfile, spawnargs: [argv0 ?? spawnfile, ...args], command };
+}
+
+function checkTimeout(timeout) {
+    if (timeout !== undefined && timeout !== null && !(Number.isInteger(timeout) && timeout >= 0)) {
+        throw new ERR_OUT_OF_RANGE('timeout', 'an unsigned integer', timeout);
+    }
+}
+
+function checkMaxBuffer(maxBuffer) {
+    if (maxBuffer !== undefined && maxBuffer !== null && !(typeof maxBuffer === 'number' && maxBuffer >= 0)) {
+        throw new ERR_OUT_OF_RANGE('options.maxBuffer', 'a positive number', maxBuffer);
+    }
+}
+
+function checkKillSignal(signal) {
+    if (signal === undefined || signal === null) return;
+    if (typeof signal !== 'string' && typeof signal !== 'number') throw new ERR_INVALID_ARG_TYPE('options.killSignal', ['string', 'number'], signal);
+    signalName(signal);
 }
 
 function signalName(signal) {
@@ -203,13 +231,18 @@ function standardStreams(stdio) {
     }
     if (!Array.isArray(stdio)) throw new ERR_INVALID_ARG_VALUE('stdio', stdio);
     const kinds = [], files = [];
+    let ipc;
     for (let fd = 0; fd < Math.max(3, stdio.length); fd++) {
         const wanted = stdio[fd] ?? (fd < 3 ? 'pipe' : 'ignore');
         const number = typeof wanted === 'number' ? wanted : typeof wanted?.fd === 'number' ? wanted.fd : undefined;
         if (wanted === 'pipe' || wanted === 'overlapped') kinds[fd] = 'pipe';
         else if (wanted === 'ignore') kinds[fd] = 'ignore';
         else if (wanted === 'inherit' || number === fd) kinds[fd] = 'inherit';
-        else if (wanted === 'ipc') kinds[fd] = 'ignore';
+        else if (wanted === 'ipc') {
+            if (ipc !== undefined) throw Object.assign(new Error('Child process can have only one IPC pipe'), { code: 'ERR_IPC_ONE_PIPE' });
+            ipc = fd;
+            kinds[fd] = 'ignore';
+        }
         else if (fd === 2 && number === 1 && kinds[1] === 'inherit') kinds[fd] = 'stdout';
         else if (number !== undefined) {
             kinds[fd] = 'pipe';
@@ -219,7 +252,7 @@ function standardStreams(stdio) {
             files[fd] = wanted;
         } else throw new ERR_INVALID_ARG_VALUE('stdio', wanted);
     }
-    return { kinds, files };
+    return { kinds, files, ipc };
 }
 
 export class ChildProcess extends EventEmitter {
@@ -241,19 +274,38 @@ export class ChildProcess extends EventEmitter {
     #signal;
     #open = 0;
 
+    // What `spawn` of this module calls in Node.
+    spawn(options) {
+        validateObject(options, 'options');
+        validateString(options.file, 'options.file');
+        if (options.envPairs !== undefined && !Array.isArray(options.envPairs)) throw new ERR_INVALID_ARG_TYPE('options.envPairs', 'Array', options.envPairs);
+        if (options.args !== undefined && !Array.isArray(options.args)) throw new ERR_INVALID_ARG_TYPE('options.args', 'Array', options.args);
+        const pairs = options.envPairs?.map((pair) => pair.split(/=(.*)/s).slice(0, 2));
+        const args = options.args?.slice(1) ?? [];
+        this._start(normalize(options.file, args, { ...options, env: pairs && Object.fromEntries(pairs) }));
+    }
+
     _start(normalized) {
         const { options, cwd, env } = normalized;
         this.spawnfile = normalized.spawnfile;
         this.spawnargs = normalized.spawnargs;
-        const { kinds, files } = standardStreams(options.stdio);
+        const { kinds, files, ipc } = standardStreams(options.stdio);
         const argv = resolve(normalized.file, normalized.args, cwd ?? process.cwd());
+        const wanted = kinds.slice();
+        let token;
+        // The channel shares stdin and stdout.
+        if (ipc !== undefined) {
+            token = globalThis.__skillhost_require('node:crypto').randomBytes(16).toString('hex');
+            env.push(['NODE_CHANNEL_FD', token], ['NODE_CHANNEL_SERIALIZATION_MODE', options.serialization ?? 'json']);
+            kinds[0] = kinds[1] = 'pipe';
+        }
         let started = argv;
         if (Array.isArray(argv)) {
             started = cwd !== undefined && !fs.existsSync(cwd) ? { code: 'ENOENT' } : native.spawn({ argv, env, cwd, stdio: kinds });
         }
         if (started.child === undefined) {
             const error = spawnError('spawn', normalized, started);
-            for (let fd = 0; fd < 3; fd++) if (kinds[fd] === 'pipe' && files[fd] === undefined) this.#failed(fd);
+            for (let fd = 0; fd < 3; fd++) if (wanted[fd] === 'pipe' && files[fd] === undefined) this.#failed(fd);
             nextTick(() => {
                 this.emit('error', error);
                 this.#closed(null, null, true);
@@ -264,7 +316,8 @@ export class ChildProcess extends EventEmitter {
         this.pid = started.pid;
         this.#handle = started.child;
         running.set(this.pid, this);
-        this.#streams(started, files);
+        if (token === undefined) this.#streams(started, files);
+        else this.#channel(started, files, wanted, token, options.serialization ?? 'json');
         this.#source = { child: this.#handle, active: true, ready: () => this.#ended() };
         addSource(this.#source);
         nextTick(() => this.emit('spawn'));
@@ -300,8 +353,42 @@ export class ChildProcess extends EventEmitter {
             const file = files[fd];
             if (file === undefined) this[name] = this.stdio[fd] = stream;
             else if (typeof file === 'number') stream.on('data', (chunk) => fs.writeSync(file, chunk));
-            else stream.on('data', (chunk) => file.write(chunk));
+            else stream.pipe(file, { end: false });
         }
+    }
+
+    // Separates the messages of the channel from the data of stdin and stdout.
+    #channel(started, files, wanted, token, mode) {
+        const { stdin, stdout } = started;
+        this.#streams({ stderr: started.stderr }, files);
+        const shown = wanted[1] === 'pipe' && files[1] === undefined ? new Readable({ read() {} }) : undefined;
+        if (shown !== undefined) this.stdout = this.stdio[1] = shown;
+        const file = files[1];
+        const output = new Output(stdout);
+        this.#open += 1;
+        const inner = openParent(this, {
+            token, mode, output, input: new Input(stdin),
+            stdout: (chunk) => {
+                if (shown !== undefined) shown.push(chunk);
+                else if (wanted[1] === 'inherit') process.stdout.write(chunk);
+                else if (typeof file === 'number') fs.writeSync(file, chunk);
+                else if (file !== undefined) file.write(chunk);
+            },
+            closed: () => {
+                shown?.push(null);
+                this.#open -= 1;
+                this.#maybeClosed();
+            },
+        });
+        const given = new Writable({
+            write: (chunk, encoding, callback) => inner.write(chunk, callback),
+            final: (callback) => inner.end(callback),
+        });
+        // A child that has ended does not read what is left.
+        if (wanted[0] !== 'pipe') given.on('error', () => {}).end();
+        else if (files[0] === undefined) this.stdin = this.stdio[0] = given;
+        else if (typeof files[0] === 'number') given.end(fs.readFileSync(files[0]));
+        else files[0].pipe(given);
     }
 
     #abortBy(signal, killSignal) {
@@ -370,81 +457,103 @@ export class ChildProcess extends EventEmitter {
         if (this.#source) this.#source.active = false;
     }
 
-    send() {
-        throw Object.assign(new Error('Channel closed'), { code: 'ERR_IPC_CHANNEL_CLOSED' });
-    }
-
-    disconnect() {
-        this.connected = false;
-    }
 }
 
 export function spawn(file, args, options) {
+    const normalized = normalize(file, args, options);
+    ({ options } = normalized);
+    checkTimeout(options.timeout);
+    validateAbortSignal(options.signal, 'options.signal');
+    checkKillSignal(options.killSignal);
     const child = new ChildProcess();
-    child._start(normalize(file, args, options));
+    child._start(normalized);
     return child;
 }
 
-function collect(child, options, callback, normalized) {
-    const limit = options.maxBuffer ?? DEFAULT_BUFFER;
-    const encoding = options.encoding === undefined ? 'utf8' : options.encoding;
-    const decoded = encoding !== null && encoding !== 'buffer' && Buffer.isEncoding(encoding);
-    const outputs = { stdout: [], stderr: [] }, lengths = { stdout: 0, stderr: 0 };
-    let failure = null, done = false;
-    for (const name of ['stdout', 'stderr']) {
-        child[name]?.on('data', (chunk) => {
-            const room = limit - lengths[name];
-            lengths[name] += chunk.length;
-            if (lengths[name] <= limit) {
-                outputs[name].push(chunk);
-                return;
-            }
-            if (room > 0) outputs[name].push(chunk.subarray(0, room));
-            if (failure === null) {
-                failure = Object.assign(new RangeError(`${name} maxBuffer length exceeded`), { code: 'ERR_CHILD_PROCESS_STDIO_MAXBUFFER' });
-                child.kill(options.killSignal);
-            }
-        });
+class MaxBufferError extends RangeError {
+    constructor(name) {
+        super(`${name} maxBuffer length exceeded`);
+        this.code = 'ERR_CHILD_PROCESS_STDIO_MAXBUFFER';
     }
-    const command = normalized.options.shell ? normalized.args[1] : [normalized.spawnfile, ...normalized.args].join(' ');
+}
+
+// Collects what a program writes, and calls `callback` when it has ended.
+function collect(child, options, callback, command) {
+    const encoding = options.encoding !== 'buffer' && Buffer.isEncoding(options.encoding) ? options.encoding : null;
+    const parts = { stdout: [], stderr: [] }, lengths = { stdout: 0, stderr: 0 };
+    let failure = null, killed = false, done = false, timer;
     const finish = (code, signal) => {
         if (done) return;
         done = true;
+        globalThis.clearTimeout(timer);
+        if (!callback) return;
         const [stdout, stderr] = ['stdout', 'stderr'].map((name) => {
-            const all = Buffer.concat(outputs[name]);
-            return decoded ? all.toString(encoding) : all;
+            return encoding || child[name]?.readableEncoding ? parts[name].join('') : Buffer.concat(parts[name]);
         });
-        if (failure === null && (code !== 0 || signal !== null)) {
+        if (failure === null && code === 0 && signal === null) {
+            callback(null, stdout, stderr);
+            return;
+        }
+        if (failure === null) {
             failure = new Error(`Command failed: ${command}\n${stderr}`);
-            failure.code = code ?? undefined;
-            failure.killed = child.killed;
-            failure.signal = signal;
-            if (code === null) failure.code = null;
+            Object.assign(failure, { code, killed: child.killed || killed, signal });
         }
-        if (failure !== null) {
-            failure.cmd ??= command;
-            Object.assign(failure, { stdout, stderr });
-        }
-        callback?.(failure, stdout, stderr);
+        failure.cmd = command;
+        callback(failure, stdout, stderr);
     };
-    child.on('close', finish);
-    child.on('error', (error) => {
-        error.cmd = command;
+    const kill = () => {
+        child.stdout?.destroy();
+        child.stderr?.destroy();
+        killed = true;
+        try {
+            child.kill(options.killSignal);
+        } catch (error) {
+            failure ??= error;
+            finish();
+        }
+    };
+    if (options.timeout > 0) timer = globalThis.setTimeout(kill, options.timeout);
+    for (const name of ['stdout', 'stderr']) {
+        const stream = child[name];
+        if (!stream) continue;
+        if (encoding) stream.setEncoding(encoding);
+        stream.on('data', (chunk) => {
+            const coded = stream.readableEncoding;
+            const length = coded ? Buffer.byteLength(chunk, coded) : chunk.length;
+            lengths[name] += length;
+            if (lengths[name] <= options.maxBuffer) {
+                parts[name].push(chunk);
+                return;
+            }
+            parts[name].push(chunk.slice(0, options.maxBuffer - (lengths[name] - length)));
+            failure = new MaxBufferError(name);
+            kill();
+        });
+    }
+    child.addListener('close', finish);
+    child.addListener('error', (error) => {
         failure = error;
-        finish(null, null);
+        child.stdout?.destroy();
+        child.stderr?.destroy();
+        finish();
     });
     return child;
 }
 
 export function execFile(file, args, options, callback) {
-    if (typeof args === 'function') [args, options, callback] = [[], {}, args];
-    else if (typeof options === 'function') [options, callback] = [Array.isArray(args) ? {} : args, options];
-    if (!Array.isArray(args) && args !== null && typeof args === 'object') [args, options] = [[], args];
-    if (callback != null && typeof callback !== 'function') throw new ERR_INVALID_ARG_TYPE('callback', 'function', callback);
-    const normalized = normalize(file, args ?? [], { ...options });
-    const child = new ChildProcess();
-    child._start(normalized);
-    return collect(child, normalized.options, callback, normalized);
+    if (args !== null && typeof args === 'object' && !Array.isArray(args)) [args, options, callback] = [[], args, options];
+    else if (typeof args === 'function') [args, options, callback] = [[], undefined, args];
+    if (typeof options === 'function') [options, callback] = [undefined, options];
+    if (args !== undefined && args !== null && !Array.isArray(args)) throw new ERR_INVALID_ARG_TYPE('args', 'object', args);
+    if (options !== undefined && options !== null) validateObject(options, 'options');
+    if (callback !== undefined && callback !== null) validateFunction(callback, 'callback');
+    options = { encoding: 'utf8', timeout: 0, maxBuffer: DEFAULT_BUFFER, killSignal: 'SIGTERM', cwd: null, env: null, shell: false, ...options };
+    checkTimeout(options.timeout);
+    checkMaxBuffer(options.maxBuffer);
+    checkKillSignal(options.killSignal);
+    const { timeout, ...rest } = options;
+    const child = spawn(file, args ?? [], rest);
+    return collect(child, options, callback, [file, ...args ?? []].join(' '));
 }
 
 export function exec(command, options, callback) {
@@ -458,7 +567,11 @@ function promisified(run) {
         let child;
         const promise = new Promise((resolve, reject) => {
             child = run(...args, (error, stdout, stderr) => {
-                if (error !== null) reject(Object.assign(error, { stdout, stderr }));
+                if (error !== null) {
+                    error.stdout = stdout;
+                    error.stderr = stderr;
+                    reject(error);
+                }
                 else resolve({ stdout, stderr });
             });
         });
@@ -470,22 +583,41 @@ const custom = Symbol.for('nodejs.util.promisify.custom');
 Object.defineProperty(exec, custom, { value: promisified(exec) });
 Object.defineProperty(execFile, custom, { value: promisified(execFile) });
 
-export function fork(file, args, options) {
-    if (!Array.isArray(args)) [args, options] = [[], args];
-    const { execArgv = process.execArgv, silent, stdio, ...rest } = options ?? {};
-    return spawn(process.execPath, [...execArgv, `${file}`, ...args ?? []], { ...rest, stdio: stdio ?? (silent ? 'pipe' : 'inherit'), shell: false });
+export function fork(modulePath, args, options) {
+    if (modulePath instanceof globalThis.URL) modulePath = globalThis.__skillhost_require('node:url').fileURLToPath(modulePath);
+    text(modulePath, 'modulePath');
+    if (args === undefined || args === null) args = [];
+    else if (typeof args === 'object' && !Array.isArray(args)) [args, options] = [[], args];
+    else if (!Array.isArray(args)) throw new ERR_INVALID_ARG_TYPE('args', 'object', args);
+    if (options !== undefined && options !== null && (typeof options !== 'object' || Array.isArray(options))) {
+        throw new ERR_INVALID_ARG_TYPE('options', 'Object', options);
+    }
+    const { execArgv, execPath, silent, ...rest } = options ?? {};
+    let { stdio } = rest;
+    if (typeof stdio === 'string') {
+        if (!['pipe', 'ignore', 'inherit', 'overlapped'].includes(stdio)) throw new ERR_INVALID_ARG_VALUE('stdio', stdio);
+        stdio = [stdio, stdio, stdio, 'ipc'];
+    } else if (!Array.isArray(stdio)) {
+        stdio = silent ? ['pipe', 'pipe', 'pipe', 'ipc'] : ['inherit', 'inherit', 'inherit', 'ipc'];
+    } else if (!stdio.includes('ipc')) {
+        throw Object.assign(new Error("Forked processes must have an IPC channel, missing value 'ipc' in options.stdio"), { code: 'ERR_CHILD_PROCESS_IPC_REQUIRED' });
+    }
+    return spawn(execPath || process.execPath, [...execArgv || process.execArgv, modulePath, ...args], { ...rest, stdio, shell: false });
 }
 
 export function spawnSync(file, args, options) {
     const normalized = normalize(file, args, options);
-    ({ options } = normalized);
+    options = { maxBuffer: DEFAULT_BUFFER, ...normalized.options };
+    checkTimeout(options.timeout);
+    checkMaxBuffer(options.maxBuffer);
+    checkKillSignal(options.killSignal);
     const { cwd, env } = normalized;
     const { kinds, files } = standardStreams(options.stdio);
     let input = options.input;
     if (input !== undefined && input !== null) {
         if (typeof input === 'string') input = Buffer.from(input, options.encoding === 'buffer' ? undefined : options.encoding);
         else if (ArrayBuffer.isView(input)) input = new Uint8Array(input.buffer, input.byteOffset, input.byteLength);
-        else throw new ERR_INVALID_ARG_TYPE('options.input', ['Buffer', 'TypedArray', 'DataView', 'string'], input);
+        else throw new ERR_INVALID_ARG_TYPE('options.stdio[0]', ['Buffer', 'TypedArray', 'DataView', 'string'], input);
         kinds[0] = 'pipe';
     } else if (typeof files[0] === 'number') {
         input = fs.readFileSync(files[0]);
@@ -521,28 +653,26 @@ export function spawnSync(file, args, options) {
     return end;
 }
 
-function checked(result, command, options) {
-    if (result.error === undefined && result.status === 0) return result.stdout;
-    if (result.stderr !== null && result.stderr !== undefined && options?.stdio === undefined) process.stderr.write(result.stderr);
+function checked(result, command) {
     if (result.error !== undefined) throw Object.assign(result.error, result);
+    if (result.status === 0) return result.stdout;
     let message = `Command failed: ${command}`;
     if (result.stderr?.length > 0) message += `\n${result.stderr.toString()}`;
-    const error = new Error(message);
-    throw Object.assign(error, result);
+    throw Object.assign(new Error(message), result);
 }
 
 export function execFileSync(file, args, options) {
-    if (!Array.isArray(args) && args !== null && typeof args === 'object') [args, options] = [[], args];
+    if (args !== null && typeof args === 'object' && !Array.isArray(args)) [args, options] = [[], args];
     const result = spawnSync(file, args ?? [], options);
-    if (result.stderr?.length > 0 && result.status === 0 && options?.stdio === undefined) process.stderr.write(result.stderr);
-    return checked(result, [file, ...args ?? []].join(' '), options);
+    if (!options?.stdio && result.stderr) process.stderr.write(result.stderr);
+    return checked(result, [options?.argv0 || file, ...args ?? []].join(' '));
 }
 
 export function execSync(command, options) {
     text(command, 'command');
     const result = spawnSync(command, [], { ...options, shell: typeof options?.shell === 'string' ? options.shell : true });
-    if (result.stderr?.length > 0 && result.status === 0 && options?.stdio === undefined) process.stderr.write(result.stderr);
-    return checked(result, command, options);
+    if (!options?.stdio && result.stderr) process.stderr.write(result.stderr);
+    return checked(result, command);
 }
 
 export function _forkChild() {}

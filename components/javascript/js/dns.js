@@ -2,6 +2,7 @@
 
 import { isIP } from 'node:net';
 import { nextTick } from 'internal:event_loop';
+import { validateArray, validateFunction, validateString } from '__wasm_rquickjs_builtin/internal/validators';
 
 function failure(syscall, hostname) {
     return Object.assign(new Error(`${syscall} ENOTFOUND ${hostname}`), { errno: -3008, code: 'ENOTFOUND', syscall, hostname });
@@ -23,7 +24,9 @@ const NAMES = ['resolve', 'resolve4', 'resolve6', 'resolveAny', 'resolveCaa', 'r
 const refusing = {};
 for (const name of NAMES) {
     refusing[name] = (hostname, ...rest) => {
+        validateString(hostname, 'name');
         const callback = rest.pop();
+        validateFunction(callback, 'callback');
         nextTick(() => callback(failure(`query${name[0].toUpperCase()}${name.slice(1)}`, hostname)));
     };
 }
@@ -33,29 +36,59 @@ export function lookupService(address, port, callback) {
 }
 
 let order = 'verbatim';
-export const getServers = () => [], setServers = () => {}, getDefaultResultOrder = () => order, setDefaultResultOrder = (value) => { order = value; };
-export const NODATA = 'ENODATA', NOTFOUND = 'ENOTFOUND', SERVFAIL = 'ESERVFAIL', TIMEOUT = 'ETIMEOUT', CANCELLED = 'ECANCELLED', ADDRCONFIG = 32, V4MAPPED = 8, ALL = 16;
+let servers = ['127.0.0.1'];
+export const getServers = () => [...servers], setServers = (list) => {
+    validateArray(list, 'servers');
+    list.forEach((server, index) => validateString(server, `servers[${index}]`));
+    for (const server of list) {
+        const address = server.replace(/^\[(.*)\](?::\d+)?$/, '$1').replace(/^(\d+\.\d+\.\d+\.\d+):\d+$/, '$1');
+        if (isIP(address) === 0) throw Object.assign(new TypeError(`Invalid IP address: ${server}`), { code: 'ERR_INVALID_IP_ADDRESS' });
+    }
+    servers = [...list];
+};
+export const getDefaultResultOrder = () => order, setDefaultResultOrder = (value) => { order = value; };
+export const ADDRCONFIG = 32, V4MAPPED = 8, ALL = 16;
+export const
+    NODATA = 'ENODATA', FORMERR = 'EFORMERR', SERVFAIL = 'ESERVFAIL', NOTFOUND = 'ENOTFOUND', NOTIMP = 'ENOTIMP',
+    REFUSED = 'EREFUSED', BADQUERY = 'EBADQUERY', BADNAME = 'EBADNAME', BADFAMILY = 'EBADFAMILY', BADRESP = 'EBADRESP',
+    CONNREFUSED = 'ECONNREFUSED', TIMEOUT = 'ETIMEOUT', EOF = 'EEOF', FILE = 'EFILE', NOMEM = 'ENOMEM',
+    DESTRUCTION = 'EDESTRUCTION', BADSTR = 'EBADSTR', BADFLAGS = 'EBADFLAGS', NONAME = 'ENONAME', BADHINTS = 'EBADHINTS',
+    NOTINITIALIZED = 'ENOTINITIALIZED', LOADIPHLPAPI = 'ELOADIPHLPAPI', ADDRGETNETWORKPARAMS = 'EADDRGETNETWORKPARAMS', CANCELLED = 'ECANCELLED';
+const codes = {
+    NODATA, FORMERR, SERVFAIL, NOTFOUND, NOTIMP, REFUSED, BADQUERY, BADNAME, BADFAMILY, BADRESP, CONNREFUSED, TIMEOUT,
+    EOF, FILE, NOMEM, DESTRUCTION, BADSTR, BADFLAGS, NONAME, BADHINTS, NOTINITIALIZED, LOADIPHLPAPI, ADDRGETNETWORKPARAMS, CANCELLED,
+};
 
 export class Resolver {
-    getServers() { return []; }
-    setServers() {}
+    getServers() { return getServers(); }
+    setServers(list) { setServers(list); }
+    setLocalAddress(ipv4, ipv6) {
+        validateString(ipv4, 'ipv4');
+        if (ipv6 !== undefined) validateString(ipv6, 'ipv6');
+        for (const [address, family] of [[ipv4, ipv6 === undefined ? undefined : 4], [ipv6, 6]]) {
+            if (address === undefined) continue;
+            const found = isIP(address);
+            if (found === 0) throw Object.assign(new Error('Invalid IP address.'), { code: 'ERR_INVALID_ARG_VALUE' });
+            if (family !== undefined && family !== found) throw Object.assign(new Error(`Cannot specify two IPv${found} addresses.`), { code: 'ERR_INVALID_ARG_VALUE' });
+        }
+    }
     cancel() {}
 }
 Object.assign(Resolver.prototype, refusing);
 
-export const promises = { getServers, setServers, getDefaultResultOrder, setDefaultResultOrder };
+export const promises = { ...codes, getServers, setServers, getDefaultResultOrder, setDefaultResultOrder };
 promises.lookup = (hostname, options) => new Promise((done, reject) => {
     lookup(hostname, options ?? {}, (error, address, family) => (error ? reject(error) : done(options?.all ? address : { address, family })));
 });
+promises.lookupService = (address, port) => new Promise((done, reject) => {
+    lookupService(address, port, (error, hostname, service) => (error ? reject(error) : done({ hostname, service })));
+});
 for (const name of NAMES) promises[name] = (...args) => new Promise((done, reject) => refusing[name](...args, (error, value) => (error ? reject(error) : done(value))));
-promises.Resolver = class Resolver {
-    getServers() { return []; }
-    setServers() {}
-    cancel() {}
-};
+promises.Resolver = class extends Resolver {};
+Object.defineProperty(promises.Resolver, 'name', { value: 'Resolver' });
 Object.assign(promises.Resolver.prototype, Object.fromEntries(NAMES.map((name) => [name, promises[name]])));
 
 export default {
-    lookup, lookupService, ...refusing, getServers, setServers, getDefaultResultOrder, setDefaultResultOrder, Resolver, promises, NODATA, NOTFOUND,
-    SERVFAIL, TIMEOUT, CANCELLED, ADDRCONFIG, V4MAPPED, ALL,
+    lookup, lookupService, ...refusing, getServers, setServers, getDefaultResultOrder, setDefaultResultOrder, Resolver, promises, ...codes,
+    ADDRCONFIG, V4MAPPED, ALL,
 };

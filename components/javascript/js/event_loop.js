@@ -1,9 +1,9 @@
 // The event loop, in Node's order: ticks and microtasks after each callback; timers, completed calls, what came in, immediates.
 
 import * as native from 'internal:native/loop';
-import { runTimers, nextTimer, runImmediates, hasImmediates, hasTimers } from 'internal:timers';
+import { runTimers, nextTimer, runImmediates, hasImmediates, hasTimers, setImmediate as addImmediate, timerResources } from 'internal:timers';
 import { uncaught, reportRejections } from 'internal:uncaught';
-import { capture, run as runIn } from 'node:async_hooks';
+import { capture, destroyScope, enterScope, leaveScope, newScope, run as runIn, _endTop } from 'node:async_hooks';
 
 const ticks = [];
 let nextTickIndex = 0;
@@ -15,7 +15,9 @@ export function nextTick(callback, ...args) {
         error.code = 'ERR_INVALID_ARG_TYPE';
         throw error;
     }
-    ticks.push({ callback, args, context: capture() });
+    const tick = { callback, args, context: capture(), scope: undefined };
+    tick.scope = newScope('TickObject', tick);
+    ticks.push(tick);
 }
 
 function describe(value) {
@@ -31,18 +33,24 @@ export function queueMicrotask(callback) {
         throw error;
     }
     const context = capture();
-    resolved.then(() => call(callback, undefined, [], context));
+    const scope = newScope('Microtask', {});
+    resolved.then(() => call(callback, undefined, [], context, scope));
 }
 const resolved = Promise.resolve();
 
-// Calls a callback of the loop, and reports its error as uncaught.
-export function call(callback, self, args, context) {
+// Calls a callback of the loop, and reports its error as uncaught. Returns whether there was one.
+export function call(callback, self, args, context, scope) {
+    const before = scope === undefined ? undefined : enterScope(scope);
+    let failed = false;
     try {
         if (context === undefined && capture() === undefined) Reflect.apply(callback, self, args);
         else runIn(context, () => Reflect.apply(callback, self, args));
     } catch (error) {
+        failed = true;
         uncaught(error);
     }
+    if (scope !== undefined) leaveScope(scope, before);
+    return failed;
 }
 
 // Runs ticks and microtasks until none is left.
@@ -50,12 +58,18 @@ export function drain() {
     do {
         do {
             while (nextTickIndex < ticks.length) {
-                const { callback, args, context } = ticks[nextTickIndex++];
+                const { callback, args, context, scope } = ticks[nextTickIndex++];
                 if (nextTickIndex === ticks.length) {
                     ticks.length = 0;
                     nextTickIndex = 0;
                 }
-                call(callback, undefined, args, context);
+                // After an error, the loop goes on with other callbacks before the next ticks.
+                const failed = call(callback, undefined, args, context, scope);
+                destroyScope(scope);
+                if (failed) {
+                    addImmediate(() => {});
+                    return;
+                }
             }
             native.runMicrotasks();
         } while (ticks.length > 0);
@@ -66,7 +80,7 @@ let completed = [];
 
 // Runs a callback when the loop looks for completed calls: what an asynchronous function of node:fs does, whose work is done already.
 export function defer(callback, ...args) {
-    completed.push({ callback, args, context: capture() });
+    completed.push({ callback, args, context: capture(), scope: newScope('FSREQCALLBACK', {}) });
 }
 
 // What waits for something: objects with `reader`, `writer`, `child`, `http` and `kind` (native handles) or `stdin`, and with `ready()`, which is
@@ -91,8 +105,9 @@ function turn() {
     runTimers();
     const now = completed;
     completed = [];
-    for (const { callback, args, context } of now) {
-        call(callback, undefined, args, context);
+    for (const { callback, args, context, scope } of now) {
+        call(callback, undefined, args, context, scope);
+        destroyScope(scope);
         drain();
     }
     poll();
@@ -134,6 +149,20 @@ function poll() {
     }
 }
 
+// The names of what keeps the loop alive, and how many asynchronous calls of node:fs have completed but are not reported yet.
+export function activeResources() {
+    const names = completed.map(() => 'FSReqCallback');
+    for (const source of sources) {
+        if (!source.active) continue;
+        names.push(source.child !== undefined ? 'ProcessWrap' : source.http !== undefined ? 'HTTPINCOMINGMESSAGE' : source.stdin ? 'TTYWrap' : 'PipeWrap');
+    }
+    return [...names, ...timerResources()];
+}
+
+export function deferredCount() {
+    return completed.length;
+}
+
 let beforeExit = () => false;
 let atExit = () => 0;
 
@@ -147,12 +176,13 @@ export function setExit(before, end) {
 export function enterLoop(microtasksFirst) {
     if (microtasksFirst) native.runMicrotasks();
     drain();
+    _endTop();
     do {
         while (isAlive()) {
             turn();
             drain();
         }
-        beforeExit();
+        call(beforeExit, undefined, []);
         drain();
     } while (isAlive());
     return atExit();

@@ -1,5 +1,6 @@
 // node:http: requests. A program of the sandbox cannot listen.
 
+import { validateNumber, validateOneOf } from '__wasm_rquickjs_builtin/internal/validators';
 import { EventEmitter } from 'node:events';
 import { Buffer } from 'node:buffer';
 import { URL, urlToHttpOptions } from 'node:url';
@@ -461,29 +462,38 @@ export class ClientRequest extends OutgoingMessage {
     }
 }
 
-export class Agent extends EventEmitter {
-    constructor(options) {
-        super();
-        this.options = { ...options };
-        this.defaultPort = 80;
-        this.protocol = 'http:';
-        this.keepAlive = this.options.keepAlive ?? false;
-        this.keepAliveMsecs = this.options.keepAliveMsecs ?? 1000;
-        this.maxSockets = this.options.maxSockets ?? Infinity;
-        this.maxFreeSockets = this.options.maxFreeSockets ?? 256;
-        this.maxTotalSockets = this.options.maxTotalSockets ?? Infinity;
-        this.scheduling = this.options.scheduling ?? 'lifo';
-        this.requests = {};
-        this.sockets = {};
-        this.freeSockets = {};
-    }
-
-    getName({ host = 'localhost', port = '', localAddress = '' } = {}) {
-        return `${host}:${port}:${localAddress}`;
-    }
-
-    destroy() {}
+export function Agent(options) {
+    if (!(this instanceof Agent)) return new Agent(options);
+    Reflect.apply(EventEmitter, this, []);
+    this.options = { __proto__: null, noDelay: true, path: null, ...options };
+    this.defaultPort = 80;
+    this.protocol = 'http:';
+    this.keepAlive = this.options.keepAlive || false;
+    this.keepAliveMsecs = this.options.keepAliveMsecs || 1000;
+    this.maxSockets = this.options.maxSockets || Infinity;
+    this.maxFreeSockets = this.options.maxFreeSockets || 256;
+    this.maxTotalSockets = this.options.maxTotalSockets ?? Infinity;
+    this.totalSocketCount = 0;
+    this.scheduling = this.options.scheduling || 'lifo';
+    validateOneOf(this.scheduling, 'scheduling', ['fifo', 'lifo']);
+    validateNumber(this.maxTotalSockets, 'maxTotalSockets', 1);
+    this.requests = { __proto__: null };
+    this.sockets = { __proto__: null };
+    this.freeSockets = { __proto__: null };
 }
+Object.setPrototypeOf(Agent.prototype, EventEmitter.prototype);
+Object.setPrototypeOf(Agent, EventEmitter);
+Agent.defaultMaxSockets = Infinity;
+
+Agent.prototype.getName = function getName(options = {}) {
+    let name = `${options.host || 'localhost'}:${options.port || ''}:${options.localAddress || ''}`;
+    // The family is only there for the two that exist.
+    if (options.family === 4 || options.family === 6) name += `:${options.family}`;
+    if (options.socketPath) name += `:${options.socketPath}`;
+    return name;
+};
+
+Agent.prototype.destroy = function destroy() {};
 
 export const globalAgent = new Agent({ keepAlive: true, scheduling: 'lifo', timeout: 5000 });
 globalAgent.options.timeout = undefined;

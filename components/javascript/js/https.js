@@ -2,13 +2,44 @@
 
 import http, { Agent as HttpAgent, request as httpRequest, Server } from 'node:http';
 
-export class Agent extends HttpAgent {
-    constructor(options) {
-        super(options);
-        this.defaultPort = 443;
-        this.protocol = 'https:';
-    }
+export function Agent(options) {
+    if (!(this instanceof Agent)) return new Agent(options);
+    Reflect.apply(HttpAgent, this, [options]);
+    this.defaultPort = 443;
+    this.protocol = 'https:';
+    this.maxCachedSessions = this.options.maxCachedSessions ?? 100;
+    this._sessionCache = { map: {}, list: [] };
 }
+Object.setPrototypeOf(Agent.prototype, HttpAgent.prototype);
+Object.setPrototypeOf(Agent, HttpAgent);
+
+// The parts of an agent's name that concern TLS, in Node's order.
+const NAMED = ['ca', 'cert', 'clientCertEngine', 'ciphers', 'key', 'pfx', 'rejectUnauthorized', 'servername', 'minVersion', 'maxVersion',
+    'secureProtocol', 'crl', 'honorCipherOrder', 'ecdhCurve', 'dhparam', 'secureOptions', 'sessionIdContext'];
+
+Agent.prototype.getName = function getName(options = {}) {
+    let name = Reflect.apply(HttpAgent.prototype.getName, this, [options]);
+    for (const key of NAMED) {
+        name += ':';
+        const value = options[key];
+        if (key === 'rejectUnauthorized') {
+            if (value !== undefined) name += value;
+        } else if (key === 'servername') {
+            if (value && value !== options.host) name += value;
+        } else if (['pfx'].includes(key) && Array.isArray(value)) {
+            name += value.map((item) => item.buf ?? item).join('');
+        } else if (value !== undefined && value !== null && (value || key === 'honorCipherOrder')) {
+            name += key === 'sigalgs' ? JSON.stringify(value) : value;
+        }
+    }
+    name += ':';
+    if (options.sigalgs) name += JSON.stringify(options.sigalgs);
+    name += ':';
+    if (options.privateKeyIdentifier) name += options.privateKeyIdentifier;
+    name += ':';
+    if (options.privateKeyEngine) name += options.privateKeyEngine;
+    return name;
+};
 
 export const globalAgent = new Agent();
 

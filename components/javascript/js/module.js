@@ -4,6 +4,7 @@ import * as native from 'internal:native/module';
 import * as vm from 'internal:native/vm';
 import process from 'node:process';
 import path from 'node:path';
+import { pendingAwait, sourceLine } from 'internal:native/process';
 import { uncaught, ignoreRejection } from 'internal:uncaught';
 import { ERR_INVALID_ARG_TYPE, ERR_INVALID_ARG_VALUE } from '__wasm_rquickjs_builtin/internal/errors';
 
@@ -296,7 +297,7 @@ const plain = Module._extensions['.js'];
 function followMain(promise, options) {
     let settled = false;
     options.unsettled = () => {
-        if (!settled) process.stderr.write('Warning: Detected unsettled top-level await\n');
+        if (!settled) process.stderr.write(unsettledWarning());
         return !settled;
     };
     promise.then(() => { settled = true; }, (error) => {
@@ -304,6 +305,13 @@ function followMain(promise, options) {
         explainScope(error);
         uncaught(error, 'uncaughtException', true);
     });
+}
+
+function unsettledWarning() {
+    const place = pendingAwait();
+    if (place === undefined || place === null) return 'Warning: Detected unsettled top-level await\n';
+    const line = sourceLine(place.file, place.line) ?? '';
+    return `Warning: Detected unsettled top-level await at ${native.moduleUrl(place.file) ?? place.file}:${place.line}\n${line}\n^\n\n\n`;
 }
 
 // Says that a name of CommonJS does not exist in modules.

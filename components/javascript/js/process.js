@@ -3,9 +3,12 @@
 import * as native from 'internal:native/process';
 import EventEmitter from 'node:events';
 import { nextTick, setExit } from 'internal:event_loop';
-import { uncaught } from 'internal:uncaught';
-import { Input, Output } from 'internal:streams';
+import { fatal, uncaught } from 'internal:uncaught';
+import { Input, Output, TerminalOutput } from 'internal:streams';
+import { openChild } from 'internal:channel';
 import { ERR_INVALID_ARG_TYPE, ERR_INVALID_ARG_VALUE, ERR_OUT_OF_RANGE } from '__wasm_rquickjs_builtin/internal/errors';
+import { validateArray, validateBoolean, validateNumber, validateObject, validateString, validateUint32 } from '__wasm_rquickjs_builtin/internal/validators';
+import { activeResources, deferredCount } from 'internal:event_loop';
 
 class process_ extends EventEmitter {}
 Object.defineProperty(process_, 'name', { value: 'process' });
@@ -33,7 +36,8 @@ constant('arch', 'x64');
 constant('platform', 'linux');
 constant('release', Object.freeze({ name: 'node', lts: 'Jod' }));
 constant('features', Object.freeze({
-    inspector: false, debug: false, uv: true, ipv6: true, tls_alpn: true, tls_sni: true, tls_ocsp: true, tls: true, cached_builtins: true,
+    inspector: false, debug: false, uv: true, ipv6: true, openssl_is_boringssl: false, tls_alpn: true, tls_sni: true, tls_ocsp: true, tls: true,
+    cached_builtins: true,
     require_module: true, typescript: 'strip',
 }));
 constant('config', Object.freeze({ target_defaults: Object.freeze({}), variables: Object.freeze({ v8_enable_i18n_support: 1 }) }));
@@ -41,7 +45,7 @@ constant('allowedNodeEnvironmentFlags', new Set(['--enable-source-maps', '--impo
 process.title = 'node';
 process.argv = [];
 process.execArgv = [];
-process.execPath = '/usr/local/bin/node';
+process.execPath = '/usr/bin/node';
 process.argv0 = 'node';
 process.debugPort = 9229;
 process.pid = 1;
@@ -77,7 +81,7 @@ function string(value) {
 // The target inherits `toString` and the like, as the environment of Node does.
 process.env = new Proxy({}, {
     get(target, key) {
-        return typeof key === 'symbol' ? undefined : target[key];
+        return typeof key === 'symbol' || key === '' ? undefined : target[key];
     },
     set(target, key, value) {
         target[string(key)] = string(value);
@@ -125,8 +129,20 @@ process.exit = function exit(code) {
     process.reallyExit(Number(process.exitCode ?? 0));
 };
 
-process.abort = function abort() {
-    native.exit(134);
+process.abort = () => native.exit(134);
+Object.defineProperty(process.abort, 'name', { value: 'abort' });
+
+process.assert = function assert(value, message) {
+    if (value) return;
+    throw Object.assign(new Error(message || 'assertion error'), { code: 'ERR_ASSERTION' });
+};
+
+process._rawDebug = function _rawDebug(...args) {
+    native.write(2, `${globalThis.__skillhost_require('node:util').format(...args)}\n`);
+};
+
+process.threadCpuUsage = function threadCpuUsage(previous) {
+    return process.cpuUsage(previous);
 };
 
 process.kill = function kill(pid, signal) {
@@ -153,10 +169,11 @@ process.kill = function kill(pid, signal) {
 process.umask = function umask(mask) {
     const old = currentMask;
     if (mask !== undefined) {
-        const value = typeof mask === 'string' ? parseInt(mask, 8) : mask;
         if (typeof mask === 'string' && !/^[0-7]+$/.test(mask)) {
             throw new ERR_INVALID_ARG_VALUE('mask', mask, 'must be a 32-bit unsigned integer or an octal string');
         }
+        const value = typeof mask === 'string' ? parseInt(mask, 8) : mask;
+        validateUint32(value, 'mask');
         currentMask = value & 0o777;
     }
     return old;
@@ -165,8 +182,28 @@ let currentMask = 0o022;
 
 for (const name of ['getuid', 'geteuid', 'getgid', 'getegid']) process[name] = () => 1000;
 process.getgroups = () => [1000];
-for (const name of ['setuid', 'seteuid', 'setgid', 'setegid', 'setgroups', 'initgroups']) {
-    process[name] = () => {
+function validateId(id, name) {
+    if (typeof id === 'number') validateUint32(id, name);
+    else if (typeof id !== 'string') throw new ERR_INVALID_ARG_TYPE(name, ['number', 'string'], id);
+}
+
+for (const [name, kind] of [['setuid', 'User'], ['seteuid', 'User'], ['setgid', 'Group'], ['setegid', 'Group'], ['setgroups'], ['initgroups']]) {
+    process[name] = (id, group) => {
+        if (kind !== undefined) {
+            validateId(id, 'id');
+            // Names of users and groups are unknown here.
+            if (typeof id === 'string') throw Object.assign(new Error(`${kind} identifier does not exist: ${id}`), { code: 'ERR_UNKNOWN_CREDENTIAL' });
+            if (id === 1000) return;
+        } else if (name === 'setgroups') {
+            validateArray(id, 'groups');
+            id.forEach((one, index) => validateId(one, `groups[${index}]`));
+            const unknown = id.find((one) => typeof one === 'string');
+            if (unknown !== undefined) throw Object.assign(new Error(`Group identifier does not exist: ${unknown}`), { code: 'ERR_UNKNOWN_CREDENTIAL' });
+        } else {
+            validateId(id, 'user');
+            validateId(group, 'extraGroup');
+            if (typeof group === 'string') throw Object.assign(new Error(`Group identifier does not exist: ${group}`), { code: 'ERR_UNKNOWN_CREDENTIAL' });
+        }
         throw Object.assign(new Error(`EPERM: operation not permitted, ${name}`), { errno: -1, code: 'EPERM', syscall: name });
     };
 }
@@ -191,6 +228,15 @@ process.hrtime.bigint = () => BigInt(Math.floor(native.hrtime()));
 process.uptime = () => native.uptime() / 1000;
 
 process.cpuUsage = function cpuUsage(previous) {
+    if (previous !== undefined && previous !== null) {
+        validateObject(previous, 'prevValue');
+        for (const name of ['user', 'system']) {
+            validateNumber(previous[name], `prevValue.${name}`);
+            if (!(previous[name] >= 0 && previous[name] <= Number.MAX_SAFE_INTEGER)) {
+                throw Object.assign(new RangeError(`The property 'prevValue.${name}' is invalid. Received ${previous[name]}`), { code: 'ERR_INVALID_ARG_VALUE' });
+            }
+        }
+    }
     const user = Math.floor(native.uptime() * 1000);
     return { user: user - (previous?.user ?? 0), system: 0 - (previous?.system ?? 0) };
 };
@@ -222,19 +268,26 @@ process.binding = function binding(name) {
 process.dlopen = function dlopen(_, filename) {
     throw Object.assign(new Error(`Native addons do not run in the sandbox: ${filename}`), { code: 'ERR_DLOPEN_FAILED' });
 };
-process.setSourceMapsEnabled = () => {};
-process.getActiveResourcesInfo = () => [];
+// Ends the program because of an error of an asynchronous hook.
+Object.defineProperty(process, '_fatalHook', { value: (error) => fatal(error, 1), enumerable: false });
+process.setSourceMapsEnabled = (enabled) => validateBoolean(enabled, 'val');
+process.getActiveResourcesInfo = () => activeResources();
 process._getActiveHandles = () => [];
-process._getActiveRequests = () => [];
+process._getActiveRequests = () => Array.from({ length: deferredCount() }, () => ({}));
 process._tickCallback = () => {};
-process.ref = (value) => value?.ref?.();
-process.unref = (value) => value?.unref?.();
+for (const name of ['ref', 'unref']) {
+    process[name] = (value) => {
+        const method = value?.[Symbol.for(`nodejs.${name}`)] ?? value?.[Symbol.for(`node:${name}`)] ?? value?.[name];
+        if (typeof method === 'function') Reflect.apply(method, value, []);
+    };
+}
 process.finalization = { register() {}, registerBeforeExit() {}, unregister() {} };
 process.loadEnvFile = function loadEnvFile(path = '.env') {
     const values = globalThis.__skillhost_require('node:util').parseEnv(globalThis.__skillhost_require('node:fs').readFileSync(path, 'utf8'));
     for (const [name, value] of Object.entries(values)) process.env[name] ??= value;
 };
-process.getBuiltinModule = (name) => {
+process.getBuiltinModule = function getBuiltinModule(name) {
+    validateString(name, 'id');
     const module = globalThis.__skillhost_require('node:module');
     return module.isBuiltin(name) ? globalThis.__skillhost_require(name) : undefined;
 };
@@ -256,7 +309,7 @@ process.emitWarning = function emitWarning(warning, type, code, ctor) {
         const name = String(type || 'Warning');
         Object.defineProperty(warning, 'name', { value: name, writable: true, configurable: true, enumerable: false });
         if (code !== undefined) warning.code = code;
-        if (detail !== undefined) warning.detail = detail;
+        if (typeof detail === 'string') warning.detail = detail;
     } else if (!(warning instanceof Error)) {
         throw new ERR_INVALID_ARG_TYPE('warning', ['string', 'Error'], warning);
     }
@@ -294,8 +347,7 @@ function lazily(name, create) {
     });
 }
 lazily('stdin', () => new Input());
-lazily('stdout', () => new Output(1));
-lazily('stderr', () => new Output(2));
+for (const [fd, name] of [[1, 'stdout'], [2, 'stderr']]) lazily(name, () => new (native.isTerminal(fd) ? TerminalOutput : Output)(fd));
 
 // Begins a run with what the build could not know.
 export function _start(options) {
@@ -308,12 +360,17 @@ export function _start(options) {
         if (flag === '--no-warnings') process.noWarnings = true;
         else if (flag === '--no-deprecation') process.noDeprecation = true;
         else if (flag === '--throw-deprecation') process.throwDeprecation = true;
+        else if (flag.startsWith('--title=')) process.title = flag.slice(8);
         else if (flag === '--trace-warnings') process.traceProcessWarnings = true;
         else if (flag === '--trace-deprecation') process.traceDeprecation = true;
         else if (flag.startsWith('--unhandled-rejections=')) {
             Object.defineProperty(process, '_unhandledRejections', { value: flag.slice(23), enumerable: false });
         }
     }
+    if (process.execArgv.some((flag) => flag === '--expose-gc' || flag === '--expose_gc')) {
+        Object.defineProperty(globalThis, 'gc', { value: () => native.collectGarbage(), writable: true, configurable: true, enumerable: false });
+    }
+    openChild();
     ({ argv, argv0, execArgv, title, pid, ppid } = process);
     setExit(
         () => process.emit('beforeExit', process.exitCode ?? 0),

@@ -52,7 +52,10 @@ export class Output extends Writable {
     _write(chunk, encoding, callback) {
         callback(put(this.fd, chunk, encoding));
     }
+}
 
+// What only terminals have.
+export class TerminalOutput extends Output {
     getColorDepth(env = globalThis.process.env) {
         if (env.FORCE_COLOR !== undefined) return { 0: 1, 1: 4, 2: 8, 3: 24 }[env.FORCE_COLOR] ?? 4;
         if (!this.isTTY || env.NO_COLOR || env.TERM === 'dumb') return 1;

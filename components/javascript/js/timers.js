@@ -2,7 +2,7 @@
 
 import * as native from 'internal:native/loop';
 import { call, drain } from 'internal:event_loop';
-import { capture } from 'node:async_hooks';
+import { capture, destroyScope, newScope } from 'node:async_hooks';
 
 const LONGEST = 2 ** 31 - 1;
 let nextId = 1;
@@ -92,9 +92,11 @@ export class Timeout {
         this._timerArgs = args;
         this._repeat = repeat ? delay : null;
         this._destroyed = false;
-        for (const [name, value] of [['_referenced', true], ['_index', -1], ['_due', 0], ['_order', 0], ['_context', capture()], ['_id', 0]]) {
+        for (const [name, value] of [['_referenced', true], ['_index', -1], ['_due', 0], ['_order', 0], ['_context', capture()], ['_id', 0], ['_cleared', false],
+            ['_scope', undefined]]) {
             Object.defineProperty(this, name, { value, writable: true, enumerable: false });
         }
+        this._scope = newScope('Timeout', this);
         insert(this, now());
     }
 
@@ -119,7 +121,8 @@ export class Timeout {
     }
 
     refresh() {
-        if (!this._destroyed) {
+        if (!this._cleared) {
+            this._destroyed = false;
             remove(this);
             insert(this, now());
         }
@@ -170,6 +173,8 @@ export function clearTimeout(timer) {
     if (!(timer instanceof Timeout)) return;
     remove(timer);
     timer._destroyed = true;
+    timer._cleared = true;
+    destroyScope(timer._scope);
     if (timer._id !== 0) byId.delete(timer._id);
 }
 
@@ -187,6 +192,7 @@ export class Immediate {
         this._destroyed = false;
         Object.defineProperty(this, '_referenced', { value: true, writable: true, enumerable: false });
         Object.defineProperty(this, '_context', { value: capture(), writable: true, enumerable: false });
+        Object.defineProperty(this, '_scope', { value: newScope('Immediate', this), writable: true, enumerable: false });
         immediates.push(this);
         referencedImmediates += 1;
     }
@@ -224,6 +230,7 @@ export function setImmediate(callback, ...args) {
 export function clearImmediate(immediate) {
     if (!(immediate instanceof Immediate) || immediate._destroyed) return;
     immediate._destroyed = true;
+    destroyScope(immediate._scope);
     if (immediate._referenced) referencedImmediates -= 1;
     const index = immediates.indexOf(immediate);
     if (index >= 0) immediates.splice(index, 1);
@@ -240,13 +247,21 @@ export function runImmediates() {
         if (immediate._destroyed) continue;
         immediate._destroyed = true;
         if (immediate._referenced) referencedImmediates -= 1;
-        call(immediate._onImmediate, immediate, immediate._argv, immediate._context);
+        call(immediate._onImmediate, immediate, immediate._argv, immediate._context, immediate._scope);
+        destroyScope(immediate._scope);
         drain();
     }
 }
 
 export function hasTimers() {
     return referenced > 0;
+}
+
+// The names of the timers and immediates that keep the loop alive.
+export function timerResources() {
+    const names = heap.filter((timer) => timer._referenced).map(() => 'Timeout');
+    for (const immediate of immediates) if (immediate._referenced) names.push('Immediate');
+    return names;
 }
 
 // Milliseconds until the next timer; undefined without one.
@@ -272,8 +287,10 @@ export function runTimers() {
         if (timer._repeat === null) {
             timer._destroyed = true;
         }
-        call(timer._onTimeout, timer, timer._timerArgs, timer._context);
-        if (timer._repeat !== null && !timer._destroyed && timer._index < 0) {
+        const failed = call(timer._onTimeout, timer, timer._timerArgs, timer._context, timer._scope);
+        if (timer._repeat === null && timer._index < 0) destroyScope(timer._scope);
+        if (timer._repeat !== null && !timer._cleared && timer._index < 0) {
+            timer._destroyed = false;
             timer._idleTimeout = timer._repeat;
             insert(timer, now());
         } else if (timer._index >= 0) {
@@ -282,7 +299,8 @@ export function runTimers() {
         } else if (timer._id !== 0) {
             byId.delete(timer._id);
         }
-        drain();
+        // After an error, Node goes on with the next timer at once.
+        if (!failed) drain();
         time = now();
     }
 }

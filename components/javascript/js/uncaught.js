@@ -10,7 +10,11 @@ let handling = false;
 export function uncaught(error, origin = 'uncaughtException', ofPromise = false) {
     const capture = process._uncaughtExceptionCapture;
     if (typeof capture === 'function') {
-        capture(error);
+        try {
+            capture(error);
+        } catch (other) {
+            fatal(other, 7);
+        }
         return;
     }
     if (handling) fatal(error, 7);
@@ -98,7 +102,7 @@ function stackOf(error) {
 
 const pending = new Map();
 const reported = new WeakSet();
-let handledLater = [];
+let handledLater = [], handledBefore = [];
 
 // Called by the engine when a promise is rejected without a handler, and when it gets one.
 export function trackRejection(promise, reason, handled) {
@@ -117,10 +121,13 @@ export function ignoreRejection(promise) {
 
 // Reports the promises that were rejected without a handler. Returns whether there were any.
 export function reportRejections() {
-    if (pending.size === 0 && handledLater.length === 0) return false;
-    const handled = handledLater;
+    if (pending.size === 0 && handledLater.length === 0 && handledBefore.length === 0) return false;
+    // The next callback of the loop comes first.
+    const handled = handledBefore;
+    handledBefore = handledLater;
     handledLater = [];
     for (const promise of handled) process.emit('rejectionHandled', promise);
+    if (pending.size === 0) return handled.length > 0;
     const list = [...pending];
     pending.clear();
     for (const [promise, reason] of list) {

@@ -1,5 +1,6 @@
 // node:v8: its serialization format, version 15, and the heap figures of V8, of which QuickJS has few.
 
+import { _addPromiseHook } from 'node:async_hooks';
 import { Buffer } from 'node:buffer';
 import { heap_size_limit } from '__wasm_rquickjs_builtin/v8_native';
 import { ERR_INVALID_ARG_TYPE } from '__wasm_rquickjs_builtin/internal/errors';
@@ -585,6 +586,42 @@ function refuse(name) {
 export const getHeapSnapshot = refuse('getHeapSnapshot');
 export const writeHeapSnapshot = refuse('writeHeapSnapshot');
 
+// A function that is no async one: its promise would call the hook again.
+function plain(value, name) {
+    if (typeof value !== 'function' || Object.prototype.toString.call(value) === '[object AsyncFunction]') throw new ERR_INVALID_ARG_TYPE(name, 'Function', value);
+}
+
+function hook(name, index) {
+    return (callback) => {
+        plain(callback, name);
+        const callbacks = [];
+        callbacks[index] = callback;
+        return _addPromiseHook(Array.from({ length: 4 }, (_, at) => callbacks[at]));
+    };
+}
+
+export const promiseHooks = {
+    createHook({ init, before, after, settled } = {}) {
+        for (const [callback, name] of [[init, 'initHook'], [before, 'beforeHook'], [after, 'afterHook'], [settled, 'settledHook']]) {
+            if (callback !== undefined) plain(callback, name);
+        }
+        return _addPromiseHook([init, before, after, settled]);
+    },
+    onInit: hook('initHook', 0),
+    onBefore: hook('beforeHook', 1),
+    onAfter: hook('afterHook', 2),
+    onSettled: hook('settledHook', 3),
+};
+
+export const startupSnapshot = {
+    isBuildingSnapshot: () => false,
+    addSerializeCallback: notBuilding, addDeserializeCallback: notBuilding, setDeserializeMainFunction: notBuilding,
+};
+
+function notBuilding() {
+    throw Object.assign(new Error('Operation cannot be invoked when not building startup snapshot'), { code: 'ERR_NOT_BUILDING_SNAPSHOT' });
+}
+
 export function takeCoverage() {}
 
 export function stopCoverage() {}
@@ -592,4 +629,5 @@ export function stopCoverage() {}
 export default {
     Serializer, Deserializer, DefaultSerializer, DefaultDeserializer, serialize, deserialize, getHeapStatistics, getHeapSpaceStatistics,
     getHeapCodeStatistics, getHeapSnapshot, writeHeapSnapshot, setFlagsFromString, cachedDataVersionTag, takeCoverage, stopCoverage,
+    promiseHooks, startupSnapshot,
 };

@@ -1,87 +1,317 @@
-// node:vm over the one context of the program, and contexts of the engine for `createContext`.
+// node:vm: scripts in the realm of the program, and in realms of their own, whose global objects pass everything on to the program's object.
 
 import * as native from 'internal:native/vm';
+import * as loop from 'internal:native/loop';
 import { ERR_INVALID_ARG_TYPE, ERR_OUT_OF_RANGE } from '__wasm_rquickjs_builtin/internal/errors';
+import {
+    validateArray, validateBoolean, validateInt32, validateObject, validateOneOf, validateString, validateUint32,
+} from '__wasm_rquickjs_builtin/internal/validators';
 
-const contexts = new WeakSet();
-
-export class Script {
-    #code;
-    #filename;
-
-    constructor(code, options) {
-        this.#code = `${code}`;
-        this.#filename = (typeof options === 'string' ? options : options?.filename) ?? 'evalmachine.<anonymous>';
-        native.checkScript(this.#filename, this.#code);
-    }
-
-    runInThisContext(options) {
-        return native.evalScript(this.#filename, this.#code, 1, timeoutOf(options));
-    }
-
-    runInContext(context, options) {
-        if (!isContext(context)) throw new ERR_INVALID_ARG_TYPE('contextifiedObject', 'vm.Context', context);
-        return runWith(context, this.#code, this.#filename, timeoutOf(options));
-    }
-
-    runInNewContext(object = {}, options) {
-        return this.runInContext(createContext(object), options);
-    }
-
-    createCachedData() {
-        return globalThis.Buffer.alloc(0);
-    }
-}
-
-// The names of the code are looked up in the object first. Declarations of the code become properties of the object.
-function runWith(object, code, filename, timeout) {
-    return native.evalWith(object, filename, code, timeout);
-}
-
-// Returns the timeout in milliseconds; 0 without one.
-function timeoutOf(options) {
-    const timeout = options?.timeout;
-    if (timeout === undefined) return 0;
-    if (typeof timeout !== 'number') throw new ERR_INVALID_ARG_TYPE('options.timeout', 'number', timeout);
-    if (!(timeout > 0)) throw new ERR_OUT_OF_RANGE('options.timeout', '>= 1', timeout);
-    return timeout;
-}
-
-export function createContext(object = {}) {
-    if (object === constants.DONT_CONTEXTIFY) object = {};
-    if (object === null || typeof object !== 'object') throw new ERR_INVALID_ARG_TYPE('contextObject', 'Object', object);
-    contexts.add(object);
-    return object;
-}
-
-export function isContext(object) {
-    if (object === null || typeof object !== 'object') throw new ERR_INVALID_ARG_TYPE('object', 'Object', object);
-    return contexts.has(object);
-}
-
-export function runInThisContext(code, options) {
-    return new Script(code, options).runInThisContext(options);
-}
-
-export function runInContext(code, context, options) {
-    return new Script(code, options).runInContext(context, options);
-}
-
-export function runInNewContext(code, object, options) {
-    return new Script(code, options).runInNewContext(object, options);
-}
-
-export function compileFunction(code, params = [], options = {}) {
-    return native.evalScript(options.filename ?? '', `(function (${params.join(', ')}) {\n${code}\n})`, 0);
-}
-
-export function measureMemory() {
-    return Promise.resolve({ total: { jsMemoryEstimate: 0, jsMemoryRange: [0, 0] } });
-}
+// The realms of contexts: `realm` is a function of the realm, by which the engine finds it, and `global` its global object.
+const contexts = new WeakMap();
 
 export const constants = Object.freeze({
     __proto__: null, USE_MAIN_CONTEXT_DEFAULT_LOADER: Symbol('vm_dynamic_import_main_context_default'), DONT_CONTEXTIFY: Symbol('vm_context_no_contextify'),
 });
+
+export class Script {
+    #code;
+    #filename;
+    #line;
+
+    constructor(code, options = {}) {
+        code = `${code}`;
+        if (typeof options === 'string') options = { filename: options };
+        else validateObject(options, 'options');
+        const { filename = 'evalmachine.<anonymous>', lineOffset = 0, columnOffset = 0, cachedData, produceCachedData = false } = options;
+        validateString(filename, 'options.filename');
+        validateInt32(lineOffset, 'options.lineOffset');
+        validateInt32(columnOffset, 'options.columnOffset');
+        validateCachedData(cachedData);
+        validateBoolean(produceCachedData, 'options.produceCachedData');
+        validateImport(options.importModuleDynamically);
+        this.#code = columnOffset > 0 ? ' '.repeat(columnOffset) + code : code;
+        this.#filename = filename;
+        this.#line = lineOffset + 1;
+        decorated(filename, this.#code, this.#line, () => native.checkScript(filename, this.#code, this.#line));
+        if (cachedData !== undefined) this.cachedDataRejected = !sameData(cachedData, this.createCachedData());
+        if (produceCachedData) {
+            this.cachedDataProduced = true;
+            this.cachedData = this.createCachedData();
+        }
+        this.sourceMapURL = sourceMapOf(code);
+    }
+
+    runInThisContext(options) {
+        const { timeout } = runOptions(options);
+        return this.#run(options, () => native.evalScript(this.#filename, this.#code, this.#line, timeout));
+    }
+
+    #run(options, evaluate) {
+        return options?.displayErrors === false ? evaluate() : decorated(this.#filename, this.#code, this.#line, evaluate);
+    }
+
+    runInContext(contextifiedObject, options) {
+        const context = contextOf(contextifiedObject, 'contextifiedObject', 'vm.Context');
+        const { timeout } = runOptions(options);
+        const result = this.#run(options, () => native.evalIn(context.realm, this.#filename, this.#code, this.#line, timeout));
+        if (context.microtasks) loop.runMicrotasks();
+        return result;
+    }
+
+    runInNewContext(contextObject, options) {
+        return this.runInContext(createContext(contextObject, newContextOptions(options)), options);
+    }
+
+    // What V8 compiled is replaced by a digest: it only says whether the code is the same.
+    createCachedData() {
+        let hash = 0xcbf29ce484222325n;
+        for (let at = 0; at < this.#code.length; at++) hash = BigInt.asUintN(64, (hash ^ BigInt(this.#code.charCodeAt(at))) * 0x100000001b3n);
+        return globalThis.Buffer.from(`quickjs ${this.#code.length} ${hash.toString(16)}`);
+    }
+}
+
+// The stack of an error of a script begins with the line that it was thrown in.
+function decorated(filename, code, first, evaluate) {
+    try {
+        return evaluate();
+    } catch (error) {
+        if (error !== null && typeof error === 'object' && typeof error.stack === 'string' && !decoratedErrors.has(error)) {
+            decoratedErrors.add(error);
+            const found = error.stack.split('\n').map((line) => line.endsWith(')') ? line.slice(0, -1) : line)
+                .map((line) => /^(.*?)(\S.*):(\d+):(\d+)$/.exec(line)).find((match) => match?.[0].endsWith(`${filename}:${match[3]}:${match[4]}`));
+            if (found) {
+                const line = code.split('\n')[+found[3] - first];
+                if (line !== undefined) error.stack = `${filename}:${found[3]}\n${line}\n${' '.repeat(Math.max(0, +found[4] - 1))}^\n\n${error.stack}`;
+            }
+        }
+        throw error;
+    }
+}
+const decoratedErrors = new WeakSet();
+
+function sameData(given, own) {
+    return own.equals(new Uint8Array(given.buffer, given.byteOffset, given.byteLength));
+}
+
+function sourceMapOf(code) {
+    const found = [...code.matchAll(/\/\/[#@] sourceMappingURL=(\S+)\s*$/gm)].pop();
+    return found?.[1];
+}
+
+function validateCachedData(cachedData) {
+    if (cachedData !== undefined && !ArrayBuffer.isView(cachedData)) {
+        throw new ERR_INVALID_ARG_TYPE('options.cachedData', ['Buffer', 'TypedArray', 'DataView'], cachedData);
+    }
+}
+
+function validateImport(value) {
+    if (value !== undefined && typeof value !== 'function' && value !== constants.USE_MAIN_CONTEXT_DEFAULT_LOADER) {
+        throw new ERR_INVALID_ARG_TYPE('options.importModuleDynamically', 'function', value);
+    }
+}
+
+function runOptions(options = {}) {
+    if (typeof options === 'string') options = { filename: options };
+    else validateObject(options, 'options');
+    const { timeout, breakOnSigint = false, displayErrors = true } = options;
+    if (timeout !== undefined) validateUint32(timeout, 'options.timeout', true);
+    validateBoolean(displayErrors, 'options.displayErrors');
+    validateBoolean(breakOnSigint, 'options.breakOnSigint');
+    return { timeout: timeout ?? 0 };
+}
+
+function newContextOptions(options) {
+    if (options === undefined || typeof options === 'string') return {};
+    const { contextName, contextOrigin, contextCodeGeneration, microtaskMode } = options;
+    if (contextName !== undefined) validateString(contextName, 'options.contextName');
+    if (contextOrigin !== undefined) validateString(contextOrigin, 'options.contextOrigin');
+    if (contextCodeGeneration !== undefined) {
+        validateObject(contextCodeGeneration, 'options.contextCodeGeneration');
+        const { strings, wasm } = contextCodeGeneration;
+        if (strings !== undefined) validateBoolean(strings, 'options.contextCodeGeneration.strings');
+        if (wasm !== undefined) validateBoolean(wasm, 'options.contextCodeGeneration.wasm');
+    }
+    if (microtaskMode !== undefined) validateString(microtaskMode, 'options.microtaskMode');
+    const result = {};
+    if (contextName !== undefined) result.name = contextName;
+    if (contextOrigin !== undefined) result.origin = contextOrigin;
+    if (contextCodeGeneration !== undefined) result.codeGeneration = contextCodeGeneration;
+    if (microtaskMode !== undefined) result.microtaskMode = microtaskMode;
+    return result;
+}
+
+let number = 1;
+
+export function createContext(contextObject = {}, options = {}) {
+    const own = contextObject === constants.DONT_CONTEXTIFY;
+    if (!own && isContext(contextObject)) return contextObject;
+    validateObject(options, 'options');
+    const { name = `VM Context ${number++}`, origin, codeGeneration, microtaskMode } = options;
+    validateString(name, 'options.name');
+    if (origin !== undefined) validateString(origin, 'options.origin');
+    let strings = true;
+    if (codeGeneration !== undefined) {
+        validateObject(codeGeneration, 'options.codeGeneration');
+        ({ strings = true } = codeGeneration);
+        validateBoolean(strings, 'options.codeGeneration.strings');
+        validateBoolean(codeGeneration.wasm ?? true, 'options.codeGeneration.wasm');
+    }
+    validateOneOf(microtaskMode, 'options.microtaskMode', ['afterEvaluate', undefined]);
+    validateImport(options.importModuleDynamically);
+    const { realm, global } = native.createRealm();
+    furnish(global, strings);
+    const context = { realm, global, microtasks: microtaskMode === 'afterEvaluate' };
+    if (own) {
+        contexts.set(global, context);
+        return global;
+    }
+    const proxy = new Proxy(global, handlerOf(contextObject));
+    native.setGlobal(realm, proxy);
+    Object.defineProperty(global, 'globalThis', { value: proxy, writable: true, configurable: true, enumerable: false });
+    contexts.set(contextObject, context);
+    contexts.set(proxy, context);
+    return contextObject;
+}
+
+// Gives a new realm what the engine does not.
+function furnish(global, strings) {
+    const define = (target, name, value) => Object.defineProperty(target, name, { value, writable: true, configurable: true, enumerable: false });
+    define(global.Math, 'random', Math.random);
+    for (const name of ['performance', 'DOMException', 'atob', 'btoa', 'queueMicrotask', 'navigator']) delete global[name];
+    const console = new global.Object();
+    for (const name of Object.keys(globalThis.console)) define(console, name, () => {});
+    define(global, 'console', console);
+    Object.defineProperty(global, 'Intl', { get: () => globalThis.Intl, set(value) { define(global, 'Intl', value); }, configurable: true, enumerable: false });
+    if (strings) return;
+    const refuse = () => {
+        throw new global.EvalError('Code generation from strings disallowed for this context');
+    };
+    define(global, 'eval', refuse);
+    const Function = function Function() { refuse(); };
+    Function.prototype = global.Function.prototype;
+    define(global.Function.prototype, 'constructor', Function);
+    define(global, 'Function', Function);
+}
+
+// The traps of a context's global object: the properties of the program's object come first.
+function handlerOf(object) {
+    return {
+        get(target, key) {
+            return key in object ? Reflect.get(object, key) : Reflect.get(target, key);
+        },
+        has(target, key) {
+            return key in object || key in target;
+        },
+        set(target, key, value) {
+            const own = Reflect.getOwnPropertyDescriptor(target, key);
+            if (own !== undefined && !own.configurable && !own.writable) return false;
+            return Reflect.set(object, key, value);
+        },
+        getOwnPropertyDescriptor(target, key) {
+            const own = Reflect.getOwnPropertyDescriptor(object, key);
+            if (own === undefined) return Reflect.getOwnPropertyDescriptor(target, key);
+            // The proxy may only show properties of its target that cannot change.
+            if (Reflect.getOwnPropertyDescriptor(target, key)?.configurable !== false) own.configurable = true;
+            return own;
+        },
+        defineProperty(target, key, descriptor) {
+            const own = Reflect.getOwnPropertyDescriptor(target, key);
+            if (own !== undefined && !own.configurable) return false;
+            const done = Reflect.defineProperty(object, key, descriptor);
+            if (done && descriptor.configurable === false) Reflect.defineProperty(target, key, descriptor);
+            return done;
+        },
+        deleteProperty(target, key) {
+            return Reflect.deleteProperty(object, key) && Reflect.deleteProperty(target, key);
+        },
+        ownKeys(target) {
+            return [...new Set([...Reflect.ownKeys(object), ...Reflect.ownKeys(target)])];
+        },
+        getPrototypeOf: (target) => Reflect.getPrototypeOf(target),
+        isExtensible: (target) => Reflect.isExtensible(target),
+        preventExtensions: () => false,
+    };
+}
+
+function contextOf(object, name, type) {
+    const context = object !== null && (typeof object === 'object' || typeof object === 'function') ? contexts.get(object) : undefined;
+    if (context === undefined) throw new ERR_INVALID_ARG_TYPE(name, type, object);
+    return context;
+}
+
+export function isContext(object) {
+    if (object === null || typeof object !== 'object' && typeof object !== 'function') throw new ERR_INVALID_ARG_TYPE('object', 'Object', object);
+    return contexts.has(object);
+}
+
+function fileOptions(options) {
+    return typeof options === 'string' ? { filename: options } : options;
+}
+
+export function runInThisContext(code, options) {
+    options = fileOptions(options);
+    return new Script(code, options).runInThisContext(options);
+}
+
+export function runInContext(code, contextifiedObject, options) {
+    contextOf(contextifiedObject, 'contextifiedObject', 'vm.Context');
+    options = fileOptions(options);
+    return new Script(code, options).runInContext(contextifiedObject, options);
+}
+
+export function runInNewContext(code, contextObject, options) {
+    options = fileOptions(options);
+    return runInContext(code, createContext(contextObject, newContextOptions(options)), options);
+}
+
+export function compileFunction(code, params, options = {}) {
+    validateString(code, 'code');
+    validateObject(options, 'options');
+    if (params !== undefined) {
+        validateArray(params, 'params');
+        params.forEach((param, index) => validateString(param, `params[${index}]`));
+    }
+    const {
+        filename = '', columnOffset = 0, lineOffset = 0, cachedData, produceCachedData = false, parsingContext, contextExtensions = [],
+    } = options;
+    validateString(filename, 'options.filename');
+    validateInt32(columnOffset, 'options.columnOffset');
+    validateInt32(lineOffset, 'options.lineOffset');
+    validateCachedData(cachedData);
+    validateBoolean(produceCachedData, 'options.produceCachedData');
+    if (parsingContext !== undefined && !(parsingContext !== null && typeof parsingContext === 'object' && contexts.has(parsingContext))) {
+        throw new ERR_INVALID_ARG_TYPE('options.parsingContext', 'Context', parsingContext);
+    }
+    validateArray(contextExtensions, 'options.contextExtensions');
+    contextExtensions.forEach((extension, index) => {
+        if (extension === null || typeof extension !== 'object' && typeof extension !== 'function') {
+            throw new ERR_INVALID_ARG_TYPE(`options.contextExtensions[${index}]`, 'Object', extension);
+        }
+    });
+    validateImport(options.importModuleDynamically);
+    const names = contextExtensions.map((_, index) => `__extension${index}`);
+    const inner = `(function (${(params ?? []).join(',')}) {\n${code}\n})`;
+    const text = names.length === 0 ? inner : `(function (${names.join(',')}) { ${names.map((name) => `with (${name}) `).join('')}return ${inner}; })`;
+    const evaluated = parsingContext === undefined ? native.evalScript(filename, text, lineOffset, 0)
+        : native.evalIn(contexts.get(parsingContext).realm, filename, text, lineOffset, 0);
+    const compiled = names.length === 0 ? evaluated : evaluated(...contextExtensions);
+    Object.defineProperty(compiled, 'name', { value: '', configurable: true });
+    if (cachedData !== undefined) compiled.cachedDataRejected = false;
+    if (produceCachedData) {
+        compiled.cachedDataProduced = true;
+        compiled.cachedData = new Script('').createCachedData();
+    }
+    return compiled;
+}
+
+export function measureMemory(options = {}) {
+    validateObject(options, 'options');
+    const { mode = 'summary', execution = 'default' } = options;
+    validateOneOf(mode, 'options.mode', ['summary', 'detailed']);
+    validateOneOf(execution, 'options.execution', ['default', 'eager']);
+    return Promise.resolve({ total: { jsMemoryEstimate: 0, jsMemoryRange: [0, 0] } });
+}
 
 export function createScript(code, options) {
     return new Script(code, options);

@@ -1,7 +1,7 @@
 // What the globals of the web lack in wasm-rquickjs.
 
 import { DOMException } from '__wasm_rquickjs_builtin/abort_controller';
-import { Event } from 'node:events';
+import { Event, EventTarget } from 'internal:event_target';
 import console from 'node:console';
 import { performance } from 'node:perf_hooks';
 
@@ -35,6 +35,19 @@ export class Navigator {
     get [Symbol.toStringTag]() { return 'Navigator'; }
 }
 
+// Only requests of HTTP leave the sandbox.
+export class WebSocket extends EventTarget {
+    constructor(url) {
+        super();
+        throw Object.assign(new Error(`WebSocket is unavailable on the current platform, which is being used to run Node.js: ${url}`), {
+            code: 'ERR_FEATURE_UNAVAILABLE_ON_PLATFORM',
+        });
+    }
+}
+for (const [value, name] of ['CONNECTING', 'OPEN', 'CLOSING', 'CLOSED'].entries()) {
+    for (const object of [WebSocket, WebSocket.prototype]) Object.defineProperty(object, name, { value, enumerable: true });
+}
+
 export const Performance = performance.constructor;
 
 // The order that scripts see in `Object.keys(console)`.
@@ -44,5 +57,11 @@ for (const name of 'log info debug warn error dir time timeEnd timeLog trace ass
         delete console[name];
         Object.defineProperty(console, name, property);
     }
+}
+for (const name of ['Console', '_times']) {
+    const property = Object.getOwnPropertyDescriptor(console, name);
+    if (property?.configurable === false) continue;
+    delete console[name];
+    Object.defineProperty(console, name, { ...property, enumerable: name !== '_times' });
 }
 Object.defineProperty(console, Symbol.toStringTag, { value: 'console', configurable: true });

@@ -38,6 +38,9 @@ pub(crate) struct Run {
     pub(crate) is_module: bool,
     /// The name of a text whose syntax is checked, by `--input-type`.
     pub(crate) text_name: Option<&'static str>,
+    /// Whether files are modules unless a package.json says otherwise, by
+    /// `--experimental-default-type`.
+    pub(crate) modules_by_default: bool,
     /// The file with values for the environment, by `--env-file`.
     pub(crate) env_files: Vec<String>,
 }
@@ -81,7 +84,7 @@ const WITH_VALUE: [&str; 9] = [
 ];
 
 /// The beginnings of options that change nothing here.
-const IGNORED: [&str; 33] = [
+const IGNORED: [&str; 39] = [
     "--abort-on",
     "--allow-",
     "--conditions=",
@@ -99,15 +102,20 @@ const IGNORED: [&str; 33] = [
     "--heap",
     "--icu-data-dir=",
     "--insecure-http-parser",
+    "--gc-interval",
     "--inspect",
     "--interactive",
     "--jitless",
+    "--js-",
     "--max",
     "--no-",
+    "--noconcurrent",
+    "--node-",
     "--openssl",
     "--pending-deprecation",
     "--permission",
     "--preserve-symlinks",
+    "--secure-heap",
     "--stack",
     "--throw-deprecation",
     "--title=",
@@ -115,6 +123,28 @@ const IGNORED: [&str; 33] = [
     "--unhandled-rejections=",
     "--use-",
     "--warnings",
+    "--zero-fill",
+];
+
+/// Options that `NODE_OPTIONS` may not have.
+const NOT_IN_ENVIRONMENT: [&str; 17] = [
+    "-",
+    "--",
+    "-c",
+    "--check",
+    "-e",
+    "--eval",
+    "-h",
+    "--help",
+    "-i",
+    "--interactive",
+    "-p",
+    "-pe",
+    "--print",
+    "-v",
+    "--version",
+    "--test",
+    "--expose-internals",
 ];
 
 const HELP: &str = "Usage: node [options] [ script.js ] [arguments]
@@ -141,16 +171,57 @@ pub(crate) fn parse(arguments: Vec<String>, node_options: &str) -> Command {
     let mut arguments = arguments.into_iter();
     arguments.next();
     let mut parser = Parser { run: Run::default(), check: false, text: None, print: false };
-    for option in node_options.split_whitespace() {
-        if !option.starts_with('-') {
-            continue;
+    let mut options = match split_options(node_options) {
+        Ok(options) => options.into_iter(),
+        Err(command) => return command,
+    };
+    while let Some(option) = options.next() {
+        let name = option.split_once('=').map_or(option.as_str(), |(name, _)| name);
+        if NOT_IN_ENVIRONMENT.contains(&name) || !option.starts_with('-') {
+            let shown = option.split_inclusive('=').next().unwrap_or(&option);
+            return Command::Fail(format!("node: {shown} is not allowed in NODE_OPTIONS\n"), 9);
         }
-        let mut none = Vec::new().into_iter();
-        if let Err(command) = parser.option(option, &mut none) {
+        if let Err(command) = parser.option(&option, &mut options) {
             return command;
         }
     }
+    // The options of the environment are not those of the command line.
+    parser.run.options.clear();
     parser.all(arguments)
+}
+
+/// Splits the value of `NODE_OPTIONS`: at spaces, except between double quotes. A backslash between
+/// quotes stands before a quote or a backslash.
+fn split_options(text: &str) -> Result<Vec<String>, Command> {
+    let fail =
+        |why: &str| Command::Fail(format!("node: invalid value for NODE_OPTIONS ({why})\n"), 9);
+    let mut options = Vec::new();
+    let (mut is_quoted, mut is_new) = (false, true);
+    let mut chars = text.chars();
+    while let Some(mut char) = chars.next() {
+        match char {
+            '\\' if is_quoted => {
+                char = chars.next().ok_or_else(|| fail("invalid escape"))?;
+            }
+            ' ' if !is_quoted => {
+                is_new = true;
+                continue;
+            }
+            '"' => {
+                is_quoted = !is_quoted;
+                continue;
+            }
+            _ => {}
+        }
+        if is_new {
+            options.push(String::new());
+            is_new = false;
+        }
+        if let Some(last) = options.last_mut() {
+            last.push(char);
+        }
+    }
+    if is_quoted { Err(fail("unterminated string")) } else { Ok(options) }
 }
 
 struct Parser {
@@ -230,7 +301,19 @@ impl Parser {
                 let file = value()?;
                 self.run.env_files.push(file);
             }
-            "--input-type" | "--experimental-default-type" => match value()?.as_str() {
+            "--experimental-default-type" => match value()?.as_str() {
+                "module" => {
+                    self.run.modules_by_default = true;
+                    (self.run.is_module, self.run.text_name) = (true, Some("[stdin].mjs"));
+                }
+                "commonjs" | "" => {}
+                _ => {
+                    let message =
+                        "node: --experimental-default-type= must be \"module\" or \"commonjs\"\n";
+                    return Err(Command::Fail(message.to_owned(), 9));
+                }
+            },
+            "--input-type" => match value()?.as_str() {
                 "module" => (self.run.is_module, self.run.text_name) = (true, Some("[stdin].mjs")),
                 "module-typescript" => {
                     (self.run.is_module, self.run.text_name) = (true, Some("[stdin].ts"));
@@ -312,6 +395,23 @@ mod tests {
             parsed(&["node", "-e"]),
             Command::Fail("node: -e requires an argument\n".to_owned(), 9)
         );
+    }
+
+    #[test]
+    fn environment_adds_options_but_no_text() {
+        let with = |options| parse(vec!["node".to_owned(), "a.js".to_owned()], options);
+        let Command::Run(run) = with(r#"--require "./a b.js" --no-warnings"#) else { panic!() };
+        assert_eq!(
+            (run.requires, run.main),
+            (vec!["./a b.js".to_owned()], Main::File("a.js".to_owned()))
+        );
+        for (options, message) in [
+            ("--eval=1", "node: --eval= is not allowed in NODE_OPTIONS\n"),
+            ("-p 1", "node: -p is not allowed in NODE_OPTIONS\n"),
+            ("--require \"a", "node: invalid value for NODE_OPTIONS (unterminated string)\n"),
+        ] {
+            assert_eq!(with(options), Command::Fail(message.to_owned(), 9));
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 
 use rquickjs::{Context, Ctx, Function, Object, Persistent, Runtime, Value};
 
+use crate::callee;
 use crate::modules::loader;
 
 /// Bytes of the native stack that scripts may use before they get a RangeError. build.rs sets 16 MiB;
@@ -37,6 +38,7 @@ pub(crate) fn start() {
     let context = Context::full(&runtime).expect("memory suffices for the engine");
     let exports = context.with(|ctx| {
         loader::install(&ctx);
+        callee::install(&ctx);
         let exports = loader::import_builtin(&ctx, "internal:bootstrap");
         let exports = exports.unwrap_or_else(|error| fail(&ctx, &error));
         loader::compile_builtins(&ctx).unwrap_or_else(|error| fail(&ctx, &error));

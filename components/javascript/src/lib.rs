@@ -12,6 +12,7 @@
 
 mod bindings;
 mod builtins;
+mod callee;
 mod command_line;
 mod engine;
 mod files;

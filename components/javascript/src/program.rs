@@ -52,7 +52,10 @@ fn call(action: impl for<'js> FnOnce(&Ctx<'js>, &Object<'js>) -> rquickjs::Resul
 
 fn start<'js>(ctx: &Ctx<'js>, exports: &Object<'js>, name: &str, run: Run) -> rquickjs::Result<u8> {
     let options = Object::new(ctx.clone())?;
-    let mut argv = vec!["/usr/local/bin/node".to_owned()];
+    let mut argv = vec!["/usr/bin/node".to_owned()];
+    if run.modules_by_default {
+        loader::set_modules_by_default();
+    }
     match run.main {
         Main::File(file) => {
             let path = files::absolute(&file);

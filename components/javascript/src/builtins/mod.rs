@@ -9,7 +9,7 @@ mod event_loop;
 mod fs;
 mod http;
 mod os;
-mod process;
+pub(crate) mod process;
 mod promises;
 // Formatting would change the files of wasm-rquickjs.
 #[rustfmt::skip]

@@ -23,10 +23,12 @@ pub(super) fn create<'js>(ctx: &Ctx<'js>) -> rquickjs::Result<Object<'js>> {
     exports.set("hrtime", Func::from(|| system::monotonic_nanos() as f64))?;
     exports.set("uptime", Func::from(performance::elapsed))?;
     exports.set("memory", Func::from(memory))?;
+    exports.set("collectGarbage", Func::from(|ctx: Ctx<'_>| ctx.run_gc()))?;
     exports.set("write", Func::from(write))?;
     exports.set("isTerminal", Func::from(stdio::is_terminal))?;
     exports.set("readStdin", Func::from(read_stdin))?;
     exports.set("sourceLine", Func::from(source_line))?;
+    exports.set("pendingAwait", Func::from(pending_await))?;
     exports.set("throwPosition", Func::from(throw_position))?;
     exports.set("random", Function::new(ctx.clone(), random)?.with_name("random")?)?;
     Ok(exports)
@@ -128,6 +130,31 @@ unsafe extern "C" {
     ) -> qjs::JSAtom;
 }
 
+unsafe extern "C" {
+    /// Returns the name of the module that waits, an atom with a reference.
+    fn JS_GetPendingAwait(ctx: *mut qjs::JSContext, line: *mut c_int) -> qjs::JSAtom;
+}
+
+/// Returns where the module that has not ended waits: the file and the line.
+fn pending_await(ctx: Ctx<'_>) -> rquickjs::Result<Option<Object<'_>>> {
+    let mut line = 0;
+    // SAFETY: The engine returns an atom with a reference, which is freed.
+    let file = unsafe {
+        let raw = ctx.as_raw().as_ptr();
+        let atom = JS_GetPendingAwait(raw, &raw mut line);
+        if atom == 0 {
+            return Ok(None);
+        }
+        let file = Value::from_raw(ctx.clone(), qjs::JS_AtomToString(raw, atom));
+        qjs::JS_FreeAtom(raw, atom);
+        file
+    };
+    let position = Object::new(ctx)?;
+    position.set("file", file)?;
+    position.set("line", line)?;
+    Ok(Some(position))
+}
+
 /// Returns where a value was thrown: the file, the line and the column.
 fn throw_position<'js>(ctx: Ctx<'js>, value: Value<'js>) -> rquickjs::Result<Option<Object<'js>>> {
     let (mut line, mut column) = (0, 0);
@@ -150,7 +177,7 @@ fn throw_position<'js>(ctx: Ctx<'js>, value: Value<'js>) -> rquickjs::Result<Opt
 }
 
 /// Returns a line of a script, for the message of an error.
-fn source_line(file: String, line: usize) -> Option<String> {
+pub(crate) fn source_line(file: String, line: usize) -> Option<String> {
     let bytes = if file.starts_with('[') {
         command_line::text()?.into_bytes()
     } else {

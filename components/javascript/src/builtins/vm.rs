@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
+use std::ptr::NonNull;
 
 use rquickjs::prelude::{Func, Opt};
 use rquickjs::promise::PromiseState;
@@ -21,7 +22,9 @@ pub(super) fn create<'js>(ctx: &Ctx<'js>) -> rquickjs::Result<Object<'js>> {
     exports.set("compileFunction", Func::from(compile_function))?;
     exports.set("evalScript", Func::from(eval_script))?;
     exports.set("checkScript", Func::from(check_script))?;
-    exports.set("evalWith", Func::from(eval_with))?;
+    exports.set("createRealm", Func::from(create_realm))?;
+    exports.set("setGlobal", Func::from(set_global))?;
+    exports.set("evalIn", Func::from(eval_in))?;
     exports.set("promiseState", Func::from(promise_state))?;
     Ok(exports)
 }
@@ -88,26 +91,66 @@ unsafe extern "C" fn is_late(_: *mut qjs::JSRuntime, _: *mut c_void) -> c_int {
 }
 
 /// Compiles a script without running it, for its syntax errors.
-fn check_script(ctx: Ctx<'_>, name: String, text: String) -> rquickjs::Result<()> {
+fn check_script(ctx: Ctx<'_>, name: String, text: String, line: Opt<i32>) -> rquickjs::Result<()> {
     let flags = qjs::JS_EVAL_TYPE_GLOBAL | qjs::JS_EVAL_FLAG_COMPILE_ONLY;
-    loader::eval(&ctx, &name, &text, 1, flags).map(drop)
+    loader::eval(&ctx, &name, &text, line.0.unwrap_or(1), flags).map(drop)
 }
 
-/// Evaluates a script whose global names are first those of an object.
-fn eval_with<'js>(
+unsafe extern "C" {
+    /// Returns the realm of a function, without a reference.
+    fn JS_GetRealm(ctx: *mut qjs::JSContext, function: qjs::JSValue) -> *mut qjs::JSContext;
+    /// Takes a reference of the object.
+    fn JS_SetGlobalObject(ctx: *mut qjs::JSContext, object: qjs::JSValue);
+}
+
+/// Creates a realm. Returns its global object, and a function that stands for the realm and keeps it
+/// alive.
+fn create_realm(ctx: Ctx<'_>) -> rquickjs::Result<Object<'_>> {
+    let result = Object::new(ctx.clone())?;
+    // SAFETY: The runtime is that of the context. The reference to the new context is given up after
+    // its functions have theirs.
+    unsafe {
+        let realm = qjs::JS_NewContext(qjs::JS_GetRuntime(ctx.as_raw().as_ptr()));
+        if realm.is_null() {
+            return Err(loader::throw(&ctx, "Error", "ERR_MEMORY_ALLOCATION_FAILED", "no memory"));
+        }
+        let global = Value::from_raw(ctx, qjs::JS_GetGlobalObject(realm));
+        qjs::JS_FreeContext(realm);
+        let global = global.into_object().ok_or(rquickjs::Error::Unknown)?;
+        result.set("realm", global.get::<_, Value<'_>>("Function")?)?;
+        result.set("global", global)?;
+    }
+    Ok(result)
+}
+
+/// Replaces the global object of a realm.
+fn set_global<'js>(ctx: Ctx<'js>, realm: Value<'js>, global: Object<'js>) {
+    // SAFETY: The function keeps its realm alive, and the object gets a reference.
+    unsafe {
+        let raw = ctx.as_raw().as_ptr();
+        let realm = JS_GetRealm(raw, realm.as_raw());
+        qjs::JS_DupValue(raw, global.as_raw());
+        JS_SetGlobalObject(realm, global.as_raw());
+    }
+}
+
+/// Evaluates a script in a realm.
+fn eval_in<'js>(
     ctx: Ctx<'js>,
-    object: Object<'js>,
+    realm: Value<'js>,
     name: String,
     text: String,
-    timeout: Opt<f64>,
+    line: i32,
+    timeout: f64,
 ) -> rquickjs::Result<Value<'js>> {
-    let text = serde_json::to_string(&text).map_err(|_| rquickjs::Error::Unknown)?;
-    let wrapped = format!(
-        "(function (__object) {{ with (__object) {{ return (0, function () {{ return eval({text}); }}).call(__object); }} }})"
-    );
-    let function = loader::eval(&ctx, &name, &wrapped, 1, qjs::JS_EVAL_TYPE_GLOBAL)?;
-    let function = function.into_function().ok_or(rquickjs::Error::Unknown)?;
-    limited(&ctx, timeout.0, || function.call((object,)))
+    // SAFETY: The function keeps its realm alive; the context gets a reference.
+    let other = unsafe {
+        let realm = JS_GetRealm(ctx.as_raw().as_ptr(), realm.as_raw());
+        Ctx::from_raw(NonNull::new(realm).ok_or(rquickjs::Error::Unknown)?)
+    };
+    limited(&ctx, Some(timeout), || {
+        loader::eval(&other, &name, &text, line, qjs::JS_EVAL_TYPE_GLOBAL)
+    })
 }
 
 /// Returns the state of a promise, and its value or the reason of its rejection.

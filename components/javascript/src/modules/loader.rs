@@ -3,7 +3,7 @@
 //! A module's name in the engine is `node:fs` for a module of Node, `internal:...` for one of ours,
 //! the URL for a file with a query, and else the absolute path of the file.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::rc::Rc;
@@ -61,14 +61,29 @@ impl Files for Sandbox {
     }
 }
 
+thread_local! {
+    /// The realm of the program. Those of `node:vm` have no modules.
+    static MAIN_REALM: Cell<*mut qjs::JSContext> = const { Cell::new(std::ptr::null_mut()) };
+    /// Whether `.js` files are modules where no package.json says what they are.
+    static MODULES_BY_DEFAULT: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Makes `.js` files modules where no package.json says what they are.
+pub(crate) fn set_modules_by_default() {
+    MODULES_BY_DEFAULT.set(true);
+}
+
 /// Makes the engine load modules with this module.
 pub(crate) fn install(ctx: &Ctx<'_>) {
+    MAIN_REALM.set(ctx.as_raw().as_ptr());
     // SAFETY: The functions have the types that the engine calls, and need no opaque value.
     unsafe {
         let runtime = qjs::JS_GetRuntime(ctx.as_raw().as_ptr());
         let none = std::ptr::null_mut();
         qjs::JS_SetModuleLoaderFunc2(runtime, None, Some(load_raw), None, none);
         qjs::JS_SetModuleNormalizeFunc2(runtime, Some(normalize_raw));
+        // As the main thread of Node may, in `Atomics.wait`.
+        qjs::JS_SetCanBlock(runtime, true);
     }
 }
 
@@ -88,6 +103,7 @@ pub(crate) fn format(path: &str) -> Format {
             match resolve::scope(&Sandbox, path).and_then(|(_, package)| package.is_module) {
                 Some(true) => Format::Module,
                 Some(false) => Format::CommonJs,
+                None if MODULES_BY_DEFAULT.get() => Format::Module,
                 None => Format::Unknown,
             }
         }
@@ -312,6 +328,10 @@ const UPSTREAM: &str = "__wasm_rquickjs_builtin/";
 fn normalize(ctx: &Ctx<'_>, base: &str, specifier: &str) -> rquickjs::Result<String> {
     if CHECKING.get() {
         return Err(throw(ctx, "Error", "", CHECKED));
+    }
+    if MAIN_REALM.get() != ctx.as_raw().as_ptr() {
+        let message = "A dynamic import callback was not specified.";
+        return Err(throw(ctx, "TypeError", "ERR_VM_DYNAMIC_IMPORT_CALLBACK_MISSING", message));
     }
     if is_own(base) || base.is_empty() {
         if is_own(specifier) || builtins::source(specifier).is_some() {
@@ -562,7 +582,7 @@ pub(crate) fn check_module(ctx: &Ctx<'_>, path: &str, text: &str) -> rquickjs::R
 }
 
 thread_local! {
-    static CHECKING: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+    static CHECKING: Cell<bool> = const { Cell::new(false) };
 }
 
 /// The message of the error that ends a check of the syntax.

@@ -334,8 +334,13 @@ pub fn code_of_environment(command: &str, env: &[(String, String)]) -> Vec<Strin
         CODE.contains(&name) || PRELOADED.contains(&name)
     };
     let values = env.iter().filter(|(name, _)| name == "NODE_OPTIONS");
-    let words = values.flat_map(|(_, value)| value.split_whitespace());
-    words.filter(runs_code).map(str::to_owned).collect()
+    // The component splits at spaces that are not quoted. Without quotes and escapes, every word that
+    // it finds begins a word here.
+    let values = values.map(|(_, value)| value.replace(['"', '\\'], ""));
+    let words = |value: String| -> Vec<String> {
+        value.split_whitespace().filter(runs_code).map(str::to_owned).collect()
+    };
+    values.flat_map(words).collect()
 }
 
 /// Returns the files that an import of a relative path in a folder may mean, by their paths without a
@@ -507,5 +512,6 @@ mod tests {
         assert_eq!(found("--max-old-space-size=100 --no-warnings"), "");
         assert_eq!(found("--import=./a.mjs --x  --require=b"), "--import=./a.mjs --require=b");
         assert_eq!(found("-r ./a.js --eval=1 --print=1"), "-r --eval=1 --print=1");
+        assert_eq!(found(r#""--import" "./a b.mjs" "\\-r" x"#), "--import -r");
     }
 }

@@ -1,0 +1,12 @@
+import { test, describe, it, beforeEach, afterEach, after } from 'node:test';
+const order = [];
+beforeEach(() => order.push('before each'));
+afterEach(() => order.push('after each'));
+after(() => order.push('after'));
+test('fails', () => { order.push('fails'); throw Object.assign(new Error('boom'), { stack: '' }); });
+test('skipped', { skip: 'not now' }, () => order.push('never'));
+test('to do', { todo: true }, () => { order.push('todo'); });
+describe('a suite', () => { it('inner', async (t) => { await null; order.push('inner'); t.diagnostic('noted'); }); it.skip('not run'); });
+test('with parts', async (t) => { await t.test('part', () => order.push('part')); });
+test('callback', (t, done) => setTimeout(done, 1));
+process.on('exit', () => process.stderr.write(`${order.join()}\n`));
