@@ -16,6 +16,7 @@ const SUBMODULE: u32 = 0o160_000;
 const MAX_TAGS: usize = 5;
 
 /// A staged commit.
+#[derive(Debug)]
 pub(super) struct StagedCommit {
     pub(super) id: ObjectId,
     /// The object itself.
