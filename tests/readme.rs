@@ -17,7 +17,7 @@ use blocks::{Block, Document, matches, pages};
 use shell::Place;
 
 /// The blocks that no test runs: their first command, and the reason that the page gives.
-const NOT_RUN: [(&str, &str); 26] = [
+const NOT_RUN: [(&str, &str); 27] = [
     ("skillhost settings show api-client", "needs a skill with settings"),
     ("OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 skillhost serve", "needs a collector"),
     (
@@ -68,6 +68,10 @@ const NOT_RUN: [(&str, &str); 26] = [
     ("source <(skillhost completions bash)", "changes the shell that reads it"),
     (
         "sudo dpkg -i skillhost_0.1.0_amd64.deb",
+        "needs a release, which `cargo xtask dist --verify` installs",
+    ),
+    (
+        "sudo rpm --install skillhost-0.1.0-1.x86_64.rpm",
         "needs a release, which `cargo xtask dist --verify` installs",
     ),
     ("useradd --system --create-home skillhost", "adds a user to the system"),

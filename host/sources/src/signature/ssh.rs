@@ -10,7 +10,7 @@ use ring::signature::{
 use serde::{Deserialize, Serialize};
 use skillhost_policy::require::Signer;
 use ssh_key::public::KeyData;
-use ssh_key::{Algorithm, EcdsaCurve, HashAlg, SshSig};
+use ssh_key::{Algorithm, EcdsaCurve, HashAlg, LineEnding, SshSig};
 
 use super::trust::Trust;
 
@@ -94,6 +94,13 @@ fn of_tag(object: &[u8]) -> Option<Signed> {
 fn signer(content: &[u8], pem: &str, trust: &Trust) -> Result<Signer, String> {
     let signature = SshSig::from_pem(pem.trim_end())
         .map_err(|error| format!("the signature is broken: {error}"))?;
+    // The parser accepts other encodings of the same signature.
+    let is_own_form = |again: String| characters(&again).eq(characters(pem));
+    if !signature.to_pem(LineEnding::LF).is_ok_and(is_own_form) {
+        return Err(
+            "the signature is broken: it is encoded in another way than OpenSSH does".to_owned()
+        );
+    }
     if signature.namespace() != NAMESPACE || !signature.reserved().is_empty() {
         return Err("the signature is for another purpose".to_owned());
     }
@@ -108,6 +115,11 @@ fn signer(content: &[u8], pem: &str, trust: &Trust) -> Result<Signer, String> {
         Some(false) => Err(format!("the signature by {id} does not match")),
         None => Err(format!("the kind of the key {id} is not supported")),
     }
+}
+
+/// Returns the characters of a text without white space.
+fn characters(text: &str) -> impl Iterator<Item = char> {
+    text.chars().filter(|char| !char.is_ascii_whitespace())
 }
 
 /// Verifies a signature; `None` if the kind of the key is not supported.
