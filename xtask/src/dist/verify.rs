@@ -31,8 +31,8 @@ const USER: u32 = 65_534;
 /// the digests of a runtime and its code.
 const FIRST_RUN: Duration = Duration::from_millis(50);
 
-/// The largest archive, in bytes.
-const ARCHIVE_MAX: u64 = 60_000_000;
+/// The largest archive, in bytes: docs/contribute/release.md has its parts.
+const ARCHIVE_MAX: u64 = 66_000_000;
 
 /// The files that the skills read.
 const INPUTS: [(&str, &str); 3] = [
