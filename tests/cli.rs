@@ -61,6 +61,19 @@ pub fn script_skill(folder: &Path, scripts: &[(&str, &str)]) {
     }
 }
 
+/// Runs a command. Returns the exit code, stdout and stderr.
+pub fn run(user: &User, args: &[&str]) -> (Option<i32>, String, String) {
+    let output = user.skillhost(args);
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+/// Runs a command that must succeed, and returns its output.
+pub fn succeeds(user: &User, args: &[&str]) -> String {
+    let (code, stdout, stderr) = run(user, args);
+    assert_eq!(code, Some(0), "{args:?}: {stdout}{stderr}");
+    stdout
+}
+
 impl User {
     pub fn new() -> User {
         let user = User { root: tempfile::tempdir().unwrap() };

@@ -2,18 +2,7 @@
 
 use serde_json::Value;
 
-use crate::cli::{User, text};
-
-fn run(user: &User, args: &[&str]) -> (Option<i32>, String, String) {
-    let output = user.skillhost(args);
-    (output.status.code(), text(&output.stdout), text(&output.stderr))
-}
-
-fn succeeds(user: &User, args: &[&str]) -> String {
-    let (code, stdout, stderr) = run(user, args);
-    assert_eq!(code, Some(0), "{args:?}: {stdout}{stderr}");
-    stdout
-}
+use crate::cli::{User, run, succeeds};
 
 /// Runs a command that must fail, and returns its messages.
 fn fails(user: &User, args: &[&str]) -> String {

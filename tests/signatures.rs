@@ -10,7 +10,7 @@ use rcgen::{
 };
 use serde_json::{Value, json};
 
-use crate::cli::{User, skipped, text};
+use crate::cli::{User, run, skipped, succeeds, text};
 
 const BUNDLE: &str = "reporter/skill.oms.sig";
 
@@ -23,17 +23,6 @@ fn user() -> User {
     std::fs::write(skill.join("SKILL.md"), skill_md).unwrap();
     std::fs::write(skill.join("scripts/report.sh"), "echo report\n").unwrap();
     user
-}
-
-fn run(user: &User, args: &[&str]) -> (Option<i32>, String, String) {
-    let output = user.skillhost(args);
-    (output.status.code(), text(&output.stdout), text(&output.stderr))
-}
-
-fn succeeds(user: &User, args: &[&str]) -> String {
-    let (code, stdout, stderr) = run(user, args);
-    assert_eq!(code, Some(0), "{args:?}: {stdout}{stderr}");
-    stdout
 }
 
 /// Runs model-signing. Returns whether it succeeded, and what it printed.

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::cli::{User, copy, text};
+use crate::cli::{User, copy, run, succeeds, text};
 
 /// Writes a skill with one script, which requests to read files and to start programs.
 fn script_skill(folder: &Path, (script, content): (&str, &str)) {
@@ -31,18 +31,6 @@ fn user() -> User {
     let user = User::new();
     script_skill(&user.work().join("reporter"), ("report.sh", "echo report\n"));
     user
-}
-
-/// Runs a command. Returns the exit code, stdout and stderr.
-fn run(user: &User, args: &[&str]) -> (Option<i32>, String, String) {
-    let output = user.skillhost(args);
-    (output.status.code(), text(&output.stdout), text(&output.stderr))
-}
-
-fn succeeds(user: &User, args: &[&str]) -> String {
-    let (code, stdout, stderr) = run(user, args);
-    assert_eq!(code, Some(0), "{args:?}: {stdout}{stderr}");
-    stdout
 }
 
 /// Runs a command that must fail. Returns the `code` of its error, and its messages.

@@ -25,9 +25,10 @@ use skillhost_sources::error::SourceError;
 use skillhost_sources::limits::TransferLimits;
 use skillhost_sources::network::{Connection, Network, Request, Response};
 use skillhost_sources::programs::{self, Programs};
+use skillhost_sources::project::Project;
 use skillhost_sources::s3;
 use skillhost_sources::source::{Place, SshPlace};
-use skillhost_sources::wanted::SourcesFile;
+
 use tokio::runtime::Runtime;
 
 use crate::context::Places;
@@ -89,9 +90,12 @@ impl HostNetwork {
         }
     }
 
-    /// Allows the places of all sources of a file.
-    pub(crate) fn allow_all(&self, wanted: &SourcesFile) {
-        wanted.skills.values().for_each(|skill| self.allow(&skill.source.place));
+    /// Allows the places that the sources of a project's file are fetched from.
+    pub(crate) fn allow_all(&self, project: &Project) -> Result<(), CliError> {
+        for skill in project.wanted()?.skills.values() {
+            self.allow(&project.place_of(&skill.source).place);
+        }
+        Ok(())
     }
 
     fn rules(&self) -> NetworkRules {

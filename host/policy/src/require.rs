@@ -221,7 +221,7 @@ impl Requirement {
 
 fn list(signers: &[Signer]) -> String {
     let all: Vec<String> = signers.iter().map(|signer| printable(&signer.to_string())).collect();
-    if all.is_empty() { "nobody".to_owned() } else { all.join(" or ") }
+    if all.is_empty() { "no one (the list is empty)".to_owned() } else { all.join(" or ") }
 }
 
 #[cfg(test)]
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_list_of_signers_admits_nobody() {
+    fn empty_list_of_signers_refuses_every_skill() {
         let rule = Requirement { signed_by: Some(Vec::new()), ..Requirement::default() };
         let evidence = Evidence { signers: vec![key("a")], ..Evidence::default() };
         assert!(rule.check(&evidence).is_err());

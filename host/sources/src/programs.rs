@@ -184,7 +184,7 @@ fn read_within(
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
         let read = from.read_to_end(&mut bytes);
-        // Nobody waits any more if it took too long.
+        // The receiver is gone if this took too long.
         drop(sender.send(read.map(|_| bytes)));
     });
     receiver.recv_timeout(time).ok()

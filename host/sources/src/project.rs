@@ -527,7 +527,7 @@ impl Project {
         source: &Source,
         network: &dyn Network,
     ) -> Result<Vec<Offer>, SourceError> {
-        fetch::offers(source, self.around(&self.temporary()), network)
+        fetch::offers(&self.place_of(source), self.around(&self.temporary()), network)
     }
 
     /// Adds the skills of the same source that others of it require, unless the name is used already.

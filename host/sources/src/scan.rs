@@ -2,7 +2,7 @@
 //!
 //! A report counts only if it says which content it is about: a run whose `automationDetails.id`
 //! contains the skill's digest, or whose `artifacts` name every file of the skill with its SHA-256.
-//! A report inside the skill never counts: whoever wrote the skill wrote it, too.
+//! A report inside the skill never counts: the author of the skill could have written it.
 
 use std::collections::BTreeMap;
 

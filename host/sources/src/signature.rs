@@ -89,7 +89,7 @@ pub struct Signatures {
 
 /// The files of a skill, as they are compared with signatures.
 pub struct SignedFiles<'a> {
-    /// Reads a file; `None` if there is none.
+    /// Reads a file; returns `None` if the skill has no such file.
     pub read: &'a dyn Fn(&str) -> Option<Vec<u8>>,
     /// The digest of each file.
     pub files: &'a Listing,

@@ -196,7 +196,8 @@ fn line_end(bytes: &[u8], at: usize) -> usize {
     bytes[at..].iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |n| at + n)
 }
 
-/// Returns the end of a regular expression, or of its first character if it is none.
+/// Returns the end of the regular expression at `start`. If that is not a regular expression, returns
+/// the end of its first character.
 fn expression_end(bytes: &[u8], start: usize) -> usize {
     let (mut at, mut in_class) = (start + 1, false);
     while at < bytes.len() && bytes[at] != b'\n' {

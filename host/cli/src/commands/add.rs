@@ -77,7 +77,10 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     let network = sources::network(&context)?;
     let mut changes = Vec::new();
     for request in requests(args, &project)? {
-        network.allow(&request.add.source.place);
+        // The file of another installer names places that the operator did not write.
+        if !args.import {
+            network.allow(&project.place_of(&request.add.source).place);
+        }
         let (added, digest) = add(args, &request, &context, &project, &network)?;
         changes.extend(added);
         project = project.changed(digest);

@@ -42,7 +42,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     let project = args.file.open(&context.places)?;
     let project = args.file.confirm(project, &context.places)?;
     let network = sources::network(&context)?;
-    network.allow_all(&project.wanted()?);
+    network.allow_all(&project)?;
     let skills = project.sync(true, &network)?;
     let mismatches = project.verify()?;
     let exit = if mismatches.is_empty() { Exit::Ok } else { Exit::Invalid };

@@ -1,5 +1,6 @@
 //! `skillhost publish`: check, test, sign and upload a skill, and lock what others will fetch.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use skillhost_policy::diagnostic::printable;
@@ -67,6 +68,8 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     // Nothing starts before it is known that it can end.
     let project = args.file.open(&context.places)?;
     let project = args.file.confirm(project, &context.places)?;
+    // What was published is compared at the target itself, not at a mirror of it.
+    let project = project.with_replacements(BTreeMap::new());
     let skill = load(&args.skill)?;
     let target = target(args, &skill, &project)?;
     if !args.no_sign && !args.dry_run {

@@ -113,7 +113,7 @@ fn remote(args: &Args, source: &str) -> Result<Exit, CliError> {
     let project = SourcesFileArg::default().open(&context.places)?;
     let source = sources::typed(source, &project)?;
     let network = sources::network(&context)?;
-    network.allow(&source.place);
+    network.allow(&project.place_of(&source).place);
     let words: Vec<String> = args.words.iter().map(|word| word.to_lowercase()).collect();
     let mut offers = project.offers(&source, &network)?;
     offers.retain(|offer| {

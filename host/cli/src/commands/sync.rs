@@ -37,7 +37,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     let project = args.file.open(&context.places)?;
     let project = args.file.confirm(project, &context.places)?;
     let network = sources::network(&context)?;
-    network.allow_all(&project.wanted()?);
+    network.allow_all(&project)?;
     let changes = project.sync(args.frozen, &network)?;
     sources::revoke_approvals(&changes, &context.places)?;
     if args.json {

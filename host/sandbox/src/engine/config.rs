@@ -103,8 +103,8 @@ pub(crate) fn codegen(mode: Mode, have_images: bool) -> Config {
         .consume_fuel(mode != Mode::Fast)
         .cranelift_nan_canonicalization(mode == Mode::Deterministic);
     config.memory_guaranteed_dense_image_size(IMAGE);
-    // Offsets in backtraces of the runtimes help nobody, and are a tenth of the code that a release
-    // ships, and that its first run checks.
+    // Backtraces of the runtimes need no offsets, which take up a tenth of the code that a release
+    // ships and that its first run checks.
     config.generate_address_map(!have_images);
     for feature in OFF {
         config.wasm_features(feature, false);

@@ -40,7 +40,7 @@ const MAX_CHAIN: usize = 8;
 /// Returns who signed a bundle, and the files that it names.
 ///
 /// # Errors
-/// The bundle is broken, or nobody who is trusted signed it.
+/// The bundle is broken, or no trusted signer signed it.
 pub(super) fn verify(
     bytes: &[u8],
     trust: &Trust,

@@ -68,7 +68,7 @@ impl SkillKey {
     /// Adds the certificate of the key, and those of authorities between it and the root, in PEM.
     ///
     /// # Errors
-    /// There is none, or the first is not for this key.
+    /// The text has no certificate, or the first certificate is for another key.
     pub fn with_chain(self, text: &str) -> Result<SkillKey, String> {
         let chain = CertificateDer::pem_slice_iter(text.as_bytes())
             .collect::<Result<Vec<_>, _>>()

@@ -92,7 +92,7 @@ impl Trust {
     /// root of another instance of sigstore as JSON, which replaces the built-in one.
     ///
     /// # Errors
-    /// The text is none of these.
+    /// The text has another format.
     pub fn add(&mut self, text: &str) -> Result<Material, String> {
         let text = text.trim();
         if text.starts_with('{') {
@@ -149,6 +149,6 @@ pub(super) fn public_key(text: &str) -> Result<TrustedKey, String> {
         .map_err(|error| format!("not a public key in PEM: {error}"))?;
     let key = DerPublicKey::from(der.as_ref());
     VerificationKey::from_spki(&key)
-        .map_err(|_| "the key is none of Ed25519, P-256, P-384 and RSA".to_owned())?;
+        .map_err(|_| "the key is not an Ed25519, P-256, P-384 or RSA key".to_owned())?;
     Ok(TrustedKey { id: format!("sha256:{}", Digest::of(der.as_ref())), key })
 }
