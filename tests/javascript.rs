@@ -46,7 +46,10 @@ impl Place {
 
     /// Starts a command line under these denials.
     fn start(&self, line: &str, denials: &[&str]) -> Outcome {
-        let args: Vec<&str> = std::iter::once("launch").chain(line.split(' ')).collect();
+        // `␣` stands for a space in a word.
+        let words: Vec<String> = line.split(' ').map(|word| word.replace('␣', " ")).collect();
+        let words = words.iter().map(String::as_str);
+        let args: Vec<&str> = std::iter::once("launch").chain(words).collect();
         let run = self.fixture.run(&args).by(self.fixture.owning([]));
         denials.iter().fold(run, |run, denial| run.deny(denial)).go()
     }
@@ -126,6 +129,19 @@ fn entry_for_either_spelling_allows_a_javascript_tool() {
             "Bash(npx tsx x.ts)",
             &["env NODE_OPTIONS=--no-warnings npx tsx x.ts"],
             &["env NODE_OPTIONS=--require=./y.js npx tsx x.ts", "npx tsx -e 1 x.ts"],
+        ),
+        (
+            "Bash(node -r ./setup.js:*)",
+            &["node -r ./setup.js x.js"],
+            &["node ./setup.js", "env NODE_OPTIONS=-r␣./evil.js node ./setup.js"],
+        ),
+        (
+            "Bash(node --import=./good.mjs x.js)",
+            &["node --import=./good.mjs x.js"],
+            &[
+                r#"env NODE_OPTIONS="--import=./good.mjs␣evil.mjs" node x.js"#,
+                r"env NODE_OPTIONS=--import=./go\od.mjs node x.js",
+            ],
         ),
         ("Bash(node:*)", &["env NODE_OPTIONS=--import=./y.mjs tsx x.ts", "scripts/npm x"], &[]),
         // A file of that name is another program.

@@ -709,8 +709,11 @@ fn overrides_disable_skills_and_only_the_own_file_replaces_places() {
     succeeds(&user, &["sync"]);
     assert_eq!(listed(&user), ["one"]);
     // A project's file may not.
-    std::fs::write(user.work().join("skills.yaml"), format!("replace: {{ '{url}': ./x }}\n"))
-        .unwrap();
+    std::fs::write(
+        user.work().join("skills.yaml"),
+        format!("replace: {{ '{url}': 'file:///x' }}\n"),
+    )
+    .unwrap();
     let (_, error) = fails(&user, &["sync", "--file", "skills.yaml"]);
     assert!(error.contains("replaces places, which only your own file may"), "{error}");
 }

@@ -46,9 +46,10 @@ impl User {
         let start = Instant::now();
         let status = Command::new(&self.program)
             .args(args)
+            // No folder of the user counts.
+            .env_clear()
             .env("HOME", self.root.path().join("home"))
-            .env_remove("XDG_CONFIG_HOME")
-            .env_remove("XDG_STATE_HOME")
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .stdout(Stdio::null())
             .status()
             .map_err(Error::context(self.program.display()))?;

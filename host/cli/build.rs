@@ -18,7 +18,7 @@ fn main() {
 }
 
 /// The folder in which the C compiler, which links for rustc, has a library of its own; `None` if
-/// it has none of that name, or if another compiler links, for another machine.
+/// it does not exist, or when cross-compiling.
 fn folder_of(library: &str) -> Option<PathBuf> {
     let variable = |name| std::env::var(name).unwrap_or_default();
     if variable("CARGO_CFG_TARGET_ENV") != "gnu" || variable("TARGET") != variable("HOST") {

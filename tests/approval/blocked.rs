@@ -191,6 +191,8 @@ fn node_does_not_start_a_blocked_file() {
         "node typed",
         "node ./folder/",
         "NODE_OPTIONS=--require=/workspace/copy.js node -e 0",
+        "NODE_OPTIONS='-r /workspace/copy.js' node -e 0",
+        "NODE_OPTIONS='--require \"/workspace/copy.js\"' node -e 0",
     ];
     for line in lines {
         let ran = run(line);

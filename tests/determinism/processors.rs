@@ -33,7 +33,7 @@ fn processors() -> Vec<Processor> {
 /// of the component, which compiles in seconds.
 fn selected() -> Vec<Program> {
     let all = programs::all();
-    assert_eq!(all.len(), 100);
+    assert_eq!(all.len(), 116);
     let case = std::env::var("CASE").unwrap_or_default();
     let quick = std::env::var_os("QUICK").is_some();
     let is_selected = |program: &Program| {

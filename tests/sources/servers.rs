@@ -357,12 +357,27 @@ fn skill_with_errors_or_failing_cases_is_not_published() {
     assert!(code == Some(1) && stderr.contains("not published: the check found"), "{stderr}");
     let tags = || ran(user.command("git").args(["-C", "repo", "tag"]));
     assert_eq!(tags(), "");
-    std::fs::write(&skill_md, text).unwrap();
+    std::fs::write(&skill_md, &text).unwrap();
     // What is published is locked in the file that is named.
     let (code, stdout, stderr) = publish(&["--file", "skills.yaml"]);
     assert!(code == Some(0) && stdout.contains("added reporter (git-tag:"), "{stdout}{stderr}");
     assert_eq!(tags(), "v1\n");
     succeeds(&user, &["ci", "--file", "skills.yaml"]);
+    // A skill of that name from another source is not replaced, and what is required must be locked.
+    let publish = |repository: &str| {
+        let target = format!("file://{}@v2", user.work().join(repository).display());
+        let args = ["publish", "./reporter", &target, "--no-sign", "--file", "skills.yaml"];
+        let (code, _, stderr) = run(&user, &args);
+        assert_eq!(code, Some(64), "{stderr}");
+        stderr
+    };
+    let error = publish("other");
+    assert!(error.contains("names `reporter` from another source"), "{error}");
+    let requires = "name: reporter\nmetadata:\n  requires: charts";
+    std::fs::write(&skill_md, text.replace("name: reporter", requires)).unwrap();
+    let error = publish("repo");
+    assert!(error.contains("requires `charts`, which"), "{error}");
+    assert_eq!(tags(), "v1\n");
 }
 
 /// Publishes a skill as a tag of the repository `repo`, and adds it from there.

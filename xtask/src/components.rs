@@ -19,7 +19,7 @@ pub(crate) fn run(progress: &Progress) -> Result<(), Error> {
         let size = path.metadata().map_err(Error::context(path.display()))?.len();
         print_line(format!("{:>9.1} KiB  {}", size as f64 / 1024.0, workspace::name(&root, &path)));
     }
-    // Without npm, the Python runtime is built nevertheless.
+    // What fails here must not prevent the Python runtime from being built.
     let packages = javascript_packages::run(progress);
     match python_check {
         Ok(()) => python::run(progress)?,

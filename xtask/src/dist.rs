@@ -64,8 +64,8 @@ pub(crate) fn run(options: &Options, progress: &Progress) -> Result<(), Error> {
     let own = Stage::new(&places, Machine::This);
     let program = own.fill(&places, options.skillhost.as_deref(), progress)?;
     let mut stages = vec![own];
-    if options.aarch64 {
-        let other = Machine::of(Architecture::Aarch64, &places.root, progress)?;
+    if options.aarch64 && Architecture::OWN != Architecture::Aarch64 {
+        let other = Machine::aarch64(&places.root, progress)?;
         let other = Stage::new(&places, other);
         other.fill(&places, None, progress)?;
         stages.push(other);

@@ -23,9 +23,8 @@ const COMPILERS: [&str; 1] = ["gcc-aarch64-linux-gnu"];
 const EMULATOR: (&str, &str) = ("qemu-user-static", "usr/bin/qemu-aarch64-static");
 
 /// An architecture that releases are built for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Architecture {
-    #[value(name = "x86_64")]
     X86_64,
     Aarch64,
 }
@@ -60,20 +59,8 @@ pub(crate) enum Machine {
 }
 
 impl Machine {
-    /// Finds or unpacks what an architecture needs. The std of another architecture comes from
-    /// rustup.
-    pub(crate) fn of(
-        architecture: Architecture,
-        root: &Path,
-        progress: &Progress,
-    ) -> Result<Machine, Error> {
-        if architecture == Architecture::OWN {
-            return Ok(Machine::This);
-        }
-        if architecture != Architecture::Aarch64 {
-            let why = format!("an aarch64 machine cannot build for {}", architecture.name());
-            return Err(Error::new(why).help("build on x86_64, which can build for both"));
-        }
+    /// Unpacks what building for aarch64 on another machine needs. Its std comes from rustup.
+    pub(crate) fn aarch64(root: &Path, progress: &Progress) -> Result<Machine, Error> {
         progress.step(&format!("rustup target add {AARCH64}"), |step| {
             step.run(Command::new("rustup").args(["target", "add", AARCH64]))
         })?;

@@ -278,6 +278,10 @@ export function _importCommonJs(filename) {
 // Runs the main file or text. Its errors are thrown here or reported by the promise of the module.
 export function runMain(options) {
     for (const name of options.requires) Module._load(name, evalModule(), false);
+    if (options.imports.length > 0) {
+        followMain(preload(options.imports).then(() => runMain(Object.assign(options, { requires: [], imports: [] }))), options);
+        return;
+    }
     if (options.text !== undefined) {
         runText(options);
         return;
@@ -293,6 +297,18 @@ export function runMain(options) {
     }
 }
 const plain = Module._extensions['.js'];
+
+// Evaluates the modules of `--import`, one after the other.
+async function preload(names) {
+    for (const name of names) {
+        const url = name.startsWith('file:') ? globalThis.__skillhost_require('node:url').fileURLToPath(name) : name;
+        const file = Module._resolveFilename(url, evalModule(), false);
+        const format = native.format(file);
+        const isModule = format === 'module' || format === 'unknown' && native.isModule(file, native.readSource(file));
+        if (isModule) await native.evaluateFile(file).promise;
+        else Module._load(file, evalModule(), false);
+    }
+}
 
 function followMain(promise, options) {
     let settled = false;

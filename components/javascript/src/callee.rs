@@ -1,5 +1,6 @@
 //! The text of a call, for the message that what it calls is not a function: `a.b is not a function`.
 
+use std::cell::RefCell;
 use std::ffi::{CStr, c_char, c_int};
 
 use rquickjs::{Ctx, qjs};
@@ -43,9 +44,9 @@ unsafe extern "C" fn write(
     let own = builtins::source(&file).and_then(|text| text.lines().nth(line - 1));
     let content = match own {
         Some(line) => Some(line.to_owned()),
-        None => source_line(file.clone().into_owned(), line),
+        None => known_line(&file, line),
     };
-    let Some(content) = content else { return };
+    let Some(content) = content.filter(|content| content.len() <= LINE_MAX) else { return };
     // The first line of a CommonJS file follows the wrapper.
     if line == 1 && file.starts_with('/') && loader::module_url(file.into_owned()).is_none() {
         column = column.saturating_sub(WRAPPER.len());
@@ -55,6 +56,24 @@ unsafe extern "C" fn write(
         to[..found.len()].copy_from_slice(found.as_bytes());
         to[found.len()] = 0;
     }
+}
+
+/// Longer lines are those of minified files, which are not shown.
+const LINE_MAX: usize = 4096;
+
+thread_local! {
+    /// The line of the last call, with its file and number: a script that catches such errors in a
+    /// loop must not read its file each time.
+    static LAST: RefCell<(String, usize, Option<String>)> = RefCell::default();
+}
+
+fn known_line(file: &str, line: usize) -> Option<String> {
+    LAST.with_borrow_mut(|last| {
+        if (last.0.as_str(), last.1) != (file, line) {
+            *last = (file.to_owned(), line, source_line(file.to_owned(), line));
+        }
+        last.2.clone()
+    })
 }
 
 fn is_name(char: char) -> bool {

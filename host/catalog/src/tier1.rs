@@ -185,8 +185,8 @@ pub(super) fn read(found: &FoundSkill, source: &Path) -> Result<(Facts, Text), S
     let keywords =
         ["keywords", "tags", "category"].iter().filter_map(|key| manifest.metadata.get(*key));
     let keywords = keywords.map(String::as_str).collect::<Vec<_>>().join(" ");
-    let (skill_file, digest, tags) =
-        (found.skill_file.as_str().into(), runtime::digest(&bytes).into(), tags(&manifest));
+    let tags = manifest.tags().map(String::into_boxed_str).collect();
+    let (skill_file, digest) = (found.skill_file.as_str().into(), runtime::digest(&bytes).into());
     let argument_hint = manifest.argument_hint.unwrap_or_default().into();
     let description = manifest.description.into();
     let facts = Facts { skill_file, flags, digest, tags, description, argument_hint };
@@ -207,14 +207,6 @@ fn name(folder: &Path, is_file: bool) -> String {
         .unwrap_or_default()
         .to_string_lossy()
         .into_owned()
-}
-
-fn tags(manifest: &Manifest) -> Vec<Box<str>> {
-    let values = ["category", "tags"].into_iter().filter_map(|key| manifest.metadata.get(key));
-    let words = values
-        .flat_map(|value| value.split([',', ';', '\n']))
-        .map(|word| word.trim().to_lowercase());
-    words.filter(|word| !word.is_empty()).map(Box::from).collect()
 }
 
 fn network(manifest: &Manifest) -> bool {

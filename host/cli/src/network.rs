@@ -35,7 +35,7 @@ use crate::context::Places;
 use crate::error::CliError;
 use crate::event_loop;
 
-/// How long one transfer may take, in milliseconds.
+/// How long one request may take, in milliseconds.
 const TOTAL: u64 = 10 * 60 * 1000;
 /// How long a server may prepare its response: a repository computes the pack.
 const FIRST_BYTE: u64 = 2 * 60 * 1000;
@@ -72,7 +72,7 @@ impl HostNetwork {
             denied,
             authorities: policy.authorities.clone(),
             tls: tls.into(),
-            environment: Environment::read(places)?,
+            environment: Environment::read(places),
             named: Mutex::default(),
         })
     }
@@ -133,7 +133,10 @@ impl Network for HostNetwork {
             ..Limits::default()
         };
         let to = request.url.parse().ok().and_then(|uri| target::parse(&uri).ok());
-        let proxy = to.and_then(|to| self.environment.proxy(&to));
+        let proxy = match to {
+            Some(to) => self.environment.proxy(&to)?,
+            None => None,
+        };
         let sender =
             Sender::through(self.rules(), limits, self.tls.clone(), Resolver::System, proxy);
         let body: Body = match &request.body {
@@ -213,13 +216,14 @@ struct Environment {
     ssh: Option<PathBuf>,
     /// The variables that configure an S3 store.
     store: Vec<(String, String)>,
-    /// The proxy for HTTPS, and the hosts that are reached without it.
-    proxy: Option<Proxy>,
+    /// The proxy for HTTPS, and the hosts that are reached without it. If it is invalid, the name
+    /// of its variable: commands that need no network ignore it.
+    proxy: Result<Option<Proxy>, &'static str>,
     direct: Vec<String>,
 }
 
 impl Environment {
-    fn read(places: &Places) -> Result<Environment, CliError> {
+    fn read(places: &Places) -> Environment {
         let home = &places.home;
         let some = |names: &[&str]| -> Vec<(String, String)> {
             names.iter().filter_map(|name| Some(((*name).to_owned(), variable(name)?))).collect()
@@ -227,21 +231,15 @@ impl Environment {
         let docker = variable("DOCKER_CONFIG").map_or_else(|| home.join(".docker"), PathBuf::from);
         let xdg = variable("XDG_CONFIG_HOME").map_or_else(|| home.join(".config"), PathBuf::from);
         let proxy = ["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]
-            .iter()
+            .into_iter()
             .find_map(|name| Some((name, variable(name)?)));
-        let proxy = match proxy {
-            Some((name, value)) => Some(parse_proxy(&value).ok_or_else(|| {
-                CliError::usage(format!("${name} is not the URL of a proxy"))
-                    .fix(format!("export {name}=http://HOST:PORT"))
-            })?),
-            None => None,
-        };
+        let proxy = proxy.map(|(name, value)| parse_proxy(&value).ok_or(name)).transpose();
         let direct = variable("no_proxy").or_else(|| variable("NO_PROXY")).unwrap_or_default();
         // `ssh` looks into the home folder of the user database, whatever $HOME says.
         let uid = nix::unistd::Uid::current();
         let real = nix::unistd::User::from_uid(uid).ok().flatten().map(|user| user.dir);
         let ssh = home.join(".ssh/config");
-        Ok(Environment {
+        Environment {
             programs: Programs::new(&home.to_string_lossy(), some(&programs::VARIABLES)),
             docker: docker.join("config.json"),
             git: vec!["/etc/gitconfig".into(), xdg.join("git/config"), home.join(".gitconfig")],
@@ -249,15 +247,22 @@ impl Environment {
             store: some(&s3::VARIABLES),
             proxy,
             direct: direct.split([',', ' ']).map(str::to_ascii_lowercase).collect(),
-        })
+        }
     }
 
     /// Returns the proxy for a server. This machine is reached without one.
-    fn proxy(&self, to: &Destination) -> Option<Proxy> {
+    fn proxy(&self, to: &Destination) -> Result<Option<Proxy>, SourceError> {
         let is_loopback = to.host == "localhost"
             || to.host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
         let is_direct = is_loopback || self.direct.iter().any(|entry| is_direct(entry, to));
-        self.proxy.clone().filter(|_| !is_direct)
+        match &self.proxy {
+            _ if is_direct => Ok(None),
+            Ok(proxy) => Ok(proxy.clone()),
+            Err(name) => Err(SourceError::request(
+                format!("${name} is not the URL of a proxy"),
+                format!("export {name}=http://HOST:PORT"),
+            )),
+        }
     }
 }
 
@@ -277,7 +282,7 @@ fn is_direct(entry: &str, to: &Destination) -> bool {
     is_name && port.is_none_or(|port| port == to.port)
 }
 
-/// Parses `http://[USER:PASSWORD@]HOST[:PORT]`.
+/// Parses `http://[USER:PASSWORD@]HOST[:PORT]`. User and password are percent-encoded.
 fn parse_proxy(text: &str) -> Option<Proxy> {
     let rest =
         text.strip_prefix("http://").or_else(|| Some(text).filter(|t| !t.contains("://")))?;
@@ -287,8 +292,24 @@ fn parse_proxy(text: &str) -> Option<Proxy> {
         None => (None, rest),
     };
     let to = target::parse(&format!("http://{authority}/").parse().ok()?).ok()?;
-    let authorization = login.map(|login| format!("Basic {}", BASE64_STANDARD.encode(login)));
+    let authorization =
+        login.map(|login| format!("Basic {}", BASE64_STANDARD.encode(percent_decoded(login))));
     Some(Proxy { host: to.host, port: to.port, authorization })
+}
+
+/// Decodes the characters of a URL that are percent-encoded. Another `%` stands for itself.
+fn percent_decoded(text: &str) -> Vec<u8> {
+    let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
+    while let Some((byte, more)) = rest.split_first() {
+        let digit = |at: usize| char::from(*more.get(at)?).to_digit(16);
+        let decoded = match (byte, digit(0), digit(1)) {
+            (b'%', Some(high), Some(low)) => u8::try_from(high * 16 + low).ok(),
+            _ => None,
+        };
+        bytes.push(decoded.unwrap_or(*byte));
+        rest = if decoded.is_some() { &more[2..] } else { more };
+    }
+    bytes
 }
 
 /// Reads a variable that is set to something.
@@ -340,9 +361,30 @@ mod tests {
         assert_eq!(parse("http://10.0.0.1"), plain("10.0.0.1", 80));
         let login = Some("Basic dTpw".to_owned());
         assert_eq!(parse("http://u:p@proxy:1"), Some(("proxy".to_owned(), 1, login)));
+        let login = format!("Basic {}", BASE64_STANDARD.encode("u:p@/%"));
+        let expected = Some(("proxy".to_owned(), 1, Some(login)));
+        assert_eq!(parse("http://u:p%40%2f%@proxy:1"), expected);
         for text in ["https://proxy", "socks5://proxy:1", "http://", "http://a:x"] {
             assert_eq!(parse(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn invalid_proxy_is_reported_where_it_is_needed() {
+        let environment = Environment {
+            programs: Programs::new("/", Vec::new()),
+            docker: PathBuf::new(),
+            git: Vec::new(),
+            ssh: None,
+            store: Vec::new(),
+            proxy: Err("ALL_PROXY"),
+            direct: vec!["b.example".to_owned()],
+        };
+        for host in ["b.example", "127.0.0.1"] {
+            assert!(environment.proxy(&to(host, 443)).unwrap().is_none(), "{host}");
+        }
+        let error = environment.proxy(&to("a.example", 443)).unwrap_err();
+        assert!(error.to_string().contains("$ALL_PROXY"), "{error}");
     }
 
     #[test]

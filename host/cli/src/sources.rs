@@ -9,7 +9,7 @@ use skillhost_policy::Policy;
 use skillhost_policy::diagnostic::{printable, quoted};
 use skillhost_policy::source::LockedRequirement;
 use skillhost_sources::digest::Digest;
-use skillhost_sources::lock;
+use skillhost_sources::lock::{self, LockedSkill};
 use skillhost_sources::project::{Change, ChangeKind, Project};
 use skillhost_sources::requires;
 use skillhost_sources::source;
@@ -146,7 +146,7 @@ pub(crate) fn installed(places: &Places, frozen: bool) -> Result<Vec<Source>, Cl
         [(Some(own.clone()), true), (of_project.filter(|file| *file != own), false)]
     {
         let Some(file) = file else { continue };
-        // Almost nobody has these files, so nothing else is read for a run.
+        // These files are rare, so a run reads nothing else.
         let is_used = file.with_file_name(lock::FILE).exists() || frozen && file.exists();
         if !is_used {
             continue;
@@ -206,17 +206,23 @@ fn installed_of(project: &Project, places: &Places, frozen: bool) -> Result<Sour
         .skills
         .iter()
         .filter_map(|(name, skill)| {
-            let source = skill.source.parse::<source::Source>().ok()?;
-            let source = project.place_of(&source).identity(base, &places.home);
-            let requires =
-                requires::closure(&found.skills, name).into_iter().map(|(name, skill)| {
-                    let (folder, digest) = (found.view.join(name), skill.content.clone());
-                    LockedRequirement { name: name.to_owned(), folder, digest }
-                });
-            let requires = requires.collect();
-            let evidence = found.origins.get(name).cloned();
-            let digest = skill.content.clone();
-            Some((name.clone(), LockedOrigin { source, digest, evidence, requires }))
+            let origin = |name: &str, skill: &LockedSkill| {
+                let source = skill.source.parse::<source::Source>().ok()?;
+                Some(LockedOrigin {
+                    source: project.place_of(&source).identity(base, &places.home),
+                    digest: skill.content.clone(),
+                    evidence: found.origins.get(name).cloned(),
+                    requires: Vec::new(),
+                })
+            };
+            let requires = requires::closure(&found.skills, name)
+                .into_iter()
+                .filter_map(|(name, skill)| {
+                    let (folder, locked) = (found.view.join(name), origin(name, skill)?);
+                    Some(LockedRequirement { name: name.to_owned(), folder, locked })
+                })
+                .collect();
+            Some((name.clone(), LockedOrigin { requires, ..origin(name, skill)? }))
         })
         .collect();
     let locked = Arc::new(locked);

@@ -368,10 +368,18 @@ fn parts(line: &str) -> impl Iterator<Item = (usize, &str)> {
 
 /// Finds characters that hide or reorder text. Emoji use some of them.
 fn hidden(text: &str) -> Option<(Range<usize>, String)> {
+    /// More invisible characters in a row than this have no honest use in a word.
+    const MAX_RUN: usize = 16;
     let mut before = ' ';
-    let mut characters = text.char_indices().peekable();
+    let mut characters = text.char_indices();
     while let Some((at, character)) = characters.next() {
-        let after = characters.peek().map_or(' ', |(_, next)| *next);
+        let mut following = characters.clone().take(MAX_RUN).map(|(_, next)| next);
+        let after = match following.find(|next| !is_invisible(*next)) {
+            Some(next) => next,
+            // A longer run counts as a part of a word.
+            None if characters.clone().nth(MAX_RUN).is_some() => 'x',
+            None => ' ',
+        };
         let is_plain = |one: char| one.is_ascii_alphanumeric();
         let what = match character {
             // The flags of England, Scotland and Wales are spelled with tags.
@@ -379,13 +387,13 @@ fn hidden(text: &str) -> Option<(Range<usize>, String)> {
                 "a character that spells text invisibly"
             }
             '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => "a character that reorders text",
-            '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{feff}' | '\u{ad}'
-                if is_plain(before) && is_plain(after) =>
-            {
+            one if is_invisible(one) && is_plain(before) && is_plain(after) => {
                 "an invisible character in a word"
             }
-            _ => {
-                before = character;
+            one => {
+                if !is_invisible(one) {
+                    before = one;
+                }
                 continue;
             }
         };
@@ -395,11 +403,17 @@ fn hidden(text: &str) -> Option<(Range<usize>, String)> {
     None
 }
 
-/// Checks whether a text ends with the start of a flag that is spelled with tags.
+fn is_invisible(character: char) -> bool {
+    matches!(character, '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{feff}' | '\u{ad}')
+}
+
+/// Checks whether a text ends with the start of a flag that is spelled with tags: five letters and
+/// the end.
 fn is_flag(before: &str) -> bool {
     before
         .chars()
         .rev()
+        .take(6)
         .find(|one| !matches!(one, '\u{e0000}'..='\u{e007f}'))
         .is_some_and(|one| one == '\u{1f3f4}')
 }
@@ -434,6 +448,17 @@ mod tests {
             "می\u{200c}خواهم",
         ] {
             assert!(rules(FileKind::Instructions, text).is_empty(), "{text}");
+        }
+    }
+
+    #[test]
+    fn text_hidden_behind_a_flag_or_among_invisible_characters_is_found() {
+        let flag = format!("\u{1f3f4}{}", "\u{e0061}".repeat(1_000));
+        let run = format!("ig{}nore", "\u{200b}".repeat(40));
+        for text in
+            [flag.as_str(), "ig\u{200b}\u{200b}nore", "ig\u{200b}\u{2060}\u{feff}nore", &run]
+        {
+            assert_eq!(rules(FileKind::Instructions, text), [rules::HIDDEN_TEXT.name], "{text:?}");
         }
     }
 

@@ -110,6 +110,13 @@ impl Manifest {
         })
     }
 
+    /// Returns the tags in `metadata.category` and `metadata.tags`, in lower case.
+    pub fn tags(&self) -> impl Iterator<Item = String> {
+        let values = ["category", "tags"].into_iter().filter_map(move |key| self.metadata.get(key));
+        let words = values.flat_map(|value| value.split([',', ';', '\n']));
+        words.map(|word| word.trim().to_lowercase()).filter(|word| !word.is_empty())
+    }
+
     /// Returns what remains of a skill that is instructions only.
     #[must_use]
     pub fn instructions_only(self) -> Manifest {

@@ -141,11 +141,6 @@ impl std::fmt::Display for Signer {
 }
 
 impl Requirement {
-    /// Checks whether evidence is needed from the files of the skill.
-    pub fn needs_signatures(&self) -> bool {
-        self.signed_by.is_some()
-    }
-
     /// Returns the first demand that the evidence does not meet.
     ///
     /// # Errors

@@ -71,8 +71,9 @@ pub struct LockedRequirement {
     pub name: String,
     /// Its folder.
     pub folder: PathBuf,
-    /// The digest of its content. Other content does not load.
-    pub digest: String,
+    /// What the lock file says about it. It requires nothing of its own here: the list of the skill
+    /// that requires it names everything.
+    pub locked: LockedOrigin,
 }
 
 impl<'a> SkillFolder<'a> {

@@ -21,7 +21,8 @@ type Key = (PathBuf, String, Option<String>);
 const MAX: usize = 10_000;
 
 impl Verified {
-    /// Checks whether a skill lacks what the policy requires of it. Says so once.
+    /// Checks whether a skill lacks what the policy requires of it. Logs the reason once, and remembers
+    /// the answer until the server restarts.
     pub(super) fn lacks(&self, entry: &CatalogEntry, policy: &Policy, runner: &Runner) -> bool {
         if policy.requirements_for(&entry.name).next().is_none() {
             return false;

@@ -568,7 +568,9 @@ impl LoadedSkill {
     /// Checks whether the loaded skill can be used for other runs under the same policy as long as
     /// [`LoadedSkill::is_at`] holds. `began` is when loading it began.
     pub fn is_reusable(&self, began: SystemTime) -> bool {
-        self.programs.is_ok() && self.skill.shows_changes(began)
+        self.programs.is_ok()
+            && self.skill.shows_changes(began)
+            && self.required.iter().all(|one| one.shows_changes(began))
     }
 
     /// Checks whether loading this folder would give the same skill: its path leads to the folder
@@ -577,6 +579,7 @@ impl LoadedSkill {
         let skill = &self.skill;
         (&*skill.root, skill.origin) == (folder.path, folder.source)
             && skill.is_in_place()
+            && self.required.iter().all(RequiredSkill::is_in_place)
             && self.is_current()
     }
 }

@@ -101,7 +101,7 @@ pub struct Fetched {
     pub revision: String,
     /// Whether the source has more skills than were fetched.
     pub is_partial: bool,
-    /// The signed objects of a repository.
+    /// The signed objects of a repository, unless they are too large to be kept.
     pub objects: Option<SignedObjects>,
 }
 
@@ -136,8 +136,8 @@ pub fn fetch(
             }
             let kind = if commit.is_tag { "git-tag" } else { "git" };
             let revision = format!("{kind}:{}", commit.id);
-            let objects = Some(commit.objects);
-            Ok(Fetched { staged: commit.staged, revision, is_partial: false, objects })
+            let git::Commit { staged, objects, .. } = commit;
+            Ok(Fetched { staged, revision, is_partial: false, objects })
         }
         Place::Archive(url) => {
             let (_, mut response) = network::get(network, url, &[])?;
@@ -177,7 +177,7 @@ pub fn fetch(
     }
 }
 
-/// Unpacks an archive while nobody can change it.
+/// Unpacks an archive from a private copy.
 fn unpack(
     from: &mut dyn io::Read,
     shown: &str,
@@ -213,7 +213,10 @@ pub fn offers(
             let fetched = fetch(source, Selection::All, Locked::Not, around, network)?;
             let offer = |path: String| {
                 let found = skills::read(&fetched.staged, &path, around.limits);
-                let description = found.map(|found| found.manifest.description).unwrap_or_default();
+                let description = found.map_or_else(
+                    |error| format!("invalid: {error}"),
+                    |found| found.manifest.description,
+                );
                 Offer { path, description }
             };
             Ok(skills::find(&fetched.staged, "").into_iter().map(offer).collect())
@@ -294,5 +297,37 @@ fn copy(folder: &Dir, name: &str, path: &str, to: &mut Unpacker) -> Result<bool,
             let why = "devices, pipes and sockets are not supported";
             Err(Refusal::at(RefusalRule::SpecialFile, path.as_bytes(), why).into())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::disallowed_methods, reason = "tests set up real folders")]
+
+    use super::*;
+
+    #[test]
+    fn invalid_skills_are_offered_with_their_error() {
+        let base = tempfile::tempdir().unwrap();
+        for name in ["bad", "good"] {
+            let folder = base.path().join("skills").join(name);
+            std::fs::create_dir_all(&folder).unwrap();
+            let text = format!("---\nname: {name}\ndescription: Tests.\n---\n");
+            std::fs::write(folder.join("SKILL.md"), text).unwrap();
+        }
+        std::os::unix::fs::symlink("missing", base.path().join("skills/bad/link")).unwrap();
+        let within = tempfile::tempdir().unwrap();
+        let limits = TransferLimits::default();
+        let around = Surroundings {
+            base: base.path(),
+            home: base.path(),
+            within: within.path(),
+            limits: &limits,
+            submodules: false,
+        };
+        let source: Source = "./skills".parse().unwrap();
+        let found = offers(&source, around, &network::Offline).unwrap();
+        assert_eq!((found.len(), found[1].description.as_str()), (2, "Tests."));
+        assert!(found[0].description.starts_with("invalid: "), "{found:?}");
     }
 }

@@ -1,9 +1,9 @@
 //! Git repositories: finds a tag, branch or commit, transfers that one commit, and stages its files.
 //!
-//! Only objects are read. Configuration, hooks, filters and attributes of a repository have no
-//! effect, and submodules are left out unless they are asked for. Everything that a server sends is bounded before it is
-//! parsed, each object is compared with its id, and ids are computed with the detection of collision
-//! attacks.
+//! Fetching only reads objects. Configuration, hooks, filters and attributes of a repository have
+//! no effect. Submodules are fetched only on request. Everything that a server sends is bounded
+//! before it is parsed, each object is compared with its id, and ids are computed with the detection
+//! of collision attacks.
 //!
 //! `remote` speaks version 2 of the protocol with a server, `local` reads the objects of a repository
 //! on this machine, `pack` decodes packs, `tree` stages the files of a commit, and `push` publishes a
@@ -29,6 +29,9 @@ use crate::staging::Staged;
 pub use object::ObjectId;
 pub use push::{TagCommit, publish};
 
+/// The most bytes of a commit or a tag that is kept for its signature: those in use have some KiB.
+const MAX_SIGNED: usize = 1 << 20;
+
 /// A commit of a repository, staged.
 #[derive(Debug)]
 pub struct Commit {
@@ -40,8 +43,9 @@ pub struct Commit {
     pub staged: Staged,
     /// The paths of its submodules, which have no files here, and their commits.
     pub submodules: Vec<(String, ObjectId)>,
-    /// The commit and its tag, whose signatures cover the files.
-    pub objects: SignedObjects,
+    /// The commit and its tag, whose signatures cover the files. `None` if the commit is too large
+    /// to be kept.
+    pub objects: Option<SignedObjects>,
 }
 
 impl Commit {
@@ -222,7 +226,8 @@ impl Pin {
             (ResolvedKind::Tag(name), Some(tag)) => tree::tag(objects, tag, name, id),
             _ => None,
         };
-        let signed = SignedObjects { commit: text, tag };
+        let tag = tag.filter(|tag| tag.len() <= MAX_SIGNED);
+        let signed = (text.len() <= MAX_SIGNED).then_some(SignedObjects { commit: text, tag });
         match (self, found.kind) {
             (Pin::Exactly(locked) | Pin::Tags(locked), ResolvedKind::Commit) if locked.id != id => {
                 Err(SourceError::Moved(format!(

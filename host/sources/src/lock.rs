@@ -46,8 +46,12 @@ pub struct LockedSkill {
     pub source: String,
     /// The path of the skill's folder in the source; empty at the top.
     pub path: String,
-    /// What the source led to: `git:` and the commit, or `git-tag:` if a tag leads there; `sha256:` and the digest of the archive or of the
-    /// manifest in a registry, or `folder` or `index`, which have no revisions.
+    /// Whether the submodules of the repository were fetched, too.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub submodules: bool,
+    /// What the source led to: `git:` and the commit, or `git-tag:` if a tag leads there; `sha256:`
+    /// and the digest of the archive or of the manifest in a registry; or `folder` or `index`, which
+    /// have no revisions.
     pub revision: String,
     /// The digest of `files`: of the listing's text.
     pub digest: Digest,
@@ -153,6 +157,9 @@ impl LockedSkill {
         let mut line = |key: &str, value: &str| text.push_str(&format!("    {key}: {value}\n"));
         line("source", &quote(&self.source));
         line("path", &quote(&self.path));
+        if self.submodules {
+            line("submodules", "true");
+        }
         line("revision", &quote(&self.revision));
         line("digest", &format!("\"{}\"", self.digest));
         line("content", &quote(&self.content));
@@ -174,9 +181,10 @@ impl LockedSkill {
 }
 
 /// The keys of an entry.
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 13] = [
     "source",
     "path",
+    "submodules",
     "revision",
     "digest",
     "content",
@@ -205,7 +213,8 @@ fn skill(reader: &mut Reader<'_>, name: &str, node: &Node) -> Option<LockedSkill
             }
         }
     }
-    let is_optional = |key: &str| matches!(key, "component" | "version" | "requires");
+    let is_optional =
+        |key: &str| matches!(key, "submodules" | "component" | "version" | "requires");
     for key in KEYS.iter().filter(|key| !is_optional(key)) {
         if !texts.contains_key(key) && !lists.contains_key(key) {
             reader.error("lock-value", Some(node.span), format!("`{name}` has no `{key}`"), None);
@@ -239,10 +248,14 @@ fn skill(reader: &mut Reader<'_>, name: &str, node: &Node) -> Option<LockedSkill
             "expected `git:COMMIT`, `git-tag:COMMIT`, `sha256:DIGEST`, `folder` or `index`".into(),
         );
     }
+    if texts.contains_key("submodules") && text("submodules") != "true" {
+        invalid("submodules", "expected `true`, or no such line".into());
+    }
     let mut list = |key: &str| lists.remove(key).unwrap_or_default();
     let skill = LockedSkill {
         source: text("source").to_owned(),
         path: text("path").to_owned(),
+        submodules: texts.contains_key("submodules"),
         revision: text("revision").to_owned(),
         digest,
         content: text("content").to_owned(),
@@ -288,6 +301,7 @@ mod tests {
             LockedSkill {
                 source: source.into(),
                 path: "skills/a b".into(),
+                submodules: component.is_some(),
                 revision,
                 digest: files.digest(),
                 content: "sha256:0".into(),
@@ -323,6 +337,16 @@ mod tests {
         let text = lock().to_string();
         let digest = Digest::of(b"x");
         assert!(text.contains(&format!("    files: |\n      {digest}  SKILL.md\n")), "{text}");
+    }
+
+    #[test]
+    fn submodules_are_a_line_only_if_they_were_fetched() {
+        let text = lock().to_string();
+        let line = "    submodules: true\n";
+        assert_eq!(text.matches("submodules").count(), 1);
+        for other in ["", "    submodules: false\n", "    submodules: \"true\"\n"] {
+            Lock::parse(FILE, &text.replace(line, other)).unwrap_err();
+        }
     }
 
     #[test]

@@ -17,6 +17,7 @@ use crate::fetch::{Fetched, Offer, Selection, Surroundings};
 use crate::limits::TransferLimits;
 use crate::network::{self, Method, Network, Request, Response};
 use crate::staging::Unpacker;
+use crate::well_known::MAX_INDEX;
 
 const NEW: &str = "2026-07-28";
 const OLD: &str = "2025-11-25";
@@ -55,6 +56,13 @@ impl Entry {
     /// The start of the URIs of its files.
     fn root(&self) -> &str {
         self.uri.strip_suffix("SKILL.md").unwrap_or(&self.uri)
+    }
+
+    /// The bytes of its texts.
+    fn size(&self) -> usize {
+        let Frontmatter { name, description } = &self.frontmatter;
+        let files = self.resources.iter().map(|file| file.uri.len() + file.digest.len());
+        self.uri.len() + name.len() + description.len() + files.sum::<usize>()
     }
 }
 
@@ -170,12 +178,20 @@ impl<'a> Client<'a> {
     /// Returns all skills. Their names are unique, and can be names of folders.
     fn list(&self) -> Result<Vec<Entry>, SourceError> {
         let (mut entries, mut cursor): (Vec<Entry>, Option<String>) = (Vec::new(), None);
+        let mut size = 0;
         for _ in 0..MAX_PAGES {
             let params = cursor.map_or_else(|| json!({}), |cursor| json!({ "cursor": cursor }));
             let mut page =
                 self.request("skills/list", params)?.map_err(|why| self.refused(&why))?;
-            let skills: Vec<Entry> = serde_json::from_value(page["skills"].take())
+            let skills = page.get_mut("skills").map(Value::take).unwrap_or_default();
+            let skills: Vec<Entry> = serde_json::from_value(skills)
                 .map_err(|error| self.refused(&format!("the list of skills: {error}")))?;
+            // The number of pages and entries does not bound the length of their texts.
+            size += skills.iter().map(Entry::size).sum::<usize>();
+            if size as u64 > MAX_INDEX {
+                let why = format!("the list of skills is larger than {}", show_size(MAX_INDEX));
+                return Err(Refusal::new(RefusalRule::TransferSize, why).into());
+            }
             entries.extend(skills);
             let files: usize = entries.iter().map(|entry| 1 + entry.resources.len()).sum();
             if files as u64 > self.limits.entries {
@@ -293,7 +309,7 @@ impl<'a> Client<'a> {
         };
         match answer["error"]["message"].as_str() {
             Some(why) => Ok(Err(printable(&why.chars().take(300).collect::<String>()))),
-            None => Ok(Ok(answer["result"].take())),
+            None => Ok(Ok(answer.get_mut("result").map(Value::take).unwrap_or_default())),
         }
     }
 
@@ -356,6 +372,8 @@ mod tests {
         files: Vec<(String, Value)>,
         /// Whether it needs a session.
         is_old: bool,
+        /// What it answers instead of a list of skills.
+        list: Option<Value>,
         calls: RefCell<Vec<String>>,
     }
 
@@ -387,6 +405,7 @@ mod tests {
                 ("skill://two/SKILL.md".to_owned(), json!({ "text": text })),
             ],
             is_old: false,
+            list: None,
             calls: RefCell::default(),
         }
     }
@@ -419,7 +438,10 @@ mod tests {
                 }
                 _ => Value::Null,
             };
-            let answer = json!({ "jsonrpc": "2.0", "id": message["id"], "result": result });
+            let answer = match &self.list {
+                Some(list) if method == "skills/list" => list.clone(),
+                _ => json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }),
+            };
             let body = match self.is_old {
                 true => format!("event: message\ndata: {answer}\n\n"),
                 false => answer.to_string(),
@@ -469,7 +491,7 @@ mod tests {
     #[test]
     fn hostile_servers_are_refused() {
         type Change = fn(&mut Server);
-        let cases: [(&str, Change); 7] = [
+        let cases: [(&str, Change); 12] = [
             ("another content", |server| server.files[0].1 = json!({ "text": "other" })),
             ("no content", |server| server.files[0].1 = json!({})),
             ("no digest", |server| server.skills[0]["resources"][0]["digest"] = json!("")),
@@ -486,11 +508,31 @@ mod tests {
             ("a name that occurs twice", |server| {
                 server.skills[0]["frontmatter"]["name"] = json!("Two");
             }),
+            ("an array as the answer", |server| server.list = Some(json!([]))),
+            ("a text as the answer", |server| server.list = Some(json!("x"))),
+            ("a number as the answer", |server| server.list = Some(json!(5))),
+            ("an array as the result", |server| server.list = Some(json!({ "result": [] }))),
+            ("a text as the result", |server| server.list = Some(json!({ "result": "x" }))),
         ];
         for (what, change) in cases {
             let mut server = server();
             change(&mut server);
             assert!(fetched(&server, Selection::All).is_err(), "{what}");
+        }
+    }
+
+    #[test]
+    fn texts_of_a_list_are_limited() {
+        let mut server = server();
+        let long = json!("x".repeat(5 << 20));
+        server.skills[0]["frontmatter"]["description"] = long.clone();
+        fetched(&server, Selection::All).unwrap();
+        server.skills[1]["frontmatter"]["description"] = long;
+        match fetched(&server, Selection::All) {
+            Err(SourceError::Refused(refusal)) => {
+                assert_eq!(refusal.rule, RefusalRule::TransferSize);
+            }
+            other => panic!("{other:?}"),
         }
     }
 

@@ -1,15 +1,17 @@
 //! The only native programs that are started while something is fetched or published: `ssh`, and the
 //! helpers `git-credential-*` and `docker-credential-*` that the operator's configuration names.
 //!
-//! They are looked for in folders that only the administrator can change, and started without a
-//! shell, with a minimal environment. Nothing that is fetched names a program.
+//! They are looked for in system folders, and started without a shell, with a minimal environment.
+//! Nothing that is fetched names a program.
 
 use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::{FileType, Mode};
 
 use crate::error::SourceError;
@@ -47,6 +49,10 @@ pub const VARIABLES: [&str; 8] = [
 const HELPER_TIME: Duration = Duration::from_secs(60);
 /// The most bytes that a helper may return.
 const MAX_ANSWER: u64 = 64 << 10;
+/// How long a connection by `ssh` may take: as long as a request over HTTP.
+const SSH_TIME: Duration = Duration::from_secs(10 * 60);
+/// The most bytes that a pipe always takes at once when it takes any.
+const PIPE_BUF: usize = 4096;
 /// How long `ssh` may take to say why it failed.
 const MESSAGE_TIME: Duration = Duration::from_secs(5);
 /// The most bytes of the messages of `ssh`.
@@ -167,9 +173,13 @@ impl Programs {
         let mut child =
             EndOnDrop(command.spawn().map_err(|error| SourceError::io("start `ssh`", error))?);
         match (child.0.stdin.take(), child.0.stdout.take(), child.0.stderr.take()) {
-            (Some(stdin), Some(stdout), Some(stderr)) => {
-                Ok(Ssh { stdin: Some(stdin), stdout, stderr: Some(stderr), _child: child })
-            }
+            (Some(stdin), Some(stdout), Some(stderr)) => Ok(Ssh {
+                stdin: Some(stdin),
+                stdout,
+                stderr: Some(stderr),
+                deadline: Instant::now() + SSH_TIME,
+                _child: child,
+            }),
             _ => Err(SourceError::io("start `ssh`", io::Error::other("it has no streams"))),
         }
     }
@@ -218,11 +228,27 @@ pub struct Ssh {
     stdin: Option<ChildStdin>,
     stdout: ChildStdout,
     stderr: Option<ChildStderr>,
+    /// When reading and writing end.
+    deadline: Instant,
     _child: EndOnDrop,
+}
+
+/// Waits until a stream can be read or written, or fails at the deadline.
+fn wait(stream: &impl AsFd, event: PollFlags, deadline: Instant) -> io::Result<()> {
+    let left = deadline.saturating_duration_since(Instant::now());
+    let timeout = Timespec::try_from(left).map_err(io::Error::other)?;
+    let mut streams = [PollFd::new(stream, event)];
+    // Also a server that always has something to send must end.
+    if left.is_zero() || rustix::event::poll(&mut streams, Some(&timeout))? == 0 {
+        let why = format!("the connection took more than {} minutes", SSH_TIME.as_secs() / 60);
+        return Err(io::Error::new(io::ErrorKind::TimedOut, why));
+    }
+    Ok(())
 }
 
 impl Read for Ssh {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        wait(&self.stdout, PollFlags::IN, self.deadline)?;
         self.stdout.read(buffer)
     }
 }
@@ -230,7 +256,11 @@ impl Read for Ssh {
 impl Write for Ssh {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.stdin {
-            Some(stdin) => stdin.write(bytes),
+            Some(stdin) => {
+                wait(stdin, PollFlags::OUT, self.deadline)?;
+                // More could wait for the server, after the deadline too.
+                stdin.write(&bytes[..bytes.len().min(PIPE_BUF)])
+            }
             None => Err(io::ErrorKind::BrokenPipe.into()),
         }
     }
@@ -328,5 +358,21 @@ pub(crate) mod tests {
         let end = ["-p", "2222", "-l", "git", "--", "host", "git-upload-pack '/a'", "version=2"];
         assert_eq!(args[args.len() - end.len()..], end);
         assert_eq!(ssh.failure().as_deref(), Some("no route"));
+    }
+
+    #[test]
+    fn connections_by_ssh_end_at_their_deadline() {
+        // It neither reads nor ends by itself.
+        let (_folder, programs) = programs(&[("ssh", "echo x; exec sleep 60")]);
+        let place = SshPlace::parse("ssh://git@host/a").unwrap();
+        let mut ssh = programs.ssh(&place, "git-upload-pack '/a'", None).unwrap();
+        let mut line = [0; 2];
+        ssh.read_exact(&mut line).unwrap();
+        assert_eq!(&line, b"x\n");
+        ssh.deadline = Instant::now() + Duration::from_millis(200);
+        assert_eq!(ssh.read(&mut line).unwrap_err().kind(), io::ErrorKind::TimedOut);
+        ssh.deadline = Instant::now() + Duration::from_millis(200);
+        let error = ssh.write_all(&vec![0; 4 << 20]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 }

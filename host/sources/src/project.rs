@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use skillhost_policy::diagnostic::printable;
+use skillhost_policy::manifest::{self, Manifest};
 use skillhost_policy::source::SourceKind;
 use skillhost_skill::{SizeLimits, Skill, SkillError, SkillFolder};
 
@@ -463,13 +464,11 @@ impl Project {
 
     /// Returns the tags of a stored skill.
     fn tags(&self, locked: &LockedSkill) -> Vec<String> {
-        let folder = self.store.path(&locked.digest);
-        let folder = SkillFolder::new(&folder, SourceKind::Fetched);
-        let skill = Skill::load_from(folder, &SizeLimits::default());
-        let Ok(skill) = skill else { return Vec::new() };
-        let words =
-            ["tags", "category"].into_iter().filter_map(|key| skill.manifest.metadata.get(key));
-        words.flat_map(|text| text.split(',')).map(|word| word.trim().to_lowercase()).collect()
+        let is_skill_md = |path: &&String| path.eq_ignore_ascii_case("SKILL.md");
+        let Some(file) = locked.files.0.keys().find(is_skill_md) else { return Vec::new() };
+        let text = self.store.read_top(&locked.digest, file, self.limits.skill.skill_md);
+        let manifest = text.ok().and_then(|text| manifest::parse(&text, "", file).manifest);
+        manifest.iter().flat_map(Manifest::tags).collect()
     }
 
     /// Fetches what is to be added, and changes nothing else.
@@ -538,17 +537,25 @@ impl Project {
         found: &mut BTreeMap<String, FoundSkill>,
     ) -> Result<(), SourceError> {
         let wanted = self.wanted()?;
-        loop {
-            let missing = found.values().flat_map(|skill| skill.manifest.required_skills());
-            let missing = missing.map(|(name, _)| name).find_map(|name| {
-                let is_known = found.contains_key(name) || wanted.skills.contains_key(name);
-                let is_named = |path: &&String| path.rsplit('/').next() == Some(name);
-                let path = all.iter().find(is_named).filter(|_| !is_known)?;
-                Some((name.to_owned(), path))
-            });
-            let Some((name, path)) = missing else { return Ok(()) };
-            found.insert(name, skills::read(&fetched.staged, path, &self.limits)?);
+        let mut paths: BTreeMap<&str, &String> = BTreeMap::new();
+        for path in all {
+            paths.entry(path.rsplit('/').next().unwrap_or_default()).or_insert(path);
         }
+        let required = |skill: &FoundSkill| -> Vec<String> {
+            skill.manifest.required_skills().map(|(name, _)| name.to_owned()).collect()
+        };
+        // The source has chosen how many there are, so nothing is searched for again and again.
+        let mut waiting: Vec<String> = found.values().flat_map(required).collect();
+        while let Some(name) = waiting.pop() {
+            if found.contains_key(&name) || wanted.skills.contains_key(&name) {
+                continue;
+            }
+            let Some(path) = paths.get(name.as_str()) else { continue };
+            let skill = skills::read(&fetched.staged, path, &self.limits)?;
+            waiting.extend(required(&skill));
+            found.insert(name, skill);
+        }
+        Ok(())
     }
 
     /// Adds what was fetched. A skill that has the name already is replaced: the caller has asked.
@@ -854,6 +861,7 @@ impl Project {
         let locked = LockedSkill {
             source: wanted.source.to_string(),
             path: skill.path.clone(),
+            submodules: wanted.submodules,
             revision: fetched.revision.clone(),
             digest: files.digest(),
             content: String::new(),
@@ -927,6 +935,7 @@ impl Project {
 /// Checks whether a lock is for what is wanted.
 fn agrees(wanted: &WantedSkill, locked: &LockedSkill) -> bool {
     locked.source == wanted.source.to_string()
+        && locked.submodules == wanted.submodules
         && wanted.path.as_ref().is_none_or(|path| *path == locked.path)
 }
 

@@ -111,6 +111,7 @@ mod tests {
         let skill = |version: &str, requires: &[&str]| LockedSkill {
             source: "./x".into(),
             path: String::new(),
+            submodules: false,
             revision: "folder".into(),
             digest: Listing::default().digest(),
             content: String::new(),

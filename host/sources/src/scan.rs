@@ -4,15 +4,18 @@
 //! contains the skill's digest, or whose `artifacts` name every file of the skill with its SHA-256.
 //! A report inside the skill never counts: the author of the skill could have written it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::Deserialize;
 use skillhost_policy::require::ScanLevel;
 
-use crate::digest::{Digest, Listing};
+use crate::digest::Listing;
 
 /// The most bytes of a report.
 pub const MAX_BYTES: u64 = 32 << 20;
+
+/// The most runs in a report. Scanners write one for each of their tools.
+const MAX_RUNS: usize = 64;
 
 #[derive(Deserialize)]
 struct Report {
@@ -28,7 +31,15 @@ struct Run {
     artifacts: Vec<Artifact>,
     /// Absent if the scan did not finish.
     results: Option<Vec<Finding>>,
+    #[serde(default)]
+    invocations: Vec<Invocation>,
     tool: Tool,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Invocation {
+    execution_successful: Option<bool>,
 }
 
 #[derive(Deserialize)]
@@ -79,8 +90,16 @@ struct Finding {
     level: Option<String>,
     kind: Option<String>,
     rule_id: Option<String>,
+    rule_index: Option<i64>,
+    rule: Option<RuleReference>,
     #[serde(default)]
     suppressions: Vec<Suppression>,
+}
+
+#[derive(Deserialize)]
+struct RuleReference {
+    id: Option<String>,
+    index: Option<i64>,
 }
 
 #[derive(Deserialize)]
@@ -98,61 +117,89 @@ pub fn worst(report: &[u8], files: &Listing) -> Result<ScanLevel, String> {
     if report.version != "2.1.0" {
         return Err("not a SARIF report of version 2.1.0".to_owned());
     }
-    let runs = report.runs.iter().filter(|run| run.is_about(files));
+    if report.runs.len() > MAX_RUNS {
+        return Err(format!("it has more than {MAX_RUNS} runs"));
+    }
+    let digest = format!("sha256:{}", files.digest());
+    let runs = report.runs.iter().filter(|run| run.is_about(files, &digest));
     let mut worst = None;
     for run in runs {
-        let Some(results) = &run.results else {
-            return Err("a run of it did not finish".to_owned());
+        let failed = run.invocations.iter().any(|one| one.execution_successful == Some(false));
+        let Some(results) = run.results.as_ref().filter(|_| !failed) else {
+            return Err("one of its runs did not finish".to_owned());
         };
+        let rules = run.rules();
         let levels = results.iter().filter(|finding| !finding.is_suppressed());
-        let level = levels.map(|finding| run.level(finding)).max().unwrap_or_default();
+        let level = levels.map(|finding| finding.worst_level(&rules)).max().unwrap_or_default();
         worst = worst.max(Some(level));
     }
-    worst.ok_or_else(|| format!("no run of it names the digest sha256:{}", files.digest()))
+    worst.ok_or_else(|| format!("none of its runs names the digest {digest}"))
 }
 
 impl Run {
-    fn is_about(&self, files: &Listing) -> bool {
+    /// Checks whether the run names the digest of the skill, or all of its files.
+    fn is_about(&self, files: &Listing, digest: &str) -> bool {
         let named = self.automation_details.as_ref().and_then(|details| details.id.as_deref());
-        let digest = format!("sha256:{}", files.digest());
         named.is_some_and(|id| id.split('/').any(|part| part == digest)) || self.names(files)
     }
 
     /// Checks whether the artifacts are all files, with their digests.
     fn names(&self, files: &Listing) -> bool {
-        let has = |(path, digest): (&String, &Digest)| {
-            self.artifacts.iter().any(|artifact| {
-                let uri = artifact.location.as_ref().and_then(|location| location.uri.as_deref());
-                let hash = artifact.hashes.get("sha-256").map(|hash| hash.to_ascii_lowercase());
-                uri == Some(path.as_str()) && hash.as_deref() == Some(&digest.to_string())
+        if files.0.is_empty() || self.artifacts.len() != files.0.len() {
+            return false;
+        }
+        let hashes: BTreeMap<&str, &str> = self
+            .artifacts
+            .iter()
+            .filter_map(|artifact| {
+                let uri = artifact.location.as_ref()?.uri.as_deref()?;
+                Some((uri, artifact.hashes.get("sha-256")?.as_str()))
             })
-        };
-        !files.0.is_empty() && self.artifacts.len() == files.0.len() && files.0.iter().all(has)
+            .collect();
+        files.0.iter().all(|(path, digest)| {
+            let hash = hashes.get(path.as_str());
+            hash.is_some_and(|hash| hash.eq_ignore_ascii_case(&digest.to_string()))
+        })
     }
 
-    /// Returns the level of a finding: its own, or that of its rule. An unknown one counts as the
-    /// worst.
-    fn level(&self, finding: &Finding) -> ScanLevel {
-        // Only a failure has a level.
-        if finding.kind.as_deref().is_some_and(|kind| kind != "fail") {
-            return ScanLevel::None;
-        }
-        let components = || std::iter::once(&self.tool.driver).chain(&self.tool.extensions);
-        let of_rule = || {
-            let rules = components().flat_map(|component| &component.rules);
-            let rule =
-                rules.filter(|rule| rule.id.is_some()).find(|rule| rule.id == finding.rule_id);
-            rule.and_then(|rule| rule.default_configuration.as_ref()?.level.clone())
-        };
-        match finding.level.clone().or_else(of_rule).as_deref() {
-            // The default of SARIF.
-            None => ScanLevel::Warning,
-            Some(level) => ScanLevel::parse(level).unwrap_or(ScanLevel::Error),
-        }
+    /// Returns the rules of the tool by their ids.
+    fn rules(&self) -> HashMap<&str, &Rule> {
+        let components = std::iter::once(&self.tool.driver).chain(&self.tool.extensions);
+        let rules = components.flat_map(|component| &component.rules);
+        rules.filter_map(|rule| Some((rule.id.as_deref()?, rule))).collect()
     }
 }
 
 impl Finding {
+    /// Returns the level: its own, or that of its rule. An unknown level counts as the worst, and so
+    /// does a rule that the report does not describe by its id.
+    fn worst_level(&self, rules: &HashMap<&str, &Rule>) -> ScanLevel {
+        // Only a failure has a level.
+        if self.kind.as_deref().is_some_and(|kind| kind != "fail") {
+            return ScanLevel::None;
+        }
+        if let Some(level) = &self.level {
+            return ScanLevel::parse(level).unwrap_or(ScanLevel::Error);
+        }
+        let reference = self.rule.as_ref();
+        let id = self.rule_id.as_deref().or_else(|| reference?.id.as_deref());
+        let index = self.rule_index.or_else(|| reference?.index);
+        match id {
+            // The default of SARIF.
+            None if index.is_none() => ScanLevel::Warning,
+            None => ScanLevel::Error,
+            Some(id) => match rules.get(id) {
+                None => ScanLevel::Error,
+                Some(rule) => match &rule.default_configuration {
+                    Some(Configuration { level: Some(level) }) => {
+                        ScanLevel::parse(level).unwrap_or(ScanLevel::Error)
+                    }
+                    _ => ScanLevel::Warning,
+                },
+            },
+        }
+    }
+
     fn is_suppressed(&self) -> bool {
         let is_accepted =
             |one: &Suppression| one.status.as_deref().is_none_or(|status| status == "accepted");
@@ -165,6 +212,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::digest::Digest;
 
     fn files() -> Listing {
         Listing(
@@ -202,6 +250,14 @@ mod tests {
         assert_eq!(level(json!([{ "level": "note" }, { "level": "warning" }])), ScanLevel::Warning);
         assert_eq!(level(json!([{ "ruleId": "R1" }])), ScanLevel::Error);
         assert_eq!(level(json!([{}])), ScanLevel::Warning);
+        for unknown in [
+            json!({ "ruleId": "R2" }),
+            json!({ "ruleIndex": 0 }),
+            json!({ "rule": { "index": 0 } }),
+        ] {
+            assert_eq!(level(json!([unknown])), ScanLevel::Error);
+        }
+        assert_eq!(level(json!([{ "rule": { "id": "R1" } }])), ScanLevel::Error);
         assert_eq!(level(json!([{ "level": "critical" }])), ScanLevel::Error);
         assert_eq!(level(json!([{ "level": "error", "kind": "pass" }])), ScanLevel::None);
         let suppressed = json!([{ "level": "error", "suppressions": [{ "kind": "external" }] }]);
@@ -235,9 +291,13 @@ mod tests {
     fn unfinished_and_broken_reports_do_not_count() {
         let mut unfinished = report(&id(), json!([]));
         unfinished["runs"][0].as_object_mut().unwrap().remove("results");
+        let mut failed = report(&id(), json!([]));
+        failed["runs"][0]["invocations"] = json!([{ "executionSuccessful": false }]);
+        let mut many = report(&id(), json!([]));
+        many["runs"] = json!(vec![many["runs"][0].clone(); 65]);
         let mut old = report(&id(), json!([]));
         old["version"] = json!("2.0.0");
-        for report in [unfinished, old, json!({}), json!([])] {
+        for report in [unfinished, failed, many, old, json!({}), json!([])] {
             assert!(worst_of(&report).is_err(), "{report}");
         }
     }

@@ -147,7 +147,8 @@ impl SignedFiles<'_> {
             };
             !UNCOVERED.contains(&path) && !self.left_out.iter().any(is_below)
         };
-        let files = self.files.0.iter().filter(|(path, _)| belongs(path));
+        // What a run mounts must be signed, also if something says that it was left out.
+        let files = self.files.0.iter().filter(|(path, _)| !UNCOVERED.contains(&path.as_str()));
         for (path, digest) in files {
             match signed.get(path) {
                 Some(signed) if signed == digest => {}

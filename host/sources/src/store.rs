@@ -240,7 +240,8 @@ impl Store {
         if objects.is_none() && self.has_origin(origin) {
             return Ok(());
         }
-        let text = objects.and_then(|objects| serde_json::to_string(objects).ok());
+        let text = objects.map(serde_json::to_string).transpose();
+        let text = text.map_err(|error| fail(error.into()))?;
         let temporary = TempFolder::new_in(&self.temporary(), Purpose::Fetch).map_err(fail)?;
         let folder = temporary.as_fd().try_clone_to_owned().map_err(fail)?;
         write(&folder, "origin", text.unwrap_or_default().as_bytes()).map_err(fail)?;
@@ -266,6 +267,14 @@ impl Store {
     /// Returns the path of an entry.
     pub fn path(&self, digest: &Digest) -> PathBuf {
         self.path.join("store").join(digest.to_string())
+    }
+
+    /// Reads a file at the top of an entry, up to a size.
+    pub(crate) fn read_top(&self, digest: &Digest, name: &str, most: u64) -> io::Result<Vec<u8>> {
+        let entry = open_folder(&self.entries, &digest.to_string())?;
+        let mut text = Vec::new();
+        File::from(staging::open_entry(&entry, name)?).take(most).read_to_end(&mut text)?;
+        Ok(text)
     }
 
     /// Copies the files of a skill into the store, unless they are there. A damaged entry is

@@ -1,6 +1,7 @@
 //! `skills.yaml`: the skills that a person wants, and where they come from.
 
 use std::collections::BTreeMap;
+use std::mem::discriminant;
 
 use serde_json::json;
 use skillhost_policy::diagnostic::printable;
@@ -284,12 +285,18 @@ fn replacements(reader: &mut Reader<'_>, node: &Node) -> BTreeMap<String, Source
         let texts = [document::scalar(key), document::scalar(value)];
         let sources = texts.map(|text| text.unwrap_or_default().parse::<Source>());
         match sources {
-            [Ok(from), Ok(to)] if from.reference.is_none() && to.reference.is_none() => {
-                found.insert(from.to_string(), to);
-            }
-            [Ok(_), Ok(_)] => {
+            [Ok(from), Ok(to)] if from.reference.is_some() || to.reference.is_some() => {
                 let message = "`replace` names places, without a tag, branch or commit".to_owned();
                 reader.error("sources-value", Some(key.span), message, None);
+            }
+            // Another kind, such as a folder, would ignore the tag or commit of a skill.
+            [Ok(from), Ok(to)] if discriminant(&from.place) != discriminant(&to.place) => {
+                let message = "a replacement must be of the same kind of source".to_owned();
+                let fix = Some("write a local Git mirror as file:///PATH".to_owned());
+                reader.error("sources-value", Some(value.span), message, fix);
+            }
+            [Ok(from), Ok(to)] => {
+                found.insert(from.to_string(), to);
             }
             [Err(error), _] | [_, Err(error)] => {
                 let fix = error.fix().map(str::to_owned);
@@ -486,11 +493,16 @@ mod tests {
             "overrides: { tag: x }\n",
             "replace: { a/b@v1: c/d }\n",
             "replace: { a/b: http://host/x }\n",
+            "replace: { a/b: ./mirror }\n",
+            "replace: { a/b: 'https://host/x.zip' }\n",
+            "replace: { ./a: 'file:///a' }\n",
         ] {
             assert!(SourcesFile::parse(FILE, text).is_err(), "{text}");
         }
-        let file = SourcesFile::parse(FILE, "replace: { a/b: ./mirror }\n").unwrap();
-        assert_eq!(file.replace["https://github.com/a/b"].to_string(), "./mirror");
+        let text = "replace: { a/b: 'file:///mirror', ./a: ./b }\n";
+        let file = SourcesFile::parse(FILE, text).unwrap();
+        assert_eq!(file.replace["https://github.com/a/b"].to_string(), "file:///mirror");
+        assert_eq!(file.replace["./a"].to_string(), "./b");
     }
 
     #[test]

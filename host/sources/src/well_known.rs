@@ -14,7 +14,7 @@ use crate::staging::Unpacker;
 use crate::transfer::Transfer;
 
 /// The most bytes of an index: about 10,000 skills.
-const MAX_INDEX: u64 = 8 << 20;
+pub(crate) const MAX_INDEX: u64 = 8 << 20;
 
 /// What the URI of the schema starts with for the versions that are read.
 const SCHEMA: &str = "https://schemas.agentskills.io/discovery/0.2.";

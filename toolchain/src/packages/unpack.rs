@@ -63,6 +63,8 @@ pub fn unpack_packages(
         }
         for package in whole {
             packages.extend(apt.missing(package, step)?);
+            // What is asked for is expected in the folder, installed or not.
+            packages.push((*package).to_owned());
         }
         packages.sort();
         packages.dedup();

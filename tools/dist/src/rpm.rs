@@ -1,5 +1,6 @@
 //! The package for Fedora, openSUSE and other systems with RPM.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use rpm::{BuildConfig, CompressionWithLevel, FileOptions, PackageBuilder};
@@ -30,15 +31,26 @@ fn package(tree: &Tree, release: &Release, machine: &str) -> Result<Vec<u8>, rpm
     builder.description(
         "A skill gets only the permissions that the operator grants, every resource it uses has a limit, and none of its code runs natively.",
     );
+    for folder in own_folders(tree) {
+        builder.with_dir_entry(FileOptions::dir(format!("/usr/{folder}")))?;
+    }
     for file in &tree.files {
-        // Modes have 16 bits in the format.
-        let mode = u16::try_from(file.mode()).unwrap_or(0o644);
+        let mode = if file.is_executable { 0o755 } else { 0o644 };
         let options = FileOptions::new(format!("/usr/{}", file.path)).permissions(mode);
         builder.with_file(&file.source, options)?;
     }
     let mut bytes = Vec::new();
     builder.build()?.write(&mut bytes)?;
     Ok(bytes)
+}
+
+/// Returns the folders that the package owns, and removes with its files: other packages have files
+/// in the rest.
+fn own_folders(tree: &Tree) -> BTreeSet<&str> {
+    let parents =
+        |path| std::iter::successors(Some(path), |path: &&str| Some(path.rsplit_once('/')?.0));
+    let folders = tree.files.iter().flat_map(|file| parents(file.path.as_str()).skip(1));
+    folders.filter(|folder| folder.split('/').any(|part| part == NAME)).collect()
 }
 
 #[cfg(test)]
@@ -67,5 +79,7 @@ mod tests {
             .collect();
         assert!(listed.contains(&("/usr/bin/skillhost".into(), 0o755)), "{listed:?}");
         assert!(listed.contains(&("/usr/share/skillhost/python.json".into(), 0o644)));
+        assert!(listed.contains(&("/usr/share/skillhost/skills/x".into(), 0o755)), "{listed:?}");
+        assert!(!listed.iter().any(|(path, _)| path == "/usr/share" || path == "/usr/bin"));
     }
 }

@@ -147,16 +147,13 @@ pub fn javascript_module(component: &[u8]) -> std::result::Result<&[u8], Error> 
 }
 
 /// Transforms the component of the JavaScript runtime: it starts from a state after its
-/// initialisation. `order` lists the names of the functions that a start runs, one per line.
+/// initialisation.
 ///
 /// # Errors
 /// Returns an error if a pass does not recognise the layout of the component.
-pub fn javascript(
-    component: &[u8],
-    state: State,
-    order: &str,
-) -> std::result::Result<Image, Error> {
-    shell(&snapshot::restore(component, state)?, order)
+pub fn javascript(component: &[u8], state: State) -> std::result::Result<Image, Error> {
+    // The functions keep their order.
+    shell(&snapshot::restore(component, state)?, "")
 }
 
 struct Shell<'a> {

@@ -32,8 +32,7 @@ fn main() -> ExitCode {
 fn run(component: &Path, image: &Path) -> Result<(), Box<dyn Error>> {
     let component = std::fs::read(component)?;
     let state = initialize(javascript_module(&component)?)?;
-    // The functions keep their order.
-    std::fs::write(image, javascript(&component, state, "")?.component)?;
+    std::fs::write(image, javascript(&component, state)?.component)?;
     Ok(())
 }
 

@@ -31,7 +31,6 @@ struct Report {
 
 #[derive(Deserialize)]
 struct Checked {
-    path: String,
     diagnostics: Vec<Finding>,
 }
 
@@ -73,15 +72,19 @@ pub(crate) fn run(suite: &Path, progress: &Progress) -> Result<(), Error> {
         above += usize::from(serious.peek().is_some());
         for Finding { rule, message, file, span, .. } in serious {
             let line = span.as_ref().map_or(0, |span| span.line);
-            print_line(format!("{file}:{line}: {rule}: {message}"));
+            // The path and the message may have been written to deceive who reads them.
+            print_line(format!(
+                "{}:{line}: {rule}: {}",
+                file.escape_debug(),
+                message.escape_debug()
+            ));
         }
     }
     let count = report.skills.len();
     for rule in RULES {
         print_line(format!("{rule}: {} skills", by_rule.get(rule).unwrap_or(&0)));
     }
-    let distinct: BTreeSet<&str> = report.skills.iter().map(|skill| skill.path.as_str()).collect();
-    print_line(format!("{above} of {} skills have a finding above a note", distinct.len()));
+    print_line(format!("{above} of {count} skills have a finding above a note"));
     match count > 0 && above * 1000 <= count * MAX_PER_MILLE {
         true => Ok(()),
         false => Err(Error::new("more than 2 % of the skills have a finding above a note")),

@@ -54,7 +54,14 @@ pub(super) fn excess(source: &str) -> Option<usize> {
             }
             b'/' if scan.ends_open => {
                 scan.ends_open = false;
-                expression_end(bytes, at)
+                // The rest of a line without a closing slash is searched once.
+                match at < scan.no_expression_before {
+                    true => at + 1,
+                    false => expression_end(bytes, at).unwrap_or_else(|line_end| {
+                        scan.no_expression_before = line_end;
+                        at + 1
+                    }),
+                }
             }
             quote @ (b'"' | b'\'') => {
                 scan.ends_open = false;
@@ -70,9 +77,13 @@ pub(super) fn excess(source: &str) -> Option<usize> {
                 scan.word(&source[at..end]);
                 end
             }
+            // All of the white space at once: searching it again from each of its lines would take
+            // quadratic time.
             b'\n' => {
-                scan.line_end(&bytes[at..]);
-                at + 1
+                let space = bytes[at..].iter().take_while(|byte| byte.is_ascii_whitespace());
+                let end = at + space.count();
+                scan.line_end(bytes.get(end).copied());
+                end
             }
             byte => {
                 scan.punctuation(byte);
@@ -105,6 +116,8 @@ struct Scan {
     before: usize,
     /// Whether the line so far ends with something that the next one continues.
     ends_open: bool,
+    /// The end of a line in which no regular expression ends.
+    no_expression_before: usize,
 }
 
 impl Scan {
@@ -163,9 +176,8 @@ impl Scan {
 
     /// Ends a statement without a semicolon, unless its line ends, or the next one starts, with
     /// something that continues it.
-    fn line_end(&mut self, rest: &[u8]) {
-        let next = rest.iter().find(|byte| !byte.is_ascii_whitespace());
-        let continues = next.is_none_or(|byte| !(is_word(*byte) || b"@#\"'{".contains(byte)));
+    fn line_end(&mut self, next: Option<u8>) {
+        let continues = next.is_none_or(|byte| !(is_word(byte) || b"@#\"'{".contains(&byte)));
         if !(self.ends_open || continues) {
             self.end_statement();
         }
@@ -196,21 +208,20 @@ fn line_end(bytes: &[u8], at: usize) -> usize {
     bytes[at..].iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |n| at + n)
 }
 
-/// Returns the end of the regular expression at `start`. If that is not a regular expression, returns
-/// the end of its first character.
-fn expression_end(bytes: &[u8], start: usize) -> usize {
+/// Returns the end of the regular expression at `start`, or else the end of the line.
+fn expression_end(bytes: &[u8], start: usize) -> Result<usize, usize> {
     let (mut at, mut in_class) = (start + 1, false);
     while at < bytes.len() && bytes[at] != b'\n' {
         match bytes[at] {
             b'\\' => at += 1,
             b'[' => in_class = true,
             b']' => in_class = false,
-            b'/' if !in_class => return at + 1,
+            b'/' if !in_class => return Ok(at + 1),
             _ => {}
         }
         at += 1;
     }
-    start + 1
+    Err(at)
 }
 
 /// Returns the end of a text in quotes, which ends with its line at the latest.

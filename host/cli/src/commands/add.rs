@@ -77,9 +77,12 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     let network = sources::network(&context)?;
     let mut changes = Vec::new();
     for request in requests(args, &project)? {
-        // The file of another installer names places that the operator did not write.
-        if !args.import {
-            network.allow(&project.place_of(&request.add.source).place);
+        // The file of another installer names places that the operator did not write; mirrors of
+        // them are in the operator's own file.
+        let source = &request.add.source;
+        let place = project.place_of(source);
+        if !args.import || place != *source {
+            network.allow(&place.place);
         }
         let (added, digest) = add(args, &request, &context, &project, &network)?;
         changes.extend(added);

@@ -16,6 +16,7 @@ use skillhost_compat::{
 };
 use skillhost_policy::diagnostic::{Diagnostic, Severity, Span, printable, quoted};
 use skillhost_policy::entry::{self, EntryList, Permission};
+use skillhost_policy::manifest::rules;
 use skillhost_policy::{self as policy, Grant, Policy, Verdict};
 use skillhost_sandbox::{self as sandbox, ToolListing, world};
 use skillhost_skill::runtime::Component;
@@ -171,7 +172,10 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
         found.iter().flatten().try_for_each(|found| fix::fix(&found.path))?;
     }
     let used = args.used.iter().map(|file| used::read(file)).collect::<Result<Vec<_>, _>>()?;
-    let mut reports = reports(&found.concat(), &host, &context.policy);
+    let found = found.concat();
+    // Reading every file again is for the one skill that a report of a scan can be about.
+    let needs_digest = args.format == Format::Sarif && found.len() == 1;
+    let mut reports = reports(&found, &host, &context.policy, needs_digest);
     for report in reports.iter_mut().filter(|_| !used.is_empty()) {
         if let Ok(skill) = Skill::load(&report.path, &Default::default()) {
             report.diagnostics.extend(used::findings(&skill, &context.policy, &used));
@@ -189,11 +193,10 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     let findings = || reports.iter().flat_map(|report| &report.diagnostics);
     match reports.as_slice() {
         _ if args.format == Format::Sarif => {
-            let digest = match reports.as_slice() {
-                [one] => one.digest.as_deref(),
-                _ => None,
-            };
-            output::json(&formats::sarif(findings(), digest))?
+            let digest = reports.first().and_then(|one| one.digest.as_deref());
+            // A report that is missing must not fail the report that is written.
+            let found = findings().filter(|found| found.rule != rules::POLICY_REQUIRE.name);
+            output::json(&formats::sarif(found, digest))?
         }
         _ if args.format == Format::Github => output::foreign(&formats::github(findings()))?,
         _ if args.json || args.format == Format::Json => {
@@ -278,12 +281,12 @@ fn skills(named: &SkillRef) -> Vec<Found> {
 }
 
 /// Checks the skills on all processors, and returns the reports in the order of the skills.
-fn reports(skills: &[Found], host: &Runner, policy: &Policy) -> Vec<Report> {
+fn reports(skills: &[Found], host: &Runner, policy: &Policy, needs_digest: bool) -> Vec<Report> {
     let next = AtomicUsize::new(0);
     let take = || {
         let numbers = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
         numbers
-            .map_while(|at| Some((at, report(skills.get(at)?, host, policy))))
+            .map_while(|at| Some((at, report(skills.get(at)?, host, policy, needs_digest))))
             .collect::<Vec<_>>()
     };
     let others = std::thread::available_parallelism()
@@ -302,7 +305,12 @@ fn reports(skills: &[Found], host: &Runner, policy: &Policy) -> Vec<Report> {
     all.into_iter().map(|(_, report)| report).collect()
 }
 
-fn report(Found { path, source, locked }: &Found, host: &Runner, policy: &Policy) -> Report {
+fn report(
+    Found { path, source, locked }: &Found,
+    host: &Runner,
+    policy: &Policy,
+    needs_digest: bool,
+) -> Report {
     let folder = SkillFolder { path, source: *source, locked: locked.as_ref() };
     match Skill::load_from(folder, &Default::default()) {
         Ok(mut skill) => {
@@ -313,6 +321,10 @@ fn report(Found { path, source, locked }: &Found, host: &Runner, policy: &Policy
             if let Err(unmet) = host.require(&skill, policy) {
                 skill.diagnostics.extend(unmet.diagnostics);
             }
+            let digest = needs_digest.then(|| evidence::listing(&skill)).and_then(|listed| {
+                listed.inspect_err(|why| output::warning(&printable(why), None)).ok()
+            });
+            let digest = digest.map(|files| files.digest().to_string());
             let syntax = syntax(&skill, host);
             let unparsed = syntax.iter().filter_map(|(error, found)| unparsed(error, found));
             let unparsed: Vec<_> = unparsed.collect();
@@ -331,7 +343,7 @@ fn report(Found { path, source, locked }: &Found, host: &Runner, policy: &Policy
                 description: Some(skill.manifest.description.clone()),
                 compatibility: Some(compat::check_parsed(&skill, &grant.capabilities, &unparsed)),
                 grant: Some(grant),
-                digest: evidence::listing(&skill).ok().map(|files| files.digest().to_string()),
+                digest,
                 diagnostics: skill.diagnostics,
                 left_out: skill.left_out,
                 source: skill.source,

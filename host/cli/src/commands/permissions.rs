@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 use clap::Subcommand;
 use jiff::Timestamp;
 use serde::Serialize;
+use skillhost::invoke::Runner;
 use skillhost_ledger::approval::{
     Approval, LevelScope, LevelSetting, PermissionLevel, SkillPart, Term, Workspace, names_program,
 };
 use skillhost_skill::Skill;
 use skillhost_skill::runtime::scripts;
 
+use crate::args::HostArgs;
 use crate::args::permissions::PolicyFile;
 use crate::args::skills::{self, Skills};
 use crate::commands::approve::time_limit;
@@ -195,11 +197,16 @@ fn check(args: &Set, part: &SkillPart) -> Result<(), CliError> {
 
 /// The digest of the skill as it is now.
 fn digest(args: &Set) -> Result<String, CliError> {
-    let catalog = Context::with_file(&args.policy)?.catalog(&args.skills)?;
-    let entry = skills::find(&args.skill, &catalog)?;
-    let skill = Skill::load_from((&entry).into(), &Default::default())
+    let context = Context::with_file(&args.policy)?;
+    let entry = skills::find(&args.skill, &context.catalog(&args.skills)?)?;
+    let host = Runner::new(context.host_options(&HostArgs::default(), &args.skills)?);
+    // With the skills that it requires, as a run digests it.
+    let loaded = host
+        .load_for_run(&entry, &context.policy)
         .map_err(|error| CliError::invalid(error.to_string()))?;
-    skill.digest().map_err(|error| CliError::io("digest the skill", error))
+    let digest = loaded.id().digest.clone();
+    digest
+        .ok_or_else(|| CliError::invalid(format!("the files of {} cannot be digested", args.skill)))
 }
 
 /// The key of levels and approvals: the name of a skill in the catalog, or the real path of a

@@ -1,5 +1,11 @@
 //! `skillhost prompt`: print the block of skills for an agent's prompt.
 
+use skillhost::invoke::Runner;
+use skillhost_catalog::CatalogEntry;
+use skillhost_policy::Policy;
+use skillhost_skill::{SizeLimits, Skill};
+
+use crate::args::HostArgs;
 use crate::args::numbers::whole_number;
 use crate::args::permissions::PolicyFile;
 use crate::args::skills::Skills;
@@ -36,8 +42,11 @@ pub(crate) struct Args {
 pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     let context = Context::with_file(&args.policy)?;
     let catalog = context.catalog(&args.skills)?;
+    let runner = Runner::new(context.host_options(&HostArgs::default(), &args.skills)?);
     let policy = context.policy;
-    catalog.set_hidden(move |entry| policy.hides(&entry.name));
+    catalog.set_hidden(move |entry| {
+        policy.hides(&entry.name) || lacks_requirements(entry, &policy, &runner)
+    });
     let prompt = catalog.prompt_with_locations(args.budget);
     if args.json {
         output::json(&prompt)?;
@@ -52,4 +61,12 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     }
     output::foreign(&prompt.text)?;
     Ok(Exit::Ok)
+}
+
+/// Checks whether a skill lacks what the policy requires of it: such a skill would not load.
+fn lacks_requirements(entry: &CatalogEntry, policy: &Policy, runner: &Runner) -> bool {
+    policy.requirements_for(&entry.name).next().is_some()
+        && Skill::load_from(entry.into(), &SizeLimits::default())
+            .and_then(|skill| runner.require(&skill, policy))
+            .is_err()
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use skillhost_policy::diagnostic::printable;
+use skillhost_policy::diagnostic::{printable, quoted};
 use skillhost_policy::limits::show_size;
 use skillhost_skill::Skill;
 use skillhost_sources::digest::Digest;
@@ -13,6 +13,7 @@ use skillhost_sources::network::Network;
 use skillhost_sources::oci::{self, Publication, Published};
 use skillhost_sources::pack::{PackFormat, pack};
 use skillhost_sources::project::{AddRequest, Project};
+use skillhost_sources::signature;
 use skillhost_sources::source::{Place, Source};
 
 use crate::args::permissions::Permissions;
@@ -20,8 +21,8 @@ use crate::args::skills::require_path;
 use crate::commands::{check, key, sign, test};
 use crate::context::Context;
 use crate::error::{CliError, Exit};
-use crate::output;
 use crate::sources::{self, SourcesFileArg};
+use crate::{evidence, output};
 
 /// Publish a skill: check it, run its test cases, sign it, and upload it
 ///
@@ -72,6 +73,8 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     let project = project.with_replacements(BTreeMap::new());
     let skill = load(&args.skill)?;
     let target = target(args, &skill, &project)?;
+    require_lockable(args, &project, &skill, &target)?;
+    let checked = signed_content(&skill)?;
     if !args.no_sign && !args.dry_run {
         key::signing(&context.places)?;
     }
@@ -90,7 +93,12 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     if !args.no_sign && !args.dry_run {
         sign::main(&sign::Args::of(&args.skill))?;
     }
-    let content = Content::of(&load(&args.skill)?, &target)?;
+    let skill = load(&args.skill)?;
+    if signed_content(&skill)? != checked {
+        let message = "the skill changed while it was being checked";
+        return Err(CliError::invalid(message).fix("publish it again"));
+    }
+    let content = Content::of(&skill, &target)?;
     let network = sources::network(&context)?;
     network.allow(&target.place);
     if !args.dry_run {
@@ -127,6 +135,47 @@ fn target(args: &Args, skill: &Skill, project: &Project) -> Result<Source, CliEr
         }
         _ => Ok(target),
     }
+}
+
+/// Checks that what is published can be locked in the file that is named. After the upload, it would
+/// be too late.
+fn require_lockable(
+    args: &Args,
+    project: &Project,
+    skill: &Skill,
+    target: &Source,
+) -> Result<(), CliError> {
+    if !args.file.is_named() {
+        return Ok(());
+    }
+    let (wanted, locked) = (project.wanted()?, project.locked()?);
+    let file = quoted(&project.file().display().to_string());
+    let other = wanted.skills.get(&skill.name).map(|other| &other.source);
+    if let Some(other) = other.filter(|other| other.place != target.place) {
+        let message = format!("{file} names `{}` from another source: {other}", skill.name);
+        return Err(CliError::usage(printable(&message))
+            .fix(format!("skillhost remove {} --file {file}", skill.name)));
+    }
+    let mut required = skill.manifest.required_skills().map(|(name, _)| name);
+    match required.find(|name| !locked.skills.contains_key(*name)) {
+        Some(name) => {
+            let message = format!("the skill requires `{name}`, which {file} does not lock");
+            Err(CliError::usage(printable(&message))
+                .fix(format!("skillhost add SOURCE --as {name} --file {file}")))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Returns what a signature would say about the skill: the digest of every file but the signatures.
+fn signed_content(skill: &Skill) -> Result<serde_json::Value, CliError> {
+    let mut links = skill.files.iter().filter(|file| file.link.is_some());
+    if let Some(file) = links.find(|file| skill.content.dir().is_dir(&file.path)) {
+        let why = format!("`{}` is a symlink to a folder; replace it with a copy", file.path);
+        return Err(CliError::io(format_args!("pack {}", skill.root.display()), why));
+    }
+    let files = evidence::listing(skill).map_err(|why| CliError::new(Exit::Io, why))?;
+    Ok(signature::statement(&skill.name, &files))
 }
 
 fn is_oci(target: &Source) -> bool {
@@ -171,11 +220,6 @@ impl Content {
         }
         let mut content = Vec::new();
         for file in &skill.files {
-            if file.link.is_some() && skill.content.dir().is_dir(&file.path) {
-                let why =
-                    format!("`{}` is a symlink to a folder; replace it with a copy", file.path);
-                return Err(fail(std::io::Error::other(why)));
-            }
             content.push((file.path.clone(), skill.read(&file.path).map_err(fail)?));
         }
         let bytes = content.iter().map(|(_, content)| content.len() as u64).sum();

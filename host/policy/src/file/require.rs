@@ -86,6 +86,11 @@ impl Reader<'_> {
             let shape = Expected::List { example: "[OWNER/REPO]" };
             return self.expected(node, "`source`", shape, Vec::new());
         };
+        if items.is_empty() {
+            let message = "`source` is empty, so no skill could be loaded".to_owned();
+            let fix = Some("source: [OWNER/REPO]".to_owned());
+            self.error("policy-require", Some(node.span), message, fix);
+        }
         items.iter().filter_map(|item| self.source(item)).collect()
     }
 

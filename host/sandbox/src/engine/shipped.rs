@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::panic::resume_unwind;
-use std::thread::available_parallelism;
+use std::thread::{Builder, available_parallelism};
 
 use rustix::fs::Stat;
 use sha2::{Digest as _, Sha256};
@@ -112,10 +112,15 @@ pub fn code_digest(file: &File) -> io::Result<[u8; 32]> {
     };
     let mut digests = std::thread::scope(|scope| {
         let compute = &compute;
-        let others: Vec<_> = (1..threads).map(|at| scope.spawn(move || compute(at))).collect();
+        let start = |at| Builder::new().spawn_scoped(scope, move || compute(at));
+        let others: Vec<_> = (1..threads).map(|at| (at, start(at))).collect();
         let mut digests = compute(0)?;
-        for other in others {
-            digests.extend(other.join().unwrap_or_else(|panic| resume_unwind(panic))?);
+        for (at, other) in others {
+            digests.extend(match other {
+                Ok(other) => other.join().unwrap_or_else(|panic| resume_unwind(panic))?,
+                // The container allows no more threads.
+                Err(_) => compute(at)?,
+            });
         }
         Ok::<_, io::Error>(digests)
     })?;

@@ -323,24 +323,54 @@ fn take_value(args: &mut Args, option: &str) -> Result<String, String> {
     args.pop_front().ok_or_else(|| format!("the option `{option}` needs a value"))
 }
 
-/// Returns the options in `NODE_OPTIONS` that run code which a command line does not name, such as
-/// `--import=x`; none for commands other than `node`. An entry for a script does not cover them.
+/// Returns the words of `NODE_OPTIONS` if any of them runs code that a command line does not name, such
+/// as `--import=x`; none for commands other than `node`. An entry for a script does not cover them. All
+/// words are returned, because the value of an option may be the next word.
 pub fn code_of_environment(command: &str, env: &[(String, String)]) -> Vec<String> {
     if !is_node(command) {
         return Vec::new();
     }
-    let runs_code = |word: &&str| {
+    let runs_code = |word: &String| {
         let name = word.split('=').next().unwrap_or(word);
         CODE.contains(&name) || PRELOADED.contains(&name)
     };
     let values = env.iter().filter(|(name, _)| name == "NODE_OPTIONS");
-    // The component splits at spaces that are not quoted. Without quotes and escapes, every word that
-    // it finds begins a word here.
-    let values = values.map(|(_, value)| value.replace(['"', '\\'], ""));
-    let words = |value: String| -> Vec<String> {
-        value.split_whitespace().filter(runs_code).map(str::to_owned).collect()
-    };
-    values.flat_map(words).collect()
+    let words = values.flat_map(|(_, value)| match environment_words(value) {
+        Some(words) if !words.iter().any(runs_code) => Vec::new(),
+        Some(words) => words,
+        // The component refuses such a value, and no entry names it.
+        None => vec![value.clone()],
+    });
+    words.collect()
+}
+
+/// Splits a value of `NODE_OPTIONS` exactly as the component does (`split_options` in
+/// `components/javascript/src/command_line.rs`): at spaces, except between double quotes, where a
+/// backslash stands before a quote or a backslash. Returns `None` if the component refuses the value.
+fn environment_words(value: &str) -> Option<Vec<String>> {
+    let mut words = Vec::new();
+    let (mut is_quoted, mut is_new) = (false, true);
+    let mut characters = value.chars();
+    while let Some(mut character) = characters.next() {
+        match character {
+            '\\' if is_quoted => character = characters.next()?,
+            ' ' if !is_quoted => {
+                is_new = true;
+                continue;
+            }
+            '"' => {
+                is_quoted = !is_quoted;
+                continue;
+            }
+            _ => {}
+        }
+        if is_new {
+            words.push(String::new());
+            is_new = false;
+        }
+        words.last_mut()?.push(character);
+    }
+    (!is_quoted).then_some(words)
 }
 
 /// Returns the files that an import of a relative path in a folder may mean, by their paths without a
@@ -510,8 +540,12 @@ mod tests {
             code_of_environment("/usr/bin/node", &env).join(" ")
         };
         assert_eq!(found("--max-old-space-size=100 --no-warnings"), "");
-        assert_eq!(found("--import=./a.mjs --x  --require=b"), "--import=./a.mjs --require=b");
-        assert_eq!(found("-r ./a.js --eval=1 --print=1"), "-r --eval=1 --print=1");
-        assert_eq!(found(r#""--import" "./a b.mjs" "\\-r" x"#), "--import -r");
+        assert_eq!(found("--import=./a.mjs --x  --require=b"), "--import=./a.mjs --x --require=b");
+        assert_eq!(found("-r ./a.js --eval=1 --print=1"), "-r ./a.js --eval=1 --print=1");
+        assert_eq!(found(r#""--import" "./a b.mjs" -x"#), "--import ./a b.mjs -x");
+        assert_eq!(found(r#""--import=./a.mjs evil.mjs""#), "--import=./a.mjs evil.mjs");
+        assert_eq!(found(r"--import=./go\od.mjs"), r"--import=./go\od.mjs");
+        assert_eq!(found(r#""\\-r" x"#), "", "the option is `\\-r`, which does not exist");
+        assert_eq!(found(r#"--import="./a.mjs"#), r#"--import="./a.mjs"#, "refused");
     }
 }

@@ -7,10 +7,12 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use skillhost_policy::Policy;
 use skillhost_policy::diagnostic::{Diagnostic, Severity};
 use skillhost_policy::manifest::rules;
+use skillhost_policy::source::LockedOrigin;
 use skillhost_sandbox::files::{HostDir, OpenMount};
 use skillhost_skill::files::Content;
 use skillhost_skill::runtime::{copies, digest};
@@ -39,6 +41,14 @@ impl RequiredSkill {
     pub(super) fn is_current(&self) -> bool {
         self.skill.is_current()
     }
+
+    pub(super) fn is_in_place(&self) -> bool {
+        self.skill.is_in_place()
+    }
+
+    pub(super) fn shows_changes(&self, began: SystemTime) -> bool {
+        self.skill.shows_changes(began)
+    }
 }
 
 /// Returns the digest of a skill together with those of the skills that it requires.
@@ -51,10 +61,10 @@ pub(super) fn digest_with(own: String, required: &[RequiredSkill]) -> String {
     digest(format!("{own}{lines}").as_bytes())
 }
 
-/// Where a required skill is, and the digest that it must have.
+/// Where a required skill is, and what the lock file says about it.
 struct Place {
     folder: PathBuf,
-    digest: Option<String>,
+    locked: Option<LockedOrigin>,
 }
 
 impl Runner {
@@ -112,7 +122,8 @@ impl Runner {
         chain: &str,
     ) -> Result<RequiredSkill, SkillError> {
         let options = &self.options;
-        let folder = SkillFolder { path: &place.folder, source: skill.origin, locked: None };
+        let locked = place.locked.as_ref();
+        let folder = SkillFolder { path: &place.folder, source: skill.origin, locked };
         let listed = match SkillListing::of(folder, &options.caps) {
             Err(_) if !place.folder.exists() => return Err(missing(skill, &name, chain)),
             listed => listed?,
@@ -121,14 +132,22 @@ impl Runner {
         let copied = copied.map_err(|error| {
             unmet(skill, format!("cannot read `{name}`, which it requires: {error}"), String::new())
         })?;
-        let digest = copied.digests.skill.clone();
-        if place.digest.is_some_and(|locked| locked != digest) {
-            let why = format!("`{name}`, which it requires, is not what was locked");
-            return Err(unmet(skill, why, "fetch it again: skillhost sync".into()));
+        if copied.is_new {
+            self.sandbox.note_growth();
         }
+        let digest = copied.digests.skill.clone();
+        listed.check_lock(&digest)?;
         let content = Arc::new(copied.content);
-        let skill = Arc::new(listed.read_from(content.clone())?);
-        Ok(RequiredSkill { name, skill, content, digest })
+        let loaded = Arc::new(listed.read_from(content.clone())?);
+        // Such a skill runs without a question only while no other user can change its code, of
+        // which this is a part.
+        let needs_protection = matches!(skill.origin, SourceKind::Policy | SourceKind::BuiltIn);
+        if needs_protection && skill.is_protected() && !loaded.is_protected() {
+            let why = format!("other users can write to `{name}`, which it requires");
+            let fix = format!("chmod -R go-w {}", place.folder.display());
+            return Err(unmet(skill, why, fix));
+        }
+        Ok(RequiredSkill { name, skill: loaded, content, digest })
     }
 }
 
@@ -137,11 +156,11 @@ fn place(skill: &Skill, name: &str) -> Option<Place> {
     match (skill.origin, &skill.locked) {
         (SourceKind::Fetched, Some(locked)) => {
             let found = locked.requires.iter().find(|one| one.name == name)?;
-            Some(Place { folder: found.folder.clone(), digest: Some(found.digest.clone()) })
+            Some(Place { folder: found.folder.clone(), locked: Some(found.locked.clone()) })
         }
         (SourceKind::Fetched, None) => None,
         // A name has no `/` and no `..`.
-        _ => Some(Place { folder: skill.root.parent()?.join(name), digest: None }),
+        _ => Some(Place { folder: skill.root.parent()?.join(name), locked: None }),
     }
 }
 

@@ -34,8 +34,8 @@ impl Runner {
         let unmet = match &self.options.verifier {
             // Nothing can be proven then.
             None => requirements.first().map(|requirement| Unmet {
-                why: format!("{} cannot be checked: this host verifies nothing", requirement.place),
-                fix: "set a verifier, or remove `require`".into(),
+                why: format!("{} cannot be checked: this host has no verifier", requirement.place),
+                fix: "remove `require`, or use the command `skillhost`, which has one".into(),
             }),
             Some(verifier) => {
                 let evidence = verifier.evidence(skill, &reports);

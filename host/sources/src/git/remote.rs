@@ -1,7 +1,7 @@
 //! Speaks version 2 of Git's protocol with a server, over HTTP or SSH.
 
 use std::cell::RefCell;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::rc::Rc;
 
 use skillhost_policy::diagnostic::printable;
@@ -150,9 +150,19 @@ impl<'a> Remote<'a> {
         request.extend(FLUSH);
         let mut body = self.command(request)?;
         let mut is_pack = false;
-        let mut pack = Vec::new();
+        let (mut pack, mut received) = (Vec::new(), 0);
         loop {
-            match packet::read(&mut *body)? {
+            let packet = packet::read(&mut *body)?;
+            // Messages count, too: otherwise a server could send them without an end.
+            received += match &packet {
+                Some(Packet::Data(data)) => 4 + data.len() as u64,
+                _ => 4,
+            };
+            if received > self.limits.bytes {
+                let why = format!("the transfer is larger than {}", show_size(self.limits.bytes));
+                return Err(Refusal::new(RefusalRule::TransferSize, why).into());
+            }
+            match packet {
                 Some(Packet::Data(data)) if is_pack => {
                     self.side_band(&data, &mut pack)?;
                 }
@@ -173,11 +183,6 @@ impl<'a> Remote<'a> {
     fn side_band(&self, data: &[u8], pack: &mut Vec<u8>) -> Result<(), SourceError> {
         match data.split_first() {
             Some((1, part)) => {
-                if (pack.len() + part.len()) as u64 > self.limits.bytes {
-                    let why =
-                        format!("the transfer is larger than {}", show_size(self.limits.bytes));
-                    return Err(Refusal::new(RefusalRule::TransferSize, why).into());
-                }
                 pack.extend(part);
                 Ok(())
             }
@@ -287,6 +292,10 @@ impl Transport<'_> {
     /// Adds what `ssh` says to an error after which nothing more follows.
     fn explain(&self, error: SourceError, url: &str) -> SourceError {
         let Transport::Ssh(connection) = self else { return error };
+        // The host has ended it, so `ssh` has nothing to say.
+        if matches!(&error, SourceError::Input(error) if error.kind() == ErrorKind::TimedOut) {
+            return error;
+        }
         match connection.borrow_mut().failure() {
             Some(why) => network::problem(url, printable(&why)),
             None => match error {

@@ -42,8 +42,7 @@ pub(super) fn add(
     while let Some(Submodule { path, id, url }) = left.pop() {
         count += 1;
         if count > MAX {
-            let why = format!("more than {MAX} submodules");
-            return Err(Refusal::new(RefusalRule::EntryCount, why).into());
+            return Err(too_many());
         }
         to.enter(&path)?;
         let inner = unpack(&url, id, network, limits, &mut to)?;
@@ -51,6 +50,10 @@ pub(super) fn add(
         left.extend(named(&text, &inner, &path, &url)?);
     }
     Ok(Commit { id, is_tag, staged: to.finish(), submodules: Vec::new(), objects })
+}
+
+fn too_many() -> SourceError {
+    Refusal::new(RefusalRule::EntryCount, format!("more than {MAX} submodules")).into()
 }
 
 /// Adds the files of one commit. Returns its own submodules.
@@ -80,6 +83,10 @@ fn named(
     folder: &str,
     url: &str,
 ) -> Result<Vec<Submodule>, SourceError> {
+    // Below, each is compared with every section of the file.
+    if submodules.len() > MAX {
+        return Err(too_many());
+    }
     let text = String::from_utf8_lossy(text);
     let mut sections: Vec<(Option<&str>, Option<&str>)> = Vec::new();
     for line in text.lines().map(str::trim) {
@@ -158,6 +165,16 @@ fn resolve(url: &str, target: &str) -> Result<String, SourceError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn submodules_are_counted_before_their_urls_are_found() {
+        let id: ObjectId = "0123456789".repeat(4).parse().unwrap();
+        let rule = |count| match named(b"", &vec![("a".to_owned(), id); count], "", "https://a/b") {
+            Err(SourceError::Refused(refusal)) => refusal.rule,
+            _ => panic!("{count} submodules without a URL"),
+        };
+        assert_eq!((rule(MAX), rule(MAX + 1)), (RefusalRule::Corrupt, RefusalRule::EntryCount));
+    }
 
     #[test]
     fn urls_are_relative_to_the_repository_and_stay_there() {

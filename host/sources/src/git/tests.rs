@@ -368,7 +368,7 @@ fn hostile_names_in_trees_are_refused() {
         entries.iter().flat_map(entry).collect()
     };
     use RefusalRule::*;
-    let cases: [(&[Entry], RefusalRule); 9] = [
+    let cases: [(&[Entry], RefusalRule); 12] = [
         (&[("100644", b"..")], PathTraversal),
         (&[("100644", b"../x")], InvalidName),
         (&[("100644", b"/etc/x")], InvalidName),
@@ -378,6 +378,9 @@ fn hostile_names_in_trees_are_refused() {
         (&[("100644", b"a"), ("100644", b"a")], NameCollision),
         (&[("40000", b"a"), ("40000", b"a")], NameCollision),
         (&[("20644", b"device")], SpecialFile),
+        (&[("160000", b"")], InvalidName),
+        (&[("160000", b".")], InvalidName),
+        (&[("160000", b"a/b")], InvalidName),
     ];
     for (entries, expected) in cases {
         let tree = Object { kind: ObjectKind::Tree, content: content(entries) };
@@ -610,6 +613,42 @@ fn hostile_servers_are_refused() {
     for (what, bodies) in cases {
         scripted(&bodies).expect_err(what);
     }
+}
+
+#[test]
+fn messages_of_a_server_count_as_transferred() {
+    let id = "0123456789".repeat(4);
+    let text = "x".repeat(1000);
+    let message = [format!("{:04x}", text.len() + 5).as_bytes(), b"\x02", text.as_bytes()].concat();
+    let packfile = [line("packfile"), message.repeat(3)].concat();
+    for body in [line(&text).repeat(3), packfile, b"0001".repeat(600)] {
+        let responses = vec![
+            response("advertisement", &[line("version 2"), b"0000".to_vec()].concat()),
+            response("result", &[line(&format!("{id} HEAD")), b"0000".to_vec()].concat()),
+            response("result", &body),
+        ];
+        let network = Scripted(RefCell::new(responses));
+        let within = tempfile::tempdir().unwrap();
+        let limits = TransferLimits { bytes: 2000, ..TransferLimits::default() };
+        let result = fetch("https://host/r", None, Pin::None, &network, within.path(), &limits);
+        assert_eq!(rule(result), RefusalRule::TransferSize);
+    }
+}
+
+#[test]
+fn large_commits_and_tags_are_not_kept() {
+    let repository = Repository::new();
+    repository.write("a", b"text");
+    repository.commit();
+    let text: Vec<u8> = (0..200_000_u32).flat_map(|n| format!("{n}\n").into_bytes()).collect();
+    repository.write(".git/message", &text);
+    repository.git(&["tag", "-a", "large", "-F", ".git/message"]);
+    repository.git(&["tag", "-a", "small", "-m", "message"]);
+    let objects = |name: &str| fetched(&repository, Some(name)).unwrap().objects;
+    assert!(objects("small").unwrap().tag.is_some());
+    assert!(objects("large").unwrap().tag.is_none());
+    repository.git(&["commit", "-q", "--allow-empty", "-F", ".git/message"]);
+    assert!(objects("main").is_none());
 }
 
 #[test]

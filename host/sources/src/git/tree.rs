@@ -61,15 +61,21 @@ pub(super) fn unpack(
                 let why = "the name occurs twice in a folder of the repository";
                 return Err(Refusal::at(RefusalRule::NameCollision, entry.name, why).into());
             }
+            let path = match folder.as_str() {
+                "" => entry.name.to_owned(),
+                folder => [folder.as_bytes(), b"/", entry.name].concat(),
+            };
+            // Otherwise `.` would be the folder itself, and a name with `/` another folder.
+            if matches!(entry.name, b"" | b".") || entry.name.contains(&b'/') {
+                let why = "the name is not valid in a repository";
+                return Err(Refusal::at(RefusalRule::InvalidName, &path, why).into());
+            }
             if entry.mode == SUBMODULE {
                 to.count()?;
-                let name = String::from_utf8_lossy(entry.name);
-                let path =
-                    if folder.is_empty() { name.into_owned() } else { format!("{folder}/{name}") };
-                submodules.push((path, entry.id));
+                submodules.push((String::from_utf8_lossy(&path).into_owned(), entry.id));
                 continue;
             }
-            add(objects, &folder, &entry, to, &mut trees)?;
+            add(objects, path, &entry, to, &mut trees)?;
         }
     }
     Ok((id, submodules))
@@ -143,22 +149,14 @@ struct Entry<'a> {
     id: ObjectId,
 }
 
+/// Adds an entry that is not a submodule.
 fn add(
     objects: &dyn Objects,
-    folder: &str,
+    path: Vec<u8>,
     entry: &Entry<'_>,
     to: &mut Unpacker,
     trees: &mut VecDeque<(String, ObjectId)>,
 ) -> Result<(), SourceError> {
-    let path = match folder {
-        "" => entry.name.to_owned(),
-        folder => [folder.as_bytes(), b"/", entry.name].concat(),
-    };
-    // Otherwise `.` would be the folder itself, and a name with `/` another folder.
-    if matches!(entry.name, b"" | b".") || entry.name.contains(&b'/') {
-        let why = "the name is not valid in a repository";
-        return Err(Refusal::at(RefusalRule::InvalidName, &path, why).into());
-    }
     match entry.mode {
         0o040_000 => {
             to.folder(&path)?;

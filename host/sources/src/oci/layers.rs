@@ -22,6 +22,9 @@ const IMAGE_LAYERS: [&str; 5] = [
     "application/vnd.docker.image.rootfs.diff.tar.gzip",
 ];
 
+/// The most layers of an image. Docker makes at most 127.
+const MAX_LAYERS: usize = 128;
+
 /// The start of the name that hides an entry of the layers below, and the name that hides all.
 const WHITEOUT: &str = ".wh.";
 const OPAQUE: &str = ".wh..wh..opq";
@@ -92,15 +95,26 @@ pub(super) fn stage(
             Ok(to.finish())
         }
         Some(Shape::Image) => {
+            // What a layer hides is read, too, and each is compared with all above it.
+            if manifest.layers.len() > MAX_LAYERS {
+                let why = format!("the image has more than {MAX_LAYERS} layers");
+                return Err(Refusal::new(RefusalRule::EntryCount, why).into());
+            }
             let mut to = Unpacker::new(within, limits, limits.bytes)?;
             let mut above = Above::default();
             // The top layer first: what it has hides what is below.
             for layer in manifest.layers.iter().rev() {
                 let blob = fetch(layer)?;
-                let mut found = Above::default();
-                let mut is_visible = |path: &str| found.add(path) && !above.hides(path);
+                let (mut found, mut visible) = (Above::default(), Vec::new());
+                let mut is_visible = |path: &str| {
+                    let is_new = found.add(path) && !above.hides(path);
+                    if is_new {
+                        visible.push(path.to_owned());
+                    }
+                    is_new
+                };
                 archive::unpack_tar(&blob.file, blob.size, &mut to, &mut is_visible)?;
-                above.extend(found, &to);
+                above.extend(found, visible, &to);
             }
             Ok(to.finish())
         }
@@ -174,11 +188,14 @@ impl Above {
     }
 
     /// Adds what another layer hides: its whiteouts, and everything that is not a folder.
-    fn extend(&mut self, found: Above, staged: &Unpacker) {
+    /// `visible`: the paths that were added from this layer.
+    fn extend(&mut self, found: Above, visible: Vec<String>, staged: &Unpacker) {
         self.hidden.extend(found.hidden);
         self.opaque.extend(found.opaque);
-        let leaves = staged.entries().iter().filter(|(_, entry)| **entry != StagedEntry::Folder);
-        self.hidden.extend(leaves.map(|(path, _)| path.clone()));
+        let is_leaf = |path: &String| {
+            staged.entries().get(path).is_some_and(|entry| *entry != StagedEntry::Folder)
+        };
+        self.hidden.extend(visible.into_iter().filter(is_leaf));
     }
 }
 

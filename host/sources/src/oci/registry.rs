@@ -159,13 +159,15 @@ impl<'a> Registry<'a> {
     /// Sends a request, with credentials if the registry requires them, and follows redirects.
     fn expect(&self, request: Request, statuses: &[u16]) -> Result<Response, SourceError> {
         let url = request.url.clone();
-        let mut response = self.send(request.clone())?;
-        if response.status == 401 && self.authorization.borrow().is_none() {
+        let (end, mut response) = self.send(request.clone())?;
+        // A server that a redirect leads to gets no credentials, and names nobody who gets them.
+        let is_registry = network::origin(&end) == network::origin(&self.base);
+        if response.status == 401 && is_registry && self.authorization.borrow().is_none() {
             let challenge = response.header("www-authenticate").unwrap_or_default().to_owned();
             let authorization = self.authenticate(&challenge)?;
             *self.authorization.borrow_mut() = authorization;
             if self.authorization.borrow().is_some() {
-                response = self.send(request)?;
+                response = self.send(request)?.1;
             }
         }
         match response.status {
@@ -179,14 +181,18 @@ impl<'a> Registry<'a> {
         }
     }
 
-    fn send(&self, mut request: Request) -> Result<Response, SourceError> {
+    /// Sends a request. Returns the final URL and the response.
+    fn send(&self, mut request: Request) -> Result<(String, Response), SourceError> {
         if let Some(authorization) = &*self.authorization.borrow() {
             request = request.header("authorization", authorization);
         }
         match request.method {
+            Method::Get | Method::Head => network::follow(self.network, request),
             // What is stored goes to this server only.
-            Method::Get => Ok(network::follow(self.network, request)?.1),
-            _ => self.network.send(&request),
+            Method::Post | Method::Put => {
+                let response = self.network.send(&request)?;
+                Ok((request.url, response))
+            }
         }
     }
 

@@ -82,7 +82,9 @@ impl Network for Server {
                 content.insert(format!("{BASE}/manifests/{}", named(body)), body.clone());
                 Ok(answer(201, &[], b""))
             }
-            (Method::Get, blob) if self.redirects && blob.starts_with("/blobs/") => {
+            (Method::Get | Method::Head, blob)
+                if self.redirects && blob.starts_with("/blobs/") && content.contains_key(url) =>
+            {
                 let location = format!("https://cdn/{}", &blob["/blobs/".len()..]);
                 Ok(answer(307, &[("location", &location)], b""))
             }
@@ -344,6 +346,11 @@ fn hostile_registries_are_refused() {
     let empty = Server::default();
     empty.store("v1", &[]);
     assert_eq!(empty.rule("v1"), Unsupported);
+    let image = Server::default();
+    image.store("full", &vec![(IMAGE_LAYER, json!({}), archive()); 128]);
+    assert_eq!(image.paths("full"), ["one", "one/SKILL.md", "one/a.py"]);
+    image.store("many", &vec![(IMAGE_LAYER, json!({}), archive()); 129]);
+    assert_eq!(image.rule("many"), EntryCount);
 }
 
 #[test]
@@ -361,6 +368,43 @@ fn wrong_credentials_are_named() {
     };
     let error = fetch(PLACE, None, Locked::Not, around, &refused).unwrap_err();
     assert_eq!(error.fix(), Some("docker login host"), "{error}");
+}
+
+/// A registry whose blobs are at a server that asks for credentials.
+struct Luring(Server);
+
+impl Network for Luring {
+    fn send(&self, request: &Request) -> Result<Response, SourceError> {
+        assert!(!request.url.starts_with("https://evil/"), "a request for a token");
+        match request.url.starts_with("https://cdn/") {
+            true => {
+                let challenge = "Bearer realm=\"https://evil/token\",service=\"registry\"";
+                Ok(answer(401, &[("www-authenticate", challenge)], b""))
+            }
+            false => self.0.send(request),
+        }
+    }
+
+    fn credential(&self, _: &Login<'_>) -> Result<Option<Credential>, SourceError> {
+        panic!("the registry itself requires no credentials")
+    }
+}
+
+#[test]
+fn credentials_are_not_sent_where_a_redirect_asks_for_them() {
+    let server = Server { redirects: true, ..Server::default() };
+    server.store("v1", &[(CONTENT, json!({}), archive())]);
+    let within = tempfile::tempdir().unwrap();
+    let limits = TransferLimits::default();
+    let around = Surroundings {
+        base: within.path(),
+        home: within.path(),
+        within: within.path(),
+        limits: &limits,
+        submodules: false,
+    };
+    let error = fetch(PLACE, Some("v1"), Locked::Not, around, &Luring(server)).unwrap_err();
+    assert!(error.to_string().contains("status 401"), "{error}");
 }
 
 /// A registry for which there are no credentials.

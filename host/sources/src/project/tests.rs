@@ -254,6 +254,7 @@ fn frozen_sync_changes_no_lock() {
     let cases = [
         format!("{text}  two: ./two\n"),
         "skills:\n  one: ./two\n".to_owned(),
+        "skills:\n  one:\n    source: ./one\n    submodules: true\n".to_owned(),
         "skills:\n  two: ./two\n".to_owned(),
         "skills: {}\n".to_owned(),
     ];
@@ -277,6 +278,44 @@ fn frozen_sync_changes_no_lock() {
         [("two".to_owned(), ChangeKind::Added), ("one".to_owned(), ChangeKind::Removed)]
     );
     assert_eq!(setup.project().verify().unwrap(), []);
+}
+
+#[test]
+fn files_that_were_fetched_as_locked_are_kept() {
+    let setup = Setup::new();
+    setup.add("./one", None, None).unwrap();
+    std::fs::remove_dir_all(setup.path("state")).unwrap();
+    assert_eq!(setup.project().sync(true, &Offline).unwrap()[0].kind, ChangeKind::Fetched);
+    let collected = Project::collect(&setup.path("state")).unwrap().unwrap();
+    assert_eq!(collected, Collected::default());
+    assert!(setup.project().installed().unwrap().missing.is_empty());
+}
+
+#[test]
+fn required_skills_of_the_source_are_added_through_others() {
+    let setup = Setup::new();
+    for (name, more) in [("a", "metadata:\n  requires: b\n"), ("b", "metadata:\n  requires: c\n")] {
+        setup.write(&format!("all/{name}/SKILL.md"), &skill_md(name, more));
+    }
+    for name in ["c", "d"] {
+        setup.write(&format!("all/{name}/SKILL.md"), &skill_md(name, ""));
+    }
+    let changes = setup.add("./all", Some("a"), None).unwrap();
+    let names: Vec<&str> = changes.iter().map(|change| change.name.as_str()).collect();
+    assert_eq!(names, ["a", "b", "c"]);
+}
+
+#[test]
+fn override_disables_a_skill_by_each_of_its_tags() {
+    let setup = Setup::new();
+    setup.write("one/SKILL.md", &skill_md("one", "metadata:\n  category: Reports; Drafts\n"));
+    setup.add("./one", None, None).unwrap();
+    let text = std::fs::read_to_string(setup.path("skills.yaml")).unwrap();
+    for (tag, count) in [("reports", 0), ("Drafts", 0), ("other", 1)] {
+        let more = format!("overrides: [{{ tag: {tag}, enabled: false }}]\n");
+        setup.write("skills.yaml", &format!("{text}{more}"));
+        assert_eq!(setup.project().installed().unwrap().skills.len(), count, "{tag}");
+    }
 }
 
 #[test]
@@ -308,9 +347,10 @@ fn every_field_of_the_lock_is_verified() {
     setup.add("./one", None, None).unwrap();
     let original = setup.project().locked().unwrap();
     type Change = fn(&mut LockedSkill);
-    let changes: [(&str, Change); 12] = [
+    let changes: [(&str, Change); 13] = [
         ("source", |skill| skill.source = "./other".into()),
         ("path", |skill| skill.path = "other".into()),
+        ("submodules", |skill| skill.submodules = true),
         ("revision", |skill| skill.revision = format!("git:{}", "0".repeat(40))),
         ("digest and files", |skill| {
             skill.files.0.insert("more".into(), Digest::of(b""));

@@ -42,7 +42,10 @@ impl<'a> Transfers<'a> {
         network: &'a dyn Network,
     ) -> Result<Transfers<'a>, SourceError> {
         let _use = project.store.keep_all()?;
-        drop(project.begin()?);
+        let change = project.begin()?;
+        // Files that are fetched as locked change no lock file, and must be kept for it, too.
+        project.store.remember(&project.file)?;
+        drop(change);
         let before = files(project)?;
         Ok(Transfers { project, network, kept: Vec::new(), before, _use })
     }

@@ -88,7 +88,7 @@ impl Trust {
         Trust { now: Some(now), ..self }
     }
 
-    /// Adds what a file contains: a public key or certificates in PEM, an SSH key, or the trusted
+    /// Adds what a file contains: a public key or a certificate in PEM, an SSH key, or the trusted
     /// root of another instance of sigstore as JSON, which replaces the built-in one.
     ///
     /// # Errors
@@ -102,8 +102,12 @@ impl Trust {
             return Ok(Material::Root);
         }
         if text.starts_with("-----BEGIN CERTIFICATE-----") {
-            let certificate = CertificateDer::from_pem_slice(text.as_bytes())
+            let certificates = CertificateDer::pem_slice_iter(text.as_bytes())
+                .collect::<Result<Vec<_>, _>>()
                 .map_err(|error| format!("not a certificate in PEM: {error}"))?;
+            let Ok([certificate]) = <[CertificateDer<'_>; 1]>::try_from(certificates) else {
+                return Err("the file has several certificates: trust each in its own file".into());
+            };
             webpki::anchor_from_trusted_cert(&certificate)
                 .map_err(|error| format!("the certificate cannot be an authority: {error}"))?;
             let id = format!("sha256:{}", Digest::of(&certificate));

@@ -12,7 +12,7 @@ use crate::machine::{Architecture, Machine};
 use crate::workspace;
 
 pub(super) fn archive(dist: &Dist<'_>, progress: &Progress) -> Result<Installed, Error> {
-    let machine = Machine::of(Architecture::Aarch64, &workspace::root(), progress)?;
+    let machine = Machine::aarch64(&workspace::root(), progress)?;
     let work = dist.work("aarch64", None)?;
     let installed = dist.folder.join("aarch64/installed");
     fs::create_dir_all(&installed).map_err(Error::context(installed.display()))?;
