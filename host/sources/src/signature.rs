@@ -147,7 +147,7 @@ impl SignedFiles<'_> {
             };
             !UNCOVERED.contains(&path) && !self.left_out.iter().any(is_below)
         };
-        // What a run mounts must be signed, also if something says that it was left out.
+        // What a run mounts must be signed, even if `left_out` names it.
         let files = self.files.0.iter().filter(|(path, _)| !UNCOVERED.contains(&path.as_str()));
         for (path, digest) in files {
             match signed.get(path) {

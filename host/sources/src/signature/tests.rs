@@ -67,7 +67,7 @@ fn signature_covers_every_file_except_signatures() {
 }
 
 #[test]
-fn files_that_are_left_out_need_no_signature() {
+fn signed_files_may_be_left_out_but_no_mounted_file_may_be_unsigned() {
     let key = SkillKey::generate().unwrap();
     let mut trust = Trust::default();
     trust.add(&key.public_pem()).unwrap();
@@ -80,8 +80,9 @@ fn files_that_are_left_out_need_no_signature() {
     };
     assert_eq!(signers(&["SKILL.md"], &[]), 0);
     assert_eq!(signers(&["SKILL.md"], &["notes".into()]), 1);
-    assert_eq!(signers(&["SKILL.md", "notes/x", "build/y"], &["build".into()]), 1);
-    assert_eq!(signers(&["SKILL.md", "notes/x", "builder"], &["build".into()]), 0);
+    assert_eq!(signers(&["SKILL.md"], &["note".into()]), 0);
+    assert_eq!(signers(&["SKILL.md", "notes/x"], &["build".into()]), 1);
+    assert_eq!(signers(&["SKILL.md", "notes/x", "build/y"], &["build".into()]), 0);
 }
 
 fn oms_key() -> (SkillKey, Trust) {
