@@ -23,6 +23,7 @@ mod watch;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use skillhost_skill::runtime::digest;
 use tempfile::TempDir;
 
 pub use crate::support::{copy, ends, guest, pinned, repository, skipped, text};
@@ -36,6 +37,20 @@ pub struct User {
 
 /// The cache folder of all tests, so that each component is compiled once.
 pub const CACHE: &str = env!("CARGO_TARGET_TMPDIR");
+
+/// Returns where the compiled code of a skill's script is cached: the name depends on the runtime,
+/// the path and the content.
+pub fn cached_script(runtime: &str, path: &str, content: &str) -> PathBuf {
+    let facts = repository("target").join(format!("components/{runtime}.json"));
+    let facts: serde_json::Value = serde_json::from_slice(&std::fs::read(facts).unwrap()).unwrap();
+    let parts = [facts["digest"].as_str().unwrap().as_bytes(), path.as_bytes(), content.as_bytes()];
+    let hashed: Vec<u8> = parts
+        .iter()
+        .flat_map(|part| [&(part.len() as u64).to_le_bytes(), *part].concat())
+        .collect();
+    let name = format!("{}.script", &digest(&hashed)["sha256:".len()..]);
+    Path::new(CACHE).join("skillhost/components").join(name)
+}
 
 /// Writes a skill whose component is a guest.
 pub fn skill_of(guest_name: &str, folder: &Path) {

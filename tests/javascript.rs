@@ -1,6 +1,7 @@
 //! JavaScript and TypeScript: which commands start `node`, what allows and denies them, and what
 //! scripts do in the real runtime.
 
+mod compiled;
 mod http;
 mod runs;
 

@@ -1,24 +1,13 @@
 //! A skill's Python files are compiled once: what the cache contains, who shares it, and that
 //! scripts cannot observe it.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::Place;
-use crate::cli::{repository, text};
-use skillhost_skill::runtime::digest;
+use crate::cli::{cached_script, text};
 
-/// Returns where the compiled code of a skill's file is cached: the name depends on the runtime,
-/// the path and the content.
 fn compiled(path: &str, content: &str) -> PathBuf {
-    let facts = std::fs::read(repository("target").join("components/python.json")).unwrap();
-    let facts: serde_json::Value = serde_json::from_slice(&facts).unwrap();
-    let parts = [facts["digest"].as_str().unwrap().as_bytes(), path.as_bytes(), content.as_bytes()];
-    let hashed: Vec<u8> = parts
-        .iter()
-        .flat_map(|part| [&(part.len() as u64).to_le_bytes(), *part].concat())
-        .collect();
-    let name = format!("{}.script", &digest(&hashed)["sha256:".len()..]);
-    Path::new(env!("CARGO_TARGET_TMPDIR")).join("skillhost/components").join(name)
+    cached_script("python", path, content)
 }
 
 /// A script that no other test uses.

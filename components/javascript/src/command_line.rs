@@ -17,6 +17,8 @@ pub(crate) enum Command {
     Check(String),
     /// Compile the text on stdin under this name, and report its syntax errors.
     CheckText(&'static str),
+    /// Print the JavaScript of the text on stdin, which is the TypeScript of the file at this path.
+    StripTypes(String),
     /// Print a text to stdout, and end.
     Print(String),
     /// Print an error to stderr, and end with the code.
@@ -127,7 +129,7 @@ const IGNORED: [&str; 39] = [
 ];
 
 /// Options that `NODE_OPTIONS` may not have.
-const NOT_IN_ENVIRONMENT: [&str; 17] = [
+const NOT_IN_ENVIRONMENT: [&str; 18] = [
     "-",
     "--",
     "-c",
@@ -145,6 +147,7 @@ const NOT_IN_ENVIRONMENT: [&str; 17] = [
     "--version",
     "--test",
     "--expose-internals",
+    "--skillhost-strip-types",
 ];
 
 const HELP: &str = "Usage: node [options] [ script.js ] [arguments]
@@ -284,6 +287,8 @@ impl Parser {
             "-v" | "--version" => return Err(Command::Print(format!("v{VERSION}\n"))),
             "-h" | "--help" => return Err(Command::Print(HELP.to_owned())),
             "-c" | "--check" => self.check = true,
+            // The host asks for this once for each TypeScript file of a skill.
+            "--skillhost-strip-types" => return Err(Command::StripTypes(value()?)),
             "-e" | "--eval" => self.text = Some(value()?),
             "-p" | "-pe" | "--print" => {
                 self.text = Some(value()?);

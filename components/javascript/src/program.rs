@@ -35,6 +35,7 @@ pub(crate) fn run(arguments: Vec<String>) -> u8 {
             check(ctx, exports, &path, module::read_source(ctx, &path))
         }),
         Command::CheckText(name) => check_text(name),
+        Command::StripTypes(path) => call(|ctx, _| strip_types(ctx, &path)),
         Command::Run(run) => call(|ctx, exports| start(ctx, exports, &name, run)),
     }
 }
@@ -97,6 +98,13 @@ fn read_stdin() -> String {
         }
         bytes.extend(piece);
     }
+}
+
+/// Prints the JavaScript of the text on stdin.
+fn strip_types(ctx: &Ctx<'_>, path: &str) -> rquickjs::Result<u8> {
+    let text = module::source(ctx, path, read_stdin())?;
+    stdio::write(stdio::STDOUT, text.as_bytes()).map_err(|_| rquickjs::Error::Unknown)?;
+    Ok(0)
 }
 
 /// Reports the syntax errors of the text on stdin, under the name of a file.

@@ -12,6 +12,8 @@
 //! | [`kernel`] | which features of the kernel work here |
 //! | `run` | one run from start to end, its store, its mounts; everything that a guest can import |
 //! | `python` | the interfaces of the built-in Python |
+//! | `javascript` | the interface of the built-in JavaScript runtime |
+//! | `scripts` | the code of scripts that is compiled once |
 //! | `shell` | the denied commands, which are passed to the built-in shell |
 //! | `process` | programs that start programs |
 //! | `tools` | typed tools: listings and calls |
@@ -29,6 +31,7 @@ mod determinism;
 mod engine;
 pub mod files;
 pub mod http;
+mod javascript;
 pub mod kernel;
 mod limits;
 mod process;
@@ -36,6 +39,7 @@ mod python;
 pub mod recording;
 mod run;
 mod schema;
+mod scripts;
 mod shell;
 pub mod startup;
 mod streams;

@@ -1,17 +1,18 @@
 //! What belongs to the built-in Python alone: the interfaces `skillhost:python/compiled`
-//! (`compiled_scripts`), `skillhost:python/lines` (`lines`) and `skillhost:python/web` (`web`).
+//! (`compiled`), `skillhost:python/lines` (`lines`) and `skillhost:python/web` (`web`).
 //!
 //! All are shortcuts: a Python without them reads and compiles its files itself, writes each line
 //! to stdout by `wasi:io`, and sends requests by `wasi:http`. Only `run` also names Python. May use
-//! `http`, `files`, `streams` and `engine`.
+//! `http`, `scripts`, `streams` and `engine`.
 
-mod compiled_scripts;
+mod compiled;
 pub(crate) mod lines;
 mod web;
 
 use wasmtime::component::Linker;
 
-pub(crate) use compiled_scripts::{Compiler, ScriptCache, Scripts, ScriptsView};
+use crate::scripts::ScriptsView;
+
 pub(crate) use lines::{HasLines, Lines};
 pub(crate) use web::WebView;
 
@@ -21,7 +22,7 @@ pub(crate) fn add_to_linker<T: HasLines>(
     scripts: fn(&mut T) -> ScriptsView<'_>,
     web: fn(&mut T) -> WebView<'_>,
 ) -> wasmtime::Result<()> {
-    compiled_scripts::add_to_linker(linker, scripts)?;
+    compiled::add_to_linker(linker, scripts)?;
     lines::add_to_linker(linker)?;
     web::add_to_linker(linker, web)
 }

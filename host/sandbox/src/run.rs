@@ -38,8 +38,8 @@ use crate::limits::Meter;
 use crate::process::{
     HostAccess, HostPrograms, Processes, ProgramIo, StartRules, wrapper_commands,
 };
-use crate::python::Scripts;
 use crate::recording::network::RecordedNetwork;
+use crate::scripts::Scripts;
 use crate::streams::Outlets;
 use finished::FilesBefore;
 use invocation::Invocation;

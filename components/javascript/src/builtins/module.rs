@@ -4,6 +4,7 @@ use rquickjs::prelude::Func;
 use rquickjs::{Ctx, Object, Value};
 
 use super::public;
+use crate::bindings::skillhost::javascript::compiled;
 use crate::files;
 use crate::modules::loader::{self, Format};
 use crate::modules::resolve::{self, Kind, ResolveError, Resolved};
@@ -30,6 +31,11 @@ pub(super) fn create<'js>(ctx: &Ctx<'js>) -> rquickjs::Result<Object<'js>> {
 
 /// Reads the text of a file that is run: without a byte order mark, and with `#!` as a comment.
 pub(crate) fn read_source(ctx: &Ctx<'_>, path: &str) -> rquickjs::Result<String> {
+    if Language::of(path).is_some()
+        && let Some(text) = compiled::get(path).and_then(|text| String::from_utf8(text).ok())
+    {
+        return Ok(text);
+    }
     let bytes = files::read(path).map_err(|error| {
         let described = files::describe(error);
         let message = format!("{}: {}, open '{path}'", described.code, described.text);

@@ -17,7 +17,7 @@ use crate::files::Vfs;
 use crate::http::Sender;
 use crate::limits::Meter;
 use crate::process::{Launcher, Processes, Ready};
-use crate::python::{Compiler, Scripts};
+use crate::scripts::{Compiler, Scripts};
 use crate::streams::Stdin;
 use skillhost_policy::capabilities::Capabilities;
 use skillhost_policy::limits::Limits;

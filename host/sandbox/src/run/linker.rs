@@ -14,7 +14,7 @@ use wasmtime_wasi::sockets::{WasiSockets, WasiSocketsView as _};
 use super::state::State;
 use crate::determinism::{randomness, wasi_clocks};
 use crate::engine::Mode;
-use crate::{files, process, python};
+use crate::{files, javascript, process, python};
 
 /// Packages that a component imports: a bit for each of [`PACKAGES`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -27,9 +27,10 @@ type Link = fn(&mut Linker<State>) -> wasmtime::Result<()>;
 /// The stock file system is never linked: files and randomness are this crate's own, for both
 /// versions of WASI. Sockets and name lookup are linked because guests built with a libc import
 /// them; every use of them is denied.
-const PACKAGES: [(&str, &str, Link); 15] = [
+const PACKAGES: [(&str, &str, Link); 16] = [
     ("skillhost:skill", "0.1.", |l| process::add_to_linker(l, State::process)),
     ("skillhost:python", "0.1.", |l| python::add_to_linker(l, State::scripts, State::web)),
+    ("skillhost:javascript", "0.1.", |l| javascript::add_to_linker(l, State::scripts)),
     ("wasi:cli", "0.3.", wasmtime_wasi::p3::cli::add_to_linker),
     ("wasi:clocks", "0.3.", wasmtime_wasi::p3::clocks::add_to_linker),
     ("wasi:filesystem", "0.3.", |l| files::add_p3_to_linker(l, State::files)),

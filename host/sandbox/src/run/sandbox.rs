@@ -14,7 +14,7 @@ use crate::engine::{
     Allocation, Architecture, CacheFolder, CodeState, Compilation, EngineKey, Loader, Mode, failed,
 };
 use crate::http;
-use crate::python::ScriptCache;
+use crate::scripts::ScriptCache;
 use crate::tools::{call, listing};
 use skillhost_policy::limits::Limits;
 use skillhost_policy::outcome::Status;

@@ -15,7 +15,8 @@ use crate::http::hooks::Hooks;
 use crate::limits::StoreMeter;
 use crate::limits::fuel::{Fuel, HasFuel};
 use crate::process::{Parent, ProcessView};
-use crate::python::{HasLines, Lines, ScriptsView, WebView};
+use crate::python::{HasLines, Lines, WebView};
+use crate::scripts::ScriptsView;
 
 /// The data of one store, which runs one program.
 pub(super) struct State {

@@ -1,10 +1,10 @@
-//! The bytecode of a skill's Python files: `skillhost:python/compiled`, which the built-in Python
-//! calls before it reads and compiles a file itself.
+//! The code of a skill's scripts that is compiled once: the bytecode of Python files, and the
+//! JavaScript of TypeScript files. The runtimes ask for it before they read and compile a file
+//! themselves.
 //!
-//! A file is compiled once, by a Python that is given only the file. Its code is cached under
-//! everything it depends on: the path, the content, the Python. So no guest can influence the code
-//! that another one runs. A run that counts fuel compiles for itself: its fuel must not depend on
-//! earlier runs.
+//! A file is compiled by a runtime that is given only the file. Its code is cached under everything
+//! it depends on: the path, the content, the runtime. So no guest can influence the code that another
+//! one runs. A run that counts fuel compiles for itself: its fuel must not depend on earlier runs.
 
 use std::collections::HashMap;
 use std::io::{self, Read as _};
@@ -16,7 +16,6 @@ use cap_std::fs::Dir;
 use futures::future::BoxFuture;
 use sha2::{Digest as _, Sha256};
 use tracing::{Instrument as _, debug_span};
-use wasmtime::component::{HasData, Linker};
 
 use crate::engine::{CacheFolder, Mode};
 use crate::files::Vfs;
@@ -25,21 +24,12 @@ use skillhost_policy::outcome::{Outcome, Status};
 use skillhost_skill::runtime::spawn::SKILL_MOUNT;
 use skillhost_skill::runtime::{Component, EntryPoint, Program, Programs, cache_quota, hex, stamp};
 
-mod bindings {
-    #![allow(
-        missing_docs,
-        unreachable_pub,
-        reason = "generated from WIT, where the documentation is"
-    )]
-    wasmtime::component::bindgen!({
-        inline: "package skillhost:host-compiled; world compiled-guest { import skillhost:python/compiled@0.1.0; }",
-        path: "python-wit/compiled.wit",
-        world: "skillhost:host-compiled/compiled-guest",
-        imports: { default: async | trappable },
-    });
+/// What a script is written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Language {
+    Python,
+    TypeScript,
 }
-
-use bindings::skillhost::python::compiled::{self, Script};
 
 /// A file's code; `None` if its guest compiles it itself. This includes files with errors, which
 /// the guest then reports.
@@ -77,13 +67,6 @@ pub(crate) struct ScriptsView<'a> {
     pub(crate) compiler: &'a dyn Compiler,
 }
 
-/// Marks [`ScriptsView`] as what the bindings get.
-struct CompiledInterface;
-
-impl HasData for CompiledInterface {
-    type Data<'a> = ScriptsView<'a>;
-}
-
 /// The most bytes of a source. A typical script of a public skill has 250 lines.
 const SOURCE_MAX: u64 = 256 << 10;
 /// The most bytes of its code, which is about as large as the source.
@@ -92,36 +75,32 @@ const CODE_MAX: u64 = 1 << 20;
 const COMPILED_MAX: usize = 256;
 /// The most files whose code is kept in memory.
 const KEPT: usize = 128;
-/// Limits for compiling a file, in bytes and milliseconds: enough for Python itself, and two
+/// Limits for compiling a file, in bytes and milliseconds: enough for the runtime itself, and two
 /// hundred times the source.
 const MEMORY: u64 = 128 << 20;
 const TIME: u64 = 2_000;
 
 /// Compiles standard input and writes the code. Warnings are errors here: a file with warnings must
 /// be compiled in each run, which then shows them.
-const COMPILE: &str = "import marshal, sys
+const COMPILE_PYTHON: &str = "import marshal, sys
 sys.stdout.buffer.write(marshal.dumps(compile(sys.stdin.buffer.read(), sys.argv[1], 'exec', dont_inherit=True)))";
 
-/// Links the interface.
-pub(crate) fn add_to_linker<T: Send + 'static>(
-    linker: &mut Linker<T>,
-    get: fn(&mut T) -> ScriptsView<'_>,
-) -> wasmtime::Result<()> {
-    compiled::add_to_linker::<T, CompiledInterface>(linker, get)
-}
-
-impl compiled::Host for ScriptsView<'_> {
-    async fn get(&mut self, path: String) -> wasmtime::Result<Option<Vec<u8>>> {
-        Ok(self.code(&path).await.map(|(_, code)| code.to_vec()))
+impl Language {
+    /// The program that compiles scripts.
+    fn program(self) -> &'static str {
+        match self {
+            Language::Python => "python3",
+            Language::TypeScript => "node",
+        }
     }
 
-    async fn begin(&mut self, path: String) -> wasmtime::Result<Option<Script>> {
-        let Some((at, code)) = self.code(&path).await else { return Ok(None) };
-        let Some((folder, _)) = path.rsplit_once('/').filter(|_| at == path) else {
-            return Ok(None);
+    /// The arguments with which it compiles standard input, as the file at `path`.
+    fn compile_arguments(self, path: &str) -> Vec<String> {
+        let arguments: &[&str] = match self {
+            Language::Python => &["-W", "error", "-c", COMPILE_PYTHON, path],
+            Language::TypeScript => &["--skillhost-strip-types", path],
         };
-        let beside = self.scripts.files.names(folder);
-        Ok(beside.map(|beside| Script { code: code.to_vec(), beside }))
+        arguments.iter().map(|argument| (*argument).to_owned()).collect()
     }
 }
 
@@ -141,22 +120,33 @@ impl Scripts {
 impl ScriptsView<'_> {
     /// Returns the code of one of the skill's files, which the host reads as the guest would, and
     /// its path after resolving links.
-    async fn code(&self, path: &str) -> Option<(String, Arc<[u8]>)> {
+    pub(crate) async fn code(&self, language: Language, path: &str) -> Option<(String, Arc<[u8]>)> {
         let Scripts { mode, programs, files, .. } = self.scripts;
         if *mode != Mode::Fast || !path.starts_with(SKILL_MOUNT) {
             return None;
         }
-        let python = programs.as_ref()?.find("python3").ok()??;
+        let runtime = programs.as_ref()?.find(language.program()).ok()??;
         let (at, source) = files.content(path, SOURCE_MAX)?;
         if !at.strip_prefix(SKILL_MOUNT)?.starts_with('/') {
             return None;
         }
-        Some((at, self.code_of(python, path, source).await?))
+        Some((at, self.code_of(language, runtime, path, source).await?))
     }
 
-    async fn code_of(&self, python: Component, path: &str, source: Vec<u8>) -> Code {
+    /// Returns the names in a folder, as the guest would list them.
+    pub(crate) fn names(&self, folder: &str) -> Option<Vec<String>> {
+        self.scripts.files.names(folder)
+    }
+
+    async fn code_of(
+        &self,
+        language: Language,
+        runtime: Component,
+        path: &str,
+        source: Vec<u8>,
+    ) -> Code {
         let Scripts { cache, programs, compiled, .. } = self.scripts;
-        let key = key(&python, path, &source);
+        let key = key(&runtime, path, &source);
         if let Some(code) = cache.get(&key) {
             return code;
         }
@@ -168,8 +158,8 @@ impl ScriptsView<'_> {
         if compiled.fetch_add(1, Relaxed) >= COMPILED_MAX {
             return None;
         }
-        let code =
-            self.compile(python, path, source).instrument(debug_span!("compile script")).await?;
+        let compiling = self.compile(language, runtime, path, source);
+        let code = compiling.instrument(debug_span!("compile script")).await?;
         match store(cache.folder.path(), &key, &code) {
             Ok(folder) => {
                 cache.folder.note_growth();
@@ -192,13 +182,18 @@ impl ScriptsView<'_> {
     }
 
     /// Compiles a file. Returns `None` if the compiler ended for another reason than the file.
-    async fn compile(&self, python: Component, path: &str, source: Vec<u8>) -> Option<Code> {
-        let args = ["-W", "error", "-c", COMPILE, path].map(str::to_owned).to_vec();
+    async fn compile(
+        &self,
+        language: Language,
+        runtime: Component,
+        path: &str,
+        source: Vec<u8>,
+    ) -> Option<Code> {
         let program = Program {
-            name: "python3".into(),
-            component: python,
+            name: language.program().into(),
+            component: runtime,
             entry: EntryPoint::Command,
-            args,
+            args: language.compile_arguments(path),
             script: None,
         };
         let own = self.scripts.limits.clone();
@@ -266,11 +261,11 @@ fn file_name(key: &str) -> String {
     format!("{key}.script")
 }
 
-/// Returns the key of a file's code, from everything it depends on: the Python, the path in
+/// Returns the key of a file's code, from everything it depends on: the runtime, the path in
 /// tracebacks, and the source.
-fn key(python: &Component, path: &str, source: &[u8]) -> String {
+fn key(runtime: &Component, path: &str, source: &[u8]) -> String {
     let mut hash = Sha256::new();
-    for part in [python.digest.as_bytes(), path.as_bytes(), source] {
+    for part in [runtime.digest.as_bytes(), path.as_bytes(), source] {
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part);
     }
