@@ -1,17 +1,14 @@
 // CompressionStream and DecompressionStream, over node:zlib.
 
-import zlib from 'node:zlib';
+import { importBuiltin } from 'internal:native/vm';
 
-const CREATE = {
-    gzip: [zlib.createGzip, zlib.createGunzip],
-    deflate: [zlib.createDeflate, zlib.createInflate],
-    'deflate-raw': [zlib.createDeflateRaw, zlib.createInflateRaw],
-};
+// node:zlib is loaded when it is needed.
+const CREATE = { gzip: ['createGzip', 'createGunzip'], deflate: ['createDeflate', 'createInflate'], 'deflate-raw': ['createDeflateRaw', 'createInflateRaw'] };
 
 function streams(format, index) {
     if (!Object.hasOwn(CREATE, `${format}`)) throw Object.assign(new TypeError(`The argument 'format' must be one of: 'deflate', 'deflate-raw', 'gzip'. Received '${format}'`), { code: 'ERR_INVALID_ARG_VALUE' });
     // What follows the compressed data is an error here.
-    const stream = CREATE[format][index]({ rejectGarbageAfterEnd: true });
+    const stream = importBuiltin('node:zlib')[CREATE[format][index]]({ rejectGarbageAfterEnd: true });
     let failure, fail;
     return new TransformStream({
         start(controller) {

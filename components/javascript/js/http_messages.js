@@ -7,7 +7,7 @@ import { Stream } from '__wasm_rquickjs_builtin/internal/streams/legacy';
 import { getDefaultHighWaterMark } from '__wasm_rquickjs_builtin/internal/streams/state';
 import {
     ERR_HTTP_BODY_NOT_ALLOWED, ERR_HTTP_CONTENT_LENGTH_MISMATCH, ERR_HTTP_HEADERS_SENT, ERR_HTTP_INVALID_HEADER_VALUE, ERR_HTTP_SOCKET_ASSIGNED,
-    ERR_HTTP_TRAILER_INVALID, ERR_INVALID_ARG_TYPE, ERR_INVALID_CHAR, ERR_INVALID_HTTP_TOKEN, ERR_METHOD_NOT_IMPLEMENTED, ERR_STREAM_ALREADY_FINISHED,
+    ERR_HTTP_TRAILER_INVALID, ERR_INVALID_ARG_TYPE, ERR_INVALID_HTTP_TOKEN, ERR_METHOD_NOT_IMPLEMENTED, ERR_STREAM_ALREADY_FINISHED,
     ERR_STREAM_CANNOT_PIPE, ERR_STREAM_DESTROYED, ERR_STREAM_NULL_VALUES, ERR_STREAM_WRITE_AFTER_END,
 } from '__wasm_rquickjs_builtin/internal/errors';
 import { _checkInvalidHeaderChar, _checkIsHttpToken, chunkExpression } from 'node:_http_common';
@@ -27,13 +27,17 @@ export const STATUS_CODES = {
     507: 'Insufficient Storage', 508: 'Loop Detected', 509: 'Bandwidth Limit Exceeded', 510: 'Not Extended', 511: 'Network Authentication Required',
 };
 
+function invalidCharacter(where, name) {
+    return Object.assign(new TypeError(`Invalid character in ${where}${name === undefined ? '' : ` ["${name}"]`}`), { code: 'ERR_INVALID_CHAR' });
+}
+
 export function validateHeaderName(name, label) {
     if (typeof name !== 'string' || !name || !_checkIsHttpToken(name)) throw new ERR_INVALID_HTTP_TOKEN(label || 'Header name', name);
 }
 
 export function validateHeaderValue(name, value) {
     if (value === undefined) throw new ERR_HTTP_INVALID_HEADER_VALUE(value, name);
-    if (_checkInvalidHeaderChar(value)) throw new ERR_INVALID_CHAR('header content', name);
+    if (_checkInvalidHeaderChar(value)) throw invalidCharacter('header content', name);
 }
 
 function hidden(object, name, value) {
@@ -393,7 +397,7 @@ class OutgoingMethods {
         for (const [name, value] of entries) {
             validateHeaderName(name, 'Trailer name');
             for (const one of [].concat(value)) {
-                if (_checkInvalidHeaderChar(one)) throw new ERR_INVALID_CHAR('trailer content', name);
+                if (_checkInvalidHeaderChar(one)) throw invalidCharacter('trailer content', name);
                 this._trailer += `${name}: ${one}\r\n`;
             }
         }
@@ -677,7 +681,7 @@ Object.assign(ServerResponse.prototype, {
         if (typeof reason !== 'string') [reason, headers] = [this.statusMessage || STATUS_CODES[code] || 'unknown', headers ?? reason];
         this.statusCode = code;
         this.statusMessage = reason;
-        if (_checkInvalidHeaderChar(reason)) throw new ERR_INVALID_CHAR('statusMessage');
+        if (_checkInvalidHeaderChar(reason)) throw invalidCharacter('statusMessage');
         const list = Array.isArray(headers) ? (Array.isArray(headers[0]) ? headers : pairs(headers)) : Object.entries(headers ?? {});
         for (const [name, value] of list) if (name) this.setHeader(name, value);
         if (code === 204 || code === 304 || (code >= 100 && code <= 199)) this._hasBody = false;

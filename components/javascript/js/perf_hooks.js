@@ -88,9 +88,13 @@ export class PerformanceMark extends PerformanceEntry {
         name = `${name}`;
         if (MILESTONES.has(name)) throw new ERR_INVALID_ARG_VALUE('name', name);
         if (options !== undefined && options !== null) validateObject(options, 'options');
-        const start = options?.startTime ?? now();
-        validateNumber(start, 'startTime');
-        if (start < 0) throw invalidTime(start);
+        let start = options?.startTime;
+        if (start === undefined) {
+            start = now();
+        } else {
+            validateNumber(start, 'startTime');
+            if (start < 0) throw invalidTime(start);
+        }
         super(TOKEN, name, 'mark', start, 0);
         lastMarks.set(name, start);
         this.#detail = copy(options?.detail);
@@ -293,7 +297,7 @@ export class Performance extends EventTarget {
         return now();
     }
 
-    mark(name, options = {}) {
+    mark(name, options = undefined) {
         Performance.#checked(this);
         if (arguments.length === 0) throw new ERR_MISSING_ARGS('name');
         const mark = new PerformanceMark(name, options);
@@ -425,6 +429,7 @@ let waiting = new Set();
 
 // Hands an entry to the observers of its type.
 export function _enqueue(entry) {
+    if (observers.size === 0) return;
     for (const observer of observers) observer[offer](entry);
 }
 

@@ -46,6 +46,7 @@ export const constants = {
     ZSTD_error_memory_allocation: 64, ZSTD_error_workSpace_tooSmall: 66, ZSTD_error_dstSize_tooSmall: 70, ZSTD_error_srcSize_wrong: 72,
     ZSTD_error_dstBuffer_null: 74, ZSTD_error_noForwardProgress_destFull: 80, ZSTD_error_noForwardProgress_inputEmpty: 82,
 };
+Object.freeze(constants);
 const { DEFLATE, INFLATE, GZIP, GUNZIP, DEFLATERAW, INFLATERAW, UNZIP, BROTLI_DECODE, BROTLI_ENCODE, ZSTD_COMPRESS, ZSTD_DECOMPRESS, Z_NO_FLUSH,
     Z_PARTIAL_FLUSH, Z_SYNC_FLUSH, Z_FULL_FLUSH, Z_FINISH, Z_BLOCK } = constants;
 
@@ -188,16 +189,16 @@ class ZlibBase extends Transform {
     _transform(chunk, encoding, callback) {
         let flag = chunk[kFlush] ?? this._defaultFlushFlag;
         if (this.writableEnded && this.writableLength === chunk.byteLength) flag = stronger(flag, this._finishFlushFlag);
-        defer(() => this.#step(chunk, 0, flag, callback));
+        defer(() => this._step(chunk, 0, flag, callback));
     }
 
     // Does what `_transform` does, without a stream.
     _processChunk(chunk, flag, callback) {
-        if (typeof callback === 'function') this.#step(chunk, 0, flag, callback);
+        if (typeof callback === 'function') this._step(chunk, 0, flag, callback);
         else return processAll(this, chunk, flag);
     }
 
-    #step(chunk, offset, flag, callback) {
+    _step(chunk, offset, flag, callback) {
         if (!this._handle) {
             callback();
             return;
@@ -217,7 +218,7 @@ class ZlibBase extends Transform {
         }
         offset += result.read;
         if (length === this._chunkSize) {
-            const next = () => this.#step(chunk, offset, flag, callback);
+            const next = () => this._step(chunk, offset, flag, callback);
             if (!isFull) {
                 next();
                 return;
@@ -334,15 +335,19 @@ class Zlib extends ZlibBase {
 }
 
 const PARAMETERS = {
-    brotli: { code: 'ERR_BROTLI_INVALID_PARAM', name: 'Brotli' },
-    zstd: { code: 'ERR_ZSTD_INVALID_PARAM', name: 'zstd' },
+    brotli: { last: 8, code: 'ERR_BROTLI_INVALID_PARAM', name: 'Brotli' },
+    zstdCompress: { last: constants.ZSTD_c_overlapLog, code: 'ERR_ZSTD_INVALID_PARAM', name: 'zstd' },
+    zstdDecompress: { last: constants.ZSTD_d_windowLogMax, code: 'ERR_ZSTD_INVALID_PARAM', name: 'zstd' },
 };
 
 // The pairs of a number and a value in `options.params`.
-function parametersOf(options, known, { code, name }) {
+function parametersOf(options, { last, code, name }) {
+    const seen = new Set();
     return Object.keys(options?.params ?? {}).map((key) => {
         const id = +key;
-        if (`${id}` !== key || !known.has(id)) {
+        const isKnown = id >= 0 && id <= last && !seen.has(id);
+        seen.add(id);
+        if (!isKnown) {
             throw coded(RangeError, code, `${key} is not a valid ${name} parameter`);
         }
         const value = options.params[key];
@@ -353,23 +358,20 @@ function parametersOf(options, known, { code, name }) {
 
 const BROTLI_FLAGS = { none: constants.BROTLI_OPERATION_PROCESS, finish: constants.BROTLI_OPERATION_FINISH, full: constants.BROTLI_OPERATION_FLUSH,
     last: constants.BROTLI_OPERATION_EMIT_METADATA };
-const BROTLI_PARAMETERS = new Set([0, 1, 2, 3, 4, 5, 6, 7, 8]);
 
 class Brotli extends ZlibBase {
     constructor(options, mode) {
-        const parameters = parametersOf(options, BROTLI_PARAMETERS, PARAMETERS.brotli);
+        const parameters = parametersOf(options, PARAMETERS.brotli);
         super(options, mode, () => native.openBrotli(mode === BROTLI_ENCODE, mode === BROTLI_ENCODE ? parameters : []), BROTLI_FLAGS);
     }
 }
 
 const ZSTD_FLAGS = { none: constants.ZSTD_e_continue, finish: constants.ZSTD_e_end, full: constants.ZSTD_e_flush, last: constants.ZSTD_e_end };
-const numbersOf = (start) => new Set(Object.entries(constants).filter(([name]) => name.startsWith(start)).map(([, value]) => value));
-const ZSTD_COMPRESSES = numbersOf('ZSTD_c_'), ZSTD_DECOMPRESSES = numbersOf('ZSTD_d_');
 
 class Zstd extends ZlibBase {
     constructor(options, mode) {
         const compresses = mode === ZSTD_COMPRESS;
-        const parameters = parametersOf(options, compresses ? ZSTD_COMPRESSES : ZSTD_DECOMPRESSES, PARAMETERS.zstd);
+        const parameters = parametersOf(options, compresses ? PARAMETERS.zstdCompress : PARAMETERS.zstdDecompress);
         const dictionary = dictionaryOf(options ?? {});
         const pledged = options?.pledgedSrcSize;
         if (pledged !== undefined) number(pledged, 'options.pledgedSrcSize', 0, Number.MAX_SAFE_INTEGER, 0);
@@ -478,7 +480,7 @@ export const createZstdDecompress = creator(ZstdDecompress, 'createZstdDecompres
 export function crc32(data, value = 0) {
     if (typeof data !== 'string' && !ArrayBuffer.isView(data)) throw new ERR_INVALID_ARG_TYPE('data', ['string', 'Buffer', 'TypedArray', 'DataView'], data);
     validateUint32(value, 'value');
-    return native.crc32(typeof data === 'string' ? Buffer.from(data) : bytesOf(data), value);
+    return native.crc32(typeof data === 'string' ? Buffer.from(data) : bytesOf(data), value) >>> 0;
 }
 
 const zlib = {
