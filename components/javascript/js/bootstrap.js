@@ -20,7 +20,7 @@ import 'node:path';
 import 'node:util';
 import * as vm from 'internal:native/vm';
 import * as base64 from '__wasm_rquickjs_builtin/base64_native';
-import { random } from 'internal:native/process';
+import { random, write as writeBytes } from 'internal:native/process';
 
 function define(name, value) {
     Object.defineProperty(globalThis, name, { value, writable: true, configurable: true, enumerable: false });
@@ -114,7 +114,9 @@ defineLazily('__wasm_rquickjs_builtin/web_crypto', { crypto: 'webcrypto', Crypto
 defineLazily('internal:compression_stream', ['CompressionStream', 'DecompressionStream']);
 defineLazily('internal:intl', ['Intl']);
 defineLocaleMethods();
-defineLazily('node:perf_hooks', ['PerformanceEntry', 'PerformanceMark', 'PerformanceMeasure', 'PerformanceObserver']);
+defineLazily('node:perf_hooks', [
+    'PerformanceEntry', 'PerformanceMark', 'PerformanceMeasure', 'PerformanceObserver', 'PerformanceObserverEntryList', 'PerformanceResourceTiming',
+]);
 
 for (const [name, value] of Object.entries({ MessageEvent, Navigator, Performance, WebSocket, navigator: new Navigator() })) define(name, value);
 
@@ -129,11 +131,27 @@ function hideUpstreamGlobals() {
 }
 hideUpstreamGlobals();
 
+// Reads the files of `--env-file` and `--env-file-if-exists`.
+function loadEnvFiles({ envFiles, envFilesRequired }) {
+    for (const [index, file] of envFiles.entries()) {
+        try {
+            process.loadEnvFile(file);
+        } catch (error) {
+            if (error.code !== 'ENOENT') throw error;
+            if (envFilesRequired[index]) {
+                writeBytes(2, `node: ${file}: not found\n`);
+                process.reallyExit(9);
+            }
+            writeBytes(2, `${file} not found. Continuing without it.\n`);
+        }
+    }
+}
+
 // Runs a program to its end. `options` is what src/command_line.rs understood.
 export function run(options) {
     _start(options);
     try {
-        for (const file of options.envFiles) process.loadEnvFile(file);
+        loadEnvFiles(options);
         runMain(options);
     } catch (error) {
         uncaught(error);

@@ -80,10 +80,13 @@ function deliver(target, text) {
     target.emit(isInternal ? 'internalMessage' : 'message', message, undefined);
 }
 
-// Separates the messages in a child's stdout from its data.
+// Separates the messages in a child's stdout from its data. Looks at each byte once: a message may be large.
 class Splitter {
     #marker;
-    #pending = Buffer.alloc(0);
+    // The end of the data that may begin a marker.
+    #kept = Buffer.alloc(0);
+    // The pieces of a message whose end has not come; undefined outside one.
+    #pieces;
     #data;
     #message;
 
@@ -94,24 +97,32 @@ class Splitter {
     }
 
     write(chunk) {
-        let left = this.#pending.length > 0 ? Buffer.concat([this.#pending, chunk]) : chunk;
-        for (;;) {
-            const at = left.indexOf(this.#marker);
-            if (at < 0) {
-                const kept = this.#partial(left);
-                if (kept < left.length) this.#data(left.subarray(0, left.length - kept));
-                this.#pending = left.subarray(left.length - kept);
-                return;
-            }
-            if (at > 0) this.#data(left.subarray(0, at));
-            const start = at + this.#marker.length, end = left.indexOf(10, start);
-            if (end < 0) {
-                this.#pending = left.subarray(at);
-                return;
-            }
-            this.#message(left.toString('utf8', start, end));
-            left = left.subarray(end + 1);
+        let left = this.#kept.length > 0 ? Buffer.concat([this.#kept, chunk]) : chunk;
+        this.#kept = Buffer.alloc(0);
+        while (left.length > 0) left = this.#pieces === undefined ? this.#takeData(left) : this.#takeMessage(left);
+    }
+
+    // Takes data up to a marker, and returns the rest.
+    #takeData(bytes) {
+        const at = bytes.indexOf(this.#marker);
+        const end = at < 0 ? bytes.length - this.#partial(bytes) : at;
+        if (end > 0) this.#data(bytes.subarray(0, end));
+        if (at < 0) {
+            this.#kept = bytes.subarray(end);
+            return Buffer.alloc(0);
         }
+        this.#pieces = [];
+        return bytes.subarray(at + this.#marker.length);
+    }
+
+    #takeMessage(bytes) {
+        const end = bytes.indexOf(10);
+        this.#pieces.push(end < 0 ? bytes : bytes.subarray(0, end));
+        if (end < 0) return Buffer.alloc(0);
+        const text = Buffer.concat(this.#pieces).toString('utf8');
+        this.#pieces = undefined;
+        this.#message(text);
+        return bytes.subarray(end + 1);
     }
 
     // How many bytes at the end may begin a marker.
@@ -122,7 +133,7 @@ class Splitter {
     }
 
     end() {
-        if (this.#pending.length > 0) this.#data(this.#pending);
+        if (this.#kept.length > 0) this.#data(this.#kept);
     }
 }
 
@@ -139,7 +150,7 @@ export function openParent(child, { token, mode, input, output, stdout, closed }
     addMethods(child, (text) => {
         if (open) input.write(frame(JSON_MESSAGE, Buffer.from(text)));
     }, mode, () => {});
-    child.channel = { ref() {}, unref() {}, refCounted() {}, unrefCounted() {} };
+    child.channel = child._channel = { ref() {}, unref() {}, refCounted() {}, unrefCounted() {} };
     const splitter = new Splitter(token, stdout, (text) => deliver(child, text));
     output.on('data', (chunk) => splitter.write(chunk));
     output.on('end', () => {
@@ -157,7 +168,11 @@ export function openParent(child, { token, mode, input, output, stdout, closed }
 // What a forked program receives on its stdin.
 class Receiver {
     #source = { stdin: true, active: false, ready: () => this.#read() };
-    #pending = Buffer.alloc(0);
+    // The head of a frame that has not come whole; then its kind, the pieces of its body and how much of that is missing.
+    #head = '';
+    #kind;
+    #pieces = [];
+    #missing = 0;
     #stream;
     #wanted = false;
     #listeners = 0;
@@ -220,23 +235,38 @@ class Receiver {
             this.#update();
             return;
         }
-        this.#pending = Buffer.concat([this.#pending, chunk]);
-        for (;;) {
-            const end = this.#pending.indexOf(10);
-            if (end < 0) return;
-            const [kind, length] = this.#pending.toString('latin1', 0, end).split(' ');
-            const next = end + 1 + Number(length);
-            if (this.#pending.length < next) return;
-            const body = this.#pending.subarray(end + 1, next);
-            this.#pending = this.#pending.subarray(next);
-            if (kind !== DATA) {
-                deliver(process, body.toString());
-            } else {
-                this.#wanted = false;
-                this.stream.push(body.length > 0 ? body : null);
-                this.#update();
-            }
+        let left = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
+        while (left.length > 0 || this.#kind !== undefined && this.#missing === 0) left = this.#kind === undefined ? this.#takeHead(left) : this.#takeBody(left);
+    }
+
+    // Takes the head of a frame, and returns the rest.
+    #takeHead(bytes) {
+        const end = bytes.indexOf(10);
+        this.#head += bytes.toString('latin1', 0, end < 0 ? bytes.length : end);
+        if (end < 0) return Buffer.alloc(0);
+        const [kind, length] = this.#head.split(' ');
+        this.#head = '';
+        this.#kind = kind;
+        this.#missing = Number(length);
+        return bytes.subarray(end + 1);
+    }
+
+    #takeBody(bytes) {
+        const piece = bytes.subarray(0, this.#missing);
+        this.#pieces.push(piece);
+        this.#missing -= piece.length;
+        if (this.#missing > 0) return Buffer.alloc(0);
+        const body = Buffer.concat(this.#pieces), kind = this.#kind;
+        this.#pieces = [];
+        this.#kind = undefined;
+        if (kind !== DATA) {
+            deliver(process, body.toString());
+        } else {
+            this.#wanted = false;
+            this.stream.push(body.length > 0 ? body : null);
+            this.#update();
         }
+        return bytes.subarray(piece.length);
     }
 }
 

@@ -10,7 +10,7 @@ import { Buffer } from 'node:buffer';
 import Readable from '__wasm_rquickjs_builtin/internal/streams/readable';
 import Writable from '__wasm_rquickjs_builtin/internal/streams/writable';
 import { openParent } from 'internal:channel';
-import { validateAbortSignal, validateBoolean, validateFunction, validateObject, validateString } from '__wasm_rquickjs_builtin/internal/validators';
+import { validateAbortSignal, validateBoolean, validateFunction, validateObject, validateOneOf, validateString } from '__wasm_rquickjs_builtin/internal/validators';
 import { ERR_INVALID_ARG_TYPE, ERR_INVALID_ARG_VALUE, ERR_OUT_OF_RANGE } from '__wasm_rquickjs_builtin/internal/errors';
 
 const DEFAULT_BUFFER = 1024 * 1024;
@@ -24,6 +24,7 @@ class Output extends Readable {
 
     constructor(reader) {
         super({ highWaterMark: 65536 });
+        this.writable = false;
         this.#source = { reader, active: true, ready: () => this.#take() };
     }
 
@@ -64,6 +65,7 @@ class Input extends Writable {
 
     constructor(writer) {
         super({ decodeStrings: true });
+        this.readable = false;
         this.#writer = writer;
     }
 
@@ -149,6 +151,8 @@ function normalize(file, args, options) {
     args = args.map((arg, index) => text(`${arg}`, `args[${index}]`));
     if (options === undefined) options = {};
     else validateObject(options, 'options');
+    // What another one added to the prototype of objects does not count.
+    options = { __proto__: null, ...options };
     let { cwd, env, shell, argv0, detached, uid, gid, windowsHide, windowsVerbatimArguments } = options;
     if (cwd !== undefined && cwd !== null) {
         if (cwd instanceof globalThis.URL) cwd = globalThis.__skillhost_require('node:url').fileURLToPath(cwd);
@@ -161,6 +165,8 @@ function normalize(file, args, options) {
     for (const [name, value] of [['uid', uid], ['gid', gid]]) {
         if (value === undefined || value === null) continue;
         if (value !== (value | 0)) throw new ERR_INVALID_ARG_TYPE(`options.${name}`, 'int32', value);
+        // Programs of the sandbox have one user.
+        if (value !== 1000) throw Object.assign(new Error('spawn EPERM'), { errno: -1, code: 'EPERM', syscall: 'spawn' });
     }
     if (shell !== undefined && shell !== null && typeof shell !== 'boolean' && typeof shell !== 'string') {
         throw new ERR_INVALID_ARG_TYPE('options.shell', ['boolean', 'string'], shell);
@@ -199,7 +205,7 @@ function checkMaxBuffer(maxBuffer) {
 function checkKillSignal(signal) {
     if (signal === undefined || signal === null) return;
     if (typeof signal !== 'string' && typeof signal !== 'number') throw new ERR_INVALID_ARG_TYPE('options.killSignal', ['string', 'number'], signal);
-    signalName(signal);
+    if (signalName(signal) === 0) throw Object.assign(new TypeError('Unknown signal: 0'), { code: 'ERR_UNKNOWN_SIGNAL' });
 }
 
 function signalName(signal) {
@@ -277,8 +283,8 @@ export class ChildProcess extends EventEmitter {
     // What `spawn` of this module calls in Node.
     spawn(options) {
         validateObject(options, 'options');
-        validateString(options.file, 'options.file');
         if (options.envPairs !== undefined && !Array.isArray(options.envPairs)) throw new ERR_INVALID_ARG_TYPE('options.envPairs', 'Array', options.envPairs);
+        validateString(options.file, 'options.file');
         if (options.args !== undefined && !Array.isArray(options.args)) throw new ERR_INVALID_ARG_TYPE('options.args', 'Array', options.args);
         const pairs = options.envPairs?.map((pair) => pair.split(/=(.*)/s).slice(0, 2));
         const args = options.args?.slice(1) ?? [];
@@ -418,9 +424,9 @@ export class ChildProcess extends EventEmitter {
         this.stdin?.destroy();
         this.emit('exit', this.exitCode, this.signalCode);
         // `close` waits for the ends of the streams, also of those without a reader.
-        for (const stream of [this.stdout, this.stderr]) {
-            if (stream && !stream.readableFlowing && stream.listenerCount('readable') === 0 && !stream.readableLength) stream.resume();
-        }
+        nextTick(() => {
+            for (const stream of [this.stdout, this.stderr]) if (stream?.readable) stream.resume();
+        });
         this.#exited = true;
         this.#maybeClosed();
     }
@@ -462,6 +468,7 @@ export class ChildProcess extends EventEmitter {
 export function spawn(file, args, options) {
     const normalized = normalize(file, args, options);
     ({ options } = normalized);
+    validateOneOf(options.serialization, 'options.serialization', [undefined, 'json', 'advanced']);
     checkTimeout(options.timeout);
     validateAbortSignal(options.signal, 'options.signal');
     checkKillSignal(options.killSignal);
@@ -496,7 +503,8 @@ function collect(child, options, callback, command) {
         }
         if (failure === null) {
             failure = new Error(`Command failed: ${command}\n${stderr}`);
-            Object.assign(failure, { code, killed: child.killed || killed, signal });
+            const name = code < 0 ? globalThis.__skillhost_require('node:util').getSystemErrorName(code) : code;
+            Object.assign(failure, { code: name, killed: child.killed || killed, signal });
         }
         failure.cmd = command;
         callback(failure, stdout, stderr);
@@ -564,18 +572,15 @@ export function exec(command, options, callback) {
 
 function promisified(run) {
     return (...args) => {
-        let child;
-        const promise = new Promise((resolve, reject) => {
-            child = run(...args, (error, stdout, stderr) => {
-                if (error !== null) {
-                    error.stdout = stdout;
-                    error.stderr = stderr;
-                    reject(error);
-                }
-                else resolve({ stdout, stderr });
-            });
+        const { promise, resolve, reject } = Promise.withResolvers();
+        promise.child = run(...args, (error, stdout, stderr) => {
+            if (error !== null) {
+                error.stdout = stdout;
+                error.stderr = stderr;
+                reject(error);
+            }
+            else resolve({ stdout, stderr });
         });
-        promise.child = child;
         return promise;
     };
 }
@@ -592,7 +597,7 @@ export function fork(modulePath, args, options) {
     if (options !== undefined && options !== null && (typeof options !== 'object' || Array.isArray(options))) {
         throw new ERR_INVALID_ARG_TYPE('options', 'Object', options);
     }
-    const { execArgv, execPath, silent, ...rest } = options ?? {};
+    const { execArgv, execPath, silent, ...rest } = { __proto__: null, ...options };
     let { stdio } = rest;
     if (typeof stdio === 'string') {
         if (!['pipe', 'ignore', 'inherit', 'overlapped'].includes(stdio)) throw new ERR_INVALID_ARG_VALUE('stdio', stdio);

@@ -1,32 +1,38 @@
 // CompressionStream and DecompressionStream, over node:zlib.
 
-import zlib from 'node:zlib';
+import { importBuiltin } from 'internal:native/vm';
 
-const CREATE = {
-    gzip: [zlib.createGzip, zlib.createGunzip],
-    deflate: [zlib.createDeflate, zlib.createInflate],
-    'deflate-raw': [zlib.createDeflateRaw, zlib.createInflateRaw],
-};
+// node:zlib is loaded when it is needed.
+const CREATE = { gzip: ['createGzip', 'createGunzip'], deflate: ['createDeflate', 'createInflate'], 'deflate-raw': ['createDeflateRaw', 'createInflateRaw'] };
 
 function streams(format, index) {
     if (!Object.hasOwn(CREATE, `${format}`)) throw Object.assign(new TypeError(`The argument 'format' must be one of: 'deflate', 'deflate-raw', 'gzip'. Received '${format}'`), { code: 'ERR_INVALID_ARG_VALUE' });
-    const stream = CREATE[format][index]();
-    let failure;
+    // What follows the compressed data is an error here.
+    const stream = importBuiltin('node:zlib')[CREATE[format][index]]({ rejectGarbageAfterEnd: true });
+    let failure, fail;
     return new TransformStream({
         start(controller) {
             stream.on('data', (chunk) => controller.enqueue(new Uint8Array(chunk)));
             stream.on('error', (error) => {
-                failure = error;
-                controller.error(error);
+                failure = Object.assign(new TypeError(error.message, { cause: error }), { code: error.code });
+                controller.error(failure);
+                fail?.(failure);
             });
         },
         transform(chunk) {
-            return new Promise((resolve, reject) => stream.write(chunk, (error) => (error ? reject(error) : resolve())));
+            return new Promise((resolve, reject) => {
+                fail = reject;
+                stream.write(chunk, (error) => (error ? reject(failure ?? error) : resolve()));
+            });
         },
         flush() {
             return new Promise((resolve, reject) => {
-                if (failure) return reject(failure);
-                stream.on('error', reject).on('end', resolve);
+                if (failure) {
+                    reject(failure);
+                    return;
+                }
+                fail = reject;
+                stream.on('end', resolve);
                 stream.end();
             });
         },

@@ -1,6 +1,7 @@
 // node:dns: the host resolves names itself, and programs see no addresses.
 
 import { isIP } from 'node:net';
+import { performance, _measured } from 'node:perf_hooks';
 import { nextTick } from 'internal:event_loop';
 import { validateArray, validateFunction, validateString } from '__wasm_rquickjs_builtin/internal/validators';
 
@@ -13,7 +14,12 @@ export function lookup(hostname, options, callback) {
     if (typeof options === 'number') options = { family: options };
     const address = hostname === 'localhost' ? '127.0.0.1' : hostname;
     const family = isIP(address);
+    const start = performance.now();
     nextTick(() => {
+        if (family !== 0) {
+            const detail = { hostname, family: options?.family ?? 0, hints: options?.hints ?? 0, verbatim: order === 'verbatim', order, addresses: [address] };
+            _measured('lookup', 'dns', start, detail);
+        }
         if (family === 0) callback(failure('getaddrinfo', hostname));
         else if (options?.all) callback(null, [{ address, family }]);
         else callback(null, address, family);
@@ -32,7 +38,16 @@ for (const name of NAMES) {
 }
 export const { resolve, resolve4, resolve6, resolveAny, resolveCaa, resolveCname, resolveMx, resolveNaptr, resolveNs, resolvePtr, resolveSoa, resolveSrv, resolveTxt, reverse } = refusing;
 export function lookupService(address, port, callback) {
-    nextTick(() => callback(failure('getnameinfo', address)));
+    const start = performance.now();
+    nextTick(() => {
+        if (address !== '127.0.0.1') {
+            callback(failure('getnameinfo', address));
+            return;
+        }
+        const detail = { host: address, port, hostname: 'localhost', service: String(port) };
+        _measured('lookupService', 'dns', start, detail);
+        callback(null, detail.hostname, detail.service);
+    });
 }
 
 let order = 'verbatim';
@@ -59,9 +74,30 @@ const codes = {
     EOF, FILE, NOMEM, DESTRUCTION, BADSTR, BADFLAGS, NONAME, BADHINTS, NOTINITIALIZED, LOADIPHLPAPI, ADDRGETNETWORKPARAMS, CANCELLED,
 };
 
+let countQuery;
+
 export class Resolver {
-    getServers() { return getServers(); }
-    setServers(list) { setServers(list); }
+    // Programs replace its functions.
+    _handle = { getServers: () => getServers().map((server) => [server, 53]) };
+    #pending = 0;
+
+    static {
+        countQuery = (resolver, by) => {
+            resolver.#pending += by;
+        };
+    }
+
+    getServers() {
+        return (this._handle.getServers() ?? []).map(([server, port]) => (!port || port === 53 ? server : `${server}:${port}`));
+    }
+
+    setServers(list) {
+        if (this.#pending > 0) {
+            throw Object.assign(new Error(`c-ares failed to set servers: "There are pending queries." [${list}]`), { code: 'ERR_DNS_SET_SERVERS_FAILED' });
+        }
+        setServers(list);
+    }
+
     setLocalAddress(ipv4, ipv6) {
         validateString(ipv4, 'ipv4');
         if (ipv6 !== undefined) validateString(ipv6, 'ipv6');
@@ -74,7 +110,16 @@ export class Resolver {
     }
     cancel() {}
 }
-Object.assign(Resolver.prototype, refusing);
+for (const name of NAMES) {
+    Resolver.prototype[name] = function query(hostname, ...rest) {
+        const callback = rest.pop();
+        refusing[name](hostname, typeof callback !== 'function' ? callback : (...results) => {
+            countQuery(this, -1);
+            callback(...results);
+        });
+        countQuery(this, 1);
+    };
+}
 
 export const promises = { ...codes, getServers, setServers, getDefaultResultOrder, setDefaultResultOrder };
 promises.lookup = (hostname, options) => new Promise((done, reject) => {
@@ -83,7 +128,12 @@ promises.lookup = (hostname, options) => new Promise((done, reject) => {
 promises.lookupService = (address, port) => new Promise((done, reject) => {
     lookupService(address, port, (error, hostname, service) => (error ? reject(error) : done({ hostname, service })));
 });
-for (const name of NAMES) promises[name] = (...args) => new Promise((done, reject) => refusing[name](...args, (error, value) => (error ? reject(error) : done(value))));
+for (const name of NAMES) {
+    promises[name] = (hostname, ...args) => {
+        validateString(hostname, 'name');
+        return new Promise((done, reject) => refusing[name](hostname, ...args, (error, value) => (error ? reject(error) : done(value))));
+    };
+}
 promises.Resolver = class extends Resolver {};
 Object.defineProperty(promises.Resolver, 'name', { value: 'Resolver' });
 Object.assign(promises.Resolver.prototype, Object.fromEntries(NAMES.map((name) => [name, promises[name]])));

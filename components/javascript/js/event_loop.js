@@ -95,6 +95,17 @@ export function removeSource(source) {
     sources.delete(source);
 }
 
+// What node:perf_hooks says about the loop: when it began, how long it has waited, its turns and the calls of sources.
+export const metrics = { start: -1, idle: 0, turns: 0, events: 0, ended: false };
+
+// Runs what waits, and counts its time.
+function idle(wait) {
+    const from = native.now();
+    const result = wait();
+    metrics.idle += native.now() - from;
+    return result;
+}
+
 function isAlive() {
     if (completed.length > 0 || hasImmediates() || hasTimers()) return true;
     for (const source of sources) if (source.active) return true;
@@ -102,6 +113,8 @@ function isAlive() {
 }
 
 function turn() {
+    if (metrics.turns === 0) metrics.start = native.now();
+    metrics.turns += 1;
     runTimers();
     const now = completed;
     completed = [];
@@ -120,7 +133,7 @@ function poll() {
     if (wanted.length === 0 && (completed.length > 0 || hasImmediates())) return;
     const timeout = completed.length > 0 || hasImmediates() || !isAlive() ? 0 : nextTimer();
     if (wanted.length === 0) {
-        if (timeout !== undefined && timeout > 0) native.sleep(timeout);
+        if (timeout !== undefined && timeout > 0) idle(() => native.sleep(timeout));
         return;
     }
     const readers = [], writers = [], children = [], http = [];
@@ -132,7 +145,8 @@ function poll() {
         else if (source.http !== undefined) http.push([source.http, source.kind]);
         else if (source.stdin) stdin = true;
     }
-    const ready = native.poll({ readers, writers, children, stdin, http }, timeout ?? -1);
+    const look = () => native.poll({ readers, writers, children, stdin, http }, timeout ?? -1);
+    const ready = timeout === 0 ? look() : idle(look);
     // What a program wrote precedes its end.
     wanted.sort((one, other) => (one.child !== undefined) - (other.child !== undefined));
     for (const source of wanted) {
@@ -143,6 +157,7 @@ function poll() {
             : source.http !== undefined ? ready.http.some(([handle, kind]) => handle === source.http && kind === source.kind)
             : ready.stdin;
         if (isReady) {
+            metrics.events += 1;
             call(source.ready, source, []);
             drain();
         }
@@ -185,5 +200,6 @@ export function enterLoop(microtasksFirst) {
         call(beforeExit, undefined, []);
         drain();
     } while (isAlive());
+    metrics.ended = true;
     return atExit();
 }

@@ -1,17 +1,19 @@
 // node:http: requests. A program of the sandbox cannot listen.
 
-import { validateNumber, validateOneOf } from '__wasm_rquickjs_builtin/internal/validators';
 import { EventEmitter } from 'node:events';
 import { Buffer } from 'node:buffer';
 import { URL, urlToHttpOptions } from 'node:url';
 import { Exchange } from 'internal:http_exchange';
 import { nextTick } from 'internal:event_loop';
-import Readable from '__wasm_rquickjs_builtin/internal/streams/readable';
+import { IncomingMessage, OutgoingMessage, ServerResponse, STATUS_CODES, validateHeaderName, validateHeaderValue } from 'internal:http_messages';
+import { connectRequest } from 'internal:http_connection';
+import { _checkIsHttpToken, parsers } from 'node:_http_common';
+import { debuglog } from '__wasm_rquickjs_builtin/internal/util/debuglog';
 import Writable from '__wasm_rquickjs_builtin/internal/streams/writable';
 import { ERR_INVALID_ARG_TYPE } from '__wasm_rquickjs_builtin/internal/errors';
+import { validateBoolean, validateInteger, validateNumber, validateOneOf } from '__wasm_rquickjs_builtin/internal/validators';
 
-const TOKEN = /^[\^_`a-zA-Z\-0-9!#$%&'*+.|~]+$/;
-const WRONG_VALUE = /[^\t\x20-\x7e\x80-\xff]/;
+export { IncomingMessage, OutgoingMessage, ServerResponse, STATUS_CODES, validateHeaderName, validateHeaderValue };
 
 export const METHODS = [
     'ACL', 'BIND', 'CHECKOUT', 'CONNECT', 'COPY', 'DELETE', 'GET', 'HEAD', 'LINK', 'LOCK', 'M-SEARCH', 'MERGE', 'MKACTIVITY', 'MKCALENDAR', 'MKCOL',
@@ -19,40 +21,18 @@ export const METHODS = [
     'SUBSCRIBE', 'TRACE', 'UNBIND', 'UNLINK', 'UNLOCK', 'UNSUBSCRIBE',
 ];
 
-export const STATUS_CODES = {
-    100: 'Continue', 101: 'Switching Protocols', 102: 'Processing', 103: 'Early Hints', 200: 'OK', 201: 'Created', 202: 'Accepted',
-    203: 'Non-Authoritative Information', 204: 'No Content', 205: 'Reset Content', 206: 'Partial Content', 207: 'Multi-Status',
-    208: 'Already Reported', 226: 'IM Used', 300: 'Multiple Choices', 301: 'Moved Permanently', 302: 'Found', 303: 'See Other',
-    304: 'Not Modified', 305: 'Use Proxy', 307: 'Temporary Redirect', 308: 'Permanent Redirect', 400: 'Bad Request', 401: 'Unauthorized',
-    402: 'Payment Required', 403: 'Forbidden', 404: 'Not Found', 405: 'Method Not Allowed', 406: 'Not Acceptable',
-    407: 'Proxy Authentication Required', 408: 'Request Timeout', 409: 'Conflict', 410: 'Gone', 411: 'Length Required',
-    412: 'Precondition Failed', 413: 'Payload Too Large', 414: 'URI Too Long', 415: 'Unsupported Media Type', 416: 'Range Not Satisfiable',
-    417: 'Expectation Failed', 418: "I'm a Teapot", 421: 'Misdirected Request', 422: 'Unprocessable Entity', 423: 'Locked',
-    424: 'Failed Dependency', 425: 'Too Early', 426: 'Upgrade Required', 428: 'Precondition Required', 429: 'Too Many Requests',
-    431: 'Request Header Fields Too Large', 451: 'Unavailable For Legal Reasons', 500: 'Internal Server Error', 501: 'Not Implemented',
-    502: 'Bad Gateway', 503: 'Service Unavailable', 504: 'Gateway Timeout', 505: 'HTTP Version Not Supported', 506: 'Variant Also Negotiates',
-    507: 'Insufficient Storage', 508: 'Loop Detected', 509: 'Bandwidth Limit Exceeded', 510: 'Not Extended', 511: 'Network Authentication Required',
-};
-
-export const maxHeaderSize = 16384;
-
 function coded(Class, code, message) {
     return Object.assign(new Class(message), { code });
 }
 
-export function validateHeaderName(name, label = 'Header name') {
-    if (typeof name !== 'string' || !TOKEN.test(name)) {
-        throw coded(TypeError, 'ERR_INVALID_HTTP_TOKEN', `${label} must be a valid HTTP token ["${name}"]`);
-    }
+const debug = debuglog('http');
+if (debug.enabled) {
+    globalThis.process.emitWarning("Setting the NODE_DEBUG environment variable to 'http' can expose sensitive data (such as passwords, tokens and " +
+        'authentication headers) in the resulting log.');
 }
 
-export function validateHeaderValue(name, value) {
-    if (value === undefined) throw coded(TypeError, 'ERR_HTTP_INVALID_HEADER_VALUE', `Invalid value "${value}" for header "${name}"`);
-    if (WRONG_VALUE.test(value)) throw coded(TypeError, 'ERR_INVALID_CHAR', `Invalid character in header content ["${name}"]`);
-}
-
-// What libraries ask of a connection.
-class Socket extends EventEmitter {
+// A connection that the host makes: what libraries ask of one. Its request sends over the host.
+class HostSocket extends EventEmitter {
     encrypted;
     readable = true;
     writable = true;
@@ -60,17 +40,21 @@ class Socket extends EventEmitter {
     connecting = false;
     #message;
 
-    constructor(message, https) {
+    constructor(https) {
         super();
-        this.#message = message;
         if (https) {
             this.encrypted = true;
             this.authorized = true;
         }
     }
 
+    // Begins to serve a request.
+    serve(message) {
+        this.#message = message;
+    }
+
     setTimeout(milliseconds, callback) {
-        this.#message.setTimeout(milliseconds, callback);
+        this.#message?.setTimeout(milliseconds, callback);
         return this;
     }
 
@@ -85,182 +69,103 @@ class Socket extends EventEmitter {
     resume() { return this; }
 
     destroy(error) {
+        if (this.destroyed) return this;
         this.destroyed = true;
-        this.#message.destroy(error);
+        if (this.#message) this.#message.destroy(error);
+        else nextTick(() => this.emit('close', Boolean(error)));
         return this;
     }
 }
 
-export class IncomingMessage extends Readable {
-    constructor(socket) {
-        super({ highWaterMark: 65536 });
-        this.socket = this.connection = socket;
-        this.httpVersion = '1.1';
-        this.httpVersionMajor = 1;
-        this.httpVersionMinor = 1;
-        this.complete = false;
-        this.aborted = false;
-        this.rawHeaders = [];
-        this.rawTrailers = [];
-        this.trailers = {};
-        this.url = '';
-        this.method = null;
-        this.statusCode = null;
-        this.statusMessage = null;
-        this.joinDuplicateHeaders = false;
-    }
-
-    get headers() {
-        if (this._headers === undefined) {
-            const headers = {};
-            for (let at = 0; at < this.rawHeaders.length; at += 2) this.#add(headers, this.rawHeaders[at].toLowerCase(), this.rawHeaders[at + 1]);
-            Object.defineProperty(this, '_headers', { value: headers, writable: true, enumerable: false });
-        }
-        return this._headers;
-    }
-
-    set headers(value) {
-        Object.defineProperty(this, '_headers', { value, writable: true, enumerable: false });
-    }
-
-    get headersDistinct() {
-        const headers = Object.create(null);
-        for (let at = 0; at < this.rawHeaders.length; at += 2) (headers[this.rawHeaders[at].toLowerCase()] ??= []).push(this.rawHeaders[at + 1]);
-        return headers;
-    }
-
-    #add(headers, name, value) {
-        if (name === 'set-cookie') (headers[name] ??= []).push(value);
-        else if (headers[name] === undefined) headers[name] = value;
-        else if (name === 'cookie') headers[name] += `; ${value}`;
-        else if (!FIRST_ONLY.has(name)) headers[name] += `, ${value}`;
-    }
-
-    setTimeout(milliseconds, callback) {
-        this.req?.setTimeout(milliseconds, callback);
-        return this;
-    }
-
-    _read() {
-        this._exchange?.read();
-    }
-
-    _destroy(error, callback) {
-        if (!this.readableEnded || !this.complete) {
-            this.aborted = !this.complete;
-            this._exchange?.close();
-            if (!this.complete && this.req && !error) {
-                // As when the other side is cut off.
-                this.emit('aborted');
-            }
-        }
-        callback(error);
-    }
+function validateHost(host, name) {
+    if (host !== null && host !== undefined && typeof host !== 'string') throw new ERR_INVALID_ARG_TYPE(`options.${name}`, ['string', 'undefined', 'null'], host);
+    return host;
 }
 
-// Of these, repeated headers are ignored.
-const FIRST_ONLY = new Set([
-    'age', 'authorization', 'content-length', 'content-type', 'etag', 'expires', 'from', 'host', 'if-modified-since', 'if-unmodified-since',
-    'last-modified', 'location', 'max-forwards', 'proxy-authorization', 'referer', 'retry-after', 'server', 'user-agent',
-]);
-
-export class OutgoingMessage extends Writable {
-    _names = new Map();
-    headersSent = false;
-    sendDate = false;
-    finished = false;
-
-    setHeader(name, value) {
-        if (this.headersSent) throw coded(Error, 'ERR_HTTP_HEADERS_SENT', 'Cannot set headers after they are sent to the client');
-        validateHeaderName(name);
-        if (Array.isArray(value)) for (const one of value) validateHeaderValue(name, one);
-        else validateHeaderValue(name, value);
-        this._names.set(name.toLowerCase(), [name, value]);
-        return this;
-    }
-
-    setHeaders(headers) {
-        for (const [name, value] of headers) this.setHeader(name, value);
-        return this;
-    }
-
-    appendHeader(name, value) {
-        const old = this.getHeader(name);
-        return this.setHeader(name, old === undefined ? value : [].concat(old, value));
-    }
-
-    getHeader(name) {
-        return this._names.get(String(name).toLowerCase())?.[1];
-    }
-
-    hasHeader(name) {
-        return this._names.has(String(name).toLowerCase());
-    }
-
-    removeHeader(name) {
-        if (this.headersSent) throw coded(Error, 'ERR_HTTP_HEADERS_SENT', 'Cannot remove headers after they are sent to the client');
-        this._names.delete(String(name).toLowerCase());
-    }
-
-    getHeaders() {
-        const headers = Object.create(null);
-        for (const [key, [, value]] of this._names) headers[key] = value;
-        return headers;
-    }
-
-    getHeaderNames() {
-        return [...this._names.keys()];
-    }
-
-    getRawHeaderNames() {
-        return [...this._names.values()].map(([name]) => name);
-    }
-
-    addTrailers() {}
-    flushHeaders() {}
+// The options of a request, from all that `request` takes.
+function optionsOf(input, options, callback) {
+    if (typeof input === 'string') input = urlToHttpOptions(new URL(input));
+    else if (input instanceof URL) input = urlToHttpOptions(input);
+    else [callback, options, input] = [options, input, null];
+    if (typeof options === 'function') [callback, options] = [options, input ?? {}];
+    else options = { ...input, ...options };
+    return [options, callback];
 }
+
+function agentOf(options) {
+    const standard = options._defaultAgent ?? globalAgent;
+    const { agent } = options;
+    if (agent === false) return new standard.constructor();
+    if (agent === null || agent === undefined) return typeof options.createConnection === 'function' ? undefined : standard;
+    if (typeof agent.addRequest !== 'function') throw new ERR_INVALID_ARG_TYPE('options.agent', ['Agent-like Object', 'undefined', 'false'], agent);
+    return agent;
+}
+
+// Whether an agent connects in the way of node:http, and not in one of its own.
+function isStandard(agent) {
+    return ['addRequest', 'createSocket', 'createConnection'].every((name) => agent[name] === Agent.prototype[name]);
+}
+
+const WITHOUT_BODY = ['GET', 'HEAD', 'DELETE', 'OPTIONS', 'TRACE', 'CONNECT'];
 
 export class ClientRequest extends OutgoingMessage {
+    // The body for the host, once it is known that the host sends it.
+    #body = null;
+    // What was written before it is known.
+    #waiting = [];
+    #raw = false;
     #exchange = null;
     #chunks = [];
     #timer = null;
     #idle = 0;
-    aborted = false;
-    reusedSocket = false;
-    maxHeadersCount = null;
-    res = null;
 
     constructor(input, options, callback) {
-        super({ decodeStrings: true, autoDestroy: false });
-        if (typeof input === 'string' || input instanceof URL) {
-            const url = typeof input === 'string' ? new URL(input) : input;
-            options = { ...urlToHttpOptions(url), ...(typeof options === 'function' ? {} : options) };
-            if (typeof arguments[1] === 'function') callback = arguments[1];
-        } else {
-            if (typeof options === 'function') callback = options;
-            options = input ?? {};
-        }
-        const agent = options.agent === undefined || options.agent === false ? options._defaultAgent ?? globalAgent : options.agent ?? globalAgent;
-        const protocol = options.protocol || agent.protocol || options._defaultAgent?.protocol || 'http:';
-        const expected = agent.protocol ?? 'http:';
-        if (protocol !== expected && options.agent == null) {
-            throw coded(TypeError, 'ERR_INVALID_PROTOCOL', `Protocol "${protocol}" not supported. Expected "${expected}"`);
-        }
+        super();
+        this.aborted = false;
+        this.reusedSocket = false;
+        this.maxHeadersCount = null;
+        this.res = null;
+        [options, callback] = optionsOf(input, options, callback);
+        const agent = agentOf(options);
+        const protocol = options.protocol || agent?.protocol || options._defaultAgent?.protocol || 'http:';
+        const expected = agent?.protocol ?? protocol;
         if (options.path !== undefined && /[^\x21-\xff]/.test(String(options.path))) {
             throw coded(TypeError, 'ERR_UNESCAPED_CHARACTERS', 'Request path contains unescaped characters');
         }
-        if (options.method != null && typeof options.method !== 'string') throw new ERR_INVALID_ARG_TYPE('options.method', 'string', options.method);
+        if (protocol !== expected && (options.agent === undefined || options.agent === null)) {
+            throw coded(TypeError, 'ERR_INVALID_PROTOCOL', `Protocol "${protocol}" not supported. Expected "${expected}"`);
+        }
+        const defaultPort = options.defaultPort || agent?.defaultPort;
+        const port = options.port = options.port || defaultPort || (protocol === 'https:' ? 443 : 80);
+        const host = options.host = validateHost(options.hostname, 'hostname') || validateHost(options.host, 'host') || 'localhost';
+        if (options.method !== undefined && options.method !== null && typeof options.method !== 'string') {
+            throw new ERR_INVALID_ARG_TYPE('options.method', 'string', options.method);
+        }
         this.method = (options.method || 'GET').toUpperCase();
-        if (!TOKEN.test(this.method)) throw coded(TypeError, 'ERR_INVALID_HTTP_TOKEN', `Method must be a valid HTTP token ["${this.method}"]`);
-        this.agent = agent;
-        this.protocol = protocol;
-        this.host = options.hostname || options.host || 'localhost';
-        const defaultPort = options.defaultPort ?? agent.defaultPort ?? (protocol === 'https:' ? 443 : 80);
-        this.port = options.port || defaultPort;
-        this.path = options.path || '/';
-        this.maxHeaderSize = options.maxHeaderSize;
-        this._options = options;
+        if (!_checkIsHttpToken(this.method)) throw coded(TypeError, 'ERR_INVALID_HTTP_TOKEN', `Method must be a valid HTTP token ["${options.method}"]`);
+        if (options.maxHeaderSize !== undefined) validateInteger(options.maxHeaderSize, 'maxHeaderSize', 0);
+        if (options.insecureHTTPParser !== undefined) validateBoolean(options.insecureHTTPParser, 'options.insecureHTTPParser');
+        if (options.joinDuplicateHeaders !== undefined) validateBoolean(options.joinDuplicateHeaders, 'options.joinDuplicateHeaders');
+        Object.assign(this, {
+            agent, protocol, host, port, path: options.path || '/', socketPath: options.socketPath, maxHeaderSize: options.maxHeaderSize,
+            insecureHTTPParser: options.insecureHTTPParser, joinDuplicateHeaders: options.joinDuplicateHeaders,
+        });
+        this.useChunkedEncodingByDefault = !WITHOUT_BODY.includes(this.method);
+        if (!agent || !agent.keepAlive) {
+            this._last = true;
+            this.shouldKeepAlive = false;
+        }
+        this.#setHeaders(options, host, port, defaultPort);
+        if (callback) this.once('response', callback);
+        this.#connect(options, agent);
+        const timeout = options.timeout ?? agent?.options?.timeout;
+        if (timeout) this.setTimeout(timeout);
+        this.#abortBy(options.signal);
+    }
+
+    #setHeaders(options, host, port, defaultPort) {
         const { headers } = options;
+        if (Array.isArray(headers?.host)) throw new ERR_INVALID_ARG_TYPE('options.headers.host', 'string', headers.host);
         if (Array.isArray(headers)) {
             if (Array.isArray(headers[0])) for (const [name, value] of headers) this.setHeader(name, value);
             else for (let at = 0; at < headers.length; at += 2) this.appendHeader(headers[at], headers[at + 1]);
@@ -269,41 +174,140 @@ export class ClientRequest extends OutgoingMessage {
         }
         if (options.auth && !this.hasHeader('authorization')) this.setHeader('Authorization', `Basic ${Buffer.from(options.auth).toString('base64')}`);
         if (!this.hasHeader('host') && options.setHost !== false) {
-            const host = this.host.includes(':') && !this.host.startsWith('[') ? `[${this.host}]` : this.host;
-            this.setHeader('Host', Number(this.port) === defaultPort ? host : `${host}:${this.port}`);
+            const name = host.includes(':') && !host.startsWith('[') ? `[${host}]` : host;
+            this.setHeader('Host', Number(port) === Number(defaultPort) ? name : `${name}:${port}`);
         }
-        if (callback) this.once('response', callback);
-        this.socket = this.connection = new Socket(this, protocol === 'https:');
-        const timeout = options.timeout ?? agent.options?.timeout;
-        if (timeout) this.setTimeout(timeout);
-        const { signal } = options;
-        if (signal) {
-            const abort = () => this.destroy(Object.assign(new Error('The operation was aborted', { cause: signal.reason }), { name: 'AbortError', code: 'ABORT_ERR' }));
-            if (signal.aborted) nextTick(abort);
-            else {
-                signal.addEventListener('abort', abort, { once: true });
-                this.once('close', () => signal.removeEventListener('abort', abort));
+        if (this.hasHeader('expect')) this._implicitHeader();
+    }
+
+    #abortBy(signal) {
+        if (!signal) return;
+        const abort = () => this.destroy(Object.assign(new Error('The operation was aborted', { cause: signal.reason }), { name: 'AbortError', code: 'ABORT_ERR' }));
+        if (signal.aborted) {
+            nextTick(abort);
+            return;
+        }
+        signal.addEventListener('abort', abort, { once: true });
+        this.once('close', () => signal.removeEventListener('abort', abort));
+    }
+
+    // Gets a connection: most requests one of the host, and those with a function or an agent of the program what these return.
+    #connect(options, agent) {
+        if (agent && isStandard(agent)) {
+            this.#overHost(new HostSocket(this.protocol === 'https:'));
+            nextTick(() => this.#connected());
+        } else if (agent) {
+            agent.addRequest(this, options);
+        } else {
+            this._last = true;
+            this.shouldKeepAlive = false;
+            const created = (error, socket) => this.onSocket(socket, error);
+            try {
+                const socket = options.createConnection(options, created);
+                if (socket) created(null, socket);
+            } catch (error) {
+                created(error);
             }
         }
-        nextTick(() => {
-            if (this.destroyed) return;
-            this.emit('socket', this.socket);
-            this.socket.emit('connect');
-            if (protocol === 'https:') this.socket.emit('secureConnect');
+    }
+
+    #overHost(socket) {
+        this.socket = socket;
+        socket.serve(this);
+        this.#body = new Writable({
+            decodeStrings: true,
+            autoDestroy: false,
+            write: (chunk, encoding, callback) => this.#writeBody(chunk, callback),
+            final: (callback) => this.#finishBody(callback),
         });
+        this.#body.on('drain', () => this.emit('drain')).on('prefinish', () => this.emit('prefinish')).on('error', (error) => this.destroy(error));
+        this.outputData = [];
+        this.outputSize = 0;
+        for (const send of this.#waiting.splice(0)) send();
+    }
+
+    #connected() {
+        if (this.destroyed) return;
+        this.emit('socket', this.socket);
+        if (!(this.socket instanceof HostSocket)) return;
+        this.socket.emit('connect');
+        if (this.protocol === 'https:') this.socket.emit('secureConnect');
+    }
+
+    onSocket(socket, error) {
+        nextTick(() => {
+            if (this.destroyed || error) {
+                socket?.destroy?.(error);
+                if (!this.destroyed) this.destroy(error);
+                return;
+            }
+            if (socket instanceof HostSocket) {
+                this.#overHost(socket);
+                this.#connected();
+                return;
+            }
+            this.#raw = true;
+            this.socket = socket;
+            connectRequest(this, socket, () => this.#touch());
+            this.emit('socket', socket);
+            this._flush();
+            for (const send of this.#waiting.splice(0)) send();
+        });
+    }
+
+    _implicitHeader() {
+        this._storeHeader(`${this.method} ${this.path} HTTP/1.1\r\n`);
+    }
+
+    _writeBody(chunk, encoding, callback, length, fromEnd) {
+        const send = () => {
+            if (this.#body !== null) return this.#body.write(chunk, encoding, callback);
+            return super._writeBody(chunk, encoding, callback, length, fromEnd);
+        };
+        if (this.#body !== null || this.#raw) return send();
+        this.#waiting.push(send);
+        return true;
+    }
+
+    _endBody(chunk, finish) {
+        const send = () => {
+            if (this.#body !== null) this.#body.end(finish);
+            else super._endBody(chunk, finish);
+        };
+        if (this.#body !== null || this.#raw) send();
+        else this.#waiting.push(send);
+    }
+
+    get writableLength() {
+        return this.#body?.writableLength ?? super.writableLength;
+    }
+
+    get writableFinished() {
+        return this.#body !== null ? this.finished && this.#body.writableFinished : super.writableFinished;
+    }
+
+    get writableNeedDrain() {
+        return this.#body?.writableNeedDrain ?? super.writableNeedDrain;
     }
 
     #begin(length) {
         if (this.#exchange !== null || this.destroyed) return;
-        this.headersSent = true;
+        if (!this._header) this._implicitHeader();
         const headers = [];
-        for (const [, [name, value]] of this._names) {
+        const values = this.getHeaders();
+        for (const name of this.getRawHeaderNames()) {
+            const value = values[name.toLowerCase()];
             for (const one of Array.isArray(value) ? value : [value]) headers.push([name, String(one)]);
         }
-        if (length !== undefined && !this.hasHeader('content-length') && (length > 0 || !['GET', 'HEAD', 'DELETE', 'OPTIONS', 'TRACE'].includes(this.method))) {
+        if (length !== undefined && !this.hasHeader('content-length') && (length > 0 || !WITHOUT_BODY.includes(this.method))) {
             headers.push(['content-length', String(length)]);
         }
         const host = this.host.includes(':') && !this.host.startsWith('[') ? `[${this.host}]` : this.host;
+        // There is no name with such a part.
+        if (/(?:^|\.)[^.]{64}/.test(host) && !host.startsWith('[')) {
+            this.#fail({ code: 'ENOTFOUND', message: `getaddrinfo ENOTFOUND ${host}` });
+            return;
+        }
         let url;
         try {
             url = new URL(`${this.protocol}//${host}:${this.port}`);
@@ -348,13 +352,13 @@ export class ClientRequest extends OutgoingMessage {
     #answer(status, list) {
         this.#touch();
         const message = new IncomingMessage(this.socket);
-        message.statusCode = status;
-        message.statusMessage = STATUS_CODES[status] ?? '';
+        Object.assign(message, { httpVersion: '1.1', httpVersionMajor: 1, httpVersionMinor: 1, statusCode: status, statusMessage: STATUS_CODES[status] ?? '' });
         message.rawHeaders = list.flat();
+        message.joinDuplicateHeaders = this.joinDuplicateHeaders ?? false;
         message.req = this;
         Object.defineProperty(message, '_exchange', { value: this.#exchange, enumerable: false });
         this.res = message;
-        if (!this.emit('response', message)) message.resume();
+        if (!this.emit('response', message)) message._dump();
     }
 
     #close() {
@@ -363,12 +367,13 @@ export class ClientRequest extends OutgoingMessage {
         nextTick(() => {
             this.destroyed = true;
             this.emit('close');
+            this.socket.destroyed = true;
             this.socket.emit('close', false);
         });
     }
 
     // The body is kept until its end or a piece of size, so that its length is known if possible.
-    _write(chunk, encoding, callback) {
+    #writeBody(chunk, callback) {
         if (this.#exchange === null && !this.hasHeader('transfer-encoding') && this.#chunks.length === 0 && chunk.length <= 65536) {
             this.#chunks.push(chunk);
             callback();
@@ -383,8 +388,7 @@ export class ClientRequest extends OutgoingMessage {
         this.#exchange.write(held.length > 0 ? Buffer.concat([...held, chunk]) : chunk, callback);
     }
 
-    _final(callback) {
-        this.finished = true;
+    #finishBody(callback) {
         if (this.#exchange !== null) {
             this.#exchange.end();
             callback();
@@ -408,19 +412,36 @@ export class ClientRequest extends OutgoingMessage {
         });
     }
 
-    _destroy(error, callback) {
+    destroy(error) {
+        if (this.destroyed) return this;
+        if (this.#raw) {
+            this.#clear();
+            super.destroy(error);
+            this.res?._dump();
+            return this;
+        }
+        this.destroyed = true;
         this.#clear();
         this.#exchange?.close();
+        this.#body?.destroy();
         if (this.res !== null && !this.res.complete) this.res.destroy(error ?? undefined);
-        this.socket.destroyed = true;
         if (!error && this.res === null) error = Object.assign(new Error('socket hang up'), { code: 'ECONNRESET' });
+        const { socket } = this;
+        if (socket) socket.destroyed = true;
         this._closed = true;
-        callback(error);
-        nextTick(() => this.socket.emit('close', Boolean(error)));
+        nextTick(() => {
+            if (error) this.emit('error', error);
+            this.emit('close');
+            socket?.emit('close', Boolean(error));
+        });
+        return this;
     }
 
     flushHeaders() {
-        if (!this.writableEnded) this.#begin();
+        if (this.finished) return;
+        const send = () => (this.#body !== null ? this.#begin() : super.flushHeaders());
+        if (this.#body !== null || this.#raw) send();
+        else this.#waiting.push(send);
     }
 
     abort() {
@@ -443,7 +464,7 @@ export class ClientRequest extends OutgoingMessage {
         if (this.#idle > 0 && !this.destroyed) {
             this.#timer = globalThis.setTimeout(() => {
                 this.emit('timeout');
-                this.socket.emit('timeout');
+                this.socket?.emit('timeout');
             }, this.#idle);
             this.#timer.unref();
         }
@@ -456,7 +477,6 @@ export class ClientRequest extends OutgoingMessage {
 
     setNoDelay() {}
     setSocketKeepAlive() {}
-    onSocket() {}
     clearTimeout(callback) {
         this.setTimeout(0, callback);
     }
@@ -493,7 +513,74 @@ Agent.prototype.getName = function getName(options = {}) {
     return name;
 };
 
-Agent.prototype.destroy = function destroy() {};
+// Gets a connection for a request, now or when another one has ended.
+Agent.prototype.addRequest = function addRequest(request, options, port, localAddress) {
+    if (typeof options === 'string') options = { host: options, port, localAddress };
+    options = { ...options, ...this.options };
+    if (options.socketPath) options.path = options.socketPath;
+    const name = this.getName(options);
+    this.sockets[name] ??= [];
+    if (this.sockets[name].length >= this.maxSockets || this.totalSocketCount >= this.maxTotalSockets) {
+        (this.requests[name] ??= []).push(request);
+        requestOptions.set(request, options);
+        return;
+    }
+    this.createSocket(request, options, (error, socket) => request.onSocket(socket, error));
+};
+const requestOptions = new WeakMap();
+
+Agent.prototype.createSocket = function createSocket(request, options, callback) {
+    options = { ...options, ...this.options };
+    if (options.socketPath) options.path = options.socketPath;
+    const name = this.getName(options);
+    options._agentKey = name;
+    let done = false;
+    const created = (error, socket) => {
+        if (done) return;
+        done = true;
+        if (!error) {
+            (this.sockets[name] ??= []).push(socket);
+            this.totalSocketCount += 1;
+            socket.on('close', () => this.removeSocket(socket, options));
+        }
+        callback(error, socket);
+    };
+    const socket = this.createConnection(options, created);
+    if (socket) created(null, socket);
+};
+
+Agent.prototype.createConnection = function createConnection() {
+    return new HostSocket(this.protocol === 'https:');
+};
+
+Agent.prototype.removeSocket = function removeSocket(socket, options) {
+    const name = this.getName(options);
+    const list = this.sockets[name] ?? [];
+    const at = list.indexOf(socket);
+    if (at >= 0) {
+        list.splice(at, 1);
+        this.totalSocketCount -= 1;
+        if (list.length === 0) delete this.sockets[name];
+    }
+    const request = this.requests[name]?.shift();
+    if (this.requests[name]?.length === 0) delete this.requests[name];
+    if (request && !request.destroyed) this.addRequest(request, requestOptions.get(request));
+};
+
+Agent.prototype.keepSocketAlive = function keepSocketAlive(socket) {
+    socket.setKeepAlive?.(true, this.keepAliveMsecs);
+    socket.unref?.();
+    return true;
+};
+
+Agent.prototype.reuseSocket = function reuseSocket(socket, request) {
+    request.reusedSocket = true;
+    socket.ref?.();
+};
+
+Agent.prototype.destroy = function destroy() {
+    for (const list of [...Object.values(this.freeSockets), ...Object.values(this.sockets)]) for (const socket of [...list]) socket.destroy?.();
+};
 
 export const globalAgent = new Agent({ keepAlive: true, scheduling: 'lifo', timeout: 5000 });
 globalAgent.options.timeout = undefined;
@@ -507,8 +594,6 @@ export function get(input, options, callback) {
     sent.end();
     return sent;
 }
-
-export class ServerResponse extends OutgoingMessage {}
 
 // Listening fails clearly.
 export class Server extends EventEmitter {
@@ -538,9 +623,26 @@ export function createServer() {
     return new Server();
 }
 
-export function setMaxIdleHTTPParsers() {}
+export function setMaxIdleHTTPParsers(max) {
+    validateInteger(max, 'max', 1);
+    parsers.max = max;
+}
+
+// What `--max-http-header-size` says, here or in NODE_OPTIONS.
+function headerSize() {
+    const { execArgv, env } = globalThis.process;
+    for (const text of [execArgv.join(' '), env.NODE_OPTIONS ?? '']) {
+        const last = [...text.matchAll(/(?:^| )--max-http-header-size[= ](\d+)/g)].at(-1);
+        if (last) return Number(last[1]);
+    }
+    return 16384;
+}
+export const maxHeaderSize = headerSize();
+
+const { WebSocket, MessageEvent } = globalThis;
+export { WebSocket, MessageEvent };
 
 export default {
     METHODS, STATUS_CODES, maxHeaderSize, validateHeaderName, validateHeaderValue, Agent, globalAgent, ClientRequest, IncomingMessage, OutgoingMessage,
-    Server, ServerResponse, createServer, request, get, setMaxIdleHTTPParsers,
+    Server, ServerResponse, createServer, request, get, setMaxIdleHTTPParsers, WebSocket, MessageEvent,
 };

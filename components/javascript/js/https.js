@@ -17,20 +17,17 @@ Object.setPrototypeOf(Agent, HttpAgent);
 const NAMED = ['ca', 'cert', 'clientCertEngine', 'ciphers', 'key', 'pfx', 'rejectUnauthorized', 'servername', 'minVersion', 'maxVersion',
     'secureProtocol', 'crl', 'honorCipherOrder', 'ecdhCurve', 'dhparam', 'secureOptions', 'sessionIdContext'];
 
+// Of these, false and zero count too.
+const BOOLEAN = new Set(['rejectUnauthorized', 'honorCipherOrder', 'secureOptions']);
+
 Agent.prototype.getName = function getName(options = {}) {
     let name = Reflect.apply(HttpAgent.prototype.getName, this, [options]);
     for (const key of NAMED) {
         name += ':';
         const value = options[key];
-        if (key === 'rejectUnauthorized') {
-            if (value !== undefined) name += value;
-        } else if (key === 'servername') {
-            if (value && value !== options.host) name += value;
-        } else if (['pfx'].includes(key) && Array.isArray(value)) {
-            name += value.map((item) => item.buf ?? item).join('');
-        } else if (value !== undefined && value !== null && (value || key === 'honorCipherOrder')) {
-            name += key === 'sigalgs' ? JSON.stringify(value) : value;
-        }
+        const isThere = BOOLEAN.has(key) ? value !== undefined : Boolean(value);
+        if (!isThere || key === 'servername' && value === options.host) continue;
+        name += key === 'pfx' && Array.isArray(value) ? value.map((item) => item.buf ?? item).join('') : value;
     }
     name += ':';
     if (options.sigalgs) name += JSON.stringify(options.sigalgs);

@@ -2,6 +2,7 @@
 
 import * as native from 'internal:native/process';
 import EventEmitter from 'node:events';
+import { importBuiltin } from 'internal:native/vm';
 import { nextTick, setExit } from 'internal:event_loop';
 import { fatal, uncaught } from 'internal:uncaught';
 import { Input, Output, TerminalOutput } from 'internal:streams';
@@ -20,7 +21,7 @@ const VERSION = native.version();
 export const SIGNALS = {
     SIGHUP: 1, SIGINT: 2, SIGQUIT: 3, SIGILL: 4, SIGTRAP: 5, SIGABRT: 6, SIGBUS: 7, SIGFPE: 8, SIGKILL: 9, SIGUSR1: 10, SIGSEGV: 11, SIGUSR2: 12,
     SIGPIPE: 13, SIGALRM: 14, SIGTERM: 15, SIGCHLD: 17, SIGCONT: 18, SIGSTOP: 19, SIGTSTP: 20, SIGTTIN: 21, SIGTTOU: 22, SIGURG: 23, SIGXCPU: 24,
-    SIGXFSZ: 25, SIGVTALRM: 26, SIGPROF: 27, SIGWINCH: 28, SIGIO: 29, SIGPWR: 30, SIGSYS: 31,
+    SIGXFSZ: 25, SIGVTALRM: 26, SIGPROF: 27, SIGWINCH: 28, SIGIO: 29, SIGPWR: 30, SIGSYS: 31, SIGIOT: 6, SIGPOLL: 29, SIGSTKFLT: 16,
 };
 
 function constant(name, value) {
@@ -70,8 +71,22 @@ Object.defineProperty(process, 'exitCode', {
         exitCode = value;
     },
     enumerable: true,
-    configurable: true,
+    configurable: false,
 });
+
+const experimental = new Set();
+function warnOfExperiment(feature) {
+    if (experimental.has(feature)) return;
+    experimental.add(feature);
+    process.emitWarning(`${feature} is an experimental feature and might change at any time`, 'ExperimentalWarning');
+}
+
+const deprecated = new Set();
+function deprecate(code, message) {
+    if (deprecated.has(code)) return;
+    deprecated.add(code);
+    process.emitWarning(message, 'DeprecationWarning', code);
+}
 
 function string(value) {
     if (typeof value === 'symbol') throw new TypeError('Cannot convert a Symbol value to a string');
@@ -84,6 +99,10 @@ process.env = new Proxy({}, {
         return typeof key === 'symbol' || key === '' ? undefined : target[key];
     },
     set(target, key, value) {
+        if (!['string', 'number', 'boolean'].includes(typeof value) && flags.includes('--pending-deprecation')) {
+            deprecate('DEP0104', 'Assigning any value other than a string, number, or boolean to a process.env property is deprecated. Please make sure to ' +
+                'convert the value to a string before setting process.env with it.');
+        }
         target[string(key)] = string(value);
         return true;
     },
@@ -133,6 +152,7 @@ process.abort = () => native.exit(134);
 Object.defineProperty(process.abort, 'name', { value: 'abort' });
 
 process.assert = function assert(value, message) {
+    deprecate('DEP0100', 'process.assert() is deprecated. Please use the `assert` module instead.');
     if (value) return;
     throw Object.assign(new Error(message || 'assertion error'), { code: 'ERR_ASSERTION' });
 };
@@ -147,23 +167,54 @@ process.threadCpuUsage = function threadCpuUsage(previous) {
 
 process.kill = function kill(pid, signal) {
     if (pid != (pid | 0)) throw new ERR_INVALID_ARG_TYPE('pid', 'number', pid);
-    let number = typeof signal === 'number' ? signal : SIGNALS[signal ?? 'SIGTERM'];
+    const number = typeof signal === 'number' ? signal : SIGNALS[signal || 'SIGTERM'];
     if (number === undefined) throw Object.assign(new TypeError(`Unknown signal: ${signal}`), { code: 'ERR_UNKNOWN_SIGNAL' });
-    if (number === 0 && (pid === process.pid || process._children?.has(pid))) return true;
-    const child = process._children?.get(pid);
-    if (child !== undefined) {
-        child.kill(signal);
-        return true;
+    const errno = process._kill(+pid, number);
+    if (errno) {
+        const code = errno === -3 ? 'ESRCH' : 'EINVAL';
+        throw Object.assign(new Error(`kill ${code}`), { errno, code, syscall: 'kill' });
     }
-    if (pid !== process.pid && pid !== 0) {
-        throw Object.assign(new Error('kill ESRCH'), { errno: -3, code: 'ESRCH', syscall: 'kill' });
+    return true;
+};
+
+// Sends a signal to this program or to a child, and returns the error number.
+Object.defineProperty(process, '_kill', {
+    value(pid, number) {
+        if (number < 0 || number > 64) return -22;
+        const child = process._children?.get(pid);
+        if (number === 0 && (pid === process.pid || child !== undefined)) return 0;
+        if (child !== undefined) {
+            child.kill(number);
+            return 0;
+        }
+        if (pid !== process.pid && pid !== 0) return -3;
+        const name = Object.keys(SIGNALS).find((name) => SIGNALS[name] === number);
+        if (name !== undefined && name !== 'SIGKILL' && process.listenerCount(name) > 0) {
+            globalThis.setImmediate(() => process.emit(name, name, number));
+            return 0;
+        }
+        return native.exit(128 + number);
+    },
+    writable: true,
+    configurable: true,
+});
+
+// There is one program in a sandbox's process: it cannot be replaced.
+process.execve = function execve(execPath, args = [], env = process.env) {
+    warnOfExperiment('process.execve');
+    validateString(execPath, 'execPath');
+    validateArray(args, 'args');
+    const isText = (value) => typeof value === 'string' && !value.includes('\0');
+    for (const [index, argument] of args.entries()) {
+        if (!isText(argument)) throw new ERR_INVALID_ARG_VALUE(`args[${index}]`, argument, 'must be a string without null bytes');
     }
-    const name = Object.keys(SIGNALS).find((name) => SIGNALS[name] === number);
-    if (name !== undefined && name !== 'SIGKILL' && process.listenerCount(name) > 0) {
-        globalThis.setImmediate(() => process.emit(name, name, number));
-        return true;
+    validateObject(env, 'env');
+    if (!Object.entries(env).flat().every(isText)) {
+        throw new ERR_INVALID_ARG_VALUE('env', env, 'must be an object with string keys and values without null bytes');
     }
-    native.exit(128 + number);
+    throw Object.assign(new TypeError('process.execve is unavailable on the current platform, which is being used to run Node.js'), {
+        code: 'ERR_FEATURE_UNAVAILABLE_ON_PLATFORM',
+    });
 };
 
 process.umask = function umask(mask) {
@@ -257,6 +308,11 @@ process.availableMemory = () => 2 ** 31;
 
 process.setUncaughtExceptionCaptureCallback = function setUncaughtExceptionCaptureCallback(fn) {
     if (fn !== null && typeof fn !== 'function') throw new ERR_INVALID_ARG_TYPE('fn', ['Function', 'null'], fn);
+    if (fn !== null && process.hasUncaughtExceptionCaptureCallback()) {
+        throw Object.assign(new Error('`process.setupUncaughtExceptionCapture()` was called while a capture callback was already active'), {
+            code: 'ERR_UNCAUGHT_EXCEPTION_CAPTURE_ALREADY_SET',
+        });
+    }
     Object.defineProperty(process, '_uncaughtExceptionCapture', { value: fn, writable: true, enumerable: false, configurable: true });
 };
 process.hasUncaughtExceptionCaptureCallback = () => typeof process._uncaughtExceptionCapture === 'function';
@@ -271,17 +327,53 @@ process.dlopen = function dlopen(_, filename) {
 // Ends the program because of an error of an asynchronous hook.
 Object.defineProperty(process, '_fatalHook', { value: (error) => fatal(error, 1), enumerable: false });
 process.setSourceMapsEnabled = (enabled) => validateBoolean(enabled, 'val');
+process.openStdin = function openStdin() {
+    process.stdin.resume();
+    return process.stdin;
+};
 process.getActiveResourcesInfo = () => activeResources();
 process._getActiveHandles = () => [];
 process._getActiveRequests = () => Array.from({ length: deferredCount() }, () => ({}));
 process._tickCallback = () => {};
+// Programs that remove it end with the code 6 at an uncaught error.
+Object.defineProperty(process, '_fatalException', { value: (error) => uncaught(error), writable: true, configurable: true });
 for (const name of ['ref', 'unref']) {
     process[name] = (value) => {
         const method = value?.[Symbol.for(`nodejs.${name}`)] ?? value?.[Symbol.for(`node:${name}`)] ?? value?.[name];
         if (typeof method === 'function') Reflect.apply(method, value, []);
     };
 }
-process.finalization = { register() {}, registerBeforeExit() {}, unregister() {} };
+// Objects whose functions are called at the end, if they are still there.
+function finalizations() {
+    const kept = { exit: new Map(), beforeExit: new Map() };
+    const forget = new FinalizationRegistry((weak) => Object.values(kept).forEach((map) => map.delete(weak)));
+    const register = (event, object, callback) => {
+        warnOfExperiment(`process.finalization.${event === 'exit' ? 'register' : 'registerBeforeExit'}`);
+        if (object === null || typeof object !== 'object') throw new ERR_INVALID_ARG_TYPE('obj', 'object', object);
+        if (kept[event].size === 0) {
+            process.on(event, () => {
+                const list = [...kept[event]];
+                kept[event].clear();
+                for (const [weak, call] of list) {
+                    const target = weak.deref();
+                    if (target !== undefined) call(target, event);
+                }
+            });
+        }
+        const weak = new WeakRef(object);
+        kept[event].set(weak, callback);
+        forget.register(object, weak, object);
+    };
+    return {
+        register: (object, callback) => register('exit', object, callback),
+        registerBeforeExit: (object, callback) => register('beforeExit', object, callback),
+        unregister(object) {
+            forget.unregister(object);
+            for (const map of Object.values(kept)) for (const weak of [...map.keys()]) if (weak.deref() === object) map.delete(weak);
+        },
+    };
+}
+process.finalization = finalizations();
 process.loadEnvFile = function loadEnvFile(path = '.env') {
     const values = globalThis.__skillhost_require('node:util').parseEnv(globalThis.__skillhost_require('node:fs').readFileSync(path, 'utf8'));
     for (const [name, value] of Object.entries(values)) process.env[name] ??= value;
@@ -317,11 +409,36 @@ process.emitWarning = function emitWarning(warning, type, code, ctor) {
         if (process.noDeprecation) return;
         if (process.throwDeprecation) return nextTick(() => { throw warning; });
     }
+    // Those of an option's value: `--disable-warning=DEP0005`.
+    if (optionValues('--disable-warning').some((value) => value === warning.code || value === warning.name)) return;
     nextTick(() => {
-        if (!process.noWarnings && process.env.NODE_NO_WARNINGS !== '1') process.stderr.write(warningText(warning));
+        if (!process.noWarnings && process.env.NODE_NO_WARNINGS !== '1') showWarning(warningText(warning));
         process.emit('warning', warning);
     });
 };
+
+// The options of NODE_OPTIONS and of the command line.
+let flags = [];
+
+function optionValues(name) {
+    return flags.flatMap((option, at) => {
+        if (option === name) return [flags[at + 1]];
+        return option.startsWith(`${name}=`) ? [option.slice(name.length + 1)] : [];
+    });
+}
+
+function showWarning(text) {
+    const file = optionValues('--redirect-warnings').at(-1) ?? process.env.NODE_REDIRECT_WARNINGS;
+    if (file) {
+        try {
+            importBuiltin('node:fs').appendFileSync(file, text);
+            return;
+        } catch {
+            // As Node, which then writes to stderr.
+        }
+    }
+    process.stderr.write(text);
+}
 
 function warningText(warning) {
     const traced = process.traceProcessWarnings || warning.name === 'DeprecationWarning' && process.traceDeprecation;
@@ -349,6 +466,21 @@ function lazily(name, create) {
 lazily('stdin', () => new Input());
 for (const [fd, name] of [[1, 'stdout'], [2, 'stderr']]) lazily(name, () => new (native.isTerminal(fd) ? TerminalOutput : Output)(fd));
 
+// `gc` of `--expose-gc`.
+function collectGarbage() {
+    const { constants, performance, _measured } = importBuiltin('node:perf_hooks');
+    const start = performance.now();
+    native.collectGarbage();
+    _measured('gc', 'gc', start, { kind: constants.NODE_PERFORMANCE_GC_MAJOR, flags: constants.NODE_PERFORMANCE_GC_FLAGS_FORCED });
+}
+
+// The globals that an option removes.
+const GLOBALS = {
+    fetch: ['fetch', 'FormData', 'Headers', 'Request', 'Response'], 'global-navigator': ['navigator', 'Navigator'], websocket: ['WebSocket'],
+    'global-customevent': ['CustomEvent'], 'global-webcrypto': ['crypto', 'Crypto', 'CryptoKey', 'SubtleCrypto'],
+};
+const ABSENT = Object.keys(GLOBALS);
+
 // Begins a run with what the build could not know.
 export function _start(options) {
     process.argv = options.argv;
@@ -356,8 +488,10 @@ export function _start(options) {
     process.execArgv = options.execArgv;
     process.title = options.argv0;
     Object.assign(process.env, Object.fromEntries(native.environment()));
-    for (const flag of options.execArgv) {
+    flags = [...options.environmentOptions, ...options.execArgv];
+    for (const flag of flags) {
         if (flag === '--no-warnings') process.noWarnings = true;
+        else if (flag === '--warnings') process.noWarnings = false;
         else if (flag === '--no-deprecation') process.noDeprecation = true;
         else if (flag === '--throw-deprecation') process.throwDeprecation = true;
         else if (flag.startsWith('--title=')) process.title = flag.slice(8);
@@ -367,9 +501,10 @@ export function _start(options) {
             Object.defineProperty(process, '_unhandledRejections', { value: flag.slice(23), enumerable: false });
         }
     }
-    if (process.execArgv.some((flag) => flag === '--expose-gc' || flag === '--expose_gc')) {
-        Object.defineProperty(globalThis, 'gc', { value: () => native.collectGarbage(), writable: true, configurable: true, enumerable: false });
+    if (flags.some((flag) => flag === '--expose-gc' || flag === '--expose_gc')) {
+        Object.defineProperty(globalThis, 'gc', { value: collectGarbage, writable: true, configurable: true, enumerable: false });
     }
+    for (const name of ABSENT) if (flags.includes(`--no-experimental-${name}`)) for (const global of GLOBALS[name]) delete globalThis[global];
     openChild();
     ({ argv, argv0, execArgv, title, pid, ppid } = process);
     setExit(
@@ -391,7 +526,7 @@ export let { argv, argv0, execArgv, title, pid, ppid } = process;
 export const {
     version, versions, arch, platform, release, features, config, allowedNodeEnvironmentFlags, execPath, debugPort, env, cwd, chdir, exit, abort, kill,
     umask, getuid, geteuid, getgid, getegid, getgroups, setuid, seteuid, setgid, setegid, setgroups, initgroups, hrtime, uptime, cpuUsage,
-    resourceUsage, memoryUsage, constrainedMemory, availableMemory, setUncaughtExceptionCaptureCallback, hasUncaughtExceptionCaptureCallback,
+    resourceUsage, memoryUsage, execve, constrainedMemory, availableMemory, setUncaughtExceptionCaptureCallback, hasUncaughtExceptionCaptureCallback,
     binding, dlopen, setSourceMapsEnabled, getActiveResourcesInfo, _getActiveHandles, _getActiveRequests, emitWarning, loadEnvFile,
     getBuiltinModule, reallyExit, report, finalization,
 } = process;

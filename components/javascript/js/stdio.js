@@ -35,7 +35,10 @@ export class Output extends Writable {
         }
         // Standard streams do not close.
         this.destroySoon = this.destroy;
-        this._destroy = (error, callback) => callback(error);
+        this._destroy = (error, callback) => {
+            callback(error);
+            this._undestroy();
+        };
     }
 
     write(chunk, encoding, callback) {

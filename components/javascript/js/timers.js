@@ -260,6 +260,7 @@ export function hasTimers() {
 // The names of the timers and immediates that keep the loop alive.
 export function timerResources() {
     const names = heap.filter((timer) => timer._referenced).map(() => 'Timeout');
+    if (running !== null && running._index < 0 && running._referenced && !running._cleared) names.push('Timeout');
     for (const immediate of immediates) if (immediate._referenced) names.push('Immediate');
     return names;
 }
@@ -272,6 +273,8 @@ export function nextTimer() {
 
 // Node takes longer than the shortest timer to come to its first turn: such a timer then precedes immediates.
 let isFirst = true;
+// The timer whose callback runs.
+let running = null;
 
 // Runs the timers that are due.
 export function runTimers() {
@@ -287,7 +290,9 @@ export function runTimers() {
         if (timer._repeat === null) {
             timer._destroyed = true;
         }
+        running = timer;
         const failed = call(timer._onTimeout, timer, timer._timerArgs, timer._context, timer._scope);
+        running = null;
         if (timer._repeat === null && timer._index < 0) destroyScope(timer._scope);
         if (timer._repeat !== null && !timer._cleared && timer._index < 0) {
             timer._destroyed = false;

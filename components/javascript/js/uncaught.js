@@ -8,9 +8,12 @@ let handling = false;
 
 // Reports an error that a callback threw. Returns only if the script listens for it.
 export function uncaught(error, origin = 'uncaughtException', ofPromise = false) {
+    // As a program that takes Node's own handler away.
+    if (typeof process._fatalException !== 'function') native.exit(6);
     const capture = process._uncaughtExceptionCapture;
     if (typeof capture === 'function') {
         try {
+            process.emit('uncaughtExceptionMonitor', error, origin);
             capture(error);
         } catch (other) {
             fatal(other, 7);

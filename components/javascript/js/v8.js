@@ -4,6 +4,7 @@ import { _addPromiseHook } from 'node:async_hooks';
 import { Buffer } from 'node:buffer';
 import { heap_size_limit } from '__wasm_rquickjs_builtin/v8_native';
 import { ERR_INVALID_ARG_TYPE } from '__wasm_rquickjs_builtin/internal/errors';
+import { validateString } from '__wasm_rquickjs_builtin/internal/validators';
 
 const VERSION = 15;
 // The numbers of Node for the classes of views in `_writeHostObject`.
@@ -558,11 +559,25 @@ export function getHeapStatistics() {
         'peak_malloced_memory', 'does_zap_garbage', 'number_of_native_contexts', 'number_of_detached_contexts', 'total_global_handles_size',
         'used_global_handles_size', 'external_memory',
     ];
-    return { ...Object.fromEntries(zero.map((name) => [name, 0])), heap_size_limit: heap_size_limit() };
+    const { heapTotal, heapUsed } = globalThis.process.memoryUsage();
+    return {
+        ...Object.fromEntries(zero.map((name) => [name, 0])), total_heap_size: heapTotal, total_physical_size: heapTotal, used_heap_size: heapUsed,
+        heap_size_limit: heap_size_limit(),
+    };
 }
 
+// The engine has one heap: V8's spaces are shown as empty, but for the one of old objects.
+const SPACES = [
+    'read_only_space', 'new_space', 'old_space', 'code_space', 'shared_space', 'trusted_space', 'new_large_object_space', 'large_object_space',
+    'code_large_object_space', 'shared_large_object_space', 'trusted_large_object_space',
+];
+
 export function getHeapSpaceStatistics() {
-    return [];
+    const { heapTotal, heapUsed } = globalThis.process.memoryUsage();
+    return SPACES.map((name) => {
+        const [size, used] = name === 'old_space' ? [heapTotal, heapUsed] : [0, 0];
+        return { space_name: name, space_size: size, space_used_size: used, space_available_size: size - used, physical_space_size: size };
+    });
 }
 
 export function getHeapCodeStatistics() {
@@ -622,6 +637,27 @@ function notBuilding() {
     throw Object.assign(new Error('Operation cannot be invoked when not building startup snapshot'), { code: 'ERR_NOT_BUILDING_SNAPSHOT' });
 }
 
+export function isStringOneByteRepresentation(content) {
+    validateString(content, 'content');
+    return !/[^\x00-\xff]/.test(content);
+}
+
+// The engine does not report its collections, so a profile has none.
+export class GCProfiler {
+    #start;
+
+    start() {
+        this.#start ??= Date.now();
+    }
+
+    stop() {
+        if (this.#start === undefined) return undefined;
+        const profile = { version: 1, startTime: this.#start, statistics: [], endTime: Date.now() };
+        this.#start = undefined;
+        return profile;
+    }
+}
+
 export function takeCoverage() {}
 
 export function stopCoverage() {}
@@ -629,5 +665,5 @@ export function stopCoverage() {}
 export default {
     Serializer, Deserializer, DefaultSerializer, DefaultDeserializer, serialize, deserialize, getHeapStatistics, getHeapSpaceStatistics,
     getHeapCodeStatistics, getHeapSnapshot, writeHeapSnapshot, setFlagsFromString, cachedDataVersionTag, takeCoverage, stopCoverage,
-    promiseHooks, startupSnapshot,
+    promiseHooks, startupSnapshot, isStringOneByteRepresentation, GCProfiler,
 };

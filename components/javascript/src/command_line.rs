@@ -43,8 +43,11 @@ pub(crate) struct Run {
     /// Whether files are modules unless a package.json says otherwise, by
     /// `--experimental-default-type`.
     pub(crate) modules_by_default: bool,
-    /// The file with values for the environment, by `--env-file`.
-    pub(crate) env_files: Vec<String>,
+    /// The files with values for the environment, by `--env-file` and `--env-file-if-exists`, and
+    /// whether they must exist.
+    pub(crate) env_files: Vec<(String, bool)>,
+    /// The options of `NODE_OPTIONS`.
+    pub(crate) environment_options: Vec<String>,
 }
 
 /// What runs.
@@ -76,8 +79,8 @@ pub(crate) fn set_text(text: &str) {
 const WITH_VALUE: [&str; 9] = [
     "--conditions",
     "-C",
-    "--env-file-if-exists",
     "--disable-warning",
+    "--redirect-warnings",
     "--title",
     "--icu-data-dir",
     "--max-http-header-size",
@@ -95,7 +98,6 @@ const IGNORED: [&str; 39] = [
     "--deprecation",
     "--disable-",
     "--enable-",
-    "--env-file-if-exists=",
     "--experimental-",
     "--expose-gc",
     "--expose_gc",
@@ -124,6 +126,7 @@ const IGNORED: [&str; 39] = [
     "--trace-",
     "--unhandled-rejections=",
     "--use-",
+    "--v8-",
     "--warnings",
     "--zero-fill",
 ];
@@ -188,8 +191,8 @@ pub(crate) fn parse(arguments: Vec<String>, node_options: &str) -> Command {
             return command;
         }
     }
-    // The options of the environment are not those of the command line.
-    parser.run.options.clear();
+    // The options of the environment are not those of `process.execArgv`.
+    parser.run.environment_options = std::mem::take(&mut parser.run.options);
     parser.all(arguments)
 }
 
@@ -251,16 +254,17 @@ impl Parser {
             }
         }
         self.run.arguments = arguments.collect();
+        if self.check && self.text.is_some() {
+            let message = "node: either --check or --eval can be used, not both\n";
+            return Command::Fail(message.to_owned(), 9);
+        }
         if let Some(text) = self.text {
             self.run.arguments.splice(0..0, file);
             self.run.main = Main::Text(text, self.print);
         } else if self.check {
             return match file {
-                Some(file) if file == "-" => {
-                    Command::CheckText(self.run.text_name.unwrap_or("[stdin].js"))
-                }
-                Some(file) => Command::Check(file),
-                None => Command::Fail("node: --check requires an argument\n".to_owned(), 9),
+                Some(file) if file != "-" => Command::Check(file),
+                _ => Command::CheckText(self.run.text_name.unwrap_or("[stdin].js")),
             };
         } else if let Some(file) = file.filter(|file| file != "-") {
             self.run.main = Main::File(file);
@@ -302,9 +306,9 @@ impl Parser {
                 let module = value()?;
                 self.run.imports.push(module);
             }
-            "--env-file" => {
+            "--env-file" | "--env-file-if-exists" => {
                 let file = value()?;
-                self.run.env_files.push(file);
+                self.run.env_files.push((file, name == "--env-file"));
             }
             "--experimental-default-type" => match value()?.as_str() {
                 "module" => {

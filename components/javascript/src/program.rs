@@ -83,7 +83,10 @@ fn start<'js>(ctx: &Ctx<'js>, exports: &Object<'js>, name: &str, run: Run) -> rq
     options.set("execArgv", run.options)?;
     options.set("requires", run.requires)?;
     options.set("imports", run.imports)?;
-    options.set("envFiles", run.env_files)?;
+    let (files, required): (Vec<_>, Vec<_>) = run.env_files.into_iter().unzip();
+    options.set("envFiles", files)?;
+    options.set("envFilesRequired", required)?;
+    options.set("environmentOptions", run.environment_options)?;
     options.set("isModule", run.is_module)?;
     let code: i32 = exports.get::<_, Function<'_>>("run")?.call((options,))?;
     Ok(code as u8)

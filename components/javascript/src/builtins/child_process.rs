@@ -408,7 +408,6 @@ impl SyncRun<'_> {
                     Some(Ok(piece)) if !piece.is_empty() => {
                         bytes.extend(piece);
                         if bytes.len() > self.longest {
-                            bytes.truncate(self.longest);
                             return End::Overflow;
                         }
                     }

@@ -28,6 +28,12 @@ fn sleep(milliseconds: f64) {
     monotonic_clock::subscribe_duration(nanos(milliseconds)).block();
 }
 
+/// `Atomics.wait` with a timeout: the engine calls it.
+#[unsafe(no_mangle)]
+extern "C" fn skillhost_sleep(milliseconds: f64) {
+    sleep(milliseconds);
+}
+
 fn nanos(milliseconds: f64) -> u64 {
     // A timer must not be found a fraction too early.
     (milliseconds * 1e6).ceil() as u64

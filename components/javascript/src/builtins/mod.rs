@@ -15,6 +15,7 @@ mod promises;
 #[rustfmt::skip]
 mod upstream;
 mod vm;
+mod zlib;
 
 use std::ffi::{CString, c_int};
 
@@ -27,7 +28,7 @@ include!(concat!(env!("OUT_DIR"), "/sources.rs"));
 /// Creates the object whose properties a native module exports.
 type Create = for<'js> fn(&Ctx<'js>) -> rquickjs::Result<Object<'js>>;
 
-const NATIVES: [(&str, Create); 11] = [
+const NATIVES: [(&str, Create); 12] = [
     ("internal:native/child_process", child_process::create),
     ("internal:native/http", http::create),
     ("internal:native/loop", event_loop::create),
@@ -35,6 +36,7 @@ const NATIVES: [(&str, Create); 11] = [
     ("internal:native/process", process::create),
     ("internal:native/promises", promises::create),
     ("internal:native/vm", vm::create),
+    ("internal:native/zlib", zlib::create),
     ("__wasm_rquickjs_builtin/console_native", console::create),
     ("__wasm_rquickjs_builtin/fs_native", fs::create),
     ("__wasm_rquickjs_builtin/os_native", os::create),
@@ -77,7 +79,6 @@ pub(crate) fn native(ctx: &Ctx<'_>, name: &str) -> rquickjs::Result<Option<*mut 
         Some("url_native") => declare::<upstream::url::js_native_module>,
         Some("v8_native") => declare::<upstream::v8::js_native_module>,
         Some("web_crypto_native") => declare::<upstream::web_crypto::js_native_module>,
-        Some("zlib_native") => declare::<upstream::zlib::js_native_module>,
         _ => return Ok(None),
     };
     declare(ctx, name).map(Some)

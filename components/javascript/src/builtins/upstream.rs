@@ -26,5 +26,3 @@ pub(crate) mod url;
 pub(crate) mod v8;
 #[path = "../../../../target/javascript/builtin/web_crypto.rs"]
 pub(crate) mod web_crypto;
-#[path = "../../../../target/javascript/builtin/zlib.rs"]
-pub(crate) mod zlib;

@@ -1,0 +1,13 @@
+const { spawnSync } = require('child_process');
+const fs = require('fs');
+const code = "process.emitWarning('first', 'DeprecationWarning', 'DEP1'); process.emitWarning('second', { code: 'X2' });";
+const run = (options, env) => spawnSync(process.execPath, [...options, '-e', code], { encoding: 'utf8', env: { ...process.env, ...env } }).stderr.replace(/node:\d+/g, 'node:PID');
+console.log(run(['--disable-warning=DEP1']));
+console.log(run(['--disable-warning=DeprecationWarning', '--disable-warning', 'X2']));
+console.log(run(['--no-warnings']), run([], { NODE_OPTIONS: '--no-warnings' }));
+console.log(run(['--redirect-warnings=warnings.txt']), fs.readFileSync('warnings.txt', 'utf8').replace(/node:\d+/g, 'node:PID'));
+const env = spawnSync(process.execPath, ['--env-file-if-exists=missing.env', '-p', '1'], { encoding: 'utf8' });
+console.log(env.status, env.stdout, env.stderr);
+console.log(spawnSync(process.execPath, ['--env-file=missing.env', '-p', '1'], { encoding: 'utf8' }).status);
+console.log(spawnSync(process.execPath, ['--check', '-e', '1'], { encoding: 'utf8' }).status, spawnSync(process.execPath, ['-c'], { encoding: 'utf8', input: 'let a b' }).status);
+fs.unlinkSync('warnings.txt');
