@@ -3,14 +3,18 @@
 import { importBuiltin } from 'internal:native/vm';
 
 // node:zlib is loaded when it is needed.
-const CREATE = { gzip: ['createGzip', 'createGunzip'], deflate: ['createDeflate', 'createInflate'], 'deflate-raw': ['createDeflateRaw', 'createInflateRaw'] };
+const CREATE = {
+    gzip: ['createGzip', 'createGunzip'],
+    deflate: ['createDeflate', 'createInflate'],
+    'deflate-raw': ['createDeflateRaw', 'createInflateRaw'],
+};
 
 function streams(format, index) {
     if (!Object.hasOwn(CREATE, `${format}`)) throw Object.assign(new TypeError(`The argument 'format' must be one of: 'deflate', 'deflate-raw', 'gzip'. Received '${format}'`), { code: 'ERR_INVALID_ARG_VALUE' });
     // What follows the compressed data is an error here.
     const stream = importBuiltin('node:zlib')[CREATE[format][index]]({ rejectGarbageAfterEnd: true });
     let failure, fail;
-    return new TransformStream({
+    return new globalThis.TransformStream({
         start(controller) {
             stream.on('data', (chunk) => controller.enqueue(new Uint8Array(chunk)));
             stream.on('error', (error) => {

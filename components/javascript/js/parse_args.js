@@ -138,7 +138,7 @@ export function parseArgs(config = {}) {
         }
     }
     for (const [name, option] of Object.entries(options)) {
-        if (option.default !== undefined && !Object.hasOwn(result.values, name)) result.values[name] = option.default;
+        if (name !== '__proto__' && option.default !== undefined && !Object.hasOwn(result.values, name)) result.values[name] = option.default;
     }
     if (config.tokens) result.tokens = tokens;
     return result;

@@ -41,6 +41,10 @@ export class Output extends Writable {
         };
     }
 
+    get readable() {
+        return false;
+    }
+
     write(chunk, encoding, callback) {
         const state = this._writableState;
         if (typeof chunk !== 'string' || typeof encoding === 'function' || callback !== undefined || state.corked || state.ending || state.destroyed

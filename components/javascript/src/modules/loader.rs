@@ -192,7 +192,8 @@ pub(crate) fn eval<'js>(
     result(ctx, value)
 }
 
-fn result<'js>(ctx: &Ctx<'js>, value: qjs::JSValue) -> rquickjs::Result<Value<'js>> {
+/// Returns a value that the engine returned with a reference; fails if it is an exception.
+pub(crate) fn result<'js>(ctx: &Ctx<'js>, value: qjs::JSValue) -> rquickjs::Result<Value<'js>> {
     // SAFETY: The engine returned the value to us, with a reference.
     unsafe {
         if qjs::JS_IsException(value) {
