@@ -32,7 +32,7 @@ table! {
     "glob" => files::excluded_files_are_unreachable_under_any_name,
     "read-only" => files::read_only_folders_cannot_be_changed,
     "state" => files::host_files_are_unreachable_in_every_folder,
-    "symlink" => files::symbolic_links_are_neither_followed_nor_created,
+    "symlink" => files::symbolic_links_lead_out_of_no_folder,
     "hardlink" => files::hard_links_to_outside_are_not_written_or_created,
     "race" => files::a_link_that_replaces_a_folder_is_not_followed,
     "environment" => ambient::host_environment_and_paths_are_hidden,

@@ -102,6 +102,7 @@ impl Fixture {
             target: Target::Main,
             stdin: Stdin::Empty,
             stdout: Sink::Capture,
+            symlinks: false,
         }
     }
 
@@ -213,6 +214,7 @@ pub struct Run<'a> {
     target: Target,
     stdin: Stdin,
     stdout: Sink,
+    symlinks: bool,
 }
 
 impl Run<'_> {
@@ -233,6 +235,12 @@ impl Run<'_> {
 
     pub fn workspace(mut self, mode: MountMode) -> Self {
         self.overrides.workspace = Some((self.fixture.path("workspace"), mode));
+        self
+    }
+
+    /// Lets guests create symlinks in the workspace.
+    pub fn symlinks(mut self) -> Self {
+        self.symlinks = true;
         self
     }
 
@@ -273,9 +281,10 @@ impl Run<'_> {
 
     /// Runs the guest on a thread; a timeout fails the test.
     pub fn go(self) -> Outcome {
-        let policy = Policy::builtin()
+        let mut policy = Policy::builtin()
             .with_command_line(self.overrides)
             .unwrap_or_else(|findings| panic!("{findings:?}"));
+        policy.layers[0].symlinks = self.symlinks.then_some(true);
         let (host, skill, args, target) =
             (self.host, self.fixture.path("skills/hostile"), self.args, self.target);
         let (stdin, stdout) = (self.stdin, self.stdout);

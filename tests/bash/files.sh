@@ -6,6 +6,15 @@ echo x > f; cp f g; mkdir d; cp f g d; cp -r d e; ls e; cp -r d e; ls e; cp d z 
 echo x > f; mv f g; mkdir d; mv g d; ls d; mv d e; ls; touch a b; mv a b e; ls e; mv nofile x 2>/dev/null; echo $?; echo 1 > p; echo 2 > q; mv -n p q; cat q
 #--- links
 echo x > f; ln -s f l; readlink l; cat l; ln f h; echo y >> h; cat f; [ -L l ] && echo link; rm l; ls; ln -s nowhere bad; [ -e bad ] || echo dangling; ln -sf f bad; cat bad
+#--- symbolic links
+cd "$(mktemp -d)"; echo x > f; ln -s f l; readlink l; cat l; [ -L l ] && [ -f l ] && echo link to a file; mkdir d; echo y > d/g; ln -s d e; cat e/g; ls e; ls -F; ls -l l | cut -c1; find . -type l | sort; echo z >> l; cat f; rm l; ls
+ln -s nowhere bad; [ -e bad ] || [ ! -L bad ] || echo dangling; cat bad 2>/dev/null; echo $?; ln -sf f bad; cat bad; ln -s d bad 2>/dev/null; echo $?; rm -r e; ls d; ln -s loop loop; cat loop 2>/dev/null; echo $?
+#--- symbolic links by canonical paths
+cd "$(mktemp -d)"; mkdir -p a/b; ln -s a/b c; echo 1 > a/b/f; ln -s "$PWD/a" abs; cat abs/b/f; [ "$(readlink -f c)" = "$(realpath a/b)" ] && echo same; basename "$(readlink -f c/f)"; cd c; basename "$PWD"; basename "$(pwd -P)"; ls; cd ..; ls; ln -s ../../f a/b/up; cat a/b/up 2>/dev/null || echo none; echo top > f; cat c/up
+#--- copies of symbolic links
+cd "$(mktemp -d)"; echo x > f; ln -s f l; cp l copy; [ -L copy ] || cat copy; cp -P l kept; readlink kept; mkdir d; cp -a l d/; readlink d/l; mv l m; readlink m; rm m; cat f
+#--- modes in other shells
+cd "$(mktemp -d)"; printf '#!/bin/bash\necho ran $1\n' > tool; chmod +x tool; bash -c '[ -x tool ] && echo executable'; PATH=$PWD:$PATH bash -c 'tool here'; chmod 640 tool; bash -c 'stat -c %a tool; [ -x tool ] || echo not any more'; mv tool other; bash -c 'stat -c %a other'
 #--- listing
 touch b a .h; mkdir d; ls; ls -a; ls -A; ls -1 | head -2; ls -d d; ls -F; ls nofile 2>/dev/null; echo $?; ls -r; ls a b d
 #--- listing by size and time

@@ -270,3 +270,9 @@ x=$(a+=(sub); false | true; echo "${#a[@]} ${PIPESTATUS[@]}"); echo "$x ${#a[@]}
 unset 'a[0]' 'a[-1]'; echo "${!a[@]}"
 declare -A m=([k]=1); m+=([l]=2 [k]+=3); for k in k l; do echo "$k ${m[$k]}"; done
 f() { local a=(l); a+=(m); echo "${a[@]}"; }; f; echo "${#a[@]}"
+#--- unfinished compound commands
+for text in 'case a in a) echo ) ;; esac' '{ echo a; ) }' '(echo a; } )' 'case a in a) echo a; } ;; esac' 'case a in a) ;; esac; echo fine'; do bash -c "$text" 2>/dev/null; echo $?; done
+#--- named time zones
+TZ=Europe/Berlin date -d @1700000000 '+%F %T %Z %z'; TZ=Europe/Berlin date -d @1720000000 '+%H %Z'; TZ=America/New_York date -d '2024-07-01 12:00 UTC' '+%H:%M %Z'; TZ=Asia/Kolkata date -d '2024-01-01 00:00' +%s; export TZ=Australia/Sydney; printf '%(%F %H:%M %Z)T\n' 1700000000; date -u -d @0 +%T
+#--- redirections of compound commands
+cd "$(mktemp -d)"; for f in *; do echo "$f"; done > out; cat out; { ls; } > out2; cat out2; for i in $(echo side > side); do :; done > /none/x; echo $?; ls; case x in *) echo body;; esac > /none/y 2>/dev/null; echo $?; echo old > log; { cat log; echo new; } > log; cat log; { echo more; } >> log; cat log; for i in $(cat); do echo got $i; done < log; (echo sub) > sub; cat sub; { echo both; echo err >&2; } &> both; cat both; set -C; { echo kept; } > fresh; cat fresh; { echo no; } > fresh; echo $?; cat fresh

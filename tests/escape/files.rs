@@ -102,10 +102,16 @@ pub fn host_files_are_unreachable_in_every_folder() {
 }
 
 #[test]
-pub fn symbolic_links_are_neither_followed_nor_created() {
+pub fn symbolic_links_lead_out_of_no_folder() {
     let fixture = Fixture::new();
-    for mode in [MountMode::Write, MountMode::Overlay] {
-        denied(&fixture, fixture.run(&["symlink", SECRET]).workspace(mode));
+    let secret = fixture.path("outside/secret.txt").display().to_string();
+    let workspace = ["symlink", SECRET, &secret, "/workspace"];
+    denied(&fixture, fixture.run(&workspace).workspace(MountMode::Write));
+    denied(&fixture, fixture.run(&workspace[..3]).workspace(MountMode::Overlay));
+    // Even where links are allowed.
+    for (mode, args) in [(MountMode::Write, &workspace[..]), (MountMode::Overlay, &workspace[..3])]
+    {
+        denied(&fixture, fixture.run(args).workspace(mode).symlinks());
     }
 }
 

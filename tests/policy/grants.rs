@@ -478,6 +478,34 @@ fn method_lists_narrow_the_default_methods() {
 }
 
 #[test]
+fn symlinks_are_allowed_by_one_layer_and_forbidden_by_any() {
+    let mount = "allow: [Read, Write], mounts: [{ host: /a, guest: /data, mode: write }]";
+    let allowed = |default: &str, section: &str| {
+        let text = format!("default: {{ {mount}{default} }}\nskills: {{ demo: {{ {section} }} }}");
+        grant(&skill(None), &policy(&text)).capabilities.mounts[0].symlinks
+    };
+    for (default, section, expected) in [
+        ("", "", false),
+        (", symlinks: true", "", true),
+        ("", "symlinks: true", true),
+        (", symlinks: true", "symlinks: false", false),
+        (", symlinks: false", "symlinks: true", false),
+    ] {
+        assert_eq!(allowed(default, section), expected, "{default} {section}");
+    }
+    let text = "default: { allow: [Read], symlinks: true, mounts: [{ host: /a, guest: /data }] }";
+    let read_only = grant(&skill(None), &policy(text));
+    assert!(!read_only.capabilities.mounts[0].symlinks);
+    let text = text.replace("[Read]", "[Write]").replace("/data }", "/data, mode: write }");
+    let shown = explain(&grant(&skill(None), &policy(&text)), 110);
+    assert!(shown.contains("/data = /a (read-write, with symlinks)"), "{shown}");
+    // A section for a folder that is named by its path does not grant anything.
+    let section = &policy("skills: { demo: { symlinks: true } }").layers[1];
+    assert!(!section.only_restricts());
+    assert!(policy("skills: { demo: { symlinks: false } }").layers[1].only_restricts());
+}
+
+#[test]
 fn workspace_flag_replaces_the_mount_or_reports_an_overlap() {
     let text = "default: { allow: [Read], mounts: [{ host: /a, guest: /workspace }] }";
     let c = grant(&skill(None), &with_workspace(policy(text), MountMode::Read)).capabilities;

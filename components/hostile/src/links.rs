@@ -1,7 +1,7 @@
 //! Attempts to escape through links: existing links in the workspace, links that a guest creates,
 //! and links that change during the attempt.
 
-use crate::files::{BOTH, folder};
+use crate::files::{BOTH, Wasi, folder};
 use crate::report::Report;
 
 /// Symbolic links created by the tests: to `outside`, absolute and relative, direct and through
@@ -16,20 +16,26 @@ const LINKS: &[&str] = &[
     "in/link-up/outside/secret.txt",
 ];
 
-/// Targets of links that a guest tries to create.
+/// Targets of links that a guest tries to create. None stays inside a folder, whatever other links
+/// are in it.
 const TARGETS: &[&str] = &[
-    "/etc/passwd",
+    "/shadow",
     "../outside/secret.txt",
-    "../../../../../../etc/passwd",
+    "../../../../../../root/secret.txt",
     "/proc/self/environ",
-    "link-dir/secret.txt",
-    "//etc/passwd",
+    "in/link-up/outside/secret.txt",
+    "in/../../outside/secret.txt",
+    "made-before/../outside/secret.txt",
+    "//shadow",
     "..",
 ];
 
-/// Follows and creates symbolic links.
+/// Follows and creates symbolic links. Arguments: the secret outside, the same file's path on the
+/// host, and the folders in which no link that leads out may be created.
 pub(crate) async fn symlink(args: &[String]) -> Report {
     let secret = args.first().map_or("", String::as_str);
+    let path = args.get(1).map_or("", String::as_str);
+    let kept = args.get(2..).unwrap_or_default();
     let mut report = Report::default();
     for wasi in BOTH {
         let Some(workspace) = folder(wasi, "/workspace") else { continue };
@@ -67,23 +73,65 @@ pub(crate) async fn symlink(args: &[String]) -> Report {
                 workspace.unlink(&format!("{link}/secret.txt")).await,
             );
         }
-        // A link that points outside is dangerous for programs that follow it on the host later.
-        for target in TARGETS {
-            for at in ["/workspace", "/tmp"] {
-                let Some(at) = folder(wasi, at) else { continue };
-                report.must_fail(
-                    format!("{wasi:?} make a link to {target}"),
-                    at.symlink(target, "made-by-a-guest").await,
-                );
-                report.must_not_yield(
-                    format!("{wasi:?} read a link to {target}"),
-                    at.read("made-by-a-guest").await,
-                    secret,
-                );
-            }
+        for at in ["/workspace", "/tmp"] {
+            create_links(&mut report, wasi, at, (secret, path), kept.iter().any(|kept| kept == at))
+                .await;
         }
     }
     report
+}
+
+/// Creates links that lead out of `at`, and uses them. `must_fail` says that they could be followed on
+/// the host later, so that none may be created.
+async fn create_links(
+    report: &mut Report,
+    wasi: Wasi,
+    at: &str,
+    (secret, path): (&str, &str),
+    must_fail: bool,
+) {
+    let Some(folder) = folder(wasi, at) else { return };
+    // Where links are allowed, this one is: it leads to the folder itself.
+    let _ = folder.symlink(".", "made-before").await;
+    for target in TARGETS.iter().copied().chain([path, "link-dir/secret.txt"]) {
+        let what = format!("{wasi:?} {at} a link to {target}");
+        let made = folder.symlink(target, "made-by-a-guest").await;
+        if must_fail {
+            report.must_fail(format!("make {what}"), made);
+        }
+        let read = folder.read("made-by-a-guest").await;
+        report.must_not_yield(format!("read {what}"), read, secret);
+        for inside in ["made-by-a-guest/secret.txt", "made-by-a-guest/outside/secret.txt"] {
+            report.must_not_yield(
+                format!("read {inside} below {what}"),
+                folder.read(inside).await,
+                secret,
+            );
+            report.must_fail(
+                format!("write {inside} below {what}"),
+                folder.open_for_writing(inside, false, true).await.map(drop),
+            );
+        }
+        report.must_fail(
+            format!("write {what}"),
+            folder.open_for_writing("made-by-a-guest", false, true).await.map(drop),
+        );
+        // A rename must not turn a link, either: from a deeper folder to one above it.
+        let moved = folder.rename("in/made-deeper", "made-by-a-rename").await;
+        if must_fail {
+            report.must_fail(format!("move a link, with {what}"), moved);
+        }
+        report.must_not_yield(
+            format!("read a moved link, with {what}"),
+            folder.read("made-by-a-rename").await,
+            secret,
+        );
+        let _ = folder.unlink("made-by-a-guest").await;
+        let _ = folder.unlink("made-by-a-rename").await;
+        let _ = folder.symlink("../outside/secret.txt", "in/made-deeper").await;
+    }
+    let _ = folder.unlink("in/made-deeper").await;
+    let _ = folder.unlink("made-before").await;
 }
 
 /// Uses and creates hard links. `linked.txt` has a second name outside.

@@ -69,6 +69,7 @@ for name in sys.argv[1:]:
 POLICY = """limits: { timeout: 10m, memory: 512MiB, process-depth: 12, processes: 4096 }
 default:
   allow: [Read, Write, Bash]
+  symlinks: true
 """
 # The cases in one run of the host.
 BATCH = 12

@@ -46,6 +46,7 @@ LAUNCHER = "import os, sys\n\nos.execv(sys.executable, [sys.executable, *sys.arg
 POLICY = """limits: { timeout: 10m, memory: 256MiB }
 default:
   allow: [Read, Write, Bash]
+  symlinks: true
 """
 PACKAGES = ROOT / "target/components/python-packages"
 BLESS = os.environ.get("BLESS") == "1"

@@ -1,9 +1,9 @@
-//! Generated bindings to WASI 0.3 and `skillhost:skill/process`.
+//! Generated bindings to WASI 0.3, `skillhost:skill/process` and `skillhost:files/modes`.
 
 #![allow(unreachable_pub, clippy::undocumented_unsafe_blocks, reason = "generated")]
 
 wit_bindgen::generate!({
-    path: "../../wit",
+    path: ["../../wit", "../../host/sandbox/files-wit"],
     inline: "
         package skillhost:shell;
         world shell {
@@ -20,6 +20,7 @@ wit_bindgen::generate!({
             import wasi:http/client@0.3.0;
             import wasi:random/random@0.3.0;
             import skillhost:skill/process@0.1.0;
+            import skillhost:files/modes@0.1.0;
             export wasi:cli/run@0.3.0;
         }
     ",

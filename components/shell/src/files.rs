@@ -21,7 +21,6 @@ use crate::bindings::wasi::filesystem::types::{
 use crate::bindings::wit_stream;
 use crate::hooks;
 use errors::{error, missing, refused};
-use modes::Modes;
 use mounts::{MountPath, Mounts};
 
 /// bashkit's clock, whose type differs on this target.
@@ -36,12 +35,11 @@ const DEVICE_CHUNK: usize = 64 * 1024;
 /// The file system, shared by the shell and all its subshells.
 pub(crate) struct Files {
     mounts: SendWrapper<Mounts>,
-    modes: Modes,
 }
 
 impl Files {
     pub(crate) fn new() -> Files {
-        Files { mounts: SendWrapper::new(Mounts::granted()), modes: Modes::default() }
+        Files { mounts: SendWrapper::new(Mounts::granted()) }
     }
 
     fn at(&self, path: &Path) -> io::Result<MountPath<'_>> {
@@ -105,7 +103,8 @@ impl Files {
         match self.at(path) {
             Ok(at) => {
                 let stat = at.folder.stat_at(follow, at.relative).await.map_err(error)?;
-                Ok(self.modes.apply(path, metadata(&stat), at.writable))
+                let follow = follow.contains(PathFlags::SYMLINK_FOLLOW);
+                Ok(modes::apply(path, metadata(&stat), at.writable, follow))
             }
             Err(_) if self.mounts.is_above(path) => Ok(folder()),
             Err(error) => Err(error),
@@ -174,7 +173,6 @@ impl Files {
             DescriptorType::Directory => at.folder.remove_directory_at(at.relative).await,
             _ => at.folder.unlink_file_at(at.relative).await,
         };
-        self.modes.forget(path);
         removed.map_err(error)
     }
 
@@ -276,7 +274,6 @@ impl FileSystem for Files {
             let (old, new) =
                 (self.at(from)?, self.at(to).map_err(|e| self.explain_write_error(to, e))?);
             old.folder.rename_at(old.relative, new.folder, new.relative).await.map_err(error)?;
-            self.modes.rename(from, to);
             io::Result::Ok(())
         })
         .await?;
@@ -287,7 +284,7 @@ impl FileSystem for Files {
         SendWrapper::new(async {
             let bytes = self.read(from).await?;
             self.write(to, &bytes, OpenFlags::TRUNCATE, false).await?;
-            self.modes.copy(from, to);
+            modes::copy(from, to);
             io::Result::Ok(())
         })
         .await?;
@@ -318,7 +315,7 @@ impl FileSystem for Files {
 
     async fn chmod(&self, path: &Path, mode: u32) -> Result<()> {
         SendWrapper::new(self.stat_at(path, PathFlags::SYMLINK_FOLLOW)).await?;
-        self.modes.set(path, mode);
+        modes::set(path, mode);
         Ok(())
     }
 

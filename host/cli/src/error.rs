@@ -57,11 +57,12 @@ impl CliError {
     /// A result could not be applied; a full disk is named in the fix.
     pub(crate) fn apply(error: &ApplyError) -> CliError {
         let is_full = matches!(error, ApplyError::Host { error: Errno::NOSPC | Errno::DQUOT, .. });
-        let fix = if is_full {
-            "free space on that file system, and run it again"
-        } else {
-            "run it again"
+        let fix = match error {
+            _ if is_full => Some("free space on that file system, and run it again"),
+            ApplyError::Symlink { refusal, .. } => refusal.fix(),
+            _ => Some("run it again"),
         };
+        let fix = fix.unwrap_or("run it again without the symlink");
         CliError::new(Exit::Io, error.to_string()).fix(fix)
     }
 

@@ -105,6 +105,9 @@ pub struct Mount {
     /// paths.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub rules_at: String,
+    /// Whether guests may create symlinks in the host folder. They lead to places inside it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub symlinks: bool,
 }
 
 impl Mount {
@@ -116,6 +119,7 @@ impl Mount {
             resolved: None,
             mode,
             rules_at: String::new(),
+            symlinks: false,
         }
     }
 

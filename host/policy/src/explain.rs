@@ -41,7 +41,8 @@ fn capabilities(grant: &Grant, width: u16) -> Table {
             MountMode::Write => "read-write",
             MountMode::Overlay => "overlay",
         };
-        format!("{} = {} ({mode})", m.guest, m.host.display())
+        let symlinks = if m.symlinks { ", with symlinks" } else { "" };
+        format!("{} = {} ({mode}{symlinks})", m.guest, m.host.display())
     });
     let packages = c
         .packages

@@ -186,6 +186,7 @@ impl Reader<'_> {
                 "limits" => layer.limits = self.limits(value),
                 "approval" => layer.approval = self.level(value),
                 "stage" => layer.stage = self.stage(value),
+                "symlinks" => layer.symlinks = self.symlinks(value),
                 "disclosure" => layer.disclosure = self.disclosure(value, key),
                 "tools" => layer.tools = self.tools(value),
                 key => self.determinism(key, value, layer),

@@ -199,6 +199,11 @@ fn grant_with(manifest: &Manifest, policy: &Policy, names: ClientNames) -> Grant
             .filter(|mount| mount.mode == MountMode::Write)
             .for_each(|mount| mount.mode = MountMode::Overlay);
     }
+    let symlinks = allows_symlinks(&layers);
+    mounts
+        .iter_mut()
+        .filter(|mount| mount.mode != MountMode::Read)
+        .for_each(|mount| mount.symlinks = symlinks);
     let judge = Judge {
         skill: &manifest.name,
         layers: &layers,
@@ -359,6 +364,13 @@ fn resolve_mounts(
         }
     }
     (mounts, read_only)
+}
+
+/// Checks whether symlinks may be created in folders of the host: some layer allows it, and none
+/// forbids it.
+fn allows_symlinks(layers: &[&Layer]) -> bool {
+    let mut said = layers.iter().filter_map(|layer| layer.symlinks).peekable();
+    said.peek().is_some() && said.all(|allowed| allowed)
 }
 
 fn resolve_packages(layers: &[&Layer]) -> Vec<Mount> {

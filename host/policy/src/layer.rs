@@ -49,6 +49,9 @@ pub struct Layer {
     pub approval: Option<PermissionLevel>,
     /// Whether writes are staged for approval.
     pub stage: bool,
+    /// Whether guests may create symlinks in folders of the host; `None` says nothing about it. One
+    /// layer that forbids it is enough.
+    pub symlinks: Option<bool>,
     /// How much agents see of the skills.
     pub disclosure: Option<Disclosure>,
     /// How much agents see of single typed tools, by name.
@@ -160,6 +163,7 @@ impl Layer {
             determinism: DeterminismRule::default(),
             approval: None,
             stage: false,
+            symlinks: None,
             disclosure: None,
             tools: BTreeMap::new(),
         }
@@ -192,6 +196,7 @@ impl Layer {
             determinism,
             approval: self.approval,
             stage: self.stage,
+            symlinks: self.symlinks.filter(|allowed| !allowed),
             disclosure: self.disclosure,
             tools: self.tools.clone(),
             ..Layer::new(self.origin.clone())

@@ -111,11 +111,11 @@ pub(super) const TOP: [Field; 15] = [
 ];
 
 /// The keys of `default`.
-pub(super) const DEFAULT: [Field; 8] =
-    [ALLOW, DENY, MOUNTS, ENV, METHODS, APPROVAL, STAGE, DISCLOSURE];
+pub(super) const DEFAULT: [Field; 9] =
+    [ALLOW, DENY, MOUNTS, ENV, METHODS, APPROVAL, STAGE, SYMLINKS, DISCLOSURE];
 
 /// The keys of each of `skills`.
-pub(super) const SKILL: [Field; 15] = [
+pub(super) const SKILL: [Field; 16] = [
     SOURCE,
     REQUIRE,
     ALLOW,
@@ -125,6 +125,7 @@ pub(super) const SKILL: [Field; 15] = [
     METHODS,
     APPROVAL,
     STAGE,
+    SYMLINKS,
     DISCLOSURE,
     TOOLS,
     SKILL_LIMITS,
@@ -170,6 +171,11 @@ const STAGE: Field = field(
     "stage",
     Shape::Flag,
     "Whether writes are staged: shown first, and applied only after approval.",
+);
+const SYMLINKS: Field = field(
+    "symlinks",
+    Shape::Flag,
+    "Whether symlinks may be created in mounted folders of the host. They must be relative and stay inside the folder. In /tmp and in overlays, symlinks can always be created.",
 );
 const DISCLOSURE: Field = field(
     "disclosure",

@@ -6,11 +6,12 @@
 //!
 //! - `mount` opens a host folder, once; `host_dir` holds it, or opens it on first use. `beneath` is
 //!   the only way into a host folder. `root` and `skeleton` provide `/` and its devices.
-//! - `path` turns text into a canonical path. `rules` applies the capabilities to it; `protect`
+//! - `path` turns text into a canonical path; `links` creates symlinks and says where they may lead.
+//!   `rules` applies the capabilities to it; `protect`
 //!   adds rules for files that configure host programs; `guard` protects folders by device and
 //!   inode. `quota` and `account` count usage.
 //! - `open`, `handle`, `metadata`, `readdir` and `edit` are the operations; `times` provides the
-//!   file times of a deterministic run.
+//!   file times of a deterministic run, and `modes` keeps permission bits.
 //! - `overlay` and `copy_up` redirect writes. `changes`, `diff`, `staged` and `apply` report the
 //!   result and apply it.
 //! - `snapshot` digests everything a guest can see, for a receipt; `survey` lists it by name, for a
@@ -18,10 +19,9 @@
 //!   recent lookup.
 //! - `wasi`, `wasi_p2` and `wasi_p3` expose the same operations through both versions of WASI.
 //!
-//! No rule lets a guest create symlinks or hard links, move symlinks, open devices, FIFOs or
-//! sockets, or write to a file with several names (another name may lie outside the mount).
-//! Listings omit names that are not valid UTF-8, which WASI cannot express. Symlinks with an
-//! absolute target cannot be followed.
+//! No rule lets a guest create hard links, open devices, FIFOs or sockets, or write to a file with
+//! several names (another name may lie outside the mount). Listings omit names that are not valid
+//! UTF-8, which WASI cannot express. Symlinks in folders of the host cannot be followed out of them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -42,7 +42,9 @@ mod guard;
 mod handle;
 mod host_dir;
 mod last_lookup;
+mod links;
 mod metadata;
+mod modes;
 mod mount;
 mod open;
 mod overlay;
@@ -70,7 +72,9 @@ pub(crate) use beneath::has_openat2;
 pub use beneath::{open_parent, open_root, read_file};
 pub use handle::{Handle, OpenFile, OpenFolder};
 pub use host_dir::HostDir;
+pub use links::{LinkRefusal, stays_inside};
 pub use metadata::{Metadata, NewTime};
+pub use modes::add_to_linker as add_modes_to_linker;
 pub use mount::{GuardedPaths, OpenMount};
 pub use open::OpenOptions;
 pub use protect::may_narrow_to;
@@ -104,6 +108,8 @@ pub struct Vfs {
     tree: Mutex<Tree>,
     /// Folders that no rule opens, by device and inode.
     guard: guard::Guard,
+    /// Permission bits that guests set.
+    modes: modes::Modes,
     /// File times of a deterministic run; `None` shows guests the host's times.
     times: Option<Arc<Times>>,
     /// Records file contents as they are read, or supplies recorded ones.
@@ -147,6 +153,7 @@ impl Vfs {
             tmp,
             tree,
             guard,
+            modes: modes::Modes::default(),
             times,
             contents,
             uses,
@@ -274,8 +281,16 @@ mod operations_tests;
 mod overlay_tests;
 
 #[cfg(test)]
+#[path = "files/tests/links.rs"]
+mod links_tests;
+
+#[cfg(test)]
 #[path = "files/tests/model.rs"]
 mod model_tests;
+
+#[cfg(test)]
+#[path = "files/tests/modes.rs"]
+mod modes_tests;
 
 #[cfg(test)]
 #[path = "files/tests/quota.rs"]

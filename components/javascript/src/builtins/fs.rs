@@ -4,11 +4,11 @@
 //! of Node's errors.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 
 use rquickjs::prelude::{Func, Opt};
 use rquickjs::{Array, Ctx, Object, TypedArray, Value};
 
+use crate::bindings::skillhost::files::modes;
 use crate::bindings::wasi::clocks::wall_clock::Datetime;
 use crate::bindings::wasi::filesystem::types::{
     DescriptorFlags, DescriptorStat, DescriptorType, OpenFlags,
@@ -34,8 +34,6 @@ const COMMANDS: [&str; 3] = ["/bin/", "/usr/bin/", "/usr/local/bin/"];
 
 thread_local! {
     static TABLE: RefCell<Table> = RefCell::default();
-    /// The permissions that the script itself set, by absolute path.
-    static MODES: RefCell<HashMap<String, u32>> = RefCell::default();
 }
 
 pub(super) fn create<'js>(ctx: &Ctx<'js>) -> rquickjs::Result<Object<'js>> {
@@ -368,7 +366,7 @@ fn stat_object<'js>(
         _ if COMMANDS.iter().any(|folder| path.starts_with(folder)) => (S_IFREG, DIR),
         _ => (S_IFREG, FILE),
     };
-    let set = MODES.with_borrow(|modes| modes.get(path.trim_end_matches('/')).copied());
+    let set = mode_of(path, stat.type_ != DescriptorType::SymbolicLink);
     let milliseconds = |time: &Option<Datetime>| {
         time.as_ref()
             .map_or(0.0, |time| time.seconds as f64 * 1e3 + f64::from(time.nanoseconds) / 1e6)
@@ -450,8 +448,7 @@ fn access(ctx: Ctx<'_>, path: String, mode: i32) -> Result<'_> {
     let stat =
         if device_of(&path).is_some() { Ok(None) } else { files::stat(&path, true).map(Some) };
     let allowed = stat.and_then(|stat| {
-        let set = MODES.with_borrow(|modes| modes.get(&files::absolute(&path)).copied());
-        let executable = set.unwrap_or(0o111) & 0o111 != 0;
+        let executable = mode_of(&path, true).unwrap_or(0o111) & 0o111 != 0;
         let is_file = stat.is_some_and(|stat| stat.type_ == DescriptorType::RegularFile);
         if mode & EXECUTE != 0 && is_file && !executable {
             return Err(ErrorCode::Access);
@@ -488,11 +485,14 @@ fn readlink(ctx: Ctx<'_>, path: String) -> Result<'_> {
     object(ctx, target, "readlink", Some(&path), |object, target| object.set("result", target))
 }
 
+/// Returns the permission bits that a program of the run has set.
+fn mode_of(path: &str, follow: bool) -> Option<u32> {
+    modes::any().then(|| modes::get(&files::absolute(path), follow)).flatten()
+}
+
+/// Sets them. There is no error to report: the caller has found the file.
 fn set_mode(path: &str, mode: u32) {
-    let path = files::absolute(path);
-    MODES.with_borrow_mut(|modes| {
-        modes.insert(path.trim_end_matches('/').to_owned(), mode & 0o7777);
-    });
+    let _ = modes::set(&files::absolute(path), mode & 0o7777, true);
 }
 
 fn chmod(ctx: Ctx<'_>, path: String, mode: u32) -> Result<'_> {

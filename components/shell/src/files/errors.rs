@@ -45,10 +45,11 @@ pub(super) fn refused() -> Error {
     Error::new(ErrorKind::PermissionDenied, "Permission denied")
 }
 
+/// The error of `ln -s` where guests cannot create symlinks.
 pub(super) fn no_links() -> Error {
     Error::new(
         ErrorKind::PermissionDenied,
-        "Operation not permitted: the sandbox makes no links, copy the file instead",
+        "Operation not permitted: `symlinks: true` in the policy allows links in this folder that stay inside it",
     )
 }
 

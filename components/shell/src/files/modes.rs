@@ -1,52 +1,37 @@
-//! Permission bits, which WASI does not have: those set by `chmod` in this shell, otherwise
-//! defaults.
+//! Permission bits, which WASI does not have: those set by `chmod` in this run, otherwise defaults.
 
-use std::collections::HashMap;
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::path::Path;
 
 use bashkit::Metadata;
 
-/// Modes by path. Other programs of the sandbox do not see them.
-#[derive(Default)]
-pub(super) struct Modes(Mutex<HashMap<PathBuf, u32>>);
+use super::mounts::normalize;
+use crate::bindings::skillhost::files::modes;
 
-impl Modes {
-    fn lock(&self) -> MutexGuard<'_, HashMap<PathBuf, u32>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+/// Replaces the default bits of a file. Files on read-only mounts count as executable: their bit was
+/// lost.
+pub(super) fn apply(path: &Path, mut found: Metadata, writable: bool, follow: bool) -> Metadata {
+    let set = modes::any().then(|| modes::get(&text(path), follow)).flatten();
+    if let Some(mode) = set {
+        found.mode = mode;
+    } else if found.file_type.is_file() && !writable {
+        found.mode = 0o755;
     }
+    found
+}
 
-    /// Files on read-only mounts count as executable: their bit was lost, and no command could set
-    /// it.
-    pub(super) fn apply(&self, path: &Path, mut found: Metadata, writable: bool) -> Metadata {
-        if let Some(mode) = self.lock().get(path) {
-            found.mode = mode & 0o7777;
-        } else if found.file_type.is_file() && !writable {
-            found.mode = 0o755;
-        }
-        found
-    }
+/// Sets the bits of a file, for all programs of the run. There is no error to report: the caller has
+/// found the file.
+pub(super) fn set(path: &Path, mode: u32) {
+    let _ = modes::set(&text(path), mode, true);
+}
 
-    pub(super) fn set(&self, path: &Path, mode: u32) {
-        self.lock().insert(path.to_owned(), mode);
+/// Gives a copy the bits of its original.
+pub(super) fn copy(from: &Path, to: &Path) {
+    if let Some(mode) = modes::any().then(|| modes::get(&text(from), true)).flatten() {
+        set(to, mode);
     }
+}
 
-    pub(super) fn forget(&self, path: &Path) {
-        self.lock().remove(path);
-    }
-
-    pub(super) fn rename(&self, from: &Path, to: &Path) {
-        let mut modes = self.lock();
-        match modes.remove(from) {
-            Some(mode) => modes.insert(to.to_owned(), mode),
-            None => modes.remove(to),
-        };
-    }
-
-    pub(super) fn copy(&self, from: &Path, to: &Path) {
-        let mut modes = self.lock();
-        if let Some(mode) = modes.get(from).copied() {
-            modes.insert(to.to_owned(), mode);
-        }
-    }
+fn text(path: &Path) -> String {
+    normalize(path).to_string_lossy().into_owned()
 }

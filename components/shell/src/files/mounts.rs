@@ -69,7 +69,7 @@ impl Mounts {
 }
 
 /// Resolves `.` and `..` in an absolute path.
-fn normalize(path: &Path) -> PathBuf {
+pub(super) fn normalize(path: &Path) -> PathBuf {
     let mut out = PathBuf::from("/");
     for part in path.components() {
         match part {

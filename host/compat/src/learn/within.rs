@@ -27,7 +27,10 @@ pub fn is_within(new: &Capabilities, old: &Capabilities) -> bool {
                 == (&mount.guest, &mount.host, &mount.rules_at)
         };
         let same = old.mounts.iter().find(is_same);
-        same.is_some_and(|other| mount.mode == other.mode || mount.mode == MountMode::Read)
+        same.is_some_and(|other| {
+            (mount.mode == other.mode || mount.mode == MountMode::Read)
+                && (other.symlinks || !mount.symlinks)
+        })
     });
     let bounded = limits.state <= old.limits.state;
     let bounded = bounded

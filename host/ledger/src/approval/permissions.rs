@@ -43,6 +43,9 @@ struct Folder {
     kind: FolderKind,
     /// The host folder; `None` for a session's own folder, wherever it is.
     host: Option<HostFolder>,
+    /// Whether guests may create symlinks in the host folder.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    symlinks: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -139,7 +142,12 @@ impl PermissionSet {
             determinism: _,
         } = capabilities;
         let folder = |mount: &Mount| match session_folder == Some(mount.spelling()) {
-            true => Folder { guest: mount.guest.clone(), kind: FolderKind::Session, host: None },
+            true => Folder {
+                guest: mount.guest.clone(),
+                kind: FolderKind::Session,
+                host: None,
+                symlinks: mount.symlinks,
+            },
             false => {
                 let kind = match mount.mode {
                     MountMode::Read => FolderKind::Read,
@@ -259,18 +267,20 @@ impl Folder {
             identity: mount.resolved.as_ref().map(|folder| (folder.device, folder.inode)),
             rules_at: mount.rules_at.clone(),
         };
-        Folder { guest: mount.guest.clone(), kind, host: Some(host) }
+        let (guest, symlinks) = (mount.guest.clone(), mount.symlinks);
+        Folder { guest, kind, host: Some(host), symlinks }
     }
 
     fn text(&self) -> String {
-        let guest = &self.guest;
-        match self.kind {
-            FolderKind::Read => format!("{guest} (read-only)"),
-            FolderKind::Write => format!("{guest} (read-write)"),
-            FolderKind::Overlay => format!("{guest} (overlay)"),
-            FolderKind::Session => format!("{guest} (this session only)"),
-            FolderKind::Packages => guest.clone(),
-        }
+        let kind = match self.kind {
+            FolderKind::Read => "read-only",
+            FolderKind::Write => "read-write",
+            FolderKind::Overlay => "overlay",
+            FolderKind::Session => "this session only",
+            FolderKind::Packages => return self.guest.clone(),
+        };
+        let symlinks = if self.symlinks { ", with symlinks" } else { "" };
+        format!("{} ({kind}{symlinks})", self.guest)
     }
 }
 

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use skillhost_policy::protected::{REPOSITORY_CONFIG, normalize_name};
 use skillhost_sandbox::files::{
-    NewEntry, OldEntry, StagedChange, open_parent, open_root, read_file,
+    NewEntry, OldEntry, StagedChange, open_parent, open_root, read_file, stays_inside,
 };
 use skillhost_skill::runtime;
 
@@ -55,13 +55,26 @@ pub(super) fn apply(changes: &[PendingChange]) -> io::Result<()> {
         staged.after.is_none()
             || is_folder(&staged.before) != matches!(staged.after, Some(NewEntry::Folder))
     };
+    for PendingChange { folder, staged } in changes {
+        if let Some(NewEntry::Link(target)) = &staged.after
+            && !stays_inside(&staged.path, target)
+        {
+            let path = folder.join(&staged.path);
+            return Err(io::Error::other(format!(
+                "the symlink {} leads out of the folder, so nothing was written",
+                path.display()
+            )));
+        }
+    }
     for PendingChange { folder, staged } in
         changes.iter().rev().filter(|change| goes(&change.staged))
     {
         let root = &folders[folder.as_path()];
         match &staged.before {
             Some(OldEntry::Folder) => remove(root, &staged.path, AtFlags::REMOVEDIR)?,
-            Some(OldEntry::File(_)) => remove(root, &staged.path, AtFlags::empty())?,
+            Some(OldEntry::File(_) | OldEntry::Link(_)) => {
+                remove(root, &staged.path, AtFlags::empty())?
+            }
             None => {}
         }
     }
@@ -72,6 +85,7 @@ pub(super) fn apply(changes: &[PendingChange]) -> io::Result<()> {
                 make_folder(root, &staged.path)?
             }
             Some(NewEntry::File { bytes, mode }) => put(root, &staged.path, bytes, *mode)?,
+            Some(NewEntry::Link(target)) => put_link(root, &staged.path, target)?,
             _ => {}
         }
     }
@@ -142,6 +156,13 @@ fn found(root: &OwnedFd, path: &str) -> io::Result<Option<OldEntry>> {
             read_file(root.as_fd(), path)?.read_to_end(&mut bytes)?;
             OldEntry::File(runtime::digest(&bytes))
         }
+        FileType::Symlink => {
+            let (folder, name) = open_parent(root.as_fd(), path)?;
+            match fs::readlinkat(&folder, name, Vec::new())?.into_string() {
+                Ok(target) => OldEntry::Link(target),
+                Err(_) => OldEntry::File(String::new()),
+            }
+        }
         // The run could not have seen a digest of it.
         _ => OldEntry::File(String::new()),
     }))
@@ -155,6 +176,18 @@ fn remove(root: &OwnedFd, path: &str, flags: AtFlags) -> io::Result<()> {
 fn make_folder(root: &OwnedFd, path: &str) -> io::Result<()> {
     let (folder, name) = open_parent(root.as_fd(), path)?;
     Ok(fs::mkdirat(&folder, name, Mode::from_raw_mode(0o777))?)
+}
+
+/// Creates a symlink with a temporary name in the same folder, and renames it.
+fn put_link(root: &OwnedFd, path: &str, target: &str) -> io::Result<()> {
+    let (folder, name) = open_parent(root.as_fd(), path)?;
+    let temporary = format!(".skillhost-{}", std::process::id());
+    fs::symlinkat(target, &folder, &temporary)?;
+    let renamed = fs::renameat(&folder, &temporary, &folder, name).map_err(io::Error::from);
+    renamed.inspect_err(|_| {
+        // The first error says more than a second one would.
+        let _ = fs::unlinkat(&folder, &temporary, AtFlags::empty());
+    })
 }
 
 /// Writes a temporary file in the same folder, and renames it.
@@ -203,6 +236,34 @@ mod tests {
         }
         assert!(!work.join("beside").exists(), "nothing was written");
         apply(&[change(&work, "readme", None)]).unwrap();
+    }
+
+    #[test]
+    fn staged_symlinks_do_not_lead_out_of_the_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        let work = dir.path().canonicalize().unwrap();
+        let link = |path: &str, before: Option<&str>, target: &str| PendingChange {
+            folder: work.clone(),
+            staged: StagedChange {
+                guest: "/workspace".into(),
+                path: path.into(),
+                before: before.map(|target| OldEntry::Link(target.to_owned())),
+                after: Some(NewEntry::Link(target.to_owned())),
+            },
+        };
+        let target = |path: &str| std::fs::read_link(work.join(path)).ok();
+        for outside in ["/etc/passwd", "..", "../x", "a/../../x", "a/../x"] {
+            let changes = [change(&work, "beside", None), link("link", None, outside)];
+            assert!(apply(&changes).is_err(), "{outside}");
+            assert!(target("link").is_none() && !work.join("beside").exists(), "{outside}");
+        }
+        apply(&[link("link", None, "a/b")]).unwrap();
+        apply(&[link("link", Some("a/b"), "c")]).unwrap();
+        assert_eq!(target("link").unwrap(), Path::new("c"));
+        assert!(apply(&[link("link", Some("a/b"), "d")]).is_err(), "it has changed since the run");
+        let removal = StagedChange { after: None, ..link("link", Some("c"), "").staged };
+        apply(&[PendingChange { folder: work.clone(), staged: removal }]).unwrap();
+        assert!(target("link").is_none());
     }
 
     #[test]

@@ -41,6 +41,7 @@ fn layer(layer: &Layer) -> Value {
         determinism,
         approval: _,
         stage,
+        symlinks,
         disclosure: _,
         tools: _,
     } = layer;
@@ -72,6 +73,9 @@ fn layer(layer: &Layer) -> Value {
     // Approvals and what agents see do not affect a result; where writes go does.
     if *stage {
         value["stage"] = true.into();
+    }
+    if let Some(symlinks) = symlinks {
+        value["symlinks"] = (*symlinks).into();
     }
     if let Some(source) = source {
         value["source"] = source.as_str().into();
@@ -114,9 +118,14 @@ mod tests {
                 staged.layers[0].stage = true;
                 digest(&staged)
             },
+            {
+                let mut linking = Policy::builtin();
+                linking.layers[0].symlinks = Some(true);
+                digest(&linking)
+            },
         ];
         all.sort();
         all.dedup();
-        assert_eq!(all.len(), 11);
+        assert_eq!(all.len(), 12);
     }
 }

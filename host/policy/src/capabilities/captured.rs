@@ -60,6 +60,9 @@ pub struct CapturedMount {
     /// See [`Mount::rules_at`].
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub rules_at: String,
+    /// Whether guests could create symlinks in the host folder.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub symlinks: bool,
 }
 
 /// An [`Authority`] without its file.
@@ -153,15 +156,20 @@ impl CapturedCapabilities {
 
 impl CapturedMount {
     fn of(mount: &Mount) -> CapturedMount {
-        let Mount { guest, host: _, resolved: _, mode, rules_at } = mount;
-        CapturedMount { guest: guest.clone(), mode: *mode, rules_at: rules_at.clone() }
+        let Mount { guest, host: _, resolved: _, mode, rules_at, symlinks } = mount;
+        CapturedMount {
+            guest: guest.clone(),
+            mode: *mode,
+            rules_at: rules_at.clone(),
+            symlinks: *symlinks,
+        }
     }
 
     fn restore(self, folders: &BTreeMap<String, PathBuf>) -> Result<Mount, RestoreError> {
-        let CapturedMount { guest, mode, rules_at } = self;
+        let CapturedMount { guest, mode, rules_at, symlinks } = self;
         match folders.get(&guest) {
             Some(folder) => {
-                Ok(Mount { host: folder.clone(), resolved: None, guest, mode, rules_at })
+                Ok(Mount { host: folder.clone(), resolved: None, guest, mode, rules_at, symlinks })
             }
             None => Err(RestoreError::Folder(guest)),
         }

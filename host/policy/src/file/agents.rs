@@ -1,5 +1,5 @@
-//! Reads the keys of a policy file that concern agents: `approval`, `stage`, `disclosure`, `tools`,
-//! `usage`, `clients` and `preload`.
+//! Reads the keys of a policy file that concern agents: `approval`, `stage`, `symlinks`,
+//! `disclosure`, `tools`, `usage`, `clients` and `preload`.
 
 use std::collections::BTreeMap;
 
@@ -35,6 +35,19 @@ impl Reader<'_> {
             );
         }
         scalar(node) == Some("true")
+    }
+
+    pub(super) fn symlinks(&mut self, node: &Node) -> Option<bool> {
+        let allowed = match scalar(node) {
+            Some("true") => Some(true),
+            Some("false") => Some(false),
+            _ => None,
+        };
+        if allowed.is_none() {
+            let message = "`symlinks` must be `true` or `false`".to_owned();
+            self.error("policy-symlinks", Some(node.span), message, None);
+        }
+        allowed
     }
 
     /// Reads how much agents see of a skill or tool. `key` is the key of the value.

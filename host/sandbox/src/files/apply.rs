@@ -6,6 +6,7 @@ use rustix::io::Errno;
 
 use super::changes::Difference;
 use super::copy_up::copy;
+use super::links::{LinkRefusal, place_link};
 use super::overlay::{LowerStamp, Tree};
 use super::rules::Attempt;
 use super::{Vfs, beneath, lock};
@@ -17,6 +18,14 @@ pub enum ApplyError {
     /// These paths have changed since the guest first changed them. Nothing was written.
     #[error("nothing was applied: the folder has changed since the run: {}", .0.join(", "))]
     Changed(Vec<String>),
+    /// This symlink may not be written to the folder. Nothing was written.
+    #[error("nothing was applied: {path} is a symlink, and {refusal}")]
+    Symlink {
+        /// The path, as [`Vfs::changes`] names it.
+        path: String,
+        /// Why it may not be written.
+        refusal: LinkRefusal,
+    },
     /// The host failed to apply one path, after `done` of `all` changes.
     #[error("cannot apply {path}, after {done} of {all} changes: {error}")]
     Host {
@@ -76,6 +85,11 @@ impl Vfs {
             let path = self.label(*m, difference);
             return Err(ApplyError::Host { path, error: Errno::ACCESS, done: 0, all: plan.len() });
         }
+        if let Some((m, difference, refusal)) =
+            plan.iter().find_map(|(m, d)| Some((*m, d, self.refused_link(&tree, *m, d)?)))
+        {
+            return Err(ApplyError::Symlink { path: self.label(m, difference), refusal });
+        }
         let all = plan.len();
         for (done, (at, step)) in order(&plan).into_iter().enumerate() {
             let (m, difference) = &plan[at];
@@ -95,6 +109,23 @@ impl Vfs {
             tree.overlay_mut(*m).stamps.insert(difference.rel.clone(), now);
         }
         Ok(())
+    }
+
+    /// Returns why the symlink of a change may not be written to the folder.
+    pub(super) fn refused_link(
+        &self,
+        tree: &Tree,
+        m: usize,
+        difference: &Difference,
+    ) -> Option<LinkRefusal> {
+        let view = difference.view.as_ref()?;
+        if beneath::kind(view) != FileType::Symlink {
+            return None;
+        }
+        match self.link_target(tree, m, &difference.rel) {
+            Ok(target) => self.link_refusal(tree, m, &difference.rel, &target.text),
+            Err(_) => Some(LinkRefusal::Outside),
+        }
     }
 
     /// Checks whether the folder's entry has changed since the guest first changed it.
@@ -128,6 +159,14 @@ impl Vfs {
         }
         // An entry of another kind has been removed already.
         let replaced = lower.as_ref().filter(|_| !difference.changes_kind());
+        if beneath::kind(view) == FileType::Symlink {
+            let target = self.link_target(tree, m, rel)?.text;
+            if self.link_refusal(tree, m, rel, &target).is_some() {
+                return Err(Errno::PERM);
+            }
+            let check = |parent: &beneath::Parent<'_>| check_unchanged(parent, name, replaced);
+            return place_link(&parent, name, &target, view.st_ino, check);
+        }
         let from =
             beneath::open(self.storage(tree, m, rel)?, rel, OFlags::RDONLY | OFlags::NOFOLLOW)?;
         let temporary = format!(".skillhost-{}-{:x}", std::process::id(), view.st_ino);

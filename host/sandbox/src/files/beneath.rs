@@ -147,6 +147,12 @@ pub(super) fn stat(root: BorrowedFd<'_>, rel: &str) -> Result<Stat, Errno> {
     fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW)
 }
 
+/// Returns the target of the symlink `rel`.
+pub(super) fn read_link(root: BorrowedFd<'_>, rel: &str) -> Result<String, Errno> {
+    let (parent, name) = parent(root, rel)?;
+    fs::readlinkat(&parent, name, Vec::new())?.into_string().map_err(|_| Errno::ILSEQ)
+}
+
 /// Lists a folder, unsorted, without `.` and `..`.
 pub(super) fn list(root: BorrowedFd<'_>, rel: &str) -> Result<Vec<(CString, FileType)>, Errno> {
     let folder = open(root, rel, OFlags::RDONLY | OFlags::DIRECTORY)?;

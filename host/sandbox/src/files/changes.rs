@@ -115,8 +115,24 @@ impl Vfs {
                 lower.st_size != view.st_size
                     || !self.same_bytes(tree, m, &difference.rel).unwrap_or(false)
             }
+            (FileType::Symlink, FileType::Symlink) => {
+                let (lower, view) = self.targets(tree, m, &difference.rel);
+                lower.is_none() || lower != view
+            }
             _ => true,
         }
+    }
+
+    /// Returns the targets of the symlinks at a path in the folder and in the guest's view.
+    pub(super) fn targets(
+        &self,
+        tree: &Tree,
+        m: usize,
+        rel: &str,
+    ) -> (Option<String>, Option<String>) {
+        let lower = self.lower(m).and_then(|lower| beneath::read_link(lower, rel));
+        let view = self.storage(tree, m, rel).and_then(|root| beneath::read_link(root, rel));
+        (lower.ok(), view.ok())
     }
 
     fn same_bytes(&self, tree: &Tree, m: usize, rel: &str) -> Result<bool, Errno> {

@@ -26,7 +26,7 @@ impl Vfs {
         match beneath::kind(&stat) {
             FileType::RegularFile => self.copy_up_file(tree, m, rel, &stat, empty),
             FileType::Directory => self.copy_up_folder(tree, m, rel),
-            FileType::Symlink => Err(Errno::LOOP),
+            FileType::Symlink => self.copy_up_link(tree, m, rel, &stat),
             _ => Err(Errno::ACCESS),
         }
     }
@@ -62,6 +62,32 @@ impl Vfs {
         tree.overlay_mut(m)
             .upper
             .insert(rel.to_owned(), UpperEntry { folder: true, created: false });
+        self.note_copy(tree, m, rel);
+        Ok(())
+    }
+
+    /// Copies a symlink whose target guests may see: the copy belongs to the guest, and its target
+    /// is a guest path.
+    fn copy_up_link(&self, tree: &mut Tree, m: usize, rel: &str, stat: &Stat) -> Result<(), Errno> {
+        let target = self.link_target(tree, m, rel)?;
+        if !target.is_visible(rel) {
+            return Err(Errno::PERM);
+        }
+        let upper = self.copy_up_parents(tree, m, rel)?;
+        self.remember_lower(tree, m, rel);
+        let bytes = target.text.len() as u64;
+        self.quota.charge_all(bytes)?;
+        let copied = beneath::parent(upper, rel).and_then(|(parent, name)| {
+            fs::symlinkat(&target.text, &parent, name)?;
+            fs::utimensat(&parent, name, &times_of(stat), AtFlags::SYMLINK_NOFOLLOW)
+        });
+        copied.inspect_err(|e| {
+            self.quota.refund(bytes);
+            self.quota.note_failure(*e);
+        })?;
+        tree.overlay_mut(m)
+            .upper
+            .insert(rel.to_owned(), UpperEntry { folder: false, created: false });
         self.note_copy(tree, m, rel);
         Ok(())
     }

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FileType, Stat};
 
 use super::changes::{Difference, file};
+use super::links::LinkTarget;
+use super::overlay::Tree;
 use super::{Vfs, beneath, lock};
 use skillhost_policy::outcome::ChangeKind;
 use skillhost_policy::protected::{self, RUN_BY_HOST_MARK};
@@ -52,6 +54,7 @@ impl Vfs {
                 let Ok(lower) = self.lower(m) else { continue };
                 let sides = (lower, self.storage(&tree, m, &difference.rel).unwrap_or(lower));
                 out.push_str(&self.diff_of(m, &difference, sides, end));
+                out.push_str(&self.diff_of_links(&tree, m, &difference));
             }
         }
         if out.len() > DIFF_MAX {
@@ -60,6 +63,31 @@ impl Vfs {
         }
         if omitted > 0 {
             let _ = writeln!(out, "[{omitted} more changes omitted]");
+        }
+        out
+    }
+
+    /// Describes the symlinks of a change, and why the new one will not be written.
+    fn diff_of_links(&self, tree: &Tree, m: usize, difference: &Difference) -> String {
+        let is_link = |stat: &Option<Stat>| {
+            stat.as_ref().is_some_and(|stat| beneath::kind(stat) == FileType::Symlink)
+        };
+        let name = printable(&self.label(m, difference));
+        let (old, new) = self.targets(tree, m, &difference.rel);
+        let mut out = String::new();
+        if is_link(&difference.lower) {
+            // The target may be a path of the host.
+            let old = old.map(|text| LinkTarget { text, is_guest_path: false });
+            let shown = old.filter(|old| old.is_visible(&difference.rel));
+            let target = shown.map_or("(outside)".to_owned(), |target| printable(&target.text));
+            let _ = writeln!(out, "-symlink a/{name} -> {target}");
+        }
+        if is_link(&difference.view) {
+            let target = printable(&new.unwrap_or_default());
+            let _ = writeln!(out, "+symlink b/{name} -> {target}");
+        }
+        if let Some(refusal) = self.refused_link(tree, m, difference) {
+            let _ = writeln!(out, "[it prevents the changes from being applied: {refusal}]");
         }
         out
     }
@@ -101,6 +129,9 @@ fn diff_of_file(
     };
     if difference.changes_kind() {
         return format!("{from} and {to} have different file types\n");
+    }
+    if [old, new].into_iter().flatten().any(|stat| beneath::kind(stat) == FileType::Symlink) {
+        return format!("--- {from}\n+++ {to}\n");
     }
     let size = |stat: &Option<Stat>| stat.as_ref().map_or(0, beneath::size);
     if size(old).max(size(new)) > FILE_MAX {

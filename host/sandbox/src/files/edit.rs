@@ -65,8 +65,8 @@ impl Vfs {
     ///
     /// # Errors
     /// `XDEV` between mounts, and for folders in an overlay or under rules that treat their entries
-    /// differently: guests then copy. `PERM` for symlinks (whose target would change), devices,
-    /// FIFOs and sockets. `ACCESS` or `ROFS` as for writing.
+    /// differently: guests then copy. `PERM` for devices, FIFOs and sockets, and for symlinks that
+    /// guests cannot create there. `ACCESS` or `ROFS` as for writing.
     pub fn rename(
         &self,
         base: &Handle,
@@ -144,22 +144,27 @@ impl Vfs {
         };
         self.check_write(tree, m, from.rel, Attempt::Change)?;
         self.check_write(tree, m, to.rel, Attempt::Create)?;
+        let mut link = None;
         match kind {
             FileType::Directory => {
-                if self.is_overlay(m) || !self.is_uniform(m) {
+                // A symlink in it could lead out of the mount from a place with fewer folders above.
+                let depth = |rel: &str| beneath::ancestors(rel).count();
+                let rises = depth(to.rel) < depth(from.rel) && self.has_links_in_place(m);
+                if self.is_overlay(m) || !self.is_uniform(m) || rises {
                     return Err(Errno::XDEV);
                 }
                 self.check_move(tree, m, from.rel, to.rel)?;
                 self.note_renamed_folder(m);
             }
-            FileType::RegularFile if folder_only => return Err(Errno::NOTDIR),
+            FileType::RegularFile | FileType::Symlink if folder_only => return Err(Errno::NOTDIR),
             FileType::RegularFile => {}
+            FileType::Symlink => link = Some(self.check_link_move(tree, m, from.rel, to.rel)?),
             _ => {
                 self.refuse_kind(
                     m,
                     from.rel,
                     Attempt::Change,
-                    "symlinks, devices, FIFOs and sockets cannot be moved",
+                    "devices, FIFOs and sockets cannot be moved",
                 );
                 return Err(Errno::PERM);
             }
@@ -170,11 +175,22 @@ impl Vfs {
         }
         if self.is_overlay(m) {
             self.rename_in_overlay(tree, m, from.rel, to.rel, old.as_ref())?;
+        } else if let Some(target) = link.filter(|_| self.has_links_in_place(m)) {
+            if old.is_some_and(|old| beneath::kind(&old) == FileType::Directory) {
+                return Err(Errno::ISDIR);
+            }
+            self.move_link((m, from.rel, to.rel), &target, &stat)?;
+            if let Some(old) = old {
+                self.quota_of(m).release(&old, true);
+            }
         } else {
             let root = self.storage(tree, m, from.rel)?;
             let (from_parent, from_name) = beneath::parent(root, from.rel)?;
             let (to_parent, to_name) = beneath::parent(root, to.rel)?;
             fs::renameat(&from_parent, from_name, &to_parent, to_name)?;
+            if kind != FileType::Symlink {
+                self.refuse_moved_link(tree, m, to.rel)?;
+            }
             self.forget_folders(m);
             if let Some(old) = old {
                 self.quota_of(m).release(&old, true);

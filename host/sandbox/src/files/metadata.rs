@@ -1,4 +1,4 @@
-//! Reads and sets metadata, reads symlinks, and identifies entries.
+//! Reads and sets metadata, and identifies entries.
 
 use rustix::fs::{self, AtFlags, FileType, Stat, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};
 use rustix::io::Errno;
@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 
 use super::handle::Handle;
 use super::overlay::Tree;
-use super::path::{Location, climbs_out};
+use super::path::Location;
 use super::rules::Attempt;
 use super::{Vfs, beneath, lock};
 use skillhost_policy::capabilities::PathAccess;
@@ -109,20 +109,6 @@ impl Vfs {
         Ok(number)
     }
 
-    /// Returns the target of the symlink `path`, relative to its folder.
-    ///
-    /// # Errors
-    /// `INVAL` if it is not a symlink; `PERM` if the target is outside the mount and therefore a
-    /// host path; `NOENT` as usual.
-    pub fn read_link(&self, base: &Handle, path: &str) -> Result<String, Errno> {
-        let mut tree = lock(&self.tree);
-        self.resolve(&mut tree, base, path, false, |tree, at| {
-            self.look(tree, at.m, at.rel)?;
-            let target = self.link_target(tree, at.m, at.rel)?;
-            if climbs_out(at.rel, &target) { Err(Errno::PERM) } else { Ok(target) }
-        })
-    }
-
     /// Sets the times of an open file or folder. A handle opened for reading suffices if the rules
     /// allow writing to its path.
     ///
@@ -152,8 +138,8 @@ impl Vfs {
         }
     }
 
-    /// Sets the times of `path` below the folder `base`. The times of a symlink itself cannot be
-    /// set.
+    /// Sets the times of `path` below the folder `base`. The times of a symlink itself can be set
+    /// where guests may create symlinks.
     ///
     /// # Errors
     /// As for [`Vfs::set_times`].
@@ -170,7 +156,8 @@ impl Vfs {
         let mut tree = lock(&self.tree);
         self.resolve(&mut tree, base, path, follow, |tree, at| {
             let stat = self.look(tree, at.m, at.rel)?;
-            if beneath::kind(&stat) == FileType::Symlink {
+            let is_link = beneath::kind(&stat) == FileType::Symlink;
+            if is_link && (follow || at.folder || !self.may_change_links(at.m)) {
                 return Err(Errno::LOOP);
             }
             self.check_write(tree, at.m, at.rel, Attempt::Change)?;

@@ -3,22 +3,27 @@
 
 use std::collections::VecDeque;
 
-use rustix::fs::{self, FileType};
+use rustix::fs::FileType;
 use rustix::io::Errno;
 
 use super::handle::Handle;
+use super::mount::Rules;
 use super::overlay::Tree;
 use super::{Vfs, beneath};
 use skillhost_policy::capabilities::PathAccess;
 
 /// Bytes of a path, before and after resolution (Linux: `PATH_MAX`, including the NUL).
-const PATH_MAX: usize = 4_095;
+pub(super) const PATH_MAX: usize = 4_095;
 
 /// Components of a path. Bounded because rules are evaluated for each folder above a path.
 const DEPTH_MAX: usize = 256;
 
 /// Symlinks followed in one path, as in Linux.
 const LINKS_MAX: usize = 40;
+
+/// Names resolved in one path, with those of the symlinks in it. Each takes some microseconds, and a
+/// guest could make 40 symlinks of 2,000 names each. No path without symlinks has more.
+const STEPS_MAX: usize = 4_096;
 
 /// A resolved path.
 #[derive(Debug, Clone, Copy)]
@@ -47,41 +52,62 @@ impl Vfs {
         let Handle::Folder(base) = base else { return Err(Errno::NOTDIR) };
         check_text(path)?;
         let folder = path.ends_with('/') || path.ends_with("/.") || path == ".";
-        let (m, base, path) = match self.resolve_from_root(base.mount, &base.rel, path)? {
-            Some((m, rest)) => (m, "", rest),
-            None => (base.mount, base.rel.as_str(), path.to_owned()),
-        };
         if path.split('/').all(|c| c != "..") {
-            let rel = bounded(
-                components(&path).fold(base.to_owned(), |rel, name| beneath::join(&rel, name)),
-            )?;
+            let (m, rel) = match self.resolve_from_root(base.mount, &base.rel, path) {
+                Some(found) => found,
+                None => {
+                    let join = |rel: String, name| beneath::join(&rel, name);
+                    (base.mount, components(path).fold(base.rel.clone(), join))
+                }
+            };
+            let rel = bounded(rel)?;
             match act(tree, Location { m, rel: &rel, folder }) {
                 Err(Errno::LOOP | Errno::NOTDIR) => {}
                 done => return done,
             }
         }
-        let rel = self.walk(tree, m, base, &path, follow || folder)?;
+        let (m, rel) = self.walk(tree, base.mount, &base.rel, path, follow || folder)?;
         act(tree, Location { m, rel: &rel, folder })
     }
 
-    /// Resolves symlinks and `..` step by step. The last name need not exist.
-    fn walk(
+    /// Resolves symlinks and `..` step by step, from the folder `base` of the mount `m`. The last
+    /// name need not exist. Returns the mount that the path leads into, and the path in it.
+    ///
+    /// # Errors
+    /// `PERM` if `..` leaves the mount, unless the path started at `/` or has followed a symlink
+    /// that a guest created: everything that guests see is below `/`.
+    pub(super) fn walk(
         &self,
         tree: &Tree,
         m: usize,
         base: &str,
         path: &str,
         follow: bool,
-    ) -> Result<String, Errno> {
-        let mut done: Vec<String> = components(base).map(str::to_owned).collect();
-        let mut todo: VecDeque<String> = components(path).map(str::to_owned).collect();
-        let mut links = 0;
-        while let Some(name) = todo.pop_front() {
+    ) -> Result<(usize, String), Errno> {
+        let mut done: Vec<String> =
+            components(&self.mounts[m].guest_path(base)).map(str::to_owned).collect();
+        let mut todo: VecDeque<Step> = steps(path, Origin::Path).collect();
+        let mut is_free = matches!(self.mounts[m].rules, Rules::Root(_));
+        let (mut links, mut left) = (0, STEPS_MAX);
+        while let Some(Step { name, origin }) = todo.pop_front() {
+            left = usize::checked_sub(left, 1).ok_or(Errno::NAMETOOLONG)?;
             if name == ".." {
-                done.pop().ok_or(Errno::PERM)?;
+                let (_, rel) = self.locate(&done)?;
+                match origin {
+                    _ if !rel.is_empty() => {}
+                    Origin::HostLink => return Err(Errno::PERM),
+                    Origin::Path if !is_free || done.is_empty() && links == 0 => {
+                        return Err(Errno::PERM);
+                    }
+                    Origin::Path | Origin::GuestLink => {}
+                }
+                // `..` of `/` is `/`.
+                done.pop();
                 continue;
             }
-            let rel = bounded(beneath::join(&done.join("/"), &name))?;
+            done.push(name);
+            let (m, rel) = self.locate(&done)?;
+            let rel = bounded(rel)?;
             if !todo.is_empty() && self.access(m, &rel) == PathAccess::None {
                 return Err(Errno::NOENT);
             }
@@ -94,32 +120,66 @@ impl Vfs {
                     if self.access(m, &rel) == PathAccess::None {
                         return Err(Errno::NOENT);
                     }
+                    done.pop();
                     let target = self.link_target(tree, m, &rel)?;
-                    for part in components(&target).rev() {
-                        todo.push_front(part.to_owned());
+                    let origin = match (target.is_guest_path, target.text.starts_with('/')) {
+                        (true, is_absolute) => {
+                            is_free = true;
+                            if is_absolute {
+                                done.clear();
+                            }
+                            Origin::GuestLink
+                        }
+                        // Guests have no such paths.
+                        (false, true) => return Err(Errno::PERM),
+                        (false, false) => Origin::HostLink,
+                    };
+                    for step in steps(&target.text, origin).rev() {
+                        todo.push_front(step);
                     }
                 }
                 Ok(kind) if !todo.is_empty() && kind != FileType::Directory => {
                     return Err(Errno::NOTDIR);
                 }
-                Ok(_) => done.push(name),
-                Err(Errno::NOENT) if todo.is_empty() => done.push(name),
+                Ok(_) => {}
+                Err(Errno::NOENT) if todo.is_empty() => {}
                 Err(e) => return Err(e),
             }
         }
-        Ok(done.join("/"))
+        let (m, rel) = self.locate(&done)?;
+        Ok((m, bounded(rel)?))
     }
 
-    /// Returns the target of a symlink, relative to its folder.
+    /// Returns the mount that holds a guest path, and the path in it.
     ///
     /// # Errors
-    /// `PERM` for an absolute target: guests have no such paths.
-    pub(super) fn link_target(&self, tree: &Tree, m: usize, rel: &str) -> Result<String, Errno> {
-        let (parent, name) = beneath::parent(self.storage(tree, m, rel)?, rel)?;
-        let target =
-            fs::readlinkat(&parent, name, Vec::new())?.into_string().map_err(|_| Errno::ILSEQ)?;
-        if target.starts_with('/') { Err(Errno::PERM) } else { Ok(target) }
+    /// `NOENT` if there is none.
+    fn locate(&self, names: &[String]) -> Result<(usize, String), Errno> {
+        let path = names.join("/");
+        self.nearest_mount(&path).ok_or(Errno::NOENT)
     }
+}
+
+/// A name of a path that is being resolved.
+#[derive(Debug)]
+struct Step {
+    name: String,
+    origin: Origin,
+}
+
+/// Where a name comes from.
+#[derive(Debug, Clone, Copy)]
+enum Origin {
+    /// The path that the guest asked for.
+    Path,
+    /// The target of a symlink that a guest created.
+    GuestLink,
+    /// The target of a symlink in a folder of the host.
+    HostLink,
+}
+
+fn steps(path: &str, origin: Origin) -> impl DoubleEndedIterator<Item = Step> {
+    components(path).map(move |name| Step { name: name.to_owned(), origin })
 }
 
 /// Checks whether the target of a symlink at `rel` climbs above the mount; the rest would be part

@@ -196,7 +196,8 @@ impl Quota {
     /// whether it was charged as a new file.
     pub(super) fn release(&self, stat: &Stat, created: bool) {
         // If the file has another name, the bytes stay in use.
-        let bytes = beneath::kind(stat) == FileType::RegularFile && stat.st_nlink == 1;
+        let has_bytes = matches!(beneath::kind(stat), FileType::RegularFile | FileType::Symlink);
+        let bytes = has_bytes && stat.st_nlink == 1;
         let open = if bytes { self.open_inode(key(stat)) } else { None };
         if let Some(inode) = open {
             lock(&inode.state).refund_files = Some(u64::from(created));

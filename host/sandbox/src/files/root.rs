@@ -2,7 +2,7 @@
 //! expect.
 //!
 //! The content of `/` is a real folder, which `skeleton` creates. Paths below `/` that lead into a
-//! mount are looked up in that mount; no path leads out of a mount back into `/`.
+//! mount are looked up in that mount. Only a symlink that a guest created leads out of a mount.
 
 use std::fmt;
 use std::sync::Arc;
@@ -44,39 +44,35 @@ impl OpenMount {
 }
 
 impl Vfs {
-    /// Resolves a path from `/`: returns the mount that it leads into and the rest of the path, or
-    /// `/` itself and the canonical path. Returns `None` if `m` is not `/`.
-    ///
-    /// # Errors
-    /// `PERM` for a path that climbs above `/`, as for any other preopened folder.
+    /// Resolves a path without `..` from `/`: returns the mount that it leads into and the rest of
+    /// the path, or `/` itself and the canonical path. Returns `None` if `m` is not `/`.
     pub(super) fn resolve_from_root(
         &self,
         m: usize,
         base: &str,
         path: &str,
-    ) -> Result<Option<(usize, String)>, Errno> {
+    ) -> Option<(usize, String)> {
         if !matches!(self.mounts[m].rules, Rules::Root(_)) {
-            return Ok(None);
+            return None;
         }
-        let mut names: Vec<&str> = Vec::new();
-        for name in base.split('/').chain(path.split('/')) {
-            match name {
-                "" | "." => {}
-                ".." => drop(names.pop().ok_or(Errno::PERM)?),
-                name => names.push(name),
-            }
-        }
-        let path = names.join("/");
+        let names = base.split('/').chain(path.split('/'));
+        let names: Vec<&str> = names.filter(|name| !matches!(*name, "" | ".")).collect();
+        self.nearest_mount(&names.join("/"))
+    }
+
+    /// Returns the innermost mount that holds a canonical guest path, and the rest of the path.
+    /// `path` has no slash at its start.
+    pub(super) fn nearest_mount(&self, path: &str) -> Option<(usize, String)> {
         let rest = |guest: &str| {
             let rest = path.strip_prefix(guest.trim_start_matches('/'))?;
-            (rest.is_empty() || rest.starts_with('/'))
+            (guest == "/" || rest.is_empty() || rest.starts_with('/'))
                 .then(|| rest.trim_start_matches('/').to_owned())
         };
-        let inner = self.mounts.iter().enumerate().filter(|(other, _)| *other != m);
-        let nearest = inner
-            .filter_map(|(other, mount)| Some((other, mount.guest.len(), rest(&mount.guest)?)))
-            .max_by_key(|found| found.1);
-        Ok(Some(nearest.map_or((m, path.clone()), |(other, _, rest)| (other, rest))))
+        let mounts = self.mounts.iter().enumerate();
+        mounts
+            .filter_map(|(m, mount)| Some((m, mount.guest.len(), rest(&mount.guest)?)))
+            .max_by_key(|found| found.1)
+            .map(|(m, _, rest)| (m, rest))
     }
 
     /// Returns the device at a canonical path.

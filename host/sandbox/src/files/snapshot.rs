@@ -1,7 +1,6 @@
 //! Digests everything that a guest can see in its folders, for a receipt. The guest is not charged.
 
 use std::collections::BTreeMap;
-use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
@@ -198,17 +197,16 @@ impl Walk<'_> {
         Ok(format!("sha256:{}", stamp::file_digest(&file).map_err(io)?))
     }
 
-    /// Omits an absolute target: it cannot be followed, and may name a host folder.
+    /// Omits an absolute target in a folder of the host: it cannot be followed, and may name a host
+    /// folder.
     fn link(&self, rel: &str) -> Result<String, Errno> {
-        let (parent, name) = beneath::parent(self.vfs.storage(self.tree, self.m, rel)?, rel)?;
-        let target = rustix::fs::readlinkat(parent.as_fd(), name, Vec::new())?
-            .into_string()
-            .unwrap_or_default();
-        Ok(if target.is_empty() || target.starts_with('/') {
-            "link".to_owned()
-        } else {
-            format!("link {target}")
-        })
+        match self.vfs.link_target(self.tree, self.m, rel) {
+            Ok(target) if target.is_guest_path || !target.text.starts_with('/') => {
+                Ok(format!("link {}", target.text))
+            }
+            Ok(_) | Err(Errno::ILSEQ) => Ok("link".to_owned()),
+            Err(error) => Err(error),
+        }
     }
 
     fn unreadable(&self, rel: &str, error: Errno) -> SnapshotError {

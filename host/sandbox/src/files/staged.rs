@@ -6,6 +6,7 @@ use std::os::fd::BorrowedFd;
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
+use super::apply::ApplyError;
 use super::changes::file;
 use super::{Vfs, beneath, lock};
 use skillhost_skill::runtime;
@@ -30,6 +31,8 @@ pub enum OldEntry {
     Folder,
     /// A file with this digest.
     File(String),
+    /// A symlink with this target.
+    Link(String),
 }
 
 /// The entry that a folder is to hold at a path.
@@ -44,13 +47,16 @@ pub enum NewEntry {
         /// The mode of the file that it replaces, or the one that the guest set.
         mode: u32,
     },
+    /// A symlink with this target, which stays inside the folder.
+    Link(String),
 }
 
 impl Vfs {
     /// Returns the changes of the overlays, with contents, by mount and path.
     ///
     /// # Errors
-    /// A file cannot be read; or the contents exceed `cap` bytes in total, as `FileTooLarge`.
+    /// A file cannot be read; a symlink may not be written to the folder; or the contents exceed `cap`
+    /// bytes in total, as `FileTooLarge`.
     pub fn staged(&self, cap: u64) -> io::Result<Vec<StagedChange>> {
         let tree = lock(&self.tree);
         let (mut all, mut left) = (Vec::new(), cap);
@@ -61,6 +67,9 @@ impl Vfs {
                     None => None,
                     Some(stat) if beneath::kind(stat) == FileType::Directory => {
                         Some(OldEntry::Folder)
+                    }
+                    Some(stat) if beneath::kind(stat) == FileType::Symlink => {
+                        Some(OldEntry::Link(beneath::read_link(self.lower(m)?, &rel)?))
                     }
                     Some(stat) => {
                         let mut all = u64::MAX;
@@ -76,6 +85,13 @@ impl Vfs {
                     None => None,
                     Some(stat) if beneath::kind(stat) == FileType::Directory => {
                         Some(NewEntry::Folder)
+                    }
+                    Some(stat) if beneath::kind(stat) == FileType::Symlink => {
+                        if let Some(refusal) = self.refused_link(&tree, m, &difference) {
+                            let path = self.label(m, &difference);
+                            return Err(io::Error::other(ApplyError::Symlink { path, refusal }));
+                        }
+                        Some(NewEntry::Link(self.link_target(&tree, m, &rel)?.text))
                     }
                     Some(stat) => {
                         let bytes = bytes(self.storage(&tree, m, &rel)?, &rel, stat, &mut left)?;

@@ -127,6 +127,7 @@ impl Vfs {
 
     /// Notes that a file or folder was created.
     pub(super) fn note_created(&self, tree: &Tree, m: usize, rel: &str) {
+        self.forget_mode(tree, m, rel);
         if let (Some(times), Ok(stat)) = (&self.times, self.lstat(tree, m, rel)) {
             times.created(&stat);
             self.note_entry(tree, m, rel);
@@ -135,6 +136,7 @@ impl Vfs {
 
     /// Notes that a file or folder was copied into an overlay before a change.
     pub(super) fn note_copy(&self, tree: &Tree, m: usize, rel: &str) {
+        self.copy_mode(tree, m, rel);
         if let (Some(times), Ok(stat)) = (&self.times, self.lstat(tree, m, rel)) {
             times.copied(self.lower_stat(m, rel), &stat);
         }

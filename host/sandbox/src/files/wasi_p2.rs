@@ -186,8 +186,8 @@ impl HostDescriptor for FsView<'_> {
         self.vfs.rename(self.handle(&fd)?, &path, self.handle(&new_fd)?, &new_path).map_err(fail)
     }
 
-    fn symlink_at(&mut self, _: Fd, _: String, _: String) -> FsResult<()> {
-        Err(fail(Errno::PERM))
+    fn symlink_at(&mut self, fd: Fd, target: String, path: String) -> FsResult<()> {
+        self.vfs.create_symlink(self.handle(&fd)?, &path, &target).map_err(fail)
     }
 
     fn unlink_file_at(&mut self, fd: Fd, path: String) -> FsResult<()> {

@@ -236,12 +236,12 @@ impl<T: 'static> types::HostDescriptorWithStore<T> for Files {
     }
 
     async fn symlink_at(
-        _: &Accessor<T, Files>,
-        _: Fd,
-        _: String,
-        _: String,
+        access: &Accessor<T, Files>,
+        fd: Fd,
+        target: String,
+        path: String,
     ) -> FilesystemResult<()> {
-        Err(fail(Errno::PERM))
+        with(access, &fd, |vfs, handle| vfs.create_symlink(handle, &path, &target))
     }
 
     async fn unlink_file_at(

@@ -208,6 +208,7 @@ fn add_staged(files: &mut BTreeMap<String, ObservedFile>, overlays: &Overlays) -
         let file = match change.after {
             None => ObservedFile::Removed,
             Some(NewEntry::File { bytes, .. }) => ObservedFile::Content(bytes),
+            Some(NewEntry::Link(target)) => ObservedFile::Link(target),
             Some(NewEntry::Folder) => continue,
         };
         files.insert(change.path, file);

@@ -27,6 +27,8 @@ pub(super) struct Grant<'a> {
     pub(super) deny_write: &'a [&'a str],
     /// Where the workspace lies below the folder that the rules refer to.
     pub(super) rules_at: &'a str,
+    /// Whether symlinks may be created in the workspace.
+    pub(super) symlinks: bool,
     /// Paths in the workspace that belong to the host.
     pub(super) hidden: &'a [&'a str],
     /// Paths in the workspace that skills run from.
@@ -46,6 +48,7 @@ impl Default for Grant<'_> {
             deny_read: &[],
             deny_write: &[],
             rules_at: "",
+            symlinks: false,
             hidden: &[],
             read_only: &[],
             limits: Limits::default(),
@@ -67,6 +70,7 @@ impl Grant<'_> {
         let real = dir.path().canonicalize().unwrap();
         let mount = Mount {
             rules_at: self.rules_at.to_owned(),
+            symlinks: self.symlinks,
             ..Mount::new("/workspace", real.join("workspace"), self.mode)
         };
         let globs =
@@ -225,6 +229,16 @@ impl Guest {
     pub(super) fn unlink(&self, path: &str) -> Result<(), Errno> {
         let (base, rest) = self.at(path);
         self.vfs.remove_file(&base, rest)
+    }
+
+    pub(super) fn symlink(&self, target: &str, path: &str) -> Result<(), Errno> {
+        let (base, rest) = self.at(path);
+        self.vfs.create_symlink(&base, rest, target)
+    }
+
+    pub(super) fn read_link(&self, path: &str) -> Result<String, Errno> {
+        let (base, rest) = self.at(path);
+        self.vfs.read_link(&base, rest)
     }
 
     pub(super) fn rmdir(&self, path: &str) -> Result<(), Errno> {
