@@ -1,5 +1,7 @@
 //! The library `skillhost` as an embedder uses it.
 
+mod included;
+
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -94,7 +96,7 @@ fn the_example_of_the_library_runs() {
     let ran = Command::new(program)
         .arg(folder.path().join("home"))
         .args([components(), file.clone()])
-        .args([repository("skills"), repository("docs/examples/skills")])
+        .arg(repository("skills"))
         .output()
         .unwrap();
     let output = String::from_utf8_lossy(&ran.stdout);

@@ -362,3 +362,45 @@ fn agents_do_not_see_a_skill_that_lacks_a_signature() {
     succeeds(&user, &["update"]);
     assert!(listed(&user));
 }
+
+#[test]
+fn skill_that_lacks_a_signature_is_not_mounted_and_is_marked() {
+    let user = user();
+    let key = id(&succeeds(&user, &["key", "new"]));
+    succeeds(&user, &["add", "./reporter"]);
+    require(&user, &format!("{{ signed-by: ['{key}'] }}"));
+    let mount = ["mount", "--into", "agent/skills"];
+    for (skill, more) in
+        [("./reporter", &[] as &[&str]), ("reporter", &[]), ("./reporter", &["--as", "x"])]
+    {
+        let (code, _, stderr) = run(&user, &[&mount, &[skill], more].concat());
+        assert!(code == Some(65) && stderr.contains("it has no signature"), "{skill}: {stderr}");
+    }
+    // Not under another name, either, if that one is what the policy is about.
+    let other = user.work().join("other");
+    assert!(user.command("cp").args(["-r", "reporter", "other"]).status().unwrap().success());
+    let skill_md = std::fs::read_to_string(other.join("SKILL.md")).unwrap();
+    std::fs::write(other.join("SKILL.md"), skill_md.replace("name: reporter", "name: other"))
+        .unwrap();
+    succeeds(&user, &[&mount, &["./other"] as &[&str]].concat());
+    let (code, _, stderr) =
+        run(&user, &[&mount, &["./other", "--as", "reporter"] as &[&str]].concat());
+    assert!(code == Some(65) && stderr.contains("it has no signature"), "{stderr}");
+    assert!(!user.work().join("agent/skills/reporter").exists());
+
+    let (_, stdout, stderr) = run(&user, &["list"]);
+    assert!(stdout.contains("reporter (shell, untrusted, refused): "), "{stdout}");
+    assert!(stderr.contains("reporter: ") && stderr.contains("it has no signature"), "{stderr}");
+    let (_, stdout, stderr) = run(&user, &["show", "reporter"]);
+    assert!(stdout.contains("refused by the policy") && stderr.contains("it has no signature"));
+    let json: Value = serde_json::from_str(&succeeds(&user, &["list", "--json"])).unwrap();
+    assert!(json["skills"][0]["refused"].as_str().unwrap().contains("it has no signature"));
+    assert!(succeeds(&user, &["list", "--all"]).contains("refused: "));
+
+    succeeds(&user, &["sign", "./reporter"]);
+    succeeds(&user, &["update"]);
+    succeeds(&user, &[&mount, &["./reporter"] as &[&str]].concat());
+    succeeds(&user, &[&mount, &["reporter", "--as", "second"] as &[&str]].concat());
+    assert!(!succeeds(&user, &["list"]).contains("refused"));
+    assert!(succeeds(&user, &["show", "reporter"]).contains("; enabled, untrusted"));
+}

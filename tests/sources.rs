@@ -194,6 +194,19 @@ fn taken_name_needs_confirmation() {
         .output()
         .unwrap();
     assert!(output.status.success(), "{output:?}");
+    // A level that was set for another skill of the name would apply to this one.
+    let token = user.operator_token();
+    let set = |level: &str| {
+        let mut command = user.command(env!("CARGO_BIN_EXE_skillhost"));
+        let command = command.env("SKILLHOST_OPERATOR_TOKEN", &token);
+        let output = command.args(["permissions", "set", "other", level]).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    };
+    set("auto-approved");
+    let (code, error) = fails(&user, &["add", "./reporter", "--as", "other"]);
+    assert!(code == "denied" && error.contains("need no approval"), "{error}");
+    set("default");
+    succeeds(&user, &["add", "./reporter", "--as", "other"]);
     // Another source for the same name is refused, too; the same source is not.
     copy(&user.work().join("reporter"), &user.work().join("elsewhere/reporter"));
     policy(&user, "{}\n");
@@ -462,6 +475,27 @@ fn files_that_no_lock_file_names_are_removed() {
     assert_eq!(stored(), 0);
 }
 
+#[test]
+fn running_server_keeps_the_skills_that_it_serves() {
+    let user = user();
+    succeeds(&user, &["add", "./reporter"]);
+    let store = user.home().join(".local/state/skillhost/sources/store");
+    let mut server = user.command(env!("CARGO_BIN_EXE_skillhost"));
+    server.args(["serve", "--listen", "127.0.0.1:0"]).stdout(Stdio::piped());
+    let mut server = server.stderr(Stdio::null()).spawn().unwrap();
+    let mut first = [0; 7];
+    server.stdout.as_mut().unwrap().read_exact(&mut first).unwrap();
+    assert_eq!(&first, b"http://");
+    succeeds(&user, &["remove", "reporter"]);
+    assert_eq!(std::fs::read_dir(&store).unwrap().count(), 1);
+    let (_, _, stderr) = run(&user, &["cache", "clear", "--kind", "fetched"]);
+    assert!(stderr.contains("a server uses them"), "{stderr}");
+    server.kill().unwrap();
+    server.wait().unwrap();
+    succeeds(&user, &["cache", "clear", "--kind", "fetched"]);
+    assert_eq!(std::fs::read_dir(&store).unwrap().count(), 0);
+}
+
 /// A server on loopback that answers every request with what `respond` returns for its path.
 fn serve(respond: impl Fn(&str) -> Vec<u8> + Send + 'static) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -572,7 +606,7 @@ fn other_commands_do_not_wait_for_a_transfer() {
     let child = sync();
     succeeds(&user, &["add", "./reporter", "--file", "skills.yaml"]);
     let (_, _, stderr) = run(&user, &["cache", "clear", "--kind", "fetched"]);
-    assert!(stderr.contains("a command fetches skills"), "{stderr}");
+    assert!(stderr.contains("a server uses them, or a command fetches some"), "{stderr}");
     finish.store(true, Ordering::SeqCst);
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{output:?}");
@@ -679,6 +713,12 @@ fn skills_of_other_installers_are_imported() {
     std::fs::write(installed.join("SKILL.md"), pinned).unwrap();
     succeeds(&user, &["add", "./installed", "--import"]);
     assert_eq!(listed(&user), ["one", "two"]);
+    // The folder of the skill itself, however it is named.
+    succeeds(&user, &["remove", "two"]);
+    let mut add = user.command(env!("CARGO_BIN_EXE_skillhost"));
+    let added = add.args(["add", ".", "--import"]).current_dir(&installed).output().unwrap();
+    assert!(added.status.success(), "{}", text(&added.stderr));
+    assert_eq!(listed(&user), ["one", "two"]);
     let (_, error) = fails(&user, &["add", one.parent().unwrap().to_str().unwrap(), "--import"]);
     assert!(error.contains("has no skill that `gh skill` installed"), "{error}");
 }
@@ -716,4 +756,58 @@ fn overrides_disable_skills_and_only_the_own_file_replaces_places() {
     .unwrap();
     let (_, error) = fails(&user, &["sync", "--file", "skills.yaml"]);
     assert!(error.contains("replaces places, which only your own file may"), "{error}");
+}
+
+#[test]
+fn own_file_chooses_sections_of_the_policy() {
+    let user = user();
+    repository(&user);
+    let script = user.work().join("repo/skills/one/scripts/a.sh");
+    std::fs::write(script, "echo \"[$GREETING]\"\n").unwrap();
+    git(&user, "repo", &["commit", "-q", "-a", "-m", "second"]);
+    let url = format!("file://{}", user.work().join("repo").display());
+    succeeds(&user, &["add", &url, "--path", "one"]);
+    let yaml = std::fs::read_to_string(config(&user, "skills.yaml")).unwrap();
+    let choose = |section: &str| {
+        let yaml = format!("{yaml}    policy: {section}\n");
+        std::fs::write(config(&user, "skills.yaml"), yaml).unwrap();
+    };
+    for (source, expected) in
+        [(format!("source: \"{url}\","), "[hello]\n"), (String::new(), "[]\n")]
+    {
+        let sections = format!("{{ greeters: {{ {source} env: [GREETING=hello] }} }}");
+        policy(&user, &format!("default: {{ allow: [Read, Bash] }}\nskills: {sections}\n"));
+        choose("greeters");
+        succeeds(&user, &["trust", "one"]);
+        assert_eq!(succeeds(&user, &["run", "one", "a.sh"]), expected, "{source}");
+    }
+    choose("others");
+    let (_, error) = fails(&user, &["list"]);
+    assert!(error.contains("chooses the section `others` for `one`"), "{error}");
+    // A project's file may not.
+    let project = format!("skills:\n  one:\n    source: {url}\n    policy: greeters\n");
+    std::fs::write(user.work().join("skills.yaml"), project).unwrap();
+    choose("greeters");
+    let (_, error) = fails(&user, &["sync", "--file", "skills.yaml"]);
+    assert!(error.contains("chooses sections of the policy, which only your own"), "{error}");
+}
+
+#[test]
+fn only_the_own_file_changes_the_limits_of_transfers() {
+    let user = user();
+    std::fs::write(user.work().join("reporter/zeros"), [0; 400_000]).unwrap();
+    let packed = user.command("tar").args(["-czf", "reporter.tar.gz", "reporter"]).status();
+    assert!(packed.unwrap().success());
+    let (_, error) = fails(&user, &["add", "./reporter.tar.gz"]);
+    assert!(error.contains("raise `expansion` in `limits` of your skills.yaml"), "{error}");
+    let limits = |expansion: u32| format!("limits: {{ expansion: {expansion} }}\n");
+    std::fs::create_dir_all(config(&user, "")).unwrap();
+    std::fs::write(config(&user, "skills.yaml"), limits(2000)).unwrap();
+    succeeds(&user, &["add", "./reporter.tar.gz"]);
+    std::fs::write(user.work().join("skills.yaml"), limits(2000)).unwrap();
+    let (_, error) = fails(&user, &["sync", "--file", "skills.yaml"]);
+    assert!(error.contains("sets limits, which only your own file may"), "{error}");
+    // The limits also hold for what a project's file names.
+    std::fs::write(user.work().join("skills.yaml"), "").unwrap();
+    succeeds(&user, &["add", "./reporter.tar.gz", "--as", "other", "--file", "skills.yaml"]);
 }

@@ -87,6 +87,48 @@ fn only_the_sandbox_depends_on_the_engine() {
 }
 
 #[test]
+fn programs_that_embed_skills_compile_without_the_engine() {
+    struct Package {
+        name: String,
+        dependencies: Vec<String>,
+    }
+    // Each package of a lock file is a table `[[package]]` with these keys, as JSON writes them.
+    let lock = std::fs::read_to_string(repository("Cargo.lock")).unwrap();
+    let packages: Vec<Package> = lock
+        .split("[[package]]")
+        .skip(1)
+        .map(|table| {
+            let field = |key: &str| {
+                let value = table.split(&format!("\n{key} = ")).nth(1)?;
+                let end = if value.starts_with('[') { "]\n" } else { "\n" };
+                let text = &value[..value.find(end)? + end.len() - 1];
+                Some(text.replace(",\n]", "\n]"))
+            };
+            let name = serde_json::from_str(&field("name").unwrap()).unwrap();
+            let dependencies =
+                field("dependencies").map(|list| serde_json::from_str(&list).unwrap());
+            Package { name, dependencies: dependencies.unwrap_or_default() }
+        })
+        .collect();
+    let mut found = vec!["skillhost-macros"];
+    let mut at = 0;
+    while let Some(name) = found.get(at).copied() {
+        at += 1;
+        for package in packages.iter().filter(|package| package.name == name) {
+            for dependency in &package.dependencies {
+                let name = dependency.split(' ').next().unwrap();
+                if !found.contains(&name) {
+                    found.push(name);
+                }
+            }
+        }
+    }
+    assert!(found.contains(&"skillhost-skill") && found.len() > 20, "{found:?}");
+    let engine: Vec<_> = found.iter().filter(|name| name.starts_with("wasmtime")).collect();
+    assert!(engine.is_empty(), "{engine:?}");
+}
+
+#[test]
 fn ci_runs_the_same_command_as_developers() {
     #[derive(serde::Deserialize)]
     struct Workflow {

@@ -1,4 +1,4 @@
-//! The plainest tricks of malicious skills. Each case is a folder of `cases/tricks`: a skill, and
+//! The simplest tricks of malicious skills. Each case is a folder of `cases/tricks`: a skill, and
 //! `expected.txt`, the findings as `skillhost check` prints them. `BLESS=1` rewrites the expectations.
 
 use std::collections::BTreeSet;

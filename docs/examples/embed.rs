@@ -4,10 +4,15 @@
 use std::path::{Path, PathBuf};
 
 use skillhost::outcome::{Denial, DenialKind};
-use skillhost::{Host, HostCall, HostOutput, MountMode, Request, load_policy};
+use skillhost::{
+    EmbeddedSkill, Host, HostCall, HostOutput, MountMode, Request, include_skill, load_policy,
+};
 
 /// What skills may do. Without the last entry, no skill could start the host program.
 const POLICY: &str = "default: { allow: [Read, Write, Bash, 'Bash(lookup-customer:*)'] }";
+
+/// A skill that is a part of this program.
+static CUSTOMER_NOTE: EmbeddedSkill = include_skill!("../../docs/examples/skills/customer-note");
 
 /// A host program: `lookup-customer NUMBER` prints a name.
 async fn lookup_customer(call: HostCall) -> HostOutput {
@@ -34,6 +39,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .programs(programs)
         .policy(load_policy(Path::new("policy.yaml"), POLICY, None)?)
         .host_program("lookup-customer", lookup_customer)
+        .embedded_skill(CUSTOMER_NOTE)
         // Decides about each run, on top of the policy.
         .approve(|asking| match asking.skill.name.as_str() {
             "csv-report" | "customer-note" => Ok(()),

@@ -19,8 +19,7 @@ use crate::args::permissions::{Permissions, PolicyFile};
 use crate::args::skills::{Skills, Tags};
 use crate::args::{HostArgs, RuntimesArg};
 use crate::error::CliError;
-use crate::evidence::Verifier;
-use crate::output;
+use crate::{output, requirements};
 
 /// What a command works with that needs a policy.
 pub(crate) struct Context {
@@ -207,7 +206,7 @@ impl Places {
             settings: Some(self.approvals_file()),
             audit,
             caps: Default::default(),
-            verifier: Some(Arc::new(Verifier::new(self))),
+            verifier: Some(Arc::new(requirements::verifier(self))),
         })
     }
 }

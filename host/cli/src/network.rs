@@ -53,10 +53,16 @@ pub(crate) struct HostNetwork {
     environment: Environment,
     /// The places that the operator wrote in a source.
     named: Mutex<BTreeSet<(bool, String, u16)>>,
+    /// The most bytes of a request or a response.
+    max: u64,
 }
 
 impl HostNetwork {
-    pub(crate) fn new(policy: &Policy, places: &Places) -> Result<HostNetwork, CliError> {
+    pub(crate) fn new(
+        policy: &Policy,
+        places: &Places,
+        limits: &TransferLimits,
+    ) -> Result<HostNetwork, CliError> {
         let general = policy.layers.iter().filter(|layer| layer.applies_to.is_none());
         let denied = general
             .flat_map(|layer| &layer.deny)
@@ -74,6 +80,7 @@ impl HostNetwork {
             tls: tls.into(),
             environment: Environment::read(places),
             named: Mutex::default(),
+            max: limits.bytes.saturating_add(1 << 20),
         })
     }
 
@@ -124,7 +131,7 @@ impl Network for HostNetwork {
             why,
             fix,
         };
-        let max = TransferLimits::default().bytes + (1 << 20);
+        let max = self.max;
         let limits = Limits {
             http_request_body: max,
             http_response_body: max,

@@ -8,13 +8,14 @@ use skillhost::service::{Capacity, Service};
 use skillhost_catalog::{Catalog, Watch};
 use skillhost_ledger::usage::UsageRecorder;
 use skillhost_server::{Mcp, Options};
+use skillhost_sources::store::StoreUse;
 
 use crate::args::HostArgs;
 use crate::args::skills::{Skills, Tags};
 use crate::commands::run::raise_descriptor_limit;
 use crate::context::Context;
 use crate::error::CliError;
-use crate::temp_files;
+use crate::{sources, temp_files};
 use log::Log;
 
 /// What is served, and how it is logged.
@@ -38,6 +39,8 @@ pub(crate) struct Server {
     pub(crate) mcp: Mcp,
     pub(crate) service: Service,
     catalog: Catalog,
+    /// Keeps the fetched skills that are served, even if they are removed from the lock file.
+    _store: Option<StoreUse>,
 }
 
 impl ServerArgs {
@@ -65,6 +68,7 @@ impl ServerArgs {
             .collect();
         let mut skills = self.skills.clone();
         skills.frozen = self.frozen;
+        let store = sources::keep_store(places)?;
         let catalog = context.tagged_catalog(&skills, &self.tags)?;
         let service = Service::new(Runner::new(host), Capacity::default());
         let usage = if context.policy.usage {
@@ -81,7 +85,7 @@ impl ServerArgs {
             hidden,
             usage,
         });
-        Ok(Server { mcp, service, catalog })
+        Ok(Server { mcp, service, catalog, _store: store })
     }
 }
 

@@ -5,14 +5,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use skillhost_catalog::{Catalog, LockedOrigin, Source, SourceKind};
+use skillhost_ledger::approval::PermissionLevel;
 use skillhost_policy::Policy;
 use skillhost_policy::diagnostic::{printable, quoted};
 use skillhost_policy::source::LockedRequirement;
 use skillhost_sources::digest::Digest;
+use skillhost_sources::limits::TransferLimits;
 use skillhost_sources::lock::{self, LockedSkill};
 use skillhost_sources::project::{Change, ChangeKind, Project};
 use skillhost_sources::requires;
 use skillhost_sources::source;
+use skillhost_sources::store::{Store, StoreUse};
 use skillhost_sources::wanted;
 
 use crate::args::skills;
@@ -100,7 +103,8 @@ fn open(file: &Path, places: &Places) -> Result<Project, CliError> {
         return Ok(project);
     }
     let user = Project::open(&own, &places.state, &places.home)?.of_user()?;
-    Ok(project.with_replacements(user.replacements().clone()))
+    let limits = user.limits().clone();
+    Ok(project.with_replacements(user.replacements().clone()).with_limits(limits))
 }
 
 /// Returns the path of a file in its real folder, so that a file has one path however it is named.
@@ -134,6 +138,40 @@ pub(crate) fn remember(places: &Places, file: &Path, digest: Digest) -> Result<(
 /// The user's own sources file.
 pub(crate) fn user_file(places: &Places) -> PathBuf {
     places.config.join(wanted::FILE)
+}
+
+/// Applies the sections of the policy that the user's own sources file chooses for skills.
+pub(crate) fn choose_sections(policy: Policy, places: &Places) -> Result<Policy, CliError> {
+    let own = user_file(places);
+    // Such a file is rare, and most choose no section: then a run reads nothing else of it.
+    #[expect(clippy::disallowed_methods, reason = "the operator's own file")]
+    let text = std::fs::read_to_string(&own).unwrap_or_default();
+    if !text.contains("policy") {
+        return Ok(policy);
+    }
+    let wanted = Project::open(&own, &places.state, &places.home)?.of_user()?.wanted()?;
+    let mut policy = policy;
+    for (name, section) in
+        wanted.skills.iter().filter_map(|(name, skill)| Some((name, skill.section.as_ref()?)))
+    {
+        policy = policy.with_section(section, name).ok_or_else(|| {
+            let file = quoted(&own.display().to_string());
+            let message = format!(
+                "{file} chooses the section `{}` for `{name}`, and the policy has none of this name",
+                printable(section)
+            );
+            CliError::invalid(message).fix("remove `policy:` there, or add the section")
+        })?;
+    }
+    Ok(policy)
+}
+
+/// Keeps everything that was fetched while the result is held. Without a store, there is nothing.
+pub(crate) fn keep_store(places: &Places) -> Result<Option<StoreUse>, CliError> {
+    if !places.state.join("sources").exists() {
+        return Ok(None);
+    }
+    Ok(Some(Store::open(&places.state)?.keep_all()?))
 }
 
 /// The skills that were fetched: for the user, and for the project if its sources file is confirmed.
@@ -240,18 +278,36 @@ pub(crate) fn typed(source: &str, project: &Project) -> Result<source::Source, C
 
 /// The network for fetching what a source names, within the operator's rules.
 pub(crate) fn network(context: &Context) -> Result<HostNetwork, CliError> {
-    HostNetwork::new(&context.policy, &context.places)
+    let places = &context.places;
+    let own = user_file(places);
+    let limits = match own.exists() {
+        true => open(&real(&own), places)?.limits().clone(),
+        false => TransferLimits::default(),
+    };
+    HostNetwork::new(&context.policy, places, &limits)
 }
 
 /// Why a name is taken, and what the operator should know before giving it to a fetched skill.
-pub(crate) fn taken(name: &str, policy: &Policy, catalog: &Catalog) -> Option<String> {
+/// `is_known`: the skill has the name already.
+pub(crate) fn taken(
+    name: &str,
+    is_known: bool,
+    context: &Context,
+    catalog: &Catalog,
+) -> Result<Option<String>, CliError> {
     let mut reasons = Vec::new();
+    let levels = if is_known { Vec::new() } else { context.places.approvals().levels_of(name)? };
+    // A level for one digest does not apply to other files.
+    if levels.iter().any(|set| set.level == PermissionLevel::AutoApproved && set.digest.is_none()) {
+        reasons
+            .push("runs of a skill of this name need no approval (`skillhost permissions`)".into());
+    }
     if let Some(entry) = catalog.get(name)
         && entry.source != SourceKind::Fetched
     {
         reasons.push(format!("a skill of this name is in {}", entry.folder.display()));
     }
-    for layer in policy.layers_for(name) {
+    for layer in context.policy.layers_for(name) {
         let (Some(_), Some(place)) = (&layer.applies_to, &layer.place) else { continue };
         if layer.require.is_some() && layer.only_restricts() {
             continue;
@@ -264,7 +320,7 @@ pub(crate) fn taken(name: &str, policy: &Policy, catalog: &Catalog) -> Option<St
             source.unwrap_or_default()
         ));
     }
-    (!reasons.is_empty()).then(|| printable(&reasons.join("; ")))
+    Ok((!reasons.is_empty()).then(|| printable(&reasons.join("; "))))
 }
 
 /// Revokes the approvals of skills that request more, have another component or lost a signature.

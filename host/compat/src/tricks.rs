@@ -1,4 +1,4 @@
-//! The plainest tricks of malicious skills, in instructions and scripts: hidden text, downloads that
+//! The simplest tricks of malicious skills, in instructions and scripts: hidden text, downloads that
 //! are executed, obfuscated code, secrets, and instructions that override others.
 //!
 //! A line that matches is a reason to read it, not a proof, and a skill without a match may still be
@@ -142,7 +142,7 @@ const TRICKS: &[Trick] = &[
     },
     Trick {
         rule: &rules::PREREQUISITE_DOWNLOAD,
-        message: "asks to execute a text from a site where anybody can leave one",
+        message: "asks to execute a text from a site where anyone can post one",
         fix: FIX_DOWNLOAD,
         kinds: INSTRUCTIONS,
         hints: &[

@@ -298,6 +298,11 @@ impl NameGlob {
         Ok(NameGlob { pattern: pattern.to_owned(), matcher })
     }
 
+    /// Means one skill by its name.
+    pub(super) fn name(name: &str) -> NameGlob {
+        NameGlob { pattern: name.to_owned(), matcher: None }
+    }
+
     /// Returns the text of the glob.
     pub fn pattern(&self) -> &str {
         &self.pattern

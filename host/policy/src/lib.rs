@@ -395,6 +395,31 @@ impl Policy {
         Cow::Owned(Policy { layers: self.layers.iter().map(layer).collect(), ..self.clone() })
     }
 
+    /// Applies the sections of this name to a fetched skill of another name, too, because the operator
+    /// has chosen them for it. As for every fetched skill, one that names no source only restricts.
+    /// Returns `None` if there is no such section.
+    #[must_use]
+    pub fn with_section(mut self, section: &str, skill: &str) -> Option<Policy> {
+        let is_it =
+            |layer: &Layer| layer.applies_to.as_ref().is_some_and(|g| g.pattern() == section);
+        if !self.layers.iter().any(is_it) {
+            return None;
+        }
+        let both = |layer: Layer| {
+            let mut chosen = match (is_it(&layer), &layer.source) {
+                (false, _) => None,
+                (true, Some(_)) => Some(layer.clone()),
+                (true, None) => Some(layer.restrictions()),
+            };
+            if let Some(chosen) = &mut chosen {
+                chosen.applies_to = Some(NameGlob::name(skill));
+            }
+            std::iter::once(layer).chain(chosen)
+        };
+        self.layers = self.layers.into_iter().flat_map(both).collect();
+        Some(self)
+    }
+
     /// Checks whether a section for this skill name grants anything.
     pub fn grants_by_name(&self, skill: &str) -> bool {
         self.layers_for(skill)

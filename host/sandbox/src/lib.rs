@@ -48,7 +48,7 @@ mod tools;
 #[cfg(test)]
 mod module_order_test;
 
-pub use engine::compile::compile_if_asked;
+pub use engine::compile::{compile_if_asked, compile_to_embed};
 pub use engine::{
     Allocation, Architecture, CodeState, Compilation, CompilationStage, ENGINE, EPOCH, Mode,
     check_kind, fingerprint, say, shipped, stack, world,
@@ -56,7 +56,7 @@ pub use engine::{
 pub use process::{HostCall, HostFunction, HostOutput, HostPrograms, PANIC_EXIT_CODE};
 pub use run::{
     Evidence, ExtraMounts, FinishedRun, Io, MEMORY_FOLDER, Options, OutputError, Overlays,
-    RecordingIo, RunSpec, Sandbox, run, run_alone,
+    RecordingIo, RunSpec, Sandbox, memory_folder, run, run_alone,
 };
 pub use streams::{Sink, Stdin, terminal};
 #[cfg(feature = "fuzz")]

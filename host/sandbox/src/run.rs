@@ -55,7 +55,7 @@ use streams::RunStreams;
 pub use finished::{Evidence, FinishedRun, OutputError};
 pub use mounts::{ExtraMounts, Overlays};
 pub use sandbox::{Options, Sandbox};
-pub use scratch::MEMORY_FOLDER;
+pub use scratch::{MEMORY_FOLDER, memory_folder};
 pub use spec::{Io, RecordingIo, RunSpec};
 
 /// Runs a program without the files of a skill.

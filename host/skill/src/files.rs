@@ -98,11 +98,23 @@ impl Skill {
     /// # Errors
     /// A file cannot be read, or its size changed since the skill was loaded.
     pub fn digest(&self) -> io::Result<String> {
+        self.digest_of(|file| read_listed(self.content.dir(), file))
+    }
+
+    /// Returns the digest of the skill with contents that the caller has read; see
+    /// [`Skill::digest`].
+    ///
+    /// # Errors
+    /// Those of `read`.
+    pub fn digest_of<C: AsRef<[u8]>>(
+        &self,
+        mut read: impl FnMut(&SkillFile) -> io::Result<C>,
+    ) -> io::Result<String> {
         let mut hash = ContentHash::new();
         for file in &self.files {
             match file.link {
                 Some(_) => hash.add(file, b""),
-                None => hash.add(file, &read_listed(self.content.dir(), file)?),
+                None => hash.add(file, read(file)?.as_ref()),
             }
         }
         Ok(hash.finish())

@@ -9,11 +9,13 @@
 //! of it. [`scan`] finds skills below a folder, and [`single_file`] says which files are skills
 //! themselves. [`runtime`] resolves a script or a command line to a component. [`runtime::copies`]
 //! keeps a private copy of the digested files, and the copy is what runs. [`cases`] reads the test
-//! cases of a skill, and [`mount`] copies skills into the folder of an agent. [`private`] creates
+//! cases of a skill, [`mount`] copies skills into the folder of an agent, and [`embedded`] has those that
+//! are part of a program. [`private`] creates
 //! folders that no other user can enter, and [`ownership`] refuses files that another user may have
 //! written.
 
 pub mod cases;
+pub mod embedded;
 pub mod extent;
 pub mod files;
 pub mod mount;
@@ -392,6 +394,11 @@ impl SkillListing {
             }],
             text: String::new(),
         })
+    }
+
+    /// Returns the folder on the host, or the only file of the skill.
+    pub fn root(&self) -> &Path {
+        &self.root
     }
 
     /// The folder itself, opened.

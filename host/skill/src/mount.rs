@@ -47,12 +47,21 @@ pub struct MountRequest {
     pub is_enabled: bool,
     /// Whether an invalid skill is refused. Otherwise only its instructions are mounted.
     pub is_validated: bool,
+    /// The SHA-256 of the list of its files that `sha256sum` writes, if they were verified. Other
+    /// files are not mounted.
+    pub verified: Option<String>,
 }
 
 impl MountRequest {
     /// A skill that is mounted under its own name, enabled, and only if it is valid.
     pub fn new(skill: impl Into<PathBuf>) -> MountRequest {
-        MountRequest { skill: skill.into(), name: None, is_enabled: true, is_validated: true }
+        MountRequest {
+            skill: skill.into(),
+            name: None,
+            is_enabled: true,
+            is_validated: true,
+            verified: None,
+        }
     }
 }
 
@@ -222,6 +231,7 @@ fn folder(request: &MountRequest) -> Result<(String, Tree, bool), MountError> {
         return Err(refused(root, why, "replace the symlink with a copy of the file"));
     }
     let mut tree = Tree::read(&listing)?;
+    require_verified(request, &tree)?;
     let name = name(request, Some(&listing.name))?;
     let Some(mut skill_md) = tree.files.remove(&listing.skill_file) else {
         let why = format!("{} is not a file", listing.skill_file);
@@ -257,6 +267,17 @@ fn folder(request: &MountRequest) -> Result<(String, Tree, bool), MountError> {
     }
 }
 
+/// Checks that the files that were read are those that were verified.
+fn require_verified(request: &MountRequest, tree: &Tree) -> Result<(), MountError> {
+    match &request.verified {
+        Some(verified) if *verified != tree.listing_digest() => {
+            let why = "its files changed after they were verified";
+            Err(refused(&request.skill, why, "try again"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Checks that a skill loads with everything that it requests, and violates no rule.
 fn valid(skill: Skill) -> Result<(), MountError> {
     let has_error = skill.diagnostics.iter().any(|d| d.severity == Severity::Error);
@@ -282,6 +303,8 @@ fn single(request: &MountRequest, file: &str) -> Result<(String, Tree, bool), Mo
             }
             _ => failed(path, "read it", &error),
         })?;
+    let content = FileCopy { content: bytes.clone(), is_executable: false };
+    require_verified(request, &Tree::of_file(file, content))?;
     let parsed = manifest::parse(&bytes, &name, &path.display().to_string());
     // A single file needs no frontmatter, and `--as` replaces its name.
     let names = [rules::NAME_FOLDER, rules::NAME_LENGTH, rules::NAME_MISSING, rules::NAME_PATTERN];

@@ -45,6 +45,8 @@ pub enum Purpose {
     Home,
     /// What was fetched, before it is used.
     Fetch,
+    /// Skills that are part of the program.
+    Embedded,
 }
 
 /// Returns the prefixes of the names of temporary folders.
@@ -53,7 +55,7 @@ pub fn prefixes() -> impl Iterator<Item = &'static str> {
 }
 
 impl Purpose {
-    const ALL: [Purpose; 9] = [
+    const ALL: [Purpose; 10] = [
         Purpose::Run,
         Purpose::Copy,
         Purpose::Session,
@@ -63,6 +65,7 @@ impl Purpose {
         Purpose::Test,
         Purpose::Home,
         Purpose::Fetch,
+        Purpose::Embedded,
     ];
 
     fn prefix(self) -> &'static str {
@@ -76,6 +79,7 @@ impl Purpose {
             Purpose::Test => "skillhost-test-",
             Purpose::Home => "skillhost-home-",
             Purpose::Fetch => "skillhost-fetch-",
+            Purpose::Embedded => "skillhost-embedded-",
         }
     }
 }

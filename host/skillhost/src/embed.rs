@@ -6,6 +6,7 @@ mod host_programs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::invoke::evidence::{self, InvalidKey, Verifier};
 use crate::invoke::hooks::{PlannedRun, RunHooks};
 use crate::invoke::{self, Invocation, RunnerOptions, Target};
 use crate::service::{Capacity, Service, ServiceError, ServiceLoad};
@@ -19,8 +20,10 @@ use skillhost_sandbox::files::{ApplyError, GuardedPaths};
 use skillhost_sandbox::http::{Resolver, Roots, Tls};
 use skillhost_sandbox::{
     Allocation, FinishedRun, HostCall, HostFunction, HostOutput, Io, Options, Overlays, Stdin,
+    memory_folder,
 };
 use skillhost_skill::SkillFolder;
+use skillhost_skill::embedded::{EmbeddedSkill, EmbeddedSkills};
 use skillhost_skill::private;
 use skillhost_skill::runtime::built_in::BuiltIns;
 use skillhost_skill::runtime::custom::{Runtime, Runtimes};
@@ -48,6 +51,8 @@ pub struct HostBuilder {
     hooks: RunHooks,
     runtimes: Vec<Arc<dyn Runtime>>,
     host_programs: Vec<(String, HostFunction)>,
+    embedded: Vec<EmbeddedSkill>,
+    trusted: Vec<String>,
 }
 
 /// A skill to run, and its input.
@@ -90,6 +95,22 @@ pub enum BuildError {
     /// The built-in certificate authorities cannot be used.
     #[error("TLS: {0}")]
     Tls(String),
+    /// An embedded skill cannot be written to memory, for example because two have the same name.
+    #[error("cannot write the embedded skills to {}: {error}", .folder.display())]
+    Embedded {
+        /// The folder for them.
+        folder: PathBuf,
+        /// The cause.
+        error: std::io::Error,
+    },
+    /// What [`HostBuilder::trust`] got is not a key, a certificate or a trusted root.
+    #[error("cannot trust the text {} of `HostBuilder::trust`: {why}", .at + 1)]
+    Trust {
+        /// The number of the call, from 0.
+        at: usize,
+        /// The problem.
+        why: String,
+    },
 }
 
 /// Why a request has no outcome.
@@ -121,6 +142,8 @@ impl Host {
             hooks: RunHooks::default(),
             runtimes: Vec::new(),
             host_programs: Vec::new(),
+            embedded: Vec::new(),
+            trusted: Vec::new(),
         }
     }
 
@@ -248,6 +271,30 @@ impl HostBuilder {
         self
     }
 
+    /// Adds a skill that is part of your program, from [`include_skill!`](crate::include_skill). It
+    /// runs by its name, comes before those of folders, and finds the embedded skills that it
+    /// requires.
+    ///
+    /// Guests see files, so [`HostBuilder::build`] writes it to memory: to a private folder in
+    /// `/dev/shm`, or in the host's own folder if the machine has no file system in memory. The
+    /// folder is removed with the host.
+    #[must_use]
+    pub fn embedded_skill(mut self, skill: EmbeddedSkill) -> HostBuilder {
+        self.embedded.push(skill);
+        self
+    }
+
+    /// Trusts signatures of skills, for `signed-by` of the policy: those by a public key or by
+    /// certificates of an authority, in PEM, or by an SSH key. The trusted root of an instance of
+    /// sigstore, as JSON, replaces the built-in one. This is what `skillhost key trust` takes.
+    ///
+    /// Nothing else counts: a host does not read the keys of the command line.
+    #[must_use]
+    pub fn trust(mut self, text: impl Into<String>) -> HostBuilder {
+        self.trusted.push(text.into());
+        self
+    }
+
     /// Sets what skills may do.
     #[must_use]
     pub fn policy(self, policy: Policy) -> HostBuilder {
@@ -342,6 +389,19 @@ impl HostBuilder {
         };
         self.hooks.host_programs = host_programs::register(self.host_programs, &built_ins)?;
         let asks = self.hooks.approve.is_some();
+        let trusted = self.trusted;
+        let trust = move || evidence::trust(trusted.iter().map(String::as_str));
+        trust().map_err(|InvalidKey { at, why }| BuildError::Trust { at, why })?;
+        let verifier = Verifier::new(move || trust().map_err(|InvalidKey { why, .. }| why));
+        let mut sources: Vec<Source> =
+            self.skills.iter().map(|folder| policy_source(folder.clone())).collect();
+        if !self.embedded.is_empty() {
+            let folder = memory_folder().unwrap_or(scratch.as_path());
+            let embedded = EmbeddedSkills::write(&self.embedded, folder)
+                .map_err(|error| BuildError::Embedded { folder: folder.to_owned(), error })?;
+            sources.insert(0, policy_source(embedded.folder().to_owned()));
+            self.hooks.embedded = Some(Arc::new(embedded));
+        }
         let options = RunnerOptions {
             sandbox: Options {
                 compiler,
@@ -360,17 +420,16 @@ impl HostBuilder {
             audit: home.join("audit.jsonl"),
             guarded: GuardedPaths {
                 own: vec![home],
-                read_only: self.skills.clone(),
+                read_only: sources.iter().map(|source| source.folder.clone()).collect(),
                 ..GuardedPaths::default()
             },
             caps: Default::default(),
-            verifier: None,
+            verifier: Some(Arc::new(verifier)),
         };
-        let sources =
-            self.skills.into_iter().map(|folder| Source::new(folder, SourceKind::Policy)).collect();
         let catalog = Catalog::open(sources, Some(&cache))?;
-        let service =
-            Service::new(invoke::Runner::new(options).with_hooks(self.hooks), self.capacity);
+        let runner = invoke::Runner::new(options).with_hooks(self.hooks);
+        runner.embed(self.embedded.iter().flat_map(|skill| skill.code()).copied());
+        let service = Service::new(runner, self.capacity);
         let policy = match asks {
             true => self.policy,
             // Without the hook, nothing can approve these names.
@@ -428,6 +487,10 @@ impl Request {
     pub fn workspace(self, folder: impl Into<PathBuf>, mode: MountMode) -> Request {
         Request { workspace: Some((folder.into(), mode)), ..self }
     }
+}
+
+fn policy_source(folder: PathBuf) -> Source {
+    Source::new(folder, SourceKind::Policy)
 }
 
 /// Makes your program its own compiler: call this at the start of `main`. It returns immediately,

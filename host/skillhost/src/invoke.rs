@@ -3,6 +3,7 @@
 
 mod clean_up;
 mod denied;
+pub mod evidence;
 mod extra_mounts;
 pub mod hooks;
 mod listing;
@@ -37,6 +38,7 @@ use skillhost_policy::outcome::{Outcome, ResourceUsage, Status};
 use skillhost_policy::{Grant, Policy, Retention, grant, grant_host_programs};
 use skillhost_sandbox::files::{GuardedPaths, HostDir, OpenMount};
 use skillhost_sandbox::{self as sandbox, Architecture, FinishedRun, Io, Mode, Sandbox};
+use skillhost_skill::embedded::EmbeddedCode;
 use skillhost_skill::runtime::built_in::BuiltIns;
 use skillhost_skill::runtime::copies::SkillCopy;
 use skillhost_skill::runtime::digests::Digests;
@@ -47,7 +49,7 @@ pub use listing::ComponentTools;
 pub(crate) use listing::LISTING_MEMORY;
 pub use receipt::LoadedRequest;
 pub use recording::{RecordingStatus, ReplayRequest, mask_receipt, recorded_capabilities};
-pub use requirements::SkillVerifier;
+pub use requirements::{SkillVerifier, require_all};
 pub use syntax::ScriptError;
 pub use target::{ResolvedTarget, Target, TargetError, UnresolvedTarget, declared_component};
 
@@ -235,6 +237,11 @@ impl Runner {
         }
     }
 
+    /// Loads the code of these components from the program itself. Only the first call counts.
+    pub fn embed(&self, code: impl IntoIterator<Item = EmbeddedCode>) {
+        self.sandbox.embed(code);
+    }
+
     /// Calls `watch` when a compilation starts and when it has ended. Only the first watch counts.
     pub fn watch_compilations(
         &self,
@@ -336,8 +343,7 @@ impl Runner {
         let listed = debug_span!("skill").in_scope(|| SkillListing::of(skill, &options.caps))?;
         // Copied before anything is read: a guest may be granted the very folder that the skill
         // lies in.
-        let copied = debug_span!("copy")
-            .in_scope(|| copies::open(&listed, &options.sandbox.cache, &options.scratch));
+        let copied = debug_span!("copy").in_scope(|| self.copy(&listed));
         let (skill, digests) = match copied {
             Ok(SkillCopy { content, digests, is_new }) => {
                 if is_new {
@@ -375,6 +381,15 @@ impl Runner {
             redactor,
             session: self.session.clone(),
         })
+    }
+
+    /// Opens the copy of a skill that runs.
+    fn copy(&self, listed: &SkillListing) -> io::Result<SkillCopy> {
+        let options = &self.options;
+        match &self.hooks.embedded {
+            Some(embedded) if embedded.has(listed.root()) => copies::in_place(listed),
+            _ => copies::open(listed, &options.sandbox.cache, &options.scratch),
+        }
     }
 
     /// Returns a loaded skill for another run, in the session of this runner. Its built-in programs

@@ -37,6 +37,9 @@
 //! - [`HostBuilder::runtime`] adds a [`Runtime`] for scripts in another language. With one for Lua,
 //!   `x.lua`, or a script that starts with `#!/usr/bin/env lua`, runs as `lua /skill/x.lua ARGS`,
 //!   also if another program in the sandbox starts it, under `Bash(lua:*)`.
+//! - [`HostBuilder::embedded_skill`] adds a skill that [`include_skill!`] has made a part of your program.
+//! - [`HostBuilder::trust`] names whose signatures of skills count, for what the policy's `require`
+//!   demands.
 //! - [`HostBuilder::host_program`] adds a host program: a function that skills may start as a
 //!   command, if they ask for it and the policy names it. It runs outside the sandbox.
 //!
@@ -74,6 +77,8 @@
 
 mod embed;
 #[doc(hidden)]
+pub mod included;
+#[doc(hidden)]
 pub mod invoke;
 #[doc(hidden)]
 pub mod service;
@@ -92,6 +97,8 @@ pub use skillhost_catalog::{Catalog, CatalogEntry, CatalogError};
 #[doc(inline)]
 pub use skillhost_ledger::audit::{ProgramId, Record, SkillId, StatusRecord};
 #[doc(inline)]
+pub use skillhost_macros::include_skill;
+#[doc(inline)]
 pub use skillhost_policy::capabilities::{Capabilities, MountMode};
 #[doc(inline)]
 pub use skillhost_policy::outcome;
@@ -101,6 +108,8 @@ pub use skillhost_policy::{Policy, PolicyError, load as load_policy};
 pub use skillhost_sandbox::files::ApplyError;
 #[doc(inline)]
 pub use skillhost_sandbox::{Allocation, HostCall, HostOutput, PANIC_EXIT_CODE};
+#[doc(inline)]
+pub use skillhost_skill::embedded::EmbeddedSkill;
 #[doc(inline)]
 pub use skillhost_skill::runtime::custom::Runtime;
 

@@ -2,14 +2,14 @@
 //! repositories over HTTPS. Nothing that is fetched is read for them.
 
 use std::fmt;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::Path;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use rustix::fs::{Mode, OFlags};
 use serde_json::Value;
 
+use crate::bounded::read_text;
 use crate::error::SourceError;
 use crate::programs::Programs;
 
@@ -144,8 +144,12 @@ pub fn git(
             continue;
         }
         let args: Vec<&str> = words.chain(["get"]).collect();
-        let answer = programs.ask(&format!("git-credential-{name}"), &args, request.as_bytes())?;
-        let answer = String::from_utf8(answer.unwrap_or_default()).unwrap_or_default();
+        let program = format!("git-credential-{name}");
+        let answer = programs.ask(&program, &args, request.as_bytes())?.unwrap_or_default();
+        let answer = String::from_utf8(answer).map_err(|_| {
+            let why = format!("`{program}` did not return UTF-8, so its credentials are not used");
+            SourceError::request(why, "store the credentials again, without other characters")
+        })?;
         let field =
             |name: &str| answer.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
         if let (Some(user), Some(secret)) = (field("username"), field("password")) {
@@ -186,21 +190,12 @@ fn matches(pattern: &str, url: &str) -> bool {
     url.strip_prefix(pattern).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Reads a file of the operator. `None` if it does not exist.
+/// Reads a file of the operator. `None` if it does not exist, or is for another user.
 fn read(path: &Path) -> Result<Option<String>, SourceError> {
     let fail = |error: io::Error| SourceError::io(format!("read {}", path.display()), error);
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = match rustix::fs::open(path, flags, Mode::empty()) {
-        Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR | rustix::io::Errno::ACCESS) => {
-            return Ok(None);
-        }
-        file => std::fs::File::from(file.map_err(|error| fail(error.into()))?),
-    };
-    let mut text = String::new();
-    file.take(MAX + 1).read_to_string(&mut text).map_err(fail)?;
-    match text.len() as u64 <= MAX {
-        true => Ok(Some(text)),
-        false => Err(fail(io::ErrorKind::FileTooLarge.into())),
+    match read_text(path, MAX) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(None),
+        text => text.map_err(fail),
     }
 }
 
@@ -249,7 +244,9 @@ mod tests {
     fn credentials_of_repositories_are_those_of_the_helpers_of_git() {
         let helper = "request=$(cat); [ \"$*\" = '--file x get' ] || exit 1
             case $request in *host=git.example*) echo username=u; echo password=p=w;; esac";
-        let (folder, programs) = programs(&[("git-credential-test", helper)]);
+        let binary = r"printf 'username=u\npassword=\377\n'";
+        let (folder, programs) =
+            programs(&[("git-credential-test", helper), ("git-credential-binary", binary)]);
         let config = folder.path().join("gitconfig");
         let general = folder.path().join("general");
         std::fs::write(&general, "[credential]\n\thelper = missing\n").unwrap();
@@ -266,6 +263,9 @@ mod tests {
             "[credential]\nhelper=\n[credential \"https://git.example\"]\nhelper = test --file x\n";
         assert_eq!(pair(find(scoped, "https://git.example/r")), expected);
         assert_eq!(pair(find(scoped, "https://git.example.org/r")), None);
+        let binary = "[credential]\nhelper=\nhelper = binary\n";
+        let error = find(binary, "https://git.example/r").unwrap_err().to_string();
+        assert!(error.contains("`git-credential-binary` did not return UTF-8"), "{error}");
         let shell = "[credential]\nhelper=\nhelper = \"!echo username=x; echo password=x\"\nhelper = /bin/sh\n";
         assert_eq!(pair(find(shell, "https://git.example/r")), None);
     }

@@ -79,6 +79,18 @@ impl SourceError {
             SourceError::Moved(_) => Some(
                 "if the change is intended, `skillhost remove` and `skillhost add` the skill again",
             ),
+            SourceError::Refused(refusal) => match refusal.rule {
+                RefusalRule::TransferSize => Some(
+                    "if you trust the source, raise `transfer-size` in `limits` of your skills.yaml",
+                ),
+                RefusalRule::EntryCount => Some(
+                    "if you trust the source, raise `entry-count` in `limits` of your skills.yaml",
+                ),
+                RefusalRule::Expansion => Some(
+                    "if you trust the source, raise `expansion` in `limits` of your skills.yaml",
+                ),
+                _ => None,
+            },
             _ => None,
         }
     }

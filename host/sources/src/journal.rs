@@ -3,13 +3,14 @@
 //! What both will contain is written down first, in one file that appears complete. From then on
 //! every reader finishes the replacement before it reads.
 
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 
+use crate::bounded::read_text;
 use crate::digest::Digest;
 use crate::error::SourceError;
 use crate::store::Store;
@@ -33,17 +34,7 @@ pub(crate) fn read(path: &Path) -> Result<String, SourceError> {
 
 fn find(path: &Path) -> Result<Option<String>, SourceError> {
     let fail = |error: io::Error| SourceError::io(format!("read {}", path.display()), error);
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = match rustix::fs::open(path, flags, Mode::empty()) {
-        Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => return Ok(None),
-        file => std::fs::File::from(file.map_err(|error| fail(error.into()))?),
-    };
-    let mut text = String::new();
-    file.take(MAX + 1).read_to_string(&mut text).map_err(fail)?;
-    match text.len() as u64 <= MAX {
-        true => Ok(Some(text)),
-        false => Err(fail(io::ErrorKind::FileTooLarge.into())),
-    }
+    read_text(path, MAX).map_err(fail)
 }
 
 /// Replaces several files. The caller holds the lock of the store.

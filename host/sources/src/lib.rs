@@ -11,6 +11,7 @@
 //! passes. [`limits`] has the most that is accepted, and [`error::RefusalRule`] the rules.
 
 pub mod archive;
+mod bounded;
 pub mod credentials;
 pub mod digest;
 mod document;

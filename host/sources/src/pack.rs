@@ -7,6 +7,8 @@ use flate2::{Compression, GzBuilder};
 use skillhost_skill::Skill;
 use tar::{Builder, EntryType, Header};
 
+use crate::digest::{Digest, Listing};
+
 /// The format of an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PackFormat {
@@ -32,50 +34,65 @@ impl PackFormat {
     }
 }
 
-/// Writes a skill as an archive with one folder, which has the skill's name. Symlinks become copies
-/// of their targets, and what `.skillignore` leaves out is not in it.
+/// A file of a skill: its path and its content.
+pub type File = (String, Vec<u8>);
+
+/// Reads each file of a skill once. Symlinks become copies of their targets, and what `.skillignore`
+/// leaves out is not read.
 ///
 /// # Errors
-/// A file of the skill cannot be read, or `to` fails.
-pub fn pack<W: Write>(skill: &Skill, format: PackFormat, to: W) -> io::Result<W> {
-    match format {
-        PackFormat::Gzip => {
-            // The byte that names the operating system says "unknown".
-            let encoder = GzBuilder::new().mtime(0).operating_system(255);
-            write(skill, encoder.write(to, Compression::best()))?.finish()
-        }
-        PackFormat::Zstd => {
-            let mut encoder = zstd::Encoder::new(to, ZSTD_LEVEL)?;
-            encoder.include_checksum(true)?;
-            write(skill, encoder)?.finish()
-        }
-    }
-}
-
-fn write<W: Write>(skill: &Skill, to: W) -> io::Result<W> {
-    let mut builder = Builder::new(to);
-    builder.append_data(
-        &mut header(EntryType::Directory, 0),
-        format!("{}/", skill.name),
-        &[][..],
-    )?;
-    let mut known: Vec<&str> = Vec::new();
+/// A file cannot be read, or is a symlink to a folder.
+pub fn read(skill: &Skill) -> io::Result<Vec<File>> {
+    let mut files = Vec::new();
     for file in &skill.files {
-        for folder in crate::names::ancestors(&file.path) {
-            if !known.contains(&folder) {
-                known.push(folder);
-                let path = format!("{}/{folder}/", skill.name);
-                builder.append_data(&mut header(EntryType::Directory, 0), path, &[][..])?;
-            }
-        }
         // A symlink to a folder has no content of its own: what is in it are files elsewhere.
         if file.link.is_some() && skill.content.dir().is_dir(&file.path) {
             let why = format!("`{}` is a symlink to a folder; replace it with a copy", file.path);
             return Err(io::Error::other(why));
         }
-        let content = skill.read(&file.path)?;
+        files.push((file.path.clone(), skill.read(&file.path)?));
+    }
+    Ok(files)
+}
+
+/// Returns the digest of each file.
+pub fn listing(files: &[File]) -> Listing {
+    Listing(files.iter().map(|(path, content)| (path.clone(), Digest::of(content))).collect())
+}
+
+/// Writes the files of a skill as an archive with one folder, which has the skill's name.
+///
+/// # Errors
+/// `to` fails.
+pub fn pack<W: Write>(name: &str, files: &[File], format: PackFormat, to: W) -> io::Result<W> {
+    match format {
+        PackFormat::Gzip => {
+            // The byte that names the operating system says "unknown".
+            let encoder = GzBuilder::new().mtime(0).operating_system(255);
+            write(name, files, encoder.write(to, Compression::best()))?.finish()
+        }
+        PackFormat::Zstd => {
+            let mut encoder = zstd::Encoder::new(to, ZSTD_LEVEL)?;
+            encoder.include_checksum(true)?;
+            write(name, files, encoder)?.finish()
+        }
+    }
+}
+
+fn write<W: Write>(name: &str, files: &[File], to: W) -> io::Result<W> {
+    let mut builder = Builder::new(to);
+    builder.append_data(&mut header(EntryType::Directory, 0), format!("{name}/"), &[][..])?;
+    let mut known: Vec<&str> = Vec::new();
+    for (path, content) in files {
+        for folder in crate::names::ancestors(path) {
+            if !known.contains(&folder) {
+                known.push(folder);
+                let path = format!("{name}/{folder}/");
+                builder.append_data(&mut header(EntryType::Directory, 0), path, &[][..])?;
+            }
+        }
         let mut header = header(EntryType::Regular, content.len() as u64);
-        builder.append_data(&mut header, format!("{}/{}", skill.name, file.path), &content[..])?;
+        builder.append_data(&mut header, format!("{name}/{path}"), &content[..])?;
     }
     builder.into_inner()
 }
@@ -119,7 +136,8 @@ mod tests {
         for format in [PackFormat::Gzip, PackFormat::Zstd] {
             let packed = |root: &std::path::Path| {
                 let folder = root.join(format!("{format:?}/one"));
-                pack(&skill(&folder), format, Vec::new()).unwrap()
+                let files = read(&skill(&folder)).unwrap();
+                pack("one", &files, format, Vec::new()).unwrap()
             };
             let archive = packed(first.path());
             std::thread::sleep(std::time::Duration::from_millis(20));

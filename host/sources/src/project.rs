@@ -7,6 +7,7 @@ mod transfers;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::Serialize;
 use skillhost_policy::diagnostic::printable;
@@ -254,6 +255,34 @@ pub struct Mismatch {
     pub why: String,
 }
 
+/// The result of [`Project::ci`].
+#[derive(Debug, Default)]
+pub struct Verification {
+    /// What was done with each skill.
+    pub changes: Vec<Change>,
+    /// The differences to the lock file.
+    pub mismatches: Vec<Mismatch>,
+    /// How many files were read.
+    pub files: usize,
+}
+
+/// The most threads that read stored skills. More would wait for the disk or for memory.
+const MAX_THREADS: usize = 8;
+
+/// A locked skill that was compared with the store.
+struct Checked {
+    /// Whether the store has its files, and they were fetched from its source.
+    is_stored: bool,
+    /// The differences.
+    problems: Vec<String>,
+}
+
+impl Checked {
+    fn mismatches(self, name: &str) -> impl Iterator<Item = Mismatch> {
+        self.problems.into_iter().map(move |why| Mismatch { name: name.to_owned(), why })
+    }
+}
+
 impl Project {
     /// Opens the project of a sources file, which may be missing, with the store in the host's state
     /// folder. Finishes a change that was interrupted.
@@ -306,15 +335,26 @@ impl Project {
         // Other files are in other folders, so relative paths become absolute.
         let base = own.file.parent().unwrap_or(Path::new("/"));
         let absolute = |source: Source| source.rebased(base, Path::new("/dev/null"));
-        let replace = own.wanted()?.replace.into_iter();
-        let replace = replace.map(|(from, to)| (from, absolute(to))).collect();
-        Ok(Project { replace, ..own })
+        let SourcesFile { replace, limits, .. } = own.wanted()?;
+        let replace = replace.into_iter().map(|(from, to)| (from, absolute(to))).collect();
+        Ok(Project { replace, limits, ..own })
     }
 
     /// Fetches from other places where the user's file replaces them.
     #[must_use]
     pub fn with_replacements(self, replace: BTreeMap<String, Source>) -> Project {
         Project { replace, ..self }
+    }
+
+    /// Limits transfers as the user's file says.
+    #[must_use]
+    pub fn with_limits(self, limits: TransferLimits) -> Project {
+        Project { limits, ..self }
+    }
+
+    /// Returns the limits of transfers.
+    pub fn limits(&self) -> &TransferLimits {
+        &self.limits
     }
 
     /// Returns the places that others are fetched from, by the place that they replace.
@@ -370,19 +410,20 @@ impl Project {
 
     fn parse(&self, text: &str) -> Result<SourcesFile, SourceError> {
         let file = SourcesFile::parse(&self.file.display().to_string(), text)?;
-        match self.own || file.replace.is_empty() {
-            true => Ok(file),
-            false => {
-                let why = format!(
-                    "{} replaces places, which only your own file may",
-                    self.file.display()
-                );
-                Err(SourceError::request(
-                    why,
-                    "move `replace` to skills.yaml in your configuration folder",
-                ))
-            }
-        }
+        let widens = [
+            (!file.replace.is_empty(), "replaces places", "replace"),
+            (file.limits != TransferLimits::default(), "sets limits", "limits"),
+            (
+                file.skills.values().any(|skill| skill.section.is_some()),
+                "chooses sections of the policy",
+                "policy",
+            ),
+        ];
+        let widens = widens.into_iter().find(|(holds, ..)| *holds && !self.own);
+        let Some((_, does, key)) = widens else { return Ok(file) };
+        let why = format!("{} {does}, which only your own file may", self.file.display());
+        let fix = format!("move `{key}` to skills.yaml in your configuration folder");
+        Err(SourceError::request(why, fix))
     }
 
     /// Reads the text of the sources file, which must be the confirmed one.
@@ -570,7 +611,13 @@ impl Project {
         let (mut wanted, mut changes) = (BTreeMap::new(), Vec::new());
         for (name, skill) in &skills {
             let path = Some(skill.path.clone()).filter(|path| several && !path.is_empty());
-            let want = WantedSkill { source: source.clone(), path, enabled: true, submodules };
+            let want = WantedSkill {
+                source: source.clone(),
+                path,
+                enabled: true,
+                submodules,
+                section: None,
+            };
             let new = self.import(&fetched, &want, skill)?;
             let old = lock.skills.insert(name.clone(), new.clone());
             changes.push(Change::new(name, ChangeKind::Added, old.as_ref(), Some(&new)));
@@ -717,45 +764,109 @@ impl Project {
     /// A file is invalid.
     pub fn verify(&self) -> Result<Vec<Mismatch>, SourceError> {
         let (wanted, lock) = (self.wanted()?, self.locked()?);
-        let mut found = Vec::new();
-        for (name, locked) in &lock.skills {
-            let problems = self.check(wanted.skills.get(name), locked);
-            found.extend(problems.into_iter().map(|why| Mismatch { name: name.clone(), why }));
-        }
+        let skills: Vec<_> =
+            lock.skills.iter().map(|(name, locked)| (wanted.skills.get(name), locked)).collect();
+        let checked = self.examine_all(&skills);
+        let mut found: Vec<Mismatch> =
+            lock.skills.keys().zip(checked).flat_map(|(name, one)| one.mismatches(name)).collect();
         for name in wanted.skills.keys().filter(|name| !lock.skills.contains_key(*name)) {
             found.push(Mismatch { name: name.clone(), why: "it is not locked".to_owned() });
         }
         Ok(found)
     }
 
+    /// Does the same as [`Project::sync`] with `frozen` and then [`Project::verify`], and reads each
+    /// file once.
+    ///
+    /// # Errors
+    /// As [`Project::sync`].
+    pub fn ci(&self, network: &dyn Network) -> Result<Verification, SourceError> {
+        let mut transfers = Transfers::start(self, network)?;
+        let (wanted, lock) = (self.wanted()?, self.locked()?);
+        self.check_locked(&wanted, &lock)?;
+        let skills: Vec<_> =
+            lock.skills.iter().map(|(name, locked)| (wanted.skills.get(name), locked)).collect();
+        let mut verification = Verification::default();
+        let checked = self.examine_all(&skills);
+        for ((name, (want, locked)), mut checked) in lock.skills.keys().zip(skills).zip(checked) {
+            let mut kind = ChangeKind::Unchanged;
+            if let Some(want) = want.filter(|_| !checked.is_stored) {
+                self.restore(name, want, locked, &mut transfers)?;
+                checked = self.examine(Some(want), locked);
+                kind = ChangeKind::Fetched;
+            }
+            verification.changes.push(Change::new(name, kind, Some(locked), Some(locked)));
+            verification.mismatches.extend(checked.mismatches(name));
+            verification.files += locked.files.0.len();
+        }
+        Ok(verification)
+    }
+
     /// Reads every byte of a locked skill again, and compares everything that its lock says. Returns
     /// the differences.
     pub fn check(&self, wanted: Option<&WantedSkill>, locked: &LockedSkill) -> Vec<String> {
+        self.examine(wanted, locked).problems
+    }
+
+    /// Checks skills as [`Project::check`] does, on all processors.
+    fn examine_all(&self, skills: &[(Option<&WantedSkill>, &LockedSkill)]) -> Vec<Checked> {
+        let next = AtomicUsize::new(0);
+        let work = || {
+            let mut found = Vec::new();
+            loop {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                let Some((wanted, locked)) = skills.get(at) else { return found };
+                found.push((at, self.examine(*wanted, locked)));
+            }
+        };
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        // A thread takes longer to start than a few skills to check.
+        let others = threads.min(MAX_THREADS).min(skills.len() / 8).saturating_sub(1);
+        let mut all = std::thread::scope(|scope| {
+            let others: Vec<_> = (0..others).map(|_| scope.spawn(work)).collect();
+            let mut all = work();
+            for other in others {
+                all.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            }
+            all
+        });
+        all.sort_by_key(|(at, _)| *at);
+        all.into_iter().map(|(_, checked)| checked).collect()
+    }
+
+    fn examine(&self, wanted: Option<&WantedSkill>, locked: &LockedSkill) -> Checked {
         let mut found = Vec::new();
+        let mut is_stored = true;
         match wanted {
             Some(wanted) if !agrees(wanted, locked) => {
                 found.push(format!("{} names another source", self.file.display()));
             }
             Some(wanted) if !self.store.has_origin(&self.origin(wanted, locked)) => {
                 found.push("this host did not fetch it from its source".to_owned());
+                is_stored = false;
             }
             Some(_) => {}
             None => found.push(format!("{} does not name it", self.file.display())),
         }
-        if let Err(why) = self.store.verify(&locked.digest, &locked.files) {
-            found.push(why);
-            return found;
-        }
+        let contents = self.store.read(&locked.digest, &locked.files, self.limits.skill.total);
+        let contents = match contents {
+            Ok(contents) => contents,
+            Err(why) => {
+                found.push(why);
+                return Checked { is_stored: false, problems: found };
+            }
+        };
         let origin = wanted.map(|wanted| self.origin(wanted, locked));
         let origin = origin.unwrap_or_else(|| Digest::of(b""));
-        match self.describe(locked.clone(), &origin).map(|found| describes(locked, found)) {
+        let described = self.describe(locked.clone(), &origin, &contents);
+        match described.map(|found| describes(locked, found)) {
             Ok(true) => {}
             Ok(false) => found.push(
                 "the lock file describes other permissions, another component, another content or other signatures".into(),
             ),
             Err(error) => found.push(error.to_string()),
         }
-        found
+        Checked { is_stored, problems: found }
     }
 
     /// Checks that the lock file locks exactly what the sources file names.
@@ -856,7 +967,7 @@ impl Project {
         wanted: &WantedSkill,
         skill: &FoundSkill,
     ) -> Result<LockedSkill, SourceError> {
-        self.store.import(&fetched.staged, skill)?;
+        let contents = self.store.import(&fetched.staged, skill)?;
         let files = skill.listing();
         let locked = LockedSkill {
             source: wanted.source.to_string(),
@@ -874,7 +985,7 @@ impl Project {
         };
         let origin = self.origin(wanted, &locked);
         self.store.add_origin(&origin, fetched.objects.as_ref())?;
-        self.describe(locked, &origin)
+        self.describe(locked, &origin, &contents)
     }
 
     /// Identifies what a lock says about where its files are from. Others may have written the lock
@@ -888,21 +999,29 @@ impl Project {
         Digest::of(format!("{identity}\n{reference}\n{path}\n{revision}\n{digest}").as_bytes())
     }
 
-    /// Loads a stored skill as a run would, and fills in what follows from its files.
-    fn describe(&self, locked: LockedSkill, origin: &Digest) -> Result<LockedSkill, SourceError> {
+    /// Loads a stored skill as a run would, and fills in what follows from its files. `contents`: the
+    /// files, as they were read and compared with the lock.
+    fn describe(
+        &self,
+        locked: LockedSkill,
+        origin: &Digest,
+        contents: &BTreeMap<String, Vec<u8>>,
+    ) -> Result<LockedSkill, SourceError> {
         let path = self.store.path(&locked.digest);
         let folder = SkillFolder::new(&path, SourceKind::Fetched);
         let skill = Skill::load_from(folder, &SizeLimits::default())
             .map_err(|error: SkillError| SourceError::Skill(Box::new(error)))?;
-        let content =
-            skill.digest().map_err(|error| SourceError::io("digest the stored skill", error))?;
+        let missing = || std::io::Error::from(std::io::ErrorKind::NotFound);
+        let content = skill
+            .digest_of(|file| contents.get(&file.path).ok_or_else(missing))
+            .map_err(|error| SourceError::io("digest the stored skill", error))?;
         let permissions = match &skill.manifest.allowed_tools {
             None => vec![EVERYTHING.to_owned()],
             Some(entries) => entries.iter().map(|entry| entry.text.clone()).collect(),
         };
         let objects = self.store.objects(origin);
         let found = SignedFiles {
-            read: &|path| skill.read(path).ok(),
+            read: &|path| contents.get(path).cloned(),
             files: &locked.files,
             left_out: &skill.left_out,
             objects: objects.as_ref(),

@@ -1,7 +1,7 @@
 //! What locked skills require of each other: every required skill is locked, in a version that fits,
 //! and no skill requires itself through others. Problems are reported with the chain that caused them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use skillhost_policy::diagnostic::printable;
 use skillhost_policy::manifest::requires::{self, Required};
@@ -17,7 +17,7 @@ const MAX_DEPTH: usize = 32;
 /// # Errors
 /// The first problem, with its chain.
 pub fn check(skills: &BTreeMap<String, LockedSkill>) -> Result<(), SourceError> {
-    let mut checked = Vec::new();
+    let mut checked = BTreeSet::new();
     skills.keys().try_for_each(|name| visit(skills, &mut vec![name], &mut checked))
 }
 
@@ -58,7 +58,7 @@ fn of(skill: &LockedSkill) -> Vec<(String, semver::VersionReq)> {
 fn visit<'a>(
     skills: &'a BTreeMap<String, LockedSkill>,
     chain: &mut Vec<&'a str>,
-    checked: &mut Vec<&'a str>,
+    checked: &mut BTreeSet<&'a str>,
 ) -> Result<(), SourceError> {
     let Some(name) = chain.last().copied().filter(|name| !checked.contains(name)) else {
         return Ok(());
@@ -98,7 +98,7 @@ fn visit<'a>(
         visit(skills, chain, checked)?;
         chain.pop();
     }
-    checked.push(name);
+    checked.insert(name);
     Ok(())
 }
 

@@ -47,7 +47,7 @@ pub struct VerifiedStatement {
 }
 
 /// The keys that the operator trusts.
-pub trait TrustedKeys: fmt::Debug {
+pub trait TrustedKeys: fmt::Debug + Send + Sync {
     /// Reads an envelope, and verifies its signature with a trusted key.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! The skills in a transfer, and the files of each.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use skillhost_policy::diagnostic::printable;
 use skillhost_policy::limits::show_size;
@@ -52,20 +52,20 @@ impl FoundSkill {
 /// Returns the paths of the skills below a folder of a transfer: folders with a SKILL.md that are in
 /// no other skill.
 pub fn find(staged: &Staged, below: &str) -> Vec<String> {
-    let mut found: Vec<String> = Vec::new();
+    let mut found: BTreeSet<&str> = BTreeSet::new();
     for (path, entry) in &staged.entries {
         let is_skill = matches!(entry, StagedEntry::File { .. })
             && path.rsplit('/').next().is_some_and(|name| name.eq_ignore_ascii_case("SKILL.md"));
         let folder = names::parent(path);
         if is_skill && is_below(folder, below) && folder.split('/').count() <= SEARCH_DEPTH {
-            found.push(folder.to_owned());
+            found.insert(folder);
         }
     }
-    found.sort_unstable();
-    let all = found.clone();
-    found.retain(|folder| !all.iter().any(|other| other != folder && is_below(folder, other)));
-    found.dedup();
-    found
+    let is_inner = |folder: &str| {
+        let top = if folder.is_empty() { None } else { Some("") };
+        names::ancestors(folder).chain(top).any(|above| found.contains(above))
+    };
+    found.iter().filter(|folder| !is_inner(folder)).map(|folder| (*folder).to_owned()).collect()
 }
 
 /// Checks whether a folder is another folder, or below it.

@@ -16,7 +16,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags};
-use sha2::{Digest as _, Sha256};
+use skillhost_skill::SizeLimits;
 use skillhost_skill::private::{self, Purpose, TempFolder};
 
 use crate::digest::{Digest, Listing};
@@ -124,8 +124,11 @@ impl Store {
         Ok(StoreLock(folder))
     }
 
-    /// Keeps everything in the store, also what no lock file names yet.
-    pub(crate) fn keep_all(&self) -> Result<StoreUse, SourceError> {
+    /// Keeps everything in the store, also what no lock file names.
+    ///
+    /// # Errors
+    /// The file system fails.
+    pub fn keep_all(&self) -> Result<StoreUse, SourceError> {
         let fail = |error: rustix::io::Errno| SourceError::io("lock the store", error);
         let folder = rustix::fs::openat(&self.views, ".", FOLDER, Mode::empty()).map_err(fail)?;
         rustix::fs::flock(&folder, FlockOperation::LockShared).map_err(fail)?;
@@ -278,17 +281,21 @@ impl Store {
     }
 
     /// Copies the files of a skill into the store, unless they are there. A damaged entry is
-    /// replaced.
+    /// replaced. Returns the files.
     ///
     /// # Errors
     /// A staged file was modified, or the file system fails. The store is then as before.
-    pub fn import(&self, staged: &Staged, skill: &FoundSkill) -> Result<(), SourceError> {
+    pub fn import(
+        &self,
+        staged: &Staged,
+        skill: &FoundSkill,
+    ) -> Result<BTreeMap<String, Vec<u8>>, SourceError> {
         let listing = skill.listing();
         let digest = listing.digest();
         let fail = |error: io::Error| SourceError::io("write to the store", error);
         if self.has(&digest) {
-            if self.verify(&digest, &listing).is_ok() {
-                return Ok(());
+            if let Ok(contents) = self.read(&digest, &listing, SizeLimits::default().total) {
+                return Ok(contents);
             }
             private::remove(&self.entries, &digest.to_string()).map_err(fail)?;
             // Copies of the entry in views have the damage, too.
@@ -296,7 +303,7 @@ impl Store {
         }
         let temporary = TempFolder::new_in(&self.temporary(), Purpose::Fetch).map_err(fail)?;
         let entry = temporary.create("entry").map_err(fail)?;
-        let mut folders = vec![String::new()];
+        let (mut folders, mut contents) = (vec![String::new()], BTreeMap::new());
         for (path, file) in &skill.files {
             for folder in names::ancestors(path) {
                 match rustix::fs::mkdirat(&entry, folder, Mode::RWXU) {
@@ -307,6 +314,7 @@ impl Store {
             }
             let content = staged.read(&file.staged)?;
             write(&entry, path, &content).map_err(fail)?;
+            contents.insert(path.clone(), content);
         }
         // A folder that is read-only cannot be moved, so the entry itself becomes so afterwards.
         for folder in folders.iter().filter(|folder| !folder.is_empty()) {
@@ -315,9 +323,12 @@ impl Store {
         }
         match rustix::fs::renameat(temporary.as_fd(), "entry", &self.entries, digest.to_string()) {
             // Another process was faster.
-            Err(rustix::io::Errno::EXIST | rustix::io::Errno::NOTEMPTY) => Ok(()),
+            Err(rustix::io::Errno::EXIST | rustix::io::Errno::NOTEMPTY) => Ok(contents),
             Err(error) => Err(fail(error.into())),
-            Ok(()) => rustix::fs::fchmod(&entry, FOLDER_MODE).map_err(|error| fail(error.into())),
+            Ok(()) => match rustix::fs::fchmod(&entry, FOLDER_MODE) {
+                Ok(()) => Ok(contents),
+                Err(error) => Err(fail(error.into())),
+            },
         }
     }
 
@@ -326,6 +337,20 @@ impl Store {
     /// # Errors
     /// The entry is missing, cannot be read, or differs.
     pub fn verify(&self, digest: &Digest, listing: &Listing) -> Result<(), String> {
+        self.read(digest, listing, SizeLimits::default().total).map(drop)
+    }
+
+    /// Reads every file of an entry once, and compares it with a listing. `most`: the bytes of all
+    /// files together.
+    ///
+    /// # Errors
+    /// The entry is missing, cannot be read, or differs. The message has the first difference.
+    pub(crate) fn read(
+        &self,
+        digest: &Digest,
+        listing: &Listing,
+        most: u64,
+    ) -> Result<BTreeMap<String, Vec<u8>>, String> {
         if listing.digest() != *digest {
             return Err("the listing has another digest".to_owned());
         }
@@ -334,9 +359,11 @@ impl Store {
             rustix::io::Errno::NOENT => "the files are not in the store".to_owned(),
             error => format!("cannot open the stored files: {error}"),
         })?;
-        let mut found = Listing::default();
-        read(&entry, "", &mut found, listing.0.len())?;
-        listing.difference(&found).map_or(Ok(()), Err)
+        let mut found = Contents { files: BTreeMap::new(), max: listing.0.len(), left: most };
+        found.read(&entry, "")?;
+        let digest = |(path, content): (&String, &Vec<u8>)| (path.clone(), Digest::of(content));
+        let digests = Listing(found.files.iter().map(digest).collect());
+        listing.difference(&digests).map_or(Ok(found.files), Err)
     }
 
     /// Returns a folder in which each of these entries has its name.
@@ -441,44 +468,51 @@ fn write(entry: &OwnedFd, path: &str, content: &[u8]) -> io::Result<()> {
     file.write_all(content)
 }
 
-/// Adds the digests of the files below a folder to `found`, until there are more than `max`.
-fn read(folder: &OwnedFd, path: &str, found: &mut Listing, max: usize) -> Result<(), String> {
-    let fail = |error: io::Error| format!("cannot read `{path}`: {error}");
-    for entry in rustix::fs::Dir::read_from(folder).map_err(|error| fail(error.into()))? {
-        let entry = entry.map_err(|error| fail(error.into()))?;
-        let name = entry.file_name();
-        if matches!(name.to_bytes(), b"." | b"..") {
-            continue;
-        }
-        let Ok(text) = name.to_str() else { return Err(format!("a file in `{path}` was added")) };
-        let inner = if path.is_empty() { text.to_owned() } else { format!("{path}/{text}") };
-        let file = staging::open_entry(folder, text)
-            .map_err(|error| format!("cannot read `{inner}`: {error}"))?;
-        let stat = rustix::fs::fstat(&file).map_err(|error| fail(error.into()))?;
-        match FileType::from_raw_mode(stat.st_mode) {
-            FileType::Directory => read(&file, &inner, found, max)?,
-            FileType::RegularFile => {
-                let digest =
-                    digest(file).map_err(|error| format!("cannot read `{inner}`: {error}"))?;
-                found.0.insert(inner, digest);
-            }
-            _ => return Err(format!("`{inner}` is not a regular file")),
-        }
-        if found.0.len() > max {
-            return Err("files were added".to_owned());
-        }
-    }
-    Ok(())
+/// The files of an entry, as they are read.
+struct Contents {
+    files: BTreeMap<String, Vec<u8>>,
+    /// The most files.
+    max: usize,
+    /// Bytes that may still be read.
+    left: u64,
 }
 
-fn digest(file: OwnedFd) -> io::Result<Digest> {
-    // Most files fit: clearing a larger buffer for each would take longer than reading them.
-    let (mut file, mut hash, mut buffer) = (File::from(file), Sha256::new(), [0; 16 << 10]);
-    loop {
-        match file.read(&mut buffer)? {
-            0 => return Ok(Digest::from(hash)),
-            read => hash.update(&buffer[..read]),
+impl Contents {
+    /// Adds the files below a folder.
+    fn read(&mut self, folder: &OwnedFd, path: &str) -> Result<(), String> {
+        let fail = |error: io::Error| format!("cannot read `{path}`: {error}");
+        for entry in rustix::fs::Dir::read_from(folder).map_err(|error| fail(error.into()))? {
+            let entry = entry.map_err(|error| fail(error.into()))?;
+            let name = entry.file_name();
+            if matches!(name.to_bytes(), b"." | b"..") {
+                continue;
+            }
+            let Ok(text) = name.to_str() else {
+                return Err(format!("a file in `{path}` was added"));
+            };
+            let inner = if path.is_empty() { text.to_owned() } else { format!("{path}/{text}") };
+            let fail = |error: io::Error| format!("cannot read `{inner}`: {error}");
+            let file = staging::open_entry(folder, text).map_err(fail)?;
+            let stat = rustix::fs::fstat(&file).map_err(|error| fail(error.into()))?;
+            match FileType::from_raw_mode(stat.st_mode) {
+                FileType::Directory => self.read(&file, &inner)?,
+                FileType::RegularFile => {
+                    // One byte more than the file has, so that its end is seen at once.
+                    let size = u64::try_from(stat.st_size).unwrap_or(0).min(self.left);
+                    let mut content = Vec::with_capacity(usize::try_from(size).unwrap_or(0) + 1);
+                    let mut file = File::from(file).take(self.left + 1);
+                    file.read_to_end(&mut content).map_err(fail)?;
+                    let left = self.left.checked_sub(content.len() as u64);
+                    self.left = left.ok_or("the files are larger than a skill may be")?;
+                    self.files.insert(inner, content);
+                }
+                _ => return Err(format!("`{inner}` is not a regular file")),
+            }
+            if self.files.len() > self.max {
+                return Err("files were added".to_owned());
+            }
         }
+        Ok(())
     }
 }
 

@@ -5,10 +5,12 @@ use std::mem::discriminant;
 
 use serde_json::json;
 use skillhost_policy::diagnostic::printable;
+use skillhost_policy::limits::Limit;
 use skillhost_policy::yaml::{Format, Kind, Node};
 
 use crate::document::{self, Reader, quote};
 use crate::error::SourceError;
+use crate::limits::TransferLimits;
 use crate::names;
 use crate::source::Source;
 
@@ -19,7 +21,7 @@ pub const FILE: &str = "skills.yaml";
 const MAX_BYTES: usize = 1 << 20;
 
 /// The keys of the file.
-const TOP: [&str; 3] = ["skills", "overrides", "replace"];
+const TOP: [&str; 4] = ["skills", "overrides", "replace", "limits"];
 
 const FORMAT: Format = Format {
     name: "sources file",
@@ -38,6 +40,8 @@ pub struct SourcesFile {
     pub overrides: Vec<Override>,
     /// Places that others are fetched from, by the place that they replace. Only in the user's file.
     pub replace: BTreeMap<String, Source>,
+    /// The limits of transfers. Only in the user's file.
+    pub limits: TransferLimits,
 }
 
 /// When skills are disabled. All conditions must hold.
@@ -78,6 +82,8 @@ pub struct WantedSkill {
     pub enabled: bool,
     /// Whether the submodules of its repository are fetched, too.
     pub submodules: bool,
+    /// The section of the policy that applies to it, too. Only in the user's file.
+    pub section: Option<String>,
 }
 
 impl SourcesFile {
@@ -89,6 +95,7 @@ impl SourcesFile {
         let mut reader = Reader::new(file, text);
         let mut skills = BTreeMap::new();
         let (mut overrides, mut replace) = (Vec::new(), BTreeMap::new());
+        let mut limits = TransferLimits::default();
         if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
             return Ok(SourcesFile::default());
         }
@@ -97,6 +104,7 @@ impl SourcesFile {
             match key {
                 "overrides" => overrides = self::overrides(&mut reader, value),
                 "replace" => replace = replacements(&mut reader, value),
+                "limits" => limits = self::limits(&mut reader, value),
                 _ => {}
             }
             if key != "skills" {
@@ -112,7 +120,7 @@ impl SourcesFile {
                 }
             }
         }
-        reader.finish(SourcesFile { skills, overrides, replace })
+        reader.finish(SourcesFile { skills, overrides, replace, limits })
     }
 
     /// Returns a text with skills added or replaced. Other lines stay as they are.
@@ -181,6 +189,9 @@ impl WantedSkill {
         if self.submodules {
             text += "\n    submodules: true";
         }
+        if let Some(section) = &self.section {
+            text += &format!("\n    policy: {}", quote(section));
+        }
         text
     }
 }
@@ -194,9 +205,9 @@ fn skill(
     // `NAME: SOURCE` is short for a map with the source only.
     let fields = match document::scalar(node) {
         Some(_) => vec![("source", node)],
-        None => reader.fields(node, &what, &["source", "path", "enabled", "submodules"]),
+        None => reader.fields(node, &what, &["source", "path", "enabled", "submodules", "policy"]),
     };
-    let (mut source, mut path) = (None, None);
+    let (mut source, mut path, mut section) = (None, None, None);
     let (mut enabled, mut submodules) = (true, false);
     for (key, value) in fields {
         let text = reader.scalar(value, &format!("`{key}`"))?;
@@ -215,6 +226,10 @@ fn skill(
                 }
                 Err(refusal) => Some((refusal.to_string(), None)),
             },
+            "policy" => {
+                section = Some(text.to_owned());
+                None
+            }
             _ => match text {
                 "true" | "false" => {
                     let flag = if key == "enabled" { &mut enabled } else { &mut submodules };
@@ -232,7 +247,7 @@ fn skill(
         let fix = Some("source: OWNER/REPO".to_owned());
         reader.error("sources-value", Some(node.span), format!("{what} has no `source`"), fix);
     }
-    Some(WantedSkill { source: source?, path, enabled, submodules })
+    Some(WantedSkill { source: source?, path, enabled, submodules, section })
 }
 
 fn overrides(reader: &mut Reader<'_>, node: &Node) -> Vec<Override> {
@@ -307,6 +322,30 @@ fn replacements(reader: &mut Reader<'_>, node: &Node) -> BTreeMap<String, Source
     found
 }
 
+/// Reads the limits of transfers, which have the names of the rules that refuse what exceeds them.
+fn limits(reader: &mut Reader<'_>, node: &Node) -> TransferLimits {
+    let mut found = TransferLimits::default();
+    let keys = ["transfer-size", "entry-count", "expansion"];
+    for (key, value) in reader.fields(node, "`limits`", &keys) {
+        let Some(text) = reader.scalar(value, &format!("`{key}`")) else { continue };
+        let kind = if key == "transfer-size" { Limit::HttpResponseBody } else { Limit::Files };
+        let limit = match key {
+            "transfer-size" => &mut found.bytes,
+            "entry-count" => &mut found.entries,
+            _ => &mut found.expansion,
+        };
+        match kind.parse(text) {
+            Ok(parsed) if parsed > 0 => *limit = parsed,
+            Ok(_) => {
+                let message = format!("`{key}` must be greater than 0");
+                reader.error("sources-value", Some(value.span), message, None);
+            }
+            Err(why) => reader.error("sources-value", Some(value.span), why, None),
+        }
+    }
+    found
+}
+
 /// Returns the line after the last entry of the map whose key is in the line `at`.
 fn end_of_map(lines: &[&str], at: usize) -> usize {
     let inner = lines[at + 1..].iter().rposition(|line| line.starts_with(' '));
@@ -363,6 +402,25 @@ pub fn schema() -> serde_json::Value {
                     },
                 },
             },
+            "limits": {
+                "type": "object",
+                "description": "The limits of one transfer. Only in your own file.",
+                "additionalProperties": false,
+                "properties": {
+                    "transfer-size": {
+                        "type": ["string", "integer"],
+                        "description": "The most bytes of one transfer, and of what is unpacked from it; default: 256MiB.",
+                    },
+                    "entry-count": {
+                        "type": "integer",
+                        "description": "The most files, folders and symlinks; default: 100000.",
+                    },
+                    "expansion": {
+                        "type": "integer",
+                        "description": "How many times larger than an archive its content may be; default: 200.",
+                    },
+                },
+            },
             "replace": {
                 "type": "object",
                 "description": "Places that others are fetched from, by the place that they replace. Only in your own file.",
@@ -389,6 +447,10 @@ pub fn schema() -> serde_json::Value {
                                     "type": "boolean",
                                     "description": "Whether the skill is used. A disabled skill stays locked.",
                                 },
+                                "policy": {
+                                    "type": "string",
+                                    "description": "The section of the policy that applies to the skill, besides one of its own name. Only in your own file.",
+                                },
                                 "submodules": {
                                     "type": "boolean",
                                     "description": "Whether the submodules of the repository are fetched, too.",
@@ -412,6 +474,7 @@ mod tests {
             path: path.map(str::to_owned),
             enabled: true,
             submodules: false,
+            section: None,
         }
     }
 

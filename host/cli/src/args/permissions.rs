@@ -13,7 +13,7 @@ use skillhost_skill::ownership;
 use crate::args::numbers::whole_number;
 use crate::context::Places;
 use crate::error::CliError;
-use crate::output;
+use crate::{output, sources};
 
 /// The policy file alone, for commands that run nothing.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -75,18 +75,20 @@ pub(crate) struct Permissions {
 const POLICY_VARIABLE: &str = "SKILLHOST_POLICY";
 
 impl PolicyFile {
-    /// Reads the file's policy, or returns the built-in one.
+    /// Reads the file's policy, or returns the built-in one, with the sections that the operator has
+    /// chosen for fetched skills.
     pub(crate) fn read(&self, places: &Places) -> Result<Policy, CliError> {
-        match self.found(places) {
+        let policy = match self.found(places) {
             Some((path, named_by)) => {
                 output::info(|| format!("policy: {} (from {named_by})", path.display()));
-                read(&path, named_by, &places.home)
+                read(&path, named_by, &places.home)?
             }
             None => {
                 output::info(|| "policy: the built-in one".into());
-                Ok(Policy::builtin())
+                Policy::builtin()
             }
-        }
+        };
+        sources::choose_sections(policy, places)
     }
 
     /// The same file, whatever the current folder is.

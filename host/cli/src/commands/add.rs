@@ -148,6 +148,8 @@ fn imported(path: &Path) -> Result<Vec<ImportedSkill>, CliError> {
     }
     let mut found = Vec::new();
     for folder in scan::find_skills(path).map_err(fail)? {
+        // `.` has no name of its own.
+        let folder = folder.canonicalize().map_err(fail)?;
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         match import::gh(&read(&folder.join("SKILL.md"))?, &name)? {
             Some(one) => found.push(one),
@@ -175,7 +177,10 @@ fn add(
         let other = wanted.skills.get(name).filter(|other| !addition.is_from(&other.source));
         let why = match other {
             Some(other) => Some(format!("it is fetched from {}", other.source)),
-            None => sources::taken(name, &context.policy, &catalog),
+            None => {
+                let is_known = wanted.skills.contains_key(name);
+                sources::taken(name, is_known, context, &catalog)?
+            }
         };
         if let Some(why) = why {
             require_confirmed(args, name, &why, context)?;

@@ -82,7 +82,7 @@ enum Kind {
     Catalogue,
     /// What `skillhost build` keeps: the SDK, and cargo's target folder
     Builds,
-    /// Files of fetched skills that no lock file names any more
+    /// Files of fetched skills that are no longer in any lock file
     Fetched,
     /// What killed hosts have left, and what this version does not know
     Other,
@@ -169,7 +169,10 @@ fn collect(state: &Path, report: &mut Report) -> Result<(), CliError> {
         return Ok(());
     }
     let Some(Collected { files, bytes, .. }) = Project::collect(state)? else {
-        let (name, why) = ("fetched skills".to_owned(), "a command fetches skills".to_owned());
+        let (name, why) = (
+            "fetched skills".to_owned(),
+            "a server uses them, or a command fetches some".to_owned(),
+        );
         report.kept.get_or_insert_default().push(Kept { name, why });
         return Ok(());
     };

@@ -10,7 +10,7 @@ use std::path::{self, Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::Serialize;
-use skillhost::invoke::{self, Runner, ScriptError};
+use skillhost::invoke::{self, Runner, ScriptError, evidence};
 use skillhost_compat::{
     self as compat, Availability, Compatibility, Place, Summary, SuspiciousFile,
 };
@@ -28,7 +28,7 @@ use crate::args::skills::{SkillRef, Skills};
 use crate::context::Context;
 use crate::error::{CliError, Exit};
 use crate::output::{self, compatibility};
-use crate::{compilation, event_loop, evidence};
+use crate::{compilation, event_loop};
 
 /// Check skills: find problems, show what would be granted and which scripts run
 ///

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use skillhost_policy::diagnostic::printable;
-use skillhost_sources::project::{Change, Mismatch};
+use skillhost_sources::project::{Change, Mismatch, Verification};
 
 use crate::args::permissions::PolicyFile;
 use crate::context::Context;
@@ -43,8 +43,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     let project = args.file.confirm(project, &context.places)?;
     let network = sources::network(&context)?;
     network.allow_all(&project)?;
-    let skills = project.sync(true, &network)?;
-    let mismatches = project.verify()?;
+    let Verification { changes: skills, mismatches, files } = project.ci(&network)?;
     let exit = if mismatches.is_empty() { Exit::Ok } else { Exit::Invalid };
     if args.json {
         output::json(&Report { skills, mismatches })?;
@@ -55,7 +54,6 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
         output::error(&printable(&format!("{name}: {why}")), Some(fix));
     }
     if mismatches.is_empty() {
-        let files: usize = project.locked()?.skills.values().map(|skill| skill.files.0.len()).sum();
         let skills = output::count(skills.len() as u64, "skill");
         output::text(&format!("OK: {skills}, {} verified", output::count(files as u64, "file")))?;
     }

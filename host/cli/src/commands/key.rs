@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use serde::Serialize;
+use skillhost::invoke::evidence::{self, InvalidKey};
 use skillhost_ledger::receipt::envelope::{self, SignatureError, SignedStatement};
 use skillhost_ledger::receipt::key::{PublicKey, SigningKey};
 use skillhost_skill::private;
 use skillhost_skill::runtime::stamp::file_digest;
-use skillhost_sources::signature::{Material, SkillKey, Trust, TrustedKeys, VerifiedStatement};
+use skillhost_sources::signature::{Material, SkillKey, Trust};
 
 use crate::context::Places;
 use crate::error::{CliError, Exit};
@@ -19,9 +20,10 @@ use crate::{operator, output};
 
 /// Create and show the keys that sign, trust the keys of others, and verify releases
 ///
-/// One key signs receipts and skills. A second one, `--p256`, signs skills for the verifiers of
-/// OpenSSF Model Signing, which do not know the kind of the first. The key is in the configuration folder, where only you can read it. In CI, set
-/// $SKILLHOST_SIGNING_KEY to a key in PEM instead.
+/// One key signs receipts and skills. A second one, `--p256`, signs skills for verifiers of OpenSSF
+/// Model Signing, which do not accept keys of the first kind. Both are in the configuration folder,
+/// where only you can read them. In CI, set $SKILLHOST_SIGNING_KEY to a key in PEM instead of the
+/// first.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -308,9 +310,9 @@ pub(crate) fn trusted_and_own(places: &Places) -> Result<Vec<PublicKey>, CliErro
 
 /// Whose signatures of skills count: the trusted keys, the operator's own included.
 pub(crate) fn skill_trust(places: &Places) -> Result<Trust, CliError> {
-    let keys = trusted_and_own(places)?;
+    let keys = trusted_and_own(places)?.into_iter();
     let mut texts: Vec<(PathBuf, String)> =
-        keys.iter().map(|key| (trusted_folder(places), key.pem())).collect();
+        keys.map(|key| (trusted_folder(places), key.pem())).collect();
     if skill_key_file(places).exists() {
         texts.push((skill_key_file(places), skill_key(places)?.public_pem()));
     }
@@ -318,26 +320,13 @@ pub(crate) fn skill_trust(places: &Places) -> Result<Trust, CliError> {
         let text = String::from_utf8(read(&path)?).unwrap_or_default();
         texts.push((path, text));
     }
-    let mut trust = Trust::new(Keys(keys));
-    for (path, text) in texts {
-        trust
-            .add(&text)
-            .map_err(|why| CliError::new(Exit::Io, format!("{}: {why}", path.display())))?;
-    }
-    Ok(trust)
-}
-
-/// The keys that the operator trusts.
-#[derive(Debug)]
-struct Keys(Vec<PublicKey>);
-
-impl TrustedKeys for Keys {
-    fn verify(&self, envelope: &[u8]) -> Result<VerifiedStatement, String> {
-        let signed = SignedStatement::read(envelope)?;
-        let key = signed.signer(&self.0).map_err(|error| error.to_string())?;
-        let SignedStatement { predicate_type, subjects, .. } = signed;
-        Ok(VerifiedStatement { key, predicate_type, subjects })
-    }
+    evidence::trust(texts.iter().map(|(_, text)| text.as_str())).map_err(
+        |InvalidKey { at, why }| {
+            let path =
+                texts.get(at).map(|(path, _)| path.display().to_string()).unwrap_or_default();
+            CliError::new(Exit::Io, format!("{path}: {why}"))
+        },
+    )
 }
 
 /// The key for OpenSSF Model Signing.

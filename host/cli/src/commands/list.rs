@@ -12,6 +12,7 @@ use crate::args::skills::Skills;
 use crate::context::{Context, source_name};
 use crate::error::{CliError, Exit};
 use crate::output::{self, CYAN};
+use crate::requirements;
 
 /// List the installed skills
 ///
@@ -20,7 +21,8 @@ use crate::output::{self, CYAN};
 /// one name shadows the others. Shadowed skills and those that cannot be read are reported on
 /// stderr; --all lists them in the order of the search. "untrusted" marks skills of folders that
 /// others than you may have filled: a run of one needs approval. `skillhost trust DIR` approves those
-/// that are in one of your folders now. On a terminal, a list that does not fit is shown in $PAGER
+/// that are in one of your folders now. "refused" marks skills that lack what `require` of the policy
+/// demands, such as a signature: they do not load. On a terminal, a list that does not fit is shown in $PAGER
 /// (`less` if it is not set).
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -63,6 +65,17 @@ pub(crate) struct One<'a> {
     pub(crate) entry: &'a CatalogEntry,
     /// Whether its permission level lets it run.
     pub(crate) enabled: bool,
+    /// Why it does not load: it lacks what `require` of the policy demands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) refused: Option<String>,
+}
+
+impl<'a> One<'a> {
+    /// The state of a skill.
+    pub(crate) fn of(entry: &'a CatalogEntry, catalog: &Catalog, context: &Context) -> One<'a> {
+        let refused = requirements::unmet(entry, context).map(|unmet| requirements::why(&unmet));
+        One { entry, enabled: catalog.is_enabled(entry), refused }
+    }
 }
 
 pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
@@ -72,15 +85,14 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     args.skills.warn_of_missing_folders(&context, true);
     let (entries, shadowed, broken) = (catalog.entries(), catalog.shadowed(), catalog.problems());
     if args.json {
-        let skills =
-            entries.iter().map(|entry| One { entry, enabled: catalog.is_enabled(entry) }).collect();
+        let skills = entries.iter().map(|entry| One::of(entry, &catalog, &context)).collect();
         let sources = catalog.sources();
         output::json(&ListReport { sources, skills, shadowed: &shadowed, broken: &broken })?;
         return Ok(Exit::Ok);
     }
     if args.all {
         report_problems(&catalog);
-        output::pager::list(&load_order(&catalog))?;
+        output::pager::list(&load_order(&catalog, &context))?;
         return Ok(Exit::Ok);
     }
     report(&catalog);
@@ -89,8 +101,12 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
         output::warning("no skills found", Some(fix));
         return Ok(Exit::Ok);
     }
-    let lines: Vec<String> =
-        entries.iter().map(|entry| line(entry, catalog.is_enabled(entry))).collect();
+    let line = |entry| {
+        let unmet = requirements::unmet(entry, &context);
+        unmet.iter().for_each(|unmet| requirements::warn(&entry.name, unmet));
+        line(entry, catalog.is_enabled(entry), unmet.is_some())
+    };
+    let lines: Vec<String> = entries.iter().map(line).collect();
     output::pager::list(&lines.join("\n"))?;
     Ok(Exit::Ok)
 }
@@ -111,11 +127,15 @@ fn report_problems(catalog: &Catalog) {
 }
 
 /// The searched folders and all their skills, in the order of the search.
-fn load_order(catalog: &Catalog) -> String {
+fn load_order(catalog: &Catalog, context: &Context) -> String {
     let (entries, shadowed) = (catalog.entries(), catalog.shadowed());
     let shown = |path: &Path| printable(&path.display().to_string());
     let visible = entries.iter().map(|entry| {
-        let status = if catalog.is_enabled(entry) { String::new() } else { "disabled".to_owned() };
+        let status = match requirements::unmet(entry, context) {
+            Some(unmet) => format!("refused: {}", requirements::why(&unmet)),
+            None if catalog.is_enabled(entry) => String::new(),
+            None => "disabled".to_owned(),
+        };
         (entry.position, &*entry.folder, &entry.name, status)
     });
     let hidden = shadowed.iter().map(|one| {
@@ -136,12 +156,13 @@ fn load_order(catalog: &Catalog) -> String {
 }
 
 /// A skill on one line, which is cut at the width of the terminal.
-pub(crate) fn line(entry: &CatalogEntry, enabled: bool) -> String {
+pub(crate) fn line(entry: &CatalogEntry, enabled: bool, refused: bool) -> String {
     let mut facts: Vec<&str> =
         entry.runtimes.iter().filter(|one| *one != SkillRuntime::Instructions).map(name).collect();
     facts.extend(entry.network.then_some("network"));
     facts.extend((!entry.trusted).then_some("untrusted"));
     facts.extend((!enabled).then_some("disabled"));
+    facts.extend(refused.then_some("refused"));
     let facts = if facts.is_empty() { String::new() } else { format!(" ({})", facts.join(", ")) };
     let name = printable(&entry.name);
     let mut description = printable(&entry.description);

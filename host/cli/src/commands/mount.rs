@@ -5,19 +5,21 @@ use std::path::{Path, PathBuf};
 use skillhost_policy::diagnostic::{printable, quoted};
 use skillhost_policy::limits::show_size;
 use skillhost_skill::mount::{self, MountRequest, MountedSkill};
+use skillhost_skill::{SkillFolder, SourceKind};
 
 use crate::args::permissions::PolicyFile;
-use crate::args::skills::Skills;
+use crate::args::skills::{SkillRef, Skills};
 use crate::context::Context;
 use crate::error::{CliError, Exit};
-use crate::output;
+use crate::{output, requirements};
 
 /// Copy skills into an agent's skill folder, and enable or disable them there
 ///
 /// Checks the skills, and copies exactly the files that it checked, each skill as a whole. Symlinks
 /// inside a skill become files; others are an error. A single `.md` file becomes a skill of
 /// instructions only, which requests no permissions. A folder of the same name is replaced only if it
-/// was mounted and is unchanged. Without SKILL, lists what is mounted.
+/// was mounted and is unchanged. A skill that lacks what `require` of the policy demands, such as a
+/// signature, is not mounted. Without SKILL, lists what is mounted.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -97,9 +99,10 @@ fn copy(args: &Args) -> Result<Vec<(MountedSkill, Done)>, CliError> {
             true => Path::new(".").join(named),
             false => named.clone(),
         };
-        let skill = args.skills.resolve(&named, &context)?.folder().to_owned();
+        let skill = args.skills.resolve(&named, &context)?;
         Ok(MountRequest {
-            skill,
+            verified: verified(&skill, args.name.as_deref(), &context)?,
+            skill: skill.folder().to_owned(),
             name: args.name.clone(),
             is_enabled: !args.disabled,
             is_validated: !args.no_validate,
@@ -108,6 +111,26 @@ fn copy(args: &Args) -> Result<Vec<(MountedSkill, Done)>, CliError> {
     let requests = args.named.iter().map(request).collect::<Result<Vec<_>, CliError>>()?;
     let mounted = mount::mount(&args.into, &requests)?;
     Ok(mounted.into_iter().map(|skill| (skill, Done::Mounted)).collect())
+}
+
+/// Checks that a skill has what the policy requires. Returns the digest of the files that were
+/// verified.
+fn verified(
+    skill: &SkillRef,
+    renamed: Option<&str>,
+    context: &Context,
+) -> Result<Option<String>, CliError> {
+    let path = skill.folder();
+    let folder = match skill {
+        // Only skills of a folder of skills can be single files.
+        SkillRef::Path(path) if path.is_file() => SkillFolder::new(path, SourceKind::Flag),
+        skill => skill.skill_folder(),
+    };
+    let real = || path.canonicalize().ok().and_then(|path| path.file_name().map(ToOwned::to_owned));
+    let name = path.file_name().map(ToOwned::to_owned).or_else(real).unwrap_or_default();
+    let name = name.to_string_lossy();
+    let name: &str = if path.is_file() { name.strip_suffix(".md").unwrap_or(&name) } else { &name };
+    Ok(requirements::verify(folder, name, renamed, context)?)
 }
 
 /// Whether an argument is a `.md` file of the current folder. The name of a skill has no dot.

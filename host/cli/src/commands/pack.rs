@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use skillhost_skill::Skill;
 use skillhost_sources::digest::Digest;
-use skillhost_sources::pack::{PackFormat, pack};
+use skillhost_sources::pack::{self, PackFormat, pack};
 
 use crate::args::skills::require_path;
 use crate::error::{CliError, Exit};
@@ -43,7 +43,8 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
         return Err(CliError::usage(format!("{} is not the name of an archive", path.display()))
             .fix("--output FILE.tar.gz, or FILE.tar.zst"));
     };
-    let bytes = pack(&skill, format, Vec::new())
+    let bytes = pack::read(&skill)
+        .and_then(|files| pack(&skill.name, &files, format, Vec::new()))
         .map_err(|error| CliError::io(format_args!("pack {}", args.skill.display()), error))?;
     write(&path, &bytes)?;
     let digest = Digest::of(&bytes);

@@ -11,7 +11,7 @@ use skillhost_sources::git::{self, TagCommit};
 use skillhost_sources::limits::TransferLimits;
 use skillhost_sources::network::Network;
 use skillhost_sources::oci::{self, Publication, Published};
-use skillhost_sources::pack::{PackFormat, pack};
+use skillhost_sources::pack::{self, File, PackFormat, pack};
 use skillhost_sources::project::{AddRequest, Project};
 use skillhost_sources::signature;
 use skillhost_sources::source::{Place, Source};
@@ -21,8 +21,8 @@ use crate::args::skills::require_path;
 use crate::commands::{check, key, sign, test};
 use crate::context::Context;
 use crate::error::{CliError, Exit};
+use crate::output;
 use crate::sources::{self, SourcesFileArg};
-use crate::{evidence, output};
 
 /// Publish a skill: check it, run its test cases, sign it, and upload it
 ///
@@ -74,7 +74,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     let skill = load(&args.skill)?;
     let target = target(args, &skill, &project)?;
     require_lockable(args, &project, &skill, &target)?;
-    let checked = signed_content(&skill)?;
+    let checked = statement(&skill, &read(&skill)?);
     if !args.no_sign && !args.dry_run {
         key::signing(&context.places)?;
     }
@@ -94,11 +94,13 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
         sign::main(&sign::Args::of(&args.skill))?;
     }
     let skill = load(&args.skill)?;
-    if signed_content(&skill)? != checked {
+    // Read once: what is compared is what is uploaded.
+    let files = read(&skill)?;
+    if statement(&skill, &files) != checked {
         let message = "the skill changed while it was being checked";
         return Err(CliError::invalid(message).fix("publish it again"));
     }
-    let content = Content::of(&skill, &target)?;
+    let content = Content::of(&skill, &files, &target)?;
     let network = sources::network(&context)?;
     network.allow(&target.place);
     if !args.dry_run {
@@ -167,15 +169,14 @@ fn require_lockable(
     }
 }
 
+fn read(skill: &Skill) -> Result<Vec<File>, CliError> {
+    pack::read(skill)
+        .map_err(|error| CliError::io(format_args!("pack {}", skill.root.display()), error))
+}
+
 /// Returns what a signature would say about the skill: the digest of every file but the signatures.
-fn signed_content(skill: &Skill) -> Result<serde_json::Value, CliError> {
-    let mut links = skill.files.iter().filter(|file| file.link.is_some());
-    if let Some(file) = links.find(|file| skill.content.dir().is_dir(&file.path)) {
-        let why = format!("`{}` is a symlink to a folder; replace it with a copy", file.path);
-        return Err(CliError::io(format_args!("pack {}", skill.root.display()), why));
-    }
-    let files = evidence::listing(skill).map_err(|why| CliError::new(Exit::Io, why))?;
-    Ok(signature::statement(&skill.name, &files))
+fn statement(skill: &Skill, files: &[File]) -> serde_json::Value {
+    signature::statement(&skill.name, &pack::listing(files))
 }
 
 fn is_oci(target: &Source) -> bool {
@@ -197,14 +198,14 @@ enum Form {
 }
 
 impl Content {
-    fn of(skill: &Skill, target: &Source) -> Result<Content, CliError> {
+    fn of(skill: &Skill, content: &[File], target: &Source) -> Result<Content, CliError> {
         let fail = |error: std::io::Error| {
             CliError::io(format_args!("pack {}", skill.root.display()), error)
         };
         let name = skill.name.clone();
-        let files = skill.files.len();
+        let files = content.len();
         if is_oci(target) {
-            let archive = pack(skill, PackFormat::Gzip, Vec::new()).map_err(fail)?;
+            let archive = pack(&name, content, PackFormat::Gzip, Vec::new()).map_err(fail)?;
             let description = skill.manifest.description.clone();
             let version = skill.manifest.metadata.get("version").cloned();
             let publication = Publication {
@@ -218,12 +219,8 @@ impl Content {
             let form = Form::Archive { archive, description, version, digest };
             return Ok(Content { form, files, bytes, name });
         }
-        let mut content = Vec::new();
-        for file in &skill.files {
-            content.push((file.path.clone(), skill.read(&file.path).map_err(fail)?));
-        }
         let bytes = content.iter().map(|(_, content)| content.len() as u64).sum();
-        let commit = TagCommit::new(&name, &content)?;
+        let commit = TagCommit::new(&name, content)?;
         Ok(Content { form: Form::Commit(commit), files, bytes, name })
     }
 

@@ -11,7 +11,7 @@ use crate::sources::{self, SourcesFileArg};
 
 /// Remove a fetched skill from skills.yaml and skills.lock
 ///
-/// Stored files that no lock file names any more are removed, too.
+/// Stored files that are no longer in any lock file are removed, too, unless a server is running.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -12,8 +12,8 @@ use crate::args::skills::Skills;
 use crate::commands::list::{One, line, name, report};
 use crate::context::Context;
 use crate::error::{CliError, Exit};
-use crate::output;
 use crate::sources::{self, SourcesFileArg};
+use crate::{output, requirements};
 
 /// Find skills by purpose, best match first
 ///
@@ -79,7 +79,8 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     if let Some(source) = &args.remote {
         return remote(args, source);
     }
-    let catalog = Context::with_file(&args.policy)?.catalog(&args.skills)?;
+    let context = Context::with_file(&args.policy)?;
+    let catalog = context.catalog(&args.skills)?;
     let query = Query {
         text: args.words.join(" "),
         tag: args.tag.clone(),
@@ -92,13 +93,16 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     let hits = catalog.search(&query)?;
     if args.json {
         let ranked = hits.iter().map(|Hit { entry, score }| Ranked {
-            one: One { entry, enabled: catalog.is_enabled(entry) },
+            one: One::of(entry, &catalog, &context),
             score: *score,
         });
         output::json(&SearchReport { hits: ranked.collect() })?;
     } else if !hits.is_empty() {
-        let lines: Vec<String> =
-            hits.iter().map(|hit| line(&hit.entry, catalog.is_enabled(&hit.entry))).collect();
+        let line = |Hit { entry, .. }: &Hit| {
+            let is_refused = requirements::unmet(entry, &context).is_some();
+            line(entry, catalog.is_enabled(entry), is_refused)
+        };
+        let lines: Vec<String> = hits.iter().map(line).collect();
         output::pager::list(&lines.join("\n"))?;
     } else {
         report(&catalog);

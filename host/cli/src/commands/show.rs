@@ -13,11 +13,12 @@ use crate::commands::list::{One, name};
 use crate::context::Context;
 use crate::error::{CliError, Exit};
 use crate::output::{self, CYAN};
+use crate::requirements;
 
 /// Show a skill, or one of its files
 ///
 /// Shows what the skill is for, what it requests, its files and its instructions; or prints one
-/// file unchanged.
+/// file unchanged. Says if the skill does not load because it lacks what the policy requires.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -55,7 +56,8 @@ pub(crate) struct ShowReport<'a> {
 }
 
 pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
-    let catalog = Context::with_file(&args.policy)?.catalog(&args.skills)?;
+    let context = Context::with_file(&args.policy)?;
+    let catalog = context.catalog(&args.skills)?;
     let entry = skills::find(&args.name, &catalog)?;
     let skill = Skill::load_from((&entry).into(), &Default::default())
         .map_err(|error| CliError::invalid(error.to_string()))?;
@@ -71,6 +73,8 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
         }
         return Ok(Exit::Ok);
     }
+    let unmet = requirements::unmet(&entry, &context);
+    let refused = unmet.as_ref().map(requirements::why);
     let enabled = catalog.is_enabled(&entry);
     let requested = skill
         .manifest
@@ -81,7 +85,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     if args.json {
         let skill_digest =
             skill.digest().map_err(|error| CliError::io("digest the skill", error))?;
-        let one = One { entry: &entry, enabled };
+        let one = One { entry: &entry, enabled, refused };
         output::json(&ShowReport {
             one,
             skill_digest,
@@ -91,12 +95,18 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
         })?;
         return Ok(Exit::Ok);
     }
-    output::text(&head(&entry, &skill, requested.as_deref(), enabled))?;
+    let state = match (unmet.is_some(), enabled) {
+        (true, _) => "refused by the policy",
+        (false, true) => "enabled",
+        (false, false) => "disabled",
+    };
+    output::text(&head(&entry, &skill, requested.as_deref(), state))?;
     output::foreign(&format!("\n{}\n", instructions.trim()))?;
+    unmet.iter().for_each(|unmet| requirements::warn(&entry.name, unmet));
     Ok(Exit::Ok)
 }
 
-fn head(entry: &CatalogEntry, skill: &Skill, requested: Option<&[&str]>, enabled: bool) -> String {
+fn head(entry: &CatalogEntry, skill: &Skill, requested: Option<&[&str]>, state: &str) -> String {
     let runtimes: Vec<&str> = entry.runtimes.iter().map(name).collect();
     let requests = match requested {
         None => "nothing (it gets what the policy allows every skill)".to_owned(),
@@ -107,7 +117,6 @@ fn head(entry: &CatalogEntry, skill: &Skill, requested: Option<&[&str]>, enabled
         vec![output::title(&entry.name, &entry.folder), printable(&entry.description).to_string()];
     lines.push(format!("{CYAN}requests{CYAN:#} {requests}"));
     let trust = if entry.trusted { "trusted" } else { "untrusted" };
-    let state = if enabled { "enabled" } else { "disabled" };
     let source = serde_json::to_value(entry.source)
         .ok()
         .and_then(|value| value.as_str().map(str::to_owned))

@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use skillhost::invoke::evidence;
 use skillhost_ledger::receipt::envelope;
 use skillhost_skill::Skill;
 use skillhost_sources::signature::{self, oms};
@@ -11,7 +12,7 @@ use crate::args::skills::require_path;
 use crate::commands::key;
 use crate::context::Places;
 use crate::error::{CliError, Exit};
-use crate::{evidence, output};
+use crate::output;
 
 /// Sign the files of a skill with your keys
 ///

@@ -137,7 +137,7 @@ rules! {
     HIDDEN_TEXT "hidden-text" Error Loads
         "No text file contains characters that spell text invisibly or reorder it, nor invisible characters inside words. Emoji and other scripts than Latin may use them." OURS;
     UNSAFE_DOWNLOAD "unsafe-download" Error Loads
-        "Nothing is executed that is downloaded without encryption, from an IP address, from a site where anybody can leave a text, or from a short link." OURS;
+        "Nothing is executed that is downloaded without encryption, from an IP address, from a site where anyone can post a text, or from a shortened link." OURS;
     PREREQUISITE_DOWNLOAD "prerequisite-download" Error Loads
         "The instructions do not ask for an archive with a password, a text from such a site, or a program that is downloaded and started." OURS;
     OBFUSCATED_CODE "obfuscated-code" Error Loads "Nothing is executed that was decoded from base64, hex digits or numbers." OURS;

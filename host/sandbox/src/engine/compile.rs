@@ -17,6 +17,8 @@ use wasmtime::Engine;
 use super::config::{Architecture, Mode, Processor, compiler};
 use super::confine::{Bounds, confine};
 use super::memory;
+use super::status::say;
+use super::world::check_kind;
 use crate::limits::LimitExceeded;
 use skillhost_policy::limits::{Limit, Limits};
 
@@ -220,6 +222,21 @@ fn end_with_parent() -> io::Result<()> {
         std::process::exit(71);
     };
     std::thread::Builder::new().name("parent".into()).stack_size(64 << 10).spawn(watch).map(drop)
+}
+
+/// Compiles a component in this process, for a program that embeds the code: see
+/// [`EmbeddedCode`](skillhost_skill::embedded::EmbeddedCode). It runs on all processors of an
+/// architecture that code is shipped for. Only build scripts may call this: it has no limits.
+///
+/// # Errors
+/// The bytes are not a component, or this crate lacks its feature `all-architectures`.
+pub fn compile_to_embed(component: &[u8], architecture: Architecture) -> Result<Vec<u8>, String> {
+    check_kind(component).map_err(|status| say(&status))?;
+    let compile = || -> wasmtime::Result<Vec<u8>> {
+        let processor = Processor::Shipped(architecture);
+        Engine::new(&compiler(Mode::Fast, false, processor)?)?.precompile_component(component)
+    };
+    compile().map_err(|error| format!("{error:#}"))
 }
 
 fn compile_streams(

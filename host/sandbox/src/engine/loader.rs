@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tracing::{Instrument as _, debug_span};
@@ -19,6 +19,7 @@ use super::status::{failed, invalid};
 use super::world::check_kind;
 use skillhost_policy::limits::Limits;
 use skillhost_policy::outcome::{LimitHit, Status};
+use skillhost_skill::embedded::EmbeddedCode;
 use skillhost_skill::runtime::Component;
 
 /// The engines of a host, and the code that they load.
@@ -27,6 +28,8 @@ pub(crate) struct Loader {
     allocation: Allocation,
     cache: Arc<CacheFolder>,
     engines: Mutex<HashMap<EngineKey, (Engine, Memories)>>,
+    /// The code that is part of the program, by the digest of its component.
+    embedded: OnceLock<HashMap<&'static str, EmbeddedCode>>,
     watch: CompilationWatch,
 }
 
@@ -61,13 +64,19 @@ impl Loader {
     /// Does no work.
     pub(crate) fn new(compiler: PathBuf, allocation: Allocation, cache: Arc<CacheFolder>) -> Self {
         let (engines, watch) = (Mutex::default(), CompilationWatch::default());
-        Loader { compiler, allocation, cache, engines, watch }
+        Loader { compiler, allocation, cache, engines, embedded: OnceLock::new(), watch }
     }
 
     /// Sets what is called when a compilation starts and when it has ended. Only the first call
     /// counts.
     pub(crate) fn watch(&self, watch: impl Fn(&Compilation<'_>) + Send + Sync + 'static) {
         self.watch.set(watch);
+    }
+
+    /// Loads the code of these components from the program itself. Only the first call counts.
+    pub(crate) fn embed(&self, code: impl IntoIterator<Item = EmbeddedCode>) {
+        // A second list is ignored.
+        let _ = self.embedded.set(code.into_iter().map(|code| (code.component(), code)).collect());
     }
 
     /// The engine for a component.
@@ -133,6 +142,9 @@ impl Loader {
         key: &EngineKey,
         limits: &Limits,
     ) -> Result<wasmtime::component::Component, Status> {
+        if let Some(loaded) = self.embedded(engine, component, key) {
+            return Ok(loaded);
+        }
         let (mode, have_images) = (key.mode, key.guests.have_images());
         let cache = Cache::open(self.cache.path())
             .map_err(|error| failed("the cache is not usable", error))?;
@@ -200,6 +212,28 @@ impl Loader {
 }
 
 impl Loader {
+    /// Loads a component's code from the program itself; `None` if it has none for this engine.
+    fn embedded(
+        &self,
+        engine: &Engine,
+        component: &Component,
+        key: &EngineKey,
+    ) -> Option<wasmtime::component::Component> {
+        // The code of built-in programs starts from images.
+        let is_any = key.mode == Mode::Fast && matches!(key.guests, Guests::Any(_));
+        let code = self.embedded.get().filter(|_| is_any)?.get(component.digest.as_str())?;
+        #[expect(unsafe_code, reason = "the code is part of this program")]
+        // SAFETY: `EmbeddedCode::new` requires that it is what the compiler wrote for the component
+        // with this digest. The engine refuses code of another version, or for other processors.
+        let loaded = unsafe { wasmtime::component::Component::deserialize(engine, code.code()) };
+        loaded
+            .inspect_err(|error| {
+                let reason = format!("{error:#}");
+                tracing::warn!(reason, "the compiled code in this program is not used");
+            })
+            .ok()
+    }
+
     /// Compiles a runtime for all processors of an architecture that its code ships for, and
     /// writes the code to a file.
     pub(crate) async fn compile_to_ship(

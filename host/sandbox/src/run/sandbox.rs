@@ -18,6 +18,7 @@ use crate::scripts::ScriptCache;
 use crate::tools::{call, listing};
 use skillhost_policy::limits::Limits;
 use skillhost_policy::outcome::Status;
+use skillhost_skill::embedded::EmbeddedCode;
 use skillhost_skill::runtime::{Component, EntryPoint};
 
 /// What a sandbox is made from.
@@ -90,6 +91,11 @@ impl Sandbox {
     /// Calls `watch` when a compilation starts and when it has ended. Only the first watch counts.
     pub fn watch_compilations(&self, watch: impl Fn(&Compilation<'_>) + Send + Sync + 'static) {
         self.0.loader.watch(watch);
+    }
+
+    /// Loads the code of these components from the program itself. Only the first call counts.
+    pub fn embed(&self, code: impl IntoIterator<Item = EmbeddedCode>) {
+        self.0.loader.embed(code);
     }
 
     /// Compiles a component, unless the cache already has its code.

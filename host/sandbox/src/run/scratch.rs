@@ -16,6 +16,22 @@ pub const MEMORY_FOLDER: &str = "/dev/shm";
 /// The type of such a file system: statfs(2).
 const TMPFS_MAGIC: rustix::fs::FsWord = 0x0102_1994;
 
+/// Returns the folder of the file system in memory, if the machine has one.
+pub fn memory_folder() -> Option<&'static Path> {
+    let memory = Path::new(MEMORY_FOLDER);
+    if rustix::fs::statfs(memory).map_or(0, |found| found.f_type) != TMPFS_MAGIC {
+        return None;
+    }
+    // A host that was killed leaves its folder behind, which would hold memory.
+    static SWEPT: Once = Once::new();
+    SWEPT.call_once(|| {
+        if let Err(error) = private::sweep(memory) {
+            tracing::debug!(%error, "cannot sweep {MEMORY_FOLDER}");
+        }
+    });
+    Some(memory)
+}
+
 /// A scratch folder, which may not exist yet.
 #[derive(Debug)]
 pub(super) struct Scratch {
@@ -44,23 +60,12 @@ impl Scratch {
     /// # Errors
     /// The machine has no file system in memory, or nothing can be created there.
     pub(super) fn in_memory() -> Result<Scratch, Denial> {
-        let memory = Path::new(MEMORY_FOLDER);
-        let is_memory = rustix::fs::statfs(memory).is_ok_and(|found| found.f_type == TMPFS_MAGIC);
-        if !is_memory {
-            return Err(Denial {
-                what: "keep /tmp in memory".into(),
-                rule: format!("{MEMORY_FOLDER} is not a file system in memory"),
-                fix: Some("remove the limit `tmp`, or mount a tmpfs there".into()),
-                kind: DenialKind::Mount,
-            });
-        }
-        // A host that was killed leaves its folder behind, which would hold memory.
-        static SWEPT: Once = Once::new();
-        SWEPT.call_once(|| {
-            if let Err(error) = private::sweep(memory) {
-                tracing::debug!(%error, "cannot sweep {MEMORY_FOLDER}");
-            }
-        });
+        let memory = memory_folder().ok_or_else(|| Denial {
+            what: "keep /tmp in memory".into(),
+            rule: format!("{MEMORY_FOLDER} is not a file system in memory"),
+            fix: Some("remove the limit `tmp`, or mount a tmpfs there".into()),
+            kind: DenialKind::Mount,
+        })?;
         Scratch::new(memory)
     }
 

@@ -74,6 +74,19 @@ fn refusal(result: Result<Vec<MountedSkill>, MountError>) -> String {
 }
 
 #[test]
+fn files_that_were_not_verified_are_not_mounted() {
+    let place = Place::new();
+    let folder = place.path("word-count");
+    let listing = SkillListing::of(folder.as_path(), &SizeLimits::default()).unwrap();
+    let verified = Some(Tree::read(&listing).unwrap().listing_digest());
+    let request = MountRequest { verified, ..place.request("word-count") };
+    mount(&place.agent(), std::slice::from_ref(&request)).unwrap();
+    place.write("word-count/more", "");
+    let why = refusal(mount(&place.agent(), &[request]));
+    assert!(why.contains("its files changed after they were verified"), "{why}");
+}
+
+#[test]
 fn mounted_skill_has_the_digest_of_its_source() {
     let place = Place::new();
     let script = place.path("word-count/scripts/count.sh");

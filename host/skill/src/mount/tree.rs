@@ -6,9 +6,11 @@ use std::io::{self, Read as _};
 
 use cap_std::fs::Dir;
 use rustix::fs::Mode;
+use sha2::{Digest as _, Sha256};
 
 use super::{MountError, failed, refused};
 use crate::files::{self, ContentHash, FileIdentity, SkillFile};
+use crate::runtime::hex;
 use crate::{SizeLimits, SkillListing};
 use skillhost_policy::diagnostic::printable;
 use skillhost_policy::limits::show_size;
@@ -69,6 +71,15 @@ impl Tree {
     /// The digest of the files, as that of a skill.
     pub(super) fn digest(&self) -> String {
         digest(self.files.iter().map(|(path, file)| (path.as_str(), file.content.as_slice())))
+    }
+
+    /// The SHA-256 of the list of files that `sha256sum` writes, in hex digits.
+    pub(super) fn listing_digest(&self) -> String {
+        let line = |(path, file): (&String, &FileCopy)| {
+            format!("{}  {path}\n", hex(&Sha256::digest(&file.content)))
+        };
+        let lines: String = self.files.iter().map(line).collect();
+        hex(&Sha256::digest(lines))
     }
 
     /// Adds the content of a folder of `source` below the path `to`. `above` has the folders that

@@ -57,6 +57,17 @@ pub fn open(listed: &SkillListing, cache: &Path, scratch: &Path) -> io::Result<S
     open_where(listed, cache, scratch, is_one && stamp::has_reliable_ctime(listed.live()))
 }
 
+/// Uses the skill's own folder as its copy, because nobody can change it: the host has written it to
+/// a private folder.
+///
+/// # Errors
+/// A file cannot be read.
+pub fn in_place(listed: &SkillListing) -> io::Result<SkillCopy> {
+    let (files, folder) = (read(listed)?, listed.live().try_clone()?);
+    let digests = files.digests(files.digest(), &folder);
+    Ok(SkillCopy { content: folder.into(), digests, is_new: false })
+}
+
 /// As [`open`], with the decision whether the files' ctime is reliable.
 fn open_where(
     listed: &SkillListing,

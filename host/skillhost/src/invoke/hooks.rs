@@ -1,5 +1,5 @@
 //! Hooks that an embedder adds: an approval before each run, a callback for each record, script
-//! languages, and host programs.
+//! languages, host programs, and skills that are part of the program.
 
 use std::sync::Arc;
 
@@ -7,6 +7,7 @@ use skillhost_ledger::audit::{ProgramId, Record, SkillId};
 use skillhost_policy::capabilities::Capabilities;
 use skillhost_policy::outcome::Denial;
 use skillhost_sandbox::HostPrograms;
+use skillhost_skill::embedded::EmbeddedSkills;
 use skillhost_skill::runtime::custom::Runtimes;
 
 /// Called before a program runs.
@@ -27,6 +28,8 @@ pub struct RunHooks {
     pub runtimes: Runtimes,
     /// Functions that skills may start as commands, if the policy names them.
     pub host_programs: HostPrograms,
+    /// The folder of the skills that are part of the program. It exists as long as this value.
+    pub embedded: Option<Arc<EmbeddedSkills>>,
 }
 
 /// A program that is about to run.

@@ -15,7 +15,7 @@ use skillhost_policy::manifest::rules;
 use skillhost_policy::source::LockedOrigin;
 use skillhost_sandbox::files::{HostDir, OpenMount};
 use skillhost_skill::files::Content;
-use skillhost_skill::runtime::{copies, digest};
+use skillhost_skill::runtime::digest;
 use skillhost_skill::{Skill, SkillError, SkillFolder, SkillListing, SourceKind};
 
 use super::Runner;
@@ -128,8 +128,7 @@ impl Runner {
             Err(_) if !place.folder.exists() => return Err(missing(skill, &name, chain)),
             listed => listed?,
         };
-        let copied = copies::open(&listed, &options.sandbox.cache, &options.scratch);
-        let copied = copied.map_err(|error| {
+        let copied = self.copy(&listed).map_err(|error| {
             unmet(skill, format!("cannot read `{name}`, which it requires: {error}"), String::new())
         })?;
         if copied.is_new {

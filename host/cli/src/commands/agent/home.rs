@@ -11,6 +11,7 @@ use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 
 use serde_json::{Value, json};
+use skillhost_catalog::CatalogEntry;
 use skillhost_policy::capabilities::MountMode;
 use skillhost_policy::diagnostic::quoted;
 use skillhost_skill::SourceKind;
@@ -23,7 +24,7 @@ use crate::context::{
     Context, FOLDERS_VARIABLE, Places, RUNTIMES_VARIABLE, SKILLS_VARIABLE, own_program,
 };
 use crate::error::CliError;
-use crate::output;
+use crate::{output, requirements};
 
 /// The variables that every command needs to work on a terminal.
 const PASSED: [&str; 3] = ["PATH", "TERM", "LANG"];
@@ -143,16 +144,20 @@ impl Home {
     fn mount_skills(&mut self, args: &Args, context: &Context) -> Result<(), CliError> {
         let kind = if args.skills.is_empty() { SourceKind::User } else { SourceKind::Flag };
         let catalog = context.tagged_catalog(&args.skills, &args.tags)?;
-        let requests: Vec<MountRequest> = catalog
-            .entries()
-            .iter()
-            .filter(|entry| entry.source == kind)
-            .map(|entry| MountRequest {
+        let request = |entry: &CatalogEntry| {
+            let verified = requirements::verify(entry.into(), &entry.name, None, context)
+                .inspect_err(|unmet| requirements::warn(&entry.name, unmet))
+                .ok()?;
+            Some(MountRequest {
                 name: Some(entry.name.to_string()),
                 is_validated: false,
+                verified,
                 ..MountRequest::new(&*entry.folder)
             })
-            .collect();
+        };
+        let entries = catalog.entries();
+        let requests: Vec<MountRequest> =
+            entries.iter().filter(|entry| entry.source == kind).filter_map(request).collect();
         let folder = self.path().join(SKILLS);
         private::create_missing(&folder)
             .map_err(|error| CliError::io("create the folder of skills", error))?;
