@@ -44,6 +44,7 @@ mod readme;
 mod receipt;
 mod record;
 mod requires;
+mod run_api;
 mod scripts;
 #[allow(dead_code, reason = "shared by two test programs; each uses its part")]
 mod servers;

@@ -5,7 +5,7 @@ mod approval;
 mod clients;
 mod disclosure;
 mod extension;
-mod http;
+pub mod http;
 mod limits;
 mod listing;
 mod prompts;

@@ -17,7 +17,7 @@ use blocks::{Block, Document, matches, pages};
 use shell::Place;
 
 /// The blocks that no test runs: their first command, and the reason that the page gives.
-const NOT_RUN: [(&str, &str); 27] = [
+const NOT_RUN: [(&str, &str); 28] = [
     ("skillhost settings show api-client", "needs a skill with settings"),
     ("OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 skillhost serve", "needs a collector"),
     (
@@ -60,6 +60,7 @@ const NOT_RUN: [(&str, &str); 27] = [
         "needs a release, which `cargo xtask dist --verify` installs",
     ),
     ("skillhost man --into ~/.local/share/man/man1", "installs into the home folder"),
+    ("skillhost tenants token team-a", "prints a new token each time"),
     ("skillhost serve --workspace .:overlay", "serves until it is stopped"),
     (
         "skopeo copy oci-archive:skillhost-0.1.0-linux-x86_64.oci.tar docker://registry.example.com/skillhost:0.1.0",
@@ -186,6 +187,12 @@ fn every_block_is_of_a_kind_that_is_tested() {
                 "yaml" if file_name(&block).is_some_and(|name| name == "skills.yaml") => {
                     let file = skillhost_sources::wanted::SourcesFile::parse(&at, &block.text);
                     assert!(file.is_ok(), "{at}: {file:#?}");
+                }
+                "yaml" if file_name(&block).is_some_and(|name| name == "tenants.yaml") => {
+                    let path = Path::new(&at);
+                    let file =
+                        skillhost_server::api::tenants::TenantsFile::parse(path, &block.text);
+                    assert!(file.is_ok(), "{at}: {file:?}");
                 }
                 "yaml" => check_policy(&at, &block.text),
                 "json" => check_json(&at, &block.text),

@@ -30,6 +30,8 @@ If the command fails before it has printed its result, the document is one line:
 | `skill` | the skill cannot be loaded; `diagnostics` lists why |
 | `mount` | the skill cannot be mounted, or its place is taken; `path` names it |
 | `policy` | the policy cannot be read; `diagnostics` lists why |
+| `tenants` | the tenants file is not valid |
+| `queue-full`, `not-ended` and the other [codes](../guide/run-api.md#errors) of the run API | the server refused the request |
 | `invalid` | another input is invalid, such as a component |
 | `io`, `stdin` | a file of the host, or stdin, cannot be read or written |
 | `recording` | the recording cannot be read or written |

@@ -15,6 +15,8 @@ use crate::cli::repository;
 
 /// The port of the README's server; the test's own server uses another one.
 const PORT: &str = "localhost:8000";
+/// The address of `skillhost serve`; each page's server has a port of its own.
+const SERVE: &str = "127.0.0.1:8765";
 
 pub struct Place {
     // Dropping it removes the folder.
@@ -22,6 +24,18 @@ pub struct Place {
     work: PathBuf,
     variables: Vec<(&'static str, String)>,
     server: String,
+    serve: String,
+}
+
+impl Drop for Place {
+    /// Ends the server of a page whose commands failed before they ended it.
+    fn drop(&mut self) {
+        let pid = fs::read_to_string(self.work.join("server.pid")).unwrap_or_default();
+        let pid = pid.trim().parse().ok().and_then(rustix::process::Pid::from_raw);
+        if let Some(pid) = pid {
+            drop(rustix::process::kill_process(pid, rustix::process::Signal::TERM));
+        }
+    }
 }
 
 impl Place {
@@ -48,7 +62,10 @@ impl Place {
         // Files that the documents fetch.
         fs::write(work.join("tea.html"), "<h1>Tea</h1> <p>Three minutes, no milk.").unwrap();
         let server = serve(work.clone());
-        Place { variables: variables(&home), _folder: folder, work, server }
+        let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let mut variables = variables(&home);
+        variables.push(("SKILLHOST_SERVER", format!("http://{free}")));
+        Place { variables, _folder: folder, work, server, serve: free.to_string() }
     }
 
     pub fn write(&self, name: &str, text: &str) {
@@ -63,7 +80,10 @@ impl Place {
         let mut shell = Command::new("sh");
         shell
             .arg("-c")
-            .arg(format!("exec 2>&1\n{}", command.replace(PORT, &self.server)))
+            .arg(format!(
+                "exec 2>&1\n{}",
+                command.replace(PORT, &self.server).replace(SERVE, &self.serve)
+            ))
             .current_dir(&self.work)
             .stdin(Stdio::null());
         for name in ["XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "SKILLHOST_POLICY"] {
@@ -75,6 +95,7 @@ impl Place {
             String::from_utf8(output.stdout)
                 .unwrap()
                 .replace(&self.server, PORT)
+                .replace(&self.serve, SERVE)
                 .replace(self.work.parent().unwrap().to_str().unwrap(), "/home/ada"),
             output.status.success(),
         )

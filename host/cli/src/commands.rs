@@ -7,6 +7,7 @@ pub(crate) mod audit;
 pub(crate) mod bench;
 pub(crate) mod build;
 pub(crate) mod cache;
+pub(crate) mod cancel;
 pub(crate) mod check;
 pub(crate) mod ci;
 pub(crate) mod completions;
@@ -18,6 +19,7 @@ pub(crate) mod hook;
 pub(crate) mod inspect;
 pub(crate) mod key;
 pub(crate) mod list;
+pub(crate) mod logs;
 pub(crate) mod man;
 pub(crate) mod mcp;
 pub(crate) mod mount;
@@ -29,6 +31,7 @@ pub(crate) mod prompt;
 pub(crate) mod publish;
 pub(crate) mod remove;
 pub(crate) mod replay;
+pub(crate) mod result;
 pub(crate) mod run;
 pub(crate) mod runtimes;
 pub(crate) mod schema;
@@ -40,7 +43,10 @@ pub(crate) mod show;
 pub(crate) mod sign;
 pub(crate) mod state;
 pub(crate) mod stats;
+pub(crate) mod status;
+pub(crate) mod submit;
 pub(crate) mod sync;
+pub(crate) mod tenants;
 pub(crate) mod test;
 pub(crate) mod trust;
 pub(crate) mod update;
@@ -80,6 +86,12 @@ pub(crate) enum Command {
     Hook(hook::Args),
     Mcp(mcp::Args),
     Serve(serve::Args),
+    Submit(submit::Args),
+    Status(status::Args),
+    Result(result::Args),
+    Logs(logs::Args),
+    Cancel(cancel::Args),
+    Tenants(tenants::Args),
     Prompt(prompt::Args),
     Verify(verify::Args),
     Replay(replay::Args),
@@ -104,7 +116,7 @@ pub(crate) enum Command {
 }
 
 /// The commands as the main help groups them.
-pub(crate) const GROUPS: [(&str, &[&str]); 6] = [
+pub(crate) const GROUPS: [(&str, &[&str]); 7] = [
     ("Run skills", &["run", "shell", "list", "search", "show"]),
     ("Fetch skills", &["add", "remove", "sync", "update", "why", "ci"]),
     (
@@ -112,6 +124,7 @@ pub(crate) const GROUPS: [(&str, &[&str]); 6] = [
         &["new", "build", "check", "test", "inspect", "bench", "pack", "sign", "publish"],
     ),
     ("Connect agents", &["agent", "connect", "hook", "mount", "mcp", "serve", "prompt"]),
+    ("Run on a server", &["submit", "status", "result", "logs", "cancel", "tenants"]),
     ("Keep evidence", &["audit", "verify", "replay", "diff", "key"]),
     (
         "Operate",
@@ -163,6 +176,12 @@ pub(crate) fn run(command: Command) -> Result<Exit, CliError> {
         Command::Hook(args) => hook::main(&args),
         Command::Mcp(args) => mcp::main(&args),
         Command::Serve(args) => serve::main(&args),
+        Command::Submit(args) => submit::main(&args),
+        Command::Status(args) => status::main(&args),
+        Command::Result(args) => result::main(&args),
+        Command::Logs(args) => logs::main(&args),
+        Command::Cancel(args) => cancel::main(&args),
+        Command::Tenants(args) => tenants::main(&args),
         Command::Prompt(args) => prompt::main(&args),
         Command::Verify(args) => verify::main(args),
         Command::Replay(args) => replay::main(args),

@@ -165,6 +165,11 @@ impl Places {
         usage::UsageStore::at(&self.state.join("usage.db"))
     }
 
+    /// The state of the tenants of the run API.
+    pub(crate) fn tenants(&self) -> PathBuf {
+        self.state.join("tenants")
+    }
+
     /// The state that skills keep between runs.
     pub(crate) fn skill_state(&self) -> PathBuf {
         self.data.join("state")

@@ -2,6 +2,7 @@
 //! [`commands`] has a file for each command, [`error`] every exit code, and [`output`] prints.
 
 mod args;
+mod client;
 mod commands;
 mod compilation;
 mod context;
@@ -12,6 +13,7 @@ mod network;
 mod operator;
 mod output;
 mod recording;
+mod remote;
 mod requirements;
 mod server;
 mod sources;

@@ -374,6 +374,34 @@ pub(crate) fn captured(outcome: &Outcome) -> Result<(), CliError> {
     Ok(())
 }
 
+/// Prints the output of a guest while it runs elsewhere, as [`captured`] does at its end.
+#[derive(Default)]
+pub(crate) struct GuestOutput {
+    stdout: Filter,
+    stderr: Filter,
+}
+
+impl GuestOutput {
+    pub(crate) fn stdout(&mut self, text: &[u8]) -> Result<(), CliError> {
+        bytes(&passed(&mut self.stdout, text, io::stdout().is_terminal()))
+    }
+
+    pub(crate) fn stderr(&mut self, text: &[u8]) {
+        let text = passed(&mut self.stderr, text, io::stderr().is_terminal());
+        // There is no other place to report that it cannot be written.
+        let _ = io::stderr().lock().write_all(&text);
+    }
+}
+
+fn passed(filter: &mut Filter, text: &[u8], is_terminal: bool) -> Vec<u8> {
+    if !is_terminal {
+        return text.to_vec();
+    }
+    let mut shown = Vec::new();
+    filter.pass(text, &mut shown);
+    shown
+}
+
 /// Ends whatever a guest left open on the terminal. Called before the host prints there.
 pub(crate) fn reset() {
     // There is no other place to report that it cannot be written.

@@ -3,18 +3,22 @@
 pub(crate) mod log;
 pub(crate) mod traces;
 
+use std::path::PathBuf;
+use std::sync::Arc;
+
 use skillhost::invoke::Runner;
 use skillhost::service::{Capacity, Service};
 use skillhost_catalog::{Catalog, Watch};
 use skillhost_ledger::usage::UsageRecorder;
+use skillhost_server::api::{Api, ApiError, ApiOptions, Bounds, ReadPolicy};
 use skillhost_server::{Mcp, Options};
 use skillhost_sources::store::StoreUse;
 
-use crate::args::HostArgs;
 use crate::args::skills::{Skills, Tags};
+use crate::args::{HostArgs, permissions};
 use crate::commands::run::raise_descriptor_limit;
-use crate::context::Context;
-use crate::error::CliError;
+use crate::context::{Context, Places};
+use crate::error::{CliError, Exit};
 use crate::{sources, temp_files};
 use log::Log;
 
@@ -41,6 +45,8 @@ pub(crate) struct Server {
     catalog: Catalog,
     /// Keeps the fetched skills that are served, even if they are removed from the lock file.
     _store: Option<StoreUse>,
+    places: Places,
+    hidden: Vec<(PathBuf, String)>,
 }
 
 impl ServerArgs {
@@ -61,7 +67,7 @@ impl ServerArgs {
             (&places.cache, "the cache"),
             (&places.home, "~"),
         ];
-        let hidden = hidden
+        let hidden: Vec<(PathBuf, String)> = hidden
             .map(|(path, name)| (path.clone(), name.to_owned()))
             .into_iter()
             .chain(host.programs.iter().map(|folder| (folder.clone(), "the programs".to_owned())))
@@ -82,14 +88,41 @@ impl ServerArgs {
             approvals: places.approvals(),
             scratch: places.scratch.clone(),
             policy: context.policy,
-            hidden,
+            hidden: hidden.clone(),
             usage,
         });
-        Ok(Server { mcp, service, catalog, _store: store })
+        Ok(Server { mcp, service, catalog, _store: store, places: context.places, hidden })
     }
 }
 
 impl Server {
+    /// Opens the run API. `tenants`: the file of tenants; without it, the bearer of the server's token
+    /// is the only one.
+    pub(crate) fn api(
+        &self,
+        tenants: Option<PathBuf>,
+        token: Option<String>,
+    ) -> Result<Api, CliError> {
+        let home = self.places.home.clone();
+        let read: ReadPolicy = Arc::new(move |path| {
+            permissions::tenant_policy(path, &home).map_err(|error| error.message)
+        });
+        let options = ApiOptions {
+            state: self.places.tenants(),
+            scratch: self.places.scratch.clone(),
+            tenants: tenants.map(|file| (file, read)),
+            token,
+            hidden: self.hidden.clone(),
+            bounds: Bounds::default(),
+        };
+        Api::new(&self.mcp, options).map_err(|error| match error {
+            ApiError::Tenants(message) => {
+                CliError::invalid(message).fix("skillhost schema tenants").code("tenants")
+            }
+            ApiError::State { .. } => CliError::new(Exit::Io, error.to_string()),
+        })
+    }
+
     /// Notifies clients of changed skills, as long as the result is held. Must be called within an
     /// event loop.
     pub(crate) fn watch(&self) -> Option<Watch> {

@@ -40,7 +40,7 @@ pub use part::SkillPart;
 pub use permissions::PermissionSet;
 pub use settings::SettingValue;
 pub use skillhost_policy::level::PermissionLevel;
-pub use staged::PendingChange;
+pub use staged::{PendingChange, apply as apply_changes};
 pub use store::{Approval, ApprovalError, LevelSetting, PendingId, PendingRequest, QueueLimit};
 pub use workspace::{LevelScope, Workspace};
 

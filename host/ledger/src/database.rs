@@ -112,7 +112,8 @@ impl Database {
         done.map_err(|error| self.broken(&error))
     }
 
-    fn connect(&self) -> Result<Connection, DatabaseError> {
+    /// Opens the file, and creates it if it is missing.
+    pub(crate) fn connect(&self) -> Result<Connection, DatabaseError> {
         let folder = self.path.parent().unwrap_or(Path::new("."));
         private::create_missing(folder).map_err(|error| self.broken(&error))?;
         let Tables { form: known, make, upgrades } = self.tables;
@@ -139,7 +140,7 @@ impl Database {
         }
     }
 
-    fn broken(&self, why: &dyn std::fmt::Display) -> DatabaseError {
+    pub(crate) fn broken(&self, why: &dyn std::fmt::Display) -> DatabaseError {
         DatabaseError { path: self.path.clone(), why: why.to_string() }
     }
 }

@@ -7,12 +7,14 @@
 //! Start reading at [`audit`], which appends one chained line when a run starts and one when it
 //! ends. [`receipt`] is a run in a form that others can verify. [`approval`] keeps levels and
 //! approvals, and writes the question that the operator reads. [`state`] is what a skill keeps
-//! between runs, and [`usage`] counts on this machine. [`database`] opens the SQLite files, which
+//! between runs, [`runs`] the queue and the results of the run API, and [`usage`] counts on this
+//! machine. [`database`] opens the SQLite files, which
 //! only the operator can use.
 
 pub mod approval;
 pub mod audit;
 pub mod database;
 pub mod receipt;
+pub mod runs;
 pub mod state;
 pub mod usage;

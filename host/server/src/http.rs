@@ -1,4 +1,5 @@
-//! Serves MCP over streamable HTTP: one listener for `/mcp`, `/healthz` and `/metrics`.
+//! Serves MCP over streamable HTTP, and the run API: one listener for `/mcp`, `/v1`, `/healthz` and
+//! `/metrics`.
 //!
 //! A request is checked in this order: its Host and Origin, so that a web page cannot reach a
 //! server on loopback through DNS rebinding; its token; the limit on requests; its body, which must
@@ -34,6 +35,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::Mcp;
+use super::api::Api;
 use super::handler::Client;
 use super::session::Transport;
 use connections::Connections;
@@ -87,11 +89,15 @@ impl Default for HttpOptions {
 const RUNS_END: Duration = Duration::from_secs(10);
 const ANSWERS_END: Duration = Duration::from_secs(2);
 
+/// The most bytes of a head, and of what is read of a body at once.
+const HEAD: usize = 64 << 10;
+
 type Answer = Response<BoxBody<Bytes, Infallible>>;
 
 /// Checks requests before the protocol sees them.
 struct Front {
     mcp: Mcp,
+    api: Option<Api>,
     options: HttpOptions,
     token: Option<[u8; 32]>,
     /// Limits requests without a session.
@@ -103,6 +109,7 @@ struct Front {
 /// `stop_now` resolves meanwhile, waits no longer.
 pub async fn serve(
     mcp: Mcp,
+    api: Option<Api>,
     listener: TcpListener,
     options: HttpOptions,
     stop: impl Future<Output = ()>,
@@ -124,7 +131,10 @@ pub async fn serve(
     let token = options.token.as_deref().map(digest);
     let connections = Connections::new(options.connections);
     let alone = Arc::new(Semaphore::new(options.sessions));
-    let front = Arc::new(Front { mcp, options, token, alone, protocol });
+    let front = Arc::new(Front { mcp, api, options, token, alone, protocol });
+    if let Some(api) = &front.api {
+        api.start();
+    }
     let graceful = GracefulShutdown::new();
     let shared_user = Arc::new(peer::SharedUser::default());
     let mut stop = std::pin::pin!(stop);
@@ -160,6 +170,7 @@ pub async fn serve(
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(head_within)
+            .max_buf_size(HEAD)
             .serve_connection(TokioIo::new(stream), service);
         let connection = graceful.watch(connection);
         tokio::spawn(async move {
@@ -173,10 +184,18 @@ pub async fn serve(
     }
     drop(listener);
     tracing::info!("stopping: waiting for runs to end");
+    let close = async {
+        let api = async {
+            if let Some(api) = &front.api {
+                api.close().await;
+            }
+        };
+        futures::join!(api, front.mcp.0.service.close());
+    };
     let closed = tokio::select! {
         // Closed first, so that no further run begins.
         biased;
-        closed = tokio::time::timeout(RUNS_END, front.mcp.0.service.close()) => closed.is_ok(),
+        closed = tokio::time::timeout(RUNS_END, close) => closed.is_ok(),
         () = stop_now => false,
     };
     if !closed {
@@ -208,6 +227,9 @@ impl Front {
         if path == "/healthz" {
             return said(StatusCode::OK, "ok\n");
         }
+        if let Some(api) = self.api.as_ref().filter(|_| path.starts_with("/v1/")) {
+            return api.answer(request).await;
+        }
         if !self.is_known(request.headers()) {
             let mut answer = said(
                 StatusCode::UNAUTHORIZED,
@@ -231,7 +253,7 @@ impl Front {
             }
             _ => said(
                 StatusCode::NOT_FOUND,
-                "not found: the paths are /mcp, /metrics and /healthz\n",
+                "not found: the paths are /mcp, /v1, /metrics and /healthz\n",
             ),
         }
     }

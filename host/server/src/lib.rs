@@ -12,10 +12,11 @@
 //! output that is too long for an answer. `from_start` finds the skills that a session has from the
 //! start. `resources`, `skills`, `prompts` and `complete` offer the same skills through the
 //! protocol's other primitives. `changes` notifies clients when skills change, and `messages` when a
-//! run makes progress. [`http`] serves many clients at once, `metrics` counts, `trace` writes spans,
+//! run makes progress. [`api`] is the run API, beside the protocol. [`http`] serves many clients at once, `metrics` counts, `trace` writes spans,
 //! and `hidden` removes this machine's paths from answers.
 
 mod activate;
+pub mod api;
 mod approval;
 mod changes;
 mod complete;

@@ -33,7 +33,7 @@ use run_record::PendingRecord;
 use skillhost_ledger::audit::{AuditError, Log, ProgramId, Redactor, SessionRecord, SkillId};
 use skillhost_ledger::receipt::{Receipt, canonical};
 use skillhost_policy::capabilities::Capabilities;
-use skillhost_policy::limits::Limits;
+use skillhost_policy::limits::{Limit, Limits};
 use skillhost_policy::outcome::{Outcome, ResourceUsage, Status};
 use skillhost_policy::{Grant, Policy, Retention, grant, grant_host_programs};
 use skillhost_sandbox::files::{GuardedPaths, HostDir, OpenMount};
@@ -183,6 +183,14 @@ impl Runner {
     pub fn with_state(&self, folder: PathBuf) -> Runner {
         let options = RunnerOptions { state: folder, ..(*self.options).clone() };
         Runner { options: Arc::new(options), ..self.clone() }
+    }
+
+    /// Returns a runner that keeps the state of skills in another folder, and has an audit log of its
+    /// own. It shares the engine and the cache with this one.
+    #[must_use]
+    pub fn for_tenant(&self, state: PathBuf, audit: PathBuf) -> Runner {
+        let options = RunnerOptions { state, audit, ..(*self.options).clone() };
+        Runner { options: Arc::new(options), log: Arc::default(), ..self.clone() }
     }
 
     /// Computes what a skill is granted on this host: what it requests and the policy allows,
@@ -568,6 +576,29 @@ impl LoadedSkill {
     /// is wrong with each, and the command that sets it.
     pub fn missing_secrets(&self) -> Vec<(String, String)> {
         settings::missing_secrets(&self.grant, &self.skill)
+    }
+
+    /// Returns the skill with lower limits. A limit that is not lower than what was granted has no
+    /// effect, and neither has one that would give the run something: a `/tmp` in memory, a state.
+    #[must_use]
+    pub fn with_lower_limits(self, lower: impl IntoIterator<Item = (Limit, u64)>) -> LoadedSkill {
+        let mut limits = self.capabilities.limits.clone();
+        for (limit, value) in lower {
+            let is_lower = match limits.get(limit) {
+                Some(granted) => value < granted,
+                None => matches!(limit, Limit::Fuel | Limit::CpuShare),
+            };
+            if is_lower {
+                limits.set(limit, value);
+            }
+        }
+        let mut grant = Grant::clone(&self.grant);
+        grant.capabilities.limits = limits;
+        LoadedSkill {
+            capabilities: Arc::new(grant.capabilities.clone()),
+            grant: Arc::new(grant),
+            ..self
+        }
     }
 
     /// Returns the skill's identity, as records name it.

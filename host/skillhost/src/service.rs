@@ -16,7 +16,8 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tracing::{Instrument as _, debug_span};
 
 use crate::invoke::{
-    ComponentTools, Invocation, LISTING_MEMORY, LoadedSkill, RunError, RunRequest, Runner, Target,
+    ComponentTools, Invocation, LISTING_MEMORY, LoadedRequest, LoadedSkill, RunError, RunRequest,
+    Runner, Target,
 };
 use queue::{Queue, QueueError, Turn};
 use skillhost_policy::diagnostic::error_object;
@@ -142,6 +143,17 @@ impl Service {
         &self.runner
     }
 
+    /// Returns a service that runs requests with another runner, within the capacity of this one.
+    #[must_use]
+    pub fn with_runner(&self, runner: Runner) -> Service {
+        Service { runner, ..self.clone() }
+    }
+
+    /// Returns how much is accepted.
+    pub fn capacity(&self) -> Capacity {
+        self.capacity
+    }
+
     /// Runs a skill under a policy as soon as it is its turn and memory is available, and records
     /// the run.
     ///
@@ -171,6 +183,19 @@ impl Service {
     ) -> Result<Invocation, ServiceError> {
         let _turn = self.turn(&loaded.skill.root).await?;
         self.run(loaded, target, args, io).await
+    }
+
+    /// Runs a loaded skill with a receipt: see [`Runner::invoke_with_receipt`].
+    ///
+    /// # Errors
+    /// As [`Service::invoke`].
+    pub async fn invoke_with_receipt(
+        &self,
+        call: LoadedRequest<'_>,
+    ) -> Result<Invocation, ServiceError> {
+        let _turn = self.turn(&call.loaded.skill.root).await?;
+        let _memory = self.promise(call.loaded.grant.capabilities.limits.host_memory()).await?;
+        Ok(self.runner.invoke_with_receipt(call).await?)
     }
 
     /// Asks the component of a skill for its tools, in a run that is queued and reserves memory.

@@ -233,6 +233,14 @@ impl Permissions {
     }
 }
 
+/// Reads the policy file of a tenant of the run API.
+pub(crate) fn tenant_policy(path: &Path, home: &Path) -> Result<Policy, CliError> {
+    let mut policy = read(path, "the tenants file", home)?;
+    #[expect(clippy::disallowed_methods, reason = "variables that the operator passes by name")]
+    policy.resolve_env(|name| std::env::var(name).ok());
+    Ok(policy)
+}
+
 fn read(path: &Path, named_by: &str, home: &Path) -> Result<Policy, CliError> {
     let text = text_of(path, named_by)?;
     policy::load(path, &text, Some(home)).map_err(|error| {

@@ -32,6 +32,10 @@ enum Kind {
     Case,
     /// skills.yaml
     Sources,
+    /// The file of `serve --tenants`
+    Tenants,
+    /// The run API, as OpenAPI 3.1
+    RunApi,
     /// Output of `run --json`
     Outcome,
     /// A line of the audit log
@@ -66,6 +70,8 @@ pub(crate) fn main(args: Args) -> Result<Exit, CliError> {
         Kind::Frontmatter => output::json(&skillhost_policy::manifest::schema())?,
         Kind::Case => output::json(&skillhost_policy::case::schema())?,
         Kind::Sources => output::json(&skillhost_sources::wanted::schema())?,
+        Kind::Tenants => output::json(&skillhost_server::api::tenants::schema())?,
+        Kind::RunApi => output::json(&skillhost_server::api::openapi::document())?,
         Kind::Outcome => output::json(&schemars::schema_for!(skillhost_policy::outcome::Outcome))?,
         Kind::Audit => output::json(&schemars::schema_for!(skillhost_ledger::audit::Line))?,
         Kind::Receipt => output::json(&schemars::schema_for!(skillhost_ledger::receipt::Receipt))?,

@@ -17,9 +17,10 @@ use crate::server::traces::Traces;
 use crate::server::{ServerArgs, log};
 use crate::{event_loop, output};
 
-/// Serve skills to agents over the Model Context Protocol, by streamable HTTP
+/// Serve skills to agents over the Model Context Protocol, and runs to services over the run API
 ///
 /// Clients connect to http://ADDRESS/mcp with the token that the server prints when it starts.
+/// /v1 is the run API, with the same token or, with --tenants, with tokens of tenants.
 /// /metrics serves Prometheus metrics, and /healthz reports whether the server is alive. Requests
 /// are refused unless their Host is this machine and their Origin, if any, is local. If
 /// OTEL_EXPORTER_OTLP_ENDPOINT names an OpenTelemetry collector, the server sends calls there as
@@ -29,6 +30,7 @@ use crate::{event_loop, output};
 Examples:
   skillhost serve
   skillhost serve --listen 127.0.0.1:9000 --token-file ~/.skillhost-token --workspace .:overlay
+  skillhost serve --tenants tenants.yaml
   curl -H \"Authorization: Bearer $TOKEN\" http://127.0.0.1:8765/metrics")]
 pub(crate) struct Args {
     /// Listen on this address; port 0 chooses a free port
@@ -40,6 +42,13 @@ pub(crate) struct Args {
     /// Serve without a token; allowed on loopback addresses only
     #[arg(long, conflicts_with = "token_file")]
     no_token: bool,
+    /// Read who may use the run API from this file (`skillhost schema tenants`). It is read again
+    /// when it changes
+    #[arg(long, value_name = "FILE")]
+    tenants: Option<PathBuf>,
+    /// The maximum number of connections
+    #[arg(long, value_name = "NUMBER", default_value_t = HttpOptions::default().connections)]
+    connections: usize,
     /// Also accept requests with this Host, as NAME or NAME:PORT (repeatable)
     #[arg(long, value_name = "HOST")]
     allow_host: Vec<String>,
@@ -69,12 +78,14 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     let secrets = log::secrets(&context.policy).into_iter().chain(token.clone()).collect();
     let traces = args.server.log.start(secrets)?;
     let server = args.server.server(context)?;
+    let api = server.api(args.tenants.clone(), token.clone())?;
     let options = HttpOptions {
         token: token.clone(),
         hosts: args.allow_host.clone(),
         origins: args.allow_origin.clone(),
         sessions: args.sessions,
         idle: args.idle,
+        connections: args.connections,
         ..HttpOptions::default()
     };
     let event_loop = event_loop::many_threads()?;
@@ -98,7 +109,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
         if output::is_watched() {
             args.explain(address, token.is_some());
         }
-        serve(server.mcp.clone(), listener, options, stop, stop_now).await;
+        serve(server.mcp.clone(), Some(api), listener, options, stop, stop_now).await;
         Ok::<_, CliError>(())
     })?;
     // Runs that have not ended are interrupted and recorded.

@@ -27,7 +27,10 @@ pub struct PendingChange {
 ///
 /// The run's rules were applied to these very paths. So no link is followed, since a link may lead
 /// elsewhere by now.
-pub(super) fn apply(changes: &[PendingChange]) -> io::Result<()> {
+///
+/// # Errors
+/// A path has changed, or cannot be written.
+pub fn apply(changes: &[PendingChange]) -> io::Result<()> {
     let mut folders: BTreeMap<&Path, OwnedFd> = BTreeMap::new();
     for PendingChange { folder, .. } in changes {
         if !folders.contains_key(folder.as_path()) {

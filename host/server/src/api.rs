@@ -1,0 +1,404 @@
+//! The run API, `/v1`: services submit runs, follow them, and get their results.
+//!
+//! Start reading at `routes`, which checks a request and calls the function of its path. `submit`
+//! accepts a run and drives it to its end, in the turn that the `scheduler` gives its tenant, by the
+//! `executor`. `uploads` takes files and skills, `logs` streams output. `types` is what clients send
+//! and get, and `problem` what is wrong. `tenants` is the file that says who may use the API, `tenant`
+//! one of them at work, and `state` its data on disk. [`openapi`] describes all of it.
+//!
+//! A request reaches the state of the tenant of its token and nothing else: there is no query, path or
+//! cache that two tenants share.
+
+mod body;
+mod executor;
+mod logs;
+pub mod openapi;
+pub mod problem;
+mod routes;
+mod scheduler;
+mod state;
+mod submit;
+mod tenant;
+pub mod tenants;
+pub mod types;
+mod uploads;
+
+use std::collections::BTreeMap;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, SystemTime};
+
+use tokio_util::sync::CancellationToken;
+
+use super::{Mcp, Shared};
+use crate::hidden::HostPaths;
+use executor::Executor;
+use problem::Problem;
+use scheduler::Scheduler;
+use skillhost_policy::Policy;
+use skillhost_skill::private;
+use state::{TenantState, now};
+use tenant::{Tenant, TenantSettings};
+use tenants::{Bearer, DEFAULT, Quotas, Retention, TenantEntry, TenantsFile, Tokens};
+
+/// How often the tenants file is looked at.
+const RELOAD: Duration = Duration::from_secs(1);
+/// How often expired data is removed.
+const SWEEP: Duration = Duration::from_secs(600);
+
+/// Reads a policy file. The error says what is wrong with it.
+pub type ReadPolicy = Arc<dyn Fn(&Path) -> Result<Policy, String> + Send + Sync>;
+
+/// The settings of the run API.
+pub struct ApiOptions {
+    /// The folder of the tenants' state.
+    pub state: PathBuf,
+    /// Where the folders of runs are created.
+    pub scratch: PathBuf,
+    /// The tenants file, and what reads the policies that it names. Without it there is one tenant,
+    /// `default`, whose token is that of the server.
+    pub tenants: Option<(PathBuf, ReadPolicy)>,
+    /// The token of the server.
+    pub token: Option<String>,
+    /// Folders of this host that no answer may name, and their replacements.
+    pub hidden: Vec<(PathBuf, String)>,
+    /// The bounds of requests.
+    pub bounds: Bounds,
+}
+
+/// The bounds of requests.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// Bytes of a JSON body.
+    pub body: usize,
+    /// Bytes of a blob, and of an archive of a skill.
+    pub blob: u64,
+    /// Files of a run or a skill.
+    pub files: usize,
+    /// Arguments of a run.
+    pub args: usize,
+    /// How long a body may take to arrive, and a blob between two of its parts.
+    pub body_within: Duration,
+    /// How long a stream of logs stays open. Clients continue it.
+    pub stream: Duration,
+    /// How long a request may wait for the end of a run.
+    pub wait: Duration,
+}
+
+impl Default for Bounds {
+    /// 8 MiB for JSON, 64 MiB for a blob; 5,000 files and 1,000 arguments; 30 s for a body, 10 minutes
+    /// for a stream, a minute for a wait.
+    fn default() -> Bounds {
+        Bounds {
+            body: 8 << 20,
+            blob: 64 << 20,
+            files: 5_000,
+            args: 1_000,
+            body_within: Duration::from_secs(30),
+            stream: Duration::from_secs(600),
+            wait: Duration::from_secs(60),
+        }
+    }
+}
+
+/// The run API. Cheap to clone; all clones are one.
+#[derive(Clone)]
+pub struct Api(Arc<ApiShared>);
+
+struct ApiShared {
+    mcp: Arc<Shared>,
+    options: ApiOptions,
+    tenants: RwLock<Table>,
+    /// The file as it was last read.
+    read: Mutex<Option<Stamp>>,
+    scheduler: Scheduler,
+    executor: Executor,
+    /// Cancelled when the server stops.
+    closing: CancellationToken,
+}
+
+/// The tenants, and their tokens.
+#[derive(Default)]
+struct Table {
+    tenants: BTreeMap<String, Arc<Tenant>>,
+    tokens: Tokens,
+}
+
+/// Identifies the content of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    modified: Option<SystemTime>,
+    size: u64,
+    inode: u64,
+}
+
+/// Why the run API cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum ApiError {
+    /// The tenants file, or a policy that it names, is invalid.
+    #[error("{0}")]
+    Tenants(String),
+    /// The state of a tenant cannot be used.
+    #[error("cannot use the state of the tenant `{tenant}`: {error}")]
+    State {
+        /// The tenant.
+        tenant: String,
+        /// The cause.
+        error: io::Error,
+    },
+}
+
+impl Api {
+    /// Opens the tenants' state. Nothing runs before [`Api::start`].
+    ///
+    /// # Errors
+    /// The tenants file is invalid, or the state of a tenant cannot be used.
+    pub fn new(mcp: &Mcp, options: ApiOptions) -> Result<Api, ApiError> {
+        let slots = mcp.0.service.capacity().running;
+        let api = Api(Arc::new(ApiShared {
+            mcp: mcp.0.clone(),
+            options,
+            tenants: RwLock::default(),
+            read: Mutex::default(),
+            scheduler: Scheduler::new(slots),
+            executor: Executor::Local,
+            closing: CancellationToken::new(),
+        }));
+        api.0.load()?;
+        Ok(api)
+    }
+
+    /// Continues the runs in the queue of a previous server, and starts to watch the tenants file.
+    /// Must be called within an event loop.
+    pub fn start(&self) {
+        self.0.tenants().into_iter().for_each(|tenant| self.0.resume(&tenant));
+        let shared = self.0.clone();
+        tokio::spawn(async move {
+            let closing = shared.closing.clone();
+            let mut since_sweep = SWEEP;
+            loop {
+                if since_sweep >= SWEEP {
+                    since_sweep = Duration::ZERO;
+                    let shared = shared.clone();
+                    tokio::task::spawn_blocking(move || shared.sweep()).await.ok();
+                }
+                tokio::select! {
+                    () = closing.cancelled() => return,
+                    () = tokio::time::sleep(RELOAD) => since_sweep += RELOAD,
+                }
+                let shared = shared.clone();
+                tokio::task::spawn_blocking(move || shared.reload()).await.ok();
+            }
+        });
+    }
+
+    /// Starts no more runs, and resolves when none is in progress. What is in the queue stays there
+    /// for the next server.
+    pub async fn close(&self) {
+        self.0.closing.cancel();
+        while self.0.tenants().iter().any(|tenant| tenant.running() > 0) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+impl ApiShared {
+    /// Returns the tenant of a token, and what its bearer may do.
+    fn tenant_of(&self, token: Option<&str>) -> Option<(Arc<Tenant>, Bearer)> {
+        let table = self.tenants.read().unwrap_or_else(PoisonError::into_inner);
+        let bearer = table.tokens.bearer(token, SystemTime::now())?.clone();
+        Some((table.tenants.get(&bearer.tenant)?.clone(), bearer))
+    }
+
+    fn tenants(&self) -> Vec<Arc<Tenant>> {
+        let table = self.tenants.read().unwrap_or_else(PoisonError::into_inner);
+        table.tenants.values().cloned().collect()
+    }
+
+    /// Reads the tenants file again if it has changed. A broken one changes nothing.
+    fn reload(self: &Arc<Self>) {
+        let Some((path, _)) = &self.options.tenants else { return };
+        let known = *self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        if Stamp::of(path) == known {
+            return;
+        }
+        match self.load() {
+            Ok(added) => {
+                tracing::info!("read the tenants file again");
+                added.iter().for_each(|tenant| self.resume(tenant));
+            }
+            Err(error) => {
+                // Not read again until it changes once more.
+                *self.read.lock().unwrap_or_else(PoisonError::into_inner) = Stamp::of(path);
+                tracing::error!(%error, "the tenants file is not valid: the tenants stay as they are");
+            }
+        }
+    }
+
+    /// Reads the tenants. Returns those that are new.
+    fn load(self: &Arc<Self>) -> Result<Vec<Arc<Tenant>>, ApiError> {
+        let (entries, tokens, stamp) = match &self.options.tenants {
+            None => {
+                let entry = TenantEntry {
+                    quotas: Quotas {
+                        running: 64,
+                        queued: 1_024,
+                        memory: tenants::Size(u64::MAX),
+                        ..Quotas::default()
+                    },
+                    retention: Retention::default(),
+                    ..TenantEntry::default()
+                };
+                let tokens = Tokens::of_server(self.options.token.as_deref());
+                (BTreeMap::from([(DEFAULT.to_owned(), entry)]), tokens, None)
+            }
+            Some((path, _)) => {
+                let stamp = Stamp::of(path);
+                let text = read(path).map_err(|error| {
+                    ApiError::Tenants(format!("cannot read {}: {error}", path.display()))
+                })?;
+                let file = TenantsFile::parse(path, &text).map_err(ApiError::Tenants)?;
+                let tokens = Tokens::of(&file);
+                (file.tenants, tokens, stamp)
+            }
+        };
+        // Everything that may be wrong is found before anything changes.
+        let mut settings = BTreeMap::new();
+        for (name, entry) in &entries {
+            settings.insert(name.clone(), self.settings(entry)?);
+        }
+        let known: BTreeMap<String, Arc<Tenant>> =
+            self.tenants().into_iter().map(|tenant| (tenant.name.clone(), tenant)).collect();
+        let (mut table, mut added) = (Table { tokens, ..Table::default() }, Vec::new());
+        for (name, entry) in &entries {
+            let Some(settings) = settings.remove(name) else { continue };
+            let folder = self.folder(name, entry);
+            let tenant = match known.get(name).filter(|tenant| tenant.state.folder == folder) {
+                Some(tenant) => {
+                    tenant.change(settings);
+                    tenant.clone()
+                }
+                None => {
+                    let tenant = Arc::new(self.open(name, &folder, settings)?);
+                    added.push(tenant.clone());
+                    tenant
+                }
+            };
+            table.tenants.insert(name.clone(), tenant);
+        }
+        for (name, tenant) in known {
+            let stays = table.tenants.get(&name).is_some_and(|other| Arc::ptr_eq(other, &tenant));
+            if !stays {
+                tenant.removed.cancel();
+                tenant.cancel_all();
+            }
+        }
+        *self.tenants.write().unwrap_or_else(PoisonError::into_inner) = table;
+        *self.read.lock().unwrap_or_else(PoisonError::into_inner) = stamp;
+        Ok(added)
+    }
+
+    fn settings(&self, entry: &TenantEntry) -> Result<TenantSettings, ApiError> {
+        let policy = match (&entry.policy, &self.options.tenants) {
+            (Some(path), Some((_, read))) => {
+                read(path).map_err(ApiError::Tenants)?.with_client_names()
+            }
+            _ => Policy::clone(&self.mcp.policy),
+        };
+        Ok(TenantSettings {
+            hidden: HostPaths::new(self.options.hidden.iter().cloned(), &policy),
+            policy,
+            quotas: entry.quotas.clone(),
+            retention: entry.retention.clone(),
+            trust_uploads: entry.trust_uploads,
+        })
+    }
+
+    fn folder(&self, name: &str, entry: &TenantEntry) -> PathBuf {
+        entry.state.clone().unwrap_or_else(|| self.options.state.join(name))
+    }
+
+    fn open(
+        &self,
+        name: &str,
+        folder: &Path,
+        settings: TenantSettings,
+    ) -> Result<Tenant, ApiError> {
+        let failed = |error: io::Error| ApiError::State { tenant: name.to_owned(), error };
+        let state = TenantState::open(folder).map_err(failed)?;
+        private::sweep(folder).map_err(failed)?;
+        let lost =
+            state.store.lose_running(now()).map_err(|error| failed(io::Error::other(error)))?;
+        if lost > 0 {
+            tracing::warn!(tenant = name, lost, "runs of a previous server are lost");
+        }
+        let runner = self.mcp.service.runner();
+        // Without a tenants file, the records stay where the operator has always found them.
+        let runner = match &self.options.tenants {
+            Some(_) => runner.for_tenant(folder.join("state"), folder.join("audit.jsonl")),
+            None => runner.clone(),
+        };
+        let service = self.mcp.service.with_runner(runner);
+        Ok(Tenant::new(name.to_owned(), state, service, settings))
+    }
+
+    /// Removes what has expired.
+    fn sweep(&self) {
+        for tenant in self.tenants() {
+            let settings = tenant.settings();
+            let before = |period: tenants::Period| {
+                now().saturating_sub(i64::try_from(period.0.as_millis()).unwrap_or(i64::MAX))
+            };
+            let retention = &settings.retention;
+            let (results, uploads) = (before(retention.results), before(retention.uploads));
+            match tenant.state.store.sweep(results, uploads, now()) {
+                Ok(swept) => tenant.state.remove(&swept),
+                Err(error) => {
+                    tracing::error!(tenant = tenant.name, %error, "cannot remove expired data")
+                }
+            }
+        }
+    }
+}
+
+impl Stamp {
+    fn of(path: &Path) -> Option<Stamp> {
+        use std::os::unix::fs::MetadataExt as _;
+        let found = std::fs::metadata(path).ok()?;
+        Some(Stamp { modified: found.modified().ok(), size: found.size(), inode: found.ino() })
+    }
+}
+
+/// Reads a file that the operator named, up to the bound.
+fn read(path: &Path) -> io::Result<String> {
+    #[expect(clippy::disallowed_methods, reason = "the file is named by the operator")]
+    let file = std::fs::File::open(path)?;
+    let mut text = String::new();
+    file.take(tenants::MAX_BYTES + 1).read_to_string(&mut text)?;
+    match text.len() as u64 > tenants::MAX_BYTES {
+        true => Err(io::ErrorKind::FileTooLarge.into()),
+        false => Ok(text),
+    }
+}
+
+/// Returns the data of a tenant that no server uses, locked until the result is dropped; `None` if
+/// there is none. `state`: the folder of the tenants' state.
+///
+/// # Errors
+/// A server uses it, or the file system fails.
+pub fn delete_tenant(folder: &Path) -> io::Result<bool> {
+    if folder.symlink_metadata().is_err() {
+        return Ok(false);
+    }
+    let state = TenantState::open(folder)?;
+    let name =
+        folder.file_name().and_then(|name| name.to_str()).ok_or(io::ErrorKind::InvalidInput)?;
+    let parent = private::open_or_create(folder.parent().unwrap_or(Path::new("/")))?;
+    private::remove(&parent, name)?;
+    drop(state);
+    Ok(true)
+}
+
+/// What a function of the API returns.
+type Answered<T> = Result<T, Problem>;

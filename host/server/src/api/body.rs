@@ -1,0 +1,115 @@
+//! Reads requests and writes answers.
+
+use std::convert::Infallible;
+use std::fs::File;
+use std::io::Read as _;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderValue, Response, StatusCode};
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited, StreamBody};
+use hyper::body::{Frame, Incoming};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::sync::mpsc::Receiver;
+
+use super::problem::{Problem, ProblemCode};
+
+pub(super) type Answer = Response<BoxBody<Bytes, Infallible>>;
+
+/// The bytes that are read at once from a file that is an answer.
+const CHUNK: usize = 64 << 10;
+
+/// Reads a body of JSON that has at most `most` bytes and arrives in time.
+pub(super) async fn json<T: DeserializeOwned>(
+    body: Incoming,
+    most: usize,
+    within: Duration,
+) -> Result<T, Problem> {
+    let bytes = match tokio::time::timeout(within, Limited::new(body, most).collect()).await {
+        Ok(Ok(body)) => body.to_bytes(),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(too_large(most as u64)),
+        Ok(Err(_)) => return Err(Problem::invalid("the body ended early")),
+        Err(_) => return Err(timeout(within)),
+    };
+    serde_json::from_slice(&bytes).map_err(|error| Problem::invalid(format!("the body: {error}")))
+}
+
+pub(super) fn too_large(most: u64) -> Problem {
+    Problem::new(ProblemCode::BodyTooLarge, format!("a body here may have {most} bytes"))
+}
+
+pub(super) fn timeout(within: Duration) -> Problem {
+    let seconds = within.as_secs();
+    Problem::new(ProblemCode::BodyTimeout, format!("it has to arrive within {seconds} s"))
+}
+
+/// An answer of JSON.
+pub(super) fn of_json(status: StatusCode, value: &impl Serialize) -> Answer {
+    of_bytes(status, "application/json", serde_json::to_vec(value).unwrap_or_default())
+}
+
+pub(super) fn of_problem(problem: &Problem) -> Answer {
+    let body = serde_json::to_vec(problem).unwrap_or_default();
+    let mut answer = of_bytes(problem.code.status(), "application/problem+json", body);
+    if let Some(seconds) = problem.retry_after {
+        answer.headers_mut().insert(RETRY_AFTER, seconds.into());
+    }
+    if problem.code == ProblemCode::Unauthorized {
+        let scheme = HeaderValue::from_static("Bearer");
+        answer.headers_mut().insert(http::header::WWW_AUTHENTICATE, scheme);
+    }
+    answer
+}
+
+pub(super) fn of_bytes(status: StatusCode, kind: &'static str, bytes: impl Into<Bytes>) -> Answer {
+    let mut answer = Response::new(Full::new(bytes.into()).boxed());
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    answer
+}
+
+/// An answer with the bytes of a file, which are read as the client takes them.
+pub(super) fn of_file(file: File) -> std::io::Result<Answer> {
+    let length = file.metadata()?.len();
+    let (sender, receiver) = tokio::sync::mpsc::channel(2);
+    // What is appended meanwhile is not part of the answer.
+    let mut file = file.take(length);
+    tokio::task::spawn_blocking(move || {
+        loop {
+            let mut chunk = vec![0; CHUNK];
+            match file.read(&mut chunk) {
+                Ok(0) => return,
+                Ok(count) => {
+                    chunk.truncate(count);
+                    // The client may have gone.
+                    if sender.blocking_send(Bytes::from(chunk)).is_err() {
+                        return;
+                    }
+                }
+                Err(error) => {
+                    // The connection ends before the declared length, which the client notices.
+                    tracing::error!(%error, "cannot read a file of the run API");
+                    return;
+                }
+            }
+        }
+    });
+    let mut answer = of_stream("application/octet-stream", receiver);
+    answer.headers_mut().insert(CONTENT_LENGTH, length.into());
+    Ok(answer)
+}
+
+/// An answer whose body a channel delivers.
+pub(super) fn of_stream(kind: &'static str, mut parts: Receiver<Bytes>) -> Answer {
+    let frames = futures::stream::poll_fn(move |context| {
+        parts
+            .poll_recv(context)
+            .map(|part| part.map(|bytes| Ok::<_, Infallible>(Frame::data(bytes))))
+    });
+    let mut answer = Response::new(StreamBody::new(frames).boxed());
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    answer
+}

@@ -1,0 +1,647 @@
+//! Runs a submission: finds the skill, writes the workspace, asks for approval, runs, and collects the
+//! result. The only module that knows where runs execute.
+
+use std::io::{self, Write as _};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt as _};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::ApiShared;
+use super::state::{StreamName, is_inside, now};
+use super::tenant::{Tenant, TenantSettings};
+use super::types::{
+    DeterministicRun, FileChange, FileSource, FileState, RunInfo, RunResult, RunSubmission,
+    RunTarget,
+};
+use crate::hidden::HostPaths;
+use crate::result::{cut, kind};
+use skillhost::invoke::{Invocation, LoadedRequest, LoadedSkill, RunError, Runner, Target};
+use skillhost::service::ServiceError;
+use skillhost_ledger::approval::{ApprovalRequest, RunDecision, RunInput, StdinInput};
+use skillhost_ledger::audit::SessionRecord;
+use skillhost_ledger::runs::RunStatus;
+use skillhost_policy::capabilities::MountMode;
+use skillhost_policy::determinism::DeterminismRule;
+use skillhost_policy::outcome::{Denial, DenialKind, Outcome, Output, ResourceUsage, Status};
+use skillhost_policy::{Overrides, Policy, WORKSPACE};
+use skillhost_sandbox::files::{NewEntry, OldEntry, StagedChange};
+use skillhost_sandbox::{EPOCH, Io, Overlays, Sink, Stdin};
+use skillhost_skill::private::{Purpose, TempFolder};
+use skillhost_skill::{LockedOrigin, SkillFolder, SourceKind};
+
+/// The most bytes of a diff in a result.
+const DIFF: usize = 1 << 20;
+/// The most bytes of written files that a result keeps.
+const WRITTEN: u64 = 256 << 20;
+/// How long a cancelled run may take to end by itself.
+const CANCELLED: Duration = Duration::from_millis(500);
+/// The pause before another attempt while the host's own queue is full.
+const BUSY: Duration = Duration::from_millis(100);
+
+/// Where runs execute. A fleet adds a variant whose workers call this one.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Executor {
+    /// In this process.
+    Local,
+}
+
+/// A run that is to be executed.
+pub(super) struct Job {
+    pub(super) id: String,
+    pub(super) submission: RunSubmission,
+    pub(super) cancelled: CancellationToken,
+}
+
+/// A run that has ended.
+pub(super) struct FinishedJob {
+    pub(super) status: RunStatus,
+    /// Its result, without its streams, which are files.
+    pub(super) result: StoredResult,
+    pub(super) cpu_ms: u64,
+    pub(super) bytes: u64,
+}
+
+/// What is stored of a result.
+#[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
+pub(super) struct StoredResult {
+    pub(super) kind: String,
+    pub(super) exit_code: Option<u8>,
+    pub(super) outcome: Value,
+    pub(super) changes: Vec<FileChange>,
+    pub(super) diff: String,
+    pub(super) receipt: Option<Value>,
+}
+
+/// The skill that a submission names.
+pub(super) struct NamedSkill {
+    folder: PathBuf,
+    source: SourceKind,
+    locked: Option<LockedOrigin>,
+    /// The digest that the skill must have.
+    digest: Option<String>,
+    is_upload: bool,
+}
+
+/// A run that is ready to start.
+struct PreparedRun {
+    /// The folder at `/workspace`, unless the policy mounts one.
+    workspace: Option<TempFolder>,
+    settings: Arc<TenantSettings>,
+    policy: Policy,
+    loaded: LoadedSkill,
+    target: Target,
+    hidden: HostPaths,
+}
+
+impl Executor {
+    pub(super) async fn execute(
+        self,
+        api: Arc<ApiShared>,
+        tenant: Arc<Tenant>,
+        job: Job,
+    ) -> FinishedJob {
+        match self {
+            Executor::Local => local(api, tenant, job).await,
+        }
+    }
+}
+
+impl FinishedJob {
+    /// A run that never started.
+    pub(super) fn not_run(status: Status, hidden: &HostPaths) -> FinishedJob {
+        FinishedJob::of(&Outcome { status, ..Outcome::default() }, false, hidden)
+    }
+
+    fn of(outcome: &Outcome, is_cancelled: bool, hidden: &HostPaths) -> FinishedJob {
+        let status = match outcome.status {
+            Status::Exited { code: 0 } => RunStatus::Succeeded,
+            Status::Interrupted if is_cancelled => RunStatus::Cancelled,
+            _ => RunStatus::Failed,
+        };
+        let exit_code =
+            if let Status::Exited { code } = outcome.status { Some(code) } else { None };
+        let usage = &outcome.usage;
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a time of a run is small and not negative"
+        )]
+        let wall = usage.wall_ms as u64;
+        let epoch = u64::try_from(EPOCH.as_millis()).unwrap_or(1);
+        FinishedJob {
+            status,
+            result: StoredResult {
+                kind: kind(&outcome.status).to_owned(),
+                exit_code,
+                outcome: shown(outcome, hidden),
+                ..StoredResult::default()
+            },
+            cpu_ms: usage.epochs.map_or(wall, |epochs| epochs * epoch),
+            bytes: bytes(usage),
+        }
+    }
+}
+
+/// Returns the bytes that went in and out of a run.
+fn bytes(usage: &ResourceUsage) -> u64 {
+    usage.stdout_bytes
+        + usage.stderr_bytes
+        + usage.http_sent
+        + usage.http_received
+        + usage.bytes_written
+}
+
+/// Returns an outcome as clients see it: without this machine's paths and the streams, which are
+/// files. A tool's result is the guest's own text.
+fn shown(outcome: &Outcome, hidden: &HostPaths) -> Value {
+    let without = Outcome {
+        stdout: Output::default(),
+        stderr: Output::default(),
+        result: None,
+        ..outcome.clone()
+    };
+    let mut value = serde_json::to_value(without).unwrap_or_default();
+    hidden.value(&mut value);
+    if let (Some(result), Some(fields)) = (&outcome.result, value.as_object_mut()) {
+        fields.insert("result".into(), result.clone());
+    }
+    value
+}
+
+async fn local(api: Arc<ApiShared>, tenant: Arc<Tenant>, job: Job) -> FinishedJob {
+    let Job { id, submission, cancelled } = job;
+    let hidden = tenant.settings().hidden.clone();
+    let failed = |error: &dyn std::fmt::Display| {
+        tracing::error!(tenant = tenant.name, run = id, %error, "a run failed on the host");
+        let message = "the host failed; its log says why".to_owned();
+        FinishedJob::not_run(Status::Failed { message, fix: None }, &hidden)
+    };
+    let prepared = {
+        let (api, tenant, id) = (api.clone(), tenant.clone(), id.clone());
+        let submission = submission.clone();
+        tokio::task::spawn_blocking(move || prepare(&api, &tenant, &id, &submission)).await
+    };
+    let prepared = match prepared {
+        Ok(Ok(prepared)) => prepared,
+        Ok(Err(status)) => return FinishedJob::not_run(status, &hidden),
+        Err(error) => return failed(&error),
+    };
+    let hidden = prepared.hidden.clone();
+    let ran = match run(&tenant, &prepared, &id, &submission, &cancelled).await {
+        Ok(Some(invocation)) => invocation,
+        Ok(None) => {
+            let interrupted = Outcome { status: Status::Interrupted, ..Outcome::default() };
+            return FinishedJob::of(&interrupted, true, &hidden);
+        }
+        Err(status) => return FinishedJob::not_run(status, &hidden),
+    };
+    api.mcp.metrics.ended(
+        &prepared.loaded.skill.name,
+        kind(&ran.finished.outcome.status),
+        Duration::from_secs_f64(ran.finished.outcome.usage.wall_ms.max(0.0) / 1e3),
+        Some(&ran.finished.outcome),
+    );
+    let is_cancelled = cancelled.is_cancelled();
+    let collected = {
+        let (tenant, id, hidden) = (tenant.clone(), id.clone(), hidden.clone());
+        tokio::task::spawn_blocking(move || {
+            // Kept until its changes have been read.
+            let _workspace = prepared.workspace;
+            collect(&tenant, &id, ran, is_cancelled, &hidden)
+        })
+        .await
+    };
+    match collected {
+        Ok(Ok(finished)) => finished,
+        Ok(Err(error)) => failed(&error),
+        Err(error) => failed(&error),
+    }
+}
+
+/// Does all that comes before the run. The error is how the run ends.
+fn prepare(
+    api: &ApiShared,
+    tenant: &Tenant,
+    id: &str,
+    submission: &RunSubmission,
+) -> Result<PreparedRun, Status> {
+    let settings = tenant.settings();
+    let invalid = |message: String| Status::Invalid { message, fix: None };
+    let host = |error: io::Error| {
+        tracing::error!(tenant = tenant.name, run = id, %error, "cannot prepare a run");
+        Status::Failed { message: "the host cannot prepare the run".into(), fix: None }
+    };
+    let skill = api.find_skill(tenant, &settings, &submission.skill).map_err(|error| {
+        tracing::error!(tenant = tenant.name, run = id, %error, "cannot look for a skill");
+        Status::Failed { message: "the host cannot look for the skill".into(), fix: None }
+    })?;
+    let Some(skill) = skill else {
+        return Err(invalid(format!("no skill `{}`", submission.skill)));
+    };
+    let folder_name = skill.folder.file_name().unwrap_or_default().to_string_lossy();
+    let own = settings
+        .policy
+        .for_source(skill.source, skill.locked.as_ref())
+        .layers_for(&folder_name)
+        .flat_map(|layer| &layer.mounts)
+        .any(|rule| is_in_workspace(&rule.mount.guest));
+    let workspace = if own {
+        if !submission.files.is_empty() {
+            let message = "/workspace is a folder of the operator, so `files` cannot be used";
+            return Err(invalid(message.into()));
+        }
+        None
+    } else {
+        let folder = TempFolder::new_in(&api.options.scratch, Purpose::Session).map_err(host)?;
+        write_files(tenant, &folder, submission).map_err(host)?;
+        Some(folder)
+    };
+    let overrides = Overrides {
+        workspace: workspace.as_ref().map(|folder| (folder.path().to_owned(), MountMode::Overlay)),
+        determinism: submission.deterministic.map_or_else(DeterminismRule::default, rule),
+        ..Overrides::default()
+    };
+    let policy = settings.policy.clone().with_command_line(overrides).map_err(|findings| {
+        let first = findings.first().map(|finding| settings.hidden.text(&finding.message));
+        invalid(first.unwrap_or_default())
+    })?;
+    let mut hidden = settings.hidden.and(&skill.folder, "/skill");
+    if let Some(folder) = &workspace {
+        hidden = hidden.and(folder.path(), WORKSPACE);
+    }
+    let runner = tenant
+        .service
+        .runner()
+        .in_session(SessionRecord::new(Some(id), Some(&format!("tenant {}", tenant.name))));
+    let loaded = load(&runner, &skill, &policy).map_err(|error| invalid(hidden.text(&error)))?;
+    let loaded =
+        loaded.with_lower_limits(submission.limits.iter().map(|(limit, value)| (*limit, *value)));
+    let target = target(&submission.target);
+    let prepared = PreparedRun { workspace, settings, policy, loaded, target, hidden };
+    approved(api, &runner, prepared, &skill, id, submission)
+}
+
+fn load(runner: &Runner, skill: &NamedSkill, policy: &Policy) -> Result<LoadedSkill, String> {
+    let NamedSkill { folder, source, locked, digest, .. } = skill;
+    let named = SkillFolder { path: folder, source: *source, locked: locked.as_ref() };
+    let loaded = runner.load_for_run(named, policy).map_err(|error| match error {
+        RunError::Skill(error) => error.to_string(),
+        error => error.to_string(),
+    })?;
+    match digest {
+        Some(expected) if loaded.id().digest.as_ref() != Some(expected) => {
+            Err(format!("the skill does not have the digest {expected}"))
+        }
+        _ => Ok(loaded),
+    }
+}
+
+/// Decides whether the run may start. A client cannot approve anything.
+fn approved(
+    api: &ApiShared,
+    runner: &Runner,
+    prepared: PreparedRun,
+    skill: &NamedSkill,
+    id: &str,
+    submission: &RunSubmission,
+) -> Result<PreparedRun, Status> {
+    let PreparedRun { workspace, settings, policy, loaded, target, .. } = &prepared;
+    let Some(digest) = loaded.id().digest.clone() else { return Ok(prepared) };
+    // A target that matches nothing starts nothing: the invocation says why.
+    if !loaded.has_target(target) {
+        return Ok(prepared);
+    }
+    let failed = |error: &dyn std::fmt::Display| Status::Failed {
+        message: prepared.hidden.text(&error.to_string()),
+        fix: None,
+    };
+    let approvals = &api.mcp.approvals;
+    let trusted = if skill.is_upload {
+        settings.trust_uploads
+    } else {
+        approvals.is_trusted(&loaded.skill, &digest, id).map_err(|error| failed(&error))?
+    };
+    let part = loaded.part_of(target);
+    let stdin = submission.stdin.as_ref().map_or(&[][..], |stdin| &stdin.0);
+    let names: Vec<(&str, String)> =
+        submission.files.iter().map(|(path, file)| (path.as_str(), file_key(file))).collect();
+    let files: Vec<(&str, &str)> = names.iter().map(|(path, key)| (*path, key.as_str())).collect();
+    let ask = ApprovalRequest {
+        skill: &loaded.skill,
+        digest: &digest,
+        part: &part,
+        capabilities: &loaded.grant.capabilities,
+        needs_approval: loaded.grant.needs_approval,
+        trusted,
+        session_folder: workspace.as_ref().map(TempFolder::path),
+        session: id,
+        input: RunInput {
+            stdin: StdinInput::Whole(stdin),
+            files: &files,
+            ..target.input(&submission.args)
+        },
+    };
+    let (rule, fix) = match approvals.decide(policy, &ask).map_err(|error| failed(&error))? {
+        RunDecision::Allowed(denied) => {
+            let PreparedRun { workspace, settings, policy, loaded, target, hidden } = prepared;
+            let loaded = loaded.without_files(denied);
+            return Ok(PreparedRun { workspace, settings, policy, loaded, target, hidden });
+        }
+        RunDecision::Refused(refusal) => (refusal.why, refusal.fix),
+        RunDecision::NeedsApproval(number, _) => (
+            "it needs approval".to_owned(),
+            format!("the operator runs `skillhost approve {number}`"),
+        ),
+    };
+    let denial = Denial {
+        what: format!("run {}", loaded.skill.name),
+        rule,
+        fix: Some(fix),
+        kind: DenialKind::Run,
+    };
+    let recorded = Denial { fix: None, ..denial.clone() };
+    runner
+        .record_refusal(loaded, target, &submission.args, recorded)
+        .map_err(|error| failed(&error))?;
+    Err(Status::Denied(denial))
+}
+
+/// Identifies the content of a file in an approval.
+fn file_key(file: &FileSource) -> String {
+    match (&file.digest, &file.content) {
+        (Some(digest), _) => digest.clone(),
+        (None, Some(content)) => skillhost_skill::runtime::digest(&content.0),
+        (None, None) => String::new(),
+    }
+}
+
+/// Runs what was prepared. `None` if it was cancelled before it had an outcome.
+async fn run(
+    tenant: &Tenant,
+    prepared: &PreparedRun,
+    id: &str,
+    submission: &RunSubmission,
+    cancelled: &CancellationToken,
+) -> Result<Option<Invocation>, Status> {
+    let PreparedRun { settings, policy, loaded, target, hidden, .. } = prepared;
+    let needs = loaded.grant.capabilities.limits.host_memory();
+    let quota = settings.quotas.memory.0;
+    let _memory = tokio::select! {
+        biased;
+        () = cancelled.cancelled() => return Ok(None),
+        memory = tenant.memory.reserve(needs, quota) => memory.ok_or_else(|| Status::Invalid {
+            message: format!("the run may use {needs} bytes of memory, and the quota of the tenant is {quota}"),
+            fix: Some("lower the limit `memory` of the run".into()),
+        })?,
+    };
+    loop {
+        let io = io(tenant, id, submission, cancelled).map_err(|error| {
+            tracing::error!(tenant = tenant.name, run = id, %error, "cannot store the output of a run");
+            Status::Failed { message: "the host cannot store the output".into(), fix: None }
+        })?;
+        let running = async {
+            if submission.receipt {
+                let args = submission.args.clone();
+                let call = LoadedRequest { loaded, policy, target, args, io };
+                tenant.service.invoke_with_receipt(call).await
+            } else {
+                tenant.service.invoke_loaded(loaded, target, &submission.args, io).await
+            }
+        };
+        let ended = tokio::select! {
+            biased;
+            ended = running => ended,
+            // The guest is interrupted at once. What does not notice is dropped, which is recorded.
+            () = async { cancelled.cancelled().await; tokio::time::sleep(CANCELLED).await } => {
+                return Ok(None);
+            }
+        };
+        match ended {
+            Ok(invocation) => return Ok(Some(invocation)),
+            Err(ServiceError::Busy { .. } | ServiceError::SkillBusy { .. }) => {
+                tokio::time::sleep(BUSY).await;
+            }
+            Err(
+                error @ (ServiceError::Memory { .. } | ServiceError::Invoke(RunError::Target(_))),
+            ) => {
+                return Err(Status::Invalid {
+                    message: hidden.text(&error.to_string()),
+                    fix: None,
+                });
+            }
+            Err(ServiceError::Closed) => return Ok(None),
+            Err(error) => {
+                return Err(Status::Failed { message: hidden.text(&error.to_string()), fix: None });
+            }
+        }
+    }
+}
+
+/// The streams of a run. Its output goes to files, where clients follow it; with a receipt, which
+/// digests it, it is written there at the end.
+fn io(
+    tenant: &Tenant,
+    id: &str,
+    submission: &RunSubmission,
+    cancelled: &CancellationToken,
+) -> io::Result<Io> {
+    let sink = |stream| -> io::Result<Sink> {
+        let file = tenant.state.create_output(id, stream)?;
+        Ok(match submission.receipt {
+            true => Sink::Capture,
+            false => Sink::Descriptor(OwnedFd::from(file.into_std())),
+        })
+    };
+    let stdin = submission.stdin.as_ref().filter(|stdin| !stdin.0.is_empty());
+    Ok(Io {
+        stdin: stdin.map_or(Stdin::Empty, |stdin| Stdin::Bytes(stdin.0.clone())),
+        stdout: sink(StreamName::Stdout)?,
+        stderr: sink(StreamName::Stderr)?,
+        interrupt: Some(Box::pin(cancelled.clone().cancelled_owned())),
+        uses: false,
+    })
+}
+
+/// Stores what a run left: its output, and the files that it wrote.
+fn collect(
+    tenant: &Tenant,
+    id: &str,
+    ran: Invocation,
+    is_cancelled: bool,
+    hidden: &HostPaths,
+) -> io::Result<FinishedJob> {
+    let Invocation { finished, receipt, .. } = ran;
+    let outcome = &finished.outcome;
+    for (stream, output) in
+        [(StreamName::Stdout, &outcome.stdout), (StreamName::Stderr, &outcome.stderr)]
+    {
+        // What was captured is not in the file yet.
+        if !output.0.is_empty() {
+            tenant.state.create_output(id, stream)?.write_all(&output.0)?;
+        }
+    }
+    let mut job = FinishedJob::of(outcome, is_cancelled, hidden);
+    if !outcome.changes.is_empty() {
+        let (diff, _) = cut(hidden.text(&finished.overlays.diff()).as_bytes(), DIFF);
+        job.result.diff = diff;
+        job.result.changes = changes(tenant, &finished.overlays)?;
+    }
+    job.result.receipt = receipt.map(serde_json::to_value).transpose().map_err(io::Error::other)?;
+    Ok(job)
+}
+
+/// Returns the changes of `/workspace`, and stores the new files as blobs.
+fn changes(tenant: &Tenant, overlays: &Overlays) -> io::Result<Vec<FileChange>> {
+    let staged = overlays.staged(WRITTEN)?;
+    let mut changes = Vec::with_capacity(staged.len());
+    for StagedChange { guest, path, before, after } in staged {
+        if guest.trim_end_matches('/') != WORKSPACE {
+            continue;
+        }
+        let before = before.map(|entry| match entry {
+            OldEntry::Folder => FileState::Folder,
+            OldEntry::File(digest) => FileState::File { digest, mode: None },
+        });
+        let after = match after {
+            None => None,
+            Some(NewEntry::Folder) => Some(FileState::Folder),
+            Some(NewEntry::File { bytes, mode }) => {
+                let digest = tenant.state.put_blob(&bytes, now())?;
+                Some(FileState::File { digest, mode: Some(mode) })
+            }
+        };
+        changes.push(FileChange { path, before, after });
+    }
+    Ok(changes)
+}
+
+/// Writes the files of a submission. They were checked when it was submitted, and a blob may have
+/// expired since.
+fn write_files(tenant: &Tenant, folder: &TempFolder, submission: &RunSubmission) -> io::Result<()> {
+    use std::os::fd::AsFd as _;
+    let dir = Dir::from_std_file(folder.as_fd().try_clone_to_owned()?.into());
+    for (path, source) in &submission.files {
+        if !is_inside(path) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let path = Path::new(path);
+        if let Some(parent) = path.parent() {
+            dir.create_dir_all(parent)?;
+        }
+        let mode = if source.executable { 0o755 } else { 0o644 };
+        let mut file =
+            dir.open_with(path, OpenOptions::new().write(true).create_new(true).mode(mode))?;
+        match (&source.content, &source.digest) {
+            (Some(content), _) => file.write_all(&content.0)?,
+            (None, Some(digest)) => drop(io::copy(&mut tenant.state.blob(digest)?, &mut file)?),
+            (None, None) => {}
+        }
+    }
+    Ok(())
+}
+
+fn target(target: &RunTarget) -> Target {
+    match target {
+        RunTarget::Main => Target::Main,
+        RunTarget::Script(name) => Target::Named(name.clone()),
+        RunTarget::Tool(call) => {
+            Target::Tool { name: call.name.clone(), input: call.input.to_string() }
+        }
+        RunTarget::Command(text) => Target::Shell(text.clone()),
+    }
+}
+
+fn rule(run: DeterministicRun) -> DeterminismRule {
+    DeterminismRule { on: Some(true), seed: run.seed, start_time: run.start_time }
+}
+
+fn is_in_workspace(guest: &str) -> bool {
+    guest.strip_prefix(WORKSPACE).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+impl ApiShared {
+    /// Finds the skill that a submission names: one of the catalogue, or one that this tenant has
+    /// uploaded. An upload cannot take the name of the operator's skill.
+    pub(super) fn find_skill(
+        &self,
+        tenant: &Tenant,
+        settings: &TenantSettings,
+        named: &str,
+    ) -> Result<Option<NamedSkill>, skillhost_ledger::runs::RunStoreError> {
+        let (name, digest) = match named.split_once('@') {
+            Some((name, digest)) => (name, Some(digest.to_owned())),
+            None => (named, None),
+        };
+        if let Some(entry) = self.mcp.catalog.get(name).filter(|_| !settings.policy.hides(name)) {
+            return Ok(Some(NamedSkill {
+                folder: entry.folder.to_path_buf(),
+                source: entry.source,
+                locked: entry.locked.as_deref().cloned(),
+                digest,
+                is_upload: false,
+            }));
+        }
+        let found = tenant.state.store.use_skill(digest.as_deref().unwrap_or(name), now())?;
+        let found = found.filter(|(_, known)| digest.is_none() || known == name);
+        Ok(found.and_then(|(digest, name)| {
+            Some(NamedSkill {
+                folder: tenant.state.skill_folder(&digest, &name)?,
+                source: SourceKind::Path,
+                locked: None,
+                digest: Some(digest),
+                is_upload: true,
+            })
+        }))
+    }
+}
+
+impl StoredResult {
+    /// Returns the result as clients get it, with the start of the streams.
+    pub(super) fn with_streams(self, tenant: &Tenant, run: RunInfo) -> io::Result<RunResult> {
+        let mut outcome = self.outcome;
+        let mut truncated = [false, false];
+        for (at, stream) in [StreamName::Stdout, StreamName::Stderr].into_iter().enumerate() {
+            let start = match tenant.state.output(&run.id, stream) {
+                Ok(file) => super::state::start_of(file, DIFF)?,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => (Vec::new(), false),
+                Err(error) => return Err(error),
+            };
+            truncated[at] = start.1;
+            let text = match start {
+                (bytes, true) => Output(valid_start(bytes)),
+                (bytes, false) => Output(bytes),
+            };
+            if let Some(fields) = outcome.as_object_mut() {
+                fields.insert(
+                    stream.name().to_owned(),
+                    serde_json::to_value(text).unwrap_or_default(),
+                );
+            }
+        }
+        Ok(RunResult {
+            run,
+            outcome: Some(outcome),
+            stdout_truncated: truncated[0],
+            stderr_truncated: truncated[1],
+            changes: self.changes,
+            diff: self.diff,
+            receipt: self.receipt,
+        })
+    }
+}
+
+/// Removes a character that was cut in half, so that text stays text.
+pub(super) fn valid_start(mut bytes: Vec<u8>) -> Vec<u8> {
+    if let Err(error) = std::str::from_utf8(&bytes)
+        && error.error_len().is_none()
+        && error.valid_up_to() > 0
+    {
+        bytes.truncate(error.valid_up_to());
+    }
+    bytes
+}

@@ -1,0 +1,186 @@
+//! Streams the output of a run as server-sent events, from where a client was.
+//!
+//! The output is in files, so a stream starts anywhere, also after the end of the run and after a
+//! restart of the server. The id of an event is the position after it in both files.
+
+use std::fmt::Write as _;
+use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::mpsc::{Sender, channel};
+use tokio::time::Instant;
+
+use super::body::{self, Answer};
+use super::executor::valid_start;
+use super::problem::{Problem, ProblemCode};
+use super::state::StreamName;
+use super::tenant::{OpenStream, Tenant};
+use super::{Answered, ApiShared};
+use skillhost_policy::outcome::Output;
+
+/// The most bytes of one event.
+const EVENT: usize = 32 << 10;
+/// How often the files of a run in progress are looked at.
+const POLL: Duration = Duration::from_millis(50);
+/// How often a stream without output says that it is alive, so that no proxy closes it.
+const ALIVE: Duration = Duration::from_secs(15);
+
+/// The position of a client in both streams.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Position {
+    stdout: u64,
+    stderr: u64,
+}
+
+/// A client that follows a run.
+struct Follower {
+    api: Arc<ApiShared>,
+    tenant: Arc<Tenant>,
+    id: String,
+    at: Position,
+    to: Sender<Bytes>,
+    _open: OpenStream,
+}
+
+/// The client has gone.
+struct Gone;
+
+impl Position {
+    /// Reads the id of an event.
+    pub(super) fn parse(id: &str) -> Option<Position> {
+        let (stdout, stderr) = id.split_once('-')?;
+        Some(Position { stdout: stdout.parse().ok()?, stderr: stderr.parse().ok()? })
+    }
+
+    fn of(&mut self, stream: StreamName) -> &mut u64 {
+        match stream {
+            StreamName::Stdout => &mut self.stdout,
+            StreamName::Stderr => &mut self.stderr,
+        }
+    }
+}
+
+impl ApiShared {
+    /// Starts to stream the output of a run.
+    pub(super) fn logs(
+        self: &Arc<Self>,
+        tenant: &Arc<Tenant>,
+        id: &str,
+        at: Position,
+    ) -> Answered<Answer> {
+        self.info(tenant, id)?;
+        let open = tenant.open_stream().ok_or_else(too_many)?;
+        let (to, parts) = channel(8);
+        let (api, tenant) = (self.clone(), tenant.clone());
+        let follower = Follower { api, tenant, id: id.to_owned(), at, to, _open: open };
+        let within = self.options.bounds.stream;
+        tokio::spawn(async move {
+            let mut follower = follower;
+            // A client that does not read must not keep the stream either.
+            tokio::time::timeout(within, follower.follow()).await.ok();
+        });
+        let mut answer = body::of_stream("text/event-stream", parts);
+        let no_store = http::HeaderValue::from_static("no-store");
+        answer.headers_mut().insert(http::header::CACHE_CONTROL, no_store);
+        Ok(answer)
+    }
+}
+
+pub(super) fn too_many() -> Problem {
+    let detail = "close another stream of logs, or another request that waits";
+    Problem::new(ProblemCode::TooManyStreams, detail).retry_after(1)
+}
+
+impl Follower {
+    async fn follow(&mut self) -> Result<(), Gone> {
+        self.send("retry: 1000\n\n".into()).await?;
+        let mut alive = Instant::now();
+        loop {
+            // Asked before the files are read: what is written before the end is not missed.
+            let info = self.api.info(&self.tenant, &self.id).map_err(|_| Gone)?;
+            let is_new = self.drain(info.status.has_ended()).await?;
+            if info.status.has_ended() {
+                let data = serde_json::to_string(&info).unwrap_or_default();
+                return self.event("end", &data).await;
+            }
+            if is_new {
+                alive = Instant::now();
+            } else if alive.elapsed() >= ALIVE {
+                alive = Instant::now();
+                self.send(": alive\n\n".into()).await?;
+            }
+            let live = self.tenant.live(&self.id);
+            let ended = async {
+                match &live {
+                    Some(live) => {
+                        let mut status = live.status.subscribe();
+                        status.wait_for(|status| status.has_ended()).await.ok();
+                    }
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = ended => {}
+                () = tokio::time::sleep(POLL) => {}
+                () = self.to.closed() => return Err(Gone),
+                // The client continues at the next server.
+                () = self.api.closing.cancelled() => return Ok(()),
+            }
+        }
+    }
+
+    /// Sends what is new in both files.
+    async fn drain(&mut self, has_ended: bool) -> Result<bool, Gone> {
+        let mut is_new = false;
+        for stream in [StreamName::Stdout, StreamName::Stderr] {
+            // Until the run starts, there is none.
+            let Ok(file) = self.tenant.state.output(&self.id, stream) else { continue };
+            let file = file.into_std();
+            loop {
+                let mut bytes = vec![0; EVENT];
+                let at = *self.at.of(stream);
+                let count = file.read_at(&mut bytes, at).map_err(|_| Gone)?;
+                if count == 0 {
+                    break;
+                }
+                bytes.truncate(count);
+                // The rest of a character may still come.
+                if !has_ended || count == EVENT {
+                    bytes = valid_start(bytes);
+                }
+                *self.at.of(stream) += bytes.len() as u64;
+                let data = serde_json::to_string(&Output(bytes)).unwrap_or_default();
+                self.event(stream.name(), &data).await?;
+                is_new = true;
+            }
+        }
+        Ok(is_new)
+    }
+
+    async fn event(&mut self, name: &str, data: &str) -> Result<(), Gone> {
+        let mut text = String::with_capacity(data.len() + 64);
+        let Position { stdout, stderr } = self.at;
+        // JSON on one line has no line ends.
+        write!(text, "id: {stdout}-{stderr}\nevent: {name}\ndata: {data}\n\n").map_err(|_| Gone)?;
+        self.send(text).await
+    }
+
+    async fn send(&self, text: String) -> Result<(), Gone> {
+        self.to.send(text.into()).await.map_err(|_| Gone)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_id_of_an_event_is_a_position() {
+        assert_eq!(Position::parse("12-5"), Some(Position { stdout: 12, stderr: 5 }));
+        for wrong in ["", "12", "-", "a-b", "-1-2", "1-2-3", "99999999999999999999-0"] {
+            assert_eq!(Position::parse(wrong), None, "{wrong}");
+        }
+    }
+}

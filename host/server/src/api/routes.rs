@@ -1,0 +1,338 @@
+//! The paths of the run API. A request is checked in this order: its path and method, its token, the
+//! scope of the token, and then what it sends.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::{ALLOW, AUTHORIZATION, CACHE_CONTROL, LOCATION};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
+use hyper::body::Incoming;
+
+use super::body::{self, Answer, of_json, of_problem};
+use super::logs::{Position, too_many};
+use super::problem::{Problem, ProblemCode};
+use super::state::{StreamName, hex_of, now};
+use super::submit::closing;
+use super::tenant::Tenant;
+use super::tenants::Scope;
+use super::types::RunSubmission;
+use super::{Answered, Api, ApiShared, openapi};
+use crate::skills::decoded;
+use skillhost_ledger::runs::{RunFilter, RunStatus};
+
+/// The most runs of a page, and the number without `limit`.
+const PAGE: (u32, u32) = (1000, 100);
+
+/// What a path names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Route {
+    Runs,
+    Run(String),
+    Wait(String),
+    Result(String),
+    Logs(String),
+    Cancel(String),
+    Stream(String, StreamName),
+    Blob(String),
+    Skills,
+    OpenApi,
+}
+
+impl Route {
+    fn parse(path: &str) -> Option<Route> {
+        let id = |text: &&str| {
+            let is_hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+            text.len() == 32 && text.bytes().all(is_hex)
+        };
+        let parts: Vec<&str> = path.strip_prefix("/v1/")?.split('/').collect();
+        Some(match parts.as_slice() {
+            ["openapi.json"] => Route::OpenApi,
+            ["runs"] => Route::Runs,
+            ["runs", run] => Route::Run(Some(run).filter(|run| id(run))?.to_string()),
+            ["runs", run, part] => {
+                let run = Some(run).filter(|run| id(run))?.to_string();
+                match *part {
+                    "wait" => Route::Wait(run),
+                    "result" => Route::Result(run),
+                    "logs" => Route::Logs(run),
+                    "cancel" => Route::Cancel(run),
+                    "stdout" => Route::Stream(run, StreamName::Stdout),
+                    "stderr" => Route::Stream(run, StreamName::Stderr),
+                    _ => return None,
+                }
+            }
+            ["blobs", digest] => Route::Blob((*digest).to_owned()),
+            ["skills"] => Route::Skills,
+            _ => return None,
+        })
+    }
+
+    /// Returns the methods of the path, and the scope that each needs.
+    fn methods(&self) -> &'static [(Method, Option<Scope>)] {
+        const READ: &[(Method, Option<Scope>)] = &[(Method::GET, Some(Scope::Read))];
+        match self {
+            Route::OpenApi => &[(Method::GET, None)],
+            Route::Runs => &[(Method::GET, Some(Scope::Read)), (Method::POST, Some(Scope::Run))],
+            Route::Cancel(_) => &[(Method::POST, Some(Scope::Run))],
+            Route::Blob(_) => &[
+                (Method::GET, Some(Scope::Read)),
+                (Method::HEAD, Some(Scope::Upload)),
+                (Method::PUT, Some(Scope::Upload)),
+            ],
+            Route::Skills => &[(Method::POST, Some(Scope::Upload))],
+            _ => READ,
+        }
+    }
+}
+
+/// The parameters of a query.
+struct Query(Vec<(String, String)>);
+
+impl Query {
+    fn of(head: &Parts, known: &[&str]) -> Answered<Query> {
+        let text = head.uri.query().unwrap_or_default();
+        let mut found = Vec::new();
+        for part in text.split('&').filter(|part| !part.is_empty()) {
+            let (name, value) = part.split_once('=').unwrap_or((part, ""));
+            let pair = decoded(name).zip(decoded(&value.replace('+', " ")));
+            let (name, value) =
+                pair.ok_or_else(|| Problem::invalid("the query is not percent-encoded UTF-8"))?;
+            if !known.contains(&&*name) {
+                let detail = format!("this path has the parameters {}", known.join(", "));
+                return Err(Problem::invalid(detail));
+            }
+            found.push((name, value));
+        }
+        Ok(Query(found))
+    }
+
+    fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().rev().find(|(known, _)| known == name).map(|(_, value)| &**value)
+    }
+
+    fn parsed<T: std::str::FromStr>(&self, name: &str) -> Answered<Option<T>> {
+        let parse = |text: &str| {
+            text.parse().map_err(|_| Problem::invalid(format!("`{name}` is not a number")))
+        };
+        self.get(name).map(parse).transpose()
+    }
+}
+
+impl Api {
+    /// Answers a request for a path that starts with `/v1/`.
+    pub(crate) async fn answer(&self, request: Request<Incoming>) -> Answer {
+        let (mut head, body) = request.into_parts();
+        let token = bearer(&head.headers);
+        // Not needed any more, and what is removed cannot end up in a log.
+        head.headers.remove(AUTHORIZATION);
+        let mut answer = match self.route(&head, token.as_deref(), body).await {
+            Ok(answer) => answer,
+            Err(problem) => {
+                let allow = Route::parse(head.uri.path())
+                    .filter(|_| problem.code == ProblemCode::MethodNotAllowed);
+                let mut answer = of_problem(&problem);
+                if let Some(route) = allow {
+                    let names: Vec<&str> =
+                        route.methods().iter().map(|(method, _)| method.as_str()).collect();
+                    if let Ok(names) = HeaderValue::from_str(&names.join(", ")) {
+                        answer.headers_mut().insert(ALLOW, names);
+                    }
+                }
+                answer
+            }
+        };
+        // What a run printed must not be taken for a page of this server.
+        let headers = answer.headers_mut();
+        headers.insert("x-content-type-options", HeaderValue::from_static("nosniff"));
+        headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+        answer
+    }
+
+    async fn route(&self, head: &Parts, token: Option<&str>, body: Incoming) -> Answered<Answer> {
+        let api = &self.0;
+        let route = Route::parse(head.uri.path());
+        if route == Some(Route::OpenApi) && head.method == Method::GET {
+            return Ok(of_json(StatusCode::OK, &openapi::document()));
+        }
+        // Without a token, nobody learns which paths exist.
+        let (tenant, bearer) = api.tenant_of(token).ok_or_else(|| {
+            let detail = "send `Authorization: Bearer TOKEN` with a token of this server";
+            Problem::new(ProblemCode::Unauthorized, detail)
+        })?;
+        let route = route.ok_or_else(Problem::not_found)?;
+        let method = route.methods().iter().find(|(method, _)| *method == head.method);
+        let Some((_, scope)) = method else {
+            let detail = "the header `Allow` lists the methods of this path";
+            return Err(Problem::new(ProblemCode::MethodNotAllowed, detail));
+        };
+        if let Some(scope) = scope.filter(|scope| !bearer.has(*scope)) {
+            let name = format!("{scope:?}").to_lowercase();
+            let detail = format!("this needs a token with the scope `{name}`");
+            return Err(Problem::new(ProblemCode::ScopeMissing, detail));
+        }
+        if api.closing.is_cancelled() {
+            return Err(closing());
+        }
+        match route {
+            Route::Runs if head.method == Method::POST => api.post_run(&tenant, head, body).await,
+            Route::Runs => api.get_runs(&tenant, head),
+            Route::Run(id) => Ok(of_json(StatusCode::OK, &api.info(&tenant, &id)?)),
+            Route::Wait(id) => api.get_wait(&tenant, &id, head).await,
+            Route::Result(id) => {
+                let (api, tenant) = (api.clone(), tenant.clone());
+                let result = tokio::task::spawn_blocking(move || api.result(&tenant, &id)).await;
+                let result = result.map_err(|error| Problem::internal(&error))??;
+                Ok(of_json(StatusCode::OK, &result))
+            }
+            Route::Logs(id) => {
+                let last = head.headers.get("last-event-id").and_then(|id| id.to_str().ok());
+                let at = match last {
+                    None => Position::default(),
+                    Some(id) => Position::parse(id).ok_or_else(|| {
+                        Problem::invalid("`Last-Event-ID` is not the id of an event of this stream")
+                    })?,
+                };
+                api.logs(&tenant, &id, at)
+            }
+            Route::Cancel(id) => {
+                let run = api.cancel(&tenant, &id).await?;
+                let status =
+                    if run.status.has_ended() { StatusCode::OK } else { StatusCode::ACCEPTED };
+                Ok(of_json(status, &run))
+            }
+            Route::Stream(id, stream) => {
+                api.info(&tenant, &id)?;
+                match tenant.state.output(&id, stream) {
+                    // The run has not started.
+                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                        Ok(body::of_bytes(StatusCode::OK, "application/octet-stream", ""))
+                    }
+                    file => of_file(file),
+                }
+            }
+            Route::Blob(digest) if head.method == Method::PUT => {
+                let stored = api.put_blob(&tenant, &digest, head, body).await?;
+                Ok(of_json(StatusCode::OK, &stored))
+            }
+            Route::Blob(digest) => {
+                hex_of(&digest).ok_or_else(Problem::not_found)?;
+                let known = tenant.state.store.use_blob(&digest, now());
+                known.map_err(|error| Problem::internal(&error))?.ok_or_else(Problem::not_found)?;
+                if head.method == Method::HEAD {
+                    return Ok(body::of_bytes(StatusCode::OK, "application/octet-stream", ""));
+                }
+                of_file(tenant.state.blob(&digest))
+            }
+            Route::Skills => {
+                let stored = api.put_skill(&tenant, head, body).await?;
+                Ok(of_json(StatusCode::CREATED, &stored))
+            }
+            Route::OpenApi => Err(Problem::not_found()),
+        }
+    }
+}
+
+impl ApiShared {
+    async fn post_run(
+        self: &Arc<Self>,
+        tenant: &Arc<Tenant>,
+        head: &Parts,
+        body: Incoming,
+    ) -> Answered<Answer> {
+        let mut keys = head.headers.get_all("idempotency-key").iter();
+        let key = match (keys.next(), keys.next()) {
+            (None, _) => None,
+            (Some(key), None) => Some(
+                key.to_str()
+                    .map_err(|_| Problem::invalid("`Idempotency-Key` is not visible ASCII"))?,
+            ),
+            _ => return Err(Problem::invalid("`Idempotency-Key` may be sent once")),
+        };
+        let bounds = &self.options.bounds;
+        let submission: RunSubmission = body::json(body, bounds.body, bounds.body_within).await?;
+        let accepted = self.submit(tenant, submission, key)?;
+        let status = if accepted.is_repeated { StatusCode::OK } else { StatusCode::ACCEPTED };
+        let mut answer = of_json(status, &accepted.run);
+        if let Ok(location) = HeaderValue::from_str(&format!("/v1/runs/{}", accepted.run.id)) {
+            answer.headers_mut().insert(LOCATION, location);
+        }
+        Ok(answer)
+    }
+
+    fn get_runs(&self, tenant: &Tenant, head: &Parts) -> Answered<Answer> {
+        let query = Query::of(head, &["status", "skill", "cursor", "limit"])?;
+        let status = match query.get("status") {
+            None => None,
+            Some(name) => Some(RunStatus::of_name(name).ok_or_else(|| {
+                let names = "queued, running, succeeded, failed, cancelled or lost";
+                Problem::invalid(format!("`status` is one of {names}"))
+            })?),
+        };
+        let limit: u32 = query.parsed("limit")?.unwrap_or(PAGE.1);
+        if limit == 0 || limit > PAGE.0 {
+            return Err(Problem::invalid(format!("`limit` is a number from 1 to {}", PAGE.0)));
+        }
+        let filter = RunFilter {
+            status,
+            skill: query.get("skill").map(str::to_owned),
+            before: query.parsed("cursor")?,
+            limit,
+        };
+        Ok(of_json(StatusCode::OK, &self.list(tenant, &filter)?))
+    }
+
+    async fn get_wait(&self, tenant: &Arc<Tenant>, id: &str, head: &Parts) -> Answered<Answer> {
+        let query = Query::of(head, &["timeout"])?;
+        let most = self.options.bounds.wait;
+        let seconds: u64 = query.parsed("timeout")?.unwrap_or(most.as_secs());
+        if seconds > most.as_secs() {
+            let detail = format!("`timeout` is a number of seconds up to {}", most.as_secs());
+            return Err(Problem::invalid(detail));
+        }
+        let _open = tenant.open_stream().ok_or_else(too_many)?;
+        let run = self.wait(tenant, id, Duration::from_secs(seconds)).await?;
+        Ok(of_json(StatusCode::OK, &run))
+    }
+}
+
+/// An answer with the bytes of a file; one that is missing is empty to clients who know its run.
+fn of_file(file: std::io::Result<cap_std::fs::File>) -> Answered<Answer> {
+    match file {
+        Ok(file) => body::of_file(file.into_std()).map_err(|error| Problem::internal(&error)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(Problem::not_found()),
+        Err(error) => Err(Problem::internal(&error)),
+    }
+}
+
+/// Returns the token of a request (RFC 6750).
+fn bearer(headers: &HeaderMap) -> Option<String> {
+    let (scheme, token) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_known_paths_are_routes() {
+        let id = "0123456789abcdef0123456789abcdef";
+        let route = |path: &str| Route::parse(path);
+        assert_eq!(route("/v1/runs"), Some(Route::Runs));
+        assert_eq!(route(&format!("/v1/runs/{id}/logs")), Some(Route::Logs(id.into())));
+        for path in [
+            "/v1",
+            "/v1/",
+            "/v1/runs/",
+            "/v1/runs/..",
+            &format!("/v1/runs/{id}/"),
+            &format!("/v1/runs/{id}/other"),
+            &format!("/v1/runs/{}", id.to_uppercase()),
+            "/v1/blobs/a/b",
+            "/v2/runs",
+        ] {
+            assert_eq!(route(path), None, "{path}");
+        }
+    }
+}

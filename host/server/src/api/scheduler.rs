@@ -1,0 +1,226 @@
+//! Hands out turns to tenants in rotation, weighted by their quotas: a tenant with twice the quota of
+//! running runs gets twice as many turns while both have runs in the queue. Within a tenant, runs keep
+//! their order.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::oneshot;
+
+/// The turns of all tenants. Cheap to clone.
+#[derive(Clone, Default)]
+pub(super) struct Scheduler(Arc<Mutex<Turns>>);
+
+#[derive(Default)]
+struct Turns {
+    /// The most turns at once.
+    slots: usize,
+    running: usize,
+    lanes: BTreeMap<String, Lane>,
+    tickets: u64,
+}
+
+/// The runs of one tenant.
+#[derive(Default)]
+struct Lane {
+    /// The most turns of the tenant at once, which is also its weight.
+    quota: usize,
+    running: usize,
+    waiting: VecDeque<(u64, oneshot::Sender<()>)>,
+    /// How many turns the tenant is owed, in units of all weights together.
+    credit: i64,
+}
+
+/// A turn. Dropping it passes it on.
+pub(super) struct Turn {
+    scheduler: Scheduler,
+    tenant: String,
+}
+
+/// A place in the queue until the turn comes.
+struct Place {
+    scheduler: Scheduler,
+    tenant: String,
+    ticket: u64,
+    turn: Option<oneshot::Receiver<()>>,
+}
+
+impl Scheduler {
+    pub(super) fn new(slots: usize) -> Scheduler {
+        Scheduler(Arc::new(Mutex::new(Turns { slots: slots.max(1), ..Turns::default() })))
+    }
+
+    /// Enters the queue of a tenant now, and returns a future that waits for the turn. Dropping the
+    /// future leaves the queue.
+    pub(super) fn enter(&self, tenant: &str, quota: usize) -> impl Future<Output = Turn> + use<> {
+        let (sender, receiver) = oneshot::channel();
+        let mut turns = self.turns();
+        turns.tickets += 1;
+        let ticket = turns.tickets;
+        let lane = turns.lanes.entry(tenant.to_owned()).or_default();
+        lane.quota = quota.max(1);
+        lane.waiting.push_back((ticket, sender));
+        turns.give();
+        drop(turns);
+        let mut place = Place {
+            scheduler: self.clone(),
+            tenant: tenant.to_owned(),
+            ticket,
+            turn: Some(receiver),
+        };
+        async move {
+            if let Some(turn) = &mut place.turn {
+                // The sender lives in the queue until it is this run's turn.
+                turn.await.ok();
+            }
+            place.turn = None;
+            Turn { scheduler: place.scheduler.clone(), tenant: std::mem::take(&mut place.tenant) }
+        }
+    }
+
+    fn end(&self, tenant: &str) {
+        let mut turns = self.turns();
+        turns.running = turns.running.saturating_sub(1);
+        if let Some(lane) = turns.lanes.get_mut(tenant) {
+            lane.running = lane.running.saturating_sub(1);
+            if lane.running == 0 && lane.waiting.is_empty() {
+                turns.lanes.remove(tenant);
+            }
+        }
+        turns.give();
+    }
+
+    fn leave(&self, place: &mut Place) {
+        let Some(mut turn) = place.turn.take() else { return };
+        let mut turns = self.turns();
+        let Some(lane) = turns.lanes.get_mut(&place.tenant) else { return };
+        let before = lane.waiting.len();
+        lane.waiting.retain(|(ticket, _)| *ticket != place.ticket);
+        if lane.waiting.len() < before {
+            if lane.running == 0 && lane.waiting.is_empty() {
+                turns.lanes.remove(&place.tenant);
+            }
+            return;
+        }
+        drop(turns);
+        // It was this run's turn already.
+        if turn.try_recv().is_ok() {
+            self.end(&place.tenant);
+        }
+    }
+
+    fn turns(&self) -> MutexGuard<'_, Turns> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Turns {
+    /// Hands out free turns by smooth weighted round-robin: each tenant that could use a turn earns its
+    /// weight, the one with the most credit gets the turn and pays the sum of the weights.
+    fn give(&mut self) {
+        while self.running < self.slots {
+            let ready = |lane: &Lane| !lane.waiting.is_empty() && lane.running < lane.quota;
+            let mut total = 0_i64;
+            for lane in self.lanes.values_mut().filter(|lane| ready(lane)) {
+                let weight = i64::try_from(lane.quota).unwrap_or(i64::MAX / 2);
+                lane.credit += weight;
+                total += weight;
+            }
+            let Some(lane) = self
+                .lanes
+                .values_mut()
+                .filter(|lane| ready(lane))
+                .reduce(|best, lane| if lane.credit > best.credit { lane } else { best })
+            else {
+                return;
+            };
+            lane.credit -= total;
+            let Some((_, sender)) = lane.waiting.pop_front() else { return };
+            lane.running += 1;
+            self.running += 1;
+            // A receiver that is gone passes the turn on: see `Place`.
+            sender.send(()).ok();
+        }
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.scheduler.end(&self.tenant);
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let scheduler = self.scheduler.clone();
+        scheduler.leave(self);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::FutureExt as _;
+
+    /// Enters this many runs of each tenant, and returns the order of their turns, one at a time.
+    fn order(tenants: &[(&str, usize, usize)]) -> String {
+        let scheduler = Scheduler::new(1);
+        let first = scheduler.enter("first", 1).now_or_never();
+        let mut waiting = Vec::new();
+        for (tenant, quota, runs) in tenants {
+            for _ in 0..*runs {
+                waiting.push((*tenant, Box::pin(scheduler.enter(tenant, *quota))));
+            }
+        }
+        drop(first);
+        let mut order = String::new();
+        while !waiting.is_empty() {
+            let next = waiting
+                .iter_mut()
+                .enumerate()
+                .find_map(|(at, (_, turn))| turn.as_mut().now_or_never().map(|turn| (at, turn)));
+            let (at, turn) = next.expect("a turn is always given");
+            order += waiting.remove(at).0;
+            drop(turn);
+        }
+        order
+    }
+
+    #[test]
+    fn a_flooding_tenant_does_not_delay_another() {
+        assert_eq!(order(&[("a", 4, 6), ("b", 4, 2)]), "ababaaaa");
+    }
+
+    #[test]
+    fn turns_are_weighted_by_quota() {
+        let order = order(&[("a", 6, 12), ("b", 2, 4)]);
+        let early = &order[..8];
+        assert_eq!(early.matches('a').count(), 6, "{order}");
+    }
+
+    #[test]
+    fn a_tenant_keeps_to_its_quota_and_leaves_room_for_others() {
+        let scheduler = Scheduler::new(8);
+        let one = scheduler.enter("a", 1).now_or_never();
+        let mut two = Box::pin(scheduler.enter("a", 1));
+        assert!(one.is_some() && two.as_mut().now_or_never().is_none());
+        assert!(scheduler.enter("b", 1).now_or_never().is_some());
+        drop(one);
+        assert!(two.as_mut().now_or_never().is_some());
+    }
+
+    #[test]
+    fn runs_that_leave_the_queue_pass_their_turn_on() {
+        let scheduler = Scheduler::new(1);
+        let held = scheduler.enter("a", 1).now_or_never();
+        let (left, mut stays) = (scheduler.enter("a", 1), Box::pin(scheduler.enter("a", 1)));
+        // Its turn comes before it is dropped.
+        drop(held);
+        drop(left);
+        assert!(stays.as_mut().now_or_never().is_some());
+        let last = scheduler.enter("a", 1);
+        drop(last);
+        drop(stays);
+        assert!(scheduler.turns().lanes.is_empty() && scheduler.turns().running == 0);
+    }
+}

@@ -1,0 +1,283 @@
+//! The state of one tenant on disk: a database, blobs, the output of runs, and skills, in a folder
+//! that no other tenant's requests can name. Whatever stores runs elsewhere replaces this type.
+
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use cap_std::fs::{Dir, File, OpenOptions};
+use rustix::fs::FlockOperation;
+use sha2::{Digest as _, Sha256};
+
+use skillhost_ledger::runs::{RunStore, Swept};
+use skillhost_policy::diagnostic::printable;
+use skillhost_skill::private;
+use skillhost_skill::runtime::hex;
+
+/// The folders of a tenant.
+const BLOBS: &str = "blobs";
+const OUTPUTS: &str = "outputs";
+const SKILLS: &str = "skills";
+
+/// The state of a tenant.
+pub(super) struct TenantState {
+    pub(super) folder: PathBuf,
+    pub(super) store: RunStore,
+    blobs: Dir,
+    outputs: Dir,
+    skills: Dir,
+    /// Locked while a server uses the folder, so that nobody deletes it meanwhile.
+    _lock: std::os::fd::OwnedFd,
+}
+
+/// A stream of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum StreamName {
+    Stdout,
+    Stderr,
+}
+
+impl StreamName {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            StreamName::Stdout => "stdout",
+            StreamName::Stderr => "stderr",
+        }
+    }
+}
+
+/// A blob that is being uploaded. It is removed unless it is finished.
+pub(super) struct Upload<'a> {
+    state: &'a TenantState,
+    name: String,
+    file: File,
+    hash: Sha256,
+    pub(super) bytes: u64,
+    is_finished: bool,
+}
+
+impl TenantState {
+    /// Opens the state of a tenant, and creates it if it is missing.
+    ///
+    /// # Errors
+    /// Another server uses it, or the file system fails.
+    pub(super) fn open(folder: &Path) -> io::Result<TenantState> {
+        let lock = private::open_or_create(folder)?;
+        rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|error| {
+            let message = format!("another server uses {}: {error}", folder.display());
+            io::Error::new(io::ErrorKind::ResourceBusy, message)
+        })?;
+        let open = |name: &str| -> io::Result<Dir> {
+            Ok(Dir::from_std_file(private::open_or_create(&folder.join(name))?.into()))
+        };
+        let state = TenantState {
+            blobs: open(BLOBS)?,
+            outputs: open(OUTPUTS)?,
+            skills: open(SKILLS)?,
+            store: RunStore::open(&folder.join("runs.db")).map_err(io::Error::other)?,
+            folder: folder.to_owned(),
+            _lock: lock,
+        };
+        state.remove_unfinished()?;
+        Ok(state)
+    }
+
+    /// Starts the upload of a blob.
+    pub(super) fn upload(&self) -> io::Result<Upload<'_>> {
+        let name = format!("{PARTIAL}{:032x}", rand::random::<u128>());
+        let file = self.blobs.open_with(&name, OpenOptions::new().write(true).create_new(true))?;
+        Ok(Upload { state: self, name, file, hash: Sha256::new(), bytes: 0, is_finished: false })
+    }
+
+    /// Stores a blob, and returns its digest.
+    pub(super) fn put_blob(&self, bytes: &[u8], now: i64) -> io::Result<String> {
+        let mut upload = self.upload()?;
+        upload.write(bytes)?;
+        let digest = upload.digest();
+        upload.finish(&digest, now)?;
+        Ok(digest)
+    }
+
+    /// Opens a blob.
+    pub(super) fn blob(&self, digest: &str) -> io::Result<File> {
+        self.blobs.open(hex_of(digest).ok_or(io::ErrorKind::NotFound)?)
+    }
+
+    /// Creates the file of a stream of a run.
+    pub(super) fn create_output(&self, run: &str, stream: StreamName) -> io::Result<File> {
+        let options = &mut OpenOptions::new();
+        options.write(true).create(true).truncate(true);
+        self.outputs.open_with(format!("{run}.{}", stream.name()), options)
+    }
+
+    /// Opens what a run has written to a stream so far.
+    pub(super) fn output(&self, run: &str, stream: StreamName) -> io::Result<File> {
+        self.outputs.open(format!("{run}.{}", stream.name()))
+    }
+
+    /// Returns the folder of an uploaded skill.
+    pub(super) fn skill_folder(&self, digest: &str, name: &str) -> Option<PathBuf> {
+        Some(self.folder.join(SKILLS).join(hex_of(digest)?).join(name))
+    }
+
+    /// Moves a private folder that contains a skill to where uploaded skills are. Keeps the one that
+    /// is there, since it has the same content.
+    pub(super) fn keep_skill(&self, from: &Path, digest: &str, name: &str) -> io::Result<()> {
+        let hex = hex_of(digest).ok_or(io::ErrorKind::InvalidInput)?;
+        if self.skills.symlink_metadata(Path::new(hex).join(name)).is_ok() {
+            return Ok(());
+        }
+        // The same content under another name.
+        match private::remove(&self.skills, hex) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        std::fs::rename(from, self.folder.join(SKILLS).join(hex))
+    }
+
+    /// Removes the files of what was removed from the database.
+    pub(super) fn remove(&self, swept: &Swept) {
+        let gone = |result: io::Result<()>| match result {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                tracing::warn!(%error, "cannot remove an expired file of the run API");
+            }
+            _ => {}
+        };
+        for run in &swept.runs {
+            for stream in [StreamName::Stdout, StreamName::Stderr] {
+                gone(self.outputs.remove_file(format!("{run}.{}", stream.name())));
+            }
+        }
+        for hex in swept.blobs.iter().filter_map(|digest| hex_of(digest)) {
+            gone(self.blobs.remove_file(hex));
+        }
+        for hex in swept.skills.iter().filter_map(|digest| hex_of(digest)) {
+            gone(private::remove(&self.skills, hex));
+        }
+    }
+
+    /// Removes what a server that was killed had not finished uploading.
+    fn remove_unfinished(&self) -> io::Result<()> {
+        for entry in self.blobs.entries()? {
+            let name = entry?.file_name();
+            if name.to_str().is_some_and(|name| name.starts_with(PARTIAL)) {
+                self.blobs.remove_file(name)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The start of the names of unfinished uploads. No digest has it.
+const PARTIAL: &str = "partial-";
+
+impl Upload<'_> {
+    pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all(bytes)?;
+        self.hash.update(bytes);
+        self.bytes += bytes.len() as u64;
+        Ok(())
+    }
+
+    pub(super) fn digest(&self) -> String {
+        format!("sha256:{}", hex(&self.hash.clone().finalize()))
+    }
+
+    /// Opens what was written.
+    pub(super) fn reopen(&self) -> io::Result<std::fs::File> {
+        Ok(self.state.blobs.open(&self.name)?.into_std())
+    }
+
+    /// Stores the blob, if it has this digest.
+    pub(super) fn finish(mut self, digest: &str, now: i64) -> io::Result<bool> {
+        let Some(hex) = hex_of(digest).filter(|_| self.digest() == digest) else {
+            return Ok(false);
+        };
+        self.state.blobs.rename(&self.name, &self.state.blobs, hex)?;
+        self.is_finished = true;
+        self.state.store.put_blob(digest, self.bytes, now).map_err(io::Error::other)?;
+        Ok(true)
+    }
+}
+
+impl Drop for Upload<'_> {
+    fn drop(&mut self) {
+        if !self.is_finished
+            && let Err(error) = self.state.blobs.remove_file(&self.name)
+        {
+            tracing::warn!(%error, "cannot remove an unfinished upload");
+        }
+    }
+}
+
+/// Returns the hex digits of a digest; `None` if it is not `sha256:` and 64 lower-case hex digits.
+pub(super) fn hex_of(digest: &str) -> Option<&str> {
+    let hex = digest.strip_prefix("sha256:")?;
+    let is_hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    (hex.len() == 64 && hex.bytes().all(is_hex)).then_some(hex)
+}
+
+/// Checks whether a path is one below a folder: no `..`, no `.`, nothing absolute.
+pub(super) fn is_inside(path: &str) -> bool {
+    const MOST: usize = 1024;
+    path.len() <= MOST
+        && printable(path) == path
+        && path.split('/').all(|part| !matches!(part, "" | "." | ".."))
+        && !path.contains('\0')
+}
+
+/// Reads the start of a file, and returns whether there is more.
+pub(super) fn start_of(file: File, most: usize) -> io::Result<(Vec<u8>, bool)> {
+    let mut bytes = Vec::new();
+    file.into_std().take(most as u64 + 1).read_to_end(&mut bytes)?;
+    let is_cut = bytes.len() > most;
+    bytes.truncate(most);
+    Ok((bytes, is_cut))
+}
+
+/// The time, in milliseconds since 1970.
+pub(super) fn now() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make their own folders")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_blob_with_another_digest_is_not_stored() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = TenantState::open(&folder.path().join("a")).unwrap();
+        let other = format!("sha256:{}", "0".repeat(64));
+        let mut upload = state.upload().unwrap();
+        upload.write(b"text").unwrap();
+        assert!(!upload.finish(&other, 0).unwrap());
+        assert!(state.blob(&other).is_err() && state.blobs.entries().unwrap().count() == 0);
+        let digest = state.put_blob(b"text", 0).unwrap();
+        assert_eq!(start_of(state.blob(&digest).unwrap(), 2).unwrap(), (b"te".to_vec(), true));
+    }
+
+    #[test]
+    fn names_that_are_no_digests_open_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = TenantState::open(&folder.path().join("a")).unwrap();
+        for name in ["sha256:../runs.db", "sha256:", "../runs.db", &"a".repeat(64)] {
+            assert!(state.blob(name).is_err(), "{name}");
+        }
+        for path in ["", "/a", "a//b", "a/../b", "./a", "a/", "..", "a\0b", "a\nb"] {
+            assert!(!is_inside(path), "{path}");
+        }
+        assert!(is_inside("a/b c.txt"));
+    }
+
+    #[test]
+    fn one_server_uses_the_state_at_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        let one = TenantState::open(&path).unwrap();
+        assert!(TenantState::open(&path).is_err());
+        drop(one);
+        assert!(TenantState::open(&path).is_ok());
+    }
+}

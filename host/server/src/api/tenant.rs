@@ -1,0 +1,184 @@
+//! A tenant while the server runs: its settings, which may change, its state, and its live runs.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{Notify, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::state::TenantState;
+use super::tenants::{Quotas, Retention};
+use crate::hidden::HostPaths;
+use skillhost::service::Service;
+use skillhost_ledger::runs::RunStatus;
+use skillhost_policy::Policy;
+
+/// A tenant.
+pub(super) struct Tenant {
+    pub(super) name: String,
+    pub(super) state: TenantState,
+    /// Runs skills with the tenant's own state and audit log.
+    pub(super) service: Service,
+    settings: Mutex<Arc<TenantSettings>>,
+    live: Mutex<HashMap<String, Arc<LiveRun>>>,
+    pub(super) memory: MemoryQuota,
+    streams: AtomicUsize,
+    /// Bytes of uploads that are not stored yet.
+    pub(super) uploading: AtomicU64,
+    /// Cancelled when the tenant is removed from the file.
+    pub(super) removed: CancellationToken,
+}
+
+/// What the operator decides about a tenant.
+pub(super) struct TenantSettings {
+    pub(super) policy: Policy,
+    pub(super) hidden: HostPaths,
+    pub(super) quotas: Quotas,
+    pub(super) retention: Retention,
+    pub(super) trust_uploads: bool,
+}
+
+/// A run that has not ended.
+pub(super) struct LiveRun {
+    pub(super) status: watch::Sender<RunStatus>,
+    pub(super) cancel: CancellationToken,
+}
+
+/// Counts the memory of the runs of a tenant.
+#[derive(Default)]
+pub(super) struct MemoryQuota {
+    used: Mutex<u64>,
+    freed: Notify,
+}
+
+/// Memory that is counted until this value is dropped.
+pub(super) struct ReservedMemory<'a> {
+    quota: &'a MemoryQuota,
+    bytes: u64,
+}
+
+/// A stream that is counted until this value is dropped.
+pub(super) struct OpenStream(Arc<Tenant>);
+
+impl Tenant {
+    pub(super) fn new(
+        name: String,
+        state: TenantState,
+        service: Service,
+        settings: TenantSettings,
+    ) -> Tenant {
+        Tenant {
+            name,
+            state,
+            service,
+            settings: Mutex::new(Arc::new(settings)),
+            live: Mutex::default(),
+            memory: MemoryQuota::default(),
+            streams: AtomicUsize::new(0),
+            uploading: AtomicU64::new(0),
+            removed: CancellationToken::new(),
+        }
+    }
+
+    pub(super) fn settings(&self) -> Arc<TenantSettings> {
+        self.settings.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn change(&self, settings: TenantSettings) {
+        *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
+    }
+
+    /// Adds a run that has not ended.
+    pub(super) fn add_live(&self, id: &str) -> Arc<LiveRun> {
+        let status = watch::Sender::new(RunStatus::Queued);
+        let live = Arc::new(LiveRun { status, cancel: CancellationToken::new() });
+        self.live_runs().insert(id.to_owned(), live.clone());
+        live
+    }
+
+    pub(super) fn live(&self, id: &str) -> Option<Arc<LiveRun>> {
+        self.live_runs().get(id).cloned()
+    }
+
+    /// Removes a run that has ended, and tells those who wait for it.
+    pub(super) fn remove_live(&self, id: &str, status: RunStatus) {
+        if let Some(live) = self.live_runs().remove(id) {
+            live.status.send_replace(status);
+        }
+    }
+
+    /// Returns the runs in progress.
+    pub(super) fn running(&self) -> usize {
+        let is_running = |live: &&Arc<LiveRun>| *live.status.borrow() == RunStatus::Running;
+        self.live_runs().values().filter(is_running).count()
+    }
+
+    /// Cancels every run.
+    pub(super) fn cancel_all(&self) {
+        self.live_runs().values().for_each(|live| live.cancel.cancel());
+    }
+
+    fn live_runs(&self) -> MutexGuard<'_, HashMap<String, Arc<LiveRun>>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a stream, unless the tenant has too many.
+    pub(super) fn open_stream(self: &Arc<Tenant>) -> Option<OpenStream> {
+        let most = self.settings().quotas.streams;
+        let more = |open: usize| (open < most).then_some(open + 1);
+        self.streams.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
+        Some(OpenStream(self.clone()))
+    }
+}
+
+impl Drop for OpenStream {
+    fn drop(&mut self) {
+        self.0.streams.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl MemoryQuota {
+    /// Waits until this much is free. `None` if it never will be.
+    pub(super) async fn reserve(&self, bytes: u64, quota: u64) -> Option<ReservedMemory<'_>> {
+        if bytes > quota {
+            return None;
+        }
+        loop {
+            let mut freed = std::pin::pin!(self.freed.notified());
+            freed.as_mut().enable();
+            {
+                let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+                if used.saturating_add(bytes) <= quota {
+                    *used += bytes;
+                    return Some(ReservedMemory { quota: self, bytes });
+                }
+            }
+            freed.await;
+        }
+    }
+}
+
+impl Drop for ReservedMemory<'_> {
+    fn drop(&mut self) {
+        *self.quota.used.lock().unwrap_or_else(PoisonError::into_inner) -= self.bytes;
+        self.quota.freed.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::FutureExt as _;
+
+    #[test]
+    fn memory_is_reserved_up_to_the_quota() {
+        let memory = MemoryQuota::default();
+        let half = memory.reserve(5, 10).now_or_never().unwrap();
+        let mut other = Box::pin(memory.reserve(6, 10));
+        assert!(half.is_some() && other.as_mut().now_or_never().is_none());
+        assert!(memory.reserve(11, 10).now_or_never().unwrap().is_none(), "never enough");
+        drop(half);
+        assert!(other.as_mut().now_or_never().unwrap().is_some());
+    }
+}

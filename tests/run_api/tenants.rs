@@ -1,0 +1,284 @@
+//! Tenants: tokens, scopes and quotas, and that one can neither see, use nor guess what is another's.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use skillhost_server::api::tenants::new_token;
+use skillhost_skill::runtime::digest;
+
+use super::{ApiServer, replace, tenants_file};
+use crate::mcp::Place;
+
+/// A server with the tenants `one` and `two`, and their tokens.
+fn two_tenants(place: &Place, more: [&str; 2]) -> (ApiServer, [String; 2]) {
+    let ((one, one_digest), (two, two_digest)) = (new_token(), new_token());
+    let file = tenants_file(place, &[("one", &one_digest, more[0]), ("two", &two_digest, more[1])]);
+    let mut server = ApiServer::new(place, &["--tenants", file.to_str().unwrap()]);
+    server.token.clone_from(&one);
+    (server, [one, two])
+}
+
+fn note(arg: &str) -> Value {
+    json!({ "skill": "scribe", "target": { "script": "note.sh" }, "args": [arg] })
+}
+
+/// The skill of these tests, as a list of blobs.
+fn upload_skill(server: &ApiServer, name: &str, tools: &str) -> super::Answer {
+    let text = format!(
+        "---\nname: {name}\ndescription: An upload of the tests.\nallowed-tools: {tools}\n---\nRun it.\n"
+    );
+    let script = "#!/bin/bash\necho uploaded\necho x > /workspace/x && echo written\n";
+    let files = json!({
+        "SKILL.md": { "digest": server.put_blob(text.as_bytes()) },
+        "scripts/go.sh": { "digest": server.put_blob(script.as_bytes()), "executable": true },
+    });
+    server.call("POST", "/v1/skills", &json!({ "name": name, "files": files }))
+}
+
+#[test]
+fn one_tenant_cannot_see_or_use_what_is_anothers() {
+    let place = Place::new();
+    let (mut server, [one, two]) =
+        two_tenants(&place, ["trust-uploads: true", "trust-uploads: true"]);
+    let id = server.submit(&note("secret"));
+    server.result(&id);
+    let blob = server.put_blob(b"the blob of one");
+    let skill =
+        upload_skill(&server, "of-one", "Bash").json()["digest"].as_str().unwrap().to_owned();
+    let key = [("Idempotency-Key", "shared")];
+    let body = note("one").to_string();
+    let first = server.call_as(&one, "POST", "/v1/runs", &key, body.as_bytes());
+    assert_eq!(first.status, 202);
+
+    // The second tenant gets for each the answer for what does not exist.
+    server.token.clone_from(&two);
+    let unknown = "0123456789abcdef0123456789abcdef";
+    for part in ["", "/wait", "/result", "/logs", "/stdout", "/stderr"] {
+        let (theirs, none) = (
+            server.get(&format!("/v1/runs/{id}{part}")),
+            server.get(&format!("/v1/runs/{unknown}{part}")),
+        );
+        assert_eq!(theirs.status, 404, "{part}");
+        assert_eq!((theirs.status, theirs.text()), (none.status, none.text()), "{part}");
+    }
+    let cancel = server.call("POST", &format!("/v1/runs/{id}/cancel"), &Value::Null);
+    assert_eq!(cancel.code(), "not-found");
+    assert_eq!(server.get("/v1/runs").json()["runs"], json!([]));
+    let none = server.get(&format!("/v1/blobs/{}", digest(b"nobody's")));
+    let theirs = server.get(&format!("/v1/blobs/{blob}"));
+    assert_eq!((theirs.status, theirs.text()), (404, none.text()));
+    let head = server.call_as(&two, "HEAD", &format!("/v1/blobs/{blob}"), &[], b"");
+    assert_eq!(head.status, 404);
+    // Neither as an input nor as a skill, by digest or by name.
+    let mut run = note("x");
+    run["files"] = json!({ "x": { "digest": blob } });
+    assert_eq!(server.call("POST", "/v1/runs", &run).code(), "blobs-missing");
+    for name in [&*skill, "of-one", &format!("of-one@{skill}")] {
+        assert_eq!(server.call("POST", "/v1/runs", &json!({ "skill": name })).code(), "no-skill");
+    }
+    // The same key is the second tenant's own.
+    let second = server.call_as(&two, "POST", "/v1/runs", &key, note("two").to_string().as_bytes());
+    assert_eq!(second.status, 202, "{}", second.text());
+    assert_ne!(second.json()["id"], first.json()["id"]);
+    // The same bytes are stored for each.
+    server.put_blob(b"the blob of one");
+    let folder =
+        |tenant: &str| place.user.home().join(".local/state/skillhost/tenants").join(tenant);
+    let hex = blob.strip_prefix("sha256:").unwrap();
+    for tenant in ["one", "two"] {
+        assert!(folder(tenant).join("blobs").join(hex).is_file(), "{tenant}");
+    }
+    // Each has an audit log of its own, and the operator's has nothing.
+    server.result(second.json()["id"].as_str().unwrap());
+    let log = |tenant: &str| std::fs::read_to_string(folder(tenant).join("audit.jsonl")).unwrap();
+    assert!(log("one").contains(&id) && !log("two").contains(&id));
+    assert!(place.user.records().is_empty());
+}
+
+#[test]
+fn tokens_have_scopes_expire_and_are_rotated_without_a_restart() {
+    let place = Place::new();
+    let ((reader, reader_digest), (runner, runner_digest)) = (new_token(), new_token());
+    let (next, next_digest) = new_token();
+    let text = |runner_digest: &str, expires: &str| {
+        format!(
+            "tenants:\n  one:\n    tokens:\n      - {{ sha256: {reader_digest}, scopes: [read] }}\n      - {{ sha256: {runner_digest}, scopes: [run, read], expires: {expires} }}\n"
+        )
+    };
+    let file = place.user.work().join("tenants.yaml");
+    replace(&file, &text(&runner_digest, "2099-01-01T00:00:00Z"));
+    let mut server = ApiServer::new(&place, &["--tenants", file.to_str().unwrap()]);
+    let status = |server: &ApiServer, token: &str, method: &str, path: &str, body: &Value| {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let answer = server.call_as(token, method, path, &[], body.as_bytes());
+        (answer.status, answer.json()["code"].as_str().unwrap_or_default().to_owned())
+    };
+    let list =
+        |server: &ApiServer, token: &str| status(server, token, "GET", "/v1/runs", &Value::Null).0;
+    assert_eq!(list(&server, &reader), 200);
+    let scope = (403, "scope-missing".to_owned());
+    assert_eq!(status(&server, &reader, "POST", "/v1/runs", &note("x")), scope);
+    assert_eq!(status(&server, &runner, "POST", "/v1/runs", &note("x")).0, 202);
+    let blob = format!("/v1/blobs/{}", digest(b""));
+    assert_eq!(status(&server, &runner, "PUT", &blob, &Value::Null), scope);
+    assert_eq!(status(&server, &runner, "POST", "/v1/skills", &json!({})), scope);
+    // Neither is the server's own token a tenant's, nor a tenant's token the server's.
+    let own = server.server.token.clone();
+    for wrong in ["", "x", &own, &runner_digest, &runner[..40]] {
+        assert_eq!(list(&server, wrong), 401, "{wrong}");
+    }
+    let metrics = server.server.get("/metrics", &[("Authorization", &format!("Bearer {runner}"))]);
+    assert_eq!(metrics.status, 401);
+    // Another token takes its place.
+    let changes = |server: &ApiServer, token: &str, expected: u16| {
+        let began = Instant::now();
+        while list(server, token) != expected {
+            assert!(began.elapsed() < Duration::from_secs(20), "the file is not read again");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    };
+    replace(&file, &text(&next_digest, "2099-01-01T00:00:00Z"));
+    changes(&server, &next, 200);
+    assert_eq!(list(&server, &runner), 401);
+    // A broken file changes nothing, and the log says so.
+    replace(&file, "tenants: { one: { token: [] } }");
+    std::thread::sleep(Duration::from_millis(2500));
+    assert_eq!((list(&server, &next), list(&server, &reader)), (200, 200));
+    replace(&file, &text(&next_digest, "2001-01-01T00:00:00Z"));
+    changes(&server, &next, 401);
+    assert_eq!(list(&server, &reader), 200);
+    let stderr = std::mem::replace(&mut server, ApiServer::new(&Place::new(), &[]))
+        .server
+        .stderr_after_the_end();
+    assert!(stderr.contains("the tenants file is not valid"), "{stderr}");
+    for secret in [&reader, &runner, &next, &own] {
+        assert!(!stderr.contains(&**secret), "a token is in the log: {stderr}");
+    }
+}
+
+#[test]
+fn quotas_bound_the_queue_the_hour_and_the_storage() {
+    let place = Place::new();
+    let quotas =
+        "quotas: { running: 1, queued: 2, storage: 64KiB, bytes-per-hour: 100KiB, streams: 1 }";
+    let (mut server, [one, two]) = two_tenants(&place, [quotas, ""]);
+    let held = server.submit(&json!({ "skill": "scribe", "target": { "script": "wait.sh" } }));
+    server.until(&held, "running");
+    let queued: Vec<String> = (0..2).map(|_| server.submit(&note("x"))).collect();
+    let full = server.call("POST", "/v1/runs", &note("x"));
+    assert_eq!((full.status, full.code()), (429, "queue-full".into()));
+    assert!(full.header("retry-after").unwrap().parse::<u64>().unwrap() >= 1);
+    // The other tenant has a queue and turns of its own.
+    server.token.clone_from(&two);
+    let result = server.result(&server.submit(&note("other")));
+    assert_eq!(result["outcome"]["stdout"], "note: other\n");
+    server.token.clone_from(&one);
+    server.call("POST", &format!("/v1/runs/{held}/cancel"), &Value::Null);
+    queued.iter().for_each(|id| drop(server.result(id)));
+    let put = |server: &ApiServer, bytes: &[u8]| {
+        server.call_as(&server.token, "PUT", &format!("/v1/blobs/{}", digest(bytes)), &[], bytes)
+    };
+    assert_eq!(put(&server, &[1; 40 << 10]).status, 200);
+    assert_eq!(put(&server, &[2; 40 << 10]).code(), "storage-quota");
+    // What is printed counts, too.
+    let loud = json!({ "skill": "loud", "target": { "script": "shout.sh" }, "args": ["5000"] });
+    server.result(&server.submit(&loud));
+    let used = server.call("POST", "/v1/runs", &note("x"));
+    assert_eq!((used.status, used.code()), (429, "bytes-quota".into()));
+    assert!(used.header("retry-after").unwrap().parse::<u64>().unwrap() > 60);
+    assert_eq!(put(&server, b"x").code(), "bytes-quota");
+    server.token.clone_from(&two);
+    assert_eq!(put(&server, &[2; 40 << 10]).status, 200);
+}
+
+#[test]
+fn uploaded_skills_are_granted_what_the_policy_of_the_tenant_grants() {
+    let place = Place::new();
+    let policy = place.user.work().join("narrow.yaml");
+    std::fs::write(
+        &policy,
+        "default: { allow: [Read, Bash] }\nskills:\n  mine: { allow: [Write] }\n",
+    )
+    .unwrap();
+    let narrow = "policy: narrow.yaml\ntrust-uploads: true";
+    let (mut server, [_, two]) = two_tenants(&place, [narrow, ""]);
+    let run = |server: &ApiServer, skill: &Value| {
+        server.result(&server.submit(&json!({ "skill": skill, "target": { "script": "go.sh" } })))
+    };
+    // A section for its name grants an upload nothing: whoever uploads it chooses the name.
+    let stored = upload_skill(&server, "mine", "Read Write Bash WebFetch");
+    assert_eq!(stored.status, 201, "{}", stored.text());
+    let result = run(&server, &stored.json()["digest"]);
+    assert_eq!(result["outcome"]["stdout"], "uploaded\n", "{result}");
+    assert_eq!((&result["changes"], &result["run"]["status"]), (&json!([]), &json!("failed")));
+    assert_eq!(run(&server, &json!("mine"))["outcome"]["stdout"], "uploaded\n");
+    let pinned = format!("mine@{}", digest(b"other"));
+    assert_eq!(server.call("POST", "/v1/runs", &json!({ "skill": pinned })).code(), "no-skill");
+    // An upload does not take the place of the operator's skill.
+    assert_eq!(upload_skill(&server, "scribe", "Bash").status, 201);
+    assert_eq!(server.result(&server.submit(&note("own")))["outcome"]["stdout"], "note: own\n");
+    // Without trust, an upload waits for the operator, whom no client can be.
+    server.token.clone_from(&two);
+    let stored = upload_skill(&server, "theirs", "Bash").json();
+    let result = run(&server, &stored["digest"]);
+    assert_eq!(result["run"]["outcome"], "denied", "{result}");
+    let fix = result["outcome"]["status"]["fix"].as_str().unwrap();
+    assert!(fix.contains("skillhost approve "), "{fix}");
+    assert_eq!(result["outcome"]["stdout"], "");
+}
+
+#[test]
+fn an_archive_of_one_skill_is_an_upload_and_a_hostile_one_is_refused() {
+    let place = Place::new();
+    let (server, [one, _]) = two_tenants(&place, ["trust-uploads: true", ""]);
+    let archive = place.user.work().join("skill.zip");
+    let packed = place.user.skillhost(&[
+        "pack",
+        place.skills().join("scribe").to_str().unwrap(),
+        "--output",
+        archive.to_str().unwrap(),
+    ]);
+    assert!(packed.status.success(), "{packed:?}");
+    let send = |kind: &str, bytes: &[u8]| {
+        server.call_as(&one, "POST", "/v1/skills", &[("Content-Type", kind)], bytes)
+    };
+    let bytes = std::fs::read(&archive).unwrap();
+    let stored = send("application/zip", &bytes);
+    assert_eq!(stored.status, 201, "{}", stored.text());
+    let skill = stored.json()["digest"].clone();
+    let run = json!({ "skill": skill, "target": { "script": "note.sh" }, "args": ["packed"] });
+    assert_eq!(server.result(&server.submit(&run))["outcome"]["stdout"], "note: packed\n");
+    assert_eq!(send("text/plain", &bytes).code(), "unsupported-media-type");
+    let cut = send("application/zip", &bytes[..bytes.len() / 2]);
+    assert_eq!(cut.code(), "skill-invalid");
+    assert_eq!(send("application/gzip", b"no archive").code(), "skill-invalid");
+    let root = place.user.root().canonicalize().unwrap();
+    assert!(!cut.text().contains(root.to_str().unwrap()), "{}", cut.text());
+    for (path, status) in [("../x", 400), ("/x", 400), ("a/./b", 400)] {
+        let files = json!({ path: { "digest": digest(b"x") } });
+        let answer = server.call("POST", "/v1/skills", &json!({ "name": "a", "files": files }));
+        assert_eq!(answer.status, status, "{path}");
+    }
+}
+
+#[test]
+fn deleting_a_tenant_deletes_all_of_it_and_nothing_of_others() {
+    let place = Place::new();
+    let (server, [_, _]) = two_tenants(&place, ["", ""]);
+    let id = server.submit(&note("x"));
+    server.result(&id);
+    let folder = place.user.home().join(".local/state/skillhost/tenants");
+    let delete = || place.user.skillhost(&["tenants", "delete", "one"]);
+    let refused = delete();
+    assert_eq!(refused.status.code(), Some(74), "{refused:?}");
+    assert!(folder.join("one/runs.db").is_file(), "a server uses it");
+    drop(server);
+    let deleted = delete();
+    assert!(deleted.status.success(), "{deleted:?}");
+    assert!(!folder.join("one").exists() && folder.join("two/runs.db").is_file());
+    assert_eq!(delete().status.code(), Some(64));
+    for name in ["..", "a/b", "", "/"] {
+        let refused = place.user.skillhost(&["tenants", "delete", name]);
+        assert_eq!(refused.status.code(), Some(64), "{name}");
+    }
+}
