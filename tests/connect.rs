@@ -66,7 +66,7 @@ fn server_is_added_once_and_removed_without_a_trace() {
 }
 
 #[test]
-fn missing_configuration_is_created_for_the_user_alone() {
+fn missing_configuration_is_created_for_the_user_alone_and_can_be_emptied() {
     for (client, path, _) in CLIENTS {
         let user = User::new();
         let (code, _, stderr) = connect(&user, &[client, "--", "--workspace", "."]);
@@ -75,6 +75,9 @@ fn missing_configuration_is_created_for_the_user_alone() {
         let content = fs::read_to_string(&file).unwrap();
         assert!(content.contains("--workspace"), "{client}: {content}");
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600, "{client}");
+        let (code, _, stderr) = connect(&user, &[client, "--remove"]);
+        assert_eq!(code, Some(0), "{client}: {stderr}");
+        assert!(!fs::read_to_string(&file).unwrap().contains("skillhost"), "{client}");
     }
 }
 

@@ -156,7 +156,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
         Edit { table: args.client.table(), name: SERVER, entry: (!args.remove).then_some(&entry) };
     let text = old.as_deref().unwrap_or_default();
     let new = edit::apply(text, args.client.syntax(), &edit)
-        .map_err(|error| refusal(&error, &file, &edit, &entry))?;
+        .map_err(|error| refusal(&error, &file, &edit))?;
     let changed = new != text;
     let backup = match changed && !args.print {
         true => write(&real, old.as_deref(), &new)?,
@@ -182,7 +182,7 @@ pub(crate) fn connect_home(home: &Path, program: &str, args: &[String]) -> Resul
         let edit = Edit { table: client.table(), name: SERVER, entry: Some(&entry) };
         let old = read(&file)?;
         let new = edit::apply(old.as_deref().unwrap_or_default(), client.syntax(), &edit)
-            .map_err(|error| refusal(&error, &file, &edit, &entry))?;
+            .map_err(|error| refusal(&error, &file, &edit))?;
         write(&file, old.as_deref(), &new)?;
     }
     Ok(())
@@ -261,17 +261,25 @@ fn read(file: &Path) -> Result<Option<String>, CliError> {
     Ok(Some(text))
 }
 
-fn refusal(error: &EditError, file: &Path, edit: &Edit<'_>, entry: &Value) -> CliError {
+fn refusal(error: &EditError, file: &Path, edit: &Edit<'_>) -> CliError {
     let file = file.display();
     match error {
         EditError::Broken(why) => {
             CliError::invalid(format!("{file} is broken, so it was not changed: {}", one_line(why)))
                 .fix("correct it, then run this again")
         }
-        EditError::Unsupported => CliError::invalid(format!(
-            "{file} cannot be changed without changing the rest of it, so it was not changed"
-        ))
-        .fix(format!("add this entry by hand, as `{SERVER}` in `{}`:\n{entry:#}", edit.table)),
+        EditError::Unsupported => {
+            let fix = match edit.entry {
+                Some(entry) => {
+                    format!("add this entry by hand, as `{SERVER}` in `{}`:\n{entry:#}", edit.table)
+                }
+                None => format!("remove `{SERVER}` from `{}` by hand", edit.table),
+            };
+            CliError::invalid(format!(
+                "{file} cannot be changed without changing the rest of it, so it was not changed"
+            ))
+            .fix(fix)
+        }
     }
 }
 

@@ -45,8 +45,10 @@ pub(super) fn apply(text: &str, syntax: Syntax, edit: &Edit<'_>) -> Result<Strin
         Syntax::Toml => toml(text, edit)?,
         Syntax::Yaml => yaml(text, edit).ok_or(EditError::Unsupported)?,
     };
-    match parse(&edited, syntax) {
-        Ok(after) if after == wanted => Ok(edited),
+    match parse(&edited, syntax).map_err(|_| EditError::Unsupported)? {
+        after if after == wanted => Ok(edited),
+        // The entry was all that the file had.
+        Value::Null if wanted == Value::Object(Map::new()) => Ok(edited),
         _ => Err(EditError::Unsupported),
     }
 }
