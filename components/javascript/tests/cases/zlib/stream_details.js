@@ -19,17 +19,20 @@ for (const options of [{ level: 10 }, { windowBits: 7 }, { chunkSize: 1 }, { str
   try { zlib.createDeflate(options); } catch (error) { console.log(error.name, error.code, error.message); }
 }
 try { zlib.gunzipSync(zlib.gzipSync('x'.repeat(5000)), { maxOutputLength: 100 }); } catch (error) { console.log(error.code, error.message); }
-const small = zlib.createGzip({ chunkSize: 64 });
-let chunks = 0, size = 0;
-small.on('data', (chunk) => { chunks += 1; size = Math.max(size, chunk.length); }).on('end', () => console.log('chunks', chunks > 10, size));
-small.end(require('crypto').randomBytes(2000));
 const steps = zlib.createDeflate();
 steps.write('abc');
 steps.flush(() => {
   console.log('flushed', zlib.inflateSync(steps.read(), { finishFlush: zlib.constants.Z_SYNC_FLUSH }).toString());
-  steps.params(0, zlib.constants.Z_DEFAULT_STRATEGY, () => { console.log('params'); steps.close(() => console.log('closed')); });
+  steps.params(0, zlib.constants.Z_DEFAULT_STRATEGY, () => { console.log('params'); steps.close(inSmallChunks); });
 });
 const broken = zlib.createGunzip();
 broken.on('error', (error) => console.log('error', error.code, broken.destroyed));
 broken.write('something invalid');
 console.log(zlib.crc32('hello'), zlib.crc32('lo', zlib.crc32('hel')), zlib.constants.ZSTD_e_flush, zlib.codes.Z_BUF_ERROR, zlib.Z_BEST_SPEED);
+function inSmallChunks() {
+  console.log('closed');
+  const small = zlib.createGzip({ chunkSize: 64 });
+  let chunks = 0, size = 0;
+  small.on('data', (chunk) => { chunks += 1; size = Math.max(size, chunk.length); }).on('end', () => console.log('chunks', chunks > 10, size));
+  small.end(require('crypto').randomBytes(2000));
+}
