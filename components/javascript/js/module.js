@@ -189,7 +189,7 @@ const ownExtensions = new Set(['.js', '.json', '.node']);
 
 // Looks for a file in the global folders, and with the extensions that programs add.
 function resolveMore(request, from) {
-    const isBare = !/^\.{0,2}\//.test(request);
+    const isBare = !/^(?:\.{1,2}(?:\/|$)|\/)/.test(request);
     for (const dir of isBare ? Module.globalPaths : []) {
         const found = native.resolve(`./${request}`, path.join(dir, '-'));
         if (found.file !== undefined) return found;
@@ -215,7 +215,20 @@ const unfinished = new Proxy({}, {
     },
 });
 
+let isWarning = false;
+
 function warnUnfinished(name) {
+    // The stack trace of the warning looks at the exports, too.
+    if (isWarning) return;
+    isWarning = true;
+    try {
+        emitUnfinished(name);
+    } finally {
+        isWarning = false;
+    }
+}
+
+function emitUnfinished(name) {
     process.emitWarning(`Accessing non-existent property '${String(name)}' of module exports inside circular dependency`);
 }
 

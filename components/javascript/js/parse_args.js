@@ -24,6 +24,13 @@ function checkOptions(options) {
             if (short.length !== 1) throw new ERR_INVALID_ARG_VALUE(`options.${name}.short`, short, 'must be a single character');
         }
         if (multiple !== undefined && typeof multiple !== 'boolean') throw new ERR_INVALID_ARG_TYPE(`options.${name}.multiple`, 'boolean', multiple);
+        if (option.default === undefined) continue;
+        const property = `options.${name}.default`;
+        if (multiple && !Array.isArray(option.default)) throw new ERR_INVALID_ARG_TYPE(property, 'Array', option.default);
+        const values = multiple ? option.default : [option.default];
+        values.forEach((value, index) => {
+            if (typeof value !== type) throw new ERR_INVALID_ARG_TYPE(multiple ? `${property}[${index}]` : property, type, value);
+        });
     }
 }
 

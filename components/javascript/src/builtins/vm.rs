@@ -154,7 +154,6 @@ unsafe extern "C" {
         other: *mut qjs::JSModuleDef,
     ) -> bool;
     fn JS_LinkModule(ctx: *mut qjs::JSContext, module: *mut qjs::JSModuleDef) -> c_int;
-    fn JS_GetModuleStatus(module: *mut qjs::JSModuleDef) -> c_int;
     fn JS_GetModuleError(module: *mut qjs::JSModuleDef) -> qjs::JSValue;
 }
 
@@ -368,7 +367,7 @@ fn evaluate_module<'js>(
 
 fn module_status(pointer: Pointer) -> i32 {
     // SAFETY: The module exists.
-    unsafe { JS_GetModuleStatus(module_of(pointer)) }
+    unsafe { loader::JS_GetModuleStatus(module_of(pointer)) }
 }
 
 fn module_error(ctx: Ctx<'_>, pointer: Pointer) -> rquickjs::Result<Value<'_>> {
