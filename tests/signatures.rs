@@ -373,7 +373,7 @@ fn skill_that_lacks_a_signature_is_not_mounted_and_is_marked() {
     for (skill, more) in
         [("./reporter", &[] as &[&str]), ("reporter", &[]), ("./reporter", &["--as", "x"])]
     {
-        let (code, _, stderr) = run(&user, &[&mount, &[skill], more].concat());
+        let (code, _, stderr) = run(&user, &[&mount as &[&str], &[skill], more].concat());
         assert!(code == Some(65) && stderr.contains("it has no signature"), "{skill}: {stderr}");
     }
     // Not under another name, either, if that one is what the policy is about.
