@@ -5,8 +5,8 @@ mod bounds;
 mod commands;
 mod runs;
 mod tenants;
+mod tls;
 
-use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -53,9 +53,7 @@ impl Answer {
     }
 
     fn header(&self, name: &str) -> Option<&str> {
-        let line = |line: &'_ str| line.strip_prefix(name)?.strip_prefix(": ").map(|_| ());
-        let found = self.head.lines().find(|found| line(found).is_some())?;
-        found.split_once(": ").map(|(_, value)| value)
+        self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
     }
 }
 
@@ -77,15 +75,17 @@ impl ApiServer {
         body: &[u8],
     ) -> Answer {
         let mut head = format!(
-            "{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Length: {}\r\n",
-            self.server.address,
-            body.len()
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n",
+            self.server.address
         );
+        if !headers.iter().any(|(name, _)| *name == "Content-Length") {
+            head += &format!("Content-Length: {}\r\n", body.len());
+        }
         if !token.is_empty() {
-            write!(head, "Authorization: Bearer {token}\r\n").unwrap();
+            head += &format!("Authorization: Bearer {token}\r\n");
         }
         for (name, value) in headers {
-            write!(head, "{name}: {value}\r\n").unwrap();
+            head += &format!("{name}: {value}\r\n");
         }
         let mut stream = TcpStream::connect(&self.server.address).unwrap();
         stream.set_read_timeout(Some(HANG_TIMEOUT)).unwrap();
@@ -235,10 +235,10 @@ fn check_schema(method: &str, path: &str, answer: &Answer) {
 pub fn tenants_file(place: &Place, tenants: &[(&str, &str, &str)]) -> PathBuf {
     let mut text = "tenants:\n".to_owned();
     for (name, sha256, more) in tenants {
-        write!(text, "  {name}:\n    tokens:\n      - {{ sha256: {sha256}, scopes: [admin] }}\n")
-            .unwrap();
+        text +=
+            &format!("  {name}:\n    tokens:\n      - {{ sha256: {sha256}, scopes: [admin] }}\n");
         for line in more.lines() {
-            writeln!(text, "    {line}").unwrap();
+            text += &format!("    {line}\n");
         }
     }
     let file = place.user.work().join("tenants.yaml");

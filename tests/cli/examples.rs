@@ -11,7 +11,7 @@ use super::help::helps;
 use crate::readme::shell::Place;
 
 /// What prepares the examples of a command; the name of `skillhost` itself is empty.
-const PREPARATIONS: [(&str, &str); 30] = [
+const PREPARATIONS: [(&str, &str); 31] = [
     ("", "cp README.md Cargo.toml skills; mv skill/scripts/report.py skill/scripts/x.py"),
     (
         "add",
@@ -70,7 +70,7 @@ const PREPARATIONS: [(&str, &str); 30] = [
         "cp -r skills/pdf-text skills/csv-report skills/data-convert ~/.agents/skills
          mkdir ~/.agents/skills/tax; printf -- '---\nname: tax\ndescription: Computes taxes.\nmetadata:\n  tags: finance\n---\n' > ~/.agents/skills/tax/SKILL.md",
     ),
-    ("serve", "echo 0123456789012345678901234567890123456789 > ~/.skillhost-token; chmod 600 ~/.skillhost-token"),
+    ("serve", "echo 0123456789012345678901234567890123456789 > ~/.skillhost-token; chmod 600 ~/.skillhost-token; echo 'tenants: { team-a: {} }' > tenants.yaml"),
     (
         "settings",
         "mkdir ~/.agents/skills/api-client; printf -- '---\nname: api-client\ndescription: Calls an API.\nmetadata:\n  settings: |\n    retries: integer = 3\n    token: secret\n---\n' > ~/.agents/skills/api-client/SKILL.md",
@@ -90,6 +90,11 @@ const PREPARATIONS: [(&str, &str); 30] = [
     ),
     ("stats", "skillhost run skills/calculator -- 1"),
     ("sync", FETCHED),
+    (
+        "tenants",
+        "echo 'tenants: { team-a: { policy: policy.yaml } }' > tenants.yaml
+         mkdir -p ~/.local/state/skillhost/tenants/team-a",
+    ),
     (
         "test",
         "mkdir -p skill/tests/report; cd skill/tests/report
@@ -113,7 +118,7 @@ const FETCHED: &str =
 
 /// Examples that need a file, a port or a number which another example uses too, and what runs
 /// instead.
-const REPLACEMENTS: [(&str, &str); 11] = [
+const REPLACEMENTS: [(&str, &str); 12] = [
     ("skillhost approve 7 --always", "skillhost approve 8 --always"),
     ("skillhost approve 7 --no", "skillhost approve 9 --no"),
     ("skillhost approve 7 --for 2h", "skillhost approve 6 --for 2h"),
@@ -137,6 +142,10 @@ const REPLACEMENTS: [(&str, &str); 11] = [
         "skillhost serve --listen 127.0.0.1:0 --token-file ~/.skillhost-token --workspace .:overlay",
     ),
     (
+        "skillhost serve --tenants tenants.yaml",
+        "skillhost serve --tenants tenants.yaml --listen 127.0.0.1:0",
+    ),
+    (
         "skillhost verify receipt.json --skill SKILL --inputs ./before --key their-key.pem < in.txt",
         "skillhost verify inputs.json --skill ./skill --inputs ./before --key their-key.pem < in.txt",
     ),
@@ -147,11 +156,12 @@ const REPLACEMENTS: [(&str, &str); 11] = [
 ];
 
 /// Examples that run until they are stopped.
-const UNTIL_STOPPED: [&str; 4] = [
+const UNTIL_STOPPED: [&str; 5] = [
     "skillhost audit tail -f",
     "skillhost run SKILL --workspace . --watch scripts/report.py",
     "skillhost serve",
     "skillhost serve --listen 127.0.0.1:9000 --token-file ~/.skillhost-token --workspace .:overlay",
+    "skillhost serve --tenants tenants.yaml",
 ];
 
 /// Examples that end with another code than 0.
@@ -165,7 +175,7 @@ const CODES: [(&str, i32); 4] = [
 ];
 
 /// Examples that no test runs, and why.
-const NOT_RUN: [(&str, &str); 18] = [
+const NOT_RUN: [(&str, &str); 35] = [
     (
         "curl -H \"Authorization: Bearer $TOKEN\" http://127.0.0.1:8765/metrics",
         "needs a running server",
@@ -201,6 +211,29 @@ const NOT_RUN: [(&str, &str); 18] = [
         "needs a terminal; tests/shell.rs has one",
     ),
     ("skillhost shell skills/log-triage", "needs a terminal; tests/shell.rs has one"),
+    ("skillhost submit calculator --wait -- '5 km in miles'", A_SERVER),
+    (r#"skillhost submit calculator calculate --input '{"expression": "2^64"}' --wait"#, A_SERVER),
+    (
+        "skillhost submit ./my-skill scripts/report.py --workspace . --wait --apply -- data.csv",
+        A_SERVER,
+    ),
+    ("skillhost submit report --command 'python3 scripts/a.py | head -3' --timeout 30s", A_SERVER),
+    ("skillhost submit report --key nightly-2026-11-26 --deterministic --receipt", A_SERVER),
+    ("skillhost status 5f0c9a6c2b9f4e1d8a7b6c5d4e3f2a1b", A_SERVER),
+    ("skillhost status --wait 30 5f0c9a6c2b9f4e1d8a7b6c5d4e3f2a1b", A_SERVER),
+    ("skillhost status --limit 20", A_SERVER),
+    ("skillhost status --only failed --json", A_SERVER),
+    ("skillhost result 5f0c9a6c2b9f4e1d8a7b6c5d4e3f2a1b", A_SERVER),
+    ("skillhost result 5f0c9a6c2b9f4e1d8a7b6c5d4e3f2a1b --json | jq .outcome.usage", A_SERVER),
+    ("skillhost result 5f0c9a6c2b9f4e1d8a7b6c5d4e3f2a1b --diff", A_SERVER),
+    ("skillhost result 5f0c9a6c2b9f4e1d8a7b6c5d4e3f2a1b --apply ./project", A_SERVER),
+    ("skillhost logs 5f0c9a6c2b9f4e1d8a7b6c5d4e3f2a1b", A_SERVER),
+    ("skillhost logs -f 5f0c9a6c2b9f4e1d8a7b6c5d4e3f2a1b", A_SERVER),
+    ("skillhost cancel 5f0c9a6c2b9f4e1d8a7b6c5d4e3f2a1b", A_SERVER),
+    (
+        "skillhost serve --tls-cert server.pem --tls-key server.key --tls-client-ca clients.pem",
+        "needs certificates; tests/run_api/tls.rs has some",
+    ),
     ("man skillhost-run", "reads the manual pages of the machine"),
     ("skillhost build skills/data-convert --verbose", "compiles for minutes"),
     ("skillhost build word-count", "the tutorial for authors runs it"),
@@ -209,6 +242,9 @@ const NOT_RUN: [(&str, &str); 18] = [
         "the tutorial for authors runs it",
     ),
 ];
+
+/// Why examples of clients of the run API are not run.
+const A_SERVER: &str = "needs a server; tests/run_api/commands.rs has one";
 
 const SKILL_MD: &str = "---\nname: skill\ndescription: Reports. Use to report.\n\
     allowed-tools: Read Write Bash(python3:*) WebFetch(domain:api.example.com)\n---\n";

@@ -623,6 +623,7 @@ async fn listening(
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let server = tokio::spawn(serve(
         mcp,
+        None,
         listener,
         options,
         async { drop(stopped.await) },

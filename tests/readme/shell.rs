@@ -33,7 +33,7 @@ impl Drop for Place {
         let pid = fs::read_to_string(self.work.join("server.pid")).unwrap_or_default();
         let pid = pid.trim().parse().ok().and_then(rustix::process::Pid::from_raw);
         if let Some(pid) = pid {
-            drop(rustix::process::kill_process(pid, rustix::process::Signal::TERM));
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
         }
     }
 }

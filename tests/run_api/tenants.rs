@@ -107,7 +107,7 @@ fn tokens_have_scopes_expire_and_are_rotated_without_a_restart() {
     };
     let file = place.user.work().join("tenants.yaml");
     replace(&file, &text(&runner_digest, "2099-01-01T00:00:00Z"));
-    let mut server = ApiServer::new(&place, &["--tenants", file.to_str().unwrap()]);
+    let server = ApiServer::new(&place, &["--tenants", file.to_str().unwrap()]);
     let status = |server: &ApiServer, token: &str, method: &str, path: &str, body: &Value| {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let answer = server.call_as(token, method, path, &[], body.as_bytes());
@@ -147,9 +147,7 @@ fn tokens_have_scopes_expire_and_are_rotated_without_a_restart() {
     replace(&file, &text(&next_digest, "2001-01-01T00:00:00Z"));
     changes(&server, &next, 401);
     assert_eq!(list(&server, &reader), 200);
-    let stderr = std::mem::replace(&mut server, ApiServer::new(&Place::new(), &[]))
-        .server
-        .stderr_after_the_end();
+    let stderr = server.server.stderr_after_the_end();
     assert!(stderr.contains("the tenants file is not valid"), "{stderr}");
     for secret in [&reader, &runner, &next, &own] {
         assert!(!stderr.contains(&**secret), "a token is in the log: {stderr}");
@@ -231,7 +229,7 @@ fn uploaded_skills_are_granted_what_the_policy_of_the_tenant_grants() {
 fn an_archive_of_one_skill_is_an_upload_and_a_hostile_one_is_refused() {
     let place = Place::new();
     let (server, [one, _]) = two_tenants(&place, ["trust-uploads: true", ""]);
-    let archive = place.user.work().join("skill.zip");
+    let archive = place.user.work().join("skill.tar.gz");
     let packed = place.user.skillhost(&[
         "pack",
         place.skills().join("scribe").to_str().unwrap(),
@@ -243,15 +241,15 @@ fn an_archive_of_one_skill_is_an_upload_and_a_hostile_one_is_refused() {
         server.call_as(&one, "POST", "/v1/skills", &[("Content-Type", kind)], bytes)
     };
     let bytes = std::fs::read(&archive).unwrap();
-    let stored = send("application/zip", &bytes);
+    let stored = send("application/gzip", &bytes);
     assert_eq!(stored.status, 201, "{}", stored.text());
     let skill = stored.json()["digest"].clone();
     let run = json!({ "skill": skill, "target": { "script": "note.sh" }, "args": ["packed"] });
     assert_eq!(server.result(&server.submit(&run))["outcome"]["stdout"], "note: packed\n");
     assert_eq!(send("text/plain", &bytes).code(), "unsupported-media-type");
-    let cut = send("application/zip", &bytes[..bytes.len() / 2]);
+    let cut = send("application/gzip", &bytes[..bytes.len() / 2]);
     assert_eq!(cut.code(), "skill-invalid");
-    assert_eq!(send("application/gzip", b"no archive").code(), "skill-invalid");
+    assert_eq!(send("application/zip", b"no archive").code(), "skill-invalid");
     let root = place.user.root().canonicalize().unwrap();
     assert!(!cut.text().contains(root.to_str().unwrap()), "{}", cut.text());
     for (path, status) in [("../x", 400), ("/x", 400), ("a/./b", 400)] {

@@ -14,8 +14,8 @@ use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use rustls::pki_types::ServerName;
 use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use skillhost_policy::diagnostic::{printable, quoted};
@@ -50,6 +50,12 @@ pub(crate) struct ClientArgs {
     /// Trust the certificates of these authorities, in PEM, instead of the built-in ones
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
+    /// Present this certificate to the server, in PEM
+    #[arg(long, value_name = "FILE", requires = "client_key")]
+    client_cert: Option<PathBuf>,
+    /// The private key of that certificate, in PEM
+    #[arg(long, value_name = "FILE", requires = "client_cert")]
+    client_key: Option<PathBuf>,
 }
 
 /// A connection to a server.
@@ -132,7 +138,7 @@ impl ClientArgs {
         if token.is_some() && !is_secure && !is_local {
             return Err(wrong("a token is sent over https only, except to this machine"));
         }
-        let tls = if is_secure { Some(connector(self.ca.as_deref())?) } else { None };
+        let tls = if is_secure { Some(self.connector()?) } else { None };
         let port = uri.port_u16().unwrap_or(if is_secure { 443 } else { 80 });
         Ok(Client { runtime: event_loop::one_thread()?, host, port, tls, token })
     }
@@ -259,27 +265,40 @@ fn read_token(file: &Path) -> Result<String, CliError> {
     Ok(text.trim().to_owned())
 }
 
-fn connector(authorities: Option<&Path>) -> Result<tokio_rustls::TlsConnector, CliError> {
-    let mut roots = rustls::RootCertStore::empty();
-    match authorities {
-        None => roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),
-        Some(file) => {
-            let wrong = |error: &dyn std::fmt::Display| {
-                CliError::usage(format!("--ca {}: {error}", file.display()))
-            };
-            let certificates = rustls::pki_types::CertificateDer::pem_file_iter(file)
-                .map_err(|error| wrong(&error))?;
-            for certificate in certificates {
-                let certificate = certificate.map_err(|error| wrong(&error))?;
-                roots.add(certificate).map_err(|error| wrong(&error))?;
+impl ClientArgs {
+    fn connector(&self) -> Result<tokio_rustls::TlsConnector, CliError> {
+        let mut roots = rustls::RootCertStore::empty();
+        match &self.ca {
+            None => roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),
+            Some(file) => {
+                for certificate in certificates(file)? {
+                    roots.add(certificate).map_err(|error| wrong(file, &error))?;
+                }
             }
         }
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = rustls::ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| CliError::io("use TLS", error))?
+            .with_root_certificates(roots);
+        let config = match (&self.client_cert, &self.client_key) {
+            (Some(certificate), Some(key)) => {
+                let own = PrivateKeyDer::from_pem_file(key).map_err(|error| wrong(key, &error))?;
+                config
+                    .with_client_auth_cert(certificates(certificate)?, own)
+                    .map_err(|error| wrong(certificate, &error))?
+            }
+            _ => config.with_no_client_auth(),
+        };
+        Ok(Arc::new(config).into())
     }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| CliError::io("use TLS", error))?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(Arc::new(config).into())
+}
+
+fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, CliError> {
+    let read = || CertificateDer::pem_file_iter(file)?.collect::<Result<Vec<_>, _>>();
+    read().map_err(|error: rustls::pki_types::pem::Error| wrong(file, &error))
+}
+
+fn wrong(file: &Path, error: &dyn std::fmt::Display) -> CliError {
+    CliError::usage(format!("cannot use {}: {error}", quoted(&file.to_string_lossy())))
 }

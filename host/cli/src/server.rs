@@ -97,13 +97,13 @@ impl ServerArgs {
 
 impl Server {
     /// Opens the run API. `tenants`: the file of tenants; without it, the bearer of the server's token
-    /// is the only one.
+    /// is the only one. `None` if another server uses the state of that tenant: MCP needs none.
     pub(crate) fn api(
         &self,
         tenants: Option<PathBuf>,
         token: Option<String>,
-    ) -> Result<Api, CliError> {
-        let home = self.places.home.clone();
+    ) -> Result<Option<Api>, CliError> {
+        let (home, is_needed) = (self.places.home.clone(), tenants.is_some());
         let read: ReadPolicy = Arc::new(move |path| {
             permissions::tenant_policy(path, &home).map_err(|error| error.message)
         });
@@ -115,12 +115,17 @@ impl Server {
             hidden: self.hidden.clone(),
             bounds: Bounds::default(),
         };
-        Api::new(&self.mcp, options).map_err(|error| match error {
-            ApiError::Tenants(message) => {
-                CliError::invalid(message).fix("skillhost schema tenants").code("tenants")
+        match Api::new(&self.mcp, options) {
+            Ok(api) => Ok(Some(api)),
+            Err(ApiError::Tenants(message)) => {
+                Err(CliError::invalid(message).fix("skillhost schema tenants").code("tenants"))
             }
-            ApiError::State { .. } => CliError::new(Exit::Io, error.to_string()),
-        })
+            Err(error) if is_needed => Err(CliError::new(Exit::Io, error.to_string())),
+            Err(error) => {
+                tracing::warn!(%error, "the run API is off");
+                Ok(None)
+            }
+        }
     }
 
     /// Notifies clients of changed skills, as long as the result is held. Must be called within an

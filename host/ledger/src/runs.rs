@@ -287,14 +287,17 @@ impl RunStore {
         })
     }
 
-    /// Lists runs, the latest first, without their requests and results.
+    /// Lists runs, the latest first, without their requests, and with the fields `kind` and `exit_code`
+    /// of their results only.
     ///
     /// # Errors
     /// The database cannot be read.
     pub fn list(&self, filter: &RunFilter) -> Result<Vec<StoredRun>, RunStoreError> {
         self.read(|db| {
             let mut select = db.prepare_cached(
-                "SELECT seq, id, status, skill, submitted, started, ended, '', result FROM runs
+                "SELECT seq, id, status, skill, submitted, started, ended, '', json_object(
+                     'kind', json_extract(result, '$.kind'), 'exit_code', json_extract(result, '$.exit_code')
+                 ) FROM runs
                  WHERE seq < ?1 AND (?2 IS NULL OR status = ?2) AND (?3 IS NULL OR skill = ?3)
                  ORDER BY seq DESC LIMIT ?4",
             )?;
@@ -327,6 +330,17 @@ impl RunStore {
             )
         })?;
         Ok(changed == 1)
+    }
+
+    /// Puts a run back into the queue that was started and has had no effect.
+    ///
+    /// # Errors
+    /// The database cannot be written.
+    pub fn requeue(&self, id: &str) -> Result<(), RunStoreError> {
+        self.write(|db| {
+            let update = "UPDATE runs SET status = 'queued', started = NULL WHERE id = ?1 AND status = 'running'";
+            db.execute(update, [id]).map(|_| ())
+        })
     }
 
     /// Stores the end of a run, once: a run that has ended keeps its result. Returns whether this was

@@ -9,6 +9,7 @@
 mod connections;
 mod peer;
 mod sessions;
+mod tls;
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -24,12 +25,13 @@ use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
-use hyper::service::service_fn;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use sha2::{Digest as _, Sha256};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -40,6 +42,8 @@ use super::handler::Client;
 use super::session::Transport;
 use connections::Connections;
 use sessions::Sessions;
+
+pub use tls::{Tls, TlsFiles};
 
 /// The addresses, clients and limits of a server.
 #[derive(Clone)]
@@ -64,6 +68,8 @@ pub struct HttpOptions {
     pub head_within: Duration,
     /// How long a client may take to send the body.
     pub body_within: Duration,
+    /// TLS; without it, connections are in the clear.
+    pub tls: Option<Arc<Tls>>,
 }
 
 impl Default for HttpOptions {
@@ -80,6 +86,7 @@ impl Default for HttpOptions {
             connections: 256,
             head_within: Duration::from_secs(10),
             body_within: Duration::from_secs(30),
+            tls: None,
         }
     }
 }
@@ -116,7 +123,7 @@ pub async fn serve(
     stop_now: impl Future<Output = ()>,
 ) {
     let closing = CancellationToken::new();
-    let head_within = options.head_within;
+    let (head_within, tls) = (options.head_within, options.tls.clone());
     let mut sessions = LocalSessionManager::default();
     sessions.session_config.keep_alive = Some(options.idle);
     let sessions = Arc::new(Sessions::new(sessions, options.sessions));
@@ -167,17 +174,22 @@ pub async fn serve(
             let (front, in_flight) = (front.clone(), of.request());
             async move { Ok::<_, Infallible>(held(front.answer(request).await, in_flight)) }
         });
-        let connection = http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(head_within)
-            .max_buf_size(HEAD)
-            .serve_connection(TokioIo::new(stream), service);
-        let connection = graceful.watch(connection);
+        let (watcher, tls) = (graceful.watcher(), tls.as_ref().map(|tls| tls.acceptor()));
         tokio::spawn(async move {
+            let attended = async {
+                match tls {
+                    None => attend(stream, head_within, service, watcher).await,
+                    Some(tls) => {
+                        match tokio::time::timeout(head_within, tls.accept(stream)).await {
+                            Ok(Ok(stream)) => attend(stream, head_within, service, watcher).await,
+                            Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
+                            Err(_) => tracing::debug!("a TLS handshake took too long"),
+                        }
+                    }
+                }
+            };
             tokio::select! {
-                ended = connection => if let Err(error) = ended {
-                    tracing::debug!(%error, "a connection failed");
-                },
+                () = attended => {}
                 () = place.evicted() => tracing::debug!("closed an idle connection to make room"),
             }
         });
@@ -206,6 +218,26 @@ pub async fn serve(
     closing.cancel();
     if tokio::time::timeout(ANSWERS_END, graceful.shutdown()).await.is_err() {
         tracing::warn!("closing the remaining connections");
+    }
+}
+
+/// Serves a connection until it ends or the server stops.
+async fn attend<S, F>(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    head_within: Duration,
+    service: S,
+    watcher: Watcher,
+) where
+    S: Service<Request<Incoming>, Response = Answer, Error = Infallible, Future = F>,
+    F: Future<Output = Result<Answer, Infallible>> + Send + 'static,
+{
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(head_within)
+        .max_buf_size(HEAD)
+        .serve_connection(TokioIo::new(stream), service);
+    if let Err(error) = watcher.watch(connection).await {
+        tracing::debug!(%error, "a connection failed");
     }
 }
 

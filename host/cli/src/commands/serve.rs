@@ -3,12 +3,13 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rand::RngExt as _;
 use skillhost_policy::diagnostic::quoted;
 use skillhost_policy::{Approver, Policy};
-use skillhost_server::http::{HttpOptions, serve};
+use skillhost_server::http::{HttpOptions, Tls, TlsFiles, serve};
 
 use crate::args::permissions::Permissions;
 use crate::context::Context;
@@ -31,6 +32,7 @@ Examples:
   skillhost serve
   skillhost serve --listen 127.0.0.1:9000 --token-file ~/.skillhost-token --workspace .:overlay
   skillhost serve --tenants tenants.yaml
+  skillhost serve --tls-cert server.pem --tls-key server.key --tls-client-ca clients.pem
   curl -H \"Authorization: Bearer $TOKEN\" http://127.0.0.1:8765/metrics")]
 pub(crate) struct Args {
     /// Listen on this address; port 0 chooses a free port
@@ -46,6 +48,16 @@ pub(crate) struct Args {
     /// when it changes
     #[arg(long, value_name = "FILE")]
     tenants: Option<PathBuf>,
+    /// Serve over TLS with the certificate in this file, in PEM, with its chain. It is read again when
+    /// it changes
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The private key of the certificate, in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// Accept only clients with a certificate of these authorities, in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_client_ca: Option<PathBuf>,
     /// The maximum number of connections
     #[arg(long, value_name = "NUMBER", default_value_t = HttpOptions::default().connections)]
     connections: usize,
@@ -86,6 +98,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
         sessions: args.sessions,
         idle: args.idle,
         connections: args.connections,
+        tls: args.tls()?,
         ..HttpOptions::default()
     };
     let event_loop = event_loop::many_threads()?;
@@ -102,14 +115,14 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
         let listener = tokio::net::TcpListener::bind(args.listen).await.map_err(cannot_listen)?;
         let address = listener.local_addr().map_err(cannot_listen)?;
         let _watch = server.watch();
-        output::text(&format!("http://{address}/mcp"))?;
+        output::text(&format!("{}://{address}/mcp", args.scheme()))?;
         if let Some(token) = token.as_ref().filter(|_| args.token_file.is_none()) {
             output::text(&format!("token: {token}"))?;
         }
         if output::is_watched() {
             args.explain(address, token.is_some());
         }
-        serve(server.mcp.clone(), Some(api), listener, options, stop, stop_now).await;
+        serve(server.mcp.clone(), api, listener, options, stop, stop_now).await;
         Ok::<_, CliError>(())
     })?;
     // Runs that have not ended are interrupted and recorded.
@@ -121,6 +134,23 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
 }
 
 impl Args {
+    fn scheme(&self) -> &'static str {
+        if self.tls_cert.is_some() { "https" } else { "http" }
+    }
+
+    fn tls(&self) -> Result<Option<Arc<Tls>>, CliError> {
+        let (Some(certificate), Some(key)) = (&self.tls_cert, &self.tls_key) else {
+            return Ok(None);
+        };
+        let files = TlsFiles {
+            certificate: certificate.clone(),
+            key: key.clone(),
+            client_authorities: self.tls_client_ca.clone(),
+        };
+        let tls = Tls::new(files).map_err(|error| CliError::usage(format!("TLS: {error}")))?;
+        Ok(Some(Arc::new(tls)))
+    }
+
     /// Says on the terminal how to connect a client, how runs are approved, and how to stop.
     fn explain(&self, address: SocketAddr, has_token: bool) {
         let header = match (has_token, &self.token_file) {
@@ -131,7 +161,8 @@ impl Args {
             (true, None) => " --header \"Authorization: Bearer TOKEN\"".to_owned(),
         };
         output::note(&format!(
-            "connect, for example: claude mcp add --transport http skillhost http://{address}/mcp{header}"
+            "connect, for example: claude mcp add --transport http skillhost {}://{address}/mcp{header}",
+            self.scheme()
         ));
         output::note(
             "skills from --skills need an approval for each run (`skillhost pending`); a folder listed in `skill-folders` of the policy is trusted",

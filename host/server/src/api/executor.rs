@@ -98,6 +98,15 @@ struct PreparedRun {
     hidden: HostPaths,
 }
 
+/// What came of a prepared run.
+enum RunEnd {
+    Ended(Box<Invocation>),
+    /// It was cancelled, and has no outcome.
+    Cancelled,
+    /// The server is stopping.
+    NotBegun,
+}
+
 impl Executor {
     pub(super) async fn execute(
         self,
@@ -193,8 +202,12 @@ async fn local(api: Arc<ApiShared>, tenant: Arc<Tenant>, job: Job) -> FinishedJo
     };
     let hidden = prepared.hidden.clone();
     let ran = match run(&tenant, &prepared, &id, &submission, &cancelled).await {
-        Ok(Some(invocation)) => invocation,
-        Ok(None) => {
+        Ok(RunEnd::Ended(invocation)) => *invocation,
+        Ok(RunEnd::NotBegun) => {
+            let job = FinishedJob::of(&Outcome::default(), false, &hidden);
+            return FinishedJob { status: RunStatus::Queued, ..job };
+        }
+        Ok(RunEnd::Cancelled) => {
             let interrupted = Outcome { status: Status::Interrupted, ..Outcome::default() };
             return FinishedJob::of(&interrupted, true, &hidden);
         }
@@ -380,20 +393,20 @@ fn file_key(file: &FileSource) -> String {
     }
 }
 
-/// Runs what was prepared. `None` if it was cancelled before it had an outcome.
+/// Runs what was prepared.
 async fn run(
     tenant: &Tenant,
     prepared: &PreparedRun,
     id: &str,
     submission: &RunSubmission,
     cancelled: &CancellationToken,
-) -> Result<Option<Invocation>, Status> {
+) -> Result<RunEnd, Status> {
     let PreparedRun { settings, policy, loaded, target, hidden, .. } = prepared;
     let needs = loaded.grant.capabilities.limits.host_memory();
     let quota = settings.quotas.memory.0;
     let _memory = tokio::select! {
         biased;
-        () = cancelled.cancelled() => return Ok(None),
+        () = cancelled.cancelled() => return Ok(RunEnd::Cancelled),
         memory = tenant.memory.reserve(needs, quota) => memory.ok_or_else(|| Status::Invalid {
             message: format!("the run may use {needs} bytes of memory, and the quota of the tenant is {quota}"),
             fix: Some("lower the limit `memory` of the run".into()),
@@ -418,11 +431,11 @@ async fn run(
             ended = running => ended,
             // The guest is interrupted at once. What does not notice is dropped, which is recorded.
             () = async { cancelled.cancelled().await; tokio::time::sleep(CANCELLED).await } => {
-                return Ok(None);
+                return Ok(RunEnd::Cancelled);
             }
         };
         match ended {
-            Ok(invocation) => return Ok(Some(invocation)),
+            Ok(invocation) => return Ok(RunEnd::Ended(Box::new(invocation))),
             Err(ServiceError::Busy { .. } | ServiceError::SkillBusy { .. }) => {
                 tokio::time::sleep(BUSY).await;
             }
@@ -434,7 +447,7 @@ async fn run(
                     fix: None,
                 });
             }
-            Err(ServiceError::Closed) => return Ok(None),
+            Err(ServiceError::Closed) => return Ok(RunEnd::NotBegun),
             Err(error) => {
                 return Err(Status::Failed { message: hidden.text(&error.to_string()), fix: None });
             }

@@ -184,6 +184,13 @@ impl ApiShared {
             let message = "the host failed; its log says why".into();
             FinishedJob::not_run(Status::Failed { message, fix: None }, &tenant.settings().hidden)
         });
+        if finished.status == RunStatus::Queued {
+            // The server is stopping, and the run has not begun.
+            if let Err(error) = tenant.state.store.requeue(id) {
+                tracing::error!(tenant = tenant.name, run = id, %error, "cannot requeue a run");
+            }
+            return tenant.remove_live(id, RunStatus::Queued);
+        }
         let FinishedJob { status, result, cpu_ms, bytes } = finished;
         if let Err(error) = tenant.state.store.charge(cpu_ms, bytes, now()) {
             tracing::error!(tenant = tenant.name, %error, "cannot count what a run used");
@@ -349,14 +356,14 @@ fn info(run: &StoredRun) -> RunInfo {
         started: run.started.map(time),
         ended: run.ended.map(time),
         exit_code: result.as_ref().and_then(|result| result.exit_code),
-        outcome: result.map(|result| result.kind),
+        outcome: result.and_then(|result| result.kind),
     }
 }
 
 /// The part of a stored result that every answer has.
 #[derive(serde::Deserialize)]
 struct ResultHead {
-    kind: String,
+    kind: Option<String>,
     exit_code: Option<u8>,
 }
 
