@@ -27,7 +27,7 @@ type Link = fn(&mut Linker<State>) -> wasmtime::Result<()>;
 /// The stock file system is never linked: files and randomness are this crate's own, for both
 /// versions of WASI. Sockets and name lookup are linked because guests built with a libc import
 /// them; every use of them is denied.
-const PACKAGES: [(&str, &str, Link); 16] = [
+const PACKAGES: [(&str, &str, Link); 17] = [
     ("skillhost:skill", "0.1.", |l| process::add_to_linker(l, State::process)),
     ("skillhost:files", "0.1.", |l| files::add_modes_to_linker(l, State::files)),
     ("skillhost:python", "0.1.", |l| python::add_to_linker(l, State::scripts, State::web)),
