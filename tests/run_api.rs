@@ -267,7 +267,8 @@ fn published_schemas_match_the_types() {
 
 #[test]
 fn the_description_is_served_without_a_token_and_names_every_code() {
-    let server = ApiServer::new(&Place::new(), &[]);
+    let place = Place::new();
+    let server = ApiServer::new(&place, &[]);
     let answer = server.call_as("", "GET", "/v1/openapi.json", &[], b"");
     assert_eq!((answer.status, &answer.json()), (200, &*DOCUMENT));
     let text = DOCUMENT.to_string();

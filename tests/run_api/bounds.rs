@@ -8,7 +8,8 @@ use crate::mcp::Place;
 
 #[test]
 fn requests_are_bounded_before_they_are_parsed() {
-    let server = ApiServer::new(&Place::new(), &[]);
+    let place = Place::new();
+    let server = ApiServer::new(&place, &[]);
     let large = "x".repeat(9 << 20);
     let body = json!({ "skill": "scribe", "stdin": large });
     assert_eq!(server.call("POST", "/v1/runs", &body).code(), "body-too-large");
@@ -70,7 +71,8 @@ fn a_blob_is_verified_while_it_arrives_and_bounded() {
 
 #[test]
 fn paths_and_methods_that_do_not_exist_are_problems() {
-    let server = ApiServer::new(&Place::new(), &[]);
+    let place = Place::new();
+    let server = ApiServer::new(&place, &[]);
     for path in ["/v1/", "/v1/nothing", "/v1/runs/x", "/v1/runs/../blobs", "/v1/tenants"] {
         assert_eq!(server.get(path).code(), "not-found", "{path}");
         // Without a token, nobody learns which paths exist.

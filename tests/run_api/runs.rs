@@ -42,7 +42,8 @@ fn a_run_is_submitted_followed_and_its_result_is_read() {
 
 #[test]
 fn tools_commands_receipts_and_deterministic_runs_are_asked_for() {
-    let server = ApiServer::new(&Place::new(), &[]);
+    let place = Place::new();
+    let server = ApiServer::new(&place, &[]);
     let tool = json!({ "tool": { "name": "calculate", "input": { "expression": "6 * 7" } } });
     let result = server.result(&server.submit(&json!({ "skill": "calculator", "target": tool })));
     assert_eq!(result["outcome"]["result"]["result"], "42", "{result}");
@@ -90,7 +91,8 @@ fn logs_stream_while_the_run_is_in_progress_and_continue_where_they_ended() {
 
 #[test]
 fn cancelling_reaches_a_running_guest_within_a_second() {
-    let server = ApiServer::new(&Place::new(), &[]);
+    let place = Place::new();
+    let server = ApiServer::new(&place, &[]);
     for script in ["wait.sh", "loop"] {
         let target = match script {
             "loop" => json!({ "command": "while :; do :; done" }),
@@ -215,7 +217,8 @@ fn a_killed_server_loses_no_queued_run_and_says_which_run_is_lost() {
 
 #[test]
 fn lists_have_filters_and_pages() {
-    let server = ApiServer::new(&Place::new(), &[]);
+    let place = Place::new();
+    let server = ApiServer::new(&place, &[]);
     let ids: Vec<String> = (0..3).map(|_| server.submit(&note(&[]))).collect();
     ids.iter().for_each(|id| drop(server.result(id)));
     let failing = server.submit(&json!({ "skill": "loud", "target": { "command": "exit 1" } }));
@@ -247,7 +250,7 @@ fn limits_only_lower_those_of_the_policy() {
     let place = Place::new();
     let policy = place.user.work().join("low.yaml");
     let text = format!(
-        "default: {{ allow: [Read, Write, Bash], limits: {{ timeout: 5s }} }}\n{}",
+        "default: {{ allow: [Read, Write, Bash] }}\nlimits: {{ timeout: 5s }}\n{}",
         crate::mcp::TRUSTED
     );
     std::fs::write(&policy, text).unwrap();
