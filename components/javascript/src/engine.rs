@@ -7,12 +7,12 @@ use rquickjs::{Context, Ctx, Function, Object, Persistent, Runtime, Value};
 use crate::callee;
 use crate::modules::loader;
 
-/// Bytes of the native stack that scripts may use before they get a RangeError. build.rs sets 16 MiB;
-/// the rest is for what runs on top: regular expressions, and native functions.
+/// Bytes of the native stack that scripts may use before they get a RangeError. build.rs sets 16 MiB.
+/// Regular expressions and native functions, which scripts call, use the rest.
 const STACK: usize = 4 << 20;
 
-/// Bytes of new objects after which the first collection runs. Short programs never collect: that
-/// would write to every page of the started engine.
+/// Bytes of new objects after which the first collection runs. A collection writes to every page of
+/// the started engine, so short programs must end before the first one.
 const FIRST_COLLECTION: usize = 32 << 20;
 
 struct Engine {

@@ -121,7 +121,7 @@ fn check_text(name: &str) -> u8 {
     call(|ctx, exports| check(ctx, exports, name, module::source(ctx, name, text)))
 }
 
-/// Whether a line of a text begins as only those of modules do.
+/// Whether a line of a text begins with `import` or `export`, as only those of modules do.
 fn imports(text: &str) -> bool {
     let mut words = text.lines().filter_map(|line| line.split_whitespace().next());
     words.any(|word| matches!(word, "import" | "export"))

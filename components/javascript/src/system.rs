@@ -87,7 +87,7 @@ fn random_02(bytes: &mut [u8]) -> Result<(), getrandom_02::Error> {
 
 getrandom_02::register_custom_getrandom!(random_02);
 
-/// Whether the program runs: the build calls none of the host's functions.
+/// Whether the program is running. During the build, no function of the host may be called.
 pub(crate) fn is_running() -> bool {
     RUNNING.get()
 }

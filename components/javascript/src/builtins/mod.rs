@@ -61,7 +61,7 @@ pub(crate) fn source(name: &str) -> Option<&'static str> {
     SOURCES.iter().find(|(other, _)| *other == name).map(|(_, text)| *text)
 }
 
-/// Declares a native module. `None` if there is none with this name.
+/// Declares a native module. Returns `None` if no native module has this name.
 pub(crate) fn native(ctx: &Ctx<'_>, name: &str) -> rquickjs::Result<Option<*mut qjs::JSModuleDef>> {
     if NATIVES.iter().any(|(other, _)| *other == name) {
         return declare_object(ctx, name).map(Some);
