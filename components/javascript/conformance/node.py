@@ -39,7 +39,7 @@ CLASSES = (
     ("it skips itself", r": it skips itself"),
     ("the engine interprets, so it takes too long", r": it does not end"),
     ("programs do not make links", r"EPERM: operation not permitted, (?:sym)?link|Insufficient privileges for symlinks"),
-    ("vm.SourceTextModule and vm.SyntheticModule do not exist", r"SourceTextModule|SyntheticModule|^test-vm-module"),
+    ("contexts share the queue of microtasks of the program", r"^test-vm-.*(?:after-evaluate|escape-promise)"),
     ("zlib has no Zstandard", r"[zZ]std|createCompress|Compressor|Def is not|zlib is not a function|^test-zlib-(?:bytes-read|empty-buffer)"),
     ("the engine is not V8", r"^test-v8|bad option|GCProfiler|WebAssembly|stack-overflow|-gc\b|natives|inspector"),
     ("it reads files of Node's repository or of the machine", r"ENOENT|Cannot find module '\.\./\.\./|tools/icu"),
