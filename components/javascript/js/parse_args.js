@@ -24,6 +24,13 @@ function checkOptions(options) {
             if (short.length !== 1) throw new ERR_INVALID_ARG_VALUE(`options.${name}.short`, short, 'must be a single character');
         }
         if (multiple !== undefined && typeof multiple !== 'boolean') throw new ERR_INVALID_ARG_TYPE(`options.${name}.multiple`, 'boolean', multiple);
+        if (option.default === undefined) continue;
+        const property = `options.${name}.default`;
+        if (multiple && !Array.isArray(option.default)) throw new ERR_INVALID_ARG_TYPE(property, 'Array', option.default);
+        const values = multiple ? option.default : [option.default];
+        values.forEach((value, index) => {
+            if (typeof value !== type) throw new ERR_INVALID_ARG_TYPE(multiple ? `${property}[${index}]` : property, type, value);
+        });
     }
 }
 
@@ -138,7 +145,7 @@ export function parseArgs(config = {}) {
         }
     }
     for (const [name, option] of Object.entries(options)) {
-        if (option.default !== undefined && !Object.hasOwn(result.values, name)) result.values[name] = option.default;
+        if (name !== '__proto__' && option.default !== undefined && !Object.hasOwn(result.values, name)) result.values[name] = option.default;
     }
     if (config.tokens) result.tokens = tokens;
     return result;
