@@ -3,7 +3,7 @@
 import * as native from 'internal:native/loop';
 import { runTimers, nextTimer, runImmediates, hasImmediates, hasTimers, setImmediate as addImmediate, timerResources } from 'internal:timers';
 import { uncaught, reportRejections } from 'internal:uncaught';
-import { capture, destroyScope, enterScope, leaveScope, newScope, run as runIn, _endTop } from 'node:async_hooks';
+import { capture, destroyScope, enterScope, leaveScope, newScope, run as runIn, _emitDestroyed, _endTop } from 'node:async_hooks';
 
 const ticks = [];
 let nextTickIndex = 0;
@@ -55,9 +55,11 @@ export function call(callback, self, args, context, scope) {
 
 // Runs ticks and microtasks until none is left.
 export function drain() {
+    let ranTicks = false;
     do {
         do {
             while (nextTickIndex < ticks.length) {
+                ranTicks = true;
                 const { callback, args, context, scope } = ticks[nextTickIndex++];
                 if (nextTickIndex === ticks.length) {
                     ticks.length = 0;
@@ -73,7 +75,7 @@ export function drain() {
             }
             native.runMicrotasks();
         } while (ticks.length > 0);
-    } while (reportRejections() || ticks.length > 0);
+    } while (reportRejections(ranTicks) || ticks.length > 0);
 }
 
 let completed = [];
@@ -112,6 +114,7 @@ function turn() {
     }
     poll();
     runImmediates();
+    _emitDestroyed();
 }
 
 // Waits for data or the next timer. Does not wait if something is left to do.
@@ -182,6 +185,9 @@ export function enterLoop(microtasksFirst) {
             turn();
             drain();
         }
+        while (_emitDestroyed()) drain();
+        if (reportRejections(true)) drain();
+        if (isAlive()) continue;
         call(beforeExit, undefined, []);
         drain();
     } while (isAlive());

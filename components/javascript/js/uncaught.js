@@ -100,17 +100,20 @@ function stackOf(error) {
     }
 }
 
+// The promises that were rejected without a handler and are not reported yet, with the reasons and numbers of the rejections.
 const pending = new Map();
-const reported = new WeakSet();
-let handledLater = [], handledBefore = [];
+// The numbers of those that were reported.
+const reported = new WeakMap();
+let lastNumber = 0;
+let handledLater = [];
 
 // Called by the engine when a promise is rejected without a handler, and when it gets one.
 export function trackRejection(promise, reason, handled) {
     if (!handled) {
-        pending.set(promise, reason);
+        pending.set(promise, { reason, number: ++lastNumber });
     } else if (!pending.delete(promise) && reported.has(promise)) {
+        handledLater.push([promise, reported.get(promise)]);
         reported.delete(promise);
-        handledLater.push(promise);
     }
 }
 
@@ -119,54 +122,90 @@ export function ignoreRejection(promise) {
     pending.delete(promise);
 }
 
-// Reports the promises that were rejected without a handler. Returns whether there were any.
-export function reportRejections() {
-    if (pending.size === 0 && handledLater.length === 0 && handledBefore.length === 0) return false;
-    // The next callback of the loop comes first.
-    const handled = handledBefore;
-    handledBefore = handledLater;
+// Reports the promises that were rejected without a handler, and those that got one after their report: these wait for a turn that reports others
+// or in which ticks ran, as in Node. Returns whether there was anything to report.
+export function reportRejections(ranTicks) {
+    if (pending.size === 0 && !(ranTicks && handledLater.length > 0)) return false;
+    const handled = handledLater;
     handledLater = [];
-    for (const promise of handled) process.emit('rejectionHandled', promise);
-    if (pending.size === 0) return handled.length > 0;
+    for (const [promise, number] of handled) {
+        if (!process.emit('rejectionHandled', promise)) {
+            process.emitWarning(`Promise rejection was handled asynchronously (rejection id: ${number})`, 'PromiseRejectionHandledWarning');
+        }
+    }
     const list = [...pending];
     pending.clear();
-    for (const [promise, reason] of list) {
-        reported.add(promise);
-        rejected(promise, reason);
+    for (const [promise, { reason, number }] of list) {
+        reported.set(promise, number);
+        try {
+            rejected(promise, reason, number);
+        } catch (error) {
+            uncaught(error);
+        }
     }
     return true;
 }
 
-function rejected(promise, reason) {
-    const mode = process._unhandledRejections ?? 'throw';
+function rejected(promise, reason, number) {
+    const emit = () => process.emit('unhandledRejection', reason, promise);
+    switch (process._unhandledRejections) {
+    case 'none':
+        emit();
+        return;
+    case 'warn':
+        emit();
+        warn(reason, number);
+        return;
+    case 'warn-with-error-codes':
+        if (emit()) return;
+        warn(reason, number);
+        process.exitCode = 1;
+        return;
+    case 'strict':
+        uncaught(errorOf(reason), 'unhandledRejection', true);
+        if (!emit()) warn(reason, number);
+        return;
+    default:
+        if (!emit()) uncaught(errorOf(reason), 'unhandledRejection', true);
+    }
+}
+
+function isErrorLike(value) {
+    return value !== null && typeof value === 'object' && Object.prototype.hasOwnProperty.call(value, 'stack');
+}
+
+function warn(reason, number) {
+    const name = 'UnhandledPromiseRejectionWarning';
+    const warning = new Error('Unhandled promise rejection. This error originated either by throwing inside of an async function without a catch ' +
+        'block, or by rejecting a promise which was not handled with .catch(). To terminate the node process on unhandled promise rejection, use ' +
+        'the CLI flag `--unhandled-rejections=strict` (see https://nodejs.org/api/cli.html#cli_unhandled_rejections_mode). ' +
+        `(rejection id: ${number})`);
+    Object.defineProperty(warning, 'name', { value: name, writable: true, enumerable: false, configurable: true });
+    warning.stack = `${name}: ${warning.message}`;
+    if (isErrorLike(reason)) {
+        warning.stack = reason.stack;
+        process.emitWarning(String(reason.stack), name);
+    } else {
+        process.emitWarning(textOf(reason), name);
+    }
+    process.emitWarning(warning);
+}
+
+function textOf(reason) {
     try {
-        const listened = process.listenerCount('unhandledRejection') > 0;
-        if (mode !== 'strict' && listened) {
-            process.emit('unhandledRejection', reason, promise);
-            return;
-        }
-    } catch (error) {
-        uncaught(error);
-        return;
+        return reason !== null && typeof reason === 'object' ? `#<${reason.constructor?.name || 'Object'}>` : String(reason);
+    } catch {
+        return '[object]';
     }
-    if (mode === 'none') return;
-    if (mode === 'warn') {
-        process.emitWarning(`Unhandled promise rejection: ${inspect(reason)}`, 'UnhandledPromiseRejectionWarning');
-        return;
-    }
-    let error = reason;
-    if (!(reason instanceof Error) && !(reason !== null && typeof reason === 'object' && typeof reason.stack === 'string')) {
-        let text;
-        try {
-            text = reason !== null && typeof reason === 'object' ? `#<${reason.constructor?.name || 'Object'}>` : String(reason);
-        } catch {
-            text = '[object]';
-        }
-        error = new Error('This error originated either by throwing inside of an async function without a catch block, or by rejecting a promise ' +
-            `which was not handled with .catch(). The promise rejected with the reason "${text}".`);
-        error.code = 'ERR_UNHANDLED_REJECTION';
-        error.stack = `UnhandledPromiseRejection: ${error.message}`;
-        Object.defineProperty(error, 'name', { value: 'UnhandledPromiseRejection', enumerable: false });
-    }
-    uncaught(error, 'unhandledRejection', true);
+}
+
+// The error for the rejection of a promise, whose reason may be any value.
+function errorOf(reason) {
+    if (reason instanceof Error || isErrorLike(reason)) return reason;
+    const error = new Error('This error originated either by throwing inside of an async function without a catch block, or by rejecting a promise ' +
+        `which was not handled with .catch(). The promise rejected with the reason "${textOf(reason)}".`);
+    error.code = 'ERR_UNHANDLED_REJECTION';
+    error.stack = `UnhandledPromiseRejection: ${error.message}`;
+    Object.defineProperty(error, 'name', { value: 'UnhandledPromiseRejection', enumerable: false });
+    return error;
 }

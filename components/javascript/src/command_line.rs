@@ -84,7 +84,7 @@ const WITH_VALUE: [&str; 9] = [
 ];
 
 /// The beginnings of options that change nothing here.
-const IGNORED: [&str; 39] = [
+const IGNORED: [&str; 38] = [
     "--abort-on",
     "--allow-",
     "--conditions=",
@@ -120,7 +120,6 @@ const IGNORED: [&str; 39] = [
     "--throw-deprecation",
     "--title=",
     "--trace-",
-    "--unhandled-rejections=",
     "--use-",
     "--warnings",
     "--zero-fill",
@@ -332,6 +331,14 @@ impl Parser {
                     return Err(Command::Fail(message.to_owned(), 9));
                 }
             },
+            "--unhandled-rejections" => {
+                let mode = value()?;
+                let modes = ["none", "warn", "warn-with-error-codes", "strict", "throw"];
+                if !modes.contains(&mode.as_str()) {
+                    let message = "node: invalid value for --unhandled-rejections\n";
+                    return Err(Command::Fail(message.to_owned(), 9));
+                }
+            }
             "--test" => {
                 return Err(Command::Fail(
                     "node: the runner of tests does not run in the sandbox: run the file of a test with `node FILE`\n".to_owned(),
