@@ -3,7 +3,7 @@
 import { inspect } from '__wasm_rquickjs_builtin/internal/util/inspect';
 import { ERR_ILLEGAL_CONSTRUCTOR, ERR_INVALID_ARG_TYPE, ERR_INVALID_THIS } from '__wasm_rquickjs_builtin/internal/errors';
 import { validateUint32 } from '__wasm_rquickjs_builtin/internal/validators';
-import { defineEventHandler, Event, EventTarget, makeEnumerable, TRUSTED } from 'internal:event_target';
+import { defineEventHandler, Event, EventTarget, makeEnumerable, TRUSTED, setLimit } from 'internal:event_target';
 
 const CODES = {
     __proto__: null, IndexSizeError: 1, HierarchyRequestError: 3, WrongDocumentError: 4, InvalidCharacterError: 5, NoModificationAllowedError: 7,
@@ -29,6 +29,10 @@ export class DOMException extends Error {
         Object.defineProperty(this, 'stack', { enumerable: false });
     }
 
+    static _is(value) {
+        return value !== null && typeof value === 'object' && #name in value;
+    }
+
     get name() {
         if (!(#name in this)) throw new ERR_INVALID_THIS('DOMException');
         return this.#name;
@@ -41,8 +45,11 @@ export class DOMException extends Error {
 }
 makeEnumerable(DOMException, ['name', 'code']);
 
+export const isDOMException = DOMException._is;
+delete DOMException._is;
+
 function show(self, fields, depth, options) {
-    if (depth < 0) return self;
+    if (depth < 0) return options.stylize(`[${self.constructor.name}]`, 'special');
     const shown = inspect(fields, { ...options, depth: options.depth == null ? null : options.depth - 1 });
     return `${self.constructor.name} ${shown}`;
 }
@@ -142,6 +149,7 @@ export class AbortSignal extends EventTarget {
 }
 makeEnumerable(AbortSignal, ['aborted', 'reason', 'throwIfAborted']);
 defineEventHandler(AbortSignal.prototype, 'abort');
+setLimit(AbortSignal.prototype, 0);
 Object.defineProperty(AbortSignal.prototype, Symbol.toStringTag, { value: 'AbortSignal', configurable: true });
 
 export class AbortController {

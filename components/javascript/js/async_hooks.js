@@ -58,7 +58,23 @@ export class AsyncLocalStorage {
     }
 
     run(store, callback, ...args) {
-        return run(new Map(capture()).set(this, store), () => Reflect.apply(callback, null, args));
+        const before = native.getContext();
+        const own = new Map(before).set(this, store);
+        enter(own);
+        try {
+            return Reflect.apply(callback, null, args);
+        } finally {
+            // What the callback entered of other storages stays.
+            const after = native.getContext();
+            if (after === own || after === before) {
+                native.setContext(before);
+            } else {
+                const context = new Map(after);
+                if (before?.has(this)) context.set(this, before.get(this));
+                else context.delete(this);
+                native.setContext(context);
+            }
+        }
     }
 
     exit(callback, ...args) {
@@ -109,7 +125,7 @@ function emit(name, ...args) {
     }
 }
 
-// Returns the scope of an asynchronous call that begins now; undefined while nobody asks.
+// Returns the scope of an asynchronous call that begins now; undefined while no hook or identifier is used.
 export function newScope(type, resource, trigger = executing.id) {
     if (!tracking) return undefined;
     const scope = { id: ++lastId, trigger, resource };
@@ -135,13 +151,15 @@ export function destroyScope(scope) {
     if (scope === undefined || scope.isDestroyed || hooks.length === 0) return;
     scope.isDestroyed = true;
     destroyed.push(scope.id);
-    if (destroyed.length === 1) globalThis.setImmediate(emitDestroyed).unref();
 }
 
-function emitDestroyed() {
+// Called in each turn of the loop. Returns whether the callbacks of any scope had ended.
+export function _emitDestroyed() {
+    if (destroyed.length === 0) return false;
     const ids = destroyed;
     destroyed = [];
     for (const id of ids) emit('destroy', id);
+    return true;
 }
 
 const promiseScopes = new WeakMap();
@@ -165,7 +183,8 @@ function listen(listener) {
 
 function promiseScope(promise) {
     let scope = promiseScopes.get(promise);
-    if (scope === undefined) promiseScopes.set(promise, scope = newScope('PROMISE', promise));
+    // Hooks that are younger than the promise do not hear of its creation.
+    if (scope === undefined) promiseScopes.set(promise, scope = { id: ++lastId, trigger: executing.id, resource: promise });
     return scope;
 }
 
@@ -178,9 +197,10 @@ const followPromises = {
         const scope = promiseScope(promise);
         entered.push([scope, enterScope(scope)]);
     },
-    [AFTER]() {
-        const last = entered.pop();
-        if (last !== undefined) leaveScope(...last);
+    [AFTER](promise) {
+        const scope = promiseScope(promise);
+        emit('after', scope.id);
+        if (entered.at(-1)?.[0] === scope) [, executing] = entered.pop();
     },
     [SETTLED](promise) {
         emit('promiseResolve', promiseScope(promise).id);

@@ -22,24 +22,30 @@ import * as vm from 'internal:native/vm';
 import * as base64 from '__wasm_rquickjs_builtin/base64_native';
 import { random } from 'internal:native/process';
 
-function define(name, value) {
-    Object.defineProperty(globalThis, name, { value, writable: true, configurable: true, enumerable: false });
+function define(name, value, enumerable = ENUMERABLE.has(name)) {
+    Object.defineProperty(globalThis, name, { value, writable: true, configurable: true, enumerable });
+}
+const ENUMERABLE = new Set(['global', 'atob', 'btoa', 'performance', 'structuredClone', 'fetch', 'crypto', 'navigator']);
+
+// As in Node, some names are accessors that programs can set.
+function defineReplaceable(name, value) {
+    Object.defineProperty(globalThis, name, { get: () => value, set(other) { value = other; }, configurable: true, enumerable: false });
 }
 
 // Classes of modules that few scripts use are loaded when they are first named.
 function defineLazily(module, names) {
     if (Array.isArray(names)) names = Object.fromEntries(names.map((name) => [name, name]));
     for (const [name, exported] of Object.entries(names)) {
-        Object.defineProperty(globalThis, name, {
-            get() {
+        const isEnumerable = ENUMERABLE.has(name);
+        const accessor = Object.getOwnPropertyDescriptor({
+            get [name]() {
                 const value = vm.importBuiltin(module)[exported];
-                define(name, value);
+                define(name, value, isEnumerable);
                 return value;
             },
-            set(value) { define(name, value); },
-            configurable: true,
-            enumerable: false,
-        });
+            set [name](value) { define(name, value, isEnumerable); },
+        }, name);
+        Object.defineProperty(globalThis, name, { ...accessor, enumerable: isEnumerable });
     }
 }
 
@@ -66,9 +72,9 @@ define('__skillhost_place', _place);
 Object.defineProperty(Math, 'random', { value: random, writable: true, configurable: true, enumerable: false });
 
 define('global', globalThis);
-define('process', process);
+defineReplaceable('process', process);
 define('console', console);
-define('Buffer', buffer.Buffer);
+defineReplaceable('Buffer', buffer.Buffer);
 define('atob', function atob(text) {
     if (arguments.length === 0) throw new ERR_MISSING_ARGS('input');
     const decoded = base64.atob_raw(`${text}`);

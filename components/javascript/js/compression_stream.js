@@ -1,18 +1,18 @@
 // CompressionStream and DecompressionStream, over node:zlib.
 
-import zlib from 'node:zlib';
+import * as vm from 'internal:native/vm';
 
 const CREATE = {
-    gzip: [zlib.createGzip, zlib.createGunzip],
-    deflate: [zlib.createDeflate, zlib.createInflate],
-    'deflate-raw': [zlib.createDeflateRaw, zlib.createInflateRaw],
+    gzip: ['createGzip', 'createGunzip'],
+    deflate: ['createDeflate', 'createInflate'],
+    'deflate-raw': ['createDeflateRaw', 'createInflateRaw'],
 };
 
 function streams(format, index) {
     if (!Object.hasOwn(CREATE, `${format}`)) throw Object.assign(new TypeError(`The argument 'format' must be one of: 'deflate', 'deflate-raw', 'gzip'. Received '${format}'`), { code: 'ERR_INVALID_ARG_VALUE' });
-    const stream = CREATE[format][index]();
+    const stream = vm.importBuiltin('node:zlib')[CREATE[format][index]]();
     let failure;
-    return new TransformStream({
+    return new globalThis.TransformStream({
         start(controller) {
             stream.on('data', (chunk) => controller.enqueue(new Uint8Array(chunk)));
             stream.on('error', (error) => {

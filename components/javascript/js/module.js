@@ -5,23 +5,25 @@ import * as vm from 'internal:native/vm';
 import process from 'node:process';
 import path from 'node:path';
 import { pendingAwait, sourceLine } from 'internal:native/process';
+import { traced } from 'internal:tracing';
 import { uncaught, ignoreRejection } from 'internal:uncaught';
 import { ERR_INVALID_ARG_TYPE, ERR_INVALID_ARG_VALUE } from '__wasm_rquickjs_builtin/internal/errors';
+import { validateBoolean, validateObject } from '__wasm_rquickjs_builtin/internal/validators';
 
 const cache = Object.create(null);
 // The files whose first line begins with more than their text.
 const wrapped = new Set();
 const wrapperLength = native.wrapperLength();
 const statuses = new WeakMap();
-export const builtinModules = native.builtins();
-const builtinNames = new Set(builtinModules);
+const allNames = new Set(native.builtins());
 const schemeOnly = new Set(['sea', 'sqlite', 'test', 'test/reporters']);
-for (const name of schemeOnly) builtinNames.delete(name);
+export const builtinModules = [...allNames].filter((name) => !schemeOnly.has(name));
+const builtinNames = new Set(builtinModules);
 
 export function isBuiltin(name) {
     if (typeof name !== 'string') return false;
     const bare = name.startsWith('node:') ? name.slice(5) : name;
-    return name.startsWith('node:') ? builtinModules.includes(bare) || schemeOnly.has(bare) && builtinModules.includes(bare) : builtinNames.has(bare);
+    return name.startsWith('node:') ? allNames.has(bare) : builtinNames.has(bare);
 }
 
 const builtins = new Map();
@@ -53,13 +55,35 @@ export function _place(filename, line, column) {
 export default function Module(id = '', parent) {
     this.id = id;
     this.path = path.dirname(id);
-    this.exports = {};
-    Object.defineProperty(this, 'parent', { value: parent, writable: true, configurable: true, enumerable: false });
+    // A setter of Object.prototype must not get it.
+    Object.defineProperty(this, 'exports', { value: {}, writable: true, configurable: true, enumerable: true });
+    parents.set(this, parent);
     this.filename = null;
     this.loaded = false;
     this.children = [];
     parent?.children?.push(this);
 }
+
+const parents = new WeakMap();
+
+function warnParent() {
+    if (warnParent.isDone || !process.execArgv.includes('--pending-deprecation')) return;
+    warnParent.isDone = true;
+    process.emitWarning('module.parent is deprecated due to accuracy issues. Please use require.main to find program entry point instead.',
+        'DeprecationWarning', 'DEP0144');
+}
+
+Object.defineProperty(Module.prototype, 'parent', {
+    get() {
+        warnParent();
+        return parents.get(this);
+    },
+    set(value) {
+        warnParent();
+        parents.set(this, value);
+    },
+    configurable: true,
+});
 
 Module.Module = Module;
 Module._cache = cache;
@@ -70,8 +94,39 @@ Module.isBuiltin = isBuiltin;
 Module._extensions = Object.create(null);
 Object.defineProperty(Module, 'requireBuiltin', { value: requireBuiltin, enumerable: false });
 
-Module.wrapper = ['(function (exports, require, module, __filename, __dirname) { ', '\n});'];
-Module.wrap = (script) => Module.wrapper[0] + script + Module.wrapper[1];
+// Programs that change the wrapper of CommonJS files get theirs.
+let isWrapperChanged = false;
+let wrapper = ['(function (exports, require, module, __filename, __dirname) { ', '\n});'];
+let wrap = (script) => wrapper[0] + script + wrapper[1];
+const watched = {
+    set(target, name, value, receiver) {
+        isWrapperChanged = true;
+        return Reflect.set(target, name, value, receiver);
+    },
+    defineProperty(target, name, descriptor) {
+        isWrapperChanged = true;
+        return Reflect.defineProperty(target, name, descriptor);
+    },
+};
+let watchedWrapper = new Proxy(wrapper, watched);
+Object.defineProperty(Module, 'wrapper', {
+    get: () => watchedWrapper,
+    set(value) {
+        isWrapperChanged = true;
+        wrapper = watchedWrapper = value;
+    },
+    configurable: true,
+    enumerable: true,
+});
+Object.defineProperty(Module, 'wrap', {
+    get: () => wrap,
+    set(value) {
+        isWrapperChanged = true;
+        wrap = value;
+    },
+    configurable: true,
+    enumerable: true,
+});
 
 Module._nodeModulePaths = (from) => native.nodeModules(path.resolve(from));
 
@@ -81,7 +136,19 @@ Module._resolveLookupPaths = function (request, parent) {
     return parent?.paths ?? Module._nodeModulePaths(process.cwd());
 };
 
-Module._initPaths = () => {};
+Module._initPaths = () => {
+    const { HOME, NODE_PATH } = process.env;
+    const paths = HOME ? [path.resolve(HOME, '.node_modules'), path.resolve(HOME, '.node_libraries')] : [];
+    if (NODE_PATH) paths.unshift(...NODE_PATH.split(path.delimiter).filter(Boolean));
+    Module.globalPaths = paths;
+};
+
+// Returns 0 for a file, 1 for a folder, and else a negative number.
+Module._stat = (filename) => {
+    const { statSync } = requireBuiltin('fs');
+    const stats = statSync(filename, { throwIfNoEntry: false });
+    return stats === undefined ? -2 : Number(stats.isDirectory());
+};
 
 Module._findPath = function (request, paths) {
     for (const dir of paths ?? []) {
@@ -95,6 +162,7 @@ Module._resolveFilename = function (request, parent, isMain, options) {
     if (isBuiltin(request)) return request;
     const from = parent?.filename ?? path.join(process.cwd(), '-');
     let found;
+    if (options?.paths !== undefined && !Array.isArray(options.paths)) throw new ERR_INVALID_ARG_VALUE('options.paths', options.paths);
     if (Array.isArray(options?.paths)) {
         for (const dir of options.paths) {
             found = native.resolve(request, path.resolve(dir, '-'));
@@ -103,6 +171,7 @@ Module._resolveFilename = function (request, parent, isMain, options) {
         found ??= { code: 'MODULE_NOT_FOUND' };
     } else {
         found = native.resolve(request, from);
+        if (found.code === 'MODULE_NOT_FOUND') found = resolveMore(request, from) ?? found;
     }
     if (found.builtin !== undefined) return found.builtin;
     if (found.file !== undefined) return found.file;
@@ -116,6 +185,73 @@ Module._resolveFilename = function (request, parent, isMain, options) {
     throw Object.assign(new Error(message), { code: 'MODULE_NOT_FOUND', requireStack: stack });
 };
 
+const ownExtensions = new Set(['.js', '.json', '.node']);
+
+// Looks for a file in the global folders, and with the extensions that programs add.
+function resolveMore(request, from) {
+    const isBare = !/^(?:\.{1,2}(?:\/|$)|\/)/.test(request);
+    for (const dir of isBare ? Module.globalPaths : []) {
+        const found = native.resolve(`./${request}`, path.join(dir, '-'));
+        if (found.file !== undefined) return found;
+    }
+    if (isBare) return undefined;
+    for (const extension of Object.keys(Module._extensions)) {
+        if (ownExtensions.has(extension)) continue;
+        const found = native.resolve(request + extension, from);
+        if (found.file !== undefined) return found;
+    }
+    return undefined;
+}
+
+// A module that has not ended yet warns of what its exports do not have.
+const unfinished = new Proxy({}, {
+    get(target, name) {
+        if (!(name in target) && name !== '__esModule') warnUnfinished(name);
+        return target[name];
+    },
+    getOwnPropertyDescriptor(target, name) {
+        // What shows an object looks for its constructor.
+        if (!Object.hasOwn(target, name) && name !== '__esModule' && name !== 'constructor') warnUnfinished(name);
+        return Reflect.getOwnPropertyDescriptor(target, name);
+    },
+});
+
+let isWarning = false;
+
+function warnUnfinished(name) {
+    // The stack trace of the warning looks at the exports, too.
+    if (isWarning) return;
+    isWarning = true;
+    try {
+        emitUnfinished(name);
+    } finally {
+        isWarning = false;
+    }
+}
+
+function emitUnfinished(name) {
+    process.emitWarning(`Accessing non-existent property '${String(name)}' of module exports inside circular dependency`);
+}
+
+function isProxy(value) {
+    return requireBuiltin('util').types.isProxy(value);
+}
+
+function isPlain(exports) {
+    return exports !== null && typeof exports === 'object' && !isProxy(exports) && Object.getPrototypeOf(exports) === Object.prototype &&
+        !exports.__esModule;
+}
+
+const warning = new WeakSet();
+
+function exportsOf(module) {
+    if (!module.loaded && statuses.has(module) && isPlain(module.exports)) {
+        Object.setPrototypeOf(module.exports, unfinished);
+        warning.add(module.exports);
+    }
+    return module.exports;
+}
+
 Module._load = function (request, parent, isMain) {
     if (request.startsWith('node:')) {
         if (!isBuiltin(request)) {
@@ -127,7 +263,7 @@ Module._load = function (request, parent, isMain) {
     const cached = cache[filename];
     if (cached !== undefined) {
         if (parent && !parent.children?.includes(cached)) parent.children?.push(cached);
-        return cached.exports;
+        return exportsOf(cached);
     }
     if (isBuiltin(filename)) return requireBuiltin(filename);
     const module = new Module(filename, parent);
@@ -146,6 +282,8 @@ Module._load = function (request, parent, isMain) {
             delete cache[filename];
             const index = parent?.children?.indexOf(module) ?? -1;
             if (index >= 0) parent.children.splice(index, 1);
+        } else if (warning.has(module.exports) && Object.getPrototypeOf(module.exports) === unfinished) {
+            Object.setPrototypeOf(module.exports, Object.prototype);
         }
     }
     return module.exports;
@@ -160,23 +298,32 @@ let main;
 Module.prototype.load = function (filename) {
     this.filename = filename;
     this.paths = Module._nodeModulePaths(path.dirname(filename));
-    const extension = path.extname(filename);
-    const handler = Module._extensions[extension] ?? Module._extensions['.js'];
+    const handler = Module._extensions[extensionOf(filename)];
     handler(this, filename);
     this.loaded = true;
 };
 
+// Returns the longest extension of a file that has a handler.
+function extensionOf(filename) {
+    const name = path.basename(filename);
+    for (let at = name.indexOf('.', 1); at > 0; at = name.indexOf('.', at + 1)) {
+        if (Module._extensions[name.slice(at)]) return name.slice(at);
+    }
+    return '.js';
+}
+
 Module.prototype.require = function (id) {
     if (typeof id !== 'string') throw new ERR_INVALID_ARG_TYPE('id', 'string', id);
     if (id === '') throw new ERR_INVALID_ARG_VALUE('id', id, 'must be a non-empty string');
-    return Module._load(id, this, false);
+    if (!traced.require?.hasSubscribers) return Module._load(id, this, false);
+    return traced.require.traceSync(Module._load, { __proto__: null, parentFilename: this.filename, id }, Module, id, this, false);
 };
 
 Module.prototype._compile = function (content, filename) {
     wrapped.add(filename);
     let compiled;
     try {
-        compiled = vm.compileFunction(filename, content);
+        compiled = isWrapperChanged ? vm.evalScript(filename, wrap(content)) : vm.compileFunction(filename, content);
     } catch (error) {
         throw betterSyntaxError(error, filename, content);
     }
@@ -202,6 +349,7 @@ Module._extensions['.js'] = function (module, filename) {
     const content = native.readSource(filename);
     const format = native.format(filename);
     if (format === 'module' || format === 'unknown' && native.isModule(filename, content)) {
+        if (process.execArgv.includes('--no-experimental-require-module')) throw requireOfModule(filename, module);
         module.exports = requireModule(filename);
         return;
     }
@@ -221,6 +369,13 @@ Module._extensions['.json'] = function (module, filename) {
 Module._extensions['.node'] = function (module, filename) {
     process.dlopen(module, filename);
 };
+
+function requireOfModule(filename, module) {
+    const parent = parents.get(module)?.filename;
+    const message = `require() of ES Module ${filename}${parent ? ` from ${parent}` : ''} not supported.\nInstead change the require of ` +
+        `${path.basename(filename)}${parent ? ` in ${parent}` : ''} to a dynamic import() which is available in all CommonJS modules.`;
+    return Object.assign(new Error(message), { code: 'ERR_REQUIRE_ESM' });
+}
 
 // `require` of an ECMAScript module.
 function requireModule(filename) {
@@ -244,14 +399,21 @@ function makeRequire(module) {
     function require(id) {
         return module.require(id);
     }
-    require.resolve = function resolve(request, options) {
+    function resolve(request, options) {
         if (typeof request !== 'string') throw new ERR_INVALID_ARG_TYPE('request', 'string', request);
         return Module._resolveFilename(request, module, false, options);
-    };
-    require.resolve.paths = (request) => Module._resolveLookupPaths(request, module);
-    require.main = main;
-    require.extensions = Module._extensions;
-    require.cache = cache;
+    }
+    function paths(request) {
+        if (typeof request !== 'string') throw new ERR_INVALID_ARG_TYPE('request', 'string', request);
+        return Module._resolveLookupPaths(request, module);
+    }
+    // A setter of Object.prototype must not get them.
+    const set = (target, name, value) => Object.defineProperty(target, name, { value, writable: true, configurable: true, enumerable: true });
+    set(resolve, 'paths', paths);
+    set(require, 'resolve', resolve);
+    set(require, 'main', main);
+    set(require, 'extensions', Module._extensions);
+    set(require, 'cache', cache);
     return require;
 }
 
@@ -286,6 +448,15 @@ export function runMain(options) {
         runText(options);
         return;
     }
+    entry = () => runFile(options);
+    // Modules of `--require` may replace it.
+    Module.runMain(process.argv[1]);
+}
+
+// Runs the main file.
+let entry = () => {};
+
+function runFile(options) {
     const file = Module._resolveFilename(options.file, null, true);
     const format = native.format(file);
     const isModule = format === 'module' || format === 'unknown' && native.isModule(file, native.readSource(file));
@@ -384,6 +555,22 @@ export function syncBuiltinESMExports() {}
 export function findSourceMap() {}
 export class SourceMap {}
 export function register() {}
+
+let sourceMaps = Object.freeze({ __proto__: null, enabled: false, nodeModules: false, generatedCode: false });
+
+export function getSourceMapsSupport() {
+    return sourceMaps;
+}
+
+// Changes nothing here: stack traces show the places of the code that runs.
+export function setSourceMapsSupport(enabled, options = {}) {
+    validateBoolean(enabled, 'enabled');
+    validateObject(options, 'options');
+    const { nodeModules = false, generatedCode = false } = options;
+    validateBoolean(nodeModules, 'options.nodeModules');
+    validateBoolean(generatedCode, 'options.generatedCode');
+    sourceMaps = Object.freeze({ __proto__: null, enabled, nodeModules, generatedCode });
+}
 export function registerHooks() {
     return { deregister() {} };
 }
@@ -404,5 +591,5 @@ export function stripTypeScriptTypes(code, options) {
 export { Module };
 Object.assign(Module, {
     syncBuiltinESMExports, findSourceMap, SourceMap, register, registerHooks, enableCompileCache, getCompileCacheDir, flushCompileCache, constants,
-    findPackageJSON, stripTypeScriptTypes, runMain: () => {},
+    findPackageJSON, stripTypeScriptTypes, setSourceMapsSupport, getSourceMapsSupport, runMain: () => entry(),
 });

@@ -40,7 +40,7 @@ constant('features', Object.freeze({
     cached_builtins: true,
     require_module: true, typescript: 'strip',
 }));
-constant('config', Object.freeze({ target_defaults: Object.freeze({}), variables: Object.freeze({ v8_enable_i18n_support: 1 }) }));
+constant('config', Object.freeze({ target_defaults: Object.freeze({}), variables: Object.freeze({ v8_enable_i18n_support: 1, node_module_version: 127 }) }));
 constant('allowedNodeEnvironmentFlags', new Set(['--enable-source-maps', '--import', '--max-old-space-size', '--no-deprecation', '--no-warnings', '--require', '-r', '--trace-warnings', '--unhandled-rejections']));
 process.title = 'node';
 process.argv = [];
@@ -269,7 +269,15 @@ process.dlopen = function dlopen(_, filename) {
     throw Object.assign(new Error(`Native addons do not run in the sandbox: ${filename}`), { code: 'ERR_DLOPEN_FAILED' });
 };
 // Ends the program because of an error of an asynchronous hook.
-Object.defineProperty(process, '_fatalHook', { value: (error) => fatal(error, 1), enumerable: false });
+Object.defineProperty(process, '_fatalHook', { value: fatalHook, enumerable: false });
+
+// Ends the program after an error of a hook.
+function fatalHook(error) {
+    if (typeof error?.stack === 'string') fatal(error, 1);
+    native.write(2, `Error: ${String(error)}\n`);
+    native.exit(1);
+}
+
 process.setSourceMapsEnabled = (enabled) => validateBoolean(enabled, 'val');
 process.getActiveResourcesInfo = () => activeResources();
 process._getActiveHandles = () => [];
@@ -367,6 +375,10 @@ export function _start(options) {
             Object.defineProperty(process, '_unhandledRejections', { value: flag.slice(23), enumerable: false });
         }
     }
+    for (const [flag, names] of [
+        ['--no-experimental-global-customevent', ['CustomEvent']],
+        ['--no-experimental-global-webcrypto', ['crypto', 'Crypto', 'CryptoKey', 'SubtleCrypto']],
+    ]) if (process.execArgv.includes(flag)) for (const name of names) delete globalThis[name];
     if (process.execArgv.some((flag) => flag === '--expose-gc' || flag === '--expose_gc')) {
         Object.defineProperty(globalThis, 'gc', { value: () => native.collectGarbage(), writable: true, configurable: true, enumerable: false });
     }

@@ -38,6 +38,10 @@ export class Output extends Writable {
         this._destroy = (error, callback) => callback(error);
     }
 
+    get readable() {
+        return false;
+    }
+
     write(chunk, encoding, callback) {
         const state = this._writableState;
         if (typeof chunk !== 'string' || typeof encoding === 'function' || callback !== undefined || state.corked || state.ending || state.destroyed

@@ -1,6 +1,6 @@
 // structuredClone, by the HTML standard's algorithm.
 
-import { DOMException } from '__wasm_rquickjs_builtin/abort_controller';
+import { DOMException, isDOMException } from '__wasm_rquickjs_builtin/abort_controller';
 
 // Objects of wasm-rquickjs have a method of this name that clones them.
 const cloneMethod = Symbol.for('__wasm_rquickjs.structuredClone');
@@ -28,7 +28,8 @@ function clone(value, memory) {
     if (value instanceof ArrayBuffer) return remember(value.slice(0));
     if (typeof SharedArrayBuffer === 'function' && value instanceof SharedArrayBuffer) return value;
     if (ArrayBuffer.isView(value)) return remember(cloneView(value, memory));
-    if (value instanceof Error) return cloneError(value, memory, remember);
+    if (isDOMException(value)) return remember(cloneException(value));
+    if (value instanceof Error && !(value instanceof DOMException)) return cloneError(value, memory, remember);
     if (value instanceof Map) {
         const copy = remember(new Map());
         for (const [key, item] of [...value]) copy.set(clone(key, memory), clone(item, memory));
@@ -55,6 +56,12 @@ function cloneView(view, memory) {
     return new Class(buffer, view.byteOffset, view instanceof DataView ? view.byteLength : view.length);
 }
 
+function cloneException(exception) {
+    const copy = new DOMException(exception.message, exception.name);
+    Object.defineProperty(copy, 'stack', { value: exception.stack, writable: true, enumerable: false, configurable: true });
+    return copy;
+}
+
 function cloneError(error, memory, remember) {
     const Class = Object.hasOwn(ERRORS, error.name) ? ERRORS[error.name] : Error;
     const copy = remember(new Class());
@@ -66,10 +73,21 @@ function cloneError(error, memory, remember) {
     return copy;
 }
 
+function invalidOption(message) {
+    return Object.assign(new TypeError(`Failed to execute 'structuredClone': ${message}`), { code: 'ERR_INVALID_ARG_TYPE' });
+}
+
 export default function structuredClone(value, options) {
     if (arguments.length === 0) throw Object.assign(new TypeError("The \"value\" argument must be specified"), { code: 'ERR_MISSING_ARGS' });
+    if (options !== undefined && options !== null && typeof options !== 'object' && typeof options !== 'function') {
+        throw invalidOption('Options cannot be converted to a dictionary');
+    }
+    const transfer = options?.transfer;
+    if (transfer !== undefined && typeof transfer?.[Symbol.iterator] !== 'function' || typeof transfer === 'string') {
+        throw invalidOption('transfer in Options can not be converted to sequence.');
+    }
     const memory = new Map();
-    for (const item of options?.transfer ?? []) {
+    for (const item of transfer ?? []) {
         if (memory.has(item)) throw new DOMException('A value is in the list of transferred objects twice', 'DataCloneError');
         if (item instanceof ArrayBuffer) memory.set(item, item.transfer());
         else if (typeof ports() === 'function' && item instanceof ports()) memory.set(item, item);

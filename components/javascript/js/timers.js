@@ -287,9 +287,14 @@ export function runTimers() {
         if (timer._repeat === null) {
             timer._destroyed = true;
         }
+        if (typeof timer._onTimeout !== 'function') {
+            timer._destroyed = true;
+            destroyScope(timer._scope);
+            continue;
+        }
         const failed = call(timer._onTimeout, timer, timer._timerArgs, timer._context, timer._scope);
         if (timer._repeat === null && timer._index < 0) destroyScope(timer._scope);
-        if (timer._repeat !== null && !timer._cleared && timer._index < 0) {
+        if (timer._repeat !== null && timer._idleTimeout !== -1 && !timer._cleared && timer._index < 0) {
             timer._destroyed = false;
             timer._idleTimeout = timer._repeat;
             insert(timer, now());

@@ -82,9 +82,20 @@ export async function* setInterval(delay, value, options = {}) {
     }
 }
 
-export const scheduler = {
-    wait: (delay, options) => setTimeout(delay, undefined, options),
-    yield: () => setImmediate(),
-};
+class Scheduler {
+    constructor() {
+        throw Object.assign(new TypeError('Illegal constructor'), { code: 'ERR_ILLEGAL_CONSTRUCTOR' });
+    }
+
+    wait(delay, options) {
+        return setTimeout(delay, undefined, options);
+    }
+
+    yield() {
+        return setImmediate();
+    }
+}
+
+export const scheduler = Object.create(Scheduler.prototype);
 
 export default { setTimeout, setImmediate, setInterval, scheduler };

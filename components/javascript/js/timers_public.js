@@ -25,6 +25,8 @@ function start(item, referenced) {
     if (!referenced) timer.unref();
     Object.defineProperty(item, '_timer', { value: timer, writable: true, configurable: true, enumerable: false });
     item._idleStart = timer._idleStart;
+    item._idleNext ??= item;
+    item._idlePrev ??= item;
 }
 
 function unenrollQuietly(item) {
@@ -52,6 +54,7 @@ export function unenroll(item) {
 }
 
 export function active(item) {
+    warn('active', 'DEP0126', 'timeout.refresh()');
     start(item, true);
 }
 

@@ -586,9 +586,9 @@ function refuse(name) {
 export const getHeapSnapshot = refuse('getHeapSnapshot');
 export const writeHeapSnapshot = refuse('writeHeapSnapshot');
 
-// A function that is no async one: its promise would call the hook again.
+// A function that is not asynchronous: its promise would call the hook again.
 function plain(value, name) {
-    if (typeof value !== 'function' || Object.prototype.toString.call(value) === '[object AsyncFunction]') throw new ERR_INVALID_ARG_TYPE(name, 'Function', value);
+    if (typeof value !== 'function' || /^\[object Async/.test(Object.prototype.toString.call(value))) throw new ERR_INVALID_ARG_TYPE(name, 'Function', value);
 }
 
 function hook(name, index) {

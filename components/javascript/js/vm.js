@@ -6,18 +6,17 @@ import { ERR_INVALID_ARG_TYPE, ERR_OUT_OF_RANGE } from '__wasm_rquickjs_builtin/
 import {
     validateArray, validateBoolean, validateInt32, validateObject, validateOneOf, validateString, validateUint32,
 } from '__wasm_rquickjs_builtin/internal/validators';
-
-// The realms of contexts: `realm` is a function of the realm, by which the engine finds it, and `global` its global object.
-const contexts = new WeakMap();
+import { contexts, createOrigin, digestOf, hasModules, DEFAULT_LOADER } from 'internal:vm_origins';
 
 export const constants = Object.freeze({
-    __proto__: null, USE_MAIN_CONTEXT_DEFAULT_LOADER: Symbol('vm_dynamic_import_main_context_default'), DONT_CONTEXTIFY: Symbol('vm_context_no_contextify'),
+    __proto__: null, USE_MAIN_CONTEXT_DEFAULT_LOADER: DEFAULT_LOADER, DONT_CONTEXTIFY: Symbol('vm_context_no_contextify'),
 });
 
 export class Script {
     #code;
     #filename;
     #line;
+    #origin;
 
     constructor(code, options = {}) {
         code = `${code}`;
@@ -30,6 +29,7 @@ export class Script {
         validateCachedData(cachedData);
         validateBoolean(produceCachedData, 'options.produceCachedData');
         validateImport(options.importModuleDynamically);
+        this.#origin = createOrigin(options.importModuleDynamically, filename, this);
         this.#code = columnOffset > 0 ? ' '.repeat(columnOffset) + code : code;
         this.#filename = filename;
         this.#line = lineOffset + 1;
@@ -44,7 +44,7 @@ export class Script {
 
     runInThisContext(options) {
         const { timeout } = runOptions(options);
-        return this.#run(options, () => native.evalScript(this.#filename, this.#code, this.#line, timeout));
+        return this.#run(options, () => native.evalScript(this.#filename, this.#code, this.#line, timeout, mainOrigin(this.#origin)));
     }
 
     #run(options, evaluate) {
@@ -54,7 +54,7 @@ export class Script {
     runInContext(contextifiedObject, options) {
         const context = contextOf(contextifiedObject, 'contextifiedObject', 'vm.Context');
         const { timeout } = runOptions(options);
-        const result = this.#run(options, () => native.evalIn(context.realm, this.#filename, this.#code, this.#line, timeout));
+        const result = this.#run(options, () => native.evalIn(context.realm, this.#filename, this.#code, this.#line, timeout, this.#origin.number));
         if (context.microtasks) loop.runMicrotasks();
         return result;
     }
@@ -63,12 +63,14 @@ export class Script {
         return this.runInContext(createContext(contextObject, newContextOptions(options)), options);
     }
 
-    // What V8 compiled is replaced by a digest: it only says whether the code is the same.
     createCachedData() {
-        let hash = 0xcbf29ce484222325n;
-        for (let at = 0; at < this.#code.length; at++) hash = BigInt.asUintN(64, (hash ^ BigInt(this.#code.charCodeAt(at))) * 0x100000001b3n);
-        return globalThis.Buffer.from(`quickjs ${this.#code.length} ${hash.toString(16)}`);
+        return digestOf(this.#code);
     }
+}
+
+// The loader finds the imports of code in the realm of the program.
+function mainOrigin(origin) {
+    return origin.importer === DEFAULT_LOADER ? 0 : origin.number;
 }
 
 // The stack of an error of a script begins with the line that it was thrown in.
@@ -78,6 +80,11 @@ function decorated(filename, code, first, evaluate) {
     } catch (error) {
         if (error !== null && typeof error === 'object' && typeof error.stack === 'string' && !decoratedErrors.has(error)) {
             decoratedErrors.add(error);
+            // The realm of a context has the frames as the engine writes them.
+            if (error.stack.startsWith('    at ')) {
+                const frames = error.stack.trimEnd().split('\n').map((frame) => frame.replace(/^    at (?:<eval>|<anonymous>) \((.*)\)$/, '    at $1'));
+                error.stack = [`${error}`, ...frames.filter((frame) => !/\(native\)$|node:module:/.test(frame))].join('\n');
+            }
             const found = error.stack.split('\n').map((line) => line.endsWith(')') ? line.slice(0, -1) : line)
                 .map((line) => /^(.*?)(\S.*):(\d+):(\d+)$/.exec(line)).find((match) => match?.[0].endsWith(`${filename}:${match[3]}:${match[4]}`));
             if (found) {
@@ -112,8 +119,7 @@ function validateImport(value) {
 }
 
 function runOptions(options = {}) {
-    if (typeof options === 'string') options = { filename: options };
-    else validateObject(options, 'options');
+    validateObject(options, 'options');
     const { timeout, breakOnSigint = false, displayErrors = true } = options;
     if (timeout !== undefined) validateUint32(timeout, 'options.timeout', true);
     validateBoolean(displayErrors, 'options.displayErrors');
@@ -122,7 +128,8 @@ function runOptions(options = {}) {
 }
 
 function newContextOptions(options) {
-    if (options === undefined || typeof options === 'string') return {};
+    if (options === undefined) return {};
+    validateObject(options, 'options');
     const { contextName, contextOrigin, contextCodeGeneration, microtaskMode } = options;
     if (contextName !== undefined) validateString(contextName, 'options.contextName');
     if (contextOrigin !== undefined) validateString(contextOrigin, 'options.contextOrigin');
@@ -161,12 +168,15 @@ export function createContext(contextObject = {}, options = {}) {
     validateImport(options.importModuleDynamically);
     const { realm, global } = native.createRealm();
     furnish(global, strings);
-    const context = { realm, global, microtasks: microtaskMode === 'afterEvaluate' };
+    const context = {
+        realm, global, microtasks: microtaskMode === 'afterEvaluate', importer: options.importModuleDynamically, object: own ? global : contextObject,
+    };
+    remember(own ? global : contextObject);
     if (own) {
         contexts.set(global, context);
         return global;
     }
-    const proxy = new Proxy(global, handlerOf(contextObject));
+    const proxy = new Proxy(global, handlerOf(contextObject, () => proxy));
     native.setGlobal(realm, proxy);
     Object.defineProperty(global, 'globalThis', { value: proxy, writable: true, configurable: true, enumerable: false });
     contexts.set(contextObject, context);
@@ -194,11 +204,12 @@ function furnish(global, strings) {
     define(global, 'Function', Function);
 }
 
-// The traps of a context's global object: the properties of the program's object come first.
-function handlerOf(object) {
+// The traps of a context's global object: the properties of the program's object come first. Inside, that object is the global object itself.
+function handlerOf(object, proxy) {
     return {
         get(target, key) {
-            return key in object ? Reflect.get(object, key) : Reflect.get(target, key);
+            const value = key in object ? Reflect.get(object, key) : Reflect.get(target, key);
+            return value === object ? proxy() : value;
         },
         has(target, key) {
             return key in object || key in target;
@@ -211,8 +222,8 @@ function handlerOf(object) {
         getOwnPropertyDescriptor(target, key) {
             const own = Reflect.getOwnPropertyDescriptor(object, key);
             if (own === undefined) return Reflect.getOwnPropertyDescriptor(target, key);
-            // The proxy may only show properties of its target that cannot change.
-            if (Reflect.getOwnPropertyDescriptor(target, key)?.configurable !== false) own.configurable = true;
+            // The proxy may only show properties that cannot change if its target has them.
+            if (!own.configurable && !Reflect.defineProperty(target, key, own)) own.configurable = true;
             return own;
         },
         defineProperty(target, key, descriptor) {
@@ -235,7 +246,8 @@ function handlerOf(object) {
 }
 
 function contextOf(object, name, type) {
-    const context = object !== null && (typeof object === 'object' || typeof object === 'function') ? contexts.get(object) : undefined;
+    if (object === null || typeof object !== 'object' && typeof object !== 'function') throw new ERR_INVALID_ARG_TYPE(name, 'Object', object);
+    const context = contexts.get(object);
     if (context === undefined) throw new ERR_INVALID_ARG_TYPE(name, type, object);
     return context;
 }
@@ -293,9 +305,11 @@ export function compileFunction(code, params, options = {}) {
     const names = contextExtensions.map((_, index) => `__extension${index}`);
     const inner = `(function (${(params ?? []).join(',')}) {\n${code}\n})`;
     const text = names.length === 0 ? inner : `(function (${names.join(',')}) { ${names.map((name) => `with (${name}) `).join('')}return ${inner}; })`;
-    const evaluated = parsingContext === undefined ? native.evalScript(filename, text, lineOffset, 0)
-        : native.evalIn(contexts.get(parsingContext).realm, filename, text, lineOffset, 0);
+    const origin = createOrigin(options.importModuleDynamically, filename);
+    const evaluated = parsingContext === undefined ? native.evalScript(filename, text, lineOffset, 0, mainOrigin(origin))
+        : native.evalIn(contexts.get(parsingContext).realm, filename, text, lineOffset, 0, origin.number);
     const compiled = names.length === 0 ? evaluated : evaluated(...contextExtensions);
+    origin.referrer = compiled;
     Object.defineProperty(compiled, 'name', { value: '', configurable: true });
     if (cachedData !== undefined) compiled.cachedDataRejected = false;
     if (produceCachedData) {
@@ -310,11 +324,37 @@ export function measureMemory(options = {}) {
     const { mode = 'summary', execution = 'default' } = options;
     validateOneOf(mode, 'options.mode', ['summary', 'detailed']);
     validateOneOf(execution, 'options.execution', ['default', 'eager']);
-    return Promise.resolve({ total: { jsMemoryEstimate: 0, jsMemoryRange: [0, 0] } });
+    if (!measureMemory.isWarned) {
+        Object.defineProperty(measureMemory, 'isWarned', { value: true });
+        globalThis.process.emitWarning('vm.measureMemory is an experimental feature and might change at any time', 'ExperimentalWarning');
+    }
+    const used = globalThis.process.memoryUsage().heapUsed;
+    const result = { total: { jsMemoryEstimate: used, jsMemoryRange: [used, used] } };
+    if (mode === 'detailed') {
+        // The engine does not know which realm an object belongs to.
+        result.current = { jsMemoryEstimate: used, jsMemoryRange: [0, used] };
+        result.other = created.filter((context) => context.deref() !== undefined).map(() => ({ jsMemoryEstimate: 0, jsMemoryRange: [0, used] }));
+    }
+    return Promise.resolve(result);
+}
+// The contexts that were created, as long as they are used.
+let created = [], limit = 16;
+
+function remember(context) {
+    created.push(new WeakRef(context));
+    if (created.length < limit) return;
+    created = created.filter((other) => other.deref() !== undefined);
+    limit = 16 + 2 * created.length;
 }
 
 export function createScript(code, options) {
     return new Script(code, options);
 }
 
-export default { Script, createContext, createScript, isContext, runInThisContext, runInContext, runInNewContext, compileFunction, measureMemory, constants };
+const vm = { Script, createContext, createScript, isContext, runInThisContext, runInContext, runInNewContext, compileFunction, measureMemory, constants };
+export let Module, SourceTextModule, SyntheticModule;
+if (hasModules()) {
+    ({ Module, SourceTextModule, SyntheticModule } = native.importBuiltin('internal:vm_modules'));
+    Object.assign(vm, { Module, SourceTextModule, SyntheticModule });
+}
+export default vm;

@@ -163,9 +163,9 @@ export class MessagePort extends MessageTarget {
             if (this.#closed) return;
             this.#closed = true;
             this.dispatchEvent(new Event('close'));
-            // Nothing waits for the other end.
+            // The other end learns of it in a later turn of the loop, unless the program ends before.
             const other = this.#other;
-            if (other !== undefined && !other.#closed) globalThis.setImmediate(() => other.close()).unref();
+            if (other !== undefined && !other.#closed) globalThis.setTimeout(() => other.close(), 1).unref();
         });
     }
 }

@@ -111,9 +111,22 @@ pub(crate) fn format(path: &str) -> Format {
     }
 }
 
+unsafe extern "C" {
+    /// Returns how far a module has come.
+    pub(crate) fn JS_GetModuleStatus(module: *mut qjs::JSModuleDef) -> c_int;
+}
+
+/// The status of a module that was evaluated without an error.
+const EVALUATED: c_int = 5;
+
 /// Evaluates a module of Node or of ours, and returns its namespace.
 pub(crate) fn import_builtin<'js>(ctx: &Ctx<'js>, name: &str) -> rquickjs::Result<Object<'js>> {
     let module = loaded_builtin(ctx, name)?;
+    // Evaluating it again would create a promise, which hooks see.
+    // SAFETY: The engine's list keeps the module.
+    if unsafe { JS_GetModuleStatus(module) } == EVALUATED {
+        return namespace(ctx, module);
+    }
     let promise = evaluate(ctx, module)?;
     if let Some(promise) = promise.as_promise()
         && promise.state() == rquickjs::promise::PromiseState::Rejected
@@ -192,7 +205,8 @@ pub(crate) fn eval<'js>(
     result(ctx, value)
 }
 
-fn result<'js>(ctx: &Ctx<'js>, value: qjs::JSValue) -> rquickjs::Result<Value<'js>> {
+/// Returns a value that the engine returned with a reference; fails if it is an exception.
+pub(crate) fn result<'js>(ctx: &Ctx<'js>, value: qjs::JSValue) -> rquickjs::Result<Value<'js>> {
     // SAFETY: The engine returned the value to us, with a reference.
     unsafe {
         if qjs::JS_IsException(value) {
