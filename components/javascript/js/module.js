@@ -15,15 +15,15 @@ const cache = Object.create(null);
 const wrapped = new Set();
 const wrapperLength = native.wrapperLength();
 const statuses = new WeakMap();
-export const builtinModules = native.builtins();
-const builtinNames = new Set(builtinModules);
+const allNames = new Set(native.builtins());
 const schemeOnly = new Set(['sea', 'sqlite', 'test', 'test/reporters']);
-for (const name of schemeOnly) builtinNames.delete(name);
+export const builtinModules = [...allNames].filter((name) => !schemeOnly.has(name));
+const builtinNames = new Set(builtinModules);
 
 export function isBuiltin(name) {
     if (typeof name !== 'string') return false;
     const bare = name.startsWith('node:') ? name.slice(5) : name;
-    return name.startsWith('node:') ? builtinModules.includes(bare) || schemeOnly.has(bare) && builtinModules.includes(bare) : builtinNames.has(bare);
+    return name.startsWith('node:') ? allNames.has(bare) : builtinNames.has(bare);
 }
 
 const builtins = new Map();
@@ -210,7 +210,8 @@ const unfinished = new Proxy({}, {
         return target[name];
     },
     getOwnPropertyDescriptor(target, name) {
-        if (!Object.hasOwn(target, name) && name !== '__esModule') warnUnfinished(name);
+        // What shows an object looks for its constructor.
+        if (!Object.hasOwn(target, name) && name !== '__esModule' && name !== 'constructor') warnUnfinished(name);
         return Reflect.getOwnPropertyDescriptor(target, name);
     },
 });

@@ -246,7 +246,8 @@ function handlerOf(object, proxy) {
 }
 
 function contextOf(object, name, type) {
-    const context = object !== null && (typeof object === 'object' || typeof object === 'function') ? contexts.get(object) : undefined;
+    if (object === null || typeof object !== 'object' && typeof object !== 'function') throw new ERR_INVALID_ARG_TYPE(name, 'Object', object);
+    const context = contexts.get(object);
     if (context === undefined) throw new ERR_INVALID_ARG_TYPE(name, type, object);
     return context;
 }
