@@ -194,19 +194,6 @@ fn taken_name_needs_confirmation() {
         .output()
         .unwrap();
     assert!(output.status.success(), "{output:?}");
-    // A level that was set for another skill of the name would apply to this one.
-    let token = user.operator_token();
-    let set = |level: &str| {
-        let mut command = user.command(env!("CARGO_BIN_EXE_skillhost"));
-        let command = command.env("SKILLHOST_OPERATOR_TOKEN", &token);
-        let output = command.args(["permissions", "set", "other", level]).output().unwrap();
-        assert!(output.status.success(), "{output:?}");
-    };
-    set("auto-approved");
-    let (code, error) = fails(&user, &["add", "./reporter", "--as", "other"]);
-    assert!(code == "denied" && error.contains("need no approval"), "{error}");
-    set("default");
-    succeeds(&user, &["add", "./reporter", "--as", "other"]);
     // Another source for the same name is refused, too; the same source is not.
     copy(&user.work().join("reporter"), &user.work().join("elsewhere/reporter"));
     policy(&user, "{}\n");

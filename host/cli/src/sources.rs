@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use skillhost_catalog::{Catalog, LockedOrigin, Source, SourceKind};
-use skillhost_ledger::approval::PermissionLevel;
 use skillhost_policy::Policy;
 use skillhost_policy::diagnostic::{printable, quoted};
 use skillhost_policy::source::LockedRequirement;
@@ -288,26 +287,14 @@ pub(crate) fn network(context: &Context) -> Result<HostNetwork, CliError> {
 }
 
 /// Why a name is taken, and what the operator should know before giving it to a fetched skill.
-/// `is_known`: the skill has the name already.
-pub(crate) fn taken(
-    name: &str,
-    is_known: bool,
-    context: &Context,
-    catalog: &Catalog,
-) -> Result<Option<String>, CliError> {
+pub(crate) fn taken(name: &str, policy: &Policy, catalog: &Catalog) -> Option<String> {
     let mut reasons = Vec::new();
-    let levels = if is_known { Vec::new() } else { context.places.approvals().levels_of(name)? };
-    // A level for one digest does not apply to other files.
-    if levels.iter().any(|set| set.level == PermissionLevel::AutoApproved && set.digest.is_none()) {
-        reasons
-            .push("runs of a skill of this name need no approval (`skillhost permissions`)".into());
-    }
     if let Some(entry) = catalog.get(name)
         && entry.source != SourceKind::Fetched
     {
         reasons.push(format!("a skill of this name is in {}", entry.folder.display()));
     }
-    for layer in context.policy.layers_for(name) {
+    for layer in policy.layers_for(name) {
         let (Some(_), Some(place)) = (&layer.applies_to, &layer.place) else { continue };
         if layer.require.is_some() && layer.only_restricts() {
             continue;
@@ -320,7 +307,7 @@ pub(crate) fn taken(
             source.unwrap_or_default()
         ));
     }
-    Ok((!reasons.is_empty()).then(|| printable(&reasons.join("; "))))
+    (!reasons.is_empty()).then(|| printable(&reasons.join("; ")))
 }
 
 /// Revokes the approvals of skills that request more, have another component or lost a signature.

@@ -89,7 +89,8 @@ impl EmbeddedSkill {
         for folder in folders.into_iter().rev() {
             rustix::fs::utimensat(&root, folder, &times(), AtFlags::SYMLINK_NOFOLLOW)?;
         }
-        Ok(rustix::fs::futimens(&root, &times())?)
+        // `root` is open as a path only.
+        Ok(rustix::fs::utimensat(to, self.name, &times(), AtFlags::SYMLINK_NOFOLLOW)?)
     }
 }
 

@@ -177,10 +177,7 @@ fn add(
         let other = wanted.skills.get(name).filter(|other| !addition.is_from(&other.source));
         let why = match other {
             Some(other) => Some(format!("it is fetched from {}", other.source)),
-            None => {
-                let is_known = wanted.skills.contains_key(name);
-                sources::taken(name, is_known, context, &catalog)?
-            }
+            None => sources::taken(name, &context.policy, &catalog),
         };
         if let Some(why) = why {
             require_confirmed(args, name, &why, context)?;
