@@ -263,6 +263,9 @@ fn staged(
     let after = match &change.after {
         None => None,
         Some(FileState::Folder) => Some(NewEntry::Folder),
+        Some(FileState::Link { .. }) => {
+            return Err(refused("it is a symlink, which no server may create here"));
+        }
         Some(FileState::File { digest, mode }) => {
             let is_digest = digest.len() == 71
                 && digest.strip_prefix("sha256:").is_some_and(|hex| {
@@ -285,6 +288,7 @@ fn staged(
     let before = change.before.as_ref().map(|state| match state {
         FileState::Folder => OldEntry::Folder,
         FileState::File { digest, .. } => OldEntry::File(digest.clone()),
+        FileState::Link { target } => OldEntry::Link(target.clone()),
     });
     Ok(StagedChange {
         guest: skillhost_policy::WORKSPACE.into(),

@@ -519,10 +519,12 @@ fn changes(tenant: &Tenant, overlays: &Overlays) -> io::Result<Vec<FileChange>> 
         let before = before.map(|entry| match entry {
             OldEntry::Folder => FileState::Folder,
             OldEntry::File(digest) => FileState::File { digest, mode: None },
+            OldEntry::Link(target) => FileState::Link { target },
         });
         let after = match after {
             None => None,
             Some(NewEntry::Folder) => Some(FileState::Folder),
+            Some(NewEntry::Link(target)) => Some(FileState::Link { target }),
             Some(NewEntry::File { bytes, mode }) => {
                 let digest = tenant.state.put_blob(&bytes, now())?;
                 Some(FileState::File { digest, mode: Some(mode) })

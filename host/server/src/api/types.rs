@@ -170,7 +170,7 @@ pub struct FileChange {
     pub after: Option<FileState>,
 }
 
-/// A file or folder.
+/// A file, a folder or a symlink.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum FileState {
@@ -183,6 +183,11 @@ pub enum FileState {
         /// Its mode, such as 420 for `rw-r--r--`; absent for a file that was there before.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mode: Option<u32>,
+    },
+    /// A symlink.
+    Link {
+        /// Where it leads.
+        target: String,
     },
 }
 
