@@ -18,7 +18,7 @@ use crate::server::traces::Traces;
 use crate::server::{ServerArgs, log};
 use crate::{event_loop, output};
 
-/// Serve skills to agents over the Model Context Protocol, and runs to services over the run API
+/// Serve skills to agents over MCP, and runs to services over the run API
 ///
 /// Clients connect to http://ADDRESS/mcp with the token that the server prints when it starts.
 /// /v1 is the run API, with the same token or, with --tenants, with tokens of tenants.
