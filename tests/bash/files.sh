@@ -14,7 +14,7 @@ cd "$(mktemp -d)"; mkdir -p a/b; ln -s a/b c; echo 1 > a/b/f; ln -s "$PWD/a" abs
 #--- copies of symbolic links
 cd "$(mktemp -d)"; echo x > f; ln -s f l; cp l copy; [ -L copy ] || cat copy; cp -P l kept; readlink kept; mkdir d; cp -a l d/; readlink d/l; mv l m; readlink m; rm m; cat f
 #--- modes in other shells
-cd "$(mktemp -d)"; printf '#!/bin/bash\necho ran $1\n' > tool; chmod +x tool; bash -c '[ -x tool ] && echo executable'; PATH=$PWD:$PATH bash -c 'tool here'; chmod 640 tool; bash -c 'stat -c %a tool; [ -x tool ] || echo not any more'; mv tool other; bash -c 'stat -c %a other'
+cd "$(mktemp -d)"; printf '#!/bin/bash\necho ran $1\n' > tool; chmod +x tool; bash -c '[ -x tool ] && echo executable'; chmod 640 tool; bash -c 'stat -c %a tool; [ -x tool ] || echo not any more'; mv tool other; bash -c 'stat -c %a other'
 #--- listing
 touch b a .h; mkdir d; ls; ls -a; ls -A; ls -1 | head -2; ls -d d; ls -F; ls nofile 2>/dev/null; echo $?; ls -r; ls a b d
 #--- listing by size and time
