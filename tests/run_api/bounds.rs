@@ -13,11 +13,24 @@ fn requests_are_bounded_before_they_are_parsed() {
     let large = "x".repeat(9 << 20);
     let body = json!({ "skill": "scribe", "stdin": large });
     assert_eq!(server.call("POST", "/v1/runs", &body).code(), "body-too-large");
-    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    // Any JSON is an input of a tool, as far as its type is concerned.
+    let tool = |input: &str| {
+        format!(
+            r#"{{"skill": "calculator", "target": {{"tool": {{"name": "calculate", "input": {input}}}}}}}"#
+        )
+    };
+    let nested = |depth: usize| tool(&format!("{}{}", "[".repeat(depth), "]".repeat(depth)));
+    let submit =
+        |text: &str| server.call_as(&server.token, "POST", "/v1/runs", &[], text.as_bytes());
+    assert_eq!(submit(&nested(100)).status, 202);
+    assert_eq!(submit(&tool(&format!("[{}0]", "0,".repeat(500_000)))).status, 202);
+    let wide = tool(&format!("[{}0]", "0,".repeat(600_000)));
+    assert_eq!(submit(&wide).code(), "invalid-request");
+    let deep = nested(100_000);
     for wrong in
         ["", "{", "[]", "{}", "{\"skill\": 1}", "{\"skill\": \"a\", \"policy\": \"b\"}", &deep]
     {
-        let answer = server.call_as(&server.token, "POST", "/v1/runs", &[], wrong.as_bytes());
+        let answer = submit(wrong);
         assert_eq!(answer.code(), "invalid-request", "{}", &wrong[..wrong.len().min(40)]);
     }
     let many: Map<String, Value> =
@@ -62,11 +75,30 @@ fn a_blob_is_verified_while_it_arrives_and_bounded() {
     assert_eq!(put(&name, b"right").status, 200);
     assert_eq!(put(&name, b"right").status, 200, "the same again");
     assert_eq!(server.get(&format!("/v1/blobs/{name}")).text(), "right");
+    let head = server.call_as(&server.token, "HEAD", &format!("/v1/blobs/{name}"), &[], b"");
+    assert_eq!((head.status, head.header("content-length")), (200, Some("5")));
     let declared = [("Content-Length", "67108865")];
     let large = server.call_as(&server.token, "PUT", &format!("/v1/blobs/{name}"), &declared, b"");
     assert_eq!(large.code(), "body-too-large");
     let blobs = place.user.home().join(".local/state/skillhost/tenants/default/blobs");
     assert_eq!(std::fs::read_dir(blobs).unwrap().count(), 1, "no unfinished upload is left");
+}
+
+#[test]
+fn the_files_of_a_run_are_bounded_as_they_are_written() {
+    let place = Place::new();
+    let server = ApiServer::new(&place, &[]);
+    let blob = server.put_blob(&vec![7; 16 << 20]);
+    // One blob counts as often as it is named.
+    let run = |count: usize| {
+        let files: Map<String, Value> =
+            (0..count).map(|number| (number.to_string(), json!({ "digest": blob }))).collect();
+        json!({ "skill": "scribe", "target": { "command": "ls /workspace | wc -l" }, "files": files })
+    };
+    let refused = server.call("POST", "/v1/runs", &run(65));
+    assert_eq!(refused.code(), "invalid-request");
+    assert!(refused.text().contains("1073741824 bytes in total"), "{}", refused.text());
+    assert_eq!(server.result(&server.submit(&run(2)))["outcome"]["stdout"], "2\n");
 }
 
 #[test]

@@ -242,5 +242,8 @@ fn a_client_sends_its_token_to_no_server_in_the_clear_and_takes_none_from_argume
         let run = skillhost(&["submit", "x", "--wait", "--server", &server.url()]);
         assert_eq!(run.status.code(), Some(74), "{what}: {run:?}");
         assert!(!text(&run.stderr).contains("secret-token"), "{what}: {run:?}");
+        // Nothing of the server is printed unchecked.
+        let run = skillhost(&["submit", "x", "--server", &server.url()]);
+        assert!(run.status.code() == Some(74) && run.stdout.is_empty(), "{what}: {run:?}");
     }
 }

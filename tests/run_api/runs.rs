@@ -176,6 +176,18 @@ fn a_key_names_one_run_also_after_a_restart() {
         let again = submit(&server, "k1", "a");
         assert_eq!((again.status, again.json()["id"].clone()), (200, id.clone()));
     }
+    // Neither a skill that has gone nor a key order of another client matters to what was accepted.
+    let tool = |input: &str| {
+        let body = format!(
+            r#"{{"skill": "calculator", "target": {{"tool": {{"name": "calculate", "input": {input}}}}}}}"#
+        );
+        let headers = [("Idempotency-Key", "tool")];
+        server.call_as(&token, "POST", "/v1/runs", &headers, body.as_bytes())
+    };
+    let ordered = [r#"{"a": 1, "b": {"c": 2, "d": 3}}"#, r#"{"b": {"d": 3, "c": 2}, "a": 1}"#];
+    let [one, two] = ordered.map(tool);
+    assert_eq!((one.status, two.status), (202, 200), "{}", two.text());
+    assert_eq!(one.json()["id"], two.json()["id"]);
     let other = submit(&server, "k1", "b");
     assert_eq!((other.status, other.code()), (409, "key-conflict".into()));
     assert_eq!(submit(&server, "k2", "a").status, 202);

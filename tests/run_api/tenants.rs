@@ -1,5 +1,8 @@
 //! Tenants: tokens, scopes and quotas, and that one can neither see, use nor guess what is another's.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -187,6 +190,153 @@ fn quotas_bound_the_queue_the_hour_and_the_storage() {
     assert_eq!(put(&server, b"x").code(), "bytes-quota");
     server.token.clone_from(&two);
     assert_eq!(put(&server, &[2; 40 << 10]).status, 200);
+}
+
+#[test]
+fn requests_that_hold_a_connection_are_counted() {
+    let place = Place::new();
+    let (mut server, [one, two]) = two_tenants(&place, ["quotas: { streams: 1 }", ""]);
+    let id = server.submit(&json!({ "skill": "scribe", "target": { "script": "wait.sh" } }));
+    server.until(&id, "running");
+    let blob = server.put_blob(b"x");
+    let mut held = TcpStream::connect(&server.server.address).unwrap();
+    let request = format!(
+        "GET /v1/runs/{id}/logs HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {one}\r\n\r\n"
+    );
+    held.write_all(request.as_bytes()).unwrap();
+    assert!(held.read(&mut [0; 12]).unwrap() > 0);
+    let call = |method: &str, path: &str, body: &[u8]| {
+        server.call_as(&server.token, method, path, &[("Content-Type", "application/zip")], body)
+    };
+    let blob = format!("/v1/blobs/{blob}");
+    for (method, path) in [
+        ("GET", format!("/v1/runs/{id}/wait")),
+        ("GET", format!("/v1/runs/{id}/logs")),
+        ("GET", format!("/v1/runs/{id}/stdout")),
+        ("GET", blob.clone()),
+        ("PUT", blob.clone()),
+        ("POST", "/v1/skills".to_owned()),
+    ] {
+        let answer = call(method, &path, b"x");
+        assert_eq!((answer.status, answer.code()), (429, "too-many-streams".into()), "{path}");
+    }
+    // What holds nothing is answered, and so is another tenant.
+    assert_eq!(call("GET", "/v1/runs", b"").status, 200);
+    drop(held);
+    let began = Instant::now();
+    while call("GET", &blob, b"").status != 200 {
+        assert!(began.elapsed() < Duration::from_secs(20), "the stream stays open");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    server.call("POST", &format!("/v1/runs/{id}/cancel"), &Value::Null);
+    server.token.clone_from(&two);
+    server.put_blob(b"y");
+}
+
+#[test]
+fn written_files_requests_and_output_count_as_stored() {
+    let place = Place::new();
+    // A file of two to the power of its argument.
+    place.write(
+        "writer/scripts/fill.sh",
+        "#!/bin/bash\nx=x; for ((i = 0; i < $1; i++)); do x=$x$x; done\necho \"$x\" > /workspace/full\n",
+    );
+    let (server, _) = two_tenants(&place, ["quotas: { storage: 512KiB }", ""]);
+    let fill = |power: usize| {
+        let args = [power.to_string()];
+        let run = json!({ "skill": "writer", "target": { "script": "fill.sh" }, "args": args });
+        server.result(&server.submit(&run))
+    };
+    let result = fill(16);
+    assert_eq!(result["changes"][0]["path"], "full", "{result}");
+    let result = fill(19);
+    assert_eq!((&result["run"]["status"], &result["changes"]), (&json!("failed"), &json!([])));
+    let status = result["outcome"]["status"].to_string();
+    assert!(status.contains("quota of stored bytes"), "{status}");
+    // The request counts, and so does what it prints.
+    let mut large = note("x");
+    large["stdin"] = json!("x".repeat(250 << 10));
+    server.result(&server.submit(&large));
+    let refused = server.call("POST", "/v1/runs", &note("x"));
+    assert_eq!((refused.status, refused.code()), (507, "storage-quota".into()));
+}
+
+#[test]
+fn an_approval_holds_for_the_next_submission_of_the_same_run() {
+    let place = Place::new();
+    let (server, _) = two_tenants(&place, ["", ""]);
+    let stored = upload_skill(&server, "theirs", "Bash").json();
+    let run = |arg: &str| {
+        let run =
+            json!({ "skill": stored["digest"], "target": { "script": "go.sh" }, "args": [arg] });
+        server.result(&server.submit(&run))
+    };
+    let number = |result: &Value| {
+        assert_eq!(result["run"]["outcome"], "denied", "{result}");
+        let fix = result["outcome"]["status"]["fix"].as_str().unwrap();
+        assert!(fix.ends_with("submit it again, with a new key"), "{fix}");
+        let rest = fix.split_once("skillhost approve ").unwrap().1;
+        rest.split('`').next().unwrap().to_owned()
+    };
+    let first = number(&run("a"));
+    assert_eq!(number(&run("a")), first, "it is asked for once");
+    let approve = |more: &[&str]| {
+        let approved = place.user.skillhost(&[&["approve"][..], more].concat());
+        assert!(approved.status.success(), "{approved:?}");
+    };
+    approve(&[&*first]);
+    let other = number(&run("b"));
+    assert_eq!(run("a")["outcome"]["stdout"], "uploaded\n");
+    number(&run("a"));
+    approve(&[&*other, "--session"]);
+    for arg in ["b", "c"] {
+        assert_eq!(run(arg)["outcome"]["stdout"], "uploaded\n", "{arg}");
+    }
+}
+
+#[test]
+fn a_tenant_that_is_removed_loses_its_streams_and_a_locked_one_is_tried_again() {
+    let place = Place::new();
+    let (server, [one, _]) = two_tenants(&place, ["", ""]);
+    let id = server.submit(&json!({ "skill": "scribe", "target": { "script": "wait.sh" } }));
+    server.until(&id, "running");
+    let (_, sha256) = new_token();
+    let follow = std::thread::spawn({
+        let (address, path) = (server.server.address.clone(), format!("/v1/runs/{id}/wait"));
+        move || {
+            let mut stream = TcpStream::connect(address).unwrap();
+            let request = format!(
+                "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer {one}\r\n\r\n"
+            );
+            stream.write_all(request.as_bytes()).unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).unwrap();
+            answer
+        }
+    });
+    std::thread::sleep(Duration::from_millis(300));
+    let began = Instant::now();
+    tenants_file(&place, &[("two", &sha256, "")]);
+    let answer = follow.join().unwrap();
+    assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    // Its folder is locked by another process, and free later.
+    let folder = place.user.home().join(".local/state/skillhost/tenants/three");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::set_permissions(&folder, PermissionsExt::from_mode(0o700)).unwrap();
+    let lock = std::fs::File::open(&folder).unwrap();
+    lock.lock().unwrap();
+    let (three, sha256) = new_token();
+    tenants_file(&place, &[("three", &sha256, "")]);
+    let list = || server.call_as(&three, "GET", "/v1/runs", &[], b"").status;
+    std::thread::sleep(Duration::from_millis(2500));
+    assert_eq!(list(), 401);
+    drop(lock);
+    let began = Instant::now();
+    while list() != 200 {
+        assert!(began.elapsed() < Duration::from_secs(20), "the state is not tried again");
+        std::thread::sleep(Duration::from_millis(100));
+    }
 }
 
 #[test]

@@ -12,7 +12,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, TransactionBehavior, par
 use crate::database::{Database, DatabaseError, Tables};
 
 static TABLES: Tables = Tables {
-    form: 1,
+    form: 2,
     make: "
         CREATE TABLE IF NOT EXISTS runs (
             seq INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -23,10 +23,12 @@ static TABLES: Tables = Tables {
             started INTEGER,
             ended INTEGER,
             request TEXT NOT NULL,
-            result TEXT
+            result TEXT,
+            bytes INTEGER NOT NULL DEFAULT 0
         );
         CREATE INDEX IF NOT EXISTS runs_by_status ON runs (status, seq);
         CREATE INDEX IF NOT EXISTS runs_by_skill ON runs (skill, seq);
+        CREATE INDEX IF NOT EXISTS bytes_of_runs ON runs (bytes);
         CREATE TABLE IF NOT EXISTS keys (
             key TEXT PRIMARY KEY,
             digest TEXT NOT NULL,
@@ -47,10 +49,30 @@ static TABLES: Tables = Tables {
             digest TEXT PRIMARY KEY,
             name TEXT NOT NULL,
             bytes INTEGER NOT NULL,
-            used INTEGER NOT NULL
-        );",
-    upgrades: &[],
+            used INTEGER NOT NULL,
+            uploaded INTEGER NOT NULL DEFAULT 0
+        );
+        CREATE TABLE IF NOT EXISTS run_blobs (
+            run TEXT NOT NULL,
+            digest TEXT NOT NULL,
+            PRIMARY KEY (run, digest)
+        ) WITHOUT ROWID;
+        CREATE INDEX IF NOT EXISTS run_blobs_by_digest ON run_blobs (digest);",
+    upgrades: &[FROM_1],
 };
+
+const FROM_1: &str = "
+        ALTER TABLE runs ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
+        UPDATE runs SET bytes = length(CAST(request AS BLOB));
+        CREATE INDEX bytes_of_runs ON runs (bytes);
+        ALTER TABLE skills ADD COLUMN uploaded INTEGER NOT NULL DEFAULT 0;
+        UPDATE skills SET uploaded = used;
+        CREATE TABLE run_blobs (
+            run TEXT NOT NULL,
+            digest TEXT NOT NULL,
+            PRIMARY KEY (run, digest)
+        ) WITHOUT ROWID;
+        CREATE INDEX run_blobs_by_digest ON run_blobs (digest);";
 
 /// How long an idempotency key is remembered, in milliseconds.
 pub const KEY_LIFE: i64 = 24 * 60 * 60 * 1000;
@@ -113,9 +135,7 @@ pub struct StoredRun {
     pub started: Option<i64>,
     /// When it ended.
     pub ended: Option<i64>,
-    /// What was submitted, as JSON.
-    pub request: String,
-    /// Its result, as JSON.
+    /// The fields `kind` and `exit_code` of its result, as JSON.
     pub result: Option<String>,
 }
 
@@ -128,6 +148,8 @@ pub struct NewRun<'a> {
     pub skill: &'a str,
     /// What was submitted, as JSON.
     pub request: &'a str,
+    /// The digests of the blobs that it needs, which stay as long as the run does.
+    pub blobs: &'a [&'a str],
     /// The idempotency key, and the digest of what was submitted with it.
     pub key: Option<(&'a str, &'a str)>,
     /// The most runs that may be queued.
@@ -217,7 +239,12 @@ impl From<DatabaseError> for RunStoreError {
     }
 }
 
-const COLUMNS: &str = "seq, id, status, skill, submitted, started, ended, request, result";
+/// The columns of [`StoredRun`]. Requests and results may be large, and most readers need neither.
+const COLUMNS: &str = "seq, id, status, skill, submitted, started, ended, json_object(
+    'kind', json_extract(result, '$.kind'), 'exit_code', json_extract(result, '$.exit_code'))";
+/// The bytes of all blobs, skills, requests and outputs.
+const STORED: &str = "SELECT (SELECT coalesce(sum(bytes), 0) FROM blobs)
+    + (SELECT coalesce(sum(bytes), 0) FROM skills) + (SELECT coalesce(sum(bytes), 0) FROM runs)";
 
 impl RunStore {
     /// Opens the database of a tenant, and creates it if it is missing.
@@ -240,19 +267,8 @@ impl RunStore {
     /// The database cannot be written.
     pub fn submit(&self, run: &NewRun<'_>) -> Result<Submitted, RunStoreError> {
         self.write(|db| {
-            if let Some((key, digest)) = run.key {
-                let known = db
-                    .query_row(
-                        "SELECT digest, run FROM keys WHERE key = ?1 AND created > ?2",
-                        params![key, run.now - KEY_LIFE],
-                        |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)),
-                    )
-                    .optional()?;
-                match known {
-                    Some((same, id)) if same == digest => return Ok(Submitted::Repeated(id)),
-                    Some(_) => return Ok(Submitted::OtherBody),
-                    None => {}
-                }
+            if let Some(known) = run.key.map(|key| known_key(db, key, run.now)).transpose()?.flatten() {
+                return Ok(known);
             }
             let queued: i64 = db.query_row(
                 "SELECT count(*) FROM runs WHERE status = 'queued'",
@@ -263,9 +279,11 @@ impl RunStore {
                 return Ok(Submitted::Full);
             }
             db.execute(
-                "INSERT INTO runs (id, status, skill, submitted, request) VALUES (?1, 'queued', ?2, ?3, ?4)",
-                params![run.id, run.skill, run.now, run.request],
+                "INSERT INTO runs (id, status, skill, submitted, request, bytes)
+                 VALUES (?1, 'queued', ?2, ?3, ?4, ?5)",
+                params![run.id, run.skill, run.now, run.request, clamped(run.request.len() as u64)],
             )?;
+            keep(db, run.id, run.blobs)?;
             if let Some((key, digest)) = run.key {
                 db.execute(
                     "INSERT OR REPLACE INTO keys (key, digest, run, created) VALUES (?1, ?2, ?3, ?4)",
@@ -273,6 +291,41 @@ impl RunStore {
                 )?;
             }
             Ok(Submitted::New)
+        })
+    }
+
+    /// Returns what [`RunStore::submit`] would answer because of the idempotency key; `None` if the
+    /// key is not taken.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn submitted_before(
+        &self,
+        key: (&str, &str),
+        now: i64,
+    ) -> Result<Option<Submitted>, RunStoreError> {
+        self.read(|db| known_key(db, key, now))
+    }
+
+    /// Returns what was submitted, as JSON.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn request(&self, id: &str) -> Result<Option<String>, RunStoreError> {
+        self.read(|db| {
+            let select = "SELECT request FROM runs WHERE id = ?1";
+            db.query_row(select, [id], |row| row.get(0)).optional()
+        })
+    }
+
+    /// Returns the result of a run, as JSON; `None` if it has none.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn result(&self, id: &str) -> Result<Option<String>, RunStoreError> {
+        self.read(|db| {
+            let select = "SELECT result FROM runs WHERE id = ?1";
+            Ok(db.query_row(select, [id], |row| row.get(0)).optional()?.flatten())
         })
     }
 
@@ -287,34 +340,31 @@ impl RunStore {
         })
     }
 
-    /// Lists runs, the latest first, without their requests, and with the fields `kind` and `exit_code`
-    /// of their results only.
+    /// Lists runs, the latest first.
     ///
     /// # Errors
     /// The database cannot be read.
     pub fn list(&self, filter: &RunFilter) -> Result<Vec<StoredRun>, RunStoreError> {
         self.read(|db| {
-            let mut select = db.prepare_cached(
-                "SELECT seq, id, status, skill, submitted, started, ended, '', json_object(
-                     'kind', json_extract(result, '$.kind'), 'exit_code', json_extract(result, '$.exit_code')
-                 ) FROM runs
+            let mut select = db.prepare_cached(&format!(
+                "SELECT {COLUMNS} FROM runs
                  WHERE seq < ?1 AND (?2 IS NULL OR status = ?2) AND (?3 IS NULL OR skill = ?3)
-                 ORDER BY seq DESC LIMIT ?4",
-            )?;
+                 ORDER BY seq DESC LIMIT ?4"
+            ))?;
             let before = filter.before.unwrap_or(i64::MAX);
             let status = filter.status.map(RunStatus::name);
             select.query_map(params![before, status, filter.skill, filter.limit], stored)?.collect()
         })
     }
 
-    /// Returns the runs that wait for their turn, the earliest first.
+    /// Returns the ids of the runs that wait for their turn, the earliest first.
     ///
     /// # Errors
     /// The database cannot be read.
-    pub fn queued(&self) -> Result<Vec<StoredRun>, RunStoreError> {
+    pub fn queued(&self) -> Result<Vec<String>, RunStoreError> {
         self.read(|db| {
-            let select = format!("SELECT {COLUMNS} FROM runs WHERE status = 'queued' ORDER BY seq");
-            db.prepare(&select)?.query_map([], stored)?.collect()
+            let select = "SELECT id FROM runs WHERE status = 'queued' ORDER BY seq";
+            db.prepare(select)?.query_map([], |row| row.get(0))?.collect()
         })
     }
 
@@ -343,8 +393,8 @@ impl RunStore {
         })
     }
 
-    /// Stores the end of a run, once: a run that has ended keeps its result. Returns whether this was
-    /// the end.
+    /// Stores the end of a run, once: a run that has ended keeps its result. `output`: the bytes that
+    /// are stored of its output. Returns whether this was the end.
     ///
     /// # Errors
     /// The database cannot be written.
@@ -353,13 +403,15 @@ impl RunStore {
         id: &str,
         status: RunStatus,
         result: Option<&str>,
+        output: u64,
         now: i64,
     ) -> Result<bool, RunStoreError> {
+        let more = output.saturating_add(result.map_or(0, |result| result.len() as u64));
         let changed = self.write(|db| {
             db.execute(
-                "UPDATE runs SET status = ?2, result = ?3, ended = ?4
+                "UPDATE runs SET status = ?2, result = ?3, ended = ?4, bytes = bytes + ?5
                  WHERE id = ?1 AND status IN ('queued', 'running')",
-                params![id, status.name(), result, now],
+                params![id, status.name(), result, now, clamped(more)],
             )
         })?;
         Ok(changed == 1)
@@ -415,19 +467,49 @@ impl RunStore {
         })
     }
 
-    /// Notes that a blob was stored or used.
+    /// Notes that a blob was stored. Returns `false`, and notes nothing, if more than `storage` bytes
+    /// would be stored with it.
     ///
     /// # Errors
     /// The database cannot be written.
-    pub fn put_blob(&self, digest: &str, bytes: u64, now: i64) -> Result<(), RunStoreError> {
+    pub fn put_blob(
+        &self,
+        digest: &str,
+        bytes: u64,
+        storage: u64,
+        now: i64,
+    ) -> Result<bool, RunStoreError> {
         self.write(|db| {
-            db.execute(
-                "INSERT INTO blobs (digest, bytes, used) VALUES (?1, ?2, ?3)
-                 ON CONFLICT (digest) DO UPDATE SET used = ?3",
-                params![digest, clamped(bytes), now],
-            )
-            .map(|_| ())
+            let update = "UPDATE blobs SET used = ?2 WHERE digest = ?1";
+            if db.execute(update, params![digest, now])? == 1 {
+                return Ok(true);
+            }
+            if stored_bytes(db)?.saturating_add(bytes) > storage {
+                return Ok(false);
+            }
+            let insert = "INSERT INTO blobs (digest, bytes, used) VALUES (?1, ?2, ?3)";
+            db.execute(insert, params![digest, clamped(bytes), now])?;
+            Ok(true)
         })
+    }
+
+    /// Checks whether a blob is stored.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn has_blob(&self, digest: &str) -> Result<bool, RunStoreError> {
+        self.read(|db| {
+            let select = "SELECT EXISTS (SELECT 1 FROM blobs WHERE digest = ?1)";
+            db.query_row(select, [digest], |row| row.get(0))
+        })
+    }
+
+    /// Keeps blobs as long as a run.
+    ///
+    /// # Errors
+    /// The database cannot be written.
+    pub fn keep_blobs(&self, run: &str, digests: &[&str]) -> Result<(), RunStoreError> {
+        self.write(|db| keep(db, run, digests))
     }
 
     /// Returns the size of a blob, and notes that it was used.
@@ -445,7 +527,8 @@ impl RunStore {
         })
     }
 
-    /// Notes that a skill was uploaded. It replaces one of the same content.
+    /// Notes that a skill was uploaded. It replaces one of the same content. Returns `false`, and notes
+    /// nothing, if more than `storage` bytes would be stored with it.
     ///
     /// # Errors
     /// The database cannot be written.
@@ -454,14 +537,20 @@ impl RunStore {
         digest: &str,
         name: &str,
         bytes: u64,
+        storage: u64,
         now: i64,
-    ) -> Result<(), RunStoreError> {
+    ) -> Result<bool, RunStoreError> {
         self.write(|db| {
+            let select = "SELECT EXISTS (SELECT 1 FROM skills WHERE digest = ?1)";
+            let is_known: bool = db.query_row(select, [digest], |row| row.get(0))?;
+            if !is_known && stored_bytes(db)?.saturating_add(bytes) > storage {
+                return Ok(false);
+            }
             db.execute(
-                "INSERT OR REPLACE INTO skills (digest, name, bytes, used) VALUES (?1, ?2, ?3, ?4)",
+                "INSERT OR REPLACE INTO skills (digest, name, bytes, used, uploaded) VALUES (?1, ?2, ?3, ?4, ?4)",
                 params![digest, name, clamped(bytes), now],
-            )
-            .map(|_| ())
+            )?;
+            Ok(true)
         })
     }
 
@@ -478,7 +567,7 @@ impl RunStore {
         self.write(|db| {
             db.query_row(
                 "UPDATE skills SET used = ?2 WHERE digest = (
-                     SELECT digest FROM skills WHERE digest = ?1 OR name = ?1 ORDER BY used DESC, digest LIMIT 1
+                     SELECT digest FROM skills WHERE digest = ?1 OR name = ?1 ORDER BY uploaded DESC, digest LIMIT 1
                  ) RETURNING digest, name",
                 params![named, now],
                 |row| Ok((row.get(0)?, row.get(1)?)),
@@ -487,22 +576,16 @@ impl RunStore {
         })
     }
 
-    /// Returns the bytes of all blobs and skills.
+    /// Returns the bytes of all blobs, skills, requests, results and outputs.
     ///
     /// # Errors
     /// The database cannot be read.
     pub fn stored_bytes(&self) -> Result<u64, RunStoreError> {
-        self.read(|db| {
-            db.query_row(
-                "SELECT (SELECT coalesce(sum(bytes), 0) FROM blobs) + (SELECT coalesce(sum(bytes), 0) FROM skills)",
-                [],
-                |row| row.get(0).map(unsigned),
-            )
-        })
+        self.read(stored_bytes)
     }
 
     /// Removes what is too old: keys, runs that ended before `results`, and blobs and skills that were
-    /// last used before `uploads`.
+    /// last used before `uploads`. The blobs of a run stay as long as the run.
     ///
     /// # Errors
     /// The database cannot be written.
@@ -517,7 +600,11 @@ impl RunStore {
                 "DELETE FROM runs WHERE ended < ?1 AND id NOT IN (SELECT run FROM keys) RETURNING id",
                 results,
             )?;
-            let blobs = removed("DELETE FROM blobs WHERE used < ?1 RETURNING digest", uploads)?;
+            db.execute("DELETE FROM run_blobs WHERE run NOT IN (SELECT id FROM runs)", [])?;
+            let blobs = removed(
+                "DELETE FROM blobs WHERE used < ?1 AND digest NOT IN (SELECT digest FROM run_blobs) RETURNING digest",
+                uploads,
+            )?;
             let skills = removed("DELETE FROM skills WHERE used < ?1 RETURNING digest", uploads)?;
             Ok(Swept { runs, blobs, skills })
         })
@@ -546,6 +633,34 @@ impl RunStore {
     }
 }
 
+fn known_key(
+    db: &Connection,
+    (key, digest): (&str, &str),
+    now: i64,
+) -> rusqlite::Result<Option<Submitted>> {
+    let known = db
+        .query_row(
+            "SELECT digest, run FROM keys WHERE key = ?1 AND created > ?2",
+            params![key, now - KEY_LIFE],
+            |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)),
+        )
+        .optional()?;
+    Ok(known.map(|(same, id)| match same == digest {
+        true => Submitted::Repeated(id),
+        false => Submitted::OtherBody,
+    }))
+}
+
+fn keep(db: &Connection, run: &str, digests: &[&str]) -> rusqlite::Result<()> {
+    let insert = "INSERT OR IGNORE INTO run_blobs (run, digest) VALUES (?1, ?2)";
+    let mut insert = db.prepare_cached(insert)?;
+    digests.iter().try_for_each(|digest| insert.execute([run, digest]).map(drop))
+}
+
+fn stored_bytes(db: &Connection) -> rusqlite::Result<u64> {
+    db.query_row(STORED, [], |row| row.get(0).map(unsigned))
+}
+
 /// SQLite's numbers are signed.
 fn clamped(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
@@ -565,8 +680,7 @@ fn stored(row: &Row<'_>) -> rusqlite::Result<StoredRun> {
         submitted: row.get(4)?,
         started: row.get(5)?,
         ended: row.get(6)?,
-        request: row.get(7)?,
-        result: row.get(8)?,
+        result: row.get(7)?,
     })
 }
 
@@ -576,7 +690,7 @@ mod tests {
     use super::*;
 
     fn run<'a>(id: &'a str, key: Option<(&'a str, &'a str)>, now: i64) -> NewRun<'a> {
-        NewRun { id, skill: "one", request: "{}", key, most_queued: 2, now }
+        NewRun { id, skill: "one", request: "{}", blobs: &[], key, most_queued: 2, now }
     }
 
     #[test]
@@ -601,11 +715,18 @@ mod tests {
         let store = RunStore::open(&folder.path().join("runs.db")).unwrap();
         store.submit(&run("a", None, 0)).unwrap();
         assert!(store.start("a", 1).unwrap() && !store.start("a", 1).unwrap());
-        assert!(store.end("a", RunStatus::Succeeded, Some("{}"), 2).unwrap());
-        assert!(!store.end("a", RunStatus::Cancelled, None, 3).unwrap());
+        let result = r#"{"kind":"exited","exit_code":0,"diff":"x"}"#;
+        assert!(store.end("a", RunStatus::Succeeded, Some(result), 5, 2).unwrap());
+        assert!(!store.end("a", RunStatus::Cancelled, None, 0, 3).unwrap());
         let found = store.get("a").unwrap().unwrap();
-        assert_eq!((found.status, found.result.as_deref()), (RunStatus::Succeeded, Some("{}")));
-        assert!(store.get("b").unwrap().is_none());
+        let head = r#"{"kind":"exited","exit_code":0}"#;
+        assert_eq!((found.status, found.result.as_deref()), (RunStatus::Succeeded, Some(head)));
+        assert_eq!(store.result("a").unwrap().as_deref(), Some(result));
+        assert_eq!(store.request("a").unwrap().as_deref(), Some("{}"));
+        // The request, the result and the output.
+        assert_eq!(store.stored_bytes().unwrap(), 2 + result.len() as u64 + 5);
+        assert!(store.get("b").unwrap().is_none() && store.result("b").unwrap().is_none());
+        assert!(store.request("b").unwrap().is_none());
     }
 
     #[test]
@@ -617,8 +738,7 @@ mod tests {
         store.start("a", 1).unwrap();
         assert_eq!(store.lose_running(2).unwrap(), 1);
         assert_eq!(store.get("a").unwrap().unwrap().status, RunStatus::Lost);
-        let queued: Vec<String> = store.queued().unwrap().into_iter().map(|run| run.id).collect();
-        assert_eq!(queued, ["b"]);
+        assert_eq!(store.queued().unwrap(), ["b"]);
     }
 
     #[test]
@@ -627,7 +747,7 @@ mod tests {
         let store = RunStore::open(&folder.path().join("runs.db")).unwrap();
         for id in ["a", "b"] {
             store.submit(&run(id, None, 0)).unwrap();
-            store.end(id, RunStatus::Failed, None, 0).unwrap();
+            store.end(id, RunStatus::Failed, None, 0, 0).unwrap();
         }
         store.submit(&run("c", None, 0)).unwrap();
         let ids = |filter: RunFilter| -> Vec<String> {
@@ -659,19 +779,69 @@ mod tests {
         let store = RunStore::open(&folder.path().join("runs.db")).unwrap();
         for (id, key) in [("a", None), ("b", Some(("k", "1")))] {
             store.submit(&run(id, key, 0)).unwrap();
-            store.end(id, RunStatus::Failed, None, 10).unwrap();
+            store.end(id, RunStatus::Failed, None, 0, 10).unwrap();
         }
-        store.put_blob("x", 5, 0).unwrap();
-        store.put_blob("y", 6, 0).unwrap();
+        assert!(store.put_blob("x", 5, 100, 0).unwrap());
+        assert!(store.put_blob("y", 6, 100, 0).unwrap());
         assert_eq!(store.use_blob("y", 50).unwrap(), Some(6));
         assert_eq!(store.use_blob("z", 50).unwrap(), None);
-        store.put_skill("s", "one", 7, 0).unwrap();
-        assert_eq!(store.stored_bytes().unwrap(), 18);
+        assert!(store.put_skill("s", "one", 7, 100, 0).unwrap());
+        assert_eq!(store.stored_bytes().unwrap(), 18 + 4, "two requests of two bytes");
         assert_eq!(store.use_skill("one", 1).unwrap(), Some(("s".into(), "one".into())));
         let swept = store.sweep(20, 20, 100).unwrap();
         let gone = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect::<Vec<_>>();
         let expected = Swept { runs: gone(&["a"]), blobs: gone(&["x"]), skills: gone(&["s"]) };
         assert_eq!(swept, expected);
         assert_eq!(store.sweep(20, 20, KEY_LIFE).unwrap().runs, ["b"]);
+    }
+
+    #[test]
+    fn what_would_exceed_the_storage_is_not_noted() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = RunStore::open(&folder.path().join("runs.db")).unwrap();
+        assert!(store.put_blob("x", 6, 10, 0).unwrap());
+        assert!(!store.put_blob("y", 5, 10, 0).unwrap() && !store.has_blob("y").unwrap());
+        assert!(store.put_blob("x", 6, 1, 0).unwrap(), "it is stored already");
+        assert!(!store.put_skill("s", "one", 5, 10, 0).unwrap());
+        assert!(store.put_skill("s", "one", 4, 10, 0).unwrap());
+    }
+
+    #[test]
+    fn the_blobs_of_a_run_stay_as_long_as_the_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = RunStore::open(&folder.path().join("runs.db")).unwrap();
+        for digest in ["in", "out", "other"] {
+            store.put_blob(digest, 1, 100, 0).unwrap();
+        }
+        store.submit(&NewRun { blobs: &["in"], ..run("a", None, 0) }).unwrap();
+        assert_eq!(store.sweep(50, 50, 100).unwrap().blobs.len(), 2, "all but `in`");
+        store.put_blob("out", 1, 100, 0).unwrap();
+        store.keep_blobs("a", &["out", "out"]).unwrap();
+        store.end("a", RunStatus::Succeeded, None, 0, 60).unwrap();
+        assert_eq!(store.sweep(50, 50, 100).unwrap(), Swept::default());
+        let mut swept = store.sweep(70, 50, 100).unwrap();
+        swept.blobs.sort();
+        assert_eq!((swept.runs, swept.blobs), (vec!["a".into()], vec!["in".into(), "out".into()]));
+    }
+
+    #[test]
+    fn a_name_means_the_latest_upload_however_often_others_are_used() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = RunStore::open(&folder.path().join("runs.db")).unwrap();
+        store.put_skill("old", "one", 1, 100, 1).unwrap();
+        store.put_skill("new", "one", 1, 100, 2).unwrap();
+        store.use_skill("old", 9).unwrap();
+        assert_eq!(store.use_skill("one", 10).unwrap().unwrap().0, "new");
+    }
+
+    #[test]
+    fn a_key_is_found_before_anything_is_stored() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = RunStore::open(&folder.path().join("runs.db")).unwrap();
+        assert_eq!(store.submitted_before(("k", "1"), 0).unwrap(), None);
+        store.submit(&run("a", Some(("k", "1")), 0)).unwrap();
+        let found = |digest| store.submitted_before(("k", digest), 1).unwrap();
+        assert_eq!(found("1"), Some(Submitted::Repeated("a".into())));
+        assert_eq!(found("2"), Some(Submitted::OtherBody));
     }
 }

@@ -74,12 +74,16 @@ pub struct Bounds {
     pub body: usize,
     /// Bytes of a blob, and of an archive of a skill.
     pub blob: u64,
+    /// Bytes of the files of a run in total. A blob counts as often as it is named.
+    pub workspace: u64,
     /// Files of a run or a skill.
     pub files: usize,
     /// Arguments of a run.
     pub args: usize,
     /// How long a body may take to arrive, and a blob between two of its parts.
     pub body_within: Duration,
+    /// How long a blob may take to arrive.
+    pub upload: Duration,
     /// How long a stream of logs stays open. Clients continue it.
     pub stream: Duration,
     /// How long a request may wait for the end of a run.
@@ -87,15 +91,17 @@ pub struct Bounds {
 }
 
 impl Default for Bounds {
-    /// 8 MiB for JSON, 64 MiB for a blob; 5,000 files and 1,000 arguments; 30 s for a body, 10 minutes
-    /// for a stream, a minute for a wait.
+    /// 8 MiB for JSON, 64 MiB for a blob, 1 GiB for the files of a run; 5,000 files and 1,000
+    /// arguments; 30 s for a body, 10 minutes for a blob and for a stream, a minute for a wait.
     fn default() -> Bounds {
         Bounds {
             body: 8 << 20,
             blob: 64 << 20,
+            workspace: 1 << 30,
             files: 5_000,
             args: 1_000,
             body_within: Duration::from_secs(30),
+            upload: Duration::from_secs(600),
             stream: Duration::from_secs(600),
             wait: Duration::from_secs(60),
         }
@@ -112,6 +118,8 @@ struct ApiShared {
     tenants: RwLock<Table>,
     /// The file as it was last read.
     read: Mutex<Option<Stamp>>,
+    /// Why the file could not be used when it was last read, which is logged once.
+    failure: Mutex<Option<String>>,
     scheduler: Scheduler,
     executor: Executor,
     /// Cancelled when the server stops.
@@ -161,6 +169,7 @@ impl Api {
             options,
             tenants: RwLock::default(),
             read: Mutex::default(),
+            failure: Mutex::default(),
             scheduler: Scheduler::new(slots),
             executor: Executor::Local,
             closing: CancellationToken::new(),
@@ -223,15 +232,28 @@ impl ApiShared {
         if Stamp::of(path) == known {
             return;
         }
+        let found = Stamp::of(path);
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         match self.load() {
             Ok(added) => {
+                *failure = None;
                 tracing::info!("read the tenants file again");
                 added.iter().for_each(|tenant| self.resume(tenant));
             }
             Err(error) => {
-                // Not read again until it changes once more.
-                *self.read.lock().unwrap_or_else(PoisonError::into_inner) = Stamp::of(path);
-                tracing::error!(%error, "the tenants file is not valid: the tenants stay as they are");
+                // Not read again until it changes once more, unless the cause is not in the file.
+                let what = match &error {
+                    ApiError::Tenants(_) => {
+                        *self.read.lock().unwrap_or_else(PoisonError::into_inner) = found;
+                        "the tenants file is not valid"
+                    }
+                    ApiError::State { .. } => "the tenants file cannot be used yet",
+                };
+                let message = error.to_string();
+                if failure.as_ref() != Some(&message) {
+                    tracing::error!(error = message, "{what}: the tenants stay as they are");
+                }
+                *failure = Some(message);
             }
         }
     }
@@ -263,7 +285,7 @@ impl ApiShared {
                 (file.tenants, tokens, stamp)
             }
         };
-        // Everything that may be wrong is found before anything changes.
+        // Everything that may be wrong is found, and every new tenant opened, before anything changes.
         let mut settings = BTreeMap::new();
         for (name, entry) in &entries {
             settings.insert(name.clone(), self.settings(entry)?);
@@ -271,12 +293,13 @@ impl ApiShared {
         let known: BTreeMap<String, Arc<Tenant>> =
             self.tenants().into_iter().map(|tenant| (tenant.name.clone(), tenant)).collect();
         let (mut table, mut added) = (Table { tokens, ..Table::default() }, Vec::new());
+        let mut changed = Vec::new();
         for (name, entry) in &entries {
             let Some(settings) = settings.remove(name) else { continue };
             let folder = self.folder(name, entry);
             let tenant = match known.get(name).filter(|tenant| tenant.state.folder == folder) {
                 Some(tenant) => {
-                    tenant.change(settings);
+                    changed.push((tenant.clone(), settings));
                     tenant.clone()
                 }
                 None => {
@@ -287,6 +310,7 @@ impl ApiShared {
             };
             table.tenants.insert(name.clone(), tenant);
         }
+        changed.into_iter().for_each(|(tenant, settings)| tenant.change(settings));
         for (name, tenant) in known {
             let stays = table.tenants.get(&name).is_some_and(|other| Arc::ptr_eq(other, &tenant));
             if !stays {
@@ -382,8 +406,7 @@ fn read(path: &Path) -> io::Result<String> {
     }
 }
 
-/// Returns the data of a tenant that no server uses, locked until the result is dropped; `None` if
-/// there is none. `state`: the folder of the tenants' state.
+/// Deletes the folder of a tenant that no server uses. Returns whether there was one.
 ///
 /// # Errors
 /// A server uses it, or the file system fails.

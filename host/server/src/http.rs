@@ -9,6 +9,7 @@
 mod connections;
 mod peer;
 mod sessions;
+mod stall;
 mod tls;
 
 use std::convert::Infallible;
@@ -42,6 +43,7 @@ use super::handler::Client;
 use super::session::Transport;
 use connections::Connections;
 use sessions::Sessions;
+use stall::Stall;
 
 pub use tls::{Tls, TlsFiles};
 
@@ -68,13 +70,15 @@ pub struct HttpOptions {
     pub head_within: Duration,
     /// How long a client may take to send the body.
     pub body_within: Duration,
+    /// How long a client may take to read anything of an answer.
+    pub read_within: Duration,
     /// TLS; without it, connections are in the clear.
     pub tls: Option<Arc<Tls>>,
 }
 
 impl Default for HttpOptions {
     /// 64 sessions, idle for at most 5 minutes; bodies of up to 4 MiB; 256 connections; 10 s for a
-    /// head and 30 s for a body; no token.
+    /// head, 30 s for a body, and 60 s without reading; no token.
     fn default() -> HttpOptions {
         HttpOptions {
             token: None,
@@ -86,6 +90,7 @@ impl Default for HttpOptions {
             connections: 256,
             head_within: Duration::from_secs(10),
             body_within: Duration::from_secs(30),
+            read_within: Duration::from_secs(60),
             tls: None,
         }
     }
@@ -123,7 +128,8 @@ pub async fn serve(
     stop_now: impl Future<Output = ()>,
 ) {
     let closing = CancellationToken::new();
-    let (head_within, tls) = (options.head_within, options.tls.clone());
+    let (head_within, read_within) = (options.head_within, options.read_within);
+    let tls = options.tls.clone();
     let mut sessions = LocalSessionManager::default();
     sessions.session_config.keep_alive = Some(options.idle);
     let sessions = Arc::new(Sessions::new(sessions, options.sessions));
@@ -168,6 +174,7 @@ pub async fn serve(
                 continue;
             }
         };
+        let stream = Stall::new(stream, read_within);
         let front = front.clone();
         let of = place.clone();
         let service = service_fn(move |request| {

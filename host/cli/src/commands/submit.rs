@@ -128,16 +128,16 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     };
     let submission = RunSubmission { skill, files, ..args.submission()? };
     let run = submit(&client, &submission, args.key.as_deref(), &local)?;
+    let id = remote::run_id(&run.id)
+        .map_err(|_| CliError::new(Exit::Io, "the server did not return the id of a run"))?;
     if !args.wait {
         if args.json {
             output::json(&run)?
         } else {
-            output::text(&run.id)?
+            output::text(&id)?
         }
         return Ok(Exit::Ok);
     }
-    let id = remote::run_id(&run.id)
-        .map_err(|_| CliError::new(Exit::Io, "the server did not return the id of a run"))?;
     if args.json {
         wait(&client, &id)?;
     } else {

@@ -16,6 +16,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::mpsc::Receiver;
 
 use super::problem::{Problem, ProblemCode};
+use super::tenant::OpenStream;
 
 pub(super) type Answer = Response<BoxBody<Bytes, Infallible>>;
 
@@ -72,7 +73,7 @@ pub(super) fn of_bytes(status: StatusCode, kind: &'static str, bytes: impl Into<
 }
 
 /// An answer with the bytes of a file, which are read as the client takes them.
-pub(super) fn of_file(file: File) -> std::io::Result<Answer> {
+pub(super) fn of_file(file: File, open: OpenStream) -> std::io::Result<Answer> {
     let length = file.metadata()?.len();
     let (sender, receiver) = tokio::sync::mpsc::channel(2);
     // What is appended meanwhile is not part of the answer.
@@ -97,14 +98,22 @@ pub(super) fn of_file(file: File) -> std::io::Result<Answer> {
             }
         }
     });
-    let mut answer = of_stream("application/octet-stream", receiver);
+    let mut answer = of_stream("application/octet-stream", receiver, open);
     answer.headers_mut().insert(CONTENT_LENGTH, length.into());
     Ok(answer)
 }
 
-/// An answer whose body a channel delivers.
-pub(super) fn of_stream(kind: &'static str, mut parts: Receiver<Bytes>) -> Answer {
+/// An answer whose body a channel delivers. It counts as open until the body has been sent, since a
+/// client that does not read holds the connection.
+pub(super) fn of_stream(
+    kind: &'static str,
+    mut parts: Receiver<Bytes>,
+    open: OpenStream,
+) -> Answer {
     let frames = futures::stream::poll_fn(move |context| {
+        if !open.may_continue() {
+            return std::task::Poll::Ready(None);
+        }
         parts
             .poll_recv(context)
             .map(|part| part.map(|bytes| Ok::<_, Infallible>(Frame::data(bytes))))

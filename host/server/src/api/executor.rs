@@ -1,19 +1,21 @@
 //! Runs a submission: finds the skill, writes the workspace, asks for approval, runs, and collects the
 //! result. The only module that knows where runs execute.
 
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt as _};
+use futures::FutureExt as _;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::ApiShared;
+use super::scheduler::Turn;
 use super::state::{StreamName, is_inside, now};
-use super::tenant::{Tenant, TenantSettings};
+use super::tenant::{ReservedMemory, Tenant, TenantSettings};
 use super::types::{
     DeterministicRun, FileChange, FileSource, FileState, RunInfo, RunResult, RunSubmission,
     RunTarget,
@@ -53,7 +55,8 @@ pub(super) enum Executor {
 /// A run that is to be executed.
 pub(super) struct Job {
     pub(super) id: String,
-    pub(super) submission: RunSubmission,
+    pub(super) submission: Arc<RunSubmission>,
+    pub(super) turn: Turn,
     pub(super) cancelled: CancellationToken,
 }
 
@@ -96,6 +99,14 @@ struct PreparedRun {
     loaded: LoadedSkill,
     target: Target,
     hidden: HostPaths,
+}
+
+/// Who starts which run.
+#[derive(Clone, Copy)]
+struct Start<'a> {
+    tenant: &'a Tenant,
+    id: &'a str,
+    cancelled: &'a CancellationToken,
 }
 
 /// What came of a prepared run.
@@ -183,7 +194,7 @@ fn shown(outcome: &Outcome, hidden: &HostPaths) -> Value {
 }
 
 async fn local(api: Arc<ApiShared>, tenant: Arc<Tenant>, job: Job) -> FinishedJob {
-    let Job { id, submission, cancelled } = job;
+    let Job { id, submission, turn, cancelled } = job;
     let hidden = tenant.settings().hidden.clone();
     let failed = |error: &dyn std::fmt::Display| {
         tracing::error!(tenant = tenant.name, run = id, %error, "a run failed on the host");
@@ -192,27 +203,38 @@ async fn local(api: Arc<ApiShared>, tenant: Arc<Tenant>, job: Job) -> FinishedJo
     };
     let prepared = {
         let (api, tenant, id) = (api.clone(), tenant.clone(), id.clone());
-        let submission = submission.clone();
-        tokio::task::spawn_blocking(move || prepare(&api, &tenant, &id, &submission)).await
+        let (submission, cancelled) = (submission.clone(), cancelled.clone());
+        let work = move || prepare(&api, &tenant, &id, &submission, &cancelled);
+        tokio::task::spawn_blocking(work).await
+    };
+    let interrupted = |hidden: &HostPaths| {
+        let interrupted = Outcome { status: Status::Interrupted, ..Outcome::default() };
+        FinishedJob::of(&interrupted, true, hidden)
     };
     let prepared = match prepared {
+        Ok(_) if cancelled.is_cancelled() => return interrupted(&hidden),
         Ok(Ok(prepared)) => prepared,
         Ok(Err(status)) => return FinishedJob::not_run(status, &hidden),
         Err(error) => return failed(&error),
     };
     let hidden = prepared.hidden.clone();
-    let ran = match run(&tenant, &prepared, &id, &submission, &cancelled).await {
+    let start = Start { tenant: &tenant, id: &id, cancelled: &cancelled };
+    // The turn lasts until the result has been collected.
+    let (memory, _turn) = match reserve(start, &prepared, turn).await {
+        Ok(Some(reserved)) => reserved,
+        Ok(None) => return interrupted(&hidden),
+        Err(status) => return FinishedJob::not_run(status, &hidden),
+    };
+    let ran = match run(start, &prepared, &submission).await {
         Ok(RunEnd::Ended(invocation)) => *invocation,
         Ok(RunEnd::NotBegun) => {
             let job = FinishedJob::of(&Outcome::default(), false, &hidden);
             return FinishedJob { status: RunStatus::Queued, ..job };
         }
-        Ok(RunEnd::Cancelled) => {
-            let interrupted = Outcome { status: Status::Interrupted, ..Outcome::default() };
-            return FinishedJob::of(&interrupted, true, &hidden);
-        }
+        Ok(RunEnd::Cancelled) => return interrupted(&hidden),
         Err(status) => return FinishedJob::not_run(status, &hidden),
     };
+    drop(memory);
     api.mcp.metrics.ended(
         &prepared.loaded.skill.name,
         kind(&ran.finished.outcome.status),
@@ -242,10 +264,14 @@ fn prepare(
     tenant: &Tenant,
     id: &str,
     submission: &RunSubmission,
+    cancelled: &CancellationToken,
 ) -> Result<PreparedRun, Status> {
     let settings = tenant.settings();
     let invalid = |message: String| Status::Invalid { message, fix: None };
     let host = |error: io::Error| {
+        if error.kind() == io::ErrorKind::Interrupted {
+            return Status::Interrupted;
+        }
         tracing::error!(tenant = tenant.name, run = id, %error, "cannot prepare a run");
         Status::Failed { message: "the host cannot prepare the run".into(), fix: None }
     };
@@ -271,7 +297,8 @@ fn prepare(
         None
     } else {
         let folder = TempFolder::new_in(&api.options.scratch, Purpose::Session).map_err(host)?;
-        write_files(tenant, &folder, submission).map_err(host)?;
+        let most = api.options.bounds.workspace;
+        write_files(tenant, &folder, submission, most, cancelled).map_err(host)?;
         Some(folder)
     };
     let overrides = Overrides {
@@ -296,7 +323,7 @@ fn prepare(
         loaded.with_lower_limits(submission.limits.iter().map(|(limit, value)| (*limit, *value)));
     let target = target(&submission.target);
     let prepared = PreparedRun { workspace, settings, policy, loaded, target, hidden };
-    approved(api, &runner, prepared, &skill, id, submission)
+    approved(api, &runner, prepared, &skill, &tenant.name, submission)
 }
 
 fn load(runner: &Runner, skill: &NamedSkill, policy: &Policy) -> Result<LoadedSkill, String> {
@@ -314,15 +341,17 @@ fn load(runner: &Runner, skill: &NamedSkill, policy: &Policy) -> Result<LoadedSk
     }
 }
 
-/// Decides whether the run may start. A client cannot approve anything.
+/// Decides whether the run may start. A client cannot approve anything. All runs of a tenant are one
+/// session: a client that is denied submits again, and an approval must hold for that run.
 fn approved(
     api: &ApiShared,
     runner: &Runner,
     prepared: PreparedRun,
     skill: &NamedSkill,
-    id: &str,
+    tenant: &str,
     submission: &RunSubmission,
 ) -> Result<PreparedRun, Status> {
+    let session = format!("tenant {tenant}");
     let PreparedRun { workspace, settings, policy, loaded, target, .. } = &prepared;
     let Some(digest) = loaded.id().digest.clone() else { return Ok(prepared) };
     // A target that matches nothing starts nothing: the invocation says why.
@@ -337,7 +366,7 @@ fn approved(
     let trusted = if skill.is_upload {
         settings.trust_uploads
     } else {
-        approvals.is_trusted(&loaded.skill, &digest, id).map_err(|error| failed(&error))?
+        approvals.is_trusted(&loaded.skill, &digest, &session).map_err(|error| failed(&error))?
     };
     let part = loaded.part_of(target);
     let stdin = submission.stdin.as_ref().map_or(&[][..], |stdin| &stdin.0);
@@ -352,7 +381,7 @@ fn approved(
         needs_approval: loaded.grant.needs_approval,
         trusted,
         session_folder: workspace.as_ref().map(TempFolder::path),
-        session: id,
+        session: &session,
         input: RunInput {
             stdin: StdinInput::Whole(stdin),
             files: &files,
@@ -368,7 +397,9 @@ fn approved(
         RunDecision::Refused(refusal) => (refusal.why, refusal.fix),
         RunDecision::NeedsApproval(number, _) => (
             "it needs approval".to_owned(),
-            format!("the operator runs `skillhost approve {number}`"),
+            format!(
+                "the operator runs `skillhost approve {number}`; then submit it again, with a new key"
+            ),
         ),
     };
     let denial = Denial {
@@ -395,23 +426,11 @@ fn file_key(file: &FileSource) -> String {
 
 /// Runs what was prepared.
 async fn run(
-    tenant: &Tenant,
+    Start { tenant, id, cancelled }: Start<'_>,
     prepared: &PreparedRun,
-    id: &str,
     submission: &RunSubmission,
-    cancelled: &CancellationToken,
 ) -> Result<RunEnd, Status> {
-    let PreparedRun { settings, policy, loaded, target, hidden, .. } = prepared;
-    let needs = loaded.grant.capabilities.limits.host_memory();
-    let quota = settings.quotas.memory.0;
-    let _memory = tokio::select! {
-        biased;
-        () = cancelled.cancelled() => return Ok(RunEnd::Cancelled),
-        memory = tenant.memory.reserve(needs, quota) => memory.ok_or_else(|| Status::Invalid {
-            message: format!("the run may use {needs} bytes of memory, and the quota of the tenant is {quota}"),
-            fix: Some("lower the limit `memory` of the run".into()),
-        })?,
-    };
+    let PreparedRun { policy, loaded, target, hidden, .. } = prepared;
     loop {
         let io = io(tenant, id, submission, cancelled).map_err(|error| {
             tracing::error!(tenant = tenant.name, run = id, %error, "cannot store the output of a run");
@@ -452,6 +471,36 @@ async fn run(
                 return Err(Status::Failed { message: hidden.text(&error.to_string()), fix: None });
             }
         }
+    }
+}
+
+/// Waits for the memory of a run, and meanwhile lends its slot to others. `None`: it was cancelled.
+async fn reserve<'a>(
+    Start { tenant, cancelled, .. }: Start<'a>,
+    prepared: &PreparedRun,
+    mut turn: Turn,
+) -> Result<Option<(ReservedMemory<'a>, Turn)>, Status> {
+    let quotas = &prepared.settings.quotas;
+    let needs = prepared.loaded.grant.capabilities.limits.host_memory();
+    let quota = quotas.memory.0;
+    let never = || Status::Invalid {
+        message: format!(
+            "the run may use {needs} bytes of memory, and the quota of the tenant is {quota}"
+        ),
+        fix: Some("lower the limit `memory` of the run".into()),
+    };
+    let waited = async {
+        if let Some(memory) = tenant.memory.reserve(needs, quota).now_or_never() {
+            return Ok((memory.ok_or_else(never)?, turn));
+        }
+        turn.pause();
+        let memory = tenant.memory.reserve(needs, quota).await.ok_or_else(never)?;
+        Ok::<_, Status>((memory, turn.resume(quotas.running).await))
+    };
+    tokio::select! {
+        biased;
+        () = cancelled.cancelled() => Ok(None),
+        waited = waited => waited.map(Some),
     }
 }
 
@@ -502,14 +551,27 @@ fn collect(
     if !outcome.changes.is_empty() {
         let (diff, _) = cut(hidden.text(&finished.overlays.diff()).as_bytes(), DIFF);
         job.result.diff = diff;
-        job.result.changes = changes(tenant, &finished.overlays)?;
+        match changes(tenant, id, &finished.overlays)? {
+            Some(changes) => job.result.changes = changes,
+            None => {
+                let status = Status::Failed {
+                    message: "the quota of stored bytes is used up, so the files that the run wrote are not stored".into(),
+                    fix: Some("wait until results and files expire, or ask the operator to raise the quota `storage`".into()),
+                };
+                let FinishedJob { status, result, .. } =
+                    FinishedJob::of(&Outcome { status, ..outcome.clone() }, false, hidden);
+                job = FinishedJob { status, result, ..job };
+            }
+        }
     }
     job.result.receipt = receipt.map(serde_json::to_value).transpose().map_err(io::Error::other)?;
     Ok(job)
 }
 
-/// Returns the changes of `/workspace`, and stores the new files as blobs.
-fn changes(tenant: &Tenant, overlays: &Overlays) -> io::Result<Vec<FileChange>> {
+/// Returns the changes of `/workspace`, and stores the new files as blobs, which stay as long as the
+/// run. `None` if they would exceed the quota of stored bytes.
+fn changes(tenant: &Tenant, id: &str, overlays: &Overlays) -> io::Result<Option<Vec<FileChange>>> {
+    let storage = tenant.settings().quotas.storage.0;
     let staged = overlays.staged(WRITTEN)?;
     let mut changes = Vec::with_capacity(staged.len());
     for StagedChange { guest, path, before, after } in staged {
@@ -526,21 +588,39 @@ fn changes(tenant: &Tenant, overlays: &Overlays) -> io::Result<Vec<FileChange>> 
             Some(NewEntry::Folder) => Some(FileState::Folder),
             Some(NewEntry::Link(target)) => Some(FileState::Link { target }),
             Some(NewEntry::File { bytes, mode }) => {
-                let digest = tenant.state.put_blob(&bytes, now())?;
+                let Some(digest) = tenant.state.put_blob(&bytes, storage, now())? else {
+                    return Ok(None);
+                };
                 Some(FileState::File { digest, mode: Some(mode) })
             }
         };
         changes.push(FileChange { path, before, after });
     }
-    Ok(changes)
+    let written = |change: &FileChange| match &change.after {
+        Some(FileState::File { digest, .. }) => Some(digest.clone()),
+        _ => None,
+    };
+    let digests: Vec<String> = changes.iter().filter_map(written).collect();
+    let digests: Vec<&str> = digests.iter().map(String::as_str).collect();
+    tenant.state.store.keep_blobs(id, &digests).map_err(io::Error::other)?;
+    Ok(Some(changes))
 }
 
-/// Writes the files of a submission. They were checked when it was submitted, and a blob may have
-/// expired since.
-fn write_files(tenant: &Tenant, folder: &TempFolder, submission: &RunSubmission) -> io::Result<()> {
+/// Writes the files of a submission, at most `left` bytes. They were checked when it was submitted.
+/// A run that is cancelled stops between two files.
+fn write_files(
+    tenant: &Tenant,
+    folder: &TempFolder,
+    submission: &RunSubmission,
+    mut left: u64,
+    cancelled: &CancellationToken,
+) -> io::Result<()> {
     use std::os::fd::AsFd as _;
     let dir = Dir::from_std_file(folder.as_fd().try_clone_to_owned()?.into());
     for (path, source) in &submission.files {
+        if cancelled.is_cancelled() {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
         if !is_inside(path) {
             return Err(io::ErrorKind::InvalidInput.into());
         }
@@ -551,9 +631,21 @@ fn write_files(tenant: &Tenant, folder: &TempFolder, submission: &RunSubmission)
         let mode = if source.executable { 0o755 } else { 0o644 };
         let mut file =
             dir.open_with(path, OpenOptions::new().write(true).create_new(true).mode(mode))?;
+        let mut take = |bytes: u64| {
+            left = left.checked_sub(bytes).ok_or(io::ErrorKind::FileTooLarge)?;
+            Ok::<(), io::ErrorKind>(())
+        };
         match (&source.content, &source.digest) {
-            (Some(content), _) => file.write_all(&content.0)?,
-            (None, Some(digest)) => drop(io::copy(&mut tenant.state.blob(digest)?, &mut file)?),
+            (Some(content), _) => {
+                take(content.0.len() as u64)?;
+                file.write_all(&content.0)?;
+            }
+            (None, Some(digest)) => {
+                let blob = tenant.state.blob(digest)?;
+                let size = blob.metadata()?.len();
+                take(size)?;
+                io::copy(&mut blob.take(size), &mut file)?;
+            }
             (None, None) => {}
         }
     }
@@ -654,7 +746,6 @@ impl StoredResult {
 pub(super) fn valid_start(mut bytes: Vec<u8>) -> Vec<u8> {
     if let Err(error) = std::str::from_utf8(&bytes)
         && error.error_len().is_none()
-        && error.valid_up_to() > 0
     {
         bytes.truncate(error.valid_up_to());
     }

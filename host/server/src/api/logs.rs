@@ -16,7 +16,7 @@ use super::body::{self, Answer};
 use super::executor::valid_start;
 use super::problem::{Problem, ProblemCode};
 use super::state::StreamName;
-use super::tenant::{OpenStream, Tenant};
+use super::tenant::Tenant;
 use super::{Answered, ApiShared};
 use skillhost_policy::outcome::Output;
 
@@ -24,6 +24,8 @@ use skillhost_policy::outcome::Output;
 const EVENT: usize = 32 << 10;
 /// How often the files of a run in progress are looked at.
 const POLL: Duration = Duration::from_millis(50);
+/// How often a run is looked at that has not ended, and that this server does not drive.
+const NOT_LIVE: Duration = Duration::from_secs(1);
 /// How often a stream without output says that it is alive, so that no proxy closes it.
 const ALIVE: Duration = Duration::from_secs(15);
 
@@ -41,7 +43,6 @@ struct Follower {
     id: String,
     at: Position,
     to: Sender<Bytes>,
-    _open: OpenStream,
 }
 
 /// The client has gone.
@@ -64,24 +65,24 @@ impl Position {
 
 impl ApiShared {
     /// Starts to stream the output of a run.
-    pub(super) fn logs(
+    pub(super) async fn logs(
         self: &Arc<Self>,
         tenant: &Arc<Tenant>,
         id: &str,
         at: Position,
     ) -> Answered<Answer> {
-        self.info(tenant, id)?;
         let open = tenant.open_stream().ok_or_else(too_many)?;
+        self.look(tenant, id).await?;
         let (to, parts) = channel(8);
         let (api, tenant) = (self.clone(), tenant.clone());
-        let follower = Follower { api, tenant, id: id.to_owned(), at, to, _open: open };
+        let follower = Follower { api, tenant, id: id.to_owned(), at, to };
         let within = self.options.bounds.stream;
         tokio::spawn(async move {
             let mut follower = follower;
             // A client that does not read must not keep the stream either.
             tokio::time::timeout(within, follower.follow()).await.ok();
         });
-        let mut answer = body::of_stream("text/event-stream", parts);
+        let mut answer = body::of_stream("text/event-stream", parts, open);
         let no_store = http::HeaderValue::from_static("no-store");
         answer.headers_mut().insert(http::header::CACHE_CONTROL, no_store);
         Ok(answer)
@@ -89,7 +90,7 @@ impl ApiShared {
 }
 
 pub(super) fn too_many() -> Problem {
-    let detail = "close another stream of logs, or another request that waits";
+    let detail = "end another stream, upload or download, or another request that waits";
     Problem::new(ProblemCode::TooManyStreams, detail).retry_after(1)
 }
 
@@ -98,11 +99,19 @@ impl Follower {
         self.send("retry: 1000\n\n".into()).await?;
         let mut alive = Instant::now();
         loop {
-            // Asked before the files are read: what is written before the end is not missed.
-            let info = self.api.info(&self.tenant, &self.id).map_err(|_| Gone)?;
-            let is_new = self.drain(info.status.has_ended()).await?;
-            if info.status.has_ended() {
-                let data = serde_json::to_string(&info).unwrap_or_default();
+            // Asked before the files are read: what is written before the end is not missed. The
+            // store is read once the run is live no more.
+            let live = self.tenant.live(&self.id);
+            let ended = match &live {
+                Some(_) => None,
+                None => {
+                    let run = self.api.look(&self.tenant, &self.id).await.map_err(|_| Gone)?;
+                    Some(run).filter(|run| run.status.has_ended())
+                }
+            };
+            let is_new = self.drain(ended.is_some()).await?;
+            if let Some(run) = ended {
+                let data = serde_json::to_string(&run).unwrap_or_default();
                 return self.event("end", &data).await;
             }
             if is_new {
@@ -111,7 +120,8 @@ impl Follower {
                 alive = Instant::now();
                 self.send(": alive\n\n".into()).await?;
             }
-            let live = self.tenant.live(&self.id);
+            // Another server may continue a run that is not live: there is nothing to hurry for.
+            let pause = if live.is_some() { POLL } else { NOT_LIVE };
             let ended = async {
                 match &live {
                     Some(live) => {
@@ -123,7 +133,8 @@ impl Follower {
             };
             tokio::select! {
                 () = ended => {}
-                () = tokio::time::sleep(POLL) => {}
+                () = tokio::time::sleep(pause) => {}
+                () = self.tenant.removed.cancelled() => return Err(Gone),
                 () = self.to.closed() => return Err(Gone),
                 // The client continues at the next server.
                 () = self.api.closing.cancelled() => return Ok(()),
@@ -149,6 +160,9 @@ impl Follower {
                 // The rest of a character may still come.
                 if !has_ended || count == EVENT {
                     bytes = valid_start(bytes);
+                    if bytes.is_empty() {
+                        break;
+                    }
                 }
                 *self.at.of(stream) += bytes.len() as u64;
                 let data = serde_json::to_string(&Output(bytes)).unwrap_or_default();

@@ -122,6 +122,7 @@ fn submission(schemas: &mut Schemas) -> Vec<Operation> {
                 ProblemCode::QueueFull,
                 ProblemCode::CpuQuota,
                 ProblemCode::BytesQuota,
+                ProblemCode::StorageQuota,
             ],
         },
         Operation {
@@ -239,6 +240,7 @@ fn uploads(schemas: &mut Schemas) -> Vec<Operation> {
                 ProblemCode::StorageQuota,
                 ProblemCode::CpuQuota,
                 ProblemCode::BytesQuota,
+                ProblemCode::TooManyStreams,
             ],
         },
         Operation {
@@ -250,7 +252,7 @@ fn uploads(schemas: &mut Schemas) -> Vec<Operation> {
             parameters: &[DIGEST],
             body: None,
             answers: vec![(200, "The bytes.", BYTES, bytes.clone())],
-            problems: &[],
+            problems: &[ProblemCode::TooManyStreams],
         },
         Operation {
             path: "/v1/blobs/{digest}",
@@ -287,6 +289,7 @@ fn uploads(schemas: &mut Schemas) -> Vec<Operation> {
                 ProblemCode::StorageQuota,
                 ProblemCode::CpuQuota,
                 ProblemCode::BytesQuota,
+                ProblemCode::TooManyStreams,
             ],
         },
         Operation {
@@ -313,7 +316,7 @@ fn stream(path: &'static str, id: &'static str, summary: &'static str) -> Operat
         parameters: &[ID],
         body: None,
         answers: vec![(200, "The bytes.", BYTES, json!({}))],
-        problems: &[],
+        problems: &[ProblemCode::TooManyStreams],
     }
 }
 

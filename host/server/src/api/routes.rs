@@ -1,10 +1,11 @@
 //! The paths of the run API. A request is checked in this order: its path and method, its token, the
 //! scope of the token, and then what it sends.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use http::header::{ALLOW, AUTHORIZATION, CACHE_CONTROL, LOCATION};
+use bytes::Bytes;
+use http::header::{ALLOW, AUTHORIZATION, CACHE_CONTROL, CONTENT_LENGTH, LOCATION};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
 use hyper::body::Incoming;
@@ -14,15 +15,20 @@ use super::logs::{Position, too_many};
 use super::problem::{Problem, ProblemCode};
 use super::state::{StreamName, hex_of, now};
 use super::submit::closing;
-use super::tenant::Tenant;
+use super::tenant::{OpenStream, Tenant};
 use super::tenants::Scope;
 use super::types::RunSubmission;
+use super::uploads::blocking;
 use super::{Answered, Api, ApiShared, openapi};
 use crate::skills::decoded;
 use skillhost_ledger::runs::{RunFilter, RunStatus};
 
 /// The most runs of a page, and the number without `limit`.
 const PAGE: (u32, u32) = (1000, 100);
+
+/// The description of the API, made once.
+static OPEN_API: LazyLock<Bytes> =
+    LazyLock::new(|| serde_json::to_vec(&openapi::document()).unwrap_or_default().into());
 
 /// What a path names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -153,7 +159,7 @@ impl Api {
         let api = &self.0;
         let route = Route::parse(head.uri.path());
         if route == Some(Route::OpenApi) && head.method == Method::GET {
-            return Ok(of_json(StatusCode::OK, &openapi::document()));
+            return Ok(body::of_bytes(StatusCode::OK, "application/json", OPEN_API.clone()));
         }
         // Without a token, nobody learns which paths exist.
         let (tenant, bearer) = api.tenant_of(token).ok_or_else(|| {
@@ -174,15 +180,36 @@ impl Api {
         if api.closing.is_cancelled() {
             return Err(closing());
         }
+        tokio::select! {
+            biased;
+            // Nobody waits or uploads any more for a tenant that is removed from the file.
+            () = tenant.removed.cancelled() => {
+                Err(Problem::new(ProblemCode::Unauthorized, "the tenant was removed"))
+            }
+            answer = api.answer(&tenant, route, head, body) => answer,
+        }
+    }
+}
+
+impl ApiShared {
+    /// Answers a request whose token may make it.
+    async fn answer(
+        self: &Arc<Self>,
+        tenant: &Arc<Tenant>,
+        route: Route,
+        head: &Parts,
+        body: Incoming,
+    ) -> Answered<Answer> {
+        let api = self;
+        let open = || tenant.open_stream().ok_or_else(too_many);
         match route {
-            Route::Runs if head.method == Method::POST => api.post_run(&tenant, head, body).await,
-            Route::Runs => api.get_runs(&tenant, head),
-            Route::Run(id) => Ok(of_json(StatusCode::OK, &api.info(&tenant, &id)?)),
-            Route::Wait(id) => api.get_wait(&tenant, &id, head).await,
+            Route::Runs if head.method == Method::POST => api.post_run(tenant, head, body).await,
+            Route::Runs => api.get_runs(tenant, head).await,
+            Route::Run(id) => Ok(of_json(StatusCode::OK, &api.look(tenant, &id).await?)),
+            Route::Wait(id) => api.get_wait(tenant, &id, head).await,
             Route::Result(id) => {
                 let (api, tenant) = (api.clone(), tenant.clone());
-                let result = tokio::task::spawn_blocking(move || api.result(&tenant, &id)).await;
-                let result = result.map_err(|error| Problem::internal(&error))??;
+                let result = blocking(move || api.result(&tenant, &id)).await?;
                 Ok(of_json(StatusCode::OK, &result))
             }
             Route::Logs(id) => {
@@ -193,47 +220,52 @@ impl Api {
                         Problem::invalid("`Last-Event-ID` is not the id of an event of this stream")
                     })?,
                 };
-                api.logs(&tenant, &id, at)
+                api.logs(tenant, &id, at).await
             }
             Route::Cancel(id) => {
-                let run = api.cancel(&tenant, &id).await?;
+                let run = api.cancel(tenant, &id).await?;
                 let status =
                     if run.status.has_ended() { StatusCode::OK } else { StatusCode::ACCEPTED };
                 Ok(of_json(status, &run))
             }
             Route::Stream(id, stream) => {
-                api.info(&tenant, &id)?;
+                let open = open()?;
+                api.look(tenant, &id).await?;
                 match tenant.state.output(&id, stream) {
                     // The run has not started.
                     Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                         Ok(body::of_bytes(StatusCode::OK, "application/octet-stream", ""))
                     }
-                    file => of_file(file),
+                    file => of_file(file, open),
                 }
             }
             Route::Blob(digest) if head.method == Method::PUT => {
-                let stored = api.put_blob(&tenant, &digest, head, body).await?;
+                let _open = open()?;
+                let stored = api.put_blob(tenant, &digest, head, body).await?;
                 Ok(of_json(StatusCode::OK, &stored))
             }
             Route::Blob(digest) => {
                 hex_of(&digest).ok_or_else(Problem::not_found)?;
                 let known = tenant.state.store.use_blob(&digest, now());
-                known.map_err(|error| Problem::internal(&error))?.ok_or_else(Problem::not_found)?;
+                let known = known.map_err(|error| Problem::internal(&error))?;
+                let bytes = known.ok_or_else(Problem::not_found)?;
                 if head.method == Method::HEAD {
-                    return Ok(body::of_bytes(StatusCode::OK, "application/octet-stream", ""));
+                    let kind = "application/octet-stream";
+                    let mut answer = body::of_bytes(StatusCode::OK, kind, "");
+                    answer.headers_mut().insert(CONTENT_LENGTH, bytes.into());
+                    return Ok(answer);
                 }
-                of_file(tenant.state.blob(&digest))
+                of_file(tenant.state.blob(&digest), open()?)
             }
             Route::Skills => {
-                let stored = api.put_skill(&tenant, head, body).await?;
+                let _open = open()?;
+                let stored = api.put_skill(tenant, head, body).await?;
                 Ok(of_json(StatusCode::CREATED, &stored))
             }
             Route::OpenApi => Err(Problem::not_found()),
         }
     }
-}
 
-impl ApiShared {
     async fn post_run(
         self: &Arc<Self>,
         tenant: &Arc<Tenant>,
@@ -245,13 +277,17 @@ impl ApiShared {
             (None, _) => None,
             (Some(key), None) => Some(
                 key.to_str()
-                    .map_err(|_| Problem::invalid("`Idempotency-Key` is not visible ASCII"))?,
+                    .map_err(|_| Problem::invalid("`Idempotency-Key` is not visible ASCII"))?
+                    .to_owned(),
             ),
             _ => return Err(Problem::invalid("`Idempotency-Key` may be sent once")),
         };
         let bounds = &self.options.bounds;
         let submission: RunSubmission = body::json(body, bounds.body, bounds.body_within).await?;
-        let accepted = self.submit(tenant, submission, key)?;
+        // At once: what is refused must not stay in memory while the request waits for the disk.
+        self.check(&submission)?;
+        let (api, tenant) = (self.clone(), tenant.clone());
+        let accepted = blocking(move || api.submit(&tenant, submission, key.as_deref())).await?;
         let status = if accepted.is_repeated { StatusCode::OK } else { StatusCode::ACCEPTED };
         let mut answer = of_json(status, &accepted.run);
         if let Ok(location) = HeaderValue::from_str(&format!("/v1/runs/{}", accepted.run.id)) {
@@ -260,7 +296,7 @@ impl ApiShared {
         Ok(answer)
     }
 
-    fn get_runs(&self, tenant: &Tenant, head: &Parts) -> Answered<Answer> {
+    async fn get_runs(self: &Arc<Self>, tenant: &Arc<Tenant>, head: &Parts) -> Answered<Answer> {
         let query = Query::of(head, &["status", "skill", "cursor", "limit"])?;
         let status = match query.get("status") {
             None => None,
@@ -279,10 +315,17 @@ impl ApiShared {
             before: query.parsed("cursor")?,
             limit,
         };
-        Ok(of_json(StatusCode::OK, &self.list(tenant, &filter)?))
+        let (api, tenant) = (self.clone(), tenant.clone());
+        let list = blocking(move || api.list(&tenant, &filter)).await?;
+        Ok(of_json(StatusCode::OK, &list))
     }
 
-    async fn get_wait(&self, tenant: &Arc<Tenant>, id: &str, head: &Parts) -> Answered<Answer> {
+    async fn get_wait(
+        self: &Arc<Self>,
+        tenant: &Arc<Tenant>,
+        id: &str,
+        head: &Parts,
+    ) -> Answered<Answer> {
         let query = Query::of(head, &["timeout"])?;
         let most = self.options.bounds.wait;
         let seconds: u64 = query.parsed("timeout")?.unwrap_or(most.as_secs());
@@ -297,9 +340,9 @@ impl ApiShared {
 }
 
 /// An answer with the bytes of a file; one that is missing is empty to clients who know its run.
-fn of_file(file: std::io::Result<cap_std::fs::File>) -> Answered<Answer> {
+fn of_file(file: std::io::Result<cap_std::fs::File>, open: OpenStream) -> Answered<Answer> {
     match file {
-        Ok(file) => body::of_file(file.into_std()).map_err(|error| Problem::internal(&error)),
+        Ok(file) => body::of_file(file.into_std(), open).map_err(|error| Problem::internal(&error)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(Problem::not_found()),
         Err(error) => Err(Problem::internal(&error)),
     }

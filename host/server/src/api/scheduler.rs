@@ -35,6 +35,8 @@ struct Lane {
 pub(super) struct Turn {
     scheduler: Scheduler,
     tenant: String,
+    /// `false` while others use its slot: see [`Turn::pause`].
+    has_slot: bool,
 }
 
 /// A place in the queue until the turn comes.
@@ -53,13 +55,26 @@ impl Scheduler {
     /// Enters the queue of a tenant now, and returns a future that waits for the turn. Dropping the
     /// future leaves the queue.
     pub(super) fn enter(&self, tenant: &str, quota: usize) -> impl Future<Output = Turn> + use<> {
+        self.enter_at(tenant, quota, false)
+    }
+
+    fn enter_at(
+        &self,
+        tenant: &str,
+        quota: usize,
+        is_first: bool,
+    ) -> impl Future<Output = Turn> + use<> {
         let (sender, receiver) = oneshot::channel();
         let mut turns = self.turns();
         turns.tickets += 1;
         let ticket = turns.tickets;
         let lane = turns.lanes.entry(tenant.to_owned()).or_default();
         lane.quota = quota.max(1);
-        lane.waiting.push_back((ticket, sender));
+        if is_first {
+            lane.waiting.push_front((ticket, sender));
+        } else {
+            lane.waiting.push_back((ticket, sender));
+        }
         turns.give();
         drop(turns);
         let mut place = Place {
@@ -74,13 +89,14 @@ impl Scheduler {
                 turn.await.ok();
             }
             place.turn = None;
-            Turn { scheduler: place.scheduler.clone(), tenant: std::mem::take(&mut place.tenant) }
+            let tenant = std::mem::take(&mut place.tenant);
+            Turn { scheduler: place.scheduler.clone(), tenant, has_slot: true }
         }
     }
 
-    fn end(&self, tenant: &str) {
+    fn end(&self, tenant: &str, has_slot: bool) {
         let mut turns = self.turns();
-        turns.running = turns.running.saturating_sub(1);
+        turns.running = turns.running.saturating_sub(usize::from(has_slot));
         if let Some(lane) = turns.lanes.get_mut(tenant) {
             lane.running = lane.running.saturating_sub(1);
             if lane.running == 0 && lane.waiting.is_empty() {
@@ -105,7 +121,7 @@ impl Scheduler {
         drop(turns);
         // It was this run's turn already.
         if turn.try_recv().is_ok() {
-            self.end(&place.tenant);
+            self.end(&place.tenant, true);
         }
     }
 
@@ -144,9 +160,31 @@ impl Turns {
     }
 }
 
+impl Turn {
+    /// Lends the slot to runs of other tenants. The run still counts for its own tenant, so that no
+    /// more runs of it wait for something than may run at once.
+    pub(super) fn pause(&mut self) {
+        if std::mem::take(&mut self.has_slot) {
+            let mut turns = self.scheduler.turns();
+            turns.running = turns.running.saturating_sub(1);
+            turns.give();
+        }
+    }
+
+    /// Waits for a slot, before the other runs of the tenant.
+    pub(super) async fn resume(self, quota: usize) -> Turn {
+        if self.has_slot {
+            return self;
+        }
+        let next = self.scheduler.enter_at(&self.tenant, quota, true);
+        drop(self);
+        next.await
+    }
+}
+
 impl Drop for Turn {
     fn drop(&mut self) {
-        self.scheduler.end(&self.tenant);
+        self.scheduler.end(&self.tenant, self.has_slot);
     }
 }
 
@@ -207,6 +245,26 @@ mod tests {
         assert!(scheduler.enter("b", 1).now_or_never().is_some());
         drop(one);
         assert!(two.as_mut().now_or_never().is_some());
+    }
+
+    #[test]
+    fn a_paused_turn_is_for_other_tenants_and_continues_first() {
+        let scheduler = Scheduler::new(1);
+        let mut paused = scheduler.enter("a", 1).now_or_never().unwrap();
+        let mut own = Box::pin(scheduler.enter("a", 1));
+        let mut other = Box::pin(scheduler.enter("b", 1));
+        paused.pause();
+        assert!(own.as_mut().now_or_never().is_none(), "the tenant keeps to its quota");
+        let other = other.as_mut().now_or_never();
+        let mut resumed = Box::pin(paused.resume(1));
+        assert!(other.is_some() && resumed.as_mut().now_or_never().is_none());
+        drop(other);
+        let resumed = resumed.as_mut().now_or_never();
+        assert!(resumed.is_some() && own.as_mut().now_or_never().is_none());
+        drop(resumed);
+        assert!(own.as_mut().now_or_never().is_some());
+        drop(own);
+        assert!(scheduler.turns().lanes.is_empty() && scheduler.turns().running == 0);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use cap_std::fs::{Dir, File, OpenOptions};
 use rustix::fs::FlockOperation;
@@ -25,6 +26,8 @@ pub(super) struct TenantState {
     blobs: Dir,
     outputs: Dir,
     skills: Dir,
+    /// Held while a blob and its row appear or disappear together.
+    blob_changes: Mutex<()>,
     /// Locked while a server uses the folder, so that nobody deletes it meanwhile.
     _lock: std::os::fd::OwnedFd,
 }
@@ -43,6 +46,16 @@ impl StreamName {
             StreamName::Stderr => "stderr",
         }
     }
+}
+
+/// What came of a blob.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Finished {
+    Stored,
+    /// Its content has another digest than declared.
+    OtherDigest,
+    /// The tenant would store more than its quota.
+    Full,
 }
 
 /// A blob that is being uploaded. It is removed unless it is finished.
@@ -73,6 +86,7 @@ impl TenantState {
             blobs: open(BLOBS)?,
             outputs: open(OUTPUTS)?,
             skills: open(SKILLS)?,
+            blob_changes: Mutex::default(),
             store: RunStore::open(&folder.join("runs.db")).map_err(io::Error::other)?,
             folder: folder.to_owned(),
             _lock: lock,
@@ -88,13 +102,18 @@ impl TenantState {
         Ok(Upload { state: self, name, file, hash: Sha256::new(), bytes: 0, is_finished: false })
     }
 
-    /// Stores a blob, and returns its digest.
-    pub(super) fn put_blob(&self, bytes: &[u8], now: i64) -> io::Result<String> {
+    /// Stores a blob, and returns its digest; `None` if more than `storage` bytes would be stored.
+    pub(super) fn put_blob(
+        &self,
+        bytes: &[u8],
+        storage: u64,
+        now: i64,
+    ) -> io::Result<Option<String>> {
         let mut upload = self.upload()?;
         upload.write(bytes)?;
         let digest = upload.digest();
-        upload.finish(&digest, now)?;
-        Ok(digest)
+        let finished = upload.finish(&digest, storage, now)?;
+        Ok((finished == Finished::Stored).then_some(digest))
     }
 
     /// Opens a blob.
@@ -112,6 +131,14 @@ impl TenantState {
     /// Opens what a run has written to a stream so far.
     pub(super) fn output(&self, run: &str, stream: StreamName) -> io::Result<File> {
         self.outputs.open(format!("{run}.{}", stream.name()))
+    }
+
+    /// Returns the bytes that a run has written to its streams.
+    pub(super) fn output_bytes(&self, run: &str) -> u64 {
+        [StreamName::Stdout, StreamName::Stderr]
+            .into_iter()
+            .filter_map(|stream| Some(self.output(run, stream).ok()?.metadata().ok()?.len()))
+            .sum()
     }
 
     /// Returns the folder of an uploaded skill.
@@ -147,8 +174,13 @@ impl TenantState {
                 gone(self.outputs.remove_file(format!("{run}.{}", stream.name())));
             }
         }
-        for hex in swept.blobs.iter().filter_map(|digest| hex_of(digest)) {
-            gone(self.blobs.remove_file(hex));
+        for digest in &swept.blobs {
+            let Some(hex) = hex_of(digest) else { continue };
+            let _changes = self.blob_changes.lock().unwrap_or_else(PoisonError::into_inner);
+            // It may have been uploaded again meanwhile.
+            if let Ok(false) = self.store.has_blob(digest) {
+                gone(self.blobs.remove_file(hex));
+            }
         }
         for hex in swept.skills.iter().filter_map(|digest| hex_of(digest)) {
             gone(private::remove(&self.skills, hex));
@@ -187,15 +219,21 @@ impl Upload<'_> {
         Ok(self.state.blobs.open(&self.name)?.into_std())
     }
 
-    /// Stores the blob, if it has this digest.
-    pub(super) fn finish(mut self, digest: &str, now: i64) -> io::Result<bool> {
+    /// Stores the blob, if it has this digest and no more than `storage` bytes are then stored.
+    pub(super) fn finish(mut self, digest: &str, storage: u64, now: i64) -> io::Result<Finished> {
         let Some(hex) = hex_of(digest).filter(|_| self.digest() == digest) else {
-            return Ok(false);
+            return Ok(Finished::OtherDigest);
         };
-        self.state.blobs.rename(&self.name, &self.state.blobs, hex)?;
+        let TenantState { blobs, store, blob_changes, .. } = self.state;
+        let _changes = blob_changes.lock().unwrap_or_else(PoisonError::into_inner);
+        blobs.rename(&self.name, blobs, hex)?;
         self.is_finished = true;
-        self.state.store.put_blob(digest, self.bytes, now).map_err(io::Error::other)?;
-        Ok(true)
+        if store.put_blob(digest, self.bytes, storage, now).map_err(io::Error::other)? {
+            return Ok(Finished::Stored);
+        }
+        // It was not there before, so nothing else needs the file.
+        blobs.remove_file(hex)?;
+        Ok(Finished::Full)
     }
 }
 
@@ -252,9 +290,11 @@ mod tests {
         let other = format!("sha256:{}", "0".repeat(64));
         let mut upload = state.upload().unwrap();
         upload.write(b"text").unwrap();
-        assert!(!upload.finish(&other, 0).unwrap());
+        assert_eq!(upload.finish(&other, 10, 0).unwrap(), Finished::OtherDigest);
         assert!(state.blob(&other).is_err() && state.blobs.entries().unwrap().count() == 0);
-        let digest = state.put_blob(b"text", 0).unwrap();
+        assert_eq!(state.put_blob(b"text", 3, 0).unwrap(), None);
+        assert_eq!(state.blobs.entries().unwrap().count(), 0, "a refused blob leaves no file");
+        let digest = state.put_blob(b"text", 4, 0).unwrap().unwrap();
         assert_eq!(start_of(state.blob(&digest).unwrap(), 2).unwrap(), (b"te".to_vec(), true));
     }
 

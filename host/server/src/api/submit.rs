@@ -1,5 +1,9 @@
 //! Accepts runs, drives each to its end, and answers for it.
+//!
+//! What waits for its turn is in the store: in memory, a queued run is an id.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,9 +11,11 @@ use sha2::{Digest as _, Sha256};
 
 use super::executor::{FinishedJob, Job, StoredResult};
 use super::problem::{Problem, ProblemCode};
+use super::scheduler::Turn;
 use super::state::{hex_of, is_inside, now};
 use super::tenant::{LiveRun, Tenant, TenantSettings};
 use super::types::{RunInfo, RunList, RunResult, RunSubmission, RunTarget};
+use super::uploads::{blocking, charge};
 use super::{Answered, ApiShared};
 use skillhost_ledger::runs::{NewRun, RunFilter, RunStatus, StoredRun, Submitted};
 use skillhost_policy::outcome::Status;
@@ -19,6 +25,10 @@ use skillhost_skill::runtime::hex;
 const KEY: usize = 255;
 /// The longest text in a submission, in bytes: `MAX_ARG_STRLEN` of Linux.
 const TEXT: usize = 128 << 10;
+/// The most bytes of the input of a tool, as JSON.
+const INPUT: usize = 1 << 20;
+/// The most time before another look at a run that this server does not drive.
+const NOT_LIVE: Duration = Duration::from_secs(1);
 /// How long an answer to a cancellation waits for the run to end.
 const CANCELLED: Duration = Duration::from_secs(1);
 
@@ -30,15 +40,15 @@ pub(super) struct Accepted {
 }
 
 impl ApiShared {
-    /// Accepts a run, or answers for the one that was submitted under the same key.
+    /// Accepts a run that was checked, or answers for the one that was submitted under the same key.
+    /// Waits for the disk.
     pub(super) fn submit(
         self: &Arc<Self>,
         tenant: &Arc<Tenant>,
-        submission: RunSubmission,
+        mut submission: RunSubmission,
         key: Option<&str>,
     ) -> Answered<Accepted> {
         let settings = tenant.settings();
-        self.check(&submission)?;
         if let Some(key) = key
             && (key.is_empty()
                 || key.len() > KEY
@@ -48,8 +58,20 @@ impl ApiShared {
             return Err(Problem::invalid(detail));
         }
         let internal = |error: &dyn std::fmt::Display| Problem::internal(error);
+        // The order of the keys of an object means nothing, and clients do not keep it.
+        if let RunTarget::Tool(call) = &mut submission.target {
+            call.input.sort_all_objects();
+        }
         let request = serde_json::to_string(&submission).map_err(|error| internal(&error))?;
         let digest = hex(&Sha256::digest(request.as_bytes()));
+        let key = key.map(|key| (key, &*digest));
+        // Before all that may have changed since the first attempt.
+        if let Some(key) = key {
+            let before = tenant.state.store.submitted_before(key, now());
+            if let Some(before) = before.map_err(|error| internal(&error))? {
+                return self.submitted(tenant, before);
+            }
+        }
         if self.closing.is_cancelled() {
             return Err(closing());
         }
@@ -60,13 +82,14 @@ impl ApiShared {
                 "`skill` names no skill of this server, and none that this tenant uploaded";
             return Err(Problem::new(ProblemCode::NoSkill, detail));
         }
-        require_blobs(tenant, &submission)?;
+        let blobs = require_blobs(tenant, &submission, self.options.bounds.workspace)?;
         let id = format!("{:032x}", rand::random::<u128>());
         let new = NewRun {
             id: &id,
             skill: &submission.skill,
             request: &request,
-            key: key.map(|key| (key, &*digest)),
+            blobs: &blobs,
+            key,
             most_queued: settings.quotas.queued,
             now: now(),
         };
@@ -77,24 +100,36 @@ impl ApiShared {
             tenant.remove_live(&id, RunStatus::Lost);
         }
         match submitted.map_err(|error| internal(&error))? {
-            Submitted::New => self.drive(tenant, id.clone(), submission, live),
+            Submitted::New => {
+                charge(tenant, request.len() as u64);
+                self.drive(tenant, id.clone(), live);
+                Ok(Accepted { run: self.info(tenant, &id)?, is_repeated: false })
+            }
+            other => self.submitted(tenant, other),
+        }
+    }
+
+    /// Answers a submission that added no run.
+    fn submitted(&self, tenant: &Tenant, submitted: Submitted) -> Answered<Accepted> {
+        match submitted {
+            Submitted::New => Err(Problem::internal(&"a run was added twice")),
             Submitted::Repeated(id) => {
-                return Ok(Accepted { run: self.info(tenant, &id)?, is_repeated: true });
+                Ok(Accepted { run: self.info(tenant, &id)?, is_repeated: true })
             }
             Submitted::OtherBody => {
                 let detail = "use a new key for another request; a key is remembered for 24 hours";
-                return Err(Problem::new(ProblemCode::KeyConflict, detail));
+                Err(Problem::new(ProblemCode::KeyConflict, detail))
             }
             Submitted::Full => {
-                let detail = format!("at most {} runs may be queued", settings.quotas.queued);
-                return Err(Problem::new(ProblemCode::QueueFull, detail).retry_after(1));
+                let most = tenant.settings().quotas.queued;
+                let detail = format!("at most {most} runs may be queued");
+                Err(Problem::new(ProblemCode::QueueFull, detail).retry_after(1))
             }
         }
-        Ok(Accepted { run: self.info(tenant, &id)?, is_repeated: false })
     }
 
     /// Checks what does not depend on the state.
-    fn check(&self, submission: &RunSubmission) -> Answered<()> {
+    pub(super) fn check(&self, submission: &RunSubmission) -> Answered<()> {
         let bounds = &self.options.bounds;
         let RunSubmission { skill, target, args, files, .. } = submission;
         if args.len() > bounds.args {
@@ -108,6 +143,11 @@ impl ApiShared {
             RunTarget::Script(text) | RunTarget::Command(text) => text,
             RunTarget::Tool(call) => &call.name,
         };
+        if let RunTarget::Tool(call) = target
+            && serde_json::to_writer(Room(INPUT), &call.input).is_err()
+        {
+            return Err(Problem::invalid(format!("the `input` of a tool may have {INPUT} bytes")));
+        }
         if args.iter().chain([skill]).any(|arg| arg.len() > TEXT || arg.contains('\0'))
             || text.len() > TEXT
             || text.contains('\0')
@@ -132,13 +172,7 @@ impl ApiShared {
     }
 
     /// Starts to drive a run, in the place in the queue that it gets now.
-    fn drive(
-        self: &Arc<Self>,
-        tenant: &Arc<Tenant>,
-        id: String,
-        submission: RunSubmission,
-        live: Arc<LiveRun>,
-    ) {
+    fn drive(self: &Arc<Self>, tenant: &Arc<Tenant>, id: String, live: Arc<LiveRun>) {
         let turn = self.scheduler.enter(&tenant.name, tenant.settings().quotas.running);
         let (api, tenant) = (self.clone(), tenant.clone());
         tokio::spawn(async move {
@@ -153,30 +187,34 @@ impl ApiShared {
                 return;
             }
             match turn {
-                None => finish(&tenant, &id, RunStatus::Cancelled, None),
-                Some(_turn) => api.execute(&tenant, &id, submission, &live).await,
+                None => finish(tenant, id, RunStatus::Cancelled, None).await,
+                Some(turn) => api.execute(tenant, id, turn, &live).await,
             }
         });
     }
 
     async fn execute(
         self: &Arc<Self>,
-        tenant: &Arc<Tenant>,
-        id: &str,
-        submission: RunSubmission,
+        tenant: Arc<Tenant>,
+        id: String,
+        turn: Turn,
         live: &Arc<LiveRun>,
     ) {
-        match tenant.state.store.start(id, now()) {
-            Ok(true) => {
-                live.status.send_replace(RunStatus::Running);
-            }
-            Ok(false) => return tenant.remove_live(id, RunStatus::Lost),
-            Err(error) => {
+        // Known at once, so that a server that stops waits for the run.
+        live.status.send_replace(RunStatus::Running);
+        let begun = {
+            let (tenant, id) = (tenant.clone(), id.clone());
+            tokio::task::spawn_blocking(move || begin(&tenant, &id)).await
+        };
+        let submission = match begun.map_err(|error| Problem::internal(&error)) {
+            Ok(Ok(Some(submission))) => Arc::new(submission),
+            Ok(Ok(None)) | Err(_) => return tenant.remove_live(&id, RunStatus::Lost),
+            Ok(Err(error)) => {
                 tracing::error!(tenant = tenant.name, run = id, %error, "cannot start a run");
-                return tenant.remove_live(id, RunStatus::Lost);
+                return finish(tenant, id, RunStatus::Lost, None).await;
             }
-        }
-        let job = Job { id: id.to_owned(), submission, cancelled: live.cancel.clone() };
+        };
+        let job = Job { id: id.clone(), submission, turn, cancelled: live.cancel.clone() };
         // A panic ends this run and no other.
         let executing = tokio::spawn(self.executor.execute(self.clone(), tenant.clone(), job));
         let finished = executing.await.unwrap_or_else(|error| {
@@ -186,16 +224,16 @@ impl ApiShared {
         });
         if finished.status == RunStatus::Queued {
             // The server is stopping, and the run has not begun.
-            if let Err(error) = tenant.state.store.requeue(id) {
+            if let Err(error) = tenant.state.store.requeue(&id) {
                 tracing::error!(tenant = tenant.name, run = id, %error, "cannot requeue a run");
             }
-            return tenant.remove_live(id, RunStatus::Queued);
+            return tenant.remove_live(&id, RunStatus::Queued);
         }
         let FinishedJob { status, result, cpu_ms, bytes } = finished;
         if let Err(error) = tenant.state.store.charge(cpu_ms, bytes, now()) {
             tracing::error!(tenant = tenant.name, %error, "cannot count what a run used");
         }
-        finish(tenant, id, status, Some(&result));
+        finish(tenant, id, status, Some(result)).await;
     }
 
     /// Drives the runs that a previous server left in the queue.
@@ -204,23 +242,25 @@ impl ApiShared {
             tracing::error!(tenant = tenant.name, %error, "cannot read the queue");
             Vec::new()
         });
-        for StoredRun { id, request, .. } in queued {
-            match serde_json::from_str::<RunSubmission>(&request) {
-                Ok(submission) => {
-                    let live = tenant.add_live(&id);
-                    self.drive(tenant, id, submission, live);
-                }
-                Err(error) => {
-                    tracing::error!(tenant = tenant.name, run = id, %error, "cannot read a queued run");
-                    finish(tenant, &id, RunStatus::Lost, None);
-                }
-            }
+        for id in queued {
+            let live = tenant.add_live(&id);
+            self.drive(tenant, id, live);
         }
     }
 
     /// Returns where a run is in its life.
     pub(super) fn info(&self, tenant: &Tenant, id: &str) -> Answered<RunInfo> {
         Ok(info(&self.stored(tenant, id)?))
+    }
+
+    /// Returns where a run is in its life, and reads the store off the event loop.
+    pub(super) async fn look(
+        self: &Arc<Self>,
+        tenant: &Arc<Tenant>,
+        id: &str,
+    ) -> Answered<RunInfo> {
+        let (api, tenant, id) = (self.clone(), tenant.clone(), id.to_owned());
+        blocking(move || api.info(&tenant, &id)).await
     }
 
     fn stored(&self, tenant: &Tenant, id: &str) -> Answered<StoredRun> {
@@ -230,30 +270,42 @@ impl ApiShared {
 
     /// Waits until a run has ended, at most this long.
     pub(super) async fn wait(
-        &self,
-        tenant: &Tenant,
+        self: &Arc<Self>,
+        tenant: &Arc<Tenant>,
         id: &str,
         within: Duration,
     ) -> Answered<RunInfo> {
-        let found = self.info(tenant, id)?;
+        let live = tenant.live(id);
+        let found = self.look(tenant, id).await?;
         if found.status.has_ended() {
             return Ok(found);
         }
-        if let Some(live) = tenant.live(id) {
-            let mut status = live.status.subscribe();
-            let ended = status.wait_for(|status| status.has_ended());
-            tokio::select! {
+        let ended = async {
+            match &live {
                 // Not ended in time, or the run was left for the next server.
-                _ = tokio::time::timeout(within, ended) => {}
-                () = self.closing.cancelled() => {}
+                Some(live) => {
+                    let mut status = live.status.subscribe();
+                    let ended = status.wait_for(|status| status.has_ended());
+                    tokio::time::timeout(within, ended).await.ok();
+                }
+                // A client asks again at once.
+                None => tokio::time::sleep(within.min(NOT_LIVE)).await,
             }
+        };
+        tokio::select! {
+            () = ended => {}
+            () = self.closing.cancelled() => {}
         }
-        self.info(tenant, id)
+        self.look(tenant, id).await
     }
 
     /// Cancels a run. A run that has ended stays as it is.
-    pub(super) async fn cancel(&self, tenant: &Tenant, id: &str) -> Answered<RunInfo> {
-        self.stored(tenant, id)?;
+    pub(super) async fn cancel(
+        self: &Arc<Self>,
+        tenant: &Arc<Tenant>,
+        id: &str,
+    ) -> Answered<RunInfo> {
+        self.look(tenant, id).await?;
         if let Some(live) = tenant.live(id) {
             live.cancel.cancel();
         }
@@ -262,17 +314,17 @@ impl ApiShared {
 
     /// Returns the result of a run that has ended.
     pub(super) fn result(&self, tenant: &Tenant, id: &str) -> Answered<RunResult> {
-        let stored = self.stored(tenant, id)?;
-        let run = info(&stored);
+        let run = self.info(tenant, id)?;
         if !run.status.has_ended() {
             let detail =
                 format!("it is {}; wait for its end at /v1/runs/{id}/wait", run.status.name());
             return Err(Problem::new(ProblemCode::NotEnded, detail));
         }
-        match stored.result.as_deref() {
+        let stored = tenant.state.store.result(id).map_err(|error| Problem::internal(&error))?;
+        match stored {
             Some(result) => {
                 let result: StoredResult =
-                    serde_json::from_str(result).map_err(|error| Problem::internal(&error))?;
+                    serde_json::from_str(&result).map_err(|error| Problem::internal(&error))?;
                 result.with_streams(tenant, run).map_err(|error| Problem::internal(&error))
             }
             None => Ok(RunResult {
@@ -296,16 +348,46 @@ impl ApiShared {
     }
 }
 
-/// Stores the end of a run.
-fn finish(tenant: &Tenant, id: &str, status: RunStatus, result: Option<&StoredResult>) {
-    let text = result.map(|result| serde_json::to_string(result).unwrap_or_default());
-    if let Err(error) = tenant.state.store.end(id, status, text.as_deref(), now()) {
-        tracing::error!(tenant = tenant.name, run = id, %error, "cannot store the end of a run");
+/// Marks a run as running, and returns what was submitted; `None` if it is not queued.
+fn begin(tenant: &Tenant, id: &str) -> io::Result<Option<RunSubmission>> {
+    if !tenant.state.store.start(id, now()).map_err(io::Error::other)? {
+        return Ok(None);
     }
-    tenant.remove_live(id, status);
+    let request = tenant.state.store.request(id).map_err(io::Error::other)?;
+    Ok(Some(serde_json::from_str(&request.unwrap_or_default())?))
 }
 
-/// Refuses a run of a tenant that has used up what it may use in an hour.
+/// Stores the end of a run.
+async fn finish(tenant: Arc<Tenant>, id: String, status: RunStatus, result: Option<StoredResult>) {
+    let store = move || {
+        let text = result.map(|result| serde_json::to_string(&result).unwrap_or_default());
+        let output = tenant.state.output_bytes(&id);
+        let stored = tenant.state.store.end(&id, status, text.as_deref(), output, now());
+        if let Err(error) = stored {
+            tracing::error!(tenant = tenant.name, run = id, %error, "cannot store the end of a run");
+        }
+        tenant.remove_live(&id, status);
+    };
+    if let Err(error) = tokio::task::spawn_blocking(store).await {
+        tracing::error!(%error, "cannot store the end of a run");
+    }
+}
+
+/// Counts what is written, and fails when there is no more room.
+struct Room(usize);
+
+impl io::Write for Room {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 = self.0.checked_sub(bytes.len()).ok_or(io::ErrorKind::FileTooLarge)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Refuses what a tenant sends that has used up what it may use in an hour, or what it may store.
 pub(super) fn within_quotas(tenant: &Tenant, settings: &TenantSettings) -> Answered<()> {
     let used = tenant.state.store.usage(now()).map_err(|error| Problem::internal(&error))?;
     let quotas = &settings.quotas;
@@ -320,23 +402,53 @@ pub(super) fn within_quotas(tenant: &Tenant, settings: &TenantSettings) -> Answe
     {
         return wait(ProblemCode::BytesQuota, format!("{} bytes in an hour", bytes.0));
     }
-    Ok(())
+    let stored = tenant.state.store.stored_bytes().map_err(|error| Problem::internal(&error))?;
+    match stored >= quotas.storage.0 {
+        true => Err(storage_quota(quotas.storage.0)),
+        false => Ok(()),
+    }
 }
 
-/// Refuses a run whose files have to be uploaded first, and keeps the others from expiring.
-fn require_blobs(tenant: &Tenant, submission: &RunSubmission) -> Answered<()> {
+pub(super) fn storage_quota(most: u64) -> Problem {
+    let detail = format!(
+        "at most {most} bytes of files, skills, requests, results and output; they expire in time"
+    );
+    Problem::new(ProblemCode::StorageQuota, detail)
+}
+
+/// Refuses a run whose files have to be uploaded first, or have more than `most` bytes in total, and
+/// keeps the others from expiring. Returns the digests of its blobs.
+fn require_blobs<'a>(
+    tenant: &Tenant,
+    submission: &'a RunSubmission,
+    most: u64,
+) -> Answered<Vec<&'a str>> {
+    let mut sizes: BTreeMap<&str, u64> = BTreeMap::new();
     let mut missing = Vec::new();
-    for digest in submission.files.values().filter_map(|file| file.digest.as_deref()) {
+    let digests: BTreeSet<&str> =
+        submission.files.values().filter_map(|file| file.digest.as_deref()).collect();
+    for digest in digests {
         let found = tenant.state.store.use_blob(digest, now());
-        if found.map_err(|error| Problem::internal(&error))?.is_none() {
-            missing.push(digest.to_owned());
+        match found.map_err(|error| Problem::internal(&error))? {
+            Some(size) => {
+                sizes.insert(digest, size);
+            }
+            None => missing.push(digest.to_owned()),
         }
     }
     if missing.is_empty() {
-        return Ok(());
+        // A blob is written as often as it is named.
+        let sizes_of = submission.files.values().map(|file| match (&file.content, &file.digest) {
+            (Some(content), _) => content.0.len() as u64,
+            (None, Some(digest)) => sizes.get(digest.as_str()).copied().unwrap_or(0),
+            (None, None) => 0,
+        });
+        if sizes_of.fold(0, u64::saturating_add) > most {
+            let detail = format!("the `files` of a run may have {most} bytes in total");
+            return Err(Problem::invalid(detail));
+        }
+        return Ok(sizes.into_keys().collect());
     }
-    missing.sort();
-    missing.dedup();
     let detail = "upload the files with these digests: PUT /v1/blobs/DIGEST";
     Err(Problem { missing, ..Problem::new(ProblemCode::BlobsMissing, detail) })
 }

@@ -58,8 +58,15 @@ pub(super) struct ReservedMemory<'a> {
     bytes: u64,
 }
 
-/// A stream that is counted until this value is dropped.
+/// A stream, or another request that holds a connection, which is counted until this value is dropped.
 pub(super) struct OpenStream(Arc<Tenant>);
+
+impl OpenStream {
+    /// Checks whether the stream may go on: its tenant is still in the file.
+    pub(super) fn may_continue(&self) -> bool {
+        !self.0.removed.is_cancelled()
+    }
+}
 
 impl Tenant {
     pub(super) fn new(

@@ -90,11 +90,11 @@ pub struct Quotas {
     pub memory: Size,
     /// Seconds of processor time in an hour. Default: no bound.
     pub cpu_seconds_per_hour: Option<u64>,
-    /// Bytes in an hour: uploads, output, files and network. Default: no bound.
+    /// Bytes in an hour: requests, uploads, output, files and network. Default: no bound.
     pub bytes_per_hour: Option<Size>,
-    /// Bytes of stored files and skills. Default 1 GiB.
+    /// Bytes that are stored: files, skills, requests, results and output. Default 1 GiB.
     pub storage: Size,
-    /// Streams of logs, and requests that wait, at once. Default 64.
+    /// Requests at once that stream, wait, upload or download. Default 64.
     pub streams: usize,
 }
 

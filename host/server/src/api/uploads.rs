@@ -6,6 +6,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt as _};
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
@@ -15,11 +16,12 @@ use hyper::body::Incoming;
 
 use super::body;
 use super::problem::{Problem, ProblemCode};
-use super::state::{Upload, hex_of, is_inside, now};
-use super::submit::within_quotas;
+use super::state::{Finished, Upload, hex_of, is_inside, now};
+use super::submit::{storage_quota, within_quotas};
 use super::tenant::Tenant;
 use super::types::{BlobInfo, SkillInfo, SkillUpload};
 use super::{Answered, ApiShared};
+use skillhost_ledger::runs::Swept;
 use skillhost_policy::manifest;
 use skillhost_skill::private::{Purpose, TempFolder};
 use skillhost_skill::{SizeLimits, Skill, SkillFolder, SourceKind};
@@ -30,6 +32,9 @@ use skillhost_sources::skills;
 /// The content types of archives. The first bytes decide the format.
 const ARCHIVES: [&str; 4] =
     ["application/gzip", "application/zip", "application/zstd", "application/x-tar"];
+
+/// The least bytes of an upload in a second, once it has lasted as long as a body may take to begin.
+const RATE: u64 = 1 << 10;
 
 /// The bytes of a skill's files, by path, and whether each is executable.
 type SkillFiles = BTreeMap<String, (Vec<u8>, bool)>;
@@ -52,28 +57,29 @@ impl ApiShared {
         if hex_of(digest).is_none() {
             return Err(Problem::invalid("a digest is `sha256:` and 64 lower-case hex digits"));
         }
-        let upload = self.receive(tenant, head, body).await?;
-        let bytes = upload.bytes;
+        let (upload, _coming) = self.receive(tenant, head, body).await?;
+        let (bytes, storage) = (upload.bytes, tenant.settings().quotas.storage.0);
         // The same for a blob that is there already: its time tells nothing.
-        match upload.finish(digest, now()).map_err(|error| Problem::internal(&error))? {
-            true => {
+        match upload.finish(digest, storage, now()).map_err(|error| Problem::internal(&error))? {
+            Finished::Stored => {
                 charge(tenant, bytes);
                 Ok(BlobInfo { digest: digest.to_owned(), bytes })
             }
-            false => {
+            Finished::Full => Err(storage_quota(storage)),
+            Finished::OtherDigest => {
                 let detail = "send the bytes that the digest in the path was computed from";
                 Err(Problem::new(ProblemCode::DigestMismatch, detail))
             }
         }
     }
 
-    /// Receives a body into a file, within all bounds and quotas.
+    /// Receives a body into a file, within all bounds and quotas. The second value reserves its bytes.
     async fn receive<'t>(
         &self,
         tenant: &'t Tenant,
         head: &Parts,
         mut body: Incoming,
-    ) -> Answered<Upload<'t>> {
+    ) -> Answered<(Upload<'t>, IncomingBytes<'t>)> {
         let (settings, bounds) = (tenant.settings(), &self.options.bounds);
         within_quotas(tenant, &settings)?;
         let declared =
@@ -86,20 +92,25 @@ impl ApiShared {
         let storage = settings.quotas.storage.0;
         let mut coming = IncomingBytes { tenant, bytes: 0 };
         let mut upload = tenant.state.upload().map_err(|error| internal(&error))?;
+        let began = Instant::now();
         loop {
-            let frame = tokio::time::timeout(bounds.body_within, body.frame()).await;
-            let Some(frame) = frame.map_err(|_| body::timeout(bounds.body_within))? else {
-                return Ok(upload);
+            let left = bounds.upload.saturating_sub(began.elapsed());
+            let within = bounds.body_within.min(left);
+            let frame = tokio::time::timeout(within, body.frame()).await;
+            let Some(frame) = frame.map_err(|_| too_slow(bounds.upload))? else {
+                return Ok((upload, coming));
             };
+            let spent = began.elapsed();
+            if spent > bounds.body_within && upload.bytes < spent.as_secs() * RATE {
+                return Err(too_slow(bounds.upload));
+            }
             let frame = frame.map_err(|_| Problem::invalid("the body ended early"))?;
             let Ok(data) = frame.into_data() else { continue };
             if upload.bytes + data.len() as u64 > bounds.blob {
                 return Err(body::too_large(bounds.blob));
             }
             if stored.saturating_add(coming.add(data.len() as u64)) > storage {
-                let detail =
-                    format!("at most {storage} bytes of files and skills; unused ones expire");
-                return Err(Problem::new(ProblemCode::StorageQuota, detail));
+                return Err(storage_quota(storage));
             }
             upload.write(&data).map_err(|error| internal(&error))?;
         }
@@ -122,7 +133,7 @@ impl ApiShared {
             let tenant = tenant.clone();
             blocking(move || from_blobs(&tenant, upload)).await?
         } else if ARCHIVES.contains(&kind) {
-            let upload = self.receive(tenant, head, body).await?;
+            let (upload, _coming) = self.receive(tenant, head, body).await?;
             let (archive, size) =
                 (upload.reopen().map_err(|error| Problem::internal(&error))?, upload.bytes);
             charge(tenant, size);
@@ -172,16 +183,24 @@ impl Drop for IncomingBytes<'_> {
     }
 }
 
-async fn blocking<T: Send + 'static>(
+/// Does work that waits for the disk, off the event loop.
+pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Answered<T> + Send + 'static,
 ) -> Answered<T> {
     tokio::task::spawn_blocking(work).await.map_err(|error| Problem::internal(&error))?
 }
 
-fn charge(tenant: &Tenant, bytes: u64) {
+/// Counts bytes that a client has sent.
+pub(super) fn charge(tenant: &Tenant, bytes: u64) {
     if let Err(error) = tenant.state.store.charge(0, bytes, now()) {
-        tracing::error!(tenant = tenant.name, %error, "cannot count an upload");
+        tracing::error!(tenant = tenant.name, %error, "cannot count what was sent");
     }
+}
+
+fn too_slow(within: Duration) -> Problem {
+    let seconds = within.as_secs();
+    let detail = format!("send {RATE} bytes a second or more, and all of it within {seconds} s");
+    Problem::new(ProblemCode::BodyTimeout, detail)
 }
 
 /// Reads the files of a skill from blobs.
@@ -248,9 +267,9 @@ fn keep(tenant: &Tenant, name: &str, files: &SkillFiles) -> Answered<SkillInfo> 
     let settings = tenant.settings();
     let bytes: u64 = files.values().map(|(bytes, _)| bytes.len() as u64).sum();
     let stored = tenant.state.store.stored_bytes().map_err(|error| internal(&error))?;
-    if stored.saturating_add(bytes) > settings.quotas.storage.0 {
-        let detail = format!("at most {} bytes of files and skills", settings.quotas.storage.0);
-        return Err(Problem::new(ProblemCode::StorageQuota, detail));
+    let storage = settings.quotas.storage.0;
+    if stored.saturating_add(bytes) > storage {
+        return Err(storage_quota(storage));
     }
     let made = TempFolder::new_in(&tenant.state.folder, Purpose::Fetch)
         .map_err(|error| internal(&error))?;
@@ -287,6 +306,10 @@ fn keep(tenant: &Tenant, name: &str, files: &SkillFiles) -> Answered<SkillInfo> 
     if folder.symlink_metadata().is_err() {
         made.keep();
     }
-    tenant.state.store.put_skill(&digest, name, bytes, now()).map_err(|error| internal(&error))?;
+    let put = tenant.state.store.put_skill(&digest, name, bytes, storage, now());
+    if !put.map_err(|error| internal(&error))? {
+        tenant.state.remove(&Swept { skills: vec![digest], ..Swept::default() });
+        return Err(storage_quota(storage));
+    }
     Ok(SkillInfo { name: name.to_owned(), digest })
 }
