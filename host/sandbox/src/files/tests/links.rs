@@ -363,6 +363,101 @@ fn moving_does_not_turn_a_symlink_out_of_a_folder_of_the_host() {
     assert_eq!(guest.read("/workspace/d/b").unwrap_err(), Errno::LOOP);
 }
 
+#[test]
+fn moving_a_folder_up_does_not_turn_symlinks_of_the_host_out_of_it() {
+    for symlinks in [false, true] {
+        let guest = with(MountMode::Write, symlinks, |w| {
+            symlink("../../a", w.join("d/e/link")).unwrap();
+            fill(w, "d/plain/file", "file");
+        });
+        assert_eq!(guest.rename("/workspace/d/e", "/workspace/e").unwrap_err(), Errno::XDEV);
+        assert_eq!(target_on_disk(&guest, "d/e/link").unwrap(), Path::new("../../a"));
+        guest.rename("/workspace/d/e", "/workspace/d/g").unwrap();
+        assert_eq!(guest.read("/workspace/d/g/link").unwrap(), "a");
+        guest.mkdir("/workspace/h").unwrap();
+        guest.rename("/workspace/d/g", "/workspace/h/g").unwrap();
+        // Below the folder that moves, too.
+        assert_eq!(guest.rename("/workspace/h", "/workspace/i"), Ok(()));
+        guest.rename("/workspace/i", "/workspace/d/i").unwrap();
+        assert_eq!(guest.rename("/workspace/d/i", "/workspace/i").unwrap_err(), Errno::XDEV);
+        // Without symlinks in it, a folder moves up only where none can appear in between.
+        let plain = guest.rename("/workspace/d/plain", "/workspace/plain");
+        assert_eq!(plain, if symlinks { Err(Errno::XDEV) } else { Ok(()) });
+    }
+}
+
+/// Another run in the folder could put a folder with symlinks in the place of the file.
+#[test]
+fn files_do_not_move_up_where_symlinks_can_be_created() {
+    for (mode, symlinks, expected) in [
+        (MountMode::Write, true, Err(Errno::XDEV)),
+        (MountMode::Write, false, Ok(())),
+        (MountMode::Overlay, true, Ok(())),
+    ] {
+        let guest = with(mode, symlinks, |_| {});
+        assert_eq!(guest.rename("/workspace/d/b", "/workspace/b"), expected, "{mode:?} {symlinks}");
+        guest.rename("/workspace/d/e/f", "/workspace/d/e/g").unwrap();
+        guest.rename("/workspace/a", "/workspace/d/e/f").unwrap();
+    }
+}
+
+#[test]
+fn symlinks_do_not_take_the_place_of_folders_of_protected_files() {
+    let contents = |w: &Path| {
+        fill(w, "d/copilot-instructions.md", "");
+        fill(w, "d/applications/x.desktop", "");
+    };
+    let guest = with(MountMode::Write, true, contents);
+    for path in [".github", ".GitHub.", "GITHUB~1", "d/.config", ".local", "library", "mise"] {
+        let path = format!("/workspace/{path}");
+        assert_eq!(guest.symlink("d", &path).unwrap_err(), Errno::PERM, "{path}");
+    }
+    let rule = "programs on the host read their configuration from a folder of its name";
+    let denial = format!("create the symlink /workspace/.github: {rule}");
+    assert!(guest.denials().contains(&denial), "{:?}", guest.denials());
+    // By moving: the symlink, or a folder that contains it.
+    guest.symlink("d", "/workspace/link").unwrap();
+    assert_eq!(guest.rename("/workspace/link", "/workspace/.github").unwrap_err(), Errno::PERM);
+    guest.mkdir("/workspace/x").unwrap();
+    guest.symlink("../d", "/workspace/x/share").unwrap();
+    assert_eq!(guest.rename("/workspace/x", "/workspace/.local").unwrap_err(), Errno::ACCESS);
+    guest.rename("/workspace/x", "/workspace/local").unwrap();
+    guest.mkdir("/workspace/.local").unwrap();
+    assert_eq!(guest.symlink("../d", "/workspace/.local/share").unwrap_err(), Errno::PERM);
+
+    // By applying an overlay.
+    let guest = with(MountMode::Overlay, true, contents);
+    guest.symlink("d", "/workspace/.github").unwrap();
+    let applied = guest.vfs.apply();
+    assert!(
+        matches!(applied, Err(ApplyError::Symlink { refusal: LinkRefusal::Protected, .. })),
+        "{applied:?}"
+    );
+    assert!(guest.vfs.staged(1 << 20).is_err());
+    assert!(guest.vfs.diff().contains(rule), "{}", guest.vfs.diff());
+}
+
+#[test]
+fn symlinks_to_hidden_entries_are_refused_whether_or_not_they_exist() {
+    let guest = Grant {
+        symlinks: true,
+        read: &["/workspace/out/**", "/workspace/z/x/**"],
+        write: &["/workspace/out/**"],
+        hidden: &["out/own"],
+        ..Grant::default()
+    }
+    .guest(|w| ["out/own/a/b", "out/f", "y/a/b", "z"].iter().for_each(|file| fill(w, file, "")));
+    for target in ["../y", "../y/a", "../y/a/b", "../y/none", "../z", "../none", "own", "own/a/b"] {
+        let made = guest.symlink(target, "/workspace/out/link");
+        assert_eq!(made, Err(Errno::PERM), "{target}");
+    }
+    let rule = "create the symlink /workspace/out/link: its target is hidden from the skill";
+    assert!(guest.denials().contains(&rule.to_owned()), "{:?}", guest.denials());
+    for (number, target) in ["f", "none", "..", "../out/f"].iter().enumerate() {
+        guest.symlink(target, &format!("/workspace/out/{number}")).unwrap();
+    }
+}
+
 /// Another process replaces what the guest works with.
 #[test]
 fn a_symlink_that_is_exchanged_during_the_run_leads_nowhere_new() {
@@ -445,8 +540,15 @@ fn symlinks_are_checked_again_when_an_overlay_is_applied() {
         (true, "../outside", LinkRefusal::Outside),
         (true, "d/../../outside", LinkRefusal::Outside),
         (true, "to-tmp/x", LinkRefusal::Outside),
+        (true, "secret/key", LinkRefusal::Hidden),
     ] {
-        let guest = with(MountMode::Overlay, symlinks, |_| {});
+        let guest = Grant {
+            mode: MountMode::Overlay,
+            symlinks,
+            deny_read: &["/workspace/secret"],
+            ..Grant::default()
+        }
+        .guest(|w| ["a", "d/b", "secret/key"].iter().for_each(|file| fill(w, file, file)));
         guest.symlink("/tmp", "/workspace/d/to-tmp").unwrap();
         guest.unlink("/workspace/d/to-tmp").unwrap();
         if target == "to-tmp/x" {
