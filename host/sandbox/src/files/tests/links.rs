@@ -601,6 +601,20 @@ fn symlinks_of_the_host_do_not_become_guest_paths() {
 }
 
 #[test]
+fn a_removed_symlink_whose_target_is_not_text_can_be_staged_and_applied() {
+    use std::os::unix::ffi::OsStrExt as _;
+
+    let target = std::ffi::OsStr::from_bytes(b"not-\xff-text");
+    let guest = with(MountMode::Overlay, true, |w| symlink(target, w.join("link")).unwrap());
+    guest.unlink("/workspace/link").unwrap();
+    let staged = guest.vfs.staged(1 << 20).unwrap();
+    let [StagedChange { path, before, after: None, .. }] = &*staged else { panic!("{staged:?}") };
+    assert_eq!((&**path, before), ("link", &Some(OldEntry::File(String::new()))));
+    guest.vfs.apply().unwrap();
+    assert!(guest.host("link").symlink_metadata().is_err());
+}
+
+#[test]
 fn symlinks_are_part_of_the_state_of_a_run() {
     let guest = overlay();
     guest.symlink("/tmp/x", "/workspace/link").unwrap();
