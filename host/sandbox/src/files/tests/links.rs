@@ -561,7 +561,7 @@ fn symlinks_are_checked_again_when_an_overlay_is_applied() {
         };
         assert_eq!(found, refusal, "{target}");
         assert!(guest.vfs.staged(1 << 20).is_err(), "{target}");
-        let note = format!("[it prevents the changes from being applied: {refusal}]");
+        let note = format!("[this symlink prevents all changes from being applied: {refusal}]\n");
         assert!(guest.vfs.diff().contains(&note), "{target}: {}", guest.vfs.diff());
         assert!(!guest.host("file").exists(), "nothing was applied");
         assert!(guest.host("link").symlink_metadata().is_err(), "{target}");
@@ -612,6 +612,16 @@ fn a_removed_symlink_whose_target_is_not_text_can_be_staged_and_applied() {
     assert_eq!((&**path, before), ("link", &Some(OldEntry::File(String::new()))));
     guest.vfs.apply().unwrap();
     assert!(guest.host("link").symlink_metadata().is_err());
+}
+
+/// The guest decides how many symlinks there are, and its deadline no longer applies.
+#[test]
+fn checking_symlinks_for_a_diff_ends_with_its_time() {
+    let guest = with(MountMode::Overlay, false, |_| {});
+    guest.symlink("a", "/workspace/link").unwrap();
+    let timed_out = guest.vfs.diff_within(std::time::Duration::ZERO);
+    let expected = "+symlink b/link -> a\n[not checked: the diff timed out]\n";
+    assert!(timed_out.ends_with(expected), "{timed_out}");
 }
 
 #[test]
