@@ -117,6 +117,7 @@ impl Vfs {
                 self.forget(&stat);
             }
         }
+        self.forget_mode_of(&stat);
         self.note_entry(tree, m, rel);
         self.account(m, rel).note_removed();
         Ok(())
@@ -176,6 +177,9 @@ impl Vfs {
                     self.forget(&old);
                 }
             }
+        }
+        if let Some(old) = old {
+            self.forget_mode_of(&old);
         }
         self.note_entry(tree, m, from.rel);
         self.note_entry(tree, m, to.rel);
