@@ -78,7 +78,10 @@ pub fn apply(changes: &[PendingChange]) -> io::Result<()> {
                 make_folder(root, &staged.path)?
             }
             Some(NewEntry::File { bytes, mode }) => put(root, &staged.path, bytes, *mode)?,
-            Some(NewEntry::Link(target)) => put_link(root, &staged.path, target)?,
+            Some(NewEntry::Link(target)) => {
+                let replaces = staged.before.is_some() && !is_folder(&staged.before);
+                put_link(root, &staged.path, target, replaces)?
+            }
             _ => {}
         }
     }
@@ -187,9 +190,13 @@ fn make_folder(root: &OwnedFd, path: &str) -> io::Result<()> {
     Ok(fs::mkdirat(&folder, name, Mode::from_raw_mode(0o777))?)
 }
 
-/// Creates a symlink with a temporary name in the same folder, and renames it.
-fn put_link(root: &OwnedFd, path: &str, target: &str) -> io::Result<()> {
+/// Creates a symlink. If it `replaces` an entry, creates it with a temporary name in the same folder,
+/// and renames it.
+fn put_link(root: &OwnedFd, path: &str, target: &str, replaces: bool) -> io::Result<()> {
     let (folder, name) = open_parent(root.as_fd(), path)?;
+    if !replaces {
+        return Ok(fs::symlinkat(target, &folder, name)?);
+    }
     let temporary = format!(".skillhost-{}", std::process::id());
     fs::symlinkat(target, &folder, &temporary)?;
     let renamed = fs::renameat(&folder, &temporary, &folder, name).map_err(io::Error::from);

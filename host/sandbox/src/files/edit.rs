@@ -158,7 +158,7 @@ impl Vfs {
             if old.is_some_and(|old| beneath::kind(&old) == FileType::Directory) {
                 return Err(Errno::ISDIR);
             }
-            self.move_link((m, from.rel, to.rel), &target, &stat)?;
+            self.move_link((m, from.rel, to.rel), &target, &stat, old.is_some())?;
             if let Some(old) = old {
                 self.quota_of(m).release(&old, true);
             }

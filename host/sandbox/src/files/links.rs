@@ -219,17 +219,23 @@ impl Vfs {
     }
 
     /// Moves a symlink in a folder of the host. Creates it anew: another process may have replaced the
-    /// one whose target was checked.
+    /// one whose target was checked. Fails with `EXIST` if the new name is taken, unless it `replaces`
+    /// a file or a symlink.
     pub(super) fn move_link(
         &self,
         (m, from, to): (usize, &str, &str),
         target: &str,
         stat: &Stat,
+        replaces: bool,
     ) -> Result<(), Errno> {
         let root = self.lower(m)?;
         let (from_parent, from_name) = beneath::parent(root, from)?;
         let (to_parent, to_name) = beneath::parent(root, to)?;
-        place_link(&to_parent, to_name, target, stat.st_ino, |_| Ok(()))?;
+        if replaces {
+            replace_by_link(&to_parent, to_name, target, stat.st_ino, |_| Ok(()))?;
+        } else {
+            fs::symlinkat(target, &to_parent, to_name)?;
+        }
         fs::unlinkat(&from_parent, from_name, AtFlags::empty())
     }
 
@@ -301,7 +307,7 @@ pub fn stays_inside(rel: &str, target: &str) -> bool {
 }
 
 /// Creates a symlink in place of whatever has its name. `check` is called before it takes that place.
-pub(super) fn place_link(
+pub(super) fn replace_by_link(
     parent: &beneath::Parent<'_>,
     name: &str,
     target: &str,
