@@ -634,4 +634,15 @@ fn symlinks_are_part_of_the_state_of_a_run() {
     assert_eq!(files["/workspace/link"], "link /tmp/x");
     assert_eq!(files["/workspace/d/near"], "link a");
     assert!(guest.vfs.touched()["/workspace/link"].created);
+
+    // Targets outside the folder name something of the host.
+    let guest = with(MountMode::Write, false, |w| {
+        symlink("../outside", w.join("relative")).unwrap();
+        symlink("/etc", w.join("absolute")).unwrap();
+        symlink("../a", w.join("d/inside")).unwrap();
+    });
+    let files = guest.vfs.snapshot(&cache).unwrap().files;
+    for (path, entry) in [("relative", "link"), ("absolute", "link"), ("d/inside", "link ../a")] {
+        assert_eq!(files[&format!("/workspace/{path}")], entry, "{path}");
+    }
 }
