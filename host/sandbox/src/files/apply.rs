@@ -52,7 +52,8 @@ impl Vfs {
     /// ended.
     ///
     /// Writes each file next to its destination and renames it into place. Existing files keep
-    /// their mode; new files get the mode that the guest sees.
+    /// their mode, also if they are moved; new files get 0666 minus the umask. Bits that the guest
+    /// sets are not applied.
     ///
     /// # Errors
     /// [`ApplyError::Changed`] if a path changed on both sides; then nothing was written. A failure

@@ -44,7 +44,8 @@ pub enum NewEntry {
     File {
         /// Its bytes.
         bytes: Vec<u8>,
-        /// The mode of the file that it replaces, or the one that the guest set.
+        /// The mode of the file that it replaces or that was moved here, or 0666 minus the umask. Bits
+        /// that the guest sets are not applied.
         mode: u32,
     },
     /// A symlink with this target, which stays inside the folder.
