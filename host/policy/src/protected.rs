@@ -286,6 +286,18 @@ pub fn kind_of(path: &str) -> Option<ProtectedKind> {
     named.or_else(|| PROTECTED_ENDS.iter().find_map(by_end))
 }
 
+/// Checks whether a path has the name of a folder in which there are protected paths, such as
+/// `.github`. A symlink of this name would put other files in their places.
+pub fn leads_to_protected(path: &str) -> bool {
+    let names = normalized_names(path);
+    let starts_at_end = |entry: &str, length: usize| {
+        let start = names.len().checked_sub(length);
+        start.is_some_and(|start| has_names(&names[start..], entry))
+    };
+    let mut entries = PROTECTED.iter().flat_map(|(_, entries)| *entries);
+    entries.any(|entry| (1..entry.split('/').count()).any(|length| starts_at_end(entry, length)))
+}
+
 /// The mark in diffs for changes of paths that [`is_run_by_host`] recognizes.
 pub const RUN_BY_HOST_MARK: &str = "[runs code on the host later]";
 
@@ -347,11 +359,15 @@ fn normalized_names(path: &str) -> Vec<Cow<'_, str>> {
 /// Checks whether a path contains the names of an entry in sequence.
 fn holds(names: &[Cow<'_, str>], entry: &str) -> bool {
     let length = entry.split('/').count();
-    names.windows(length).any(|part| {
-        part.iter()
-            .zip(entry.split('/'))
-            .all(|(name, wanted)| name == wanted || is_short_name(name, wanted))
-    })
+    names.windows(length).any(|part| has_names(part, entry))
+}
+
+/// Checks whether names are the first ones of an entry.
+fn has_names(names: &[Cow<'_, str>], entry: &str) -> bool {
+    names
+        .iter()
+        .zip(entry.split('/'))
+        .all(|(name, wanted)| name == wanted || is_short_name(name, wanted))
 }
 
 /// Checks whether a name may be the short name for a long one on FAT or NTFS: `git~1` for `.git`.
@@ -436,6 +452,36 @@ mod tests {
         }
         assert_eq!(kind_of("git~x"), None);
         assert_eq!(kind_of("report~1"), None);
+    }
+
+    #[test]
+    fn folders_of_protected_paths_are_recognized_in_every_spelling() {
+        for path in [
+            ".github",
+            "a/b/.github",
+            ".GitHub",
+            ".github.",
+            "GITHUB~1",
+            ".config",
+            ".local",
+            "home/.local/share",
+            "Library",
+            "mise",
+        ] {
+            assert!(leads_to_protected(path), "{path}");
+            assert_eq!(kind_of(path), None, "{path}");
+        }
+        for path in
+            ["", "a", "github", "share", "a/share", ".local/x", ".github/workflows", ".config/x"]
+        {
+            assert!(!leads_to_protected(path), "{path}");
+        }
+        for (_, entries) in &PROTECTED {
+            for entry in entries.iter().filter(|entry| entry.contains('/')) {
+                let (folder, _) = entry.rsplit_once('/').unwrap();
+                assert!(leads_to_protected(folder), "{folder}");
+            }
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use skillhost_policy::protected::{REPOSITORY_CONFIG, normalize_name};
+use skillhost_policy::protected::{REPOSITORY_CONFIG, leads_to_protected, normalize_name};
 use skillhost_sandbox::files::{
     NewEntry, OldEntry, StagedChange, open_parent, open_root, read_file, stays_inside,
 };
@@ -58,17 +58,7 @@ pub fn apply(changes: &[PendingChange]) -> io::Result<()> {
         staged.after.is_none()
             || is_folder(&staged.before) != matches!(staged.after, Some(NewEntry::Folder))
     };
-    for PendingChange { folder, staged } in changes {
-        if let Some(NewEntry::Link(target)) = &staged.after
-            && !stays_inside(&staged.path, target)
-        {
-            let path = folder.join(&staged.path);
-            return Err(io::Error::other(format!(
-                "the symlink {} leads out of the folder, so nothing was written",
-                path.display()
-            )));
-        }
-    }
+    changes.iter().try_for_each(refuse_link)?;
     for PendingChange { folder, staged } in
         changes.iter().rev().filter(|change| goes(&change.staged))
     {
@@ -88,11 +78,30 @@ pub fn apply(changes: &[PendingChange]) -> io::Result<()> {
                 make_folder(root, &staged.path)?
             }
             Some(NewEntry::File { bytes, mode }) => put(root, &staged.path, bytes, *mode)?,
-            Some(NewEntry::Link(target)) => put_link(root, &staged.path, target)?,
+            Some(NewEntry::Link(target)) => {
+                let replaces = staged.before.is_some() && !is_folder(&staged.before);
+                put_link(root, &staged.path, target, replaces)?
+            }
             _ => {}
         }
     }
     Ok(())
+}
+
+/// Refuses symlinks that programs on the host would follow out of the folder, or to a configuration
+/// that the run wrote.
+fn refuse_link(PendingChange { folder, staged }: &PendingChange) -> io::Result<()> {
+    let Some(NewEntry::Link(target)) = &staged.after else { return Ok(()) };
+    let fault = if !stays_inside(&staged.path, target) {
+        "leads out of the folder"
+    } else if leads_to_protected(&staged.path) {
+        "has the name of a folder from which programs on the host read their configuration"
+    } else {
+        return Ok(());
+    };
+    let path = folder.join(&staged.path);
+    let path = path.display();
+    Err(io::Error::other(format!("the symlink {path} {fault}, so nothing was written")))
 }
 
 /// Refuses writes that turn a folder into a git repository with commands for git to run. The rules
@@ -181,9 +190,13 @@ fn make_folder(root: &OwnedFd, path: &str) -> io::Result<()> {
     Ok(fs::mkdirat(&folder, name, Mode::from_raw_mode(0o777))?)
 }
 
-/// Creates a symlink with a temporary name in the same folder, and renames it.
-fn put_link(root: &OwnedFd, path: &str, target: &str) -> io::Result<()> {
+/// Creates a symlink. If it `replaces` an entry, creates it with a temporary name in the same folder,
+/// and renames it.
+fn put_link(root: &OwnedFd, path: &str, target: &str, replaces: bool) -> io::Result<()> {
     let (folder, name) = open_parent(root.as_fd(), path)?;
+    if !replaces {
+        return Ok(fs::symlinkat(target, &folder, name)?);
+    }
     let temporary = format!(".skillhost-{}", std::process::id());
     fs::symlinkat(target, &folder, &temporary)?;
     let renamed = fs::renameat(&folder, &temporary, &folder, name).map_err(io::Error::from);
@@ -267,6 +280,35 @@ mod tests {
         let removal = StagedChange { after: None, ..link("link", Some("c"), "").staged };
         apply(&[PendingChange { folder: work.clone(), staged: removal }]).unwrap();
         assert!(target("link").is_none());
+    }
+
+    #[test]
+    fn staged_symlinks_do_not_take_the_place_of_folders_of_protected_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let work = dir.path().canonicalize().unwrap();
+        std::fs::create_dir(work.join("a")).unwrap();
+        for path in [".github", ".GITHUB", "a/.config", "a/.local"] {
+            let mut link = change(&work, path, None);
+            link.staged.after = Some(NewEntry::Link("d".into()));
+            let changes = [change(&work, "copilot-instructions.md", None), link];
+            let error = apply(&changes).unwrap_err().to_string();
+            assert!(error.contains("read their configuration"), "{path}: {error}");
+        }
+        assert!(!work.join("copilot-instructions.md").exists(), "nothing was written");
+    }
+
+    #[test]
+    fn staged_removal_of_a_symlink_whose_target_is_not_text_is_applied() {
+        use std::os::unix::ffi::OsStrExt as _;
+
+        let dir = tempfile::tempdir().unwrap();
+        let work = dir.path().canonicalize().unwrap();
+        let target = std::ffi::OsStr::from_bytes(b"not-\xff-text");
+        std::os::unix::fs::symlink(target, work.join("link")).unwrap();
+        let mut removal = change(&work, "link", Some(OldEntry::File(String::new())));
+        removal.staged.after = None;
+        apply(&[removal]).unwrap();
+        assert!(work.join("link").symlink_metadata().is_err());
     }
 
     #[test]

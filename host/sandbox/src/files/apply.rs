@@ -6,7 +6,7 @@ use rustix::io::Errno;
 
 use super::changes::Difference;
 use super::copy_up::copy;
-use super::links::{LinkRefusal, place_link};
+use super::links::{LinkRefusal, replace_by_link};
 use super::overlay::{LowerStamp, Tree};
 use super::rules::Attempt;
 use super::{Vfs, beneath, lock};
@@ -52,7 +52,8 @@ impl Vfs {
     /// ended.
     ///
     /// Writes each file next to its destination and renames it into place. Existing files keep
-    /// their mode; new files get the mode that the guest sees.
+    /// their mode, also if they are moved; new files get 0666 minus the umask. Bits that the guest
+    /// sets are not applied.
     ///
     /// # Errors
     /// [`ApplyError::Changed`] if a path changed on both sides; then nothing was written. A failure
@@ -165,7 +166,13 @@ impl Vfs {
                 return Err(Errno::PERM);
             }
             let check = |parent: &beneath::Parent<'_>| check_unchanged(parent, name, replaced);
-            return place_link(&parent, name, &target, view.st_ino, check);
+            return match replaced {
+                Some(_) => replace_by_link(&parent, name, &target, view.st_ino, check),
+                None => match fs::symlinkat(&target, &parent, name) {
+                    Err(Errno::EXIST) => Err(Errno::BUSY),
+                    done => done,
+                },
+            };
         }
         let from =
             beneath::open(self.storage(tree, m, rel)?, rel, OFlags::RDONLY | OFlags::NOFOLLOW)?;

@@ -64,9 +64,11 @@ impl Vfs {
     /// Renames a file or folder within a mount, replacing an existing file or empty folder.
     ///
     /// # Errors
-    /// `XDEV` between mounts, and for folders in an overlay or under rules that treat their entries
-    /// differently: guests then copy. `PERM` for devices, FIFOs and sockets, and for symlinks that
-    /// guests cannot create there. `ACCESS` or `ROFS` as for writing.
+    /// `XDEV` between mounts, for folders in an overlay or under rules that treat their entries
+    /// differently, and for moves to a place with fewer folders above it: of folders that contain
+    /// symlinks and, where guests may create symlinks, of all files and folders. Guests then copy.
+    /// `PERM` for devices, FIFOs and sockets, and for symlinks that guests cannot create there.
+    /// `ACCESS` or `ROFS` as for writing.
     pub fn rename(
         &self,
         base: &Handle,
@@ -115,6 +117,7 @@ impl Vfs {
                 self.forget(&stat);
             }
         }
+        self.forget_mode_of(&stat);
         self.note_entry(tree, m, rel);
         self.account(m, rel).note_removed();
         Ok(())
@@ -144,31 +147,7 @@ impl Vfs {
         };
         self.check_write(tree, m, from.rel, Attempt::Change)?;
         self.check_write(tree, m, to.rel, Attempt::Create)?;
-        let mut link = None;
-        match kind {
-            FileType::Directory => {
-                // A symlink in it could lead out of the mount from a place with fewer folders above.
-                let depth = |rel: &str| beneath::ancestors(rel).count();
-                let rises = depth(to.rel) < depth(from.rel) && self.has_links_in_place(m);
-                if self.is_overlay(m) || !self.is_uniform(m) || rises {
-                    return Err(Errno::XDEV);
-                }
-                self.check_move(tree, m, from.rel, to.rel)?;
-                self.note_renamed_folder(m);
-            }
-            FileType::RegularFile | FileType::Symlink if folder_only => return Err(Errno::NOTDIR),
-            FileType::RegularFile => {}
-            FileType::Symlink => link = Some(self.check_link_move(tree, m, from.rel, to.rel)?),
-            _ => {
-                self.refuse_kind(
-                    m,
-                    from.rel,
-                    Attempt::Change,
-                    "devices, FIFOs and sockets cannot be moved",
-                );
-                return Err(Errno::PERM);
-            }
-        }
+        let link = self.check_kind(tree, m, (from.rel, to.rel), kind, folder_only)?;
         if old.is_some_and(|old| (old.st_dev, old.st_ino) == (stat.st_dev, stat.st_ino)) {
             // Two names of the same file, or the same name twice: nothing happens, as in POSIX.
             return Ok(());
@@ -179,7 +158,7 @@ impl Vfs {
             if old.is_some_and(|old| beneath::kind(&old) == FileType::Directory) {
                 return Err(Errno::ISDIR);
             }
-            self.move_link((m, from.rel, to.rel), &target, &stat)?;
+            self.move_link((m, from.rel, to.rel), &target, &stat, old.is_some())?;
             if let Some(old) = old {
                 self.quota_of(m).release(&old, true);
             }
@@ -199,6 +178,9 @@ impl Vfs {
                 }
             }
         }
+        if let Some(old) = old {
+            self.forget_mode_of(&old);
+        }
         self.note_entry(tree, m, from.rel);
         self.note_entry(tree, m, to.rel);
         self.account(m, from.rel).note_removed();
@@ -209,6 +191,42 @@ impl Vfs {
             account.note_created()
         }
         Ok(())
+    }
+
+    /// Checks whether an entry of this kind may be renamed. Returns the target of a symlink.
+    fn check_kind(
+        &self,
+        tree: &Tree,
+        m: usize,
+        (from, to): (&str, &str),
+        kind: FileType,
+        folder_only: bool,
+    ) -> Result<Option<String>, Errno> {
+        let depth = |rel: &str| beneath::ancestors(rel).count();
+        let up = depth(to) < depth(from);
+        // From a place with fewer folders above it, a symlink could lead out of the mount. Another
+        // run may put one into the folder, or put such a folder in the place of the file, between
+        // this check and the move.
+        let rises = up && self.has_links_in_place(m);
+        match kind {
+            FileType::Directory => {
+                if self.is_overlay(m) || !self.is_uniform(m) || rises {
+                    return Err(Errno::XDEV);
+                }
+                self.check_move(tree, m, from, to, up)?;
+                self.note_renamed_folder(m);
+                Ok(None)
+            }
+            FileType::RegularFile | FileType::Symlink if folder_only => Err(Errno::NOTDIR),
+            FileType::RegularFile if rises => Err(Errno::XDEV),
+            FileType::RegularFile => Ok(None),
+            FileType::Symlink => self.check_link_move(tree, m, from, to).map(Some),
+            _ => {
+                let rule = "devices, FIFOs and sockets cannot be moved";
+                self.refuse_kind(m, from, Attempt::Change, rule);
+                Err(Errno::PERM)
+            }
+        }
     }
 }
 

@@ -14,10 +14,12 @@ use std::fmt;
 use rustix::fs::{self, AtFlags, FileType, Stat};
 use rustix::io::Errno;
 
+use super::changes::Difference;
+use super::guard::Reach;
 use super::handle::Handle;
 use super::mount::{Layer, Rules};
 use super::overlay::Tree;
-use super::path::{Location, PATH_MAX, climbs_out};
+use super::path::{HIDDEN, Location, PATH_MAX, climbs_out};
 use super::rules::Attempt;
 use super::{Vfs, beneath, lock};
 use skillhost_policy::capabilities::PathAccess;
@@ -48,7 +50,9 @@ pub enum LinkRefusal {
     NotAllowed,
     /// Its target is absolute, or may lead out of the folder.
     Outside,
-    /// The rules hide its target from the guest.
+    /// It would take the place of a folder in which there are protected files.
+    Protected,
+    /// Its target is hidden from the guest.
     Hidden,
 }
 
@@ -59,7 +63,10 @@ impl fmt::Display for LinkRefusal {
             LinkRefusal::Outside => {
                 "its target is not a relative path inside the folder with `..` only at its start"
             }
-            LinkRefusal::Hidden => "the rules exclude its target",
+            LinkRefusal::Protected => {
+                "programs on the host read their configuration from a folder of its name"
+            }
+            LinkRefusal::Hidden => "its target is hidden from the skill",
         })
     }
 }
@@ -69,7 +76,7 @@ impl LinkRefusal {
     pub fn fix(self) -> Option<&'static str> {
         match self {
             LinkRefusal::NotAllowed => Some("`symlinks: true` in the policy"),
-            LinkRefusal::Outside | LinkRefusal::Hidden => None,
+            LinkRefusal::Outside | LinkRefusal::Protected | LinkRefusal::Hidden => None,
         }
     }
 }
@@ -164,16 +171,27 @@ impl Vfs {
         if !stays_inside(rel, target) {
             return Some(LinkRefusal::Outside);
         }
+        if self.leads_to_protected(m, rel) {
+            return Some(LinkRefusal::Protected);
+        }
         let (folder, _) = beneath::split(rel);
         match self.walk(tree, m, folder, target, true) {
             Ok((to, _)) if to != m => Some(LinkRefusal::Outside),
-            Ok((_, found)) if self.access(m, &found) == PathAccess::None => {
-                Some(LinkRefusal::Hidden)
-            }
-            Ok(_) => None,
+            Ok((_, found)) => self.is_hidden(tree, m, &found).then_some(LinkRefusal::Hidden),
+            Err(HIDDEN) => Some(LinkRefusal::Hidden),
             // It leads nowhere, or to itself.
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => None,
             Err(_) => Some(LinkRefusal::Outside),
+        }
+    }
+
+    /// Checks whether the entry at a canonical path is hidden from guests, or would be if it existed.
+    fn is_hidden(&self, tree: &Tree, m: usize, rel: &str) -> bool {
+        let stat = self.lstat(tree, m, rel).ok();
+        match self.access(m, rel) {
+            PathAccess::None => true,
+            PathAccess::Traverse if !Difference::is_folder(stat.as_ref()) => true,
+            _ => self.reach(m, rel, stat.as_ref()) == Reach::Hidden,
         }
     }
 
@@ -201,17 +219,23 @@ impl Vfs {
     }
 
     /// Moves a symlink in a folder of the host. Creates it anew: another process may have replaced the
-    /// one whose target was checked.
+    /// one whose target was checked. Fails with `EXIST` if the new name is taken, unless it `replaces`
+    /// a file or a symlink.
     pub(super) fn move_link(
         &self,
         (m, from, to): (usize, &str, &str),
         target: &str,
         stat: &Stat,
+        replaces: bool,
     ) -> Result<(), Errno> {
         let root = self.lower(m)?;
         let (from_parent, from_name) = beneath::parent(root, from)?;
         let (to_parent, to_name) = beneath::parent(root, to)?;
-        place_link(&to_parent, to_name, target, stat.st_ino, |_| Ok(()))?;
+        if replaces {
+            replace_by_link(&to_parent, to_name, target, stat.st_ino, |_| Ok(()))?;
+        } else {
+            fs::symlinkat(target, &to_parent, to_name)?;
+        }
         fs::unlinkat(&from_parent, from_name, AtFlags::empty())
     }
 
@@ -245,7 +269,7 @@ impl Vfs {
         }
     }
 
-    fn record_refusal(&self, m: usize, rel: &str, refusal: LinkRefusal) {
+    pub(super) fn record_refusal(&self, m: usize, rel: &str, refusal: LinkRefusal) {
         let fix = match &self.mounts[m].rules {
             Rules::Granted(_) => refusal.fix().map(str::to_owned),
             _ => None,
@@ -283,7 +307,7 @@ pub fn stays_inside(rel: &str, target: &str) -> bool {
 }
 
 /// Creates a symlink in place of whatever has its name. `check` is called before it takes that place.
-pub(super) fn place_link(
+pub(super) fn replace_by_link(
     parent: &beneath::Parent<'_>,
     name: &str,
     target: &str,

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::fs::FileType;
+use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 use wasmtime::component::Linker;
 
@@ -103,6 +103,15 @@ impl Vfs {
                 _ => Ok(key(&stat)),
             }
         })
+    }
+
+    /// Forgets the bits of an entry that was removed or replaced, so that those of temporary files do
+    /// not add up.
+    pub(super) fn forget_mode_of(&self, stat: &Stat) {
+        let is_gone = stat.st_nlink == 1 || beneath::kind(stat) == FileType::Directory;
+        if is_gone && self.modes.any.load(Ordering::Relaxed) {
+            lock(&self.modes.set).remove(&key(stat));
+        }
     }
 
     /// Forgets the bits of a file that had the inode of a new one.

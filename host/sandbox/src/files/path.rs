@@ -25,6 +25,9 @@ const LINKS_MAX: usize = 40;
 /// guest could make 40 symlinks of 2,000 names each. No path without symlinks has more.
 const STEPS_MAX: usize = 4_096;
 
+/// The error of [`Vfs::walk`] for what the rules hide. Guests get `NOENT`: for them, it does not exist.
+pub(super) const HIDDEN: Errno = Errno::NOKEY;
+
 /// A resolved path.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Location<'a> {
@@ -66,7 +69,9 @@ impl Vfs {
                 done => return done,
             }
         }
-        let (m, rel) = self.walk(tree, base.mount, &base.rel, path, follow || folder)?;
+        let (m, rel) = self
+            .walk(tree, base.mount, &base.rel, path, follow || folder)
+            .map_err(|error| if error == HIDDEN { Errno::NOENT } else { error })?;
         act(tree, Location { m, rel: &rel, folder })
     }
 
@@ -75,7 +80,8 @@ impl Vfs {
     ///
     /// # Errors
     /// `PERM` if `..` leaves the mount, unless the path started at `/` or has followed a symlink
-    /// that a guest created: everything that guests see is below `/`.
+    /// that a guest created: everything that guests see is below `/`. [`HIDDEN`] if the rules hide a
+    /// folder or a symlink on the way.
     pub(super) fn walk(
         &self,
         tree: &Tree,
@@ -109,7 +115,7 @@ impl Vfs {
             let (m, rel) = self.locate(&done)?;
             let rel = bounded(rel)?;
             if !todo.is_empty() && self.access(m, &rel) == PathAccess::None {
-                return Err(Errno::NOENT);
+                return Err(HIDDEN);
             }
             match self.lstat(tree, m, &rel).map(|stat| beneath::kind(&stat)) {
                 Ok(FileType::Symlink) if follow || !todo.is_empty() => {
@@ -118,7 +124,7 @@ impl Vfs {
                         return Err(Errno::LOOP);
                     }
                     if self.access(m, &rel) == PathAccess::None {
-                        return Err(Errno::NOENT);
+                        return Err(HIDDEN);
                     }
                     done.pop();
                     let target = self.link_target(tree, m, &rel)?;

@@ -8,6 +8,7 @@ use std::path::Path;
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
+use super::links::LinkRefusal;
 use super::mount::Rules;
 use super::overlay::Tree;
 use super::rules::Attempt;
@@ -21,13 +22,15 @@ const MOVED_MAX: usize = 10_000;
 
 impl Vfs {
     /// Refuses to rename a folder that contains entries that may not be written at the old or the
-    /// new path.
+    /// new path. If the folder moves `up`, refuses all symlinks in it: at a place with fewer folders
+    /// above it, one could lead out of the mount.
     pub(super) fn check_move(
         &self,
         tree: &Tree,
         m: usize,
         from: &str,
         to: &str,
+        up: bool,
     ) -> Result<(), Errno> {
         let Rules::Granted(granted) = &self.mounts[m].rules else { return Ok(()) };
         let mut folders = vec![String::new()];
@@ -36,6 +39,9 @@ impl Vfs {
             for (name, kind) in self.list(tree, m, &below(from, &folder))? {
                 seen += 1;
                 if seen > MOVED_MAX {
+                    return Err(Errno::XDEV);
+                }
+                if up && kind == FileType::Symlink {
                     return Err(Errno::XDEV);
                 }
                 // All protected names are valid UTF-8.
@@ -48,6 +54,11 @@ impl Vfs {
                     }
                 }
                 self.check_reach(m, &below(from, &inner), Attempt::Change)?;
+                let moved = below(to, &inner);
+                if kind == FileType::Symlink && self.leads_to_protected(m, &moved) {
+                    self.record_refusal(m, &moved, LinkRefusal::Protected);
+                    return Err(Errno::ACCESS);
+                }
                 if kind == FileType::Directory {
                     folders.push(inner);
                 }
@@ -106,6 +117,16 @@ impl Vfs {
             }
         }
         Ok(())
+    }
+
+    /// Checks whether a path has the name of a folder in which there are protected paths.
+    pub(super) fn leads_to_protected(&self, m: usize, rel: &str) -> bool {
+        let path = self.mounts[m].rule_path(rel);
+        let top = match &self.mounts[m].rules {
+            Rules::Granted(granted) => granted.guest.as_str(),
+            _ => "",
+        };
+        protected::leads_to_protected(path.strip_prefix(top).unwrap_or(&path))
     }
 
     /// Checks whether the operator names a path literally, or a protected folder that contains it.

@@ -197,13 +197,10 @@ impl Walk<'_> {
         Ok(format!("sha256:{}", stamp::file_digest(&file).map_err(io)?))
     }
 
-    /// Omits an absolute target in a folder of the host: it cannot be followed, and may name a host
-    /// folder.
+    /// Omits a target outside the folder, which may name something of the host.
     fn link(&self, rel: &str) -> Result<String, Errno> {
         match self.vfs.link_target(self.tree, self.m, rel) {
-            Ok(target) if target.is_guest_path || !target.text.starts_with('/') => {
-                Ok(format!("link {}", target.text))
-            }
+            Ok(target) if target.is_visible(rel) => Ok(format!("link {}", target.text)),
             Ok(_) | Err(Errno::ILSEQ) => Ok("link".to_owned()),
             Err(error) => Err(error),
         }

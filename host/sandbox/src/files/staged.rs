@@ -44,7 +44,8 @@ pub enum NewEntry {
     File {
         /// Its bytes.
         bytes: Vec<u8>,
-        /// The mode of the file that it replaces, or the one that the guest set.
+        /// The mode of the file that it replaces or that was moved here, or 0666 minus the umask. Bits
+        /// that the guest sets are not applied.
         mode: u32,
     },
     /// A symlink with this target, which stays inside the folder.
@@ -69,7 +70,12 @@ impl Vfs {
                         Some(OldEntry::Folder)
                     }
                     Some(stat) if beneath::kind(stat) == FileType::Symlink => {
-                        Some(OldEntry::Link(beneath::read_link(self.lower(m)?, &rel)?))
+                        match beneath::read_link(self.lower(m)?, &rel) {
+                            Ok(target) => Some(OldEntry::Link(target)),
+                            // The ledger, which compares it later, reads it like this.
+                            Err(Errno::ILSEQ) => Some(OldEntry::File(String::new())),
+                            Err(error) => return Err(error.into()),
+                        }
                     }
                     Some(stat) => {
                         let mut all = u64::MAX;

@@ -363,6 +363,101 @@ fn moving_does_not_turn_a_symlink_out_of_a_folder_of_the_host() {
     assert_eq!(guest.read("/workspace/d/b").unwrap_err(), Errno::LOOP);
 }
 
+#[test]
+fn moving_a_folder_up_does_not_turn_symlinks_of_the_host_out_of_it() {
+    for symlinks in [false, true] {
+        let guest = with(MountMode::Write, symlinks, |w| {
+            symlink("../../a", w.join("d/e/link")).unwrap();
+            fill(w, "d/plain/file", "file");
+        });
+        assert_eq!(guest.rename("/workspace/d/e", "/workspace/e").unwrap_err(), Errno::XDEV);
+        assert_eq!(target_on_disk(&guest, "d/e/link").unwrap(), Path::new("../../a"));
+        guest.rename("/workspace/d/e", "/workspace/d/g").unwrap();
+        assert_eq!(guest.read("/workspace/d/g/link").unwrap(), "a");
+        guest.mkdir("/workspace/h").unwrap();
+        guest.rename("/workspace/d/g", "/workspace/h/g").unwrap();
+        // Below the folder that moves, too.
+        assert_eq!(guest.rename("/workspace/h", "/workspace/i"), Ok(()));
+        guest.rename("/workspace/i", "/workspace/d/i").unwrap();
+        assert_eq!(guest.rename("/workspace/d/i", "/workspace/i").unwrap_err(), Errno::XDEV);
+        // Without symlinks in it, a folder moves up only where none can appear in between.
+        let plain = guest.rename("/workspace/d/plain", "/workspace/plain");
+        assert_eq!(plain, if symlinks { Err(Errno::XDEV) } else { Ok(()) });
+    }
+}
+
+/// Another run in the folder could put a folder with symlinks in the place of the file.
+#[test]
+fn files_do_not_move_up_where_symlinks_can_be_created() {
+    for (mode, symlinks, expected) in [
+        (MountMode::Write, true, Err(Errno::XDEV)),
+        (MountMode::Write, false, Ok(())),
+        (MountMode::Overlay, true, Ok(())),
+    ] {
+        let guest = with(mode, symlinks, |_| {});
+        assert_eq!(guest.rename("/workspace/d/b", "/workspace/b"), expected, "{mode:?} {symlinks}");
+        guest.rename("/workspace/d/e/f", "/workspace/d/e/g").unwrap();
+        guest.rename("/workspace/a", "/workspace/d/e/f").unwrap();
+    }
+}
+
+#[test]
+fn symlinks_do_not_take_the_place_of_folders_of_protected_files() {
+    let contents = |w: &Path| {
+        fill(w, "d/copilot-instructions.md", "");
+        fill(w, "d/applications/x.desktop", "");
+    };
+    let guest = with(MountMode::Write, true, contents);
+    for path in [".github", ".GitHub.", "GITHUB~1", "d/.config", ".local", "library", "mise"] {
+        let path = format!("/workspace/{path}");
+        assert_eq!(guest.symlink("d", &path).unwrap_err(), Errno::PERM, "{path}");
+    }
+    let rule = "programs on the host read their configuration from a folder of its name";
+    let denial = format!("create the symlink /workspace/.github: {rule}");
+    assert!(guest.denials().contains(&denial), "{:?}", guest.denials());
+    // By moving: the symlink, or a folder that contains it.
+    guest.symlink("d", "/workspace/link").unwrap();
+    assert_eq!(guest.rename("/workspace/link", "/workspace/.github").unwrap_err(), Errno::PERM);
+    guest.mkdir("/workspace/x").unwrap();
+    guest.symlink("../d", "/workspace/x/share").unwrap();
+    assert_eq!(guest.rename("/workspace/x", "/workspace/.local").unwrap_err(), Errno::ACCESS);
+    guest.rename("/workspace/x", "/workspace/local").unwrap();
+    guest.mkdir("/workspace/.local").unwrap();
+    assert_eq!(guest.symlink("../d", "/workspace/.local/share").unwrap_err(), Errno::PERM);
+
+    // By applying an overlay.
+    let guest = with(MountMode::Overlay, true, contents);
+    guest.symlink("d", "/workspace/.github").unwrap();
+    let applied = guest.vfs.apply();
+    assert!(
+        matches!(applied, Err(ApplyError::Symlink { refusal: LinkRefusal::Protected, .. })),
+        "{applied:?}"
+    );
+    assert!(guest.vfs.staged(1 << 20).is_err());
+    assert!(guest.vfs.diff().contains(rule), "{}", guest.vfs.diff());
+}
+
+#[test]
+fn symlinks_to_hidden_entries_are_refused_whether_or_not_they_exist() {
+    let guest = Grant {
+        symlinks: true,
+        read: &["/workspace/out/**", "/workspace/z/x/**"],
+        write: &["/workspace/out/**"],
+        hidden: &["out/own"],
+        ..Grant::default()
+    }
+    .guest(|w| ["out/own/a/b", "out/f", "y/a/b", "z"].iter().for_each(|file| fill(w, file, "")));
+    for target in ["../y", "../y/a", "../y/a/b", "../y/none", "../z", "../none", "own", "own/a/b"] {
+        let made = guest.symlink(target, "/workspace/out/link");
+        assert_eq!(made, Err(Errno::PERM), "{target}");
+    }
+    let rule = "create the symlink /workspace/out/link: its target is hidden from the skill";
+    assert!(guest.denials().contains(&rule.to_owned()), "{:?}", guest.denials());
+    for (number, target) in ["f", "none", "..", "../out/f"].iter().enumerate() {
+        guest.symlink(target, &format!("/workspace/out/{number}")).unwrap();
+    }
+}
+
 /// Another process replaces what the guest works with.
 #[test]
 fn a_symlink_that_is_exchanged_during_the_run_leads_nowhere_new() {
@@ -445,8 +540,15 @@ fn symlinks_are_checked_again_when_an_overlay_is_applied() {
         (true, "../outside", LinkRefusal::Outside),
         (true, "d/../../outside", LinkRefusal::Outside),
         (true, "to-tmp/x", LinkRefusal::Outside),
+        (true, "secret/key", LinkRefusal::Hidden),
     ] {
-        let guest = with(MountMode::Overlay, symlinks, |_| {});
+        let guest = Grant {
+            mode: MountMode::Overlay,
+            symlinks,
+            deny_read: &["/workspace/secret"],
+            ..Grant::default()
+        }
+        .guest(|w| ["a", "d/b", "secret/key"].iter().for_each(|file| fill(w, file, file)));
         guest.symlink("/tmp", "/workspace/d/to-tmp").unwrap();
         guest.unlink("/workspace/d/to-tmp").unwrap();
         if target == "to-tmp/x" {
@@ -459,7 +561,7 @@ fn symlinks_are_checked_again_when_an_overlay_is_applied() {
         };
         assert_eq!(found, refusal, "{target}");
         assert!(guest.vfs.staged(1 << 20).is_err(), "{target}");
-        let note = format!("[it prevents the changes from being applied: {refusal}]");
+        let note = format!("[this symlink prevents all changes from being applied: {refusal}]\n");
         assert!(guest.vfs.diff().contains(&note), "{target}: {}", guest.vfs.diff());
         assert!(!guest.host("file").exists(), "nothing was applied");
         assert!(guest.host("link").symlink_metadata().is_err(), "{target}");
@@ -499,6 +601,30 @@ fn symlinks_of_the_host_do_not_become_guest_paths() {
 }
 
 #[test]
+fn a_removed_symlink_whose_target_is_not_text_can_be_staged_and_applied() {
+    use std::os::unix::ffi::OsStrExt as _;
+
+    let target = std::ffi::OsStr::from_bytes(b"not-\xff-text");
+    let guest = with(MountMode::Overlay, true, |w| symlink(target, w.join("link")).unwrap());
+    guest.unlink("/workspace/link").unwrap();
+    let staged = guest.vfs.staged(1 << 20).unwrap();
+    let [StagedChange { path, before, after: None, .. }] = &*staged else { panic!("{staged:?}") };
+    assert_eq!((&**path, before), ("link", &Some(OldEntry::File(String::new()))));
+    guest.vfs.apply().unwrap();
+    assert!(guest.host("link").symlink_metadata().is_err());
+}
+
+/// The guest decides how many symlinks there are, and its deadline no longer applies.
+#[test]
+fn checking_symlinks_for_a_diff_ends_with_its_time() {
+    let guest = with(MountMode::Overlay, false, |_| {});
+    guest.symlink("a", "/workspace/link").unwrap();
+    let timed_out = guest.vfs.diff_within(std::time::Duration::ZERO);
+    let expected = "+symlink b/link -> a\n[not checked: the diff timed out]\n";
+    assert!(timed_out.ends_with(expected), "{timed_out}");
+}
+
+#[test]
 fn symlinks_are_part_of_the_state_of_a_run() {
     let guest = overlay();
     guest.symlink("/tmp/x", "/workspace/link").unwrap();
@@ -508,4 +634,15 @@ fn symlinks_are_part_of_the_state_of_a_run() {
     assert_eq!(files["/workspace/link"], "link /tmp/x");
     assert_eq!(files["/workspace/d/near"], "link a");
     assert!(guest.vfs.touched()["/workspace/link"].created);
+
+    // Targets outside the folder name something of the host.
+    let guest = with(MountMode::Write, false, |w| {
+        symlink("../outside", w.join("relative")).unwrap();
+        symlink("/etc", w.join("absolute")).unwrap();
+        symlink("../a", w.join("d/inside")).unwrap();
+    });
+    let files = guest.vfs.snapshot(&cache).unwrap().files;
+    for (path, entry) in [("relative", "link"), ("absolute", "link"), ("d/inside", "link ../a")] {
+        assert_eq!(files[&format!("/workspace/{path}")], entry, "{path}");
+    }
 }

@@ -83,4 +83,38 @@ fn modes_are_bounded() {
         assert_eq!(set, if n < 10_000 { Ok(()) } else { Err(Errno::NOSPC) }, "{n}");
     }
     guest.vfs.set_mode("/tmp/0", 0o700, true).unwrap();
+    // A file that ends makes room: removed,
+    guest.unlink("/tmp/1").unwrap();
+    guest.vfs.set_mode("/tmp/10000", 0o755, true).unwrap();
+    // or replaced.
+    guest.write("/tmp/new", "").unwrap();
+    assert_eq!(guest.vfs.set_mode("/tmp/new", 0o755, true), Err(Errno::NOSPC));
+    guest.write("/tmp/other", "").unwrap();
+    guest.rename("/tmp/other", "/tmp/2").unwrap();
+    guest.vfs.set_mode("/tmp/new", 0o755, true).unwrap();
+}
+
+#[test]
+fn modes_of_temporary_files_do_not_add_up() {
+    for (mode, top) in [
+        (MountMode::Write, "/tmp"),
+        (MountMode::Write, "/workspace"),
+        (MountMode::Overlay, "/workspace"),
+    ] {
+        let guest = guest(mode);
+        let at = |path: &str| format!("{top}/{path}");
+        for n in 0..3_334 {
+            guest.write(&at("new"), "").unwrap();
+            guest.write(&at("temporary"), "").unwrap();
+            guest.mkdir(&at("folder")).unwrap();
+            for path in ["new", "temporary", "folder"] {
+                let set = guest.vfs.set_mode(&at(path), 0o755, true);
+                assert_eq!(set, Ok(()), "{mode:?} {top} {n}");
+            }
+            guest.rename(&at("new"), &at("file")).unwrap();
+            guest.unlink(&at("temporary")).unwrap();
+            guest.rmdir(&at("folder")).unwrap();
+        }
+        assert_eq!(guest.vfs.mode(&at("file"), true), Some(0o755));
+    }
 }
