@@ -111,9 +111,19 @@ fn changed_files_of_the_store_do_not_run() {
     let (code, stdout, stderr) = run(&user, &["run", "reporter", "report.sh"]);
     assert_eq!((code, stdout.as_str()), (Some(65), ""), "{stderr}");
     assert!(stderr.contains("locked-digest"), "{stderr}");
+    let mount = ["mount", "reporter", "--into", "agent/skills"];
+    let source = user.work().join("reporter").canonicalize().unwrap();
+    for require in [String::new(), format!("require: {{ source: [{}] }}", source.display())] {
+        let section = format!("skills: {{ reporter: {{ {require} }} }}\n");
+        policy(&user, &format!("default: {{ allow: [Read, Bash] }}\n{section}"));
+        let (code, _, stderr) = run(&user, &mount);
+        assert_eq!(code, Some(65), "{stderr}");
+        assert!(stderr.contains("locked-digest"), "{stderr}");
+    }
     succeeds(&user, &["sync"]);
     succeeds(&user, &["ci"]);
     assert_eq!(succeeds(&user, &["run", "reporter", "report.sh"]), "report\n");
+    succeeds(&user, &mount);
 }
 
 #[test]
