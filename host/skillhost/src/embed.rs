@@ -288,7 +288,9 @@ impl HostBuilder {
     /// certificates of an authority, in PEM, or by an SSH key. The trusted root of an instance of
     /// sigstore, as JSON, replaces the built-in one. This is what `skillhost key trust` takes.
     ///
-    /// Nothing else counts: a host does not read the keys of the command line.
+    /// Keyless signatures that the public instance of sigstore vouches for count without this, for
+    /// the identities that the policy names. Nothing else counts: a host does not read the keys of
+    /// the command line.
     #[must_use]
     pub fn trust(mut self, text: impl Into<String>) -> HostBuilder {
         self.trusted.push(text.into());
