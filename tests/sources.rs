@@ -111,9 +111,19 @@ fn changed_files_of_the_store_do_not_run() {
     let (code, stdout, stderr) = run(&user, &["run", "reporter", "report.sh"]);
     assert_eq!((code, stdout.as_str()), (Some(65), ""), "{stderr}");
     assert!(stderr.contains("locked-digest"), "{stderr}");
+    let mount = ["mount", "reporter", "--into", "agent/skills"];
+    let source = user.work().join("reporter").canonicalize().unwrap();
+    for require in [String::new(), format!("require: {{ source: [{}] }}", source.display())] {
+        let section = format!("skills: {{ reporter: {{ {require} }} }}\n");
+        policy(&user, &format!("default: {{ allow: [Read, Bash] }}\n{section}"));
+        let (code, _, stderr) = run(&user, &mount);
+        assert_eq!(code, Some(65), "{stderr}");
+        assert!(stderr.contains("locked-digest"), "{stderr}");
+    }
     succeeds(&user, &["sync"]);
     succeeds(&user, &["ci"]);
     assert_eq!(succeeds(&user, &["run", "reporter", "report.sh"]), "report\n");
+    succeeds(&user, &mount);
 }
 
 #[test]
@@ -768,15 +778,47 @@ fn own_file_chooses_sections_of_the_policy() {
         succeeds(&user, &["trust", "one"]);
         assert_eq!(succeeds(&user, &["run", "one", "a.sh"]), expected, "{source}");
     }
+    // Without the section, which may have restricted it, the skill is refused. Others are not.
     choose("others");
-    let (_, error) = fails(&user, &["list"]);
-    assert!(error.contains("chooses the section `others` for `one`"), "{error}");
+    let (_, _, stderr) = run(&user, &["list"]);
+    assert!(stderr.contains("`one` is refused: "), "{stderr}");
+    assert!(stderr.contains("chooses the section `others` for it"), "{stderr}");
+    let (code, stdout, stderr) = run(&user, &["run", "one", "a.sh"]);
+    assert_eq!((code, stdout.as_str()), (Some(65), ""), "{stderr}");
+    assert!(stderr.contains("`policy: others`, a section that does not exist"), "{stderr}");
+    assert_eq!(succeeds(&user, &["run", "./reporter", "report.sh"]), "report\n");
     // A project's file may not.
     let project = format!("skills:\n  one:\n    source: {url}\n    policy: greeters\n");
     std::fs::write(user.work().join("skills.yaml"), project).unwrap();
     choose("greeters");
     let (_, error) = fails(&user, &["sync", "--file", "skills.yaml"]);
     assert!(error.contains("chooses sections of the policy, which only your own"), "{error}");
+}
+
+#[test]
+fn own_file_that_cannot_be_read_or_trusted_is_not_a_missing_one() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let user = user();
+    succeeds(&user, &["list"]);
+    std::fs::create_dir_all(config(&user, "")).unwrap();
+    let file = config(&user, "skills.yaml");
+    let refused = |expected: &str| {
+        let (_, error) = fails(&user, &["list"]);
+        assert!(error.contains(expected), "{error}");
+    };
+    std::fs::write(&file, "skills: {}\n").unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o666)).unwrap();
+    refused("is writable by others (mode 666)");
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+    succeeds(&user, &["list"]);
+    std::fs::write(&file, b"# \xff\n").unwrap();
+    refused("it is not valid UTF-8");
+    std::fs::write(&file, vec![b'#'; (1 << 20) + 1]).unwrap();
+    refused("is not a file of at most 1 MiB");
+    std::fs::remove_file(&file).unwrap();
+    std::fs::create_dir(&file).unwrap();
+    refused("is not a file of at most 1 MiB");
 }
 
 #[test]

@@ -16,13 +16,19 @@ pub(crate) fn verifier(places: &Places) -> evidence::Verifier {
     evidence::Verifier::new(move || key::skill_trust(&places).map_err(|error| error.message))
 }
 
-/// Why a skill does not load: it lacks what the policy requires. `None` if it has that.
+/// Why a skill does not load: it lacks what the policy requires. `None` if it has that. What nothing
+/// is required of is not read: there may be many skills.
 pub(crate) fn unmet(entry: &CatalogEntry, context: &Context) -> Option<SkillError> {
-    verify(entry.into(), &entry.name, None, context).err()
+    let requirements: Vec<&Requirement> = context.policy.requirements_for(&entry.name).collect();
+    if requirements.is_empty() {
+        return None;
+    }
+    check(entry.into(), &requirements, context).err()
 }
 
-/// Checks that a skill has what the policy requires of its name, and of another name that it gets.
-/// Returns the digest of the files that were verified; `None` if nothing is required of them.
+/// Checks that a skill has what the policy requires of its name, and of another name that it gets,
+/// and that what was fetched is what the lock file names. Returns the digest of the files that were
+/// verified; `None` if they were not fetched and nothing is required of them.
 pub(crate) fn verify(
     folder: SkillFolder<'_>,
     name: &str,
@@ -35,11 +41,19 @@ pub(crate) fn verify(
         .requirements_for(name)
         .chain(renamed.into_iter().flat_map(|renamed| policy.requirements_for(renamed)))
         .collect();
-    if requirements.is_empty() {
+    if requirements.is_empty() && folder.locked.is_none() {
         return Ok(None);
     }
+    check(folder, &requirements, context)
+}
+
+fn check(
+    folder: SkillFolder<'_>,
+    requirements: &[&Requirement],
+    context: &Context,
+) -> Result<Option<String>, SkillError> {
     let skill = Skill::load_from(folder, &Default::default())?;
-    require_all(&skill, &requirements, &verifier(&context.places))
+    require_all(&skill, requirements, &verifier(&context.places))
 }
 
 /// Warns of a skill that does not load.

@@ -1,6 +1,8 @@
 //! The sources files of the user and of the project, and what the commands that change them share.
 
 use std::collections::BTreeMap;
+use std::io::{self, Read as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,6 +10,7 @@ use skillhost_catalog::{Catalog, LockedOrigin, Source, SourceKind};
 use skillhost_policy::Policy;
 use skillhost_policy::diagnostic::{printable, quoted};
 use skillhost_policy::source::LockedRequirement;
+use skillhost_skill::ownership;
 use skillhost_sources::digest::Digest;
 use skillhost_sources::limits::TransferLimits;
 use skillhost_sources::lock::{self, LockedSkill};
@@ -15,7 +18,7 @@ use skillhost_sources::project::{Change, ChangeKind, Project};
 use skillhost_sources::requires;
 use skillhost_sources::source;
 use skillhost_sources::store::{Store, StoreUse};
-use skillhost_sources::wanted;
+use skillhost_sources::wanted::{self, SourcesFile};
 
 use crate::args::skills;
 use crate::commands::key;
@@ -139,30 +142,74 @@ pub(crate) fn user_file(places: &Places) -> PathBuf {
     places.config.join(wanted::FILE)
 }
 
-/// Applies the sections of the policy that the user's own sources file chooses for skills.
+/// Applies the sections of the policy that the user's own sources file chooses for skills. Warns of
+/// those that do not exist.
 pub(crate) fn choose_sections(policy: Policy, places: &Places) -> Result<Policy, CliError> {
-    let own = user_file(places);
-    // Such a file is rare, and most choose no section: then a run reads nothing else of it.
-    #[expect(clippy::disallowed_methods, reason = "the operator's own file")]
-    let text = std::fs::read_to_string(&own).unwrap_or_default();
-    if !text.contains("policy") {
-        return Ok(policy);
-    }
-    let wanted = Project::open(&own, &places.state, &places.home)?.of_user()?.wanted()?;
-    let mut policy = policy;
-    for (name, section) in
-        wanted.skills.iter().filter_map(|(name, skill)| Some((name, skill.section.as_ref()?)))
-    {
-        policy = policy.with_section(section, name).ok_or_else(|| {
-            let file = quoted(&own.display().to_string());
-            let message = format!(
-                "{file} chooses the section `{}` for `{name}`, and the policy has none of this name",
-                printable(section)
-            );
-            CliError::invalid(message).fix("remove `policy:` there, or add the section")
-        })?;
+    let (policy, warnings) = with_chosen_sections(policy, places)?;
+    for warning in warnings {
+        output::warning(&warning, Some("remove `policy:` there, or add the section"));
     }
     Ok(policy)
+}
+
+/// As [`choose_sections`], but returns the warnings.
+pub(crate) fn with_chosen_sections(
+    policy: Policy,
+    places: &Places,
+) -> Result<(Policy, Vec<String>), CliError> {
+    let own = user_file(places);
+    let Some(text) = own_text(&own)? else { return Ok((policy, Vec::new())) };
+    // Most choose no section: then a run parses nothing of it. Quoted keys can have escapes.
+    if !text.contains("policy") && !text.contains('\\') {
+        return Ok((policy, Vec::new()));
+    }
+    let wanted = SourcesFile::parse(&own.display().to_string(), &text)?;
+    let skills = wanted.skills.iter();
+    let choices: Vec<(&str, &str)> = skills
+        .filter_map(|(name, skill)| Some((skill.section.as_deref()?, name.as_str())))
+        .collect();
+    let (policy, missing) = policy.with_sections(&choices, &own);
+    let file = quoted(&own.display().to_string());
+    let warning = |(section, name): (&str, &str)| {
+        format!(
+            "`{name}` is refused: {file} chooses the section `{}` for it, and the policy has none of this name",
+            printable(section)
+        )
+    };
+    Ok((policy, missing.into_iter().map(warning).collect()))
+}
+
+/// Reads the user's own sources file; `None` if it does not exist. Like the policy, it decides what
+/// skills may do, so no other user may be able to write it, and a file that cannot be read is not a
+/// missing one.
+fn own_text(file: &Path) -> Result<Option<String>, CliError> {
+    let failed = |error: io::Error| CliError::io(format_args!("read {}", file.display()), error);
+    // Opening a pipe must not wait for a writer.
+    let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    #[expect(clippy::disallowed_methods, reason = "the operator's own file")]
+    let opened = match std::fs::OpenOptions::new().read(true).custom_flags(flags).open(file) {
+        Err(error)
+            if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) =>
+        {
+            return Ok(None);
+        }
+        opened => opened.map_err(failed)?,
+    };
+    let found = rustix::fs::fstat(&opened).map_err(|error| failed(error.into()))?;
+    ownership::check(file, &found)?;
+    let is_file = rustix::fs::FileType::from_raw_mode(found.st_mode).is_file();
+    let mut bytes = Vec::new();
+    if is_file {
+        opened.take(wanted::MAX_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
+    }
+    if !is_file || bytes.len() > wanted::MAX_BYTES {
+        let message = format!("{} is not a file of at most 1 MiB", file.display());
+        return Err(CliError::invalid(message));
+    }
+    let text = String::from_utf8(bytes).map_err(|_| {
+        CliError::invalid(format!("cannot read {}: it is not valid UTF-8", file.display()))
+    })?;
+    Ok(Some(text))
 }
 
 /// Keeps everything that was fetched while the result is held. Without a store, there is nothing.

@@ -42,7 +42,7 @@ mod verdict;
 pub mod yaml;
 
 use std::borrow::Cow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -395,29 +395,57 @@ impl Policy {
         Cow::Owned(Policy { layers: self.layers.iter().map(layer).collect(), ..self.clone() })
     }
 
-    /// Applies the sections of this name to a fetched skill of another name, too, because the operator
-    /// has chosen them for it. As for every fetched skill, one that names no source only restricts.
-    /// Returns `None` if there is no such section.
+    /// Applies sections to fetched skills of other names, too, because the operator has chosen them.
+    /// Each choice is the name of a section and that of a skill, and `file` makes the choices. As for
+    /// every fetched skill, a section that names no source only restricts.
+    ///
+    /// Returns the choices whose section does not exist, too. Nothing can run their skills: the
+    /// section may have been renamed, and it may have restricted them.
     #[must_use]
-    pub fn with_section(mut self, section: &str, skill: &str) -> Option<Policy> {
-        let is_it =
-            |layer: &Layer| layer.applies_to.as_ref().is_some_and(|g| g.pattern() == section);
-        if !self.layers.iter().any(is_it) {
-            return None;
-        }
-        let both = |layer: Layer| {
-            let mut chosen = match (is_it(&layer), &layer.source) {
-                (false, _) => None,
-                (true, Some(_)) => Some(layer.clone()),
-                (true, None) => Some(layer.restrictions()),
-            };
-            if let Some(chosen) = &mut chosen {
-                chosen.applies_to = Some(NameGlob::name(skill));
-            }
-            std::iter::once(layer).chain(chosen)
+    pub fn with_sections<'a>(
+        mut self,
+        choices: &[(&'a str, &'a str)],
+        file: &Path,
+    ) -> (Policy, Vec<(&'a str, &'a str)>) {
+        let layers = std::mem::take(&mut self.layers);
+        let is_of = |layer: &Layer, section: &str| {
+            layer.applies_to.as_ref().is_some_and(|glob| glob.pattern() == section)
         };
-        self.layers = self.layers.into_iter().flat_map(both).collect();
-        Some(self)
+        let is_missing =
+            |(section, _): &(&str, &str)| !layers.iter().any(|layer| is_of(layer, section));
+        let missing: Vec<(&str, &str)> = choices.iter().copied().filter(is_missing).collect();
+        // A choice applies layers of the policy only. If it applied those of another choice, a skill
+        // would get what was chosen for a skill that has the name of its section.
+        for layer in layers {
+            let chosen = choices
+                .iter()
+                .filter(|(section, skill)| is_of(&layer, section) && !layer.covers(skill));
+            let copies: Vec<Layer> = chosen
+                .map(|(_, skill)| {
+                    let copy = match layer.source {
+                        Some(_) => layer.clone(),
+                        None => layer.restrictions(),
+                    };
+                    Layer { applies_to: Some(NameGlob::name(skill)), ..copy }
+                })
+                .collect();
+            self.layers.push(layer);
+            self.layers.extend(copies);
+        }
+        self.layers.extend(missing.iter().map(|(section, skill)| Layer {
+            applies_to: Some(NameGlob::name(skill)),
+            require: Some(Requirement {
+                signed_by: Some(Vec::new()),
+                place: format!(
+                    "{} (`policy: {}`, a section that does not exist)",
+                    file.display(),
+                    printable(section)
+                ),
+                ..Requirement::default()
+            }),
+            ..Layer::new(Origin::File(file.to_owned()))
+        }));
+        (self, missing)
     }
 
     /// Checks whether a section for this skill name grants anything.
@@ -434,5 +462,46 @@ impl Policy {
     /// Returns the layers that apply to a skill name, lowest priority first.
     pub fn layers_for(&self, skill: &str) -> impl Iterator<Item = &Layer> {
         self.layers.iter().filter(move |layer| layer.covers(skill))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::require::{Evidence, Signer};
+
+    fn chosen<'a>(text: &str, choices: &[(&'a str, &'a str)]) -> (Policy, Vec<(&'a str, &'a str)>) {
+        let policy = load(Path::new("policy.yaml"), text, None).unwrap();
+        policy.with_sections(choices, Path::new("skills.yaml"))
+    }
+
+    #[test]
+    fn choices_of_sections_do_not_add_up() {
+        let text = "skills:\n  b: { deny: [WebFetch] }\n  c: { deny: [Write] }\n";
+        let denied = |choices: &[(&str, &str)], skill: &str| -> Vec<String> {
+            let (policy, missing) = chosen(text, choices);
+            assert!(missing.is_empty());
+            let rules = policy.layers_for(skill).flat_map(|layer| &layer.deny);
+            rules.map(|rule| rule.text.clone()).collect()
+        };
+        // `b` gets the section `c`, which those that get the section `b` do not.
+        for choices in [[("b", "a"), ("c", "b")], [("c", "b"), ("b", "a")]] {
+            assert_eq!(denied(&choices, "a"), ["WebFetch"]);
+            assert_eq!(denied(&choices, "b"), ["WebFetch", "Write"]);
+            assert_eq!(denied(&choices, "c"), ["Write"]);
+        }
+    }
+
+    #[test]
+    fn skill_whose_section_does_not_exist_is_refused() {
+        // A section that another skill has chosen is none of the policy either.
+        let choices = [("b", "a"), ("a", "c")];
+        let (policy, missing) = chosen("skills: { b: { deny: [Write] } }\n", &choices);
+        assert_eq!(missing, [("a", "c")]);
+        let signer = Signer::key(&format!("sha256:{}", "a".repeat(64))).unwrap();
+        let signed = Evidence { signers: vec![signer], ..Evidence::default() };
+        let is_refused =
+            |skill: &str| policy.requirements_for(skill).any(|one| one.check(&signed).is_err());
+        assert_eq!(["a", "b", "c"].map(is_refused), [false, false, true]);
     }
 }

@@ -204,6 +204,14 @@ impl Skill {
     pub fn load(path: &Path, caps: &SizeLimits) -> Result<Skill, SkillError> {
         SkillListing::of(path, caps)?.read()
     }
+
+    /// Checks that the digest of the content is the one that the lock file names, if it names one.
+    ///
+    /// # Errors
+    /// It is another.
+    pub fn check_lock(&self, digest: &str) -> Result<(), SkillError> {
+        check_lock(&self.root, self.locked.as_ref(), digest)
+    }
 }
 
 impl SkillListing {
@@ -375,25 +383,7 @@ impl SkillListing {
     /// # Errors
     /// It is another.
     pub fn check_lock(&self, digest: &str) -> Result<(), SkillError> {
-        let Some(locked) = self.locked.as_ref().filter(|locked| locked.digest != digest) else {
-            return Ok(());
-        };
-        let message = format!(
-            "the files are not those that were fetched: their digest is {digest}, and the lock file names {}",
-            locked.digest
-        );
-        Err(SkillError {
-            root: self.root.clone(),
-            diagnostics: vec![Diagnostic {
-                severity: Severity::Error,
-                rule: "locked-digest",
-                message,
-                file: self.root.display().to_string(),
-                span: None,
-                fix: Some("fetch them again: skillhost sync".to_owned()),
-            }],
-            text: String::new(),
-        })
+        check_lock(&self.root, self.locked.as_ref(), digest)
     }
 
     /// Returns the folder on the host, or the only file of the skill.
@@ -405,6 +395,27 @@ impl SkillListing {
     pub(crate) fn live(&self) -> &Dir {
         self.live.dir()
     }
+}
+
+/// Checks that the digest of a skill's content is the one that the lock file names, if it names one.
+fn check_lock(root: &Path, locked: Option<&LockedOrigin>, digest: &str) -> Result<(), SkillError> {
+    let Some(locked) = locked.filter(|locked| locked.digest != digest) else { return Ok(()) };
+    let message = format!(
+        "the files are not those that were fetched: their digest is {digest}, and the lock file names {}",
+        locked.digest
+    );
+    Err(SkillError {
+        root: root.to_owned(),
+        diagnostics: vec![Diagnostic {
+            severity: Severity::Error,
+            rule: "locked-digest",
+            message,
+            file: root.display().to_string(),
+            span: None,
+            fix: Some("fetch them again: skillhost sync".to_owned()),
+        }],
+        text: String::new(),
+    })
 }
 
 #[expect(

@@ -95,7 +95,7 @@ pub enum BuildError {
     /// The built-in certificate authorities cannot be used.
     #[error("TLS: {0}")]
     Tls(String),
-    /// An embedded skill cannot be written to memory, for example because two have the same name.
+    /// An embedded skill cannot be written to a folder, for example because two have the same name.
     #[error("cannot write the embedded skills to {}: {error}", .folder.display())]
     Embedded {
         /// The folder for them.
@@ -276,8 +276,8 @@ impl HostBuilder {
     /// requires.
     ///
     /// Guests see files, so [`HostBuilder::build`] writes it to memory: to a private folder in
-    /// `/dev/shm`, or in the host's own folder if the machine has no file system in memory. The
-    /// folder is removed with the host.
+    /// `/dev/shm`, or in the host's own folder if `/dev/shm` is not a file system in memory, or is
+    /// full or read-only. The folder is removed with the host.
     #[must_use]
     pub fn embedded_skill(mut self, skill: EmbeddedSkill) -> HostBuilder {
         self.embedded.push(skill);
@@ -288,7 +288,9 @@ impl HostBuilder {
     /// certificates of an authority, in PEM, or by an SSH key. The trusted root of an instance of
     /// sigstore, as JSON, replaces the built-in one. This is what `skillhost key trust` takes.
     ///
-    /// Nothing else counts: a host does not read the keys of the command line.
+    /// Keyless signatures that the public instance of sigstore vouches for count without this, for
+    /// the identities that the policy names. Nothing else counts: a host does not read the keys of
+    /// the command line.
     #[must_use]
     pub fn trust(mut self, text: impl Into<String>) -> HostBuilder {
         self.trusted.push(text.into());
@@ -396,9 +398,7 @@ impl HostBuilder {
         let mut sources: Vec<Source> =
             self.skills.iter().map(|folder| policy_source(folder.clone())).collect();
         if !self.embedded.is_empty() {
-            let folder = memory_folder().unwrap_or(scratch.as_path());
-            let embedded = EmbeddedSkills::write(&self.embedded, folder)
-                .map_err(|error| BuildError::Embedded { folder: folder.to_owned(), error })?;
+            let embedded = write_embedded(&self.embedded, memory_folder(), &scratch)?;
             sources.insert(0, policy_source(embedded.folder().to_owned()));
             self.hooks.embedded = Some(Arc::new(embedded));
         }
@@ -489,6 +489,25 @@ impl Request {
     }
 }
 
+/// Writes the embedded skills to memory, or to `scratch` if that fails: it may be full or read-only.
+fn write_embedded(
+    skills: &[EmbeddedSkill],
+    memory: Option<&Path>,
+    scratch: &Path,
+) -> Result<EmbeddedSkills, BuildError> {
+    if let Some(memory) = memory {
+        match EmbeddedSkills::write(skills, memory) {
+            Ok(written) => return Ok(written),
+            Err(error) => {
+                let folder = memory.display();
+                tracing::debug!(%error, "cannot write the embedded skills to {folder}");
+            }
+        }
+    }
+    EmbeddedSkills::write(skills, scratch)
+        .map_err(|error| BuildError::Embedded { folder: scratch.to_owned(), error })
+}
+
 fn policy_source(folder: PathBuf) -> Source {
     Source::new(folder, SourceKind::Policy)
 }
@@ -498,4 +517,19 @@ fn policy_source(folder: PathBuf) -> Source {
 /// returns.
 pub fn compile_if_asked() {
     skillhost_sandbox::compile_if_asked();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn embedded_skills_are_written_to_the_own_folder_if_memory_cannot_be_used() {
+        let scratch = tempfile::tempdir().unwrap();
+        let skill = EmbeddedSkill::new("one", &[], &[]);
+        let missing = scratch.path().join("missing");
+        let written = write_embedded(&[skill], Some(&missing), scratch.path()).unwrap();
+        assert_eq!(written.folder().parent(), Some(scratch.path()));
+        assert!(written.folder().join("one").is_dir());
+    }
 }

@@ -79,6 +79,7 @@ impl SourceError {
             SourceError::Moved(_) => Some(
                 "if the change is intended, `skillhost remove` and `skillhost add` the skill again",
             ),
+            SourceError::Refused(refusal) if refusal.is_fixed => None,
             SourceError::Refused(refusal) => match refusal.rule {
                 RefusalRule::TransferSize => Some(
                     "if you trust the source, raise `transfer-size` in `limits` of your skills.yaml",
@@ -150,16 +151,23 @@ pub struct Refusal {
     pub entry: Option<String>,
     /// The problem.
     pub why: String,
+    /// Whether it exceeds a limit that no setting raises.
+    pub is_fixed: bool,
 }
 
 impl Refusal {
     pub(crate) fn new(rule: RefusalRule, why: impl Into<String>) -> Refusal {
-        Refusal { rule, entry: None, why: why.into() }
+        Refusal { rule, entry: None, why: why.into(), is_fixed: false }
+    }
+
+    /// Creates the refusal of what exceeds a constant, which `limits` of the user does not change.
+    pub(crate) fn fixed(rule: RefusalRule, why: impl Into<String>) -> Refusal {
+        Refusal { is_fixed: true, ..Refusal::new(rule, why) }
     }
 
     pub(crate) fn at(rule: RefusalRule, entry: &[u8], why: impl Into<String>) -> Refusal {
         let entry = String::from_utf8_lossy(&entry[..entry.len().min(300)]).into_owned();
-        Refusal { rule, entry: Some(entry), why: why.into() }
+        Refusal { entry: Some(entry), ..Refusal::new(rule, why) }
     }
 }
 

@@ -190,7 +190,7 @@ impl<'a> Client<'a> {
             size += skills.iter().map(Entry::size).sum::<usize>();
             if size as u64 > MAX_INDEX {
                 let why = format!("the list of skills is larger than {}", show_size(MAX_INDEX));
-                return Err(Refusal::new(RefusalRule::TransferSize, why).into());
+                return Err(Refusal::fixed(RefusalRule::TransferSize, why).into());
             }
             entries.extend(skills);
             let files: usize = entries.iter().map(|entry| 1 + entry.resources.len()).sum();
@@ -529,7 +529,9 @@ mod tests {
         fetched(&server, Selection::All).unwrap();
         server.skills[1]["frontmatter"]["description"] = long;
         match fetched(&server, Selection::All) {
-            Err(SourceError::Refused(refusal)) => {
+            Err(error @ SourceError::Refused(_)) => {
+                assert_eq!(error.fix(), None, "no setting raises this limit");
+                let SourceError::Refused(refusal) = error else { unreachable!() };
                 assert_eq!(refusal.rule, RefusalRule::TransferSize);
             }
             other => panic!("{other:?}"),

@@ -608,6 +608,7 @@ impl Project {
         let Addition { source, fetched, skills, several, submodules, _use } = addition;
         let change = self.begin()?;
         let (text, mut lock) = (self.text()?, self.locked()?);
+        let known = self.parse(&text)?;
         let (mut wanted, mut changes) = (BTreeMap::new(), Vec::new());
         for (name, skill) in &skills {
             let path = Some(skill.path.clone()).filter(|path| several && !path.is_empty());
@@ -616,7 +617,8 @@ impl Project {
                 path,
                 enabled: true,
                 submodules,
-                section: None,
+                // A section restricts, too, so a skill must not lose it by being added again.
+                section: known.skills.get(name).and_then(|old| old.section.clone()),
             };
             let new = self.import(&fetched, &want, skill)?;
             let old = lock.skills.insert(name.clone(), new.clone());

@@ -17,8 +17,8 @@ use crate::source::Source;
 /// The name of the file.
 pub const FILE: &str = "skills.yaml";
 
-/// A file for a thousand skills takes about 100 KiB.
-const MAX_BYTES: usize = 1 << 20;
+/// The most bytes of the file. One for a thousand skills takes about 100 KiB.
+pub const MAX_BYTES: usize = 1 << 20;
 
 /// The keys of the file.
 const TOP: [&str; 4] = ["skills", "overrides", "replace", "limits"];

@@ -207,7 +207,9 @@ impl Permissions {
     /// The policy if the file had this text, under the same command line but without `--allow`.
     pub(crate) fn with_text(&self, path: &Path, text: &str, places: &Places) -> Option<Policy> {
         let overrides = Overrides { allow: Vec::new(), ..self.overrides() };
-        policy::load(path, text, Some(&places.home)).ok()?.with_command_line(overrides).ok()
+        let policy = policy::load(path, text, Some(&places.home)).ok()?;
+        let (policy, _) = sources::with_chosen_sections(policy, places).ok()?;
+        policy.with_command_line(overrides).ok()
     }
 
     /// The flags as a layer of the policy.

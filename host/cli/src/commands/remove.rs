@@ -11,7 +11,7 @@ use crate::sources::{self, SourcesFileArg};
 
 /// Remove a fetched skill from skills.yaml and skills.lock
 ///
-/// Stored files that are no longer in any lock file are removed, too, unless a server is running.
+/// If no server is running, also removes from the store what no other lock file names.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

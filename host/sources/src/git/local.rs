@@ -74,7 +74,7 @@ impl Repository {
             let Some(stem) = name.strip_suffix(".idx") else { continue };
             if packs.len() == MAX_PACKS {
                 let why = format!("the repository has more than {MAX_PACKS} packs");
-                return Err(Refusal::new(RefusalRule::EntryCount, why).into());
+                return Err(Refusal::fixed(RefusalRule::EntryCount, why).into());
             }
             let index = read(&folder, &format!("objects/pack/{name}"), left)?;
             left -= index.len() as u64;

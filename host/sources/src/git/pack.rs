@@ -7,6 +7,7 @@ use std::collections::{HashMap, VecDeque};
 use std::io::{BufRead, Read as _};
 
 use flate2::bufread::ZlibDecoder;
+use skillhost_policy::limits::show_size;
 
 use super::corrupt;
 use super::object::{Object, ObjectId, ObjectKind, Objects};
@@ -162,14 +163,24 @@ impl<'a> Decoder<'a> {
     }
 
     fn charge(&mut self, size: u64) -> Result<(), Refusal> {
-        self.left = self.left.checked_sub(size).ok_or_else(|| {
-            let why = format!(
-                "the objects are larger than the limit, or {} times larger than the transfer",
-                self.limits.expansion
-            );
-            Refusal::new(RefusalRule::Expansion, why)
-        })?;
+        self.left = self.left.checked_sub(size).ok_or_else(|| self.too_large())?;
         Ok(())
+    }
+
+    /// Names the limit that was exceeded: the lower of two.
+    fn too_large(&self) -> Refusal {
+        let TransferLimits { bytes, expansion, .. } = self.limits;
+        match self.limits.unpacked(self.bytes.len() as u64) >= *bytes {
+            true => {
+                let why = format!("the objects are larger than {}", show_size(*bytes));
+                Refusal::new(RefusalRule::TransferSize, why)
+            }
+            false => {
+                let why =
+                    format!("the objects are more than {expansion} times larger than the transfer");
+                Refusal::new(RefusalRule::Expansion, why)
+            }
+        }
     }
 }
 

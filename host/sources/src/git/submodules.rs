@@ -53,7 +53,7 @@ pub(super) fn add(
 }
 
 fn too_many() -> SourceError {
-    Refusal::new(RefusalRule::EntryCount, format!("more than {MAX} submodules")).into()
+    Refusal::fixed(RefusalRule::EntryCount, format!("more than {MAX} submodules")).into()
 }
 
 /// Adds the files of one commit. Returns its own submodules.
@@ -174,6 +174,7 @@ mod tests {
             _ => panic!("{count} submodules without a URL"),
         };
         assert_eq!((rule(MAX), rule(MAX + 1)), (RefusalRule::Corrupt, RefusalRule::EntryCount));
+        assert_eq!(too_many().fix(), None, "no setting raises this limit");
     }
 
     #[test]

@@ -471,6 +471,26 @@ fn decode(parts: &[Part<'_>]) -> Result<Pack, SourceError> {
 }
 
 #[test]
+fn pack_that_is_too_large_names_the_limit() {
+    let zeros = Object { kind: ObjectKind::Blob, content: vec![0; 200_000] };
+    let pack = pack(&[Part::Whole(&zeros)]);
+    let default = TransferLimits::default();
+    for (limits, expected, setting) in [
+        (TransferLimits { expansion: 2, ..default.clone() }, RefusalRule::Expansion, "`expansion`"),
+        (
+            TransferLimits { bytes: 60_000, ..default.clone() },
+            RefusalRule::TransferSize,
+            "`transfer-size`",
+        ),
+    ] {
+        let error = Pack::decode(&pack, &limits).unwrap_err();
+        assert!(error.fix().unwrap().contains(setting), "{error}");
+        assert_eq!(rule(Err::<Pack, _>(error)), expected);
+    }
+    Pack::decode(&pack, &TransferLimits { expansion: 2000, ..default }).unwrap();
+}
+
+#[test]
 fn differences_may_come_before_what_they_need() {
     let base = Object { kind: ObjectKind::Blob, content: b"hello".to_vec() };
     let (id, delta) = (base.id().unwrap(), vec![5, 7, 0x90, 5, 2, b'!', b'!']);

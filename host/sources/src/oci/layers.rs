@@ -98,7 +98,7 @@ pub(super) fn stage(
             // What a layer hides is read, too, and each is compared with all above it.
             if manifest.layers.len() > MAX_LAYERS {
                 let why = format!("the image has more than {MAX_LAYERS} layers");
-                return Err(Refusal::new(RefusalRule::EntryCount, why).into());
+                return Err(Refusal::fixed(RefusalRule::EntryCount, why).into());
             }
             let mut to = Unpacker::new(within, limits, limits.bytes)?;
             let mut above = Above::default();

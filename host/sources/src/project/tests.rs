@@ -100,6 +100,24 @@ fn added_skill_is_locked_stored_and_installed() {
 }
 
 #[test]
+fn skill_that_is_added_again_keeps_its_section() {
+    let setup = Setup::new();
+    setup.write(wanted::FILE, "skills:\n  one:\n    source: ./old\n    policy: readers\n");
+    let project = setup.project().of_user().unwrap();
+    let request = AddRequest {
+        source: "./one".parse().unwrap(),
+        name: None,
+        path: None,
+        all: false,
+        submodules: false,
+    };
+    project.add(project.fetch(&request, &Offline).unwrap()).unwrap();
+    let skill = &project.wanted().unwrap().skills["one"];
+    assert_eq!(skill.source.to_string(), "./one");
+    assert_eq!(skill.section.as_deref(), Some("readers"));
+}
+
+#[test]
 fn repository_with_several_skills_offers_them() {
     let setup = Setup::new();
     let url = setup.repository();
