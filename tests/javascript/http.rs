@@ -125,13 +125,18 @@ const ask = (path, options = {}, body) => new Promise((done, fail) => {
         response.on('end', () => done([response.statusCode, response.statusMessage, response.headers['content-type'], text.startsWith('{') ? JSON.parse(text) : text]));
     });
     request.on('error', fail);
-    if (body) for (const part of body) request.write(part);
-    request.end();
+    const send = () => {
+        if (body) for (const part of body) request.write(part);
+        request.end();
+    };
+    if (options.headers?.Expect) request.on('continue', send);
+    else send();
 });
 json(await ask('/health', { method: 'HEAD' }));
 json(await ask('/old'));
 json(await ask('/echo', { method: 'DELETE' }));
 json(await ask('/echo', { method: 'POST', headers: { 'Content-Type': 'text/plain' } }, ['one ', Buffer.from('two')]));
+json(await ask('/echo', { method: 'POST', headers: { Expect: '100-continue' } }, ['three']));
 http.get(`${url}/data.csv`, (response) => response.pipe(process.stdout));
 await fetch('http://127.0.0.1:1/').catch((error) => console.log(error.name, error.message));
 http.get('http://127.0.0.1:1/').on('error', (error) => console.log(error.code));
@@ -158,6 +163,7 @@ fn clients_use_an_api() {
 [302,"Found",null,""]
 [200,"OK","application/json; charset=utf-8",{"agent":"","body":"","method":"DELETE","query":"","type":""}]
 [200,"OK","application/json; charset=utf-8",{"agent":"","body":"one two","method":"POST","query":"","type":"text/plain"}]
+[200,"OK","application/json; charset=utf-8",{"agent":"","body":"three","method":"POST","query":"","type":""}]
 TypeError fetch failed
 AbortError
 EACCES

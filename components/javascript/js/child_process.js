@@ -588,6 +588,13 @@ const custom = Symbol.for('nodejs.util.promisify.custom');
 Object.defineProperty(exec, custom, { value: promisified(exec) });
 Object.defineProperty(execFile, custom, { value: promisified(execFile) });
 
+// The options of this process, without `-e TEXT`: the child runs a file.
+function inheritedOptions() {
+    const { _eval: text, execArgv } = process;
+    const at = text === undefined ? -1 : execArgv.lastIndexOf(text);
+    return at > 0 ? execArgv.toSpliced(at - 1, 2) : execArgv;
+}
+
 export function fork(modulePath, args, options) {
     if (modulePath instanceof globalThis.URL) modulePath = globalThis.__skillhost_require('node:url').fileURLToPath(modulePath);
     text(modulePath, 'modulePath');
@@ -607,7 +614,7 @@ export function fork(modulePath, args, options) {
     } else if (!stdio.includes('ipc')) {
         throw Object.assign(new Error("Forked processes must have an IPC channel, missing value 'ipc' in options.stdio"), { code: 'ERR_CHILD_PROCESS_IPC_REQUIRED' });
     }
-    return spawn(execPath || process.execPath, [...execArgv || process.execArgv, modulePath, ...args], { ...rest, stdio, shell: false });
+    return spawn(execPath || process.execPath, [...execArgv || inheritedOptions(), modulePath, ...args], { ...rest, stdio, shell: false });
 }
 
 export function spawnSync(file, args, options) {

@@ -7,7 +7,7 @@ import { Exchange } from 'internal:http_exchange';
 import { nextTick } from 'internal:event_loop';
 import { IncomingMessage, OutgoingMessage, ServerResponse, STATUS_CODES, validateHeaderName, validateHeaderValue } from 'internal:http_messages';
 import { connectRequest } from 'internal:http_connection';
-import { _checkIsHttpToken, parsers } from 'node:_http_common';
+import { _checkIsHttpToken, continueExpression, parsers } from 'node:_http_common';
 import { debuglog } from '__wasm_rquickjs_builtin/internal/util/debuglog';
 import Writable from '__wasm_rquickjs_builtin/internal/streams/writable';
 import { ERR_INVALID_ARG_TYPE } from '__wasm_rquickjs_builtin/internal/errors';
@@ -232,6 +232,8 @@ export class ClientRequest extends OutgoingMessage {
         if (!(this.socket instanceof HostSocket)) return;
         this.socket.emit('connect');
         if (this.protocol === 'https:') this.socket.emit('secureConnect');
+        // The host does not send `Expect`. The program would wait for the permission to send the body.
+        if (continueExpression.test(this.getHeader('expect') ?? '')) nextTick(() => this.destroyed || this.emit('continue'));
     }
 
     onSocket(socket, error) {

@@ -494,7 +494,6 @@ export function _start(options) {
     process.argv = options.argv;
     process.argv0 = options.argv0;
     process.execArgv = options.execArgv;
-    process.title = options.argv0;
     Object.assign(process.env, Object.fromEntries(native.environment()));
     flags = [...options.environmentOptions, ...options.execArgv];
     for (const flag of flags) {
@@ -502,13 +501,13 @@ export function _start(options) {
         else if (flag === '--warnings') process.noWarnings = false;
         else if (flag === '--no-deprecation') process.noDeprecation = true;
         else if (flag === '--throw-deprecation') process.throwDeprecation = true;
-        else if (flag.startsWith('--title=')) process.title = flag.slice(8);
         else if (flag === '--trace-warnings') process.traceProcessWarnings = true;
         else if (flag === '--trace-deprecation') process.traceDeprecation = true;
-        else if (flag.startsWith('--unhandled-rejections=')) {
-            Object.defineProperty(process, '_unhandledRejections', { value: flag.slice(23), enumerable: false });
-        }
     }
+    process.title = optionValues('--title').at(-1) ?? options.argv0;
+    if (options.text !== undefined) Object.defineProperty(process, '_eval', { value: options.text, enumerable: true, configurable: true });
+    const rejections = optionValues('--unhandled-rejections').at(-1);
+    if (rejections !== undefined) Object.defineProperty(process, '_unhandledRejections', { value: rejections, enumerable: false });
     if (flags.some((flag) => flag === '--expose-gc' || flag === '--expose_gc')) {
         Object.defineProperty(globalThis, 'gc', { value: collectGarbage, writable: true, configurable: true, enumerable: false });
     }

@@ -127,7 +127,9 @@ function evaluate(module, options) {
     const { timeout, breakOnSigint = false } = options;
     if (timeout !== undefined) validateUint32(timeout, 'options.timeout', true);
     validateBoolean(breakOnSigint, 'options.breakOnSigint');
-    if (!['linked', 'evaluated', 'errored'].includes(module.status)) throw wrongStatus('must be one of linked, evaluated, or errored');
+    // A module whose link failed is `errored`, but not for the engine, which lacks what it imports.
+    const status = STATUSES[native.moduleStatus(wrap.pointer)];
+    if (!['linked', 'evaluated', 'errored'].includes(status)) throw wrongStatus('must be one of linked, evaluated, or errored');
     wrap.initializeMeta?.();
     wrap.initializeMeta = undefined;
     const promise = native.evaluateModule(wrap.realm, wrap.pointer, timeout ?? 0);

@@ -218,7 +218,8 @@ class ZlibBase extends Transform {
         }
         offset += result.read;
         if (length === this._chunkSize) {
-            const next = () => this._step(chunk, offset, flag, callback);
+            // Each step is a turn of the loop, as in Node: called from here, the steps of a large chunk would exceed the stack.
+            const next = () => defer(() => this._step(chunk, offset, flag, callback));
             if (!isFull) {
                 next();
                 return;

@@ -280,11 +280,12 @@ impl Parser {
             Some((name, value)) if name.starts_with("--") => (name, Some(value.to_owned())),
             _ => (option, None),
         };
+        // What `process.execArgv` has of the option: a value that is the next argument is part of it.
+        let mut words = vec![option.to_owned()];
         let mut value = || {
-            given
-                .clone()
-                .or_else(|| rest.next())
-                .ok_or_else(|| Command::Fail(format!("node: {name} requires an argument\n"), 9))
+            let value =
+                given.clone().or_else(|| rest.next().inspect(|next| words.push(next.clone())));
+            value.ok_or_else(|| Command::Fail(format!("node: {name} requires an argument\n"), 9))
         };
         match name {
             "-v" | "--version" => return Err(Command::Print(format!("v{VERSION}\n"))),
@@ -354,18 +355,11 @@ impl Parser {
                     9,
                 ));
             }
-            _ if WITH_VALUE.contains(&name) => {
-                self.run.options.push(option.to_owned());
-                if given.is_none() {
-                    let value = value()?;
-                    self.run.options.push(value);
-                }
-                return Ok(());
-            }
+            _ if WITH_VALUE.contains(&name) => drop(value()?),
             _ if IGNORED.iter().any(|beginning| option.starts_with(beginning)) => {}
             _ => return Err(Command::Fail(format!("node: bad option: {option}\n"), 9)),
         }
-        self.run.options.push(option.to_owned());
+        self.run.options.append(&mut words);
         Ok(())
     }
 }
@@ -391,6 +385,17 @@ mod tests {
         assert_eq!(run.main, Main::File("a.js".to_owned()));
         assert_eq!(run.options, ["--no-warnings"]);
         assert_eq!(run.arguments, ["-e", "--check"]);
+    }
+
+    #[test]
+    fn values_that_are_arguments_of_their_own_belong_to_the_options() {
+        let options = ["-r", "./a.js", "--import=./b.mjs", "--env-file", ".env", "-e", "1"];
+        let run = run(&[&["node"], &options[..], &["c"]].concat());
+        assert_eq!(run.options, options);
+        assert_eq!(
+            (run.requires, run.arguments),
+            (vec!["./a.js".to_owned()], vec!["c".to_owned()])
+        );
     }
 
     #[test]

@@ -8,7 +8,8 @@ use std::cell::{OnceCell, RefCell};
 use crate::bindings::wasi::clocks::wall_clock::Datetime;
 use crate::bindings::wasi::filesystem::preopens::get_directories;
 use crate::bindings::wasi::filesystem::types::{
-    Descriptor, DescriptorFlags, DescriptorStat, DescriptorType, NewTimestamp, OpenFlags, PathFlags,
+    Descriptor, DescriptorFlags, DescriptorStat, DescriptorType, MetadataHashValue, NewTimestamp,
+    OpenFlags, PathFlags,
 };
 
 pub(crate) use crate::bindings::wasi::filesystem::types::ErrorCode;
@@ -110,6 +111,22 @@ fn inside<'p>(path: &'p str, folder: &str) -> Option<&'p str> {
 /// Returns what is known of the file, and of a link's target if `follow`.
 pub(crate) fn stat(path: &str, follow: bool) -> Result<DescriptorStat> {
     at(path, |folder, path| folder.stat_at(flags(follow), path))
+}
+
+/// Returns a number for a file, which is the same under each path that leads to it: programs compare
+/// these before they overwrite or remove a file.
+pub(crate) fn identity(path: &str, follow: bool) -> Result<u64> {
+    at(path, |folder, path| folder.metadata_hash_at(flags(follow), path)).map(number)
+}
+
+/// Returns the number of an open file.
+pub(crate) fn identity_of(file: &Descriptor) -> Result<u64> {
+    file.metadata_hash().map(number)
+}
+
+/// Returns the 53 bits that a number of JavaScript has.
+fn number(hash: MetadataHashValue) -> u64 {
+    hash.lower >> 11
 }
 
 /// Returns whether there is a file or folder, and of which kind.

@@ -320,9 +320,10 @@ fn stat_path(ctx: Ctx<'_>, path: String, follow: bool) -> Result<'_> {
         result.set("stat", device_stat(&ctx, device)?)?;
         return Ok(result.into_value());
     }
-    let stat = files::stat(&path, follow);
-    object(ctx.clone(), stat, syscall, Some(&path), |object, stat| {
-        object.set("stat", stat_object(&ctx, &stat, &files::absolute(&path))?)
+    let stat = files::stat(&path, follow)
+        .and_then(|stat| files::identity(&path, follow).map(|number| (stat, number)));
+    object(ctx.clone(), stat, syscall, Some(&path), |object, (stat, number)| {
+        object.set("stat", stat_object(&ctx, &stat, &files::absolute(&path), number)?)
     })
 }
 
@@ -357,6 +358,7 @@ fn stat_object<'js>(
     ctx: &Ctx<'js>,
     stat: &DescriptorStat,
     path: &str,
+    inode: u64,
 ) -> rquickjs::Result<Object<'js>> {
     let (kind, permissions) = match stat.type_ {
         DescriptorType::Directory => (S_IFDIR, DIR),
@@ -374,7 +376,7 @@ fn stat_object<'js>(
     let modified = milliseconds(&stat.data_modification_timestamp);
     let changed = milliseconds(&stat.status_change_timestamp);
     let object = device_stat(ctx, kind | set.unwrap_or(permissions))?;
-    object.set("ino", inode(path) as f64)?;
+    object.set("ino", inode as f64)?;
     object.set("nlink", stat.link_count as f64)?;
     object.set("size", stat.size as f64)?;
     object.set("blocks", stat.size.div_ceil(512) as f64)?;
@@ -388,15 +390,6 @@ fn stat_object<'js>(
     Ok(object)
 }
 
-/// Returns a number for a file: programs compare them to tell files apart.
-fn inode(path: &str) -> u64 {
-    // FNV-1a, in the 53 bits that a number of JavaScript has.
-    let hash = path.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
-    hash >> 11
-}
-
 fn fstat(ctx: Ctx<'_>, fd: i32) -> Result<'_> {
     let device = TABLE.with_borrow(|table| table.device(fd));
     if let Ok(device) = device {
@@ -407,10 +400,10 @@ fn fstat(ctx: Ctx<'_>, fd: i32) -> Result<'_> {
     }
     let stat = TABLE.with_borrow(|table| {
         let (file, path) = table.file(fd)?;
-        Ok((file.stat()?, path.to_owned()))
+        Ok((file.stat()?, path.to_owned(), files::identity_of(file)?))
     });
-    object(ctx.clone(), stat, "fstat", None, |object, (stat, path)| {
-        object.set("stat", stat_object(&ctx, &stat, &path)?)
+    object(ctx.clone(), stat, "fstat", None, |object, (stat, path, number)| {
+        object.set("stat", stat_object(&ctx, &stat, &path, number)?)
     })
 }
 

@@ -104,10 +104,16 @@ struct Step {
 enum Codec {
     Deflate(Deflater),
     Inflate(Inflater),
-    BrotliEncoder(Box<BrotliEncoderStateStruct<StandardAlloc>>),
+    BrotliEncoder(BrotliEncoder),
     BrotliDecoder(Box<BrotliDecoder>),
     ZstdEncoder(CCtx<'static>),
     ZstdDecoder(DCtx<'static>),
+}
+
+struct BrotliEncoder {
+    inner: Box<BrotliEncoderStateStruct<StandardAlloc>>,
+    /// Numbers of `zlib.constants` and their values.
+    parameters: Vec<[u32; 2]>,
 }
 
 type BrotliDecoder = brotli::BrotliState<
@@ -121,7 +127,9 @@ impl Codec {
         match self {
             Codec::Deflate(deflater) => deflater.step(flush, input, output),
             Codec::Inflate(inflater) => inflater.step(flush, input, output),
-            Codec::BrotliEncoder(encoder) => brotli_encode(encoder, flush, input, output),
+            Codec::BrotliEncoder(encoder) => {
+                brotli_encode(&mut encoder.inner, flush, input, output)
+            }
             Codec::BrotliDecoder(decoder) => brotli_decode(decoder, flush, input, output),
             Codec::ZstdEncoder(context) => zstd_encode(context, flush, input, output),
             Codec::ZstdDecoder(context) => zstd_decode(context, input, output),
@@ -482,18 +490,28 @@ fn open_brotli<'js>(
     encodes: bool,
     parameters: Vec<Vec<u32>>,
 ) -> rquickjs::Result<Object<'js>> {
-    let failed = || Failure::initialization("Initialization failed");
     if !encodes {
-        let decoder = brotli::BrotliState::new(
-            brotli::HeapAlloc::<u8>::default(),
-            brotli::HeapAlloc::<u32>::default(),
-            brotli::HeapAlloc::<brotli::HuffmanCode>::default(),
-        );
-        return opened(ctx, Ok(Codec::BrotliDecoder(Box::new(decoder))));
+        return opened(ctx, Ok(Codec::BrotliDecoder(Box::new(brotli_decoder()))));
     }
-    let mut encoder = Box::new(BrotliEncoderStateStruct::new(StandardAlloc::default()));
-    for pair in &parameters {
-        let [number, value] = pair[..] else { return Err(rquickjs::Error::Unknown) };
+    let parameters = parameters.iter().map(|pair| <[u32; 2]>::try_from(&pair[..]));
+    let parameters: Vec<_> =
+        parameters.collect::<Result<_, _>>().map_err(|_| rquickjs::Error::Unknown)?;
+    let encoder = brotli_encoder(&parameters).map(Codec::BrotliEncoder);
+    opened(ctx, encoder.ok_or_else(|| Failure::initialization("Initialization failed")))
+}
+
+fn brotli_decoder() -> BrotliDecoder {
+    brotli::BrotliState::new(
+        brotli::HeapAlloc::<u8>::default(),
+        brotli::HeapAlloc::<u32>::default(),
+        brotli::HeapAlloc::<brotli::HuffmanCode>::default(),
+    )
+}
+
+/// Returns an encoder with parameters; `None` if one is invalid.
+fn brotli_encoder(parameters: &[[u32; 2]]) -> Option<BrotliEncoder> {
+    let mut inner = Box::new(BrotliEncoderStateStruct::new(StandardAlloc::default()));
+    for &[number, value] in parameters {
         let is_valid = match number {
             0 => value <= 2,
             1 => value <= 11,
@@ -502,12 +520,12 @@ fn open_brotli<'js>(
             4 | 6 => value <= 1,
             _ => true,
         };
-        let set = brotli_parameter(number).is_none_or(|name| encoder.set_parameter(name, value));
+        let set = brotli_parameter(number).is_none_or(|name| inner.set_parameter(name, value));
         if !is_valid || !set {
-            return opened(ctx, Err(failed()));
+            return None;
         }
     }
-    opened(ctx, Ok(Codec::BrotliEncoder(encoder)))
+    Some(BrotliEncoder { inner, parameters: parameters.to_vec() })
 }
 
 /// Returns the parameter with this number of `zlib.constants`. The encoder has no `NPOSTFIX` and `NDIRECT`.
@@ -672,7 +690,13 @@ fn reset(handle: u32) {
         Some(Codec::ZstdDecoder(context)) => {
             context.reset(ResetDirective::SessionOnly).ok();
         }
-        _ => {}
+        Some(Codec::BrotliEncoder(old)) => {
+            if let Some(new) = brotli_encoder(&old.parameters) {
+                *old = new;
+            }
+        }
+        Some(Codec::BrotliDecoder(decoder)) => **decoder = brotli_decoder(),
+        None => {}
     });
 }
 

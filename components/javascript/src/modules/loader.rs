@@ -9,7 +9,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::rc::Rc;
 
 use rquickjs::module::{Declared, Module};
-use rquickjs::{Ctx, Function, Object, Value, qjs};
+use rquickjs::{Ctx, Function, Object, Persistent, Value, qjs};
 
 use super::exports;
 use super::package_json::PackageJson;
@@ -565,7 +565,13 @@ pub(crate) fn is_module(ctx: &Ctx<'_>, path: &str, text: &str) -> bool {
     if !["import", "export", "await"].iter().any(|word| text.contains(word)) {
         return false;
     }
-    if compile_function(ctx, path, text, true).is_ok() {
+    if COMPILED.with_borrow(|functions| functions.get(path).is_some_and(|(known, _)| known == text))
+    {
+        return false;
+    }
+    if let Ok(function) = compile_function(ctx, path, text, true) {
+        let function = (text.to_owned(), Persistent::save(ctx, function));
+        COMPILED.with_borrow_mut(|functions| functions.insert(path.to_owned(), function));
         return false;
     }
     drop(ctx.catch());
@@ -574,6 +580,13 @@ pub(crate) fn is_module(ctx: &Ctx<'_>, path: &str, text: &str) -> bool {
         drop(ctx.catch());
     }
     is_module
+}
+
+thread_local! {
+    /// CommonJS files that were compiled to learn that they are no modules, by path, with their
+    /// texts: what runs next is usually the same text.
+    static COMPILED: RefCell<HashMap<String, (String, Persistent<Value<'static>>)>> =
+        RefCell::default();
 }
 
 /// Checks the syntax of a module, without loading its imports.
@@ -612,6 +625,19 @@ pub(crate) fn compile_function<'js>(
     text: &str,
     only: bool,
 ) -> rquickjs::Result<Value<'js>> {
+    if !only
+        && let Some((known, compiled)) =
+            COMPILED.with_borrow_mut(|functions| functions.remove(path))
+        && known == text
+    {
+        let compiled = compiled.restore(ctx)?;
+        // SAFETY: The value is a compiled script of this context. The call takes one reference.
+        return unsafe {
+            let raw = ctx.as_raw().as_ptr();
+            qjs::JS_DupValue(raw, compiled.as_raw());
+            result(ctx, qjs::JS_EvalFunction(raw, compiled.as_raw()))
+        };
+    }
     // The lines of the text keep their numbers. js/module.js corrects the columns of the first.
     let wrapped = format!("{WRAPPER}{text}\n}})");
     let flags = if only { qjs::JS_EVAL_FLAG_COMPILE_ONLY } else { 0 };
