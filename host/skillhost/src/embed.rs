@@ -520,6 +520,7 @@ pub fn compile_if_asked() {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests need a folder")]
 mod tests {
     use super::*;
 
