@@ -14,7 +14,7 @@ use crate::context::Places;
 use crate::error::{CliError, Exit};
 use crate::output;
 
-/// Create tokens for tenants of the run API, check the tenants file, and delete a tenant's data
+/// Create tokens for tenants of the run API, check their file, and delete their data
 ///
 /// The file of `skillhost serve --tenants` says who may use the run API (`skillhost schema tenants`).
 /// It has digests of tokens, never tokens.
