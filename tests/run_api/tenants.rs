@@ -286,11 +286,11 @@ fn an_approval_holds_for_the_next_submission_of_the_same_run() {
     };
     approve(&[&*first]);
     let other = number(&run("b"));
-    assert_eq!(run("a")["outcome"]["stdout"], "uploaded\n");
+    assert_eq!(run("a")["outcome"]["stdout"], "uploaded\nwritten\n");
     number(&run("a"));
     approve(&[&*other, "--session"]);
     for arg in ["b", "c"] {
-        assert_eq!(run(arg)["outcome"]["stdout"], "uploaded\n", "{arg}");
+        assert_eq!(run(arg)["outcome"]["stdout"], "uploaded\nwritten\n", "{arg}");
     }
 }
 
