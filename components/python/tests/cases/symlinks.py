@@ -1,3 +1,4 @@
+import errno
 import os
 import pathlib
 import shutil
@@ -29,7 +30,7 @@ for top in (pathlib.Path(tempfile.mkdtemp()), pathlib.Path("links")):
             attempt()
             print(number, "succeeded")
         except OSError as error:
-            print(number, type(error).__name__, error.strerror)
+            print(number, type(error).__name__, errno.errorcode[error.errno])
     shutil.copytree(top, str(top) + "-copy", symlinks=True)
     copy = pathlib.Path(str(top) + "-copy")
     print(sorted((path.relative_to(copy).as_posix(), path.is_symlink()) for path in copy.rglob("*")))
@@ -45,7 +46,7 @@ for top in (pathlib.Path(tempfile.mkdtemp()), pathlib.Path("links")):
     try:
         (top / "loop").read_text()
     except OSError as error:
-        print(error.strerror)
+        print(errno.errorcode[error.errno])
     os.utime(top / "loop", (1, 1), follow_symlinks=False)
     print(os.lstat(top / "loop").st_mtime)
     shutil.rmtree(copy)
