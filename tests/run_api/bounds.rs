@@ -107,7 +107,7 @@ fn paths_and_methods_that_do_not_exist_are_problems() {
     let server = ApiServer::new(&place, &[]);
     for path in ["/v1/", "/v1/nothing", "/v1/runs/x", "/v1/runs/../blobs", "/v1/tenants"] {
         assert_eq!(server.get(path).code(), "not-found", "{path}");
-        // Without a token, nobody learns which paths exist.
+        // A client without a token does not learn which paths exist.
         assert_eq!(server.call_as("", "GET", path, &[], b"").code(), "unauthorized", "{path}");
     }
     let answer = server.call("DELETE", "/v1/runs", &Value::Null);

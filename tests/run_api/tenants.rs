@@ -353,7 +353,7 @@ fn uploaded_skills_are_granted_what_the_policy_of_the_tenant_grants() {
     let run = |server: &ApiServer, skill: &Value| {
         server.result(&server.submit(&json!({ "skill": skill, "target": { "script": "go.sh" } })))
     };
-    // A section for its name grants an upload nothing: whoever uploads it chooses the name.
+    // A policy section for its name grants an upload nothing, because the uploader chooses the name.
     let stored = upload_skill(&server, "mine", "Read Write Bash WebFetch");
     assert_eq!(stored.status, 201, "{}", stored.text());
     let result = run(&server, &stored.json()["digest"]);

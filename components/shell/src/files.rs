@@ -315,8 +315,7 @@ impl FileSystem for Files {
 
     async fn chmod(&self, path: &Path, mode: u32) -> Result<()> {
         SendWrapper::new(self.stat_at(path, PathFlags::SYMLINK_FOLLOW)).await?;
-        modes::set(path, mode);
-        Ok(())
+        Ok(modes::set(path, mode)?)
     }
 
     async fn set_modified_time(&self, path: &Path, time: SystemTime) -> Result<()> {

@@ -494,7 +494,7 @@ mod tests {
 
     #[test]
     fn skill_whose_section_does_not_exist_is_refused() {
-        // A section that another skill has chosen is none of the policy either.
+        // A section that another choice created does not count as a section of the policy.
         let choices = [("b", "a"), ("a", "c")];
         let (policy, missing) = chosen("skills: { b: { deny: [Write] } }\n", &choices);
         assert_eq!(missing, [("a", "c")]);

@@ -304,7 +304,7 @@ fn check_user(user: &str) -> Result<(), Problem> {
     }
 }
 
-/// Checks a path that becomes a word of a command line on the server.
+/// Checks a path that becomes an argument of a shell command on the server.
 fn check_ssh_path(path: &str) -> Result<(), Problem> {
     let is_unsafe = |char: char| matches!(char, '\'' | '"' | '!' | '`' | '$' | ';' | '&' | '|');
     match path.is_empty() || path.starts_with('-') || path.contains(is_unsafe) {

@@ -146,7 +146,8 @@ fn open(ctx: Ctx<'_>, path: String, flags: i32, mode: Opt<u32>) -> Result<'_> {
         && files::stat(&path, true).is_err();
     let opened = TABLE.with_borrow_mut(|table| table.open(&path, flags));
     if created && opened.is_ok() {
-        set_mode(&path, mode.0.unwrap_or_default() & !0o022);
+        // The file exists now, so its creation succeeded, even if its bits cannot be kept.
+        set_mode(&path, mode.0.unwrap_or_default() & !0o022).ok();
     }
     object(ctx, opened, "open", Some(&path), |object, fd| object.set("fd", fd))
 }
@@ -483,19 +484,20 @@ fn mode_of(path: &str, follow: bool) -> Option<u32> {
     modes::any().then(|| modes::get(&files::absolute(path), follow)).flatten()
 }
 
-/// Sets them. There is no error to report: the caller has found the file.
-fn set_mode(path: &str, mode: u32) {
-    let _ = modes::set(&files::absolute(path), mode & 0o7777, true);
+/// Sets them for a file that exists. The only error is that too many files have bits of their own.
+fn set_mode(path: &str, mode: u32) -> std::result::Result<(), ErrorCode> {
+    modes::set(&files::absolute(path), mode & 0o7777, true)
+        .map_err(|()| ErrorCode::InsufficientSpace)
 }
 
 fn chmod(ctx: Ctx<'_>, path: String, mode: u32) -> Result<'_> {
-    let found = files::stat(&path, true).map(|_| set_mode(&path, mode));
-    done(ctx, found, "chmod", Some(&path), None)
+    let set = files::stat(&path, true).and_then(|_| set_mode(&path, mode));
+    done(ctx, set, "chmod", Some(&path), None)
 }
 
 fn fchmod(ctx: Ctx<'_>, fd: i32, mode: u32) -> Result<'_> {
-    let found = TABLE.with_borrow(|table| table.file(fd).map(|(_, path)| set_mode(path, mode)));
-    done(ctx, found, "fchmod", None, None)
+    let set = TABLE.with_borrow(|table| table.file(fd).and_then(|(_, path)| set_mode(path, mode)));
+    done(ctx, set, "fchmod", None, None)
 }
 
 fn chown(ctx: Ctx<'_>, path: String) -> Result<'_> {
@@ -531,7 +533,8 @@ fn futimes(ctx: Ctx<'_>, fd: i32, accessed: f64, modified: f64) -> Result<'_> {
 fn mkdir(ctx: Ctx<'_>, path: String, recursive: bool, mode: Opt<u32>) -> Result<'_> {
     let made = if recursive { files::create_dirs(&path) } else { files::create_dir(&path) };
     if let Some(mode) = mode.0.filter(|mode| made.is_ok() && mode & 0o777 != 0o777) {
-        set_mode(&path, mode & !0o022);
+        // As for files: the folder exists now.
+        set_mode(&path, mode & !0o022).ok();
     }
     done(ctx, made, "mkdir", Some(&path), None)
 }

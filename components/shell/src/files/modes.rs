@@ -1,5 +1,6 @@
 //! Permission bits, which WASI does not have: those set by `chmod` in this run, otherwise defaults.
 
+use std::io;
 use std::path::Path;
 
 use bashkit::Metadata;
@@ -19,16 +20,19 @@ pub(super) fn apply(path: &Path, mut found: Metadata, writable: bool, follow: bo
     found
 }
 
-/// Sets the bits of a file, for all programs of the run. There is no error to report: the caller has
-/// found the file.
-pub(super) fn set(path: &Path, mode: u32) {
-    let _ = modes::set(&text(path), mode, true);
+/// Sets the bits of a file that exists, for all programs of the run.
+///
+/// # Errors
+/// Too many files have bits of their own.
+pub(super) fn set(path: &Path, mode: u32) -> io::Result<()> {
+    modes::set(&text(path), mode, true).map_err(|()| io::ErrorKind::StorageFull.into())
 }
 
 /// Gives a copy the bits of its original.
 pub(super) fn copy(from: &Path, to: &Path) {
     if let Some(mode) = modes::any().then(|| modes::get(&text(from), true)).flatten() {
-        set(to, mode);
+        // The copy exists, even if its bits cannot be kept.
+        set(to, mode).ok();
     }
 }
 

@@ -159,7 +159,7 @@ impl Vfs {
     /// Returns the mount that holds a guest path, and the path in it.
     ///
     /// # Errors
-    /// `NOENT` if there is none.
+    /// `NOENT` if no mount contains the path.
     fn locate(&self, names: &[String]) -> Result<(usize, String), Errno> {
         let path = names.join("/");
         self.nearest_mount(&path).ok_or(Errno::NOENT)

@@ -146,7 +146,7 @@ impl Follower {
     async fn drain(&mut self, has_ended: bool) -> Result<bool, Gone> {
         let mut is_new = false;
         for stream in [StreamName::Stdout, StreamName::Stderr] {
-            // Until the run starts, there is none.
+            // The file does not exist until the run starts.
             let Ok(file) = self.tenant.state.output(&self.id, stream) else { continue };
             let file = file.into_std();
             loop {

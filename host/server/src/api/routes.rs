@@ -161,7 +161,7 @@ impl Api {
         if route == Some(Route::OpenApi) && head.method == Method::GET {
             return Ok(body::of_bytes(StatusCode::OK, "application/json", OPEN_API.clone()));
         }
-        // Without a token, nobody learns which paths exist.
+        // A client without a token does not learn which paths exist.
         let (tenant, bearer) = api.tenant_of(token).ok_or_else(|| {
             let detail = "send `Authorization: Bearer TOKEN` with a token of this server";
             Problem::new(ProblemCode::Unauthorized, detail)
@@ -182,7 +182,7 @@ impl Api {
         }
         tokio::select! {
             biased;
-            // Nobody waits or uploads any more for a tenant that is removed from the file.
+            // Removing a tenant from the file ends its open waits and uploads.
             () = tenant.removed.cancelled() => {
                 Err(Problem::new(ProblemCode::Unauthorized, "the tenant was removed"))
             }

@@ -28,7 +28,7 @@ pub(super) struct TenantState {
     skills: Dir,
     /// Held while a blob and its row appear or disappear together.
     blob_changes: Mutex<()>,
-    /// Locked while a server uses the folder, so that nobody deletes it meanwhile.
+    /// Locked while a server uses the folder, so that no command deletes it meanwhile.
     _lock: std::os::fd::OwnedFd,
 }
 

@@ -93,7 +93,7 @@ impl ApiShared {
             most_queued: settings.quotas.queued,
             now: now(),
         };
-        // Known before it is stored, so that no request finds a queued run that nobody drives.
+        // Registered before it is stored, so that no request finds a queued run without a task.
         let live = tenant.add_live(&id);
         let submitted = tenant.state.store.submit(&new);
         if !matches!(submitted, Ok(Submitted::New)) {

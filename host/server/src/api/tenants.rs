@@ -240,7 +240,7 @@ struct KnownToken {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Tokens {
     known: Vec<KnownToken>,
-    /// Who a request without any token is from: nobody, unless the operator wants no tokens.
+    /// The bearer of requests without a token, if the operator has turned tokens off.
     anyone: Option<Bearer>,
 }
 

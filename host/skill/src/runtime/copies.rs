@@ -57,8 +57,8 @@ pub fn open(listed: &SkillListing, cache: &Path, scratch: &Path) -> io::Result<S
     open_where(listed, cache, scratch, is_one && stamp::has_reliable_ctime(listed.live()))
 }
 
-/// Uses the skill's own folder as its copy, because nobody can change it: the host has written it to
-/// a private folder.
+/// Uses the skill's own folder as its copy. The host has written it to a private folder, so no other
+/// process changes it.
 ///
 /// # Errors
 /// A file cannot be read.

@@ -160,7 +160,7 @@ impl<'a> Registry<'a> {
     fn expect(&self, request: Request, statuses: &[u16]) -> Result<Response, SourceError> {
         let url = request.url.clone();
         let (end, mut response) = self.send(request.clone())?;
-        // A server that a redirect leads to gets no credentials, and names nobody who gets them.
+        // A server that a redirect leads to gets no credentials, and cannot name a server that does.
         let is_registry = network::origin(&end) == network::origin(&self.base);
         if response.status == 401 && is_registry && self.authorization.borrow().is_none() {
             let challenge = response.header("www-authenticate").unwrap_or_default().to_owned();

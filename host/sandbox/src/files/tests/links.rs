@@ -107,7 +107,7 @@ fn targets_are_guest_paths() {
         assert_eq!(guest.read(at), expected.map(str::to_owned), "{at} -> {target}");
         assert_eq!(guest.read_link(at).unwrap(), target);
     }
-    // A path of the host is none of the guest.
+    // The guest cannot use a path of the host.
     let host = guest.dir().join("outside");
     guest.symlink(host.to_str().unwrap(), "/tmp/host-path").unwrap();
     assert_eq!(guest.read("/tmp/host-path").unwrap_err(), Errno::NOENT);
