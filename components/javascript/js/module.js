@@ -259,7 +259,12 @@ Module._load = function (request, parent, isMain) {
         }
         return requireBuiltin(request);
     }
-    const filename = Module._resolveFilename(request, parent, isMain);
+    return loadFile(Module._resolveFilename(request, parent, isMain), parent, isMain);
+};
+const load = Module._load;
+const resolveFilename = Module._resolveFilename;
+
+function loadFile(filename, parent, isMain) {
     const cached = cache[filename];
     if (cached !== undefined) {
         if (parent && !parent.children?.includes(cached)) parent.children?.push(cached);
@@ -287,7 +292,7 @@ Module._load = function (request, parent, isMain) {
         }
     }
     return module.exports;
-};
+}
 
 function setMain(module) {
     process.mainModule = module;
@@ -345,7 +350,16 @@ function betterSyntaxError(error, filename, content) {
     return better;
 }
 
+// The main file, which was read to learn that it is no ECMAScript module.
+let known;
+
 Module._extensions['.js'] = function (module, filename) {
+    const read = known?.filename === filename ? known : undefined;
+    known = undefined;
+    if (read !== undefined) {
+        module._compile(read.content, filename);
+        return;
+    }
     const content = native.readSource(filename);
     const format = native.format(filename);
     if (format === 'module' || format === 'unknown' && native.isModule(filename, content)) {
@@ -459,13 +473,17 @@ let entry = () => {};
 function runFile(options) {
     const file = Module._resolveFilename(options.file, null, true);
     const format = native.format(file);
-    const isModule = format === 'module' || format === 'unknown' && native.isModule(file, native.readSource(file));
+    const content = format === 'unknown' ? native.readSource(file) : undefined;
+    const isModule = format === 'module' || format === 'unknown' && native.isModule(file, content);
     if (isModule && Module._extensions['.js'] === plain) {
         native.setMain(file);
         followMain(native.evaluateFile(file).promise, options);
-    } else {
-        Module._load(file, null, true);
+        return;
     }
+    if (content !== undefined && !isModule) known = { filename: file, content };
+    // It is resolved again only for programs that replaced a step.
+    if (Module._load === load && Module._resolveFilename === resolveFilename) loadFile(file, null, true);
+    else Module._load(file, null, true);
 }
 const plain = Module._extensions['.js'];
 

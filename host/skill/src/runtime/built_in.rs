@@ -100,9 +100,12 @@ const JAVASCRIPT: &str = "javascript";
 /// The most bytes of a JSON file, far more than one needs.
 const DESCRIPTION_MAX: u64 = 64 << 10;
 
+/// A JSON file is usually smaller than this, so that one read is enough.
+const DESCRIPTION_USUAL: usize = 4 << 10;
+
 impl BuiltIns {
     /// Reads the JSON files of all folders, sorted by name. Ignores JSON files without `programs`,
-    /// which describe something else.
+    /// which describe something else, and files that hold another value than an object.
     ///
     /// # Errors
     /// A folder or file is unreadable or invalid.
@@ -120,8 +123,9 @@ impl BuiltIns {
                 .map_err(|error| broken(path, format!("cannot read the folder: {error}")))?
             {
                 let here = || path.join(&file);
-                let text = read(&folder, &file, DESCRIPTION_MAX)
+                let text = read_object(&folder, &file, DESCRIPTION_MAX)
                     .map_err(|error| broken(&here(), error.to_string()))?;
+                let Some(text) = text else { continue };
                 let Some(description) =
                     ProgramDescription::parse(&text).map_err(|message| broken(&here(), message))?
                 else {
@@ -394,8 +398,26 @@ fn json_files(folder: &Dir) -> io::Result<Vec<String>> {
 }
 
 fn read(folder: &Dir, file: &str, most: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    folder.open(file)?.take(most + 1).read_to_end(&mut bytes)?;
+    read_rest(folder.open(file)?, Vec::new(), most)
+}
+
+/// Reads a file that may hold a JSON object. Returns `None` if it starts like another value: each
+/// run lists the programs, and must not read and parse the lists of packages next to them.
+fn read_object(folder: &Dir, file: &str, most: u64) -> io::Result<Option<Vec<u8>>> {
+    let mut file = folder.open(file)?;
+    let mut start = vec![0; DESCRIPTION_USUAL];
+    let count = file.read(&mut start)?;
+    start.truncate(count);
+    match start.trim_ascii_start().first() {
+        Some(b'{') | None => read_rest(file, start, most).map(Some),
+        Some(_) => Ok(None),
+    }
+}
+
+/// Reads a file to its end, after what was read of it.
+fn read_rest(file: cap_std::fs::File, mut bytes: Vec<u8>, most: u64) -> io::Result<Vec<u8>> {
+    bytes.reserve(DESCRIPTION_USUAL - bytes.len().min(DESCRIPTION_USUAL) + 32);
+    file.take(most + 1 - bytes.len() as u64).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most { Err(io::Error::other("too large")) } else { Ok(bytes) }
 }
 
