@@ -2,11 +2,12 @@
 //!
 //! [`isolation()`] runs the same skills natively, in other sandboxes and in skillhost;
 //! [`targets()`] measures every figure that has a goal; [`phases()`] measures the phases of a cold
-//! start; [`served()`] measures clients of `skillhost serve`. xtask builds the programs and passes them in a [`Place`]. Read in this order:
+//! start; [`served()`] measures clients of `skillhost serve`, and [`load()`] hundreds of clients of its
+//! run API. xtask builds the programs and passes them in a [`Place`]. Read in this order:
 //!
 //! - `cases`: the programs to run; `inputs`: their input; `place`: the binaries and folders;
 //! - `measure`: one process; `driver`: the host of the warm tier; `bench`: interleaved measurement;
-//! - `isolation`, `targets` and `served`: the benchmarks with a report; `phases`; `shell`: constructs of
+//! - `isolation`, `targets`, `served` and `load`: the benchmarks with a report; `phases`; `shell`: constructs of
 //!   scripts next to bash; `fetched`: the commands of fetched skills;
 //! - `report`: JSON, and files generated from committed runs; `table`, `units`, `samples`, `stats`.
 //!
@@ -25,6 +26,7 @@ mod driver;
 mod fetched;
 mod inputs;
 mod isolation;
+mod load;
 mod measure;
 mod phases;
 mod place;
@@ -111,6 +113,24 @@ pub fn served(
     if commit { report::commit(&report) } else { Ok(()) }
 }
 
+/// Measures hundreds of clients of the run API, with mixed skills for this many minutes, next to a
+/// pool of native processes. Passes the table to `print`. With `commit`, writes the run to
+/// docs/figures and the documents.
+///
+/// # Errors
+/// Returns an error if the server fails, or if a file cannot be written.
+pub fn load(
+    place: &Place,
+    minutes: u64,
+    commit: bool,
+    progress: &Progress,
+    print: &dyn Fn(&str),
+) -> Result<(), Error> {
+    let report = load::run(place, minutes, progress, print)?;
+    print(&load::markdown(&report));
+    if commit { report::commit(&report) } else { Ok(()) }
+}
+
 /// Measures the phases of cold starts, `rounds` times each, and returns them as a table.
 ///
 /// # Errors
@@ -128,7 +148,8 @@ pub fn phases(place: &Place, rounds: usize, progress: &Progress) -> Result<Strin
 pub fn write_committed() -> Result<(), Error> {
     report::write::<isolation::Report>()?;
     report::write::<targets::Report>()?;
-    report::write::<served::Report>()
+    report::write::<served::Report>()?;
+    report::write::<load::Report>()
 }
 
 /// Returns the absolute path of a file of the repository.

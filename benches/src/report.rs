@@ -187,10 +187,10 @@ fn path<R: Report>(folder: &Path) -> PathBuf {
 /// Loads the committed run, if there is one.
 pub(crate) fn committed<R: Report>() -> Result<Option<R>, Error> {
     let path = path::<R>(&repository("docs/figures"));
-    path.is_file().then(|| load(&path)).transpose()
+    path.is_file().then(|| read(&path)).transpose()
 }
 
-fn load<R: Report>(path: &Path) -> Result<R, Error> {
+fn read<R: Report>(path: &Path) -> Result<R, Error> {
     let bytes = std::fs::read(path).map_err(Error::context(path.display()))?;
     let report: R = serde_json::from_slice(&bytes).map_err(Error::context(path.display()))?;
     match report.header().schema {
@@ -236,7 +236,7 @@ pub(crate) mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{isolation, served, targets};
+    use crate::{isolation, load, served, targets};
 
     /// Returns a report with these fields.
     pub(crate) fn report<R: Report>(mut fields: Value) -> R {
@@ -267,16 +267,17 @@ pub(crate) mod tests {
         assert_current::<isolation::Report>();
         assert_current::<targets::Report>();
         assert_current::<served::Report>();
+        assert_current::<load::Report>();
     }
 
     fn assert_round_trip<R: Report + PartialEq + Debug>(report: &R) {
         let folder = tempfile::tempdir().unwrap();
         let path = path::<R>(folder.path());
         save(report, folder.path()).unwrap();
-        assert_eq!(load::<R>(&path).unwrap(), *report);
+        assert_eq!(read::<R>(&path).unwrap(), *report);
         let text = std::fs::read_to_string(&path).unwrap();
         std::fs::write(&path, text.replace("\"schema\": 1", "\"schema\": 2")).unwrap();
-        let error = load::<R>(&path).err().unwrap().to_string();
+        let error = read::<R>(&path).err().unwrap().to_string();
         assert!(error.contains("schema 2"), "{error}");
     }
 
@@ -285,6 +286,7 @@ pub(crate) mod tests {
         assert_round_trip(&isolation::tests::report());
         assert_round_trip(&targets::tests::report());
         assert_round_trip(&served::tests::report());
+        assert_round_trip(&load::tests::report());
     }
 
     #[test]

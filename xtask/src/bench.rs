@@ -37,6 +37,9 @@ pub(crate) enum Bench {
     /// Measure small calls of `skillhost serve` by 1, 16 and 128 clients, next to runs in one
     /// process
     Serve(Serve),
+    /// Measure 500 clients of the run API with mixed skills, a tenant beside one that floods the
+    /// queue, and a pool of native processes
+    Load(Load),
     /// Measure each construct and tool of shell scripts at up to three sizes, next to bash
     Shell(Shell),
     /// Run many mixed invocations in one host, and look for leaks
@@ -111,6 +114,18 @@ pub(crate) struct Serve {
 }
 
 #[derive(clap::Args)]
+pub(crate) struct Load {
+    /// How long the clients run mixed skills
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
+    minutes: u64,
+    /// Write the run to docs/figures and docs/design/performance.md
+    #[arg(long)]
+    commit: bool,
+    #[command(flatten)]
+    programs: Programs,
+}
+
+#[derive(clap::Args)]
 pub(crate) struct Isolation {
     /// Samples of each case in each tier
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
@@ -157,6 +172,10 @@ pub(crate) fn run(bench: Option<Bench>, progress: &Progress) -> Result<(), Error
             let (place, rounds) = (small_place(programs, progress)?, rounds as usize);
             skillhost_bench::served(&place, rounds, commit, progress, &|text| print_line(text))
         }
+        Some(Bench::Load(Load { minutes, commit, programs })) => {
+            let place = place(programs, progress)?;
+            skillhost_bench::load(&place, minutes, commit, progress, &|text| print_line(text))
+        }
         Some(Bench::Phases(Phases { rounds, skillhost, driver })) => {
             let place = place(Programs { skillhost, driver }, progress)?;
             print_line(skillhost_bench::phases(&place, rounds as usize, progress)?);
@@ -189,6 +208,7 @@ cargo xtask bench criterion   each phase of an invocation
 cargo xtask bench phases      the phases of a cold start
 cargo xtask bench targets     each figure that has a goal, next to the figure that it is compared with
 cargo xtask bench serve       small calls of `skillhost serve` by 1, 16 and 128 clients
+cargo xtask bench load        500 clients of the run API, tenants beside each other, a native pool
 cargo xtask bench shell       each construct and tool of shell scripts at up to three sizes, next to bash
 cargo xtask bench soak        many mixed invocations in one host
 cargo xtask bench search      how well search ranks
