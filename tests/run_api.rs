@@ -3,6 +3,7 @@
 
 mod bounds;
 mod commands;
+mod identities;
 mod runs;
 mod tenants;
 mod tls;

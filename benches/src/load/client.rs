@@ -128,7 +128,13 @@ impl<'a> Client<'a> {
              Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
             body.len()
         );
-        let answer = self.exchange(request.as_bytes());
+        let is_reused = self.stream.is_some();
+        let mut answer = self.exchange(request.as_bytes());
+        if answer.is_err() && is_reused {
+            // The server has closed a connection that was idle.
+            self.stream = None;
+            answer = self.exchange(request.as_bytes());
+        }
         if answer.is_err() {
             self.stream = None;
         }

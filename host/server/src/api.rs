@@ -11,6 +11,9 @@
 
 mod body;
 mod executor;
+mod identities;
+mod jwt;
+mod key_sets;
 mod logs;
 pub mod openapi;
 pub mod problem;
@@ -34,6 +37,8 @@ use tokio_util::sync::CancellationToken;
 use super::{Mcp, Shared};
 use crate::hidden::HostPaths;
 use executor::Executor;
+use identities::{Identities, KeysAt};
+use key_sets::KeySet;
 use problem::Problem;
 use scheduler::Scheduler;
 use skillhost_policy::Policy;
@@ -192,6 +197,7 @@ impl Api {
                     let shared = shared.clone();
                     tokio::task::spawn_blocking(move || shared.sweep()).await.ok();
                 }
+                futures::future::join_all(shared.key_sets().iter().map(|set| set.refresh())).await;
                 tokio::select! {
                     () = closing.cancelled() => return,
                     () = tokio::time::sleep(RELOAD) => since_sweep += RELOAD,
@@ -216,8 +222,19 @@ impl ApiShared {
     /// Returns the tenant of a token, and what its bearer may do.
     fn tenant_of(&self, token: Option<&str>) -> Option<(Arc<Tenant>, Bearer)> {
         let table = self.tenants.read().unwrap_or_else(PoisonError::into_inner);
-        let bearer = table.tokens.bearer(token, SystemTime::now())?.clone();
+        let bearer = table.tokens.bearer(token, SystemTime::now())?;
         Some((table.tenants.get(&bearer.tenant)?.clone(), bearer))
+    }
+
+    /// Returns the key set at a place: the one that is used now, if there is one.
+    fn key_set(&self, at: KeysAt) -> Arc<KeySet> {
+        let known = self.key_sets().into_iter().find(|set| *set.at() == at);
+        known.unwrap_or_else(|| Arc::new(KeySet::new(at)))
+    }
+
+    fn key_sets(&self) -> Vec<Arc<KeySet>> {
+        let table = self.tenants.read().unwrap_or_else(PoisonError::into_inner);
+        table.tokens.identities().key_sets().cloned().collect()
     }
 
     fn tenants(&self) -> Vec<Arc<Tenant>> {
@@ -281,7 +298,9 @@ impl ApiShared {
                     ApiError::Tenants(format!("cannot read {}: {error}", path.display()))
                 })?;
                 let file = TenantsFile::parse(path, &text).map_err(ApiError::Tenants)?;
-                let tokens = Tokens::of(&file);
+                let keys = |at| self.key_set(at);
+                let identities = Identities::of(&file, path, keys).map_err(ApiError::Tenants)?;
+                let tokens = Tokens::of(&file, identities);
                 (file.tenants, tokens, stamp)
             }
         };

@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 use sha2::{Digest as _, Sha256};
 
+use super::identities::{self, Identities, IdentityEntry, IssuerEntry};
 use skillhost_policy::limits::Limit;
 use skillhost_skill::runtime::hex;
 
@@ -26,6 +27,9 @@ pub const MAX_BYTES: u64 = 4 << 20;
 pub struct TenantsFile {
     /// The tenants, by name: lower-case letters, digits and hyphens.
     pub tenants: BTreeMap<String, TenantEntry>,
+    /// Issuers of JSON Web Tokens, by a name for `identities`.
+    #[serde(default)]
+    pub issuers: BTreeMap<String, IssuerEntry>,
 }
 
 /// A tenant.
@@ -34,6 +38,8 @@ pub struct TenantsFile {
 pub struct TenantEntry {
     /// Its tokens.
     pub tokens: Vec<TokenEntry>,
+    /// Who of an issuer is this tenant.
+    pub identities: Vec<IdentityEntry>,
     /// Its policy file, relative to this file; by default, the server's policy.
     pub policy: Option<PathBuf>,
     /// What it may use.
@@ -211,6 +217,7 @@ impl TenantsFile {
                 *policy = file.parent().unwrap_or(Path::new(".")).join(&policy);
             }
         }
+        identities::check(&found).map_err(wrong)?;
         Ok(found)
     }
 }
@@ -237,16 +244,18 @@ struct KnownToken {
 }
 
 /// All tokens.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub(super) struct Tokens {
     known: Vec<KnownToken>,
+    /// Who has a token of an issuer.
+    identities: Identities,
     /// The bearer of requests without a token, if the operator has turned tokens off.
     anyone: Option<Bearer>,
 }
 
 impl Tokens {
     /// The tokens of a file.
-    pub(super) fn of(file: &TenantsFile) -> Tokens {
+    pub(super) fn of(file: &TenantsFile, identities: Identities) -> Tokens {
         let known = file.tenants.iter().flat_map(|(tenant, entry)| {
             entry.tokens.iter().filter_map(move |token| {
                 Some(KnownToken {
@@ -256,7 +265,12 @@ impl Tokens {
                 })
             })
         });
-        Tokens { known: known.collect(), anyone: None }
+        Tokens { known: known.collect(), identities, anyone: None }
+    }
+
+    /// Returns what knows who has a token of an issuer.
+    pub(super) fn identities(&self) -> &Identities {
+        &self.identities
     }
 
     /// The only token of a server without a tenants file; without one, anyone is the tenant.
@@ -265,17 +279,18 @@ impl Tokens {
         match token {
             Some(token) => {
                 let digest = Sha256::digest(token.as_bytes()).into();
-                Tokens { known: vec![KnownToken { digest, bearer, expires: None }], anyone: None }
+                let known = vec![KnownToken { digest, bearer, expires: None }];
+                Tokens { known, ..Tokens::default() }
             }
-            None => Tokens { known: Vec::new(), anyone: Some(bearer) },
+            None => Tokens { anyone: Some(bearer), ..Tokens::default() },
         }
     }
 
     /// Returns who presents a token. Compares all bytes of all digests, so that the time taken reveals
     /// neither a token nor a tenant.
-    pub(super) fn bearer(&self, shown: Option<&str>, now: SystemTime) -> Option<&Bearer> {
+    pub(super) fn bearer(&self, shown: Option<&str>, now: SystemTime) -> Option<Bearer> {
         if self.anyone.is_some() {
-            return self.anyone.as_ref();
+            return self.anyone.clone();
         }
         let digest: [u8; 32] = Sha256::digest(shown.unwrap_or_default().as_bytes()).into();
         let mut found = None;
@@ -285,7 +300,10 @@ impl Tokens {
                 found = Some(token);
             }
         }
-        found.filter(|token| token.expires.is_none_or(|at| now < at)).map(|token| &token.bearer)
+        match found {
+            Some(token) => token.expires.is_none_or(|at| now < at).then(|| token.bearer.clone()),
+            None => self.identities.bearer(shown?),
+        }
     }
 }
 
@@ -325,7 +343,7 @@ mod tests {
         let text = format!(
             "tenants:\n  a:\n    tokens:\n      - {{ sha256: {digest}, scopes: [run], expires: 2030-01-01T00:00:00Z }}\n  b:\n    tokens:\n      - {{ sha256: {other_digest}, scopes: [admin] }}\n"
         );
-        let tokens = Tokens::of(&file(&text).unwrap());
+        let tokens = Tokens::of(&file(&text).unwrap(), Identities::default());
         let at =
             |year: u64| SystemTime::UNIX_EPOCH + Duration::from_secs((year - 1970) * 31_557_600);
         let bearer = tokens.bearer(Some(&token), at(2027)).unwrap();
