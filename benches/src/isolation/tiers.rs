@@ -283,7 +283,8 @@ fn bubblewrap(tool: &Path, root: &Root, place: &Place, case: &Case) -> Command {
 fn confined(tool: &Path, place: &Place, case: &Case) -> Command {
     let mut command = place.command(tool);
     command.arg("--seccomp").arg(place.folder.join(SECCOMP));
-    for folder in ["/usr", "/lib", "/lib64", "/bin", "/dev"] {
+    // Node reads the configuration of OpenSSL.
+    for folder in ["/usr", "/lib", "/lib64", "/bin", "/dev", "/etc/ssl"] {
         command.arg("--read").arg(folder);
     }
     command.arg("--read").arg(&place.folder).arg("--write").arg(place.workspace());
