@@ -188,7 +188,11 @@ fn every_block_is_of_a_kind_that_is_tested() {
                     let file = skillhost_sources::wanted::SourcesFile::parse(&at, &block.text);
                     assert!(file.is_ok(), "{at}: {file:#?}");
                 }
-                "yaml" if file_name(&block).is_some_and(|name| name == "tenants.yaml") => {
+                "yaml"
+                    if file_name(&block).is_some_and(|name| {
+                        ["tenants.yaml", "identities.yaml"].contains(&&*name)
+                    }) =>
+                {
                     let path = Path::new(&at);
                     let file =
                         skillhost_server::api::tenants::TenantsFile::parse(path, &block.text);

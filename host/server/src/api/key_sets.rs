@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use http_body_util::{BodyExt as _, Empty};
-use jsonwebtoken::jwk::{Jwk, JwkSet};
+use jsonwebtoken::jwk::{AlgorithmParameters, Jwk};
 use skillhost_policy::capabilities::{NetworkRules, Scope};
 use skillhost_policy::limits::Limits;
 use skillhost_policy::pattern::{HostName, HostPattern};
@@ -161,9 +161,9 @@ fn parse(bytes: &[u8]) -> Result<Vec<Arc<Jwk>>, String> {
     if lenient.keys.len() > KEYS_MAX {
         return Err(format!("more than {KEYS_MAX} keys"));
     }
-    let known = lenient.keys.into_iter().filter_map(|key| serde_json::from_value(key).ok());
-    let set = JwkSet { keys: known.collect() };
-    Ok(set.keys.into_iter().map(Arc::new).collect())
+    let known = lenient.keys.into_iter().filter_map(|key| serde_json::from_value::<Jwk>(key).ok());
+    let known = known.filter(|key| !matches!(key.algorithm, AlgorithmParameters::Other(_)));
+    Ok(known.map(Arc::new).collect())
 }
 
 fn read(path: &std::path::Path) -> Result<Vec<u8>, String> {
