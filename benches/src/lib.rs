@@ -24,6 +24,7 @@ mod bench;
 mod cases;
 mod driver;
 mod fetched;
+mod fleet;
 mod inputs;
 mod isolation;
 mod load;
@@ -47,6 +48,7 @@ use std::path::{Path, PathBuf};
 use skillhost_toolchain::{Error, Progress};
 
 pub use fetched::fetched;
+pub use fleet::fleet;
 pub use measure::{nanoseconds, sizes};
 pub use place::{Place, native_python};
 pub use random::Random;
