@@ -143,6 +143,8 @@ enum Verb {
 enum Conformance {
     /// Connect the command lines of agents, from npm, and let them list their MCP servers
     Agents,
+    /// Generate a client of the run API from its description, and submit runs with it
+    RunApi,
     /// Run CPython's tests, from Debian's packages, in the sandbox
     Python {
         /// Arguments of components/python/conformance/run.py: `--json`, `--testsuite DIR`, names of
@@ -217,6 +219,7 @@ fn main() -> ExitCode {
         Verb::Servers => servers::run(&progress),
         Verb::Chaos(options) => chaos::run(&options, &progress),
         Verb::Conformance { suite: Conformance::Agents } => conformance::agents(&progress),
+        Verb::Conformance { suite: Conformance::RunApi } => conformance::run_api(&progress),
         Verb::Conformance { suite: Conformance::Python { args } } => {
             conformance::python(&args, &progress)
         }

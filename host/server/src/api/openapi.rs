@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
+use schemars::transform::RecursiveTransform;
+use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 
 use super::problem::{Problem, ProblemCode};
@@ -55,7 +56,8 @@ const COMMON: [ProblemCode; 8] = [
 /// Returns the document.
 pub fn document() -> Value {
     let settings = SchemaSettings::draft2020_12()
-        .with(|settings| settings.definitions_path = "/components/schemas".into());
+        .with(|settings| settings.definitions_path = "/components/schemas".into())
+        .with_transform(RecursiveTransform(list_names));
     let mut schemas = Schemas {
         read: settings.clone().for_deserialize().into_generator(),
         written: settings.for_serialize().into_generator(),
@@ -84,6 +86,26 @@ pub fn document() -> Value {
             "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
         },
     })
+}
+
+/// Turns alternatives that are names into a list of names, whose description says what each means.
+/// Generators of clients make an enumeration of it, and not as many types as there are names.
+fn list_names(schema: &mut Schema) {
+    let Some(Value::Array(alternatives)) = schema.get("oneOf") else { return };
+    let named = |one: &Value| Some((one.get("const")?.as_str()?.to_owned(), text_of(one)));
+    let Some(names) = alternatives.iter().map(named).collect::<Option<Vec<_>>>() else { return };
+    let mut description = text_of(schema.as_value());
+    for (name, meaning) in names.iter().filter(|(_, meaning)| !meaning.is_empty()) {
+        description += &format!("\n\n`{name}`: {meaning}");
+    }
+    schema.remove("oneOf");
+    schema.insert("type".into(), "string".into());
+    schema.insert("enum".into(), names.into_iter().map(|(name, _)| name).collect());
+    schema.insert("description".into(), description.trim_start().into());
+}
+
+fn text_of(schema: &Value) -> String {
+    schema["description"].as_str().unwrap_or_default().to_owned()
 }
 
 fn operations(schemas: &mut Schemas) -> Vec<Operation> {
