@@ -19,10 +19,10 @@ pub(crate) fn run(progress: &Progress) -> Result<(), Error> {
     let root = workspace::root();
     let folder = clients::folder("run-api");
     let python = folder.join("bin/python");
+    let package = folder.join(PACKAGE);
+    workspace::remove(&package)?;
     let (mut server, address) = serve(&root, &folder)?;
     let tried = progress.step("generate a client, and submit runs with it", |step| {
-        let package = folder.join(PACKAGE);
-        workspace::remove(&package)?;
         let mut generate = Command::new(folder.join("bin/openapi-python-client"));
         generate.args(["generate", "--meta", "none", "--output-path"]).arg(&package);
         generate.args(["--url", &format!("{address}/v1/openapi.json")]);
