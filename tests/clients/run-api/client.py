@@ -56,7 +56,7 @@ check("blob", (blob.digest, blob.bytes_), (digest, len(content)))
 files = RunSubmissionFiles()
 files["in.csv"] = FileSource(digest=digest)
 command = RunTargetType3(command="wc -l < in.csv && echo new > out.txt")
-result = ended(submit_run.sync(client=client, body=RunSubmission(skill="calculator", target=command, files=files)))
+result = ended(submit_run.sync(client=client, body=RunSubmission(skill="changelog", target=command, files=files)))
 check("command", (result.run.exit_code, result.outcome.stdout.strip()), (0, "2"))
 check("changes", [change.path for change in result.changes], ["out.txt"])
 written = get_blob.sync_detailed(result.changes[0].after.digest, client=client).content

@@ -68,7 +68,8 @@ impl Route {
                     _ => return None,
                 }
             }
-            ["blobs", digest] => Route::Blob((*digest).to_owned()),
+            // Some clients encode the colon.
+            ["blobs", digest] => Route::Blob(decoded(digest)?),
             ["skills"] => Route::Skills,
             _ => return None,
         })
