@@ -4,6 +4,8 @@
 mod bounds;
 mod commands;
 mod runs;
+mod session_commands;
+mod sessions;
 mod tenants;
 mod tls;
 
