@@ -38,6 +38,7 @@ pub(crate) mod runtimes;
 pub(crate) mod schema;
 pub(crate) mod search;
 pub(crate) mod serve;
+pub(crate) mod session;
 pub(crate) mod settings;
 pub(crate) mod shell;
 pub(crate) mod show;
@@ -93,6 +94,7 @@ pub(crate) enum Command {
     Result(result::Args),
     Logs(logs::Args),
     Cancel(cancel::Args),
+    Session(session::Args),
     Tenants(tenants::Args),
     Worker(worker::Args),
     Fleet(fleet::Args),
@@ -130,7 +132,7 @@ pub(crate) const GROUPS: [(&str, &[&str]); 7] = [
     ("Connect agents", &["agent", "connect", "hook", "mount", "mcp", "serve", "prompt"]),
     (
         "Run on a server",
-        &["submit", "status", "result", "logs", "cancel", "tenants", "worker", "fleet"],
+        &["submit", "status", "result", "logs", "cancel", "session", "tenants", "worker", "fleet"],
     ),
     ("Keep evidence", &["audit", "verify", "replay", "diff", "key"]),
     (
@@ -188,6 +190,7 @@ pub(crate) fn run(command: Command) -> Result<Exit, CliError> {
         Command::Result(args) => result::main(&args),
         Command::Logs(args) => logs::main(&args),
         Command::Cancel(args) => cancel::main(&args),
+        Command::Session(args) => session::main(&args),
         Command::Tenants(args) => tenants::main(&args),
         Command::Worker(args) => worker::main(&args),
         Command::Fleet(args) => fleet::main(&args),

@@ -12,6 +12,7 @@
 //!   inode. `quota` and `account` count usage.
 //! - `open`, `handle`, `metadata`, `readdir` and `edit` are the operations; `times` provides the
 //!   file times of a deterministic run, and `modes` keeps permission bits.
+//! - `shared` has the files of a session, which its runs share, and `watch` announces their changes.
 //! - `overlay` and `copy_up` redirect writes. `changes`, `diff`, `staged` and `apply` report the
 //!   result and apply it.
 //! - `snapshot` digests everything a guest can see, for a receipt; `survey` lists it by name, for a
@@ -54,6 +55,7 @@ mod quota;
 mod readdir;
 mod root;
 mod rules;
+mod shared;
 mod skeleton;
 mod snapshot;
 mod staged;
@@ -65,6 +67,7 @@ mod wasi_p2;
 mod wasi_p2_streams;
 mod wasi_p3;
 mod wasi_p3_streams;
+mod watch;
 
 pub use account::FileUsage;
 pub use apply::ApplyError;
@@ -81,6 +84,7 @@ pub use protect::may_narrow_to;
 
 pub use readdir::Listing;
 pub use root::RandomSource;
+pub use shared::{SessionFolders, SharedFiles};
 pub use skeleton::Skeleton;
 pub use snapshot::{Snapshot, SnapshotError};
 pub use staged::{NewEntry, OldEntry, StagedChange};
@@ -88,6 +92,7 @@ pub use times::Times;
 pub use wasi::{Files, FsView};
 pub use wasi_p2::add_to_linker as add_p2_to_linker;
 pub use wasi_p3::add_to_linker as add_p3_to_linker;
+pub use watch::{ChangeLog, LoggedChange, LoggedChanges};
 
 use mount::Layer;
 use overlay::Tree;
@@ -109,7 +114,7 @@ pub struct Vfs {
     /// Folders that no rule opens, by device and inode.
     guard: guard::Guard,
     /// Permission bits that guests set.
-    modes: modes::Modes,
+    modes: Arc<modes::Modes>,
     /// File times of a deterministic run; `None` shows guests the host's times.
     times: Option<Arc<Times>>,
     /// Records file contents as they are read, or supplies recorded ones.
@@ -118,6 +123,8 @@ pub struct Vfs {
     uses: uses::PathUses,
     /// The most recent lookup.
     last_lookup: Mutex<Option<last_lookup::LastLookup>>,
+    /// What this run shares with the other runs of its session.
+    shared: Option<shared::Share>,
     /// The last path in `/skill` that a guest could not open because nothing is there.
     missing: Mutex<Option<String>>,
 }
@@ -128,6 +135,19 @@ impl Vfs {
     /// `contents` records or replays what they read. Guarded paths are out of reach under every name
     /// and mount.
     pub fn new(
+        mounts: Vec<OpenMount>,
+        rules: PathRules,
+        limits: &Limits,
+        guarded: &GuardedPaths,
+        times: Option<Times>,
+        contents: Option<Arc<Contents>>,
+    ) -> Arc<Vfs> {
+        Vfs::sharing(None, mounts, rules, limits, guarded, times, contents)
+    }
+
+    /// As [`Vfs::new`], for a run that shares files with others.
+    fn sharing(
+        shared: Option<shared::Share>,
         mounts: Vec<OpenMount>,
         rules: PathRules,
         limits: &Limits,
@@ -153,11 +173,12 @@ impl Vfs {
             tmp,
             tree,
             guard,
-            modes: modes::Modes::default(),
+            modes: shared.as_ref().map(shared::Share::modes).unwrap_or_default(),
             times,
             contents,
             uses,
             last_lookup: Mutex::default(),
+            shared,
             missing: Mutex::default(),
         })
     }
@@ -188,7 +209,8 @@ impl Vfs {
 
     /// Returns the quotas of mounts that do not count towards `disk`.
     fn own_quotas(&self) -> impl Iterator<Item = &Quota> {
-        [&self.state, &self.tmp].into_iter().flatten().map(|quota| &**quota)
+        let shared = self.shared.as_ref().map(|shared| &*shared.quota);
+        [&self.state, &self.tmp].into_iter().flatten().map(|quota| &**quota).chain(shared)
     }
 
     /// Returns the guest paths that were read, written, created or removed outside `/tmp`: the
@@ -234,6 +256,9 @@ impl Vfs {
 
     /// Returns the quota that a mount's files count towards.
     fn quota_of(&self, m: usize) -> &Arc<Quota> {
+        if let Some(shared) = self.shared.as_ref().filter(|shared| shared.has(m)) {
+            return &shared.quota;
+        }
         let own = match self.mounts[m].rules {
             mount::Rules::State(_) => &self.state,
             mount::Rules::Scratch => &self.tmp,

@@ -36,7 +36,7 @@ use skillhost_policy::capabilities::Capabilities;
 use skillhost_policy::limits::{Limit, Limits};
 use skillhost_policy::outcome::{Outcome, ResourceUsage, Status};
 use skillhost_policy::{Grant, Policy, Retention, grant, grant_host_programs};
-use skillhost_sandbox::files::{GuardedPaths, HostDir, OpenMount};
+use skillhost_sandbox::files::{GuardedPaths, HostDir, OpenMount, SharedFiles};
 use skillhost_sandbox::{self as sandbox, Architecture, FinishedRun, Io, Mode, Sandbox};
 use skillhost_skill::embedded::EmbeddedCode;
 use skillhost_skill::runtime::built_in::BuiltIns;
@@ -86,6 +86,8 @@ pub struct Runner {
     log: Arc<Mutex<Option<Arc<Log>>>>,
     hooks: Arc<RunHooks>,
     session: Option<Arc<SessionRecord>>,
+    /// The files that runs share.
+    shared: Option<Arc<SharedFiles>>,
 }
 
 /// A skill that has been loaded, digested and granted: everything that all of its runs under one
@@ -162,6 +164,7 @@ impl Runner {
             log: Arc::default(),
             hooks: Arc::default(),
             session: None,
+            shared: None,
         }
     }
 
@@ -183,6 +186,15 @@ impl Runner {
     pub fn with_state(&self, folder: PathBuf) -> Runner {
         let options = RunnerOptions { state: folder, ..(*self.options).clone() };
         Runner { options: Arc::new(options), ..self.clone() }
+    }
+
+    /// Returns a runner whose runs share these files, and have their scratch folders in `scratch`. The
+    /// policy of such a run has an overlay at `/workspace`, which they replace. It shares everything
+    /// else with this one.
+    #[must_use]
+    pub fn with_files(&self, shared: Arc<SharedFiles>, scratch: PathBuf) -> Runner {
+        let options = RunnerOptions { scratch, ..(*self.options).clone() };
+        Runner { options: Arc::new(options), shared: Some(shared), ..self.clone() }
     }
 
     /// Returns a runner that keeps the state of skills in another folder, and has an audit log of its
@@ -547,6 +559,7 @@ impl Runner {
             Ok(state) => state,
             Err(status) => return FinishedRun::not_run(not_run(status)),
         };
+        extra.shared = self.shared.clone();
         extra.mounts.extend(state.mount());
         extra.mounts.extend(required.iter().map(RequiredSkill::mount));
         let spec = sandbox::RunSpec {

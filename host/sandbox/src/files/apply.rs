@@ -9,7 +9,7 @@ use super::copy_up::copy;
 use super::links::{LinkRefusal, replace_by_link};
 use super::overlay::{LowerStamp, Tree};
 use super::rules::Attempt;
-use super::{Vfs, beneath, lock};
+use super::{Vfs, beneath};
 use skillhost_policy::capabilities::PathAccess;
 
 /// Why an overlay was not applied.
@@ -59,7 +59,7 @@ impl Vfs {
     /// [`ApplyError::Changed`] if a path changed on both sides; then nothing was written. A failure
     /// of the host can occur halfway.
     pub fn apply(&self) -> Result<(), ApplyError> {
-        let mut tree = lock(&self.tree);
+        let mut tree = self.tree();
         let plan: Vec<(usize, Difference)> = self
             .overlays()
             .into_iter()

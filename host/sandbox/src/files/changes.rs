@@ -8,7 +8,7 @@ use rustix::fs::{FileType, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::overlay::Tree;
-use super::{Vfs, beneath, lock};
+use super::{Vfs, beneath};
 use skillhost_policy::outcome::{Change, ChangeKind};
 
 /// A path at which the guest's view differs from the folder.
@@ -46,7 +46,7 @@ impl Vfs {
     /// contents count: rewriting a file with the same bytes is not a change, and neither is a new
     /// time. Folders end in a slash. With more than one overlay, paths are guest paths.
     pub fn changes(&self) -> Vec<Change> {
-        let tree = lock(&self.tree);
+        let tree = self.tree();
         let mut changes = Vec::new();
         for m in self.overlays() {
             changes.extend(self.differences(&tree, m).iter().map(|difference| Change {
@@ -58,9 +58,10 @@ impl Vfs {
         changes
     }
 
-    /// Returns the mounts that are overlays.
+    /// Returns the mounts that are overlays. That of a session belongs to the session, and not to one
+    /// of its runs.
     pub(super) fn overlays(&self) -> Vec<usize> {
-        (0..self.mounts.len()).filter(|m| self.is_overlay(*m)).collect()
+        (0..self.mounts.len()).filter(|m| self.is_overlay(*m) && !self.is_anothers(*m)).collect()
     }
 
     /// Returns a changed path as outcomes show it.

@@ -76,14 +76,14 @@ impl Vfs {
         let upper = self.copy_up_parents(tree, m, rel)?;
         self.remember_lower(tree, m, rel);
         let bytes = target.text.len() as u64;
-        self.quota.charge_all(bytes)?;
+        self.quota_of(m).charge_all(bytes)?;
         let copied = beneath::parent(upper, rel).and_then(|(parent, name)| {
             fs::symlinkat(&target.text, &parent, name)?;
             fs::utimensat(&parent, name, &times_of(stat), AtFlags::SYMLINK_NOFOLLOW)
         });
         copied.inspect_err(|e| {
-            self.quota.refund(bytes);
-            self.quota.note_failure(*e);
+            self.quota_of(m).refund(bytes);
+            self.quota_of(m).note_failure(*e);
         })?;
         tree.overlay_mut(m)
             .upper
@@ -118,7 +118,7 @@ impl Vfs {
         let upper = self.copy_up_parents(tree, m, rel)?;
         self.remember_lower(tree, m, rel);
         let size = if empty { 0 } else { beneath::size(stat) };
-        self.quota.charge_all(size)?;
+        self.quota_of(m).charge_all(size)?;
         let copied = beneath::open(upper, rel, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)
             .and_then(|to| {
                 fs::fchmod(&to, Mode::from_raw_mode(stat.st_mode & 0o777 | 0o600))?;
@@ -129,8 +129,8 @@ impl Vfs {
                 Ok(())
             });
         if let Err(e) = copied {
-            self.quota.refund(size);
-            self.quota.note_failure(e);
+            self.quota_of(m).refund(size);
+            self.quota_of(m).note_failure(e);
             // Best effort: the copy is not registered, so it is not visible; only a later copy
             // would find its name taken.
             let _ = beneath::parent(upper, rel)
@@ -159,7 +159,7 @@ pub(super) fn copy(from: impl AsFd, to: impl AsFd, size: u64) -> Result<(), Errn
     }
 }
 
-fn times_of(stat: &Stat) -> Timestamps {
+pub(super) fn times_of(stat: &Stat) -> Timestamps {
     let time = |seconds, nanoseconds| Timespec {
         tv_sec: seconds,
         tv_nsec: i64::try_from(nanoseconds).unwrap_or(0),

@@ -10,7 +10,7 @@ use rustix::fs::{FileType, Stat};
 use super::changes::{Difference, file};
 use super::links::LinkTarget;
 use super::overlay::Tree;
-use super::{Vfs, beneath, lock};
+use super::{Vfs, beneath};
 use skillhost_policy::outcome::ChangeKind;
 use skillhost_policy::protected::{self, RUN_BY_HOST_MARK};
 
@@ -40,7 +40,7 @@ impl Vfs {
     }
 
     pub(super) fn diff_within(&self, time: Duration) -> String {
-        let tree = lock(&self.tree);
+        let tree = self.tree();
         let mut out = String::new();
         let mut omitted = 0;
         let end = Instant::now() + time;

@@ -7,7 +7,8 @@ use super::handle::Handle;
 use super::overlay::Tree;
 use super::path::Location;
 use super::rules::Attempt;
-use super::{Vfs, beneath, lock};
+use super::{Vfs, beneath};
+use skillhost_policy::outcome::ChangeKind;
 
 impl Vfs {
     /// Creates a folder.
@@ -16,7 +17,7 @@ impl Vfs {
     /// `ACCESS` or `ROFS` if the rules or the mount forbid it; `NOSPC` if the quota of files is
     /// used up; otherwise as for `mkdirat`.
     pub fn create_dir(&self, base: &Handle, path: &str) -> Result<(), Errno> {
-        let mut tree = lock(&self.tree);
+        let mut tree = self.tree();
         self.resolve(&mut tree, base, unslashed(path), false, |tree, Location { m, rel, .. }| {
             match self.look(tree, m, rel) {
                 Ok(_) => return Err(Errno::EXIST),
@@ -43,7 +44,7 @@ impl Vfs {
     /// `ISDIR` for a folder; `ACCESS` or `ROFS` if the rules or the mount forbid it; otherwise as
     /// for `unlinkat`.
     pub fn remove_file(&self, base: &Handle, path: &str) -> Result<(), Errno> {
-        let mut tree = lock(&self.tree);
+        let mut tree = self.tree();
         self.resolve(&mut tree, base, path, false, |tree, at| {
             if at.folder { Err(Errno::NOTDIR) } else { self.remove(tree, at, false) }
         })
@@ -55,7 +56,7 @@ impl Vfs {
     /// `NOTDIR`, `NOTEMPTY`; `ACCESS` or `ROFS` if the rules or the mount forbid it; otherwise as
     /// for `unlinkat`.
     pub fn remove_dir(&self, base: &Handle, path: &str) -> Result<(), Errno> {
-        let mut tree = lock(&self.tree);
+        let mut tree = self.tree();
         self.resolve(&mut tree, base, unslashed(path), false, |tree, at| {
             self.remove(tree, at, true)
         })
@@ -77,7 +78,7 @@ impl Vfs {
         new_path: &str,
     ) -> Result<(), Errno> {
         let folder_only = path.ends_with('/') || new_path.ends_with('/');
-        let mut tree = lock(&self.tree);
+        let mut tree = self.tree();
         self.resolve(&mut tree, base, unslashed(path), false, |tree, from| {
             self.look(tree, from.m, from.rel)?;
             self.resolve(tree, new_base, unslashed(new_path), false, |tree, to| {
@@ -120,6 +121,7 @@ impl Vfs {
         self.forget_mode_of(&stat);
         self.note_entry(tree, m, rel);
         self.account(m, rel).note_removed();
+        self.note_event(m, rel, ChangeKind::Removed);
         Ok(())
     }
 
@@ -184,6 +186,8 @@ impl Vfs {
         self.note_entry(tree, m, from.rel);
         self.note_entry(tree, m, to.rel);
         self.account(m, from.rel).note_removed();
+        self.note_event(m, from.rel, ChangeKind::Removed);
+        self.note_event(m, to.rel, ChangeKind::Added);
         let account = self.account(m, to.rel);
         if old.is_some() {
             account.note_resized()

@@ -11,6 +11,8 @@ use super::lock;
 use super::quota::{HandleSlot, Inode, Quota};
 use super::root::Device;
 use super::times::{Key, Times};
+use super::watch::ChangeLog;
+use skillhost_policy::outcome::ChangeKind;
 
 /// A guest's descriptor.
 ///
@@ -50,6 +52,8 @@ pub struct OpenFile {
     pub(super) durable: bool,
     pub(super) account: Arc<Account>,
     pub(super) quota: Arc<Quota>,
+    /// Where changes are announced, in the workspace of a session.
+    pub(super) log: Option<Arc<ChangeLog>>,
     pub(super) times: Option<(Arc<Times>, Key)>,
     pub(super) _slot: HandleSlot,
 }
@@ -84,6 +88,11 @@ impl OpenFile {
     /// Returns the file type that guests see.
     pub fn kind(&self) -> FileType {
         if self.device.is_some() { FileType::CharacterDevice } else { FileType::RegularFile }
+    }
+
+    /// Returns the permission bits of the file on the host.
+    pub fn mode(&self) -> u32 {
+        fs::fstat(&self.fd).map_or(0o644, |stat| stat.st_mode & 0o777)
     }
 
     /// Whether the handle is open for reading.
@@ -217,6 +226,9 @@ impl OpenFile {
     /// Notes that the content has changed.
     pub(super) fn note_change(&self) {
         self.quota.note_change();
+        if let Some(log) = &self.log {
+            log.add(&self.rel, ChangeKind::Changed);
+        }
         if let Some((times, key)) = &self.times {
             times.changed(*key);
         }

@@ -21,7 +21,7 @@ use super::mount::{Layer, Rules};
 use super::overlay::Tree;
 use super::path::{HIDDEN, Location, PATH_MAX, climbs_out};
 use super::rules::Attempt;
-use super::{Vfs, beneath, lock};
+use super::{Vfs, beneath};
 use skillhost_policy::capabilities::PathAccess;
 use skillhost_policy::outcome::{Denial, DenialKind};
 
@@ -95,7 +95,7 @@ impl Vfs {
             _ if target.contains('\0') => return Err(Errno::INVAL),
             _ => {}
         }
-        let mut tree = lock(&self.tree);
+        let mut tree = self.tree();
         self.resolve(&mut tree, base, path, false, |tree, Location { m, rel, folder }| {
             match self.look(tree, m, rel) {
                 Ok(_) => return Err(Errno::EXIST),
@@ -133,7 +133,7 @@ impl Vfs {
     /// `INVAL` if it is not a symlink; `PERM` if it belongs to a folder of the host and its target is
     /// outside, and therefore a host path; `NOENT` as usual.
     pub fn read_link(&self, base: &Handle, path: &str) -> Result<String, Errno> {
-        let mut tree = lock(&self.tree);
+        let mut tree = self.tree();
         self.resolve(&mut tree, base, path, false, |tree, at| {
             self.look(tree, at.m, at.rel)?;
             let target = self.link_target(tree, at.m, at.rel)?;

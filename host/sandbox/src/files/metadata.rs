@@ -8,7 +8,7 @@ use super::handle::Handle;
 use super::overlay::Tree;
 use super::path::Location;
 use super::rules::Attempt;
-use super::{Vfs, beneath, lock};
+use super::{Vfs, beneath};
 use skillhost_policy::capabilities::PathAccess;
 
 /// The metadata that guests see. The number of links is always 1, and the size of a folder 0.
@@ -49,7 +49,7 @@ impl Vfs {
                 Ok(self.with_run_times(Metadata { kind: file.kind(), ..metadata(&stat) }, &stat))
             }
             Handle::Folder(folder) => {
-                let stat = self.look(&lock(&self.tree), folder.mount, &folder.rel)?;
+                let stat = self.look(&self.tree(), folder.mount, &folder.rel)?;
                 Ok(self.with_run_times(metadata(&stat), &stat))
             }
         }
@@ -124,7 +124,7 @@ impl Vfs {
         let times = timestamps(accessed, modified)?;
         self.forget_lookup();
         let (m, rel) = handle.location();
-        self.check_write(&lock(&self.tree), m, rel, Attempt::Change)?;
+        self.check_write(&self.tree(), m, rel, Attempt::Change)?;
         match handle {
             // In writable storage: the handle works even if the name is gone.
             Handle::File(file) if file.inode.is_some() => {
@@ -134,7 +134,7 @@ impl Vfs {
                 self.note_times(&stat, accessed, modified);
                 Ok(())
             }
-            _ => self.set_times_of(&mut lock(&self.tree), m, rel, &times, (accessed, modified)),
+            _ => self.set_times_of(&mut self.tree(), m, rel, &times, (accessed, modified)),
         }
     }
 
@@ -153,7 +153,7 @@ impl Vfs {
     ) -> Result<(), Errno> {
         let (accessed, modified) = (self.to_run_time(accessed), self.to_run_time(modified));
         let times = timestamps(accessed, modified)?;
-        let mut tree = lock(&self.tree);
+        let mut tree = self.tree();
         self.resolve(&mut tree, base, path, follow, |tree, at| {
             let stat = self.look(tree, at.m, at.rel)?;
             let is_link = beneath::kind(&stat) == FileType::Symlink;
@@ -203,7 +203,7 @@ impl Vfs {
         follow: bool,
         get: impl Fn(Location<'_>, String, &Stat) -> T,
     ) -> Result<T, Errno> {
-        let mut tree = lock(&self.tree);
+        let mut tree = self.tree();
         self.resolve(&mut tree, base, path, follow, |tree, at| {
             let stat = self.look(tree, at.m, at.rel)?;
             match beneath::kind(&stat) {

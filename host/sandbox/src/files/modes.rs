@@ -96,7 +96,7 @@ impl Vfs {
         let m = self.mounts.iter().position(is_root).ok_or(Errno::NOENT)?;
         let (root, path) = (self.folder(m, "")?, path.trim_start_matches('/'));
         let path = if path.is_empty() { "." } else { path };
-        self.resolve(&mut lock(&self.tree), &root, path, follow, |tree, at| {
+        self.resolve(&mut self.tree(), &root, path, follow, |tree, at| {
             let stat = self.look(tree, at.m, at.rel)?;
             match beneath::kind(&stat) {
                 FileType::Symlink if follow || at.folder => Err(Errno::LOOP),

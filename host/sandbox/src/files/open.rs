@@ -74,7 +74,7 @@ impl Vfs {
         if options.directory && (options.create || options.exclusive || options.truncate) {
             return Err(Errno::INVAL);
         }
-        let mut tree = lock(&self.tree);
+        let mut tree = self.tree();
         let opened = self.resolve(&mut tree, base, path, options.follow, |tree, at| {
             self.open(tree, at, options)
         });
@@ -244,6 +244,7 @@ impl Vfs {
             durable: false,
             account,
             quota,
+            log: None,
             times: None,
             _slot: slot,
         })))
@@ -296,6 +297,7 @@ impl Vfs {
             durable: self.is_durable(m),
             account: self.account(m, rel),
             quota: self.quota_of(m).clone(),
+            log: self.log_of(m).cloned(),
             times: self.times.as_ref().map(|times| (times.clone(), times::key(stat))),
             _slot: slot,
         }

@@ -14,6 +14,7 @@ use rustix::io::Errno;
 use super::host_dir::HostDir;
 use super::mount::{Layer, Rules};
 use super::{Vfs, beneath};
+use skillhost_policy::outcome::ChangeKind;
 
 /// The state of the overlays, by mount.
 #[derive(Debug)]
@@ -21,7 +22,7 @@ pub(super) struct Tree {
     overlays: Vec<Overlay>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Overlay {
     pub(super) upper: BTreeMap<String, UpperEntry>,
     pub(super) whiteouts: BTreeSet<String>,
@@ -180,6 +181,7 @@ impl Vfs {
             tree.overlay_mut(m).upper.insert(rel.to_owned(), UpperEntry { folder, created: true });
         }
         self.note_created(tree, m, rel);
+        self.note_event(m, rel, ChangeKind::Added);
     }
 
     /// Removes an entry from the guest's view.
@@ -204,7 +206,7 @@ impl Vfs {
                 if folder { AtFlags::REMOVEDIR } else { AtFlags::empty() },
             )?;
             tree.overlay_mut(m).upper.remove(rel);
-            self.quota.release(stat, entry.created);
+            self.quota_of(m).release(stat, entry.created);
         }
         self.white_out(tree, m, rel);
         Ok(())
@@ -233,7 +235,7 @@ impl Vfs {
         if let Some(entry) = overlay.upper.remove(from)
             && let (Some(replaced), Some(old)) = (overlay.upper.insert(to.to_owned(), entry), old)
         {
-            self.quota.release(old, replaced.created);
+            self.quota_of(m).release(old, replaced.created);
         }
         self.white_out(tree, m, from);
         Ok(())

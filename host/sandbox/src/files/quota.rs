@@ -39,6 +39,8 @@ pub(super) struct Quota {
     counters: Mutex<Counters>,
     /// The first error of the host that a guest received.
     failure: OnceLock<Errno>,
+    /// What bytes, files and inodes count towards, if other runs share them. The rest is this run's.
+    pool: Option<Arc<Quota>>,
 }
 
 #[derive(Debug, Default)]
@@ -55,7 +57,7 @@ struct Counters {
 
 impl Quota {
     pub(super) fn new(limits: &Limits) -> Arc<Quota> {
-        Quota::with_counters(limits, limits.disk, Limit::Disk, Counters::default())
+        Quota::with_counters(limits, limits.disk, Limit::Disk, Counters::default(), None)
     }
 
     /// Creates the quota of `/state`, of which `bytes` and `files` are already in use.
@@ -65,12 +67,24 @@ impl Quota {
             limits.state,
             Limit::State,
             Counters { bytes, files, ..Counters::default() },
+            None,
         )
     }
 
     /// Creates the quota of a `/tmp` in memory.
     pub(super) fn for_tmp(limits: &Limits, bytes: u64) -> Arc<Quota> {
-        Quota::with_counters(limits, bytes, Limit::Tmp, Counters::default())
+        Quota::with_counters(limits, bytes, Limit::Tmp, Counters::default(), None)
+    }
+
+    /// Creates the quota of a session, which its runs share.
+    pub(super) fn of_session(limits: &Limits, bytes: u64, files: u64) -> Arc<Quota> {
+        let counters = Counters { bytes, files, ..Counters::default() };
+        Quota::with_counters(limits, limits.disk, Limit::Disk, counters, None)
+    }
+
+    /// Creates the quota of a run whose files count towards that of its session.
+    pub(super) fn in_pool(limits: &Limits, pool: Arc<Quota>) -> Arc<Quota> {
+        Quota::with_counters(limits, limits.disk, Limit::Disk, Counters::default(), Some(pool))
     }
 
     fn with_counters(
@@ -78,6 +92,7 @@ impl Quota {
         disk_max: u64,
         full: Limit,
         counters: Counters,
+        pool: Option<Arc<Quota>>,
     ) -> Arc<Quota> {
         Arc::new(Quota {
             disk_max,
@@ -91,6 +106,7 @@ impl Quota {
             changes: AtomicU64::new(0),
             counters: Mutex::new(counters),
             failure: OnceLock::new(),
+            pool,
         })
     }
 
@@ -142,6 +158,13 @@ impl Quota {
 
     /// Charges up to `bytes`, and returns how many were charged.
     pub(super) fn charge(&self, bytes: u64) -> u64 {
+        if let Some(pool) = &self.pool {
+            let granted = pool.charge(bytes);
+            if granted < bytes {
+                self.note_full();
+            }
+            return granted;
+        }
         let mut counters = lock(&self.counters);
         let granted = bytes.min(self.disk_max.saturating_sub(counters.bytes));
         counters.bytes += granted;
@@ -162,6 +185,9 @@ impl Quota {
     }
 
     pub(super) fn refund(&self, bytes: u64) {
+        if let Some(pool) = &self.pool {
+            return pool.refund(bytes);
+        }
         if bytes > 0 {
             let mut counters = lock(&self.counters);
             counters.bytes = counters.bytes.saturating_sub(bytes);
@@ -169,11 +195,19 @@ impl Quota {
     }
 
     pub(super) fn bytes_left(&self) -> u64 {
-        self.disk_max.saturating_sub(lock(&self.counters).bytes)
+        match &self.pool {
+            Some(pool) => pool.bytes_left(),
+            None => self.disk_max.saturating_sub(lock(&self.counters).bytes),
+        }
     }
 
     /// Charges one file or folder.
     pub(super) fn charge_file(&self) -> Result<(), Errno> {
+        if let Some(pool) = &self.pool {
+            pool.charge_file().inspect_err(|_| self.note_hit(Limit::Files))?;
+            lock(&self.counters).created += 1;
+            return Ok(());
+        }
         let mut counters = lock(&self.counters);
         if counters.files >= self.files_max {
             counters.hit.get_or_insert(Limit::Files);
@@ -187,6 +221,9 @@ impl Quota {
     /// Takes back the charge for a file that could not be created.
     pub(super) fn undo_file_charge(&self, error: Errno) {
         self.note_failure(error);
+        if let Some(pool) = &self.pool {
+            pool.undo_file_charge(error);
+        }
         let mut counters = lock(&self.counters);
         counters.files = counters.files.saturating_sub(1);
         counters.created = counters.created.saturating_sub(1);
@@ -195,6 +232,9 @@ impl Quota {
     /// Refunds what a removed name occupied, now or when the last handle closes. `created` says
     /// whether it was charged as a new file.
     pub(super) fn release(&self, stat: &Stat, created: bool) {
+        if let Some(pool) = &self.pool {
+            return pool.release(stat, created);
+        }
         // If the file has another name, the bytes stay in use.
         let has_bytes = matches!(beneath::kind(stat), FileType::RegularFile | FileType::Symlink);
         let bytes = has_bytes && stat.st_nlink == 1;
@@ -212,6 +252,9 @@ impl Quota {
 
     /// Returns the shared state of an open file in writable storage.
     pub(super) fn inode(self: &Arc<Self>, stat: &Stat) -> Arc<Inode> {
+        if let Some(pool) = &self.pool {
+            return pool.inode(stat);
+        }
         let key = key(stat);
         let mut counters = lock(&self.counters);
         if let Some(inode) = counters.inodes.get(&key).and_then(Weak::upgrade) {
@@ -244,12 +287,13 @@ impl Quota {
 
     /// Notes that the content of a file has changed.
     pub(super) fn note_change(&self) {
-        self.changes.fetch_add(1, Relaxed);
+        let counting = self.pool.as_deref().unwrap_or(self);
+        counting.changes.fetch_add(1, Relaxed);
     }
 
     /// Returns the number of changes to the content of files.
     pub(super) fn changes(&self) -> u64 {
-        self.changes.load(Relaxed)
+        self.pool.as_deref().unwrap_or(self).changes.load(Relaxed)
     }
 
     pub(super) fn count_written(&self, account: &Account, bytes: usize) {

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use super::handle::{Handle, OpenFolder};
 use super::overlay::{Side, Tree};
 use super::quota::HandleSlot;
-use super::{Vfs, beneath, lock};
+use super::{Vfs, beneath};
 use skillhost_policy::capabilities::PathAccess;
 
 /// The entries of a folder at the time it was read, sorted by name, byte by byte. Counts as a
@@ -39,7 +39,7 @@ impl Vfs {
         let Handle::Folder(folder) = handle else { return Err(Errno::NOTDIR) };
         let (m, rel) = (folder.mount, folder.rel.as_str());
         let mut slot = self.quota.acquire_slot()?;
-        let tree = lock(&self.tree);
+        let tree = self.tree();
         self.look(&tree, m, rel)?;
         let listed =
             self.list(&tree, m, rel).map_err(|error| self.refuse_crossing(m, rel, error))?;

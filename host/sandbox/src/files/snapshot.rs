@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use super::mount::Rules;
 use super::overlay::Tree;
-use super::{Vfs, beneath, changes, lock};
+use super::{Vfs, beneath, changes};
 use skillhost_policy::capabilities::PathAccess;
 use skillhost_skill::runtime::{self, stamp};
 
@@ -50,7 +50,7 @@ impl Vfs {
     /// # Errors
     /// There are too many files, or one cannot be read.
     pub fn snapshot(&self, cache: &Path) -> Result<Snapshot, SnapshotError> {
-        let tree = lock(&self.tree);
+        let tree = self.tree();
         let mut snapshot = Snapshot::default();
         for (m, mount) in self.mounts.iter().enumerate() {
             let walk = |by| {

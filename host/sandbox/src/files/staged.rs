@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use super::apply::ApplyError;
 use super::changes::file;
-use super::{Vfs, beneath, lock};
+use super::{Vfs, beneath};
 use skillhost_skill::runtime;
 
 /// A path that a run would change, and the data needed to change it.
@@ -59,7 +59,7 @@ impl Vfs {
     /// A file cannot be read; a symlink may not be written to the folder; or the contents exceed `cap`
     /// bytes in total, as `FileTooLarge`.
     pub fn staged(&self, cap: u64) -> io::Result<Vec<StagedChange>> {
-        let tree = lock(&self.tree);
+        let tree = self.tree();
         let (mut all, mut left) = (Vec::new(), cap);
         for m in self.overlays() {
             for difference in self.differences(&tree, m) {

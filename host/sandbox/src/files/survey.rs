@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use super::mount::Rules;
 use super::overlay::Tree;
 use super::snapshot::{BYTES_MAX, ENTRIES_MAX};
-use super::{Snapshot, SnapshotError, Vfs, beneath, changes, lock};
+use super::{Snapshot, SnapshotError, Vfs, beneath, changes};
 use crate::recording::blobs::BlobStore;
 use crate::recording::scene::SKILL;
 use crate::recording::{EntryKind, Folder, RecordedEntry};
@@ -29,7 +29,7 @@ impl Vfs {
         snapshot: &Snapshot,
         blobs: &BlobStore,
     ) -> Result<Vec<Folder>, SnapshotError> {
-        let tree = lock(&self.tree);
+        let tree = self.tree();
         let mut folders = Vec::new();
         let mut names = HashMap::new();
         for (m, mount) in self.mounts.iter().enumerate() {

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use super::scratch::Scratch;
 use crate::files::{
-    ApplyError, GuardedPaths, HostDir, OpenMount, RandomSource, Skeleton, StagedChange, Times, Vfs,
+    ApplyError, GuardedPaths, HostDir, OpenMount, RandomSource, SharedFiles, Skeleton,
+    StagedChange, Times, Vfs,
 };
 use crate::recording::blobs::Contents;
 use skillhost_policy::capabilities::{FileRules, MountMode};
@@ -32,6 +33,9 @@ pub struct ExtraMounts {
     pub mounts: Vec<OpenMount>,
     /// Built-in programs whose commands are listed in `/usr/bin`.
     pub built_in: Vec<Arc<BuiltIn>>,
+    /// The files of the session that the run belongs to. Its workspace takes the place of the overlay
+    /// at `/workspace`.
+    pub shared: Option<Arc<SharedFiles>>,
 }
 
 /// The writes that a run kept aside. They are removed with this value.
@@ -72,7 +76,8 @@ pub(super) fn open(
 ) -> Result<Mounts, Denial> {
     let Folders { skill, extra, guarded, commands, scratch, cache } = folders;
     let scratch = Arc::new(Scratch::new(scratch)?);
-    let memory = limits.tmp.map(|_| Scratch::in_memory().map(Arc::new)).transpose()?;
+    let in_memory = limits.tmp.filter(|_| extra.shared.is_none());
+    let memory = in_memory.map(|_| Scratch::in_memory().map(Arc::new)).transpose()?;
     let later_in = |scratch: &Arc<Scratch>, name: String| {
         let scratch = scratch.clone();
         HostDir::lazy(move || scratch.folder(&name))
@@ -102,7 +107,10 @@ pub(super) fn open(
     };
     mounts.push(OpenMount::root(HostDir::lazy(root), sources.randomness));
     let FileSources { times, contents, .. } = sources;
-    let files = Vfs::new(mounts, rules.paths, limits, guarded, times, contents);
+    let files = match extra.shared {
+        Some(shared) => shared.of_run(mounts, rules.paths, limits, guarded, (times, contents)),
+        None => Vfs::new(mounts, rules.paths, limits, guarded, times, contents),
+    };
     Ok(Mounts { files, scratch, memory })
 }
 

@@ -206,7 +206,7 @@ impl ApiShared {
         let cancelled = live.cancel.clone();
         let job = Job { id: id.clone(), submission, turn, cancelled, starting: None };
         // A panic ends this run and no other.
-        let executing = tokio::spawn(execute(self.clone(), tenant.clone(), job));
+        let executing = tokio::spawn(execute(self.clone(), tenant.clone(), job, None));
         let finished = executing.await.unwrap_or_else(|error| {
             tracing::error!(tenant = tenant.name, run = id, %error, "a run failed on the host");
             let message = "the host failed; its log says why".into();
@@ -440,7 +440,7 @@ pub(super) fn storage_quota(most: u64) -> Problem {
 
 /// Refuses a run whose files have to be uploaded first, or have more than `most` bytes in total, and
 /// keeps the others from expiring. Returns the digests of its blobs.
-fn require_blobs<'a>(
+pub(super) fn require_blobs<'a>(
     tenant: &Tenant,
     submission: &'a RunSubmission,
     most: u64,

@@ -129,7 +129,7 @@ impl WorkerHost {
             starting: Some(starting),
         };
         // A panic ends this run and no other.
-        let executing = tokio::spawn(execute(self.0.clone(), tenant.clone(), job));
+        let executing = tokio::spawn(execute(self.0.clone(), tenant.clone(), job, None));
         let finished = executing.await.map_err(|error| Problem::internal(&error))?;
         if finished.status == RunStatus::Queued {
             return Ok(WorkerEnd::NotHere("the worker is stopping".into()));
