@@ -12,7 +12,7 @@ use crate::servers::Server;
 
 /// The pair of each limit. Table and instance limits need handwritten components, so their pairs
 /// are in `components.rs`, with those of the compiler.
-const PAIRS: [(Limit, fn()); 29] = [
+const PAIRS: [(Limit, fn()); 34] = [
     (Limit::Timeout, timeout),
     (Limit::CpuShare, cpu_share),
     (Limit::Fuel, fuel),
@@ -37,6 +37,11 @@ const PAIRS: [(Limit, fn()); 29] = [
     (Limit::HttpTls, http_tls),
     (Limit::HttpFirstByte, http_first_byte),
     (Limit::HttpTotal, http_total),
+    (Limit::HttpRate, http_rate),
+    (Limit::HttpHostRate, http_host_rate),
+    (Limit::HttpBurst, http_burst),
+    (Limit::HttpCache, http_cache),
+    (Limit::HttpCacheKeep, http_cache_keep),
     (Limit::ProcessDepth, process_depth),
     (Limit::Processes, processes),
     (Limit::ProcessesAlive, processes_alive),
@@ -367,6 +372,111 @@ fn http_concurrent() {
             .limit(Limit::HttpConcurrent, allowed);
         run.succeeds();
         assert_eq!((most.load(SeqCst) as u64, server.connections()), (allowed, 6));
+    }
+}
+
+/// Requests per minute at which a request waits for 100 ms, and for a minute.
+const RATES: [u64; 2] = [600, 1];
+
+#[test]
+fn http_rate() {
+    let fixture = Fixture::new();
+    for version in VERSIONS {
+        let server = Server::of_size(10);
+        let url = server.url();
+        let three = |rate| {
+            let run = asking(&fixture, &server, &["fetch", &url, "3", version]);
+            run.limit(Limit::HttpRate, rate).limit(Limit::HttpTotal, 20_000)
+        };
+        // Requests wait within the deadline, without an error.
+        assert!(three(RATES[0]).succeeds().usage.wall_ms >= 200.0);
+        assert_eq!(server.connections(), 3);
+        // Those whose turn is after it fail at once.
+        assert!(three(RATES[1]).hits(Limit::HttpRate).usage.wall_ms < 20_000.0);
+        assert_eq!(server.connections(), 4);
+    }
+    // Started programs share the rate.
+    let server = Server::of_size(10);
+    let url = server.url();
+    asking(&fixture, &server, &["start", "2", "fetch", &url, "1"])
+        .limit(Limit::HttpRate, RATES[1])
+        .limit(Limit::HttpTotal, 20_000)
+        .hits(Limit::HttpRate);
+}
+
+#[test]
+fn http_host_rate() {
+    let fixture = Fixture::new();
+    for version in VERSIONS {
+        let server = Server::of_size(10);
+        let url = server.url();
+        let two = |rate| {
+            let run = asking(&fixture, &server, &["fetch", &url, "2", version]);
+            run.limit(Limit::HttpHostRate, rate).limit(Limit::HttpTotal, 20_000)
+        };
+        assert!(two(RATES[0]).succeeds().usage.wall_ms >= 100.0);
+        two(RATES[1]).hits(Limit::HttpHostRate);
+        assert_eq!(server.connections(), 3);
+    }
+}
+
+#[test]
+fn http_burst() {
+    let fixture = Fixture::new();
+    let server = Server::of_size(10);
+    let url = server.url();
+    let three = |burst| {
+        asking(&fixture, &server, &["fetch", &url, "3"])
+            .limit(Limit::HttpRate, RATES[1])
+            .limit(Limit::HttpTotal, 20_000)
+            .limit(Limit::HttpBurst, burst)
+    };
+    three(3).succeeds();
+    three(2).hits(Limit::HttpRate);
+    assert_eq!(server.connections(), 5);
+    three(0).hits(Limit::HttpBurst);
+    assert_eq!(server.connections(), 5);
+}
+
+/// A server whose responses of 1,000 bytes are fresh for ten minutes.
+fn cacheable() -> Server {
+    Server::start(|_, stream| {
+        crate::servers::respond(stream, "200 OK", "cache-control: max-age=600\r\n", &[b'x'; 1_000]);
+    })
+}
+
+#[test]
+fn http_cache() {
+    let fixture = Fixture::new();
+    for version in VERSIONS {
+        let server = cacheable();
+        let url = server.url();
+        let three = |bytes| {
+            let run = asking(&fixture, &server, &["fetch", &url, "3", version]);
+            run.limit(Limit::HttpCache, bytes).succeeds()
+        };
+        let outcome = three(10_000);
+        assert_eq!((outcome.requests.len(), server.connections()), (3, 1), "{version}");
+        // What has no room is requested again; no cache outlives its run.
+        three(1_000);
+        assert_eq!(server.connections(), 4, "{version}");
+    }
+}
+
+#[test]
+fn http_cache_keep() {
+    let server = cacheable();
+    let url = server.url();
+    for (keep, connections) in [(60_000, 1), (1, 3)] {
+        let fixture = Fixture::new();
+        for _ in 0..2 {
+            asking(&fixture, &server, &["fetch", &url, "1"])
+                .limit(Limit::State, 100_000)
+                .limit(Limit::HttpCache, 10_000)
+                .limit(Limit::HttpCacheKeep, keep)
+                .succeeds();
+        }
+        assert_eq!(server.connections(), connections);
     }
 }
 

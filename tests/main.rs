@@ -33,6 +33,7 @@ mod host_programs;
 #[allow(dead_code, reason = "shared by two test programs; each uses its part")]
 mod hostile_host;
 mod hostile_tools;
+mod http_cache;
 mod javascript;
 mod learn;
 mod mcp;

@@ -219,9 +219,14 @@ fn web_fetch_and_api_probe_replay_without_the_server() {
 
 /// Runs a script with the server's address, records it, and replays it without the server.
 fn again(name: &str, script: &str, code: i32, expected: &[&str]) -> Value {
+    again_under(PLAIN, name, script, code, expected)
+}
+
+/// As [`again`], under a policy with more keys.
+fn again_under(more: &str, name: &str, script: &str, code: i32, expected: &[&str]) -> Value {
     let place = Place::new();
     let server = StoppableServer::start();
-    let policy = server.policy(&place, PLAIN);
+    let policy = server.policy(&place, more);
     std::fs::write(place.path("sk/scripts").join(name), script).unwrap();
     std::fs::write(
         place.path("sk/SKILL.md"),
@@ -251,6 +256,23 @@ fn again(name: &str, script: &str, code: i32, expected: &[&str]) -> Value {
     drop(server);
     same(&elsewhere(&place.path("rec")), "theirs/rec", &[], &run);
     recording(&place.path("rec"))
+}
+
+#[test]
+fn rates_hold_on_the_clock_of_the_run_and_in_its_replay() {
+    let script = r#"#!/bin/bash
+begin=$(date +%s%N)
+for page in one two three; do curl -s "$1/$page" > /dev/null || echo "failed: $page"; done
+took=$(( ($(date +%s%N) - begin) / 1000000 ))
+[ $took -ge 1000 ] && echo "at least a second" || echo "only $took ms"
+"#;
+    let more = format!("{PLAIN}limits: {{ http-rate: 2/s }}\n");
+    again_under(&more, "ask.sh", script, 0, &["at least a second\n"]);
+    // A turn after the deadline is refused in both, and nothing is sent.
+    let more = format!("{PLAIN}limits: {{ http-host-rate: 1/min, http-total: 5s }}\n");
+    let expected = ["failed: two\nfailed: three\n", "only "];
+    let recorded = again_under(&more, "ask.sh", script, 0, &expected);
+    assert_eq!(recorded["exchanges"].as_array().unwrap().len(), 1);
 }
 
 #[test]

@@ -5,13 +5,15 @@
 //! has another state, and a skill that is changed in place keeps its own. One run at a time holds
 //! the state, by a lock that the kernel releases when the process dies.
 
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use cap_std::fs::Dir;
-use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, openat, stat};
+use rustix::fs::{
+    AtFlags, FlockOperation, Mode, OFlags, flock, fstat, openat, renameat, stat, unlinkat,
+};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
@@ -42,7 +44,7 @@ pub struct StateInfo {
     /// The skill that it belongs to.
     #[serde(flatten)]
     pub owner: StateOwner,
-    /// The size of its files, in bytes.
+    /// The size of its files and of its HTTP cache, in bytes.
     pub bytes: u64,
     /// The number of files and folders.
     pub files: u64,
@@ -124,6 +126,8 @@ impl StateStore {
                 Ok(folder) => measure(&folder)?,
                 Err(_) => (0, 0),
             };
+            let cache = std::fs::symlink_metadata(path.join(CACHE)).map_or(0, |about| about.len());
+            let bytes = bytes.saturating_add(cache);
             let key = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             all.push(StateInfo { key, owner, bytes, files });
         }
@@ -164,6 +168,51 @@ impl StateStore {
 }
 
 impl StateLock {
+    /// Takes the HTTP cache out of the state, so that its bytes are free for the run's files. `None`:
+    /// there is none, or it has more than `most` bytes.
+    ///
+    /// # Errors
+    /// It cannot be read or removed.
+    pub fn take_cache(&self, most: u64) -> io::Result<Option<Vec<u8>>> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = match openat(&self.lock, CACHE, flags, Mode::empty()) {
+            Err(Errno::NOENT) => return Ok(None),
+            file => file?,
+        };
+        unlinkat(&self.lock, CACHE, AtFlags::empty())?;
+        let (file, mut saved) = (std::fs::File::from(file), Vec::new());
+        let is_small = file.metadata()?.len() <= most;
+        if is_small {
+            file.take(most).read_to_end(&mut saved)?;
+        }
+        Ok(is_small.then_some(saved))
+    }
+
+    /// Puts an HTTP cache into the state.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn put_cache(&self, saved: &[u8]) -> io::Result<()> {
+        const NEW: &str = "http-cache.new";
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW;
+        let mode = Mode::from_raw_mode(0o600);
+        let file = openat(&self.lock, NEW, flags | OFlags::CLOEXEC, mode)?;
+        let written = std::fs::File::from(file).write_all(saved);
+        if written.is_err() {
+            unlinkat(&self.lock, NEW, AtFlags::empty()).ok();
+        }
+        written?;
+        Ok(renameat(&self.lock, NEW, &self.lock, CACHE)?)
+    }
+
+    /// Returns the size of the state's files now, in bytes.
+    ///
+    /// # Errors
+    /// The files cannot be listed.
+    pub fn file_bytes(&self) -> io::Result<u64> {
+        Ok(measure(&Dir::from_std_file(self.files.try_clone()?.into()))?.0)
+    }
+
     /// Releases the lock. The files may still be open.
     pub fn release(&self) {
         // Closing the descriptor releases it at the latest.
@@ -176,6 +225,9 @@ impl AsFd for StateLock {
         self.files.as_fd()
     }
 }
+
+/// The file with the HTTP cache, beside the folder that guests see.
+const CACHE: &str = "http-cache";
 
 const FOLDER: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);

@@ -509,7 +509,8 @@ fn resolve_limits<'a>(
 }
 
 /// Lowers limits to the operator's ceiling. A limit that is off, or that each program sets for
-/// itself, gets the ceiling's value. Only `state` stays off, because its limit is also its grant.
+/// itself, gets the ceiling's value. `state` and the HTTP cache stay off, because their limits are also
+/// their grants.
 fn apply_ceiling<'a>(
     limits: &mut Limits,
     origins: &mut BTreeMap<Limit, LimitOrigin<'a>>,
@@ -523,7 +524,7 @@ fn apply_ceiling<'a>(
         };
         match set {
             Some(set) if set <= value => continue,
-            None if limit == Limit::State => continue,
+            None if limit.is_grant() => continue,
             Some(set) => decisions.push(EntryDecision {
                 entry: format!("{limit}: {}", limit.show(set)),
                 place: None,

@@ -65,6 +65,22 @@ pub struct Limits {
     pub http_first_byte_ms: u64,
     /// Milliseconds for one whole exchange, including the body.
     pub http_total_ms: u64,
+    /// Requests that the run may send per minute. `None` means no bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http_rate: Option<u64>,
+    /// Requests that the run may send per minute to one host. `None` means no bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http_host_rate: Option<u64>,
+    /// Requests that may be sent at once before `http_rate` and `http_host_rate` delay the next one.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub http_burst: u64,
+    /// Bytes of the responses that the run's HTTP cache holds. With 0, the run has no cache.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub http_cache: u64,
+    /// Milliseconds for which the HTTP cache keeps a response for later runs. With 0, the cache ends
+    /// with the run.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub http_cache_keep_ms: u64,
     /// How deep programs may nest that start programs; 0 forbids starting any.
     pub process_depth: u64,
     /// Programs that the run may start.
@@ -80,6 +96,14 @@ pub struct Limits {
 
 fn is_zero(number: &u64) -> bool {
     *number == 0
+}
+
+fn one() -> u64 {
+    1
+}
+
+fn is_one(number: &u64) -> bool {
+    *number == 1
 }
 
 /// The default of `processes_alive`: enough for several long pipelines at once.
@@ -127,6 +151,11 @@ impl Default for Limits {
             http_tls_ms: 10_000,
             http_first_byte_ms: 30_000,
             http_total_ms: 60_000,
+            http_rate: None,
+            http_host_rate: None,
+            http_burst: 1,
+            http_cache: 0,
+            http_cache_keep_ms: 0,
             process_depth: 4,
             processes: 256,
             processes_alive: ALIVE,
@@ -144,7 +173,7 @@ impl Limits {
 
     /// Returns the most memory of the host that a run may hold, in bytes.
     pub fn host_memory(&self) -> u64 {
-        self.memory.saturating_add(self.tmp.unwrap_or(0))
+        self.memory.saturating_add(self.tmp.unwrap_or(0)).saturating_add(self.http_cache)
     }
 
     /// Returns the value of a limit, in its unit; `None` if the limit is off.
@@ -174,6 +203,11 @@ impl Limits {
             Limit::HttpTls => self.http_tls_ms,
             Limit::HttpFirstByte => self.http_first_byte_ms,
             Limit::HttpTotal => self.http_total_ms,
+            Limit::HttpRate => return self.http_rate,
+            Limit::HttpHostRate => return self.http_host_rate,
+            Limit::HttpBurst => self.http_burst,
+            Limit::HttpCache => return Some(self.http_cache).filter(|bytes| *bytes > 0),
+            Limit::HttpCacheKeep => return Some(self.http_cache_keep_ms).filter(|ms| *ms > 0),
             Limit::ProcessDepth => self.process_depth,
             Limit::Processes => self.processes,
             Limit::ProcessesAlive => self.processes_alive,
@@ -209,6 +243,11 @@ impl Limits {
             Limit::HttpTls => self.http_tls_ms = value,
             Limit::HttpFirstByte => self.http_first_byte_ms = value,
             Limit::HttpTotal => self.http_total_ms = value,
+            Limit::HttpRate => self.http_rate = Some(value),
+            Limit::HttpHostRate => self.http_host_rate = Some(value),
+            Limit::HttpBurst => self.http_burst = value,
+            Limit::HttpCache => self.http_cache = value,
+            Limit::HttpCacheKeep => self.http_cache_keep_ms = value,
             Limit::ProcessDepth => self.process_depth = value,
             Limit::Processes => self.processes = value,
             Limit::ProcessesAlive => self.processes_alive = value,
@@ -259,6 +298,11 @@ pub enum Limit {
     HttpTls,
     HttpFirstByte,
     HttpTotal,
+    HttpRate,
+    HttpHostRate,
+    HttpBurst,
+    HttpCache,
+    HttpCacheKeep,
     ProcessDepth,
     Processes,
     ProcessesAlive,
@@ -277,11 +321,13 @@ pub enum Unit {
     Count,
     /// A share of one processor; written `50%`, and `200%` for two processors.
     Percent,
+    /// A number per minute; written `30/min`, or `2/s`, which is 120 per minute.
+    Rate,
 }
 
 impl Limit {
     /// All limits, in the order of the documentation.
-    pub const ALL: [Limit; 29] = [
+    pub const ALL: [Limit; 34] = [
         Limit::Timeout,
         Limit::CpuShare,
         Limit::Fuel,
@@ -306,6 +352,11 @@ impl Limit {
         Limit::HttpTls,
         Limit::HttpFirstByte,
         Limit::HttpTotal,
+        Limit::HttpRate,
+        Limit::HttpHostRate,
+        Limit::HttpBurst,
+        Limit::HttpCache,
+        Limit::HttpCacheKeep,
         Limit::ProcessDepth,
         Limit::Processes,
         Limit::ProcessesAlive,
@@ -341,6 +392,11 @@ impl Limit {
             Limit::HttpTls => "http-tls",
             Limit::HttpFirstByte => "http-first-byte",
             Limit::HttpTotal => "http-total",
+            Limit::HttpRate => "http-rate",
+            Limit::HttpHostRate => "http-host-rate",
+            Limit::HttpBurst => "http-burst",
+            Limit::HttpCache => "http-cache",
+            Limit::HttpCacheKeep => "http-cache-keep",
             Limit::ProcessDepth => "process-depth",
             Limit::Processes => "processes",
             Limit::ProcessesAlive => "processes-alive",
@@ -362,6 +418,7 @@ impl Limit {
             | Limit::HttpTls
             | Limit::HttpFirstByte
             | Limit::HttpTotal
+            | Limit::HttpCacheKeep
             | Limit::Compile => Unit::Time,
             Limit::Memory
             | Limit::Stack
@@ -374,6 +431,7 @@ impl Limit {
             | Limit::Random
             | Limit::HttpRequestBody
             | Limit::HttpResponseBody
+            | Limit::HttpCache
             | Limit::CompileMemory => Unit::Size,
             Limit::Fuel
             | Limit::TableElements
@@ -382,11 +440,24 @@ impl Limit {
             | Limit::Handles
             | Limit::HttpRequests
             | Limit::HttpConcurrent
+            | Limit::HttpBurst
             | Limit::ProcessDepth
             | Limit::Processes
             | Limit::ProcessesAlive => Unit::Count,
             Limit::CpuShare => Unit::Percent,
+            Limit::HttpRate | Limit::HttpHostRate => Unit::Rate,
         }
+    }
+
+    /// Checks whether a run has less without the limit than with it: its value is also a grant, and a
+    /// ceiling grants nothing.
+    pub fn is_grant(self) -> bool {
+        matches!(self, Limit::State | Limit::HttpCache | Limit::HttpCacheKeep)
+    }
+
+    /// Checks whether nothing is bounded without the limit, so that any value is lower.
+    pub fn is_unbounded_when_off(self) -> bool {
+        matches!(self, Limit::Fuel | Limit::CpuShare | Limit::HttpRate | Limit::HttpHostRate)
     }
 
     /// Checks whether `metadata` in SKILL.md can lower this limit.
@@ -439,6 +510,9 @@ impl Limit {
                 .and_then(|number| number.trim().parse().ok())
                 .filter(|percent| *percent > 0)
                 .ok_or_else(|| format!("`{text}` is not a share such as 50% or 200%")),
+            Unit::Rate => parse_rate(text)
+                .filter(|rate| *rate > 0)
+                .ok_or_else(|| format!("`{text}` is not a rate such as 2/s or 30/min")),
         }
     }
 
@@ -449,6 +523,8 @@ impl Limit {
             Unit::Size => show_size(value),
             Unit::Count => value.to_string(),
             Unit::Percent => format!("{value}%"),
+            Unit::Rate if value.is_multiple_of(60) => format!("{}/s", value / 60),
+            Unit::Rate => format!("{value}/min"),
         }
     }
 }
@@ -479,6 +555,17 @@ fn parse_size(text: &str) -> Option<u64> {
         _ => return None,
     };
     number.checked_mul(factor)
+}
+
+/// Parses a rate, and returns it per minute.
+fn parse_rate(text: &str) -> Option<u64> {
+    let (number, unit) = text.split_once('/')?;
+    let number: u64 = number.trim().replace('_', "").parse().ok()?;
+    match unit.trim() {
+        "s" => number.checked_mul(60),
+        "min" => Some(number),
+        _ => None,
+    }
 }
 
 /// Formats a size in bytes with the largest binary unit that fits, and at most one decimal.
@@ -512,6 +599,12 @@ mod tests {
         assert_eq!(Limit::Memory.parse("1GB"), Ok(1_000_000_000));
         assert_eq!(Limit::Timeout.parse("1m 30s"), Ok(90_000));
         assert_eq!(Limit::Fuel.parse("2_000_000_000"), Ok(2_000_000_000));
+        assert_eq!(Limit::HttpRate.parse("2/s"), Ok(120));
+        assert_eq!(Limit::HttpRate.parse("30/min"), Ok(30));
+        assert_eq!(
+            (Limit::HttpRate.show(120), Limit::HttpRate.show(30)),
+            ("2/s".into(), "30/min".into())
+        );
         for (limit, bad) in [
             (Limit::Memory, "lots"),
             (Limit::Memory, "-1"),
@@ -521,6 +614,10 @@ mod tests {
             (Limit::Fuel, "1.5"),
             (Limit::CpuShare, "50"),
             (Limit::CpuShare, "0%"),
+            (Limit::HttpRate, "5"),
+            (Limit::HttpRate, "0/s"),
+            (Limit::HttpRate, "5/h"),
+            (Limit::HttpHostRate, "99999999999999999999/s"),
         ] {
             assert!(limit.parse(bad).is_err(), "{limit} {bad}");
         }

@@ -3,6 +3,7 @@
 pub mod uses;
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -283,6 +284,9 @@ pub struct HttpRequest {
     /// The digest of the received part of the response body; only in a run with a receipt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub received_digest: Option<String>,
+    /// How the HTTP cache answered, if the body came from it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cached: Option<CacheUse>,
     /// A code for `error` without text of the guest or the server, for the audit log.
     #[serde(skip)]
     pub failure: Option<&'static str>,
@@ -301,8 +305,28 @@ impl HttpRequest {
             received: 0,
             sent_digest: None,
             received_digest: None,
+            cached: None,
             failure,
         }
+    }
+}
+
+/// How the HTTP cache answered a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CacheUse {
+    /// Nothing was sent.
+    Fresh,
+    /// The server confirmed that the stored response is still current.
+    Confirmed,
+}
+
+impl fmt::Display for CacheUse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            CacheUse::Fresh => "fresh",
+            CacheUse::Confirmed => "confirmed",
+        })
     }
 }
 

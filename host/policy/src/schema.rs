@@ -411,6 +411,7 @@ fn limits() -> Value {
             json!({ "type": ["string", "integer"], "minimum": 0, "examples": ["64KiB", "256MiB", 4096] })
         }
         Unit::Percent => json!({ "type": "string", "examples": ["50%", "200%"] }),
+        Unit::Rate => json!({ "type": "string", "examples": ["2/s", "30/min"] }),
         Unit::Count => {
             json!({ "type": ["integer", "string"], "minimum": 0, "examples": [1000, "1_000_000"] })
         }

@@ -14,9 +14,11 @@ use http_body::Body as _;
 use http_body_util::BodyExt as _;
 use tokio::sync::Semaphore;
 
+use self::address::{AddressClass, classify};
 use self::body::{Download, Upload};
 use self::exchange::{Exchange, after};
 use self::lookup::Lookups;
+use self::rate::Rates;
 use self::request_log::{RequestLog, truncated};
 use self::tasks::Tasks;
 use skillhost_policy::capabilities::NetworkRules;
@@ -27,12 +29,15 @@ use skillhost_policy::pattern::Destination;
 
 pub mod address;
 mod body;
+mod cache;
+mod cached;
 mod connect;
 mod error;
 mod exchange;
 mod headers;
 pub mod hooks;
 mod lookup;
+mod rate;
 mod recorded;
 mod request_log;
 mod rules;
@@ -47,6 +52,7 @@ mod tests;
 pub use self::address::Resolver;
 pub use self::body::Body;
 pub(super) use self::body::frames;
+pub use self::cache::ResponseCache;
 pub use self::connect::Proxy;
 pub use self::error::SendError;
 pub use self::exchange::UploadStatus;
@@ -72,8 +78,15 @@ pub struct Sender {
     proxy: Option<Proxy>,
     lookups: Lookups,
     slots: Arc<Semaphore>,
+    rates: Rates,
+    /// The responses that may be reused.
+    cache: Option<Arc<ResponseCache>>,
     log: Arc<RequestLog>,
 }
+
+/// Stored in a response's extensions: whether the server has a private address.
+#[derive(Debug, Clone, Copy)]
+struct FromPrivateAddress(bool);
 
 /// How requests reach the network.
 #[derive(Debug)]
@@ -126,10 +139,11 @@ impl Sender {
         resolver: Resolver,
         proxy: Option<Proxy>,
     ) -> Arc<Sender> {
-        Sender::with_network(rules, limits, Network::Live, tls, (resolver, proxy), false)
+        Arc::new(Sender::with_network(rules, limits, Network::Live, tls, (resolver, proxy), false))
     }
 
     /// Creates the sender of a run. `digests`: bodies are recorded by digest, for a receipt.
+    /// `cache`: the responses that it may reuse, unless it is deterministic.
     pub(super) fn of_run(
         mut rules: NetworkRules,
         limits: Limits,
@@ -137,7 +151,9 @@ impl Sender {
         tls: Arc<Tls>,
         resolver: Resolver,
         digests: bool,
+        cache: Option<Arc<ResponseCache>>,
     ) -> Arc<Sender> {
+        let cache = cache.filter(|_| matches!(network, RunNetwork::Live));
         let network = match network {
             RunNetwork::Live => Network::Live,
             RunNetwork::Off => Network::Off,
@@ -153,7 +169,8 @@ impl Sender {
                 Network::Recorded(gate, live)
             }
         };
-        Sender::with_network(rules, limits, network, tls, (resolver, None), digests)
+        let sender = Sender::with_network(rules, limits, network, tls, (resolver, None), digests);
+        Arc::new(Sender { cache, ..sender })
     }
 
     fn with_network(
@@ -163,13 +180,15 @@ impl Sender {
         tls: Arc<Tls>,
         (resolver, proxy): (Resolver, Option<Proxy>),
         digests: bool,
-    ) -> Arc<Sender> {
+    ) -> Sender {
         let concurrent = usize::try_from(limits.http_concurrent)
             .unwrap_or(usize::MAX)
             .min(Semaphore::MAX_PERMITS);
-        Arc::new(Sender {
+        Sender {
             tls: tls.trusting(&rules.authorities),
             rules,
+            rates: Rates::new(&limits),
+            cache: None,
             limits,
             network,
             digests,
@@ -178,7 +197,7 @@ impl Sender {
             lookups: Lookups::new(),
             slots: Arc::new(Semaphore::new(concurrent)),
             log: Arc::default(),
-        })
+        }
     }
 
     /// Sends one request. Its total time ends with the last byte of the response body; dropping
@@ -212,12 +231,23 @@ impl Sender {
         );
         if let Network::Recorded(gate, live) = &self.network {
             return gate
-                .send(live, &to, parts, Upload::new(body, declared, exchange.clone()), &exchange)
+                .send(
+                    self,
+                    live,
+                    &to,
+                    parts,
+                    Upload::new(body, declared, exchange.clone()),
+                    &exchange,
+                )
                 .await;
         }
         let request = Request::from_parts(parts, Upload::new(body, declared, exchange.clone()));
+        let response = match &self.cache {
+            Some(cache) => self.exchange_cached(cache, &to, request, &exchange).await,
+            None => self.exchange(&to, request, &exchange).await,
+        };
         // The first failure explains later ones: a body over its limit also breaks the connection.
-        self.exchange(&to, request, &exchange).await.map_err(|e| exchange.fail(e))
+        response.map_err(|e| exchange.fail(e))
     }
 
     /// Returns the requests so far, in order, including the first 100 refused ones.
@@ -259,13 +289,8 @@ impl Sender {
         request: Request<Upload>,
         exchange: &Arc<Exchange>,
     ) -> Result<Response<Body>, SendError> {
-        let Ok(slot) =
-            tokio::time::timeout_at(exchange.deadline, self.slots.clone().acquire_owned()).await
-        else {
-            return Err(exchange.limit_error(Limit::HttpConcurrent));
-        };
-        let slot = slot.map_err(|e| SendError::Protocol(e.to_string()))?;
-        let private = self.rules.fetch.allows(|p| p.private && p.matches(to));
+        let slot = self.rates.turn(&to.host, exchange, &self.slots).await?;
+        let private = self.allows_private(to);
         let (resolver, lookups) = (&self.resolver, &self.lookups);
         let tcp = match &self.proxy {
             Some(proxy) if to.https => {
@@ -277,6 +302,8 @@ impl Sender {
                 exchange.within(Limit::HttpConnect, connecting).await?
             }
         };
+        let from_private =
+            tcp.peer_addr().map_or(true, |peer| classify(peer.ip()) != AddressClass::Public);
         let (tasks, spawner) = Tasks::new(exchange.clone(), slot);
         let response = if to.https {
             let tls =
@@ -306,11 +333,17 @@ impl Sender {
         }
         headers::strip(&mut parts.headers);
         parts.extensions.insert(UploadStatus(exchange.clone()));
+        parts.extensions.insert(FromPrivateAddress(from_private));
         exchange.record(|r| (r.error, r.failure) = (None, None));
         Ok(Response::from_parts(
             parts,
             Download::new(incoming, exchange.clone(), tasks).boxed_unsync(),
         ))
+    }
+
+    /// Checks whether a private address of a target may be reached.
+    fn allows_private(&self, to: &Destination) -> bool {
+        self.rules.fetch.allows(|p| p.private && p.matches(to))
     }
 
     fn limit_error(&self, limit: Limit) -> SendError {

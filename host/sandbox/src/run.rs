@@ -33,7 +33,7 @@ use tracing::debug_span;
 use crate::determinism::{Clock, DeterministicRun, randomness, turns};
 use crate::engine::{Mode, RunEnd};
 use crate::files::{GuardedPaths, RandomSource, Times};
-use crate::http::{NetworkGate, RunNetwork, Sender};
+use crate::http::{NetworkGate, ResponseCache, RunNetwork, Sender};
 use crate::limits::Meter;
 use crate::process::{
     HostAccess, HostPrograms, Processes, ProgramIo, StartRules, wrapper_commands,
@@ -77,6 +77,7 @@ pub async fn run_alone(
         scratch,
         evidence: false,
         recording: RecordingIo::default(),
+        http_cache: None,
         io,
     };
     run(sandbox, spec).await
@@ -98,7 +99,7 @@ async fn run_within(
     started: Instant,
     open: OpenFolders,
 ) -> Result<FinishedRun, Status> {
-    let RunSpec { program, programs, capabilities, io, evidence, recording, .. } = spec;
+    let RunSpec { program, programs, capabilities, io, evidence, recording, http_cache, .. } = spec;
     let mode = Mode::of(&capabilities);
     // Each enforcer is handed its own slice by value. A new field is an unused variable until it
     // is.
@@ -155,7 +156,11 @@ async fn run_within(
         RunStreams::open(io.stdin, io.stdout, io.stderr, &meter, deterministic.is_some());
     let reach = reach(deterministic.as_deref(), recording.network, &meter);
     let (tls, resolver) = (sandbox.tls().clone(), sandbox.resolver().clone());
-    let sender = Sender::of_run(network, limits.clone(), reach, tls, resolver, evidence);
+    let cache = (limits.http_cache > 0).then(|| {
+        // Its own, unless the caller keeps one for the skill: no other run finds anything in it.
+        http_cache.unwrap_or_else(|| ResponseCache::new(limits.http_cache, b"run"))
+    });
+    let sender = Sender::of_run(network, limits.clone(), reach, tls, resolver, evidence, cache);
     let host_programs = HostAccess::new(spec.host_programs, host_programs, &env);
     let rules = StartRules { commands: spawn, host_programs };
     let invocation = Arc::new_cyclic(|invocation| {

@@ -560,6 +560,7 @@ impl Runner {
             Err(status) => return FinishedRun::not_run(not_run(status)),
         };
         extra.shared = self.shared.clone();
+        let http_cache = state.take_cache(capabilities);
         extra.mounts.extend(state.mount());
         extra.mounts.extend(required.iter().map(RequiredSkill::mount));
         let spec = sandbox::RunSpec {
@@ -576,9 +577,11 @@ impl Runner {
             scratch: &self.options.scratch,
             evidence: ask.is_some(),
             recording: ask.map(|ask| ask.outside.clone()).unwrap_or_default(),
+            http_cache: http_cache.used(),
             io,
         };
         let finished = sandbox::run(&self.sandbox, spec).await;
+        state.put_cache(http_cache, &capabilities.limits);
         state.release();
         finished
     }
@@ -599,7 +602,7 @@ impl LoadedSkill {
         for (limit, value) in lower {
             let is_lower = match limits.get(limit) {
                 Some(granted) => value < granted,
-                None => matches!(limit, Limit::Fuel | Limit::CpuShare),
+                None => limit.is_unbounded_when_off(),
             };
             if is_lower {
                 limits.set(limit, value);

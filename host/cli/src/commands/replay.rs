@@ -313,10 +313,14 @@ fn refuse(
         let value = here.get(limit)?;
         Some(if is_set(limit) { value } else { value.saturating_mul(GENEROUS) })
     };
-    // Time bounds fuel too.
+    // Time bounds what is off here, and a recorded run has no HTTP cache.
+    let skipped = |limit: &Limit| {
+        limit.is_unbounded_when_off() && (*limit == Limit::Fuel || here.get(*limit).is_none())
+            || matches!(limit, Limit::HttpCache | Limit::HttpCacheKeep)
+    };
     let over = Limit::ALL
         .into_iter()
-        .filter(|limit| *limit != Limit::Fuel)
+        .filter(|limit| !skipped(limit))
         .find(|limit| wanted.get(*limit) > bound(*limit));
     Ok(over.map(|limit| {
         let (value, bound) = (wanted.get(limit).unwrap_or(0), bound(limit).unwrap_or(0));

@@ -32,6 +32,14 @@ pub(super) fn proposed(outcome: &Outcome, old: &Limits) -> Vec<(Limit, u64)> {
     }
     if used.is_some_and(|uses| !uses.requests.is_empty()) {
         all.push((Limit::HttpRequests, twice(outcome.requests.len() as u64, 4, 1)));
+        // What the operator chose for servers stays. A cache is a grant, so it stays if it was used.
+        let rates = [Limit::HttpRate, Limit::HttpHostRate, Limit::HttpBurst];
+        let has_rate = old.http_rate.or(old.http_host_rate).is_some();
+        let cache = [Limit::HttpCache, Limit::HttpCacheKeep];
+        let is_cached = outcome.requests.iter().any(|request| request.cached.is_some());
+        let kept = rates.into_iter().filter(|_| has_rate);
+        let kept = kept.chain(cache.into_iter().filter(|_| is_cached));
+        all.extend(kept.filter_map(|limit| Some((limit, old.get(limit)?))));
     }
     if used.is_some_and(|uses| !uses.commands.is_empty()) {
         all.push((Limit::Processes, twice(usage.processes, 4, 1)));

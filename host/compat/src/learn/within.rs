@@ -32,14 +32,13 @@ pub fn is_within(new: &Capabilities, old: &Capabilities) -> bool {
                 && (other.symlinks || !mount.symlinks)
         })
     });
-    let bounded = limits.state <= old.limits.state;
-    let bounded = bounded
-        && Limit::ALL.into_iter().filter(|limit| *limit != Limit::State).all(|limit| {
-            match (limits.get(limit), old.limits.get(limit)) {
-                (_, None) => true,
-                (None, Some(_)) => false,
-                (Some(new), Some(old)) => new <= old,
-            }
+    let bounded =
+        Limit::ALL.into_iter().all(|limit| match (limits.get(limit), old.limits.get(limit)) {
+            // Off is less than any value.
+            (new, old) if limit.is_grant() => new <= old,
+            (_, None) => true,
+            (None, Some(_)) => false,
+            (Some(new), Some(old)) => new <= old,
         });
     mounted
         && bounded

@@ -11,7 +11,7 @@ use super::ProgramId;
 use super::key::{KeyedDigest, LogKey};
 use skillhost_policy::capabilities::Capabilities;
 use skillhost_policy::outcome::{
-    ChildProcess, Denial, DenialKind, HttpRequest, LimitHit, Outcome, ProcessEnd, Status,
+    CacheUse, ChildProcess, Denial, DenialKind, HttpRequest, LimitHit, Outcome, ProcessEnd, Status,
     StreamDigests,
 };
 use skillhost_policy::{AuditDetail, Policy};
@@ -147,6 +147,9 @@ pub struct RequestRecord {
     /// Digest of the response body, as far as it was received; only with a receipt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub received_digest: Option<KeyedDigest>,
+    /// How the HTTP cache answered, if the body came from it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cached: Option<CacheUse>,
 }
 
 /// A program that a guest started.
@@ -367,6 +370,7 @@ impl RequestRecord {
             received,
             sent_digest,
             received_digest,
+            cached,
             failure,
             ..
         } = request;
@@ -403,6 +407,7 @@ impl RequestRecord {
             received: *received,
             sent_digest: keyed(sent_digest),
             received_digest: keyed(received_digest),
+            cached: *cached,
         }
     }
 }

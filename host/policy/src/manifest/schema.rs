@@ -167,6 +167,7 @@ fn metadata() -> Value {
             Unit::Size => json!(["256MiB"]),
             Unit::Count => json!(["2000000000"]),
             Unit::Percent => json!(["50%"]),
+            Unit::Rate => json!(["30/min"]),
         };
         properties.insert(limit.key().to_owned(), schema);
     }

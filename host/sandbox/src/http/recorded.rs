@@ -56,6 +56,7 @@ impl NetworkGate {
     /// the request is complete.
     pub(super) async fn send(
         &self,
+        sender: &Sender,
         live: &Arc<Sender>,
         to: &Destination,
         parts: request::Parts,
@@ -69,6 +70,13 @@ impl NetworkGate {
             trailers: collected.trailers().cloned(),
             body: collected.to_bytes(),
         };
+        // Rates hold on the run's clock, in a recording as in its replay. The live sender also
+        // keeps them on the machine's clock.
+        let (now, total) = (self.clock.now(), Duration::from_millis(sender.limits.http_total_ms));
+        match sender.rates.virtual_turn(&to.host, now, total) {
+            Ok(at) => self.clock.pass(at - now),
+            Err(limit) => return Err(exchange.fail(exchange.limit_error(limit))),
+        }
         let fetched = match self.fetch(live, to, buffered, exchange.timeouts) {
             Ok(fetched) => fetched,
             Err(error) => return Err(exchange.fail(error)),
@@ -222,10 +230,7 @@ fn respond(
     if body.len() as u64 > exchange.limits.http_response_body && error.is_none() {
         return Err(exchange.fail(exchange.limit_error(Limit::HttpResponseBody)));
     }
-    let mut pieces: VecDeque<_> = (0..body.len())
-        .step_by(PIECE)
-        .map(|at| Ok(Frame::data(body.slice(at..body.len().min(at + PIECE)))))
-        .collect();
+    let mut pieces: VecDeque<_> = pieces(&body).map(Ok).collect();
     match error {
         Some(error) => pieces.push_back(Err(exchange.fail(error))),
         None => {
@@ -240,6 +245,14 @@ fn respond(
     *response.headers_mut() = headers;
     response.extensions_mut().insert(UploadStatus(exchange.clone()));
     Ok(response)
+}
+
+/// Cuts a complete body into the pieces that a guest receives.
+pub(super) fn pieces(body: &Bytes) -> impl Iterator<Item = Frame<Bytes>> + Send + 'static {
+    let body = body.clone();
+    (0..body.len())
+        .step_by(PIECE)
+        .map(move |at| Frame::data(body.slice(at..body.len().min(at + PIECE))))
 }
 
 fn recorded_request(buffered: &BufferedRequest) -> RecordedRequest {

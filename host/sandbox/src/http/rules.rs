@@ -81,6 +81,10 @@ impl Sender {
         if self.limits.http_concurrent == 0 {
             return Err(self.limit_error(Limit::HttpConcurrent));
         }
+        let has_rate = self.limits.http_rate.or(self.limits.http_host_rate).is_some();
+        if has_rate && self.limits.http_burst == 0 {
+            return Err(self.limit_error(Limit::HttpBurst));
+        }
         if !self.log.admit(self.limits.http_requests) {
             return Err(self.limit_error(Limit::HttpRequests));
         }

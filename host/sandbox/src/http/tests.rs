@@ -1,7 +1,9 @@
 //! Tests of the sender against real servers on loopback.
 
 mod bodies;
+mod cache;
 mod hooks;
+mod rates;
 mod rules;
 mod servers;
 mod times;

@@ -7,6 +7,7 @@ use futures::future::BoxFuture;
 
 use super::mounts::ExtraMounts;
 use crate::files::{GuardedPaths, OpenMount};
+use crate::http::ResponseCache;
 use crate::process::HostPrograms;
 use crate::recording::blobs::Contents;
 use crate::recording::network::RecordedNetwork;
@@ -36,6 +37,9 @@ pub struct RunSpec<'a> {
     pub evidence: bool,
     /// What records a deterministic run, or replays it.
     pub recording: RecordingIo,
+    /// The HTTP cache that is kept for the skill and the workspace. Without it, the run has one of
+    /// its own if its limits grant one.
+    pub http_cache: Option<Arc<ResponseCache>>,
     /// Its streams.
     pub io: Io,
 }

@@ -198,6 +198,7 @@ impl Running {
                 scratch: &scratch,
                 evidence: false,
                 recording: RecordingIo::default(),
+                http_cache: None,
                 io,
             };
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

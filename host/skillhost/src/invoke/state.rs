@@ -8,10 +8,12 @@ use cap_std::fs::Dir;
 use super::Runner;
 use super::receipt::ReceiptContext;
 use skillhost_ledger::state::{StateLock, StateStore};
+use skillhost_policy::capabilities::Capabilities;
 use skillhost_policy::limits::Limits;
 use skillhost_policy::outcome::Status;
 use skillhost_sandbox::Io;
 use skillhost_sandbox::files::{HostDir, OpenMount};
+use skillhost_sandbox::http::ResponseCache;
 use skillhost_skill::Skill;
 
 /// The pauses between two attempts to lock the state: the first and the longest.
@@ -41,6 +43,38 @@ impl SkillState {
         }
     }
 
+    /// Takes the HTTP cache out of the state, for one run.
+    ///
+    /// A cache that cannot be read is lost, which costs requests and nothing else.
+    pub(super) fn take_cache(&self, capabilities: &Capabilities) -> KeptCache {
+        let SkillState::Held(held) = self else { return KeptCache::None };
+        let Capabilities { limits, determinism, .. } = capabilities;
+        let saved = held.take_cache(limits.state).ok().flatten();
+        if limits.http_cache == 0 || limits.http_cache_keep_ms == 0 {
+            return KeptCache::None;
+        }
+        if determinism.is_some() {
+            return saved.map_or(KeptCache::None, KeptCache::Unused);
+        }
+        let keep = limits.http_cache_keep_ms / 1_000;
+        let saved = saved.unwrap_or_default();
+        let scope = cache_scope(capabilities);
+        KeptCache::Used(ResponseCache::restore(limits.http_cache, &scope, keep, &saved))
+    }
+
+    /// Puts the HTTP cache back, as far as the run's files leave room for it.
+    pub(super) fn put_cache(&self, cache: KeptCache, limits: &Limits) {
+        let SkillState::Held(held) = self else { return };
+        let room = limits.state.saturating_sub(held.file_bytes().unwrap_or(limits.state));
+        let saved = match cache {
+            KeptCache::None => None,
+            KeptCache::Unused(saved) => Some(saved).filter(|saved| saved.len() as u64 <= room),
+            KeptCache::Used(cache) => cache.save(room),
+        };
+        // As when it cannot be read.
+        saved.map(|saved| held.put_cache(&saved).ok());
+    }
+
     /// Unlocks the state for other runs. The guest has ended, and the caller may hold the outcome
     /// for a long time.
     pub(super) fn release(&self) {
@@ -48,6 +82,41 @@ impl SkillState {
             held.release();
         }
     }
+}
+
+/// The HTTP cache of a state, while a run holds it.
+pub(super) enum KeptCache {
+    /// There is none.
+    None,
+    /// The run is deterministic, and uses no cache.
+    Unused(Vec<u8>),
+    /// The run uses it.
+    Used(Arc<ResponseCache>),
+}
+
+impl KeptCache {
+    /// Returns the cache that the run uses.
+    pub(super) fn used(&self) -> Option<Arc<ResponseCache>> {
+        match self {
+            KeptCache::Used(cache) => Some(cache.clone()),
+            KeptCache::None | KeptCache::Unused(_) => None,
+        }
+    }
+}
+
+/// Says whose responses a kept cache holds: those of a workspace, by its folder and not only its
+/// path, under these certificate authorities. The state itself belongs to one skill of one user or
+/// tenant.
+fn cache_scope(capabilities: &Capabilities) -> Vec<u8> {
+    let workspace = capabilities.mounts.iter().find(|mount| mount.guest == "/workspace");
+    let folder = workspace.map(|mount| {
+        let place = mount.resolved.as_ref().map(|folder| (folder.device, folder.inode));
+        (&mount.host, place)
+    });
+    let authorities: Vec<&str> =
+        capabilities.authorities.iter().map(|authority| authority.digest.as_str()).collect();
+    // Quoted by `Debug`, so that no path looks like something else.
+    format!("{folder:?} {authorities:?}").into_bytes()
 }
 
 impl Runner {

@@ -42,9 +42,16 @@ pub(super) fn text(record: &Value) -> String {
     }
     for request in items(&record["requests"]) {
         let Value::Object(_) = request else { continue };
+        let cached = request["cached"].as_str().map(|how| format!("cached ({how})").into());
         line(
             "request",
-            words(&[&request["method"], &request["host"], &request["status"], &request["failure"]]),
+            words(&[
+                &request["method"],
+                &request["host"],
+                &request["status"],
+                &request["failure"],
+                &cached.unwrap_or(Value::Null),
+            ]),
         );
     }
     for process in items(&record["processes"]) {

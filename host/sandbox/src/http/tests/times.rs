@@ -269,6 +269,8 @@ fn clone_of(sender: &Sender) -> Sender {
         proxy: None,
         lookups: super::super::lookup::Lookups::new(),
         slots: sender.slots.clone(),
+        rates: super::super::rate::Rates::new(&sender.limits),
+        cache: None,
         log: Arc::default(),
     }
 }
