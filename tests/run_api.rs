@@ -4,6 +4,8 @@
 mod bounds;
 mod commands;
 mod runs;
+mod session_commands;
+mod sessions;
 mod tenants;
 mod tls;
 
@@ -174,7 +176,10 @@ fn unchunked(mut chunks: &[u8]) -> Vec<u8> {
     while let Some(end) = chunks.windows(2).position(|end| end == b"\r\n") {
         let size = usize::from_str_radix(std::str::from_utf8(&chunks[..end]).unwrap(), 16).unwrap();
         let start = end + 2;
-        if size == 0 || chunks.len() < start + size {
+        if size == 0 {
+            break;
+        }
+        if chunks.len() < start + size {
             body.extend_from_slice(chunks.get(start..).unwrap_or_default());
             break;
         }

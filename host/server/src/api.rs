@@ -2,7 +2,8 @@
 //!
 //! Start reading at `routes`, which checks a request and calls the function of its path. `submit`
 //! accepts a run and drives it to its end, in the turn that the `scheduler` gives its tenant, by the
-//! `executor`. `uploads` takes files and skills, `logs` streams output. `types` is what clients send
+//! `executor`. `uploads` takes files and skills, `logs` streams output, and
+//! `sessions` are places that last for a task. `types` is what clients send
 //! and get, and `problem` what is wrong. `tenants` is the file that says who may use the API, `tenant`
 //! one of them at work, and `state` its data on disk. [`openapi`] describes all of it.
 //!
@@ -16,6 +17,7 @@ pub mod openapi;
 pub mod problem;
 mod routes;
 mod scheduler;
+pub mod sessions;
 mod state;
 mod submit;
 mod tenant;
@@ -36,8 +38,10 @@ use crate::hidden::HostPaths;
 use executor::Executor;
 use problem::Problem;
 use scheduler::Scheduler;
+use sessions::Sessions;
+use sessions::types::SessionStatus;
 use skillhost_policy::Policy;
-use skillhost_skill::private;
+use skillhost_skill::private::{self, Purpose, TempFolder};
 use state::{TenantState, now};
 use tenant::{Tenant, TenantSettings};
 use tenants::{Bearer, DEFAULT, Quotas, Retention, TenantEntry, TenantsFile, Tokens};
@@ -122,6 +126,8 @@ struct ApiShared {
     failure: Mutex<Option<String>>,
     scheduler: Scheduler,
     executor: Executor,
+    /// The folder that the policies of sessions name as their workspace: their files take its place.
+    no_workspace: Mutex<Option<Arc<TempFolder>>>,
     /// Cancelled when the server stops.
     closing: CancellationToken,
 }
@@ -172,6 +178,7 @@ impl Api {
             failure: Mutex::default(),
             scheduler: Scheduler::new(slots),
             executor: Executor::Local,
+            no_workspace: Mutex::default(),
             closing: CancellationToken::new(),
         }));
         api.0.load()?;
@@ -196,6 +203,7 @@ impl Api {
                     () = closing.cancelled() => return,
                     () = tokio::time::sleep(RELOAD) => since_sweep += RELOAD,
                 }
+                shared.expire_sessions().await;
                 let shared = shared.clone();
                 tokio::task::spawn_blocking(move || shared.reload()).await.ok();
             }
@@ -206,6 +214,9 @@ impl Api {
     /// for the next server.
     pub async fn close(&self) {
         self.0.closing.cancel();
+        for tenant in self.0.tenants() {
+            self.0.end_sessions(&tenant, SessionStatus::Lost).await;
+        }
         while self.0.tenants().iter().any(|tenant| tenant.running() > 0) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
@@ -316,6 +327,7 @@ impl ApiShared {
             if !stays {
                 tenant.removed.cancel();
                 tenant.cancel_all();
+                self.end_removed(tenant);
             }
         }
         *self.tenants.write().unwrap_or_else(PoisonError::into_inner) = table;
@@ -339,6 +351,28 @@ impl ApiShared {
         })
     }
 
+    /// Returns the folder that stands for the workspace of every session. It stays empty.
+    fn no_workspace(&self) -> io::Result<Arc<TempFolder>> {
+        let mut made = self.no_workspace.lock().unwrap_or_else(PoisonError::into_inner);
+        // Whoever tidies the folder for temporary files may have removed it.
+        if let Some(folder) = made.as_ref().filter(|folder| folder.is_pristine()) {
+            return Ok(folder.clone());
+        }
+        let folder = Arc::new(TempFolder::new_in(&self.options.scratch, Purpose::Session)?);
+        Ok(made.insert(folder).clone())
+    }
+
+    /// Ends the sessions of a tenant that was removed. The tenants file may be read before there is an
+    /// event loop: then there are no sessions.
+    fn end_removed(self: &Arc<Self>, tenant: Arc<Tenant>) {
+        if let Ok(event_loop) = tokio::runtime::Handle::try_current() {
+            let api = self.clone();
+            event_loop.spawn(async move {
+                api.end_sessions(&tenant, SessionStatus::Ended).await;
+            });
+        }
+    }
+
     fn folder(&self, name: &str, entry: &TenantEntry) -> PathBuf {
         entry.state.clone().unwrap_or_else(|| self.options.state.join(name))
     }
@@ -357,6 +391,7 @@ impl ApiShared {
         if lost > 0 {
             tracing::warn!(tenant = name, lost, "runs of a previous server are lost");
         }
+        let sessions = Sessions::open(folder).map_err(failed)?;
         let runner = self.mcp.service.runner();
         // Without a tenants file, the records stay where the operator has always found them.
         let runner = match &self.options.tenants {
@@ -364,7 +399,7 @@ impl ApiShared {
             None => runner.clone(),
         };
         let service = self.mcp.service.with_runner(runner);
-        Ok(Tenant::new(name.to_owned(), state, service, settings))
+        Ok(Tenant::new(name.to_owned(), state, sessions, service, settings))
     }
 
     /// Removes what has expired.
@@ -376,6 +411,7 @@ impl ApiShared {
             };
             let retention = &settings.retention;
             let (results, uploads) = (before(retention.results), before(retention.uploads));
+            tenant.sessions.forget(results);
             match tenant.state.store.sweep(results, uploads, now()) {
                 Ok(swept) => tenant.state.remove(&swept),
                 Err(error) => {

@@ -1,8 +1,9 @@
 //! Runs a submission: finds the skill, writes the workspace, asks for approval, runs, and collects the
 //! result. The only module that knows where runs execute.
 
+use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use futures::FutureExt as _;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::ApiShared;
+use super::problem::{Problem, ProblemCode};
 use super::scheduler::Turn;
 use super::state::{StreamName, is_inside, now};
 use super::tenant::{ReservedMemory, Tenant, TenantSettings};
@@ -20,26 +21,29 @@ use super::types::{
     DeterministicRun, FileChange, FileSource, FileState, RunInfo, RunResult, RunSubmission,
     RunTarget,
 };
+use super::{Answered, ApiShared};
 use crate::hidden::HostPaths;
 use crate::result::{cut, kind};
 use skillhost::invoke::{Invocation, LoadedRequest, LoadedSkill, RunError, Runner, Target};
-use skillhost::service::ServiceError;
+use skillhost::service::{Service, ServiceError};
 use skillhost_ledger::approval::{ApprovalRequest, RunDecision, RunInput, StdinInput};
 use skillhost_ledger::audit::SessionRecord;
 use skillhost_ledger::runs::RunStatus;
-use skillhost_policy::capabilities::MountMode;
+use skillhost_policy::capabilities::{Capabilities, MountMode};
 use skillhost_policy::determinism::DeterminismRule;
 use skillhost_policy::outcome::{Denial, DenialKind, Outcome, Output, ResourceUsage, Status};
 use skillhost_policy::{Overrides, Policy, WORKSPACE};
-use skillhost_sandbox::files::{NewEntry, OldEntry, StagedChange};
+use skillhost_sandbox::files::{NewEntry, OldEntry, SharedFiles, StagedChange};
 use skillhost_sandbox::{EPOCH, Io, Overlays, Sink, Stdin};
 use skillhost_skill::private::{Purpose, TempFolder};
 use skillhost_skill::{LockedOrigin, SkillFolder, SourceKind};
 
 /// The most bytes of a diff in a result.
-const DIFF: usize = 1 << 20;
+pub(super) const DIFF: usize = 1 << 20;
 /// The most bytes of written files that a result keeps.
-const WRITTEN: u64 = 256 << 20;
+pub(super) const WRITTEN: u64 = 256 << 20;
+/// Why a skill whose workspace is the operator's has no sessions.
+const OWN_WORKSPACE: &str = "/workspace is a folder of the operator, so the skill has no sessions";
 /// How long a cancelled run may take to end by itself.
 const CANCELLED: Duration = Duration::from_millis(500);
 /// The pause before another attempt while the host's own queue is full.
@@ -58,6 +62,18 @@ pub(super) struct Job {
     pub(super) submission: Arc<RunSubmission>,
     pub(super) turn: Turn,
     pub(super) cancelled: CancellationToken,
+}
+
+/// What a program of a session has besides its submission.
+pub(super) struct SessionJob {
+    /// The session, for the record of the run.
+    pub(super) session: String,
+    /// The files of the session.
+    pub(super) files: Arc<SharedFiles>,
+    /// Where the scratch folders of its programs are created.
+    pub(super) scratch: PathBuf,
+    /// Where its input comes from, if a client streams it.
+    pub(super) stdin: Option<OwnedFd>,
 }
 
 /// A run that has ended.
@@ -93,7 +109,8 @@ pub(super) struct NamedSkill {
 /// A run that is ready to start.
 struct PreparedRun {
     /// The folder at `/workspace`, unless the policy mounts one.
-    workspace: Option<TempFolder>,
+    workspace: Option<Arc<TempFolder>>,
+    service: Service,
     settings: Arc<TenantSettings>,
     policy: Policy,
     loaded: LoadedSkill,
@@ -107,6 +124,7 @@ struct Start<'a> {
     tenant: &'a Tenant,
     id: &'a str,
     cancelled: &'a CancellationToken,
+    session: Option<&'a SessionJob>,
 }
 
 /// What came of a prepared run.
@@ -126,7 +144,7 @@ impl Executor {
         job: Job,
     ) -> FinishedJob {
         match self {
-            Executor::Local => local(api, tenant, job).await,
+            Executor::Local => local(api, tenant, job, None).await,
         }
     }
 }
@@ -193,7 +211,13 @@ fn shown(outcome: &Outcome, hidden: &HostPaths) -> Value {
     value
 }
 
-async fn local(api: Arc<ApiShared>, tenant: Arc<Tenant>, job: Job) -> FinishedJob {
+/// Runs a job in this process, in a session if there is one.
+pub(super) async fn local(
+    api: Arc<ApiShared>,
+    tenant: Arc<Tenant>,
+    job: Job,
+    session: Option<Arc<SessionJob>>,
+) -> FinishedJob {
     let Job { id, submission, turn, cancelled } = job;
     let hidden = tenant.settings().hidden.clone();
     let failed = |error: &dyn std::fmt::Display| {
@@ -204,7 +228,16 @@ async fn local(api: Arc<ApiShared>, tenant: Arc<Tenant>, job: Job) -> FinishedJo
     let prepared = {
         let (api, tenant, id) = (api.clone(), tenant.clone(), id.clone());
         let (submission, cancelled) = (submission.clone(), cancelled.clone());
-        let work = move || prepare(&api, &tenant, &id, &submission, &cancelled);
+        let session = session.clone();
+        let work = move || {
+            let start = Start {
+                tenant: &tenant,
+                id: &id,
+                cancelled: &cancelled,
+                session: session.as_deref(),
+            };
+            prepare(&api, start, &submission)
+        };
         tokio::task::spawn_blocking(work).await
     };
     let interrupted = |hidden: &HostPaths| {
@@ -218,7 +251,8 @@ async fn local(api: Arc<ApiShared>, tenant: Arc<Tenant>, job: Job) -> FinishedJo
         Err(error) => return failed(&error),
     };
     let hidden = prepared.hidden.clone();
-    let start = Start { tenant: &tenant, id: &id, cancelled: &cancelled };
+    let start =
+        Start { tenant: &tenant, id: &id, cancelled: &cancelled, session: session.as_deref() };
     // The turn lasts until the result has been collected.
     let (memory, _turn) = match reserve(start, &prepared, turn).await {
         Ok(Some(reserved)) => reserved,
@@ -261,11 +295,10 @@ async fn local(api: Arc<ApiShared>, tenant: Arc<Tenant>, job: Job) -> FinishedJo
 /// Does all that comes before the run. The error is how the run ends.
 fn prepare(
     api: &ApiShared,
-    tenant: &Tenant,
-    id: &str,
+    start: Start<'_>,
     submission: &RunSubmission,
-    cancelled: &CancellationToken,
 ) -> Result<PreparedRun, Status> {
+    let Start { tenant, id, cancelled, session } = start;
     let settings = tenant.settings();
     let invalid = |message: String| Status::Invalid { message, fix: None };
     let host = |error: io::Error| {
@@ -282,14 +315,13 @@ fn prepare(
     let Some(skill) = skill else {
         return Err(invalid(format!("no skill `{}`", submission.skill)));
     };
-    let folder_name = skill.folder.file_name().unwrap_or_default().to_string_lossy();
-    let own = settings
-        .policy
-        .for_source(skill.source, skill.locked.as_ref())
-        .layers_for(&folder_name)
-        .flat_map(|layer| &layer.mounts)
-        .any(|rule| is_in_workspace(&rule.mount.guest));
-    let workspace = if own {
+    let own = skill.has_own_workspace(&settings.policy);
+    let workspace = if session.is_some() {
+        if own {
+            return Err(invalid(OWN_WORKSPACE.into()));
+        }
+        Some(api.no_workspace().map_err(host)?)
+    } else if own {
         if !submission.files.is_empty() {
             let message = "/workspace is a folder of the operator, so `files` cannot be used";
             return Err(invalid(message.into()));
@@ -298,8 +330,8 @@ fn prepare(
     } else {
         let folder = TempFolder::new_in(&api.options.scratch, Purpose::Session).map_err(host)?;
         let most = api.options.bounds.workspace;
-        write_files(tenant, &folder, submission, most, cancelled).map_err(host)?;
-        Some(folder)
+        write_files(tenant, &folder, &submission.files, most, cancelled).map_err(host)?;
+        Some(Arc::new(folder))
     };
     let overrides = Overrides {
         workspace: workspace.as_ref().map(|folder| (folder.path().to_owned(), MountMode::Overlay)),
@@ -314,16 +346,22 @@ fn prepare(
     if let Some(folder) = &workspace {
         hidden = hidden.and(folder.path(), WORKSPACE);
     }
-    let runner = tenant
-        .service
-        .runner()
-        .in_session(SessionRecord::new(Some(id), Some(&format!("tenant {}", tenant.name))));
+    let record_id = session.map_or(id, |session| &session.session);
+    let record = SessionRecord::new(Some(record_id), Some(&format!("tenant {}", tenant.name)));
+    let runner = tenant.service.runner().in_session(record);
+    let (runner, service) = match session {
+        Some(SessionJob { files, scratch, .. }) => {
+            let runner = runner.with_files(files.clone(), scratch.clone());
+            (runner.clone(), tenant.service.with_runner(runner))
+        }
+        None => (runner, tenant.service.clone()),
+    };
     let loaded = load(&runner, &skill, &policy).map_err(|error| invalid(hidden.text(&error)))?;
     let loaded =
         loaded.with_lower_limits(submission.limits.iter().map(|(limit, value)| (*limit, *value)));
     let target = target(&submission.target);
-    let prepared = PreparedRun { workspace, settings, policy, loaded, target, hidden };
-    approved(api, &runner, prepared, &skill, &tenant.name, submission)
+    let prepared = PreparedRun { workspace, service, settings, policy, loaded, target, hidden };
+    approved(api, &runner, prepared, &skill, start, submission)
 }
 
 fn load(runner: &Runner, skill: &NamedSkill, policy: &Policy) -> Result<LoadedSkill, String> {
@@ -348,10 +386,10 @@ fn approved(
     runner: &Runner,
     prepared: PreparedRun,
     skill: &NamedSkill,
-    tenant: &str,
+    start: Start<'_>,
     submission: &RunSubmission,
 ) -> Result<PreparedRun, Status> {
-    let session = format!("tenant {tenant}");
+    let session = format!("tenant {}", start.tenant.name);
     let PreparedRun { workspace, settings, policy, loaded, target, .. } = &prepared;
     let Some(digest) = loaded.id().digest.clone() else { return Ok(prepared) };
     // A target that matches nothing starts nothing: the invocation says why.
@@ -369,7 +407,10 @@ fn approved(
         approvals.is_trusted(&loaded.skill, &digest, &session).map_err(|error| failed(&error))?
     };
     let part = loaded.part_of(target);
-    let stdin = submission.stdin.as_ref().map_or(&[][..], |stdin| &stdin.0);
+    let stdin = match start.session.and_then(|session| session.stdin.as_ref()) {
+        Some(_) => StdinInput::Unread,
+        None => StdinInput::Whole(submission.stdin.as_ref().map_or(&[][..], |stdin| &stdin.0)),
+    };
     let names: Vec<(&str, String)> =
         submission.files.iter().map(|(path, file)| (path.as_str(), file_key(file))).collect();
     let files: Vec<(&str, &str)> = names.iter().map(|(path, key)| (*path, key.as_str())).collect();
@@ -380,19 +421,24 @@ fn approved(
         capabilities: &loaded.grant.capabilities,
         needs_approval: loaded.grant.needs_approval,
         trusted,
-        session_folder: workspace.as_ref().map(TempFolder::path),
+        session_folder: workspace.as_ref().map(|folder| folder.path()),
         session: &session,
-        input: RunInput {
-            stdin: StdinInput::Whole(stdin),
-            files: &files,
-            ..target.input(&submission.args)
-        },
+        input: RunInput { stdin, files: &files, ..target.input(&submission.args) },
     };
     let (rule, fix) = match approvals.decide(policy, &ask).map_err(|error| failed(&error))? {
         RunDecision::Allowed(denied) => {
-            let PreparedRun { workspace, settings, policy, loaded, target, hidden } = prepared;
+            let PreparedRun { workspace, service, settings, policy, loaded, target, hidden } =
+                prepared;
             let loaded = loaded.without_files(denied);
-            return Ok(PreparedRun { workspace, settings, policy, loaded, target, hidden });
+            return Ok(PreparedRun {
+                workspace,
+                service,
+                settings,
+                policy,
+                loaded,
+                target,
+                hidden,
+            });
         }
         RunDecision::Refused(refusal) => (refusal.why, refusal.fix),
         RunDecision::NeedsApproval(number, _) => (
@@ -426,13 +472,14 @@ fn file_key(file: &FileSource) -> String {
 
 /// Runs what was prepared.
 async fn run(
-    Start { tenant, id, cancelled }: Start<'_>,
+    start: Start<'_>,
     prepared: &PreparedRun,
     submission: &RunSubmission,
 ) -> Result<RunEnd, Status> {
-    let PreparedRun { policy, loaded, target, hidden, .. } = prepared;
+    let Start { tenant, id, cancelled, .. } = start;
+    let PreparedRun { service, policy, loaded, target, hidden, .. } = prepared;
     loop {
-        let io = io(tenant, id, submission, cancelled).map_err(|error| {
+        let io = io(start, submission).map_err(|error| {
             tracing::error!(tenant = tenant.name, run = id, %error, "cannot store the output of a run");
             Status::Failed { message: "the host cannot store the output".into(), fix: None }
         })?;
@@ -440,9 +487,9 @@ async fn run(
             if submission.receipt {
                 let args = submission.args.clone();
                 let call = LoadedRequest { loaded, policy, target, args, io };
-                tenant.service.invoke_with_receipt(call).await
+                service.invoke_with_receipt(call).await
             } else {
-                tenant.service.invoke_loaded(loaded, target, &submission.args, io).await
+                service.invoke_loaded(loaded, target, &submission.args, io).await
             }
         };
         let ended = tokio::select! {
@@ -506,12 +553,8 @@ async fn reserve<'a>(
 
 /// The streams of a run. Its output goes to files, where clients follow it; with a receipt, which
 /// digests it, it is written there at the end.
-fn io(
-    tenant: &Tenant,
-    id: &str,
-    submission: &RunSubmission,
-    cancelled: &CancellationToken,
-) -> io::Result<Io> {
+fn io(start: Start<'_>, submission: &RunSubmission) -> io::Result<Io> {
+    let Start { tenant, id, cancelled, session } = start;
     let sink = |stream| -> io::Result<Sink> {
         let file = tenant.state.create_output(id, stream)?;
         Ok(match submission.receipt {
@@ -520,8 +563,12 @@ fn io(
         })
     };
     let stdin = submission.stdin.as_ref().filter(|stdin| !stdin.0.is_empty());
+    let stdin = match session.and_then(|session| session.stdin.as_ref()) {
+        Some(stream) => Stdin::Descriptor(stream.try_clone()?),
+        None => stdin.map_or(Stdin::Empty, |stdin| Stdin::Bytes(stdin.0.clone())),
+    };
     Ok(Io {
-        stdin: stdin.map_or(Stdin::Empty, |stdin| Stdin::Bytes(stdin.0.clone())),
+        stdin,
         stdout: sink(StreamName::Stdout)?,
         stderr: sink(StreamName::Stderr)?,
         interrupt: Some(Box::pin(cancelled.clone().cancelled_owned())),
@@ -571,8 +618,24 @@ fn collect(
 /// Returns the changes of `/workspace`, and stores the new files as blobs, which stay as long as the
 /// run. `None` if they would exceed the quota of stored bytes.
 fn changes(tenant: &Tenant, id: &str, overlays: &Overlays) -> io::Result<Option<Vec<FileChange>>> {
+    let Some(changes) = stored(tenant, overlays.staged(WRITTEN)?)? else { return Ok(None) };
+    let written = |change: &FileChange| match &change.after {
+        Some(FileState::File { digest, .. }) => Some(digest.clone()),
+        _ => None,
+    };
+    let digests: Vec<String> = changes.iter().filter_map(written).collect();
+    let digests: Vec<&str> = digests.iter().map(String::as_str).collect();
+    tenant.state.store.keep_blobs(id, &digests).map_err(io::Error::other)?;
+    Ok(Some(changes))
+}
+
+/// Stores the new files of staged changes as blobs, and returns the changes of `/workspace`. `None` if
+/// they would exceed the quota of stored bytes.
+pub(super) fn stored(
+    tenant: &Tenant,
+    staged: Vec<StagedChange>,
+) -> io::Result<Option<Vec<FileChange>>> {
     let storage = tenant.settings().quotas.storage.0;
-    let staged = overlays.staged(WRITTEN)?;
     let mut changes = Vec::with_capacity(staged.len());
     for StagedChange { guest, path, before, after } in staged {
         if guest.trim_end_matches('/') != WORKSPACE {
@@ -596,28 +659,20 @@ fn changes(tenant: &Tenant, id: &str, overlays: &Overlays) -> io::Result<Option<
         };
         changes.push(FileChange { path, before, after });
     }
-    let written = |change: &FileChange| match &change.after {
-        Some(FileState::File { digest, .. }) => Some(digest.clone()),
-        _ => None,
-    };
-    let digests: Vec<String> = changes.iter().filter_map(written).collect();
-    let digests: Vec<&str> = digests.iter().map(String::as_str).collect();
-    tenant.state.store.keep_blobs(id, &digests).map_err(io::Error::other)?;
     Ok(Some(changes))
 }
 
-/// Writes the files of a submission, at most `left` bytes. They were checked when it was submitted.
+/// Writes the files of a submission or a session, at most `left` bytes. They were checked when it was submitted.
 /// A run that is cancelled stops between two files.
-fn write_files(
+pub(super) fn write_files(
     tenant: &Tenant,
-    folder: &TempFolder,
-    submission: &RunSubmission,
+    folder: &impl AsFd,
+    files: &BTreeMap<String, FileSource>,
     mut left: u64,
     cancelled: &CancellationToken,
 ) -> io::Result<()> {
-    use std::os::fd::AsFd as _;
     let dir = Dir::from_std_file(folder.as_fd().try_clone_to_owned()?.into());
-    for (path, source) in &submission.files {
+    for (path, source) in files {
         if cancelled.is_cancelled() {
             return Err(io::ErrorKind::Interrupted.into());
         }
@@ -671,7 +726,47 @@ fn is_in_workspace(guest: &str) -> bool {
     guest.strip_prefix(WORKSPACE).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
+impl NamedSkill {
+    /// Checks whether the policy mounts a folder at `/workspace`, or in it.
+    fn has_own_workspace(&self, policy: &Policy) -> bool {
+        let folder_name = self.folder.file_name().unwrap_or_default().to_string_lossy();
+        policy
+            .for_source(self.source, self.locked.as_ref())
+            .layers_for(&folder_name)
+            .flat_map(|layer| &layer.mounts)
+            .any(|rule| is_in_workspace(&rule.mount.guest))
+    }
+}
+
 impl ApiShared {
+    /// Returns what a skill is granted in a session.
+    pub(super) fn grant_in_session(&self, tenant: &Tenant, named: &str) -> Answered<Capabilities> {
+        let settings = tenant.settings();
+        let internal = |error: &dyn std::fmt::Display| Problem::internal(error);
+        let found = self.find_skill(tenant, &settings, named).map_err(|error| internal(&error))?;
+        let skill = found.ok_or_else(|| {
+            let detail =
+                "`skills` names no skill of this server, and none that this tenant uploaded";
+            Problem::new(ProblemCode::NoSkill, detail)
+        })?;
+        let wrong = |detail: String| Problem::new(ProblemCode::SkillInvalid, detail);
+        if skill.has_own_workspace(&settings.policy) {
+            return Err(wrong(OWN_WORKSPACE.into()));
+        }
+        let folder = self.no_workspace().map_err(|error| internal(&error))?;
+        let overrides = Overrides {
+            workspace: Some((folder.path().to_owned(), MountMode::Overlay)),
+            ..Overrides::default()
+        };
+        let hidden = settings.hidden.and(&skill.folder, "/skill").and(folder.path(), WORKSPACE);
+        let policy = settings.policy.clone().with_command_line(overrides).map_err(|findings| {
+            wrong(findings.first().map(|found| hidden.text(&found.message)).unwrap_or_default())
+        })?;
+        let loaded = load(tenant.service.runner(), &skill, &policy)
+            .map_err(|error| wrong(hidden.text(&error)))?;
+        Ok(loaded.grant.capabilities.clone())
+    }
+
     /// Finds the skill that a submission names: one of the catalogue, or one that this tenant has
     /// uploaded. An upload cannot take the name of the operator's skill.
     pub(super) fn find_skill(

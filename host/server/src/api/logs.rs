@@ -9,12 +9,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::request::Parts;
 use tokio::sync::mpsc::{Sender, channel};
 use tokio::time::Instant;
 
 use super::body::{self, Answer};
 use super::executor::valid_start;
 use super::problem::{Problem, ProblemCode};
+use super::sessions::Program;
 use super::state::StreamName;
 use super::tenant::Tenant;
 use super::{Answered, ApiShared};
@@ -41,6 +43,8 @@ struct Follower {
     api: Arc<ApiShared>,
     tenant: Arc<Tenant>,
     id: String,
+    /// The program of a session, if it is not a run.
+    program: Option<Arc<Program>>,
     at: Position,
     to: Sender<Bytes>,
 }
@@ -53,6 +57,16 @@ impl Position {
     pub(super) fn parse(id: &str) -> Option<Position> {
         let (stdout, stderr) = id.split_once('-')?;
         Some(Position { stdout: stdout.parse().ok()?, stderr: stderr.parse().ok()? })
+    }
+
+    /// Returns where the client of a request continues.
+    pub(super) fn of_request(head: &Parts) -> Answered<Position> {
+        match head.headers.get("last-event-id").and_then(|id| id.to_str().ok()) {
+            None => Ok(Position::default()),
+            Some(id) => Position::parse(id).ok_or_else(|| {
+                Problem::invalid("`Last-Event-ID` is not the id of an event of this stream")
+            }),
+        }
     }
 
     fn of(&mut self, stream: StreamName) -> &mut u64 {
@@ -71,11 +85,22 @@ impl ApiShared {
         id: &str,
         at: Position,
     ) -> Answered<Answer> {
-        let open = tenant.open_stream().ok_or_else(too_many)?;
         self.look(tenant, id).await?;
+        self.stream_logs(tenant, id, None, at)
+    }
+
+    /// Starts to stream the output of a run, or of a program of a session.
+    pub(super) fn stream_logs(
+        self: &Arc<Self>,
+        tenant: &Arc<Tenant>,
+        id: &str,
+        program: Option<Arc<Program>>,
+        at: Position,
+    ) -> Answered<Answer> {
+        let open = tenant.open_stream().ok_or_else(too_many)?;
         let (to, parts) = channel(8);
         let (api, tenant) = (self.clone(), tenant.clone());
-        let follower = Follower { api, tenant, id: id.to_owned(), at, to };
+        let follower = Follower { api, tenant, id: id.to_owned(), program, at, to };
         let within = self.options.bounds.stream;
         tokio::spawn(async move {
             let mut follower = follower;
@@ -102,9 +127,10 @@ impl Follower {
             // Asked before the files are read: what is written before the end is not missed. The
             // store is read once the run is live no more.
             let live = self.tenant.live(&self.id);
-            let ended = match &live {
-                Some(_) => None,
-                None => {
+            let ended = match (&live, &self.program) {
+                (Some(_), _) => None,
+                (None, Some(program)) => Some(program.info()).filter(|run| run.status.has_ended()),
+                (None, None) => {
                     let run = self.api.look(&self.tenant, &self.id).await.map_err(|_| Gone)?;
                     Some(run).filter(|run| run.status.has_ended())
                 }

@@ -1,5 +1,7 @@
 //! The description of the run API as OpenAPI 3.1, made from the types that the server reads and writes.
 
+mod sessions;
+
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
@@ -71,7 +73,7 @@ pub fn document() -> Value {
         "info": {
             "title": "skillhost run API",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "Submits runs of skills, follows them and gets their results.",
+            "description": "Submits runs of skills, follows them and gets their results; and sessions, in which programs run on the same files.",
             "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
         },
         "servers": [{ "url": "/" }],
@@ -88,6 +90,7 @@ fn operations(schemas: &mut Schemas) -> Vec<Operation> {
     let mut all = submission(schemas);
     all.extend(progress(schemas));
     all.extend(uploads(schemas));
+    all.extend(sessions::operations(schemas));
     all
 }
 

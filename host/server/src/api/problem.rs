@@ -50,13 +50,20 @@ pub enum ProblemCode {
     BytesQuota,
     StorageQuota,
     TooManyStreams,
+    SessionEnded,
+    SessionBusy,
+    SessionQuota,
+    SessionDisk,
+    FileDenied,
+    FileConflict,
+    ProgramEnded,
     Closing,
     Internal,
 }
 
 impl ProblemCode {
     /// All codes, in the order of the documentation.
-    pub const ALL: [ProblemCode; 21] = [
+    pub const ALL: [ProblemCode; 28] = [
         ProblemCode::Unauthorized,
         ProblemCode::ScopeMissing,
         ProblemCode::NotFound,
@@ -76,6 +83,13 @@ impl ProblemCode {
         ProblemCode::BytesQuota,
         ProblemCode::StorageQuota,
         ProblemCode::TooManyStreams,
+        ProblemCode::SessionEnded,
+        ProblemCode::SessionBusy,
+        ProblemCode::SessionQuota,
+        ProblemCode::SessionDisk,
+        ProblemCode::FileDenied,
+        ProblemCode::FileConflict,
+        ProblemCode::ProgramEnded,
         ProblemCode::Closing,
         ProblemCode::Internal,
     ];
@@ -84,14 +98,19 @@ impl ProblemCode {
     pub fn status(self) -> StatusCode {
         match self {
             ProblemCode::Unauthorized => StatusCode::UNAUTHORIZED,
-            ProblemCode::ScopeMissing => StatusCode::FORBIDDEN,
+            ProblemCode::ScopeMissing | ProblemCode::FileDenied => StatusCode::FORBIDDEN,
             ProblemCode::NotFound => StatusCode::NOT_FOUND,
             ProblemCode::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             ProblemCode::InvalidRequest => StatusCode::BAD_REQUEST,
             ProblemCode::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             ProblemCode::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
             ProblemCode::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            ProblemCode::KeyConflict | ProblemCode::NotEnded => StatusCode::CONFLICT,
+            ProblemCode::KeyConflict
+            | ProblemCode::NotEnded
+            | ProblemCode::SessionBusy
+            | ProblemCode::FileConflict
+            | ProblemCode::ProgramEnded => StatusCode::CONFLICT,
+            ProblemCode::SessionEnded => StatusCode::GONE,
             ProblemCode::NoSkill
             | ProblemCode::SkillInvalid
             | ProblemCode::BlobsMissing
@@ -99,8 +118,11 @@ impl ProblemCode {
             ProblemCode::QueueFull
             | ProblemCode::CpuQuota
             | ProblemCode::BytesQuota
-            | ProblemCode::TooManyStreams => StatusCode::TOO_MANY_REQUESTS,
-            ProblemCode::StorageQuota => StatusCode::INSUFFICIENT_STORAGE,
+            | ProblemCode::TooManyStreams
+            | ProblemCode::SessionQuota => StatusCode::TOO_MANY_REQUESTS,
+            ProblemCode::StorageQuota | ProblemCode::SessionDisk => {
+                StatusCode::INSUFFICIENT_STORAGE
+            }
             ProblemCode::Closing => StatusCode::SERVICE_UNAVAILABLE,
             ProblemCode::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         }
@@ -119,7 +141,7 @@ impl ProblemCode {
         match self {
             ProblemCode::Unauthorized => "the token is missing, unknown or expired",
             ProblemCode::ScopeMissing => "the token lacks a scope",
-            ProblemCode::NotFound => "there is no such run, blob or path",
+            ProblemCode::NotFound => "there is no such run, session, file or path",
             ProblemCode::MethodNotAllowed => "the path does not have this method",
             ProblemCode::InvalidRequest => "the request is invalid",
             ProblemCode::BodyTooLarge => "the body is too large",
@@ -136,6 +158,13 @@ impl ProblemCode {
             ProblemCode::BytesQuota => "the quota of bytes is used up",
             ProblemCode::StorageQuota => "the quota of stored bytes is used up",
             ProblemCode::TooManyStreams => "too many streams are open",
+            ProblemCode::SessionEnded => "the session has ended",
+            ProblemCode::SessionBusy => "programs of the session are running",
+            ProblemCode::SessionQuota => "there are too many sessions",
+            ProblemCode::SessionDisk => "the files of sessions use too many bytes",
+            ProblemCode::FileDenied => "the rules of the session deny this for the file",
+            ProblemCode::FileConflict => "what is at the path does not permit this",
+            ProblemCode::ProgramEnded => "the program takes no more input",
             ProblemCode::Closing => "the server is stopping",
             ProblemCode::Internal => "the server failed",
         }

@@ -13,6 +13,7 @@ use hyper::body::Incoming;
 use super::body::{self, Answer, of_json, of_problem};
 use super::logs::{Position, too_many};
 use super::problem::{Problem, ProblemCode};
+use super::sessions::routes::SessionRoute;
 use super::state::{StreamName, hex_of, now};
 use super::submit::closing;
 use super::tenant::{OpenStream, Tenant};
@@ -42,22 +43,25 @@ enum Route {
     Stream(String, StreamName),
     Blob(String),
     Skills,
+    Session(SessionRoute),
     OpenApi,
+}
+
+/// Returns an id, if the text is one.
+pub(super) fn id_of(text: &str) -> Option<String> {
+    let is_hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    (text.len() == 32 && text.bytes().all(is_hex)).then(|| text.to_owned())
 }
 
 impl Route {
     fn parse(path: &str) -> Option<Route> {
-        let id = |text: &&str| {
-            let is_hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-            text.len() == 32 && text.bytes().all(is_hex)
-        };
         let parts: Vec<&str> = path.strip_prefix("/v1/")?.split('/').collect();
         Some(match parts.as_slice() {
             ["openapi.json"] => Route::OpenApi,
             ["runs"] => Route::Runs,
-            ["runs", run] => Route::Run(Some(run).filter(|run| id(run))?.to_string()),
+            ["runs", run] => Route::Run(id_of(run)?),
             ["runs", run, part] => {
-                let run = Some(run).filter(|run| id(run))?.to_string();
+                let run = id_of(run)?;
                 match *part {
                     "wait" => Route::Wait(run),
                     "result" => Route::Result(run),
@@ -70,6 +74,7 @@ impl Route {
             }
             ["blobs", digest] => Route::Blob((*digest).to_owned()),
             ["skills"] => Route::Skills,
+            ["sessions", rest @ ..] => Route::Session(SessionRoute::parse(rest)?),
             _ => return None,
         })
     }
@@ -87,16 +92,17 @@ impl Route {
                 (Method::PUT, Some(Scope::Upload)),
             ],
             Route::Skills => &[(Method::POST, Some(Scope::Upload))],
+            Route::Session(route) => route.methods(),
             _ => READ,
         }
     }
 }
 
 /// The parameters of a query.
-struct Query(Vec<(String, String)>);
+pub(super) struct Query(Vec<(String, String)>);
 
 impl Query {
-    fn of(head: &Parts, known: &[&str]) -> Answered<Query> {
+    pub(super) fn of(head: &Parts, known: &[&str]) -> Answered<Query> {
         let text = head.uri.query().unwrap_or_default();
         let mut found = Vec::new();
         for part in text.split('&').filter(|part| !part.is_empty()) {
@@ -113,13 +119,13 @@ impl Query {
         Ok(Query(found))
     }
 
-    fn get(&self, name: &str) -> Option<&str> {
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().rev().find(|(known, _)| known == name).map(|(_, value)| &**value)
     }
 
-    fn parsed<T: std::str::FromStr>(&self, name: &str) -> Answered<Option<T>> {
+    pub(super) fn parsed<T: std::str::FromStr>(&self, name: &str) -> Answered<Option<T>> {
         let parse = |text: &str| {
-            text.parse().map_err(|_| Problem::invalid(format!("`{name}` is not a number")))
+            text.parse().map_err(|_| Problem::invalid(format!("`{name}` is not a valid value")))
         };
         self.get(name).map(parse).transpose()
     }
@@ -213,13 +219,7 @@ impl ApiShared {
                 Ok(of_json(StatusCode::OK, &result))
             }
             Route::Logs(id) => {
-                let last = head.headers.get("last-event-id").and_then(|id| id.to_str().ok());
-                let at = match last {
-                    None => Position::default(),
-                    Some(id) => Position::parse(id).ok_or_else(|| {
-                        Problem::invalid("`Last-Event-ID` is not the id of an event of this stream")
-                    })?,
-                };
+                let at = Position::of_request(head)?;
                 api.logs(tenant, &id, at).await
             }
             Route::Cancel(id) => {
@@ -262,6 +262,7 @@ impl ApiShared {
                 let stored = api.put_skill(tenant, head, body).await?;
                 Ok(of_json(StatusCode::CREATED, &stored))
             }
+            Route::Session(route) => api.answer_session(tenant, route, head, body).await,
             Route::OpenApi => Err(Problem::not_found()),
         }
     }
@@ -340,7 +341,10 @@ impl ApiShared {
 }
 
 /// An answer with the bytes of a file; one that is missing is empty to clients who know its run.
-fn of_file(file: std::io::Result<cap_std::fs::File>, open: OpenStream) -> Answered<Answer> {
+pub(super) fn of_file(
+    file: std::io::Result<cap_std::fs::File>,
+    open: OpenStream,
+) -> Answered<Answer> {
     match file {
         Ok(file) => body::of_file(file.into_std(), open).map_err(|error| Problem::internal(&error)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(Problem::not_found()),
@@ -373,6 +377,11 @@ mod tests {
             &format!("/v1/runs/{id}/other"),
             &format!("/v1/runs/{}", id.to_uppercase()),
             "/v1/blobs/a/b",
+            "/v1/sessions/",
+            "/v1/sessions/..",
+            &format!("/v1/sessions/{id}/other"),
+            &format!("/v1/sessions/{id}/programs/x"),
+            &format!("/v1/sessions/{id}/programs/{id}/stdin/x"),
             "/v2/runs",
         ] {
             assert_eq!(route(path), None, "{path}");

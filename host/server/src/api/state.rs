@@ -92,6 +92,7 @@ impl TenantState {
             _lock: lock,
         };
         state.remove_unfinished()?;
+        state.remove_orphans()?;
         Ok(state)
     }
 
@@ -185,6 +186,19 @@ impl TenantState {
         for hex in swept.skills.iter().filter_map(|digest| hex_of(digest)) {
             gone(private::remove(&self.skills, hex));
         }
+    }
+
+    /// Removes the output of programs of sessions, which a server that was killed has left: it belongs
+    /// to no run.
+    fn remove_orphans(&self) -> io::Result<()> {
+        for entry in self.outputs.entries()? {
+            let name = entry?.file_name();
+            let run = name.to_str().and_then(|name| name.split('.').next()).unwrap_or_default();
+            if self.store.get(run).map_err(io::Error::other)?.is_none() {
+                self.outputs.remove_file(&name)?;
+            }
+        }
+        Ok(())
     }
 
     /// Removes what a server that was killed had not finished uploading.

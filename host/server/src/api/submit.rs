@@ -418,7 +418,7 @@ pub(super) fn storage_quota(most: u64) -> Problem {
 
 /// Refuses a run whose files have to be uploaded first, or have more than `most` bytes in total, and
 /// keeps the others from expiring. Returns the digests of its blobs.
-fn require_blobs<'a>(
+pub(super) fn require_blobs<'a>(
     tenant: &Tenant,
     submission: &'a RunSubmission,
     most: u64,

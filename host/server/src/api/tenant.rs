@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
+use super::sessions::Sessions;
 use super::state::TenantState;
 use super::tenants::{Quotas, Retention};
 use crate::hidden::HostPaths;
@@ -18,6 +19,7 @@ use skillhost_policy::Policy;
 pub(super) struct Tenant {
     pub(super) name: String,
     pub(super) state: TenantState,
+    pub(super) sessions: Sessions,
     /// Runs skills with the tenant's own state and audit log.
     pub(super) service: Service,
     settings: Mutex<Arc<TenantSettings>>,
@@ -72,12 +74,14 @@ impl Tenant {
     pub(super) fn new(
         name: String,
         state: TenantState,
+        sessions: Sessions,
         service: Service,
         settings: TenantSettings,
     ) -> Tenant {
         Tenant {
             name,
             state,
+            sessions,
             service,
             settings: Mutex::new(Arc::new(settings)),
             live: Mutex::default(),

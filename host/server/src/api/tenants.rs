@@ -96,6 +96,15 @@ pub struct Quotas {
     pub storage: Size,
     /// Requests at once that stream, wait, upload or download. Default 64.
     pub streams: usize,
+    /// Sessions at once. Default 16.
+    pub sessions: usize,
+    /// Bytes that all sessions at once may use: the limit `disk` of each, and the files that they
+    /// began with. Default 8 GiB.
+    pub session_disk: Size,
+    /// How long a session may last. Default `1h`.
+    pub session_ttl: Period,
+    /// How long a session lasts without a request or a program. Default `15m`.
+    pub session_idle: Period,
 }
 
 /// How long the data of a tenant is kept.
@@ -134,6 +143,10 @@ impl Default for Quotas {
             bytes_per_hour: None,
             storage: Size(1 << 30),
             streams: 64,
+            sessions: 16,
+            session_disk: Size(8 << 30),
+            session_ttl: Period(Duration::from_secs(60 * 60)),
+            session_idle: Period(Duration::from_secs(15 * 60)),
         }
     }
 }

@@ -40,7 +40,7 @@ const RATE: u64 = 1 << 10;
 type SkillFiles = BTreeMap<String, (Vec<u8>, bool)>;
 
 /// Bytes that count as stored until this value is dropped.
-struct IncomingBytes<'a> {
+pub(super) struct IncomingBytes<'a> {
     tenant: &'a Tenant,
     bytes: u64,
 }
@@ -74,7 +74,7 @@ impl ApiShared {
     }
 
     /// Receives a body into a file, within all bounds and quotas. The second value reserves its bytes.
-    async fn receive<'t>(
+    pub(super) async fn receive<'t>(
         &self,
         tenant: &'t Tenant,
         head: &Parts,

@@ -1,0 +1,329 @@
+//! The files of a folder as a value: which blob is at which path. A tree is itself a blob.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read as _, Write as _};
+use std::path::Path;
+use std::sync::Arc;
+
+use cap_std::fs::{Dir, MetadataExt as _, OpenOptions, OpenOptionsExt as _};
+use rustix::fs::FileType;
+use tokio_util::sync::CancellationToken;
+
+use super::super::executor::write_files;
+use super::super::problem::{Problem, ProblemCode};
+use super::super::state::{hex_of, is_inside, now};
+use super::super::submit::{require_blobs, storage_quota};
+use super::super::tenant::Tenant;
+use super::super::types::{FileSource, FileState, RunSubmission, RunTarget};
+use super::super::{Answered, ApiShared};
+use super::files::{EVERYTHING, View};
+use super::types::{SessionRequest, SnapshotInfo, Tree};
+use super::{BASES, Base};
+use skillhost_sandbox::files::{NewEntry, StagedChange, Vfs, open_root};
+use skillhost_skill::private;
+
+/// The longest target of a symlink.
+const TARGET: usize = 4_095;
+const CHUNK: usize = 64 << 10;
+
+impl ApiShared {
+    /// Writes what a workspace has at the beginning.
+    pub(super) fn new_base(&self, tenant: &Tenant, request: &SessionRequest) -> Answered<Base> {
+        let tree =
+            request.tree.as_ref().map(|digest| self.read_tree(tenant, digest)).transpose()?;
+        let tree = tree.unwrap_or_default();
+        let files = match &request.tree {
+            Some(_) => sources(&tree),
+            None => request.files.clone(),
+        };
+        self.check_files(tenant, &files)?;
+        new_base(tenant, |dir| {
+            let most = self.options.bounds.workspace;
+            write_files(tenant, dir, &files, most, &CancellationToken::new())?;
+            let dir = Dir::from_std_file(dir.try_clone()?);
+            for (path, entry) in &tree.entries {
+                if let FileState::Folder = entry {
+                    dir.create_dir_all(path)?;
+                }
+            }
+            // Last, so that none is on the way to a file.
+            for (path, entry) in &tree.entries {
+                let FileState::Link { target } = entry else { continue };
+                let path = Path::new(path);
+                if let Some(parent) = path.parent() {
+                    dir.create_dir_all(parent)?;
+                }
+                dir.symlink_contents(target, path)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Reads a tree, and keeps it and its blobs from expiring.
+    pub(super) fn read_tree(&self, tenant: &Tenant, digest: &str) -> Answered<Tree> {
+        let internal = |error: &dyn std::fmt::Display| Problem::internal(error);
+        hex_of(digest).ok_or_else(|| {
+            Problem::invalid("a digest is `sha256:` and 64 lower-case hex digits")
+        })?;
+        let known = tenant.state.store.use_blob(digest, now()).map_err(|error| internal(&error))?;
+        let missing = || {
+            let detail = "upload the tree first: PUT /v1/blobs/DIGEST";
+            let missing = vec![digest.to_owned()];
+            Problem { missing, ..Problem::new(ProblemCode::BlobsMissing, detail) }
+        };
+        let bytes = known.ok_or_else(missing)?;
+        let most = self.options.bounds.body as u64;
+        if bytes > most {
+            return Err(Problem::invalid(format!("a tree may have {most} bytes")));
+        }
+        let mut text = Vec::new();
+        let blob = tenant.state.blob(digest).map_err(|error| internal(&error))?;
+        blob.into_std().take(most).read_to_end(&mut text).map_err(|error| internal(&error))?;
+        let tree: Tree = serde_json::from_slice(&text)
+            .map_err(|error| Problem::invalid(format!("the tree: {error}")))?;
+        let most = 2 * self.options.bounds.files;
+        if tree.entries.len() > most {
+            return Err(Problem::invalid(format!("a tree may have {most} entries")));
+        }
+        for (path, entry) in &tree.entries {
+            let is_valid = match entry {
+                FileState::Folder => true,
+                FileState::File { digest, .. } => hex_of(digest).is_some(),
+                FileState::Link { target } => {
+                    !target.is_empty() && target.len() <= TARGET && !target.contains('\0')
+                }
+            };
+            if !is_valid || !is_inside(path) {
+                let detail = "a tree has relative paths without `.` and `..`, digests of blobs, and targets of symlinks";
+                return Err(Problem::invalid(detail));
+            }
+        }
+        self.check_files(tenant, &sources(&tree))?;
+        Ok(tree)
+    }
+
+    /// Checks the files of a workspace, as those of a run.
+    fn check_files(&self, tenant: &Tenant, files: &BTreeMap<String, FileSource>) -> Answered<()> {
+        let submission = RunSubmission {
+            skill: String::new(),
+            target: RunTarget::Main,
+            args: Vec::new(),
+            stdin: None,
+            files: files.clone(),
+            limits: BTreeMap::new(),
+            deterministic: None,
+            receipt: false,
+        };
+        self.check(&submission)?;
+        require_blobs(tenant, &submission, self.options.bounds.workspace).map(drop)
+    }
+}
+
+/// Stores the files of a workspace as a tree.
+pub(super) fn snapshot(tenant: &Tenant, view: &View, most: usize) -> Answered<SnapshotInfo> {
+    let storage = tenant.settings().quotas.storage.0;
+    let internal = |error: &dyn std::fmt::Display| Problem::internal(error);
+    let (mut tree, mut files, mut bytes) = (Tree::default(), 0, 0);
+    for (path, kind) in view.walk(most)? {
+        let entry = match kind {
+            FileType::Directory => FileState::Folder,
+            FileType::Symlink => FileState::Link { target: view.read_link(&path)? },
+            _ => {
+                let file = view.open_file(&path)?;
+                let mut upload = tenant.state.upload().map_err(|error| internal(&error))?;
+                let mut chunk = vec![0; CHUNK];
+                loop {
+                    let count = file
+                        .read_at(&mut chunk, upload.bytes)
+                        .map_err(|error| view.problem(error))?;
+                    if count == 0 {
+                        break;
+                    }
+                    upload.write(&chunk[..count]).map_err(|error| internal(&error))?;
+                }
+                files += 1;
+                bytes += upload.bytes;
+                let digest = upload.digest();
+                store(upload, &digest, storage)?;
+                FileState::File { digest, mode: Some(file.mode()) }
+            }
+        };
+        tree.entries.insert(path, entry);
+    }
+    let text = serde_json::to_vec(&tree).map_err(|error| internal(&error))?;
+    let stored = tenant.state.put_blob(&text, storage, now()).map_err(|error| internal(&error))?;
+    let tree = stored.ok_or_else(|| storage_quota(storage))?;
+    Ok(SnapshotInfo { tree, files, bytes })
+}
+
+fn store(upload: super::super::state::Upload<'_>, digest: &str, storage: u64) -> Answered<()> {
+    use super::super::state::Finished;
+    match upload.finish(digest, storage, now()).map_err(|error| Problem::internal(&error))? {
+        Finished::Stored => Ok(()),
+        Finished::Full => Err(storage_quota(storage)),
+        Finished::OtherDigest => Err(Problem::internal(&"a digest of the host is wrong")),
+    }
+}
+
+/// Makes a workspace that has nothing changed equal to a tree, under the rules of the session: only
+/// what differs is written.
+pub(super) fn restore(tenant: &Tenant, view: &View, tree: &Tree, most: usize) -> Answered<()> {
+    let found = view.walk(most)?;
+    // Folders come after what is in them.
+    for (path, kind) in found.iter().rev() {
+        let is_same_kind = match tree.entries.get(path) {
+            Some(FileState::Folder) => *kind == FileType::Directory,
+            Some(FileState::File { .. }) => *kind == FileType::RegularFile,
+            Some(FileState::Link { .. }) => *kind == FileType::Symlink,
+            None => *kind == FileType::Directory && has_below(tree, path),
+        };
+        if !is_same_kind {
+            view.remove(path, *kind == FileType::Directory)?;
+        }
+    }
+    for (path, entry) in &tree.entries {
+        view.create_parents(path)?;
+        match entry {
+            FileState::Folder => view.create_folder(path)?,
+            FileState::Link { target } => {
+                if view.read_link(path).ok().as_ref() != Some(target) {
+                    view.link(path, target)?;
+                }
+            }
+            FileState::File { digest, .. } => {
+                if view.digest(path)?.as_deref() != Some(digest) {
+                    let blob =
+                        tenant.state.blob(digest).map_err(|error| Problem::internal(&error))?;
+                    view.write(path, &mut blob.into_std())?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Checks whether a tree has entries below a path.
+fn has_below(tree: &Tree, path: &str) -> bool {
+    let below = format!("{path}/");
+    tree.entries.range(below.clone()..).next().is_some_and(|(path, _)| path.starts_with(&below))
+}
+
+/// Copies the first files of a workspace, with changes applied to them.
+pub(super) fn rebase(tenant: &Tenant, base: &Base, staged: &[StagedChange]) -> Answered<Base> {
+    new_base(tenant, |dir| {
+        let (from, to) = (
+            Dir::from_std_file(open_root(&base.path)?.into()),
+            Dir::from_std_file(dir.try_clone()?),
+        );
+        copy_folder(&from, &to)?;
+        for StagedChange { path, after, .. } in staged.iter().rev() {
+            let old = to.symlink_metadata(path);
+            let keeps = match (after, &old) {
+                (Some(NewEntry::Folder), Ok(old)) => old.is_dir(),
+                _ => false,
+            };
+            match old {
+                Ok(old) if !keeps && old.is_dir() => to.remove_dir(path)?,
+                Ok(_) if !keeps => to.remove_file(path)?,
+                _ => {}
+            }
+        }
+        for StagedChange { path, after, .. } in staged {
+            match after {
+                None => {}
+                Some(NewEntry::Folder) => to.create_dir_all(path)?,
+                Some(NewEntry::Link(target)) => to.symlink_contents(target, path)?,
+                Some(NewEntry::File { bytes, mode }) => {
+                    let options = &mut OpenOptions::new();
+                    options.write(true).create_new(true).mode(mode & 0o777 | 0o600);
+                    to.open_with(path, options)?.write_all(bytes)?;
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
+fn copy_folder(from: &Dir, to: &Dir) -> io::Result<()> {
+    let mut folders = vec![std::path::PathBuf::from(".")];
+    while let Some(folder) = folders.pop() {
+        for entry in from.read_dir(&folder)? {
+            let entry = entry?;
+            let (path, kind) = (folder.join(entry.file_name()), entry.file_type()?);
+            if kind.is_dir() {
+                to.create_dir(&path)?;
+                folders.push(path);
+            } else if kind.is_symlink() {
+                to.symlink_contents(from.read_link_contents(&path)?, &path)?;
+            } else {
+                let mode = entry.metadata()?.mode() & 0o777;
+                let options = &mut OpenOptions::new();
+                options.write(true).create_new(true).mode(mode);
+                io::copy(&mut from.open(&path)?, &mut to.open_with(&path, options)?)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Creates a folder of first files, and counts them.
+fn new_base(
+    tenant: &Tenant,
+    fill: impl FnOnce(&std::fs::File) -> io::Result<()>,
+) -> Answered<Base> {
+    let sessions = &tenant.sessions;
+    let quota = tenant.settings().quotas.session_disk.0;
+    let path = sessions.folder.join(BASES).join(format!("{:032x}", rand::random::<u128>()));
+    let wrong = |error: io::Error| match error.kind() {
+        io::ErrorKind::AlreadyExists
+        | io::ErrorKind::InvalidInput
+        | io::ErrorKind::IsADirectory
+        | io::ErrorKind::NotADirectory => {
+            Problem::invalid("one path of the files is a folder in another path")
+        }
+        _ => Problem::internal(&error),
+    };
+    let make = || -> io::Result<u64> {
+        private::create_new(&path)?;
+        let dir: std::fs::File = private::open_or_create(&path)?.into();
+        fill(&dir)?;
+        size_of(&Dir::from_std_file(dir))
+    };
+    // Removed again if something fails.
+    let mut base = Base { path: path.clone(), _reserved: sessions.reserve(0, quota)? };
+    base._reserved = sessions.reserve(make().map_err(wrong)?, quota)?;
+    Ok(base)
+}
+
+fn size_of(dir: &Dir) -> io::Result<u64> {
+    let (mut bytes, mut folders) = (0, vec![std::path::PathBuf::from(".")]);
+    while let Some(folder) = folders.pop() {
+        for entry in dir.read_dir(&folder)? {
+            let entry = entry?;
+            if entry.file_type()?.is_dir() {
+                folders.push(folder.join(entry.file_name()));
+            } else {
+                bytes += entry.metadata()?.len();
+            }
+        }
+    }
+    Ok(bytes)
+}
+
+/// The files of a tree, as a run has them.
+fn sources(tree: &Tree) -> BTreeMap<String, FileSource> {
+    let file = |(path, entry): (&String, &FileState)| match entry {
+        FileState::File { digest, mode } => {
+            let executable = mode.is_some_and(|mode| mode & 0o100 != 0);
+            let file = FileSource { digest: Some(digest.clone()), content: None, executable };
+            Some((path.clone(), file))
+        }
+        FileState::Folder | FileState::Link { .. } => None,
+    };
+    tree.entries.iter().filter_map(file).collect()
+}
+
+/// The file layer of a whole session, whatever the rules of its skill say.
+pub(super) fn whole(files: &Arc<skillhost_sandbox::files::SharedFiles>) -> Arc<Vfs> {
+    files.open(EVERYTHING.clone())
+}
