@@ -175,7 +175,7 @@ const CODES: [(&str, i32); 4] = [
 ];
 
 /// Examples that no test runs, and why.
-const NOT_RUN: [(&str, &str); 35] = [
+const NOT_RUN: [(&str, &str); 43] = [
     (
         "curl -H \"Authorization: Bearer $TOKEN\" http://127.0.0.1:8765/metrics",
         "needs a running server",
@@ -230,6 +230,14 @@ const NOT_RUN: [(&str, &str); 35] = [
     ("skillhost logs 5f0c9a6c2b9f4e1d8a7b6c5d4e3f2a1b", A_SERVER),
     ("skillhost logs -f 5f0c9a6c2b9f4e1d8a7b6c5d4e3f2a1b", A_SERVER),
     ("skillhost cancel 5f0c9a6c2b9f4e1d8a7b6c5d4e3f2a1b", A_SERVER),
+    ("skillhost session create log-triage --workspace . > id", A_SERVER),
+    ("skillhost session exec $(cat id) -- python3 check.py --all", A_SERVER),
+    ("skillhost session exec $(cat id) --stdin - -- bash < commands.sh", A_SERVER),
+    ("skillhost session put $(cat id) data.csv input/data.csv", A_SERVER),
+    ("skillhost session diff $(cat id)", A_SERVER),
+    ("skillhost session apply $(cat id) --to .", A_SERVER),
+    ("skillhost session fork $(cat id)", A_SERVER),
+    ("skillhost session end $(cat id)", A_SERVER),
     (
         "skillhost serve --tls-cert server.pem --tls-key server.key --tls-client-ca clients.pem",
         "needs certificates; tests/run_api/tls.rs has some",

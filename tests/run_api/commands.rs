@@ -13,30 +13,30 @@ use crate::servers::{self, respond};
 use crate::support::text;
 
 /// A client of a server, with the token in a file.
-struct Client<'a> {
+pub struct Client<'a> {
     place: &'a Place,
     url: String,
     token: String,
 }
 
 impl<'a> Client<'a> {
-    fn of(place: &'a Place, server: &ApiServer) -> Client<'a> {
+    pub fn of(place: &'a Place, server: &ApiServer) -> Client<'a> {
         let url = format!("http://{}", server.server.address);
         Client { place, url, token: server.token.clone() }
     }
 
-    fn command(&self, args: &[&str]) -> Command {
+    pub fn command(&self, args: &[&str]) -> Command {
         let mut command = self.place.user.command(env!("CARGO_BIN_EXE_skillhost"));
         command.args(args).env("SKILLHOST_SERVER", &self.url).env("SKILLHOST_TOKEN", &self.token);
         command
     }
 
-    fn run(&self, args: &[&str]) -> (Option<i32>, String, String) {
+    pub fn run(&self, args: &[&str]) -> (Option<i32>, String, String) {
         let Output { status, stdout, stderr } = self.command(args).output().unwrap();
         (status.code(), text(&stdout), text(&stderr))
     }
 
-    fn succeeds(&self, args: &[&str]) -> String {
+    pub fn succeeds(&self, args: &[&str]) -> String {
         let (code, stdout, stderr) = self.run(args);
         assert_eq!(code, Some(0), "{args:?}: {stdout}{stderr}");
         stdout

@@ -88,12 +88,18 @@ impl From<ClientError> for CliError {
             ClientError::Problem(problem) => {
                 let Problem { title, detail, code, .. } = *problem;
                 let exit = match code {
-                    ProblemCode::Unauthorized | ProblemCode::ScopeMissing => Exit::Denied,
+                    ProblemCode::Unauthorized
+                    | ProblemCode::ScopeMissing
+                    | ProblemCode::FileDenied => Exit::Denied,
                     ProblemCode::NotFound
                     | ProblemCode::InvalidRequest
                     | ProblemCode::KeyConflict
                     | ProblemCode::NotEnded
-                    | ProblemCode::NoSkill => Exit::Usage,
+                    | ProblemCode::NoSkill
+                    | ProblemCode::SessionEnded
+                    | ProblemCode::SessionBusy
+                    | ProblemCode::FileConflict
+                    | ProblemCode::ProgramEnded => Exit::Usage,
                     ProblemCode::SkillInvalid => Exit::Invalid,
                     _ => Exit::Io,
                 };

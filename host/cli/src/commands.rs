@@ -37,6 +37,7 @@ pub(crate) mod runtimes;
 pub(crate) mod schema;
 pub(crate) mod search;
 pub(crate) mod serve;
+pub(crate) mod session;
 pub(crate) mod settings;
 pub(crate) mod shell;
 pub(crate) mod show;
@@ -91,6 +92,7 @@ pub(crate) enum Command {
     Result(result::Args),
     Logs(logs::Args),
     Cancel(cancel::Args),
+    Session(session::Args),
     Tenants(tenants::Args),
     Prompt(prompt::Args),
     Verify(verify::Args),
@@ -124,7 +126,7 @@ pub(crate) const GROUPS: [(&str, &[&str]); 7] = [
         &["new", "build", "check", "test", "inspect", "bench", "pack", "sign", "publish"],
     ),
     ("Connect agents", &["agent", "connect", "hook", "mount", "mcp", "serve", "prompt"]),
-    ("Run on a server", &["submit", "status", "result", "logs", "cancel", "tenants"]),
+    ("Run on a server", &["submit", "status", "result", "logs", "cancel", "session", "tenants"]),
     ("Keep evidence", &["audit", "verify", "replay", "diff", "key"]),
     (
         "Operate",
@@ -181,6 +183,7 @@ pub(crate) fn run(command: Command) -> Result<Exit, CliError> {
         Command::Result(args) => result::main(&args),
         Command::Logs(args) => logs::main(&args),
         Command::Cancel(args) => cancel::main(&args),
+        Command::Session(args) => session::main(&args),
         Command::Tenants(args) => tenants::main(&args),
         Command::Prompt(args) => prompt::main(&args),
         Command::Verify(args) => verify::main(args),

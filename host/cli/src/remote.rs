@@ -43,17 +43,54 @@ pub(crate) fn run_id(text: &str) -> Result<String, String> {
 
 /// Prints the output of a run until it has ended; without `follow`, what there is now.
 pub(crate) fn follow(client: &Client, id: &str) -> Result<RunInfo, CliError> {
+    follow_at(client, &format!("/v1/runs/{id}"), true, None)
+}
+
+/// Calls a server to end what it runs.
+type OnInterrupt<'a> = &'a dyn Fn() -> Result<(), ClientError>;
+
+/// Waits for the end of a program of a session, and prints its output meanwhile if `shows`. An
+/// interrupt of this command is passed on.
+pub(crate) fn follow_program(
+    client: &Client,
+    path: &str,
+    shows: bool,
+    on_interrupt: OnInterrupt<'_>,
+) -> Result<RunInfo, CliError> {
+    follow_at(client, path, shows, Some(on_interrupt))
+}
+
+fn follow_at(
+    client: &Client,
+    path: &str,
+    shows: bool,
+    on_interrupt: Option<OnInterrupt<'_>>,
+) -> Result<RunInfo, CliError> {
     let mut events = Events {
         last: None,
         line: Vec::new(),
         event: String::new(),
         data: String::new(),
         id: String::new(),
+        shows,
     };
     let (mut shown, mut failures) = (GuestOutput::default(), 0);
     loop {
         let before = events.last.clone();
-        match client.runtime.block_on(events.stream(client, id, &mut shown)) {
+        let streamed = client.runtime.block_on(async {
+            tokio::select! {
+                biased;
+                () = interrupted(), if on_interrupt.is_some() => None,
+                streamed = events.stream(client, path, &mut shown) => Some(streamed),
+            }
+        });
+        let Some(streamed) = streamed else {
+            if let Some(on_interrupt) = on_interrupt {
+                on_interrupt()?;
+            }
+            continue;
+        };
+        match streamed {
             Ok(Some(run)) => {
                 output::reset();
                 return Ok(run);
@@ -81,6 +118,15 @@ struct Events {
     event: String,
     data: String,
     id: String,
+    /// Whether output is printed.
+    shows: bool,
+}
+
+/// Resolves when the user interrupts this command.
+async fn interrupted() {
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending().await
+    }
 }
 
 impl Events {
@@ -88,7 +134,7 @@ impl Events {
     async fn stream(
         &mut self,
         client: &Client,
-        id: &str,
+        path: &str,
         shown: &mut GuestOutput,
     ) -> Result<Option<RunInfo>, ClientError> {
         self.line.clear();
@@ -97,7 +143,7 @@ impl Events {
         let last = self.last.clone();
         let headers: Vec<(&'static str, &str)> =
             last.as_deref().map(|last| ("last-event-id", last)).into_iter().collect();
-        let path = format!("/v1/runs/{id}/logs");
+        let path = format!("{path}/logs");
         let answer = client.send(Method::GET, &path, &headers, None, Bytes::new()).await?;
         let status = answer.status();
         let mut body = answer.into_body();
@@ -152,10 +198,10 @@ impl Events {
         match event.as_str() {
             "stdout" | "stderr" => {
                 let Output(bytes) = serde_json::from_str(&data).map_err(wrong)?;
-                if event == "stdout" {
-                    shown.stdout(&bytes)?;
-                } else {
-                    shown.stderr(&bytes);
+                match event.as_str() {
+                    _ if !self.shows => {}
+                    "stdout" => shown.stdout(&bytes)?,
+                    _ => shown.stderr(&bytes),
                 }
                 // What was printed is not asked for again.
                 self.last = Some(self.id.clone()).filter(|id| !id.is_empty());
@@ -229,11 +275,20 @@ pub(crate) fn apply(client: &Client, result: &RunResult, folder: &Path) -> Resul
         let message = "nothing was applied, because the run did not exit with 0";
         return Err(CliError::new(Exit::Io, message));
     }
+    apply_changes_of(client, &result.changes, folder)
+}
+
+/// Applies changes to a local folder, as [`apply`] does.
+pub(crate) fn apply_changes_of(
+    client: &Client,
+    all: &[FileChange],
+    folder: &Path,
+) -> Result<(), CliError> {
     let folder = folder.canonicalize().map_err(|error| {
         CliError::io(format_args!("open {}", quoted(&folder.to_string_lossy())), error)
     })?;
     let (mut changes, mut left) = (Vec::new(), WRITTEN);
-    for change in &result.changes {
+    for change in all {
         let staged = staged(client, change, &mut left)?;
         changes.push(PendingChange { folder: folder.clone(), staged });
     }

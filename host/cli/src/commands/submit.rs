@@ -110,7 +110,7 @@ const STDIN: u64 = 5 << 20;
 
 /// Local files, by digest, which are read again when the server asks for them.
 #[derive(Default)]
-struct LocalFiles {
+pub(crate) struct LocalFiles {
     root: Option<Dir>,
     paths: BTreeMap<String, String>,
 }
@@ -224,7 +224,11 @@ fn submit(
     }
 }
 
-fn upload(client: &Client, missing: &[String], local: &LocalFiles) -> Result<(), CliError> {
+pub(crate) fn upload(
+    client: &Client,
+    missing: &[String],
+    local: &LocalFiles,
+) -> Result<(), CliError> {
     for digest in missing {
         // The server cannot ask for any other file.
         let (Some(path), Some(root)) = (local.paths.get(digest), &local.root) else {
@@ -262,7 +266,7 @@ fn wait(client: &Client, id: &str) -> Result<(), CliError> {
 }
 
 /// Uploads a skill, and returns the name by which the run has to name it.
-fn upload_skill(client: &Client, folder: &Path) -> Result<String, CliError> {
+pub(crate) fn upload_skill(client: &Client, folder: &Path) -> Result<String, CliError> {
     let cannot = |error: std::io::Error| {
         CliError::io(format_args!("read the skill {}", quoted(&folder.to_string_lossy())), error)
     };
@@ -296,7 +300,9 @@ fn upload_skill(client: &Client, folder: &Path) -> Result<String, CliError> {
 }
 
 /// Lists the files of a workspace with their digests. Symlinks and other special files are left out.
-fn workspace(folder: &Path) -> Result<(BTreeMap<String, FileSource>, LocalFiles), CliError> {
+pub(crate) fn workspace(
+    folder: &Path,
+) -> Result<(BTreeMap<String, FileSource>, LocalFiles), CliError> {
     let cannot = |error: std::io::Error| {
         CliError::io(
             format_args!("read the workspace {}", quoted(&folder.to_string_lossy())),
@@ -359,7 +365,7 @@ fn read_file(root: &Dir, path: &str) -> Result<Vec<u8>, CliError> {
     Ok(bytes)
 }
 
-fn read_stdin(file: &Path) -> Result<Output, CliError> {
+pub(crate) fn read_stdin(file: &Path) -> Result<Output, CliError> {
     let place = quoted(&file.to_string_lossy());
     let cannot = |error: std::io::Error| CliError::io(format_args!("read {place}"), error);
     let mut bytes = Vec::new();
