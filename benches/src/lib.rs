@@ -7,7 +7,7 @@
 //! - `cases`: the programs to run; `inputs`: their input; `place`: the binaries and folders;
 //! - `measure`: one process; `driver`: the host of the warm tier; `bench`: interleaved measurement;
 //! - `isolation`, `targets` and `served`: the benchmarks with a report; `phases`; `shell`: constructs of
-//!   scripts next to bash; `fetched`: the commands of fetched skills;
+//!   scripts next to bash; `fetched`: the commands of fetched skills; `sessions`: sessions of a server;
 //! - `report`: JSON, and files generated from committed runs; `table`, `units`, `samples`, `stats`.
 //!
 //! The library does not depend on the host: it measures processes from outside. The benchmarks of
@@ -34,6 +34,7 @@ mod samples;
 mod series;
 mod served;
 mod server;
+mod sessions;
 mod shell;
 mod stats;
 mod table;
@@ -49,6 +50,7 @@ pub use measure::{nanoseconds, sizes};
 pub use place::{Place, native_python};
 pub use random::Random;
 pub use server::serve;
+pub use sessions::sessions;
 pub use shell::{Shell, constructs};
 
 /// Measures the cost of isolation, with `rounds` samples of each case in each tier. Passes the

@@ -55,6 +55,15 @@ pub(crate) enum Bench {
         #[arg(long, value_name = "FILE")]
         skillhost: Option<PathBuf>,
     },
+    /// Measure sessions of `skillhost serve`: create and first command, fork, memory when idle
+    Sessions {
+        /// Samples of each first command
+        #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
+        rounds: u32,
+        /// Measure this binary, instead of building one in release mode
+        #[arg(long, value_name = "FILE")]
+        skillhost: Option<PathBuf>,
+    },
     /// Write the figures in the README and the documentation from the committed runs in
     /// docs/figures
     Readme,
@@ -179,6 +188,13 @@ pub(crate) fn run(bench: Option<Bench>, progress: &Progress) -> Result<(), Error
             print_line(skillhost_bench::fetched(&skillhost)?);
             Ok(())
         }
+        Some(Bench::Sessions { rounds, skillhost }) => {
+            let skillhost = named_or_built(skillhost, progress)?;
+            let programs = workspace::root().join("target/components");
+            let rounds = rounds as usize;
+            print_line(skillhost_bench::sessions(&skillhost, &programs, rounds, progress)?);
+            Ok(())
+        }
         Some(Bench::Readme) => skillhost_bench::write_committed(),
     }
 }
@@ -194,6 +210,7 @@ cargo xtask bench soak        many mixed invocations in one host
 cargo xtask bench search      how well search ranks
 cargo xtask bench catalog     ten thousand skills: start, search, memory
 cargo xtask bench sources     fetched skills: adding a hundred, verifying a thousand
+cargo xtask bench sessions    sessions of a server: first command, fork, memory when idle
 cargo xtask bench readme      write the figures in the README and the documentation from the committed runs";
 
 /// Returns the binary that was named, or builds one.

@@ -1,0 +1,271 @@
+//! `cargo xtask bench sessions`: creating a session and running a first command in it, forking one with
+//! 1,000 files, and the memory of 1,000 idle ones.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value, json};
+use skillhost_toolchain::{Error, Progress};
+use tempfile::TempDir;
+
+/// The files of a session that is forked, and the idle sessions.
+const MANY: usize = 1_000;
+/// Forks of each kind.
+const FORKS: usize = 30;
+/// How long the server may take to start, and for an answer.
+const TIMEOUT: Duration = Duration::from_secs(120);
+/// A token of no server but this one, and its digest.
+const TOKEN: &str = "a-token-of-the-benchmark";
+const DIGEST: &str = "bf3a3a03adb69c31e73ce6599f6b97b105e2e227faa16d53720c382f3d79bd97";
+
+/// Measures sessions of a program, with this many samples of the short cases. Returns a table.
+///
+/// # Errors
+/// The server does not start, or refuses a request.
+pub fn sessions(
+    program: &Path,
+    programs: &Path,
+    rounds: usize,
+    progress: &Progress,
+) -> Result<String, Error> {
+    let server = progress.step("start the server", |_| Server::start(program, programs))?;
+    let mut client = server.client()?;
+    let mut rows = Vec::new();
+    progress.step("create, and run a first command", |_| {
+        for (name, command) in FIRST {
+            // Compiles what it needs.
+            first(&mut client, command)?;
+            let times = (0..rounds).map(|_| first(&mut client, command));
+            rows.push(row(name, times.collect::<Result<_, _>>()?));
+        }
+        Ok::<_, Error>(())
+    })?;
+    progress.step("fork", |_| {
+        let text = |number: usize| format!("the text of file {number}\n").repeat(40);
+        let files: Map<String, Value> = (0..MANY)
+            .map(|number| {
+                (format!("d{}/f{number}", number % 20), json!({ "content": text(number) }))
+            })
+            .collect();
+        let session = client.create(&json!({ "skills": ["place"], "files": files }))?;
+        rows.push(row("fork of a session that began with 1,000 files", client.forks(&session)?));
+        client.run(&session, "for f in d*/*; do echo changed >> $f; done")?;
+        rows.push(row("fork of a session that changed 1,000 files", client.forks(&session)?));
+        client.end(&session)
+    })?;
+    progress.step("idle sessions", |_| {
+        let session = client.create(&small())?;
+        client.run(&session, "true")?;
+        client.end(&session)?;
+        let before = server.memory()?;
+        for _ in 0..MANY {
+            client.create(&small())?;
+        }
+        let after = server.memory()?;
+        rows.push(format!(
+            "{:<52} {:>8.1} MiB in all, {:.1} KiB each",
+            "private memory of 1,000 idle sessions",
+            after.saturating_sub(before) as f64 / 1024.0,
+            after.saturating_sub(before) as f64 / MANY as f64
+        ));
+        rows.push(format!(
+            "{:<52} {:>8}",
+            "open files of the server with them",
+            server.open_files()?
+        ));
+        Ok::<_, Error>(())
+    })?;
+    Ok(rows.join("\n"))
+}
+
+/// The first commands.
+const FIRST: [(&str, &str); 2] = [
+    ("create a session, and run `true` in the shell", "true"),
+    ("create a session, and run a line of Python", "python3 -c 'print(1)'"),
+];
+
+fn first(client: &mut Client, command: &str) -> Result<Duration, Error> {
+    let start = Instant::now();
+    let session = client.create(&small())?;
+    client.run(&session, command)?;
+    let time = start.elapsed();
+    client.end(&session)?;
+    Ok(time)
+}
+
+fn small() -> Value {
+    json!({ "skills": ["place"], "disk": 1 << 20 })
+}
+
+fn row(name: &str, mut times: Vec<Duration>) -> String {
+    times.sort();
+    let at = |share: f64| {
+        let index = (times.len().saturating_sub(1)) as f64 * share;
+        times.get(index.round() as usize).map_or(f64::NAN, |time| time.as_secs_f64() * 1e3)
+    };
+    format!(
+        "{name:<52} {:>8.2} ms median, {:.2} ms p95, {} samples",
+        at(0.5),
+        at(0.95),
+        times.len()
+    )
+}
+
+/// A running server, which is killed when this value is dropped.
+struct Server {
+    child: Child,
+    port: u16,
+    _home: TempDir,
+}
+
+impl Server {
+    fn start(program: &Path, programs: &Path) -> Result<Server, Error> {
+        let home = tempfile::tempdir().map_err(Error::context("create a folder"))?;
+        let write = |name: &str, text: String| {
+            let path = home.path().join(name);
+            if let Some(parent) = path.parent() {
+                std::fs::create_dir_all(parent).map_err(Error::context(parent.display()))?;
+            }
+            std::fs::write(&path, text).map_err(Error::context(path.display()))?;
+            Ok::<_, Error>(path)
+        };
+        write(
+            "skills/place/SKILL.md",
+            "---\nname: place\ndescription: A place to work in. Use to measure.\nallowed-tools: Read Write Bash\n---\nUse the sandbox.\n".into(),
+        )?;
+        let folders = json!([home.path().join("skills")]);
+        let policy = write(
+            "policy.yaml",
+            format!(
+                "skill-folders: {folders}\ndefault: {{ allow: [Read, Write, Bash], approval: auto-approved }}\n"
+            ),
+        )?;
+        let tenants = write(
+            "tenants.yaml",
+            format!(
+                "tenants:\n  bench:\n    tokens: [{{ sha256: {DIGEST}, scopes: [admin] }}]\n    quotas: {{ sessions: 1100, session-disk: 64GiB, storage: 16GiB }}\n"
+            ),
+        )?;
+        let mut command = Command::new(program);
+        command.env_clear().env("HOME", home.path()).env("SKILLHOST_PROGRAMS", programs);
+        command.args(["serve", "--listen", "127.0.0.1:0", "--policy"]).arg(policy);
+        command.arg("--tenants").arg(tenants).current_dir(home.path());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().map_err(Error::context(program.display()))?;
+        let mut line = String::new();
+        if let Some(output) = child.stdout.take() {
+            let read = BufReader::new(output).read_line(&mut line);
+            read.map_err(Error::context("the address of the server"))?;
+        }
+        let port =
+            line.trim().strip_suffix("/mcp").and_then(|url| url.rsplit_once(':')?.1.parse().ok());
+        let mut server = Server { child, port: 0, _home: home };
+        server.port = port.ok_or_else(|| Error::new("the server did not print its address"))?;
+        Ok(server)
+    }
+
+    fn client(&self) -> Result<Client, Error> {
+        let context = || Error::context("connect to the server");
+        let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).map_err(context())?;
+        stream.set_nodelay(true).map_err(context())?;
+        stream.set_read_timeout(Some(TIMEOUT)).map_err(context())?;
+        Ok(Client { stream: BufReader::new(stream), port: self.port })
+    }
+
+    /// Returns the private memory, in KiB.
+    fn memory(&self) -> Result<u64, Error> {
+        let path = format!("/proc/{}/smaps_rollup", self.child.id());
+        let text = std::fs::read_to_string(&path).map_err(Error::context(&path))?;
+        let private = text.lines().filter(|line| line.starts_with("Private_"));
+        Ok(private.filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok()).sum())
+    }
+
+    fn open_files(&self) -> Result<usize, Error> {
+        let path = format!("/proc/{}/fd", self.child.id());
+        Ok(std::fs::read_dir(&path).map_err(Error::context(&path))?.count())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+/// A client with one connection.
+struct Client {
+    stream: BufReader<TcpStream>,
+    port: u16,
+}
+
+impl Client {
+    fn create(&mut self, request: &Value) -> Result<String, Error> {
+        self.id("/v1/sessions", request)
+    }
+
+    fn id(&mut self, path: &str, request: &Value) -> Result<String, Error> {
+        let answer = self.ask("POST", path, request)?;
+        let id = answer["id"].as_str().ok_or_else(|| Error::new(format!("{path}: {answer}")))?;
+        Ok(id.to_owned())
+    }
+
+    /// Runs a command of the shell, which has to succeed.
+    fn run(&mut self, session: &str, command: &str) -> Result<(), Error> {
+        let request = json!({ "target": { "command": command }, "wait": 60 });
+        let answer = self.ask("POST", &format!("/v1/sessions/{session}/programs"), &request)?;
+        match answer["run"]["status"] == "succeeded" {
+            true => Ok(()),
+            false => Err(Error::new(format!("`{command}` failed: {answer}"))),
+        }
+    }
+
+    /// Forks a session many times, and ends each fork.
+    fn forks(&mut self, session: &str) -> Result<Vec<Duration>, Error> {
+        let path = format!("/v1/sessions/{session}/fork");
+        let mut times = Vec::new();
+        for _ in 0..FORKS {
+            let start = Instant::now();
+            let fork = self.id(&path, &Value::Null)?;
+            times.push(start.elapsed());
+            self.end(&fork)?;
+        }
+        Ok(times)
+    }
+
+    fn end(&mut self, session: &str) -> Result<(), Error> {
+        self.ask("DELETE", &format!("/v1/sessions/{session}"), &Value::Null).map(drop)
+    }
+
+    fn ask(&mut self, method: &str, path: &str, body: &Value) -> Result<Value, Error> {
+        let context = || Error::context("talk to the server");
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nAuthorization: Bearer {TOKEN}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            self.port,
+            body.len()
+        );
+        self.stream.get_mut().write_all(request.as_bytes()).map_err(context())?;
+        let (mut length, mut line) = (0, String::new());
+        loop {
+            line.clear();
+            self.stream.read_line(&mut line).map_err(context())?;
+            if line.trim_end().is_empty() {
+                break;
+            }
+            if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                length = value.trim().parse().unwrap_or(0);
+            }
+        }
+        let mut answer = vec![0; length];
+        self.stream.read_exact(&mut answer).map_err(context())?;
+        let answer: Value = serde_json::from_slice(&answer).map_err(Error::context(path))?;
+        match answer["code"].is_string() {
+            true => Err(Error::new(format!("{path}: {answer}"))),
+            false => Ok(answer),
+        }
+    }
+}
