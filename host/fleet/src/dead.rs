@@ -47,7 +47,7 @@ pub async fn requeue(broker: &Broker, tenant: &str, run: &str) -> Result<bool, F
     };
     let changed = runs
         .change(run, |record| {
-            was_given_up(&record).then(|| RunRecord {
+            was_given_up(&record).then_some(RunRecord {
                 attempts: 0,
                 state: RunState::Queued,
                 ..record

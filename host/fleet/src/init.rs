@@ -342,7 +342,7 @@ mod tests {
         assert!(Identity::read(&folder.path().join("one")).is_ok());
         let seed = folder.path().join("one").join(SEED);
         std::fs::set_permissions(&seed, std::fs::Permissions::from_mode(0o640)).unwrap();
-        assert!(Identity::read(&folder.path().join("one")).unwrap_err().contains("chmod 600"));
+        assert!(Identity::read(&folder.path().join("one")).err().unwrap().contains("chmod 600"));
     }
 
     #[test]
