@@ -66,7 +66,9 @@ fn a_run_that_may_have_written_to_the_network_is_not_run_again() {
         place.write(&format!("{skill}/scripts/go.sh"), script);
     }
     let policy = place.user.work().join("network.yaml");
-    let allow = "default: { allow: [Bash, \"WebFetch(domain:example.com)\"] }";
+    // Without a level, a skill with a network is disabled.
+    let allow =
+        "default: { allow: [Bash, \"WebFetch(domain:example.com)\"], approval: auto-approved }";
     std::fs::write(&policy, format!("{allow}\n{TRUSTED}")).unwrap();
     let policy = ["--policy", policy.to_str().unwrap()];
     let server = fleet.api(&policy);

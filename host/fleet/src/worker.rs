@@ -33,6 +33,8 @@ use skillhost_server::api::worker::{EndedRun, WorkerEnd, WorkerHost, WorkerRun, 
 /// How often a worker without runs looks at its queues. A new run is announced; one that another worker
 /// held is not.
 const LOOK: Duration = Duration::from_millis(500);
+/// How long a broker may take to answer.
+const ANSWER: Duration = Duration::from_secs(5);
 /// The pause after a failure of the brokers.
 const FAILED: Duration = Duration::from_millis(500);
 /// The pause before a run that this worker cannot execute is offered to others.
@@ -77,6 +79,19 @@ struct Live {
     is_final: AtomicBool,
     /// Whether the run did not begin, because that could not be written down.
     is_unmarked: AtomicBool,
+}
+
+/// A queue that a worker takes runs from.
+struct Queue {
+    /// Where to ask for a message.
+    subject: String,
+    /// Where answers arrive.
+    inbox: String,
+    answers: Subscriber,
+    /// Announcements of new runs.
+    hints: Subscriber,
+    /// How often to say that a run is in progress.
+    period: Duration,
 }
 
 /// A message of a queue.
@@ -166,7 +181,7 @@ impl Worker {
 
     /// Takes runs from one queue.
     async fn pull(self: Arc<Self>, tenant: String, class: RunClass) {
-        let Some((period, mut hints)) = self.open(&tenant, class).await else { return };
+        let Some(mut queue) = self.open(&tenant, class).await else { return };
         loop {
             // First a place and then a run: what this worker cannot run now is left for others.
             let turn = tokio::select! {
@@ -174,10 +189,10 @@ impl Worker {
                 turn = self.host.turn(&tenant) => turn,
             };
             let Some(turn) = turn else { return };
-            while let Some(Some(_)) = hints.next().now_or_never() {}
-            match self.next(&tenant, class).await {
+            while let Some(Some(_)) = queue.hints.next().now_or_never() {}
+            match self.next(&mut queue).await {
                 Ok(Some(delivery)) => {
-                    let (worker, tenant) = (self.clone(), tenant.clone());
+                    let (worker, tenant, period) = (self.clone(), tenant.clone(), queue.period);
                     self.tasks.spawn(async move {
                         worker.attend(&tenant, class, delivery, period, turn).await;
                     });
@@ -186,7 +201,7 @@ impl Worker {
                     drop(turn);
                     tokio::select! {
                         () = self.stopping.cancelled() => return,
-                        _ = hints.next() => {}
+                        _ = queue.hints.next() => {}
                         () = tokio::time::sleep(LOOK) => {}
                     }
                 }
@@ -199,9 +214,8 @@ impl Worker {
         }
     }
 
-    /// Waits until a queue exists. Returns how often to say that a run is in progress, and the
-    /// announcements of new runs; `None` when the worker stops.
-    async fn open(&self, tenant: &str, class: RunClass) -> Option<(Duration, Subscriber)> {
+    /// Waits until a queue exists. `None` when the worker stops.
+    async fn open(&self, tenant: &str, class: RunClass) -> Option<Queue> {
         loop {
             let opened = async {
                 let hints = self.broker.client.subscribe(names::hint(tenant, class)).await;
@@ -209,7 +223,13 @@ impl Worker {
                 let stream = self.broker.stream(&names::queue_stream(tenant)).await?;
                 let info = stream.consumer_info(class.name()).await;
                 let info = info.map_err(|error| unavailable(&error))?;
-                Ok::<_, FleetError>((info.config.ack_wait / 4, hints))
+                let inbox = self.broker.client.new_inbox();
+                let answers = self.broker.client.subscribe(inbox.clone()).await;
+                let answers = answers.map_err(|error| unavailable(&error))?;
+                let (stream, class) = (names::queue_stream(tenant), class.name());
+                let subject = format!("$JS.API.CONSUMER.MSG.NEXT.{stream}.{class}");
+                let period = info.config.ack_wait / 4;
+                Ok::<_, FleetError>(Queue { subject, inbox, answers, hints, period })
             };
             match opened.await {
                 Ok(opened) => return Some(opened),
@@ -225,13 +245,16 @@ impl Worker {
         }
     }
 
-    /// Asks for one message, and does not wait for one.
-    async fn next(&self, tenant: &str, class: RunClass) -> Result<Option<Delivery>, FleetError> {
-        let (stream, class) = (names::queue_stream(tenant), class.name());
-        let subject = format!("$JS.API.CONSUMER.MSG.NEXT.{stream}.{class}");
+    /// Asks for one message, and does not wait for one. A message keeps the subject of its stream, so
+    /// that an answer needs a subscription of its own.
+    async fn next(&self, queue: &mut Queue) -> Result<Option<Delivery>, FleetError> {
+        let (subject, inbox) = (queue.subject.clone(), queue.inbox.clone());
         let request = r#"{"batch":1,"no_wait":true}"#;
-        let answer = self.broker.client.request(subject, request.into()).await;
-        let message = answer.map_err(|error| unavailable(&error))?;
+        let sent = self.broker.client.publish_with_reply(subject, inbox, request.into()).await;
+        sent.map_err(|error| unavailable(&error))?;
+        let answer = tokio::time::timeout(ANSWER, queue.answers.next()).await;
+        let answer = answer.map_err(|_| unavailable(&"the queue does not answer"))?;
+        let message = answer.ok_or_else(|| unavailable(&"the connection is closed"))?;
         match message.status {
             None => {}
             // Nothing waits, or the tenant's quota of runs is used up.
