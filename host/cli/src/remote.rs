@@ -180,6 +180,11 @@ pub(crate) fn ending(result: &RunResult) -> Exit {
             let message = "the server ended while the run was in progress; whether it had an effect is unknown";
             Status::Failed { message: message.into(), fix: Some("submit it again".into()) }
         }
+        RunStatus::Unknown => {
+            let message = "the worker ended while the run was in progress, and the skill may write to the network; whether it did is unknown";
+            let fix = "check what it wrote, and submit it again; or declare `idempotent: \"true\"` in its metadata";
+            Status::Failed { message: message.into(), fix: Some(fix.into()) }
+        }
         _ => status_of(result),
     };
     let error = result.outcome.as_ref().and_then(|outcome| outcome["error"].as_str());

@@ -10,6 +10,7 @@ use skillhost::invoke::Runner;
 use skillhost::service::{Capacity, Service};
 use skillhost_catalog::{Catalog, Watch};
 use skillhost_ledger::usage::UsageRecorder;
+use skillhost_server::api::fleet::Fleet;
 use skillhost_server::api::{Api, ApiError, ApiOptions, Bounds, ReadPolicy};
 use skillhost_server::{Mcp, Options};
 use skillhost_sources::store::StoreUse;
@@ -45,13 +46,22 @@ pub(crate) struct Server {
     catalog: Catalog,
     /// Keeps the fetched skills that are served, even if they are removed from the lock file.
     _store: Option<StoreUse>,
-    places: Places,
+    pub(crate) places: Places,
     hidden: Vec<(PathBuf, String)>,
 }
 
 impl ServerArgs {
     /// Creates the server.
     pub(crate) fn server(&self, context: Context) -> Result<Server, CliError> {
+        self.server_of(context, Capacity::default())
+    }
+
+    /// Creates the server, with this capacity.
+    pub(crate) fn server_of(
+        &self,
+        context: Context,
+        capacity: Capacity,
+    ) -> Result<Server, CliError> {
         raise_descriptor_limit();
         let places = &context.places;
         temp_files::sweep_in_background(places.scratch.clone());
@@ -76,7 +86,7 @@ impl ServerArgs {
         skills.frozen = self.frozen;
         let store = sources::keep_store(places)?;
         let catalog = context.tagged_catalog(&skills, &self.tags)?;
-        let service = Service::new(Runner::new(host), Capacity::default());
+        let service = Service::new(Runner::new(host), capacity);
         let usage = if context.policy.usage {
             UsageRecorder::new(places.usage())
         } else {
@@ -103,17 +113,42 @@ impl Server {
         tenants: Option<PathBuf>,
         token: Option<String>,
     ) -> Result<Option<Api>, CliError> {
-        let (home, is_needed) = (self.places.home.clone(), tenants.is_some());
+        let is_needed = tenants.is_some();
+        self.open(self.places.tenants(), tenants, token, None, is_needed)
+    }
+
+    /// Opens the run API for runs of a fleet. `state`: the folder of its cache.
+    pub(crate) fn fleet_api(
+        &self,
+        state: PathBuf,
+        tenants: Option<PathBuf>,
+        token: Option<String>,
+        fleet: Arc<dyn Fleet>,
+    ) -> Result<Api, CliError> {
+        let api = self.open(state, tenants, token, Some(fleet), true)?;
+        api.ok_or_else(|| CliError::new(Exit::Io, "the run API is off".to_owned()))
+    }
+
+    fn open(
+        &self,
+        state: PathBuf,
+        tenants: Option<PathBuf>,
+        token: Option<String>,
+        fleet: Option<Arc<dyn Fleet>>,
+        is_needed: bool,
+    ) -> Result<Option<Api>, CliError> {
+        let home = self.places.home.clone();
         let read: ReadPolicy = Arc::new(move |path| {
             permissions::tenant_policy(path, &home).map_err(|error| error.message)
         });
         let options = ApiOptions {
-            state: self.places.tenants(),
+            state,
             scratch: self.places.scratch.clone(),
             tenants: tenants.map(|file| (file, read)),
             token,
             hidden: self.hidden.clone(),
             bounds: Bounds::default(),
+            fleet,
         };
         match Api::new(&self.mcp, options) {
             Ok(api) => Ok(Some(api)),

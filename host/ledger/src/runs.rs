@@ -114,8 +114,11 @@ pub enum RunStatus {
     Failed,
     /// A client cancelled it.
     Cancelled,
-    /// The server ended while it ran. It has no result, and whether it had an effect is unknown.
+    /// The server ended while it ran. It has no result, and whether it had an effect is unknown. In a
+    /// fleet, all its attempts ended so, and an operator may queue it again.
     Lost,
+    /// The worker ended while it ran, and it may have written to the network: it is not run again.
+    Unknown,
 }
 
 /// A stored run.
@@ -221,13 +224,14 @@ impl RunStatus {
             RunStatus::Failed => "failed",
             RunStatus::Cancelled => "cancelled",
             RunStatus::Lost => "lost",
+            RunStatus::Unknown => "unknown",
         }
     }
 
     /// Returns the status of this name.
     pub fn of_name(name: &str) -> Option<RunStatus> {
-        use RunStatus::{Cancelled, Failed, Lost, Queued, Running, Succeeded};
-        [Queued, Running, Succeeded, Failed, Cancelled, Lost]
+        use RunStatus::{Cancelled, Failed, Lost, Queued, Running, Succeeded, Unknown};
+        [Queued, Running, Succeeded, Failed, Cancelled, Lost, Unknown]
             .into_iter()
             .find(|status| status.name() == name)
     }

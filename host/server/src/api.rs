@@ -11,6 +11,7 @@
 
 mod body;
 mod executor;
+pub mod fleet;
 mod logs;
 pub mod openapi;
 pub mod problem;
@@ -22,6 +23,7 @@ mod tenant;
 pub mod tenants;
 pub mod types;
 mod uploads;
+pub mod worker;
 
 use std::collections::BTreeMap;
 use std::io::{self, Read as _};
@@ -33,7 +35,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Mcp, Shared};
 use crate::hidden::HostPaths;
-use executor::Executor;
+use fleet::{Fleet, FleetError, FleetTenant};
 use problem::Problem;
 use scheduler::Scheduler;
 use skillhost_policy::Policy;
@@ -46,6 +48,10 @@ use tenants::{Bearer, DEFAULT, Quotas, Retention, TenantEntry, TenantsFile, Toke
 const RELOAD: Duration = Duration::from_secs(1);
 /// How often expired data is removed.
 const SWEEP: Duration = Duration::from_secs(600);
+
+/// How long files stay in the cache of a server or worker of a fleet that is larger than the tenant's
+/// quota.
+const CACHED: Duration = Duration::from_secs(3_600);
 
 /// Reads a policy file. The error says what is wrong with it.
 pub type ReadPolicy = Arc<dyn Fn(&Path) -> Result<Policy, String> + Send + Sync>;
@@ -65,6 +71,8 @@ pub struct ApiOptions {
     pub hidden: Vec<(PathBuf, String)>,
     /// The bounds of requests.
     pub bounds: Bounds,
+    /// The queue from which workers take the runs; without it, they run in this process.
+    pub fleet: Option<Arc<dyn Fleet>>,
 }
 
 /// The bounds of requests.
@@ -121,7 +129,8 @@ struct ApiShared {
     /// Why the file could not be used when it was last read, which is logged once.
     failure: Mutex<Option<String>>,
     scheduler: Scheduler,
-    executor: Executor,
+    /// The metrics of the fleet, as they were last looked at.
+    fleet_metrics: Mutex<String>,
     /// Cancelled when the server stops.
     closing: CancellationToken,
 }
@@ -171,7 +180,7 @@ impl Api {
             read: Mutex::default(),
             failure: Mutex::default(),
             scheduler: Scheduler::new(slots),
-            executor: Executor::Local,
+            fleet_metrics: Mutex::default(),
             closing: CancellationToken::new(),
         }));
         api.0.load()?;
@@ -181,8 +190,10 @@ impl Api {
     /// Continues the runs in the queue of a previous server, and starts to watch the tenants file.
     /// Must be called within an event loop.
     pub fn start(&self) {
-        self.0.tenants().into_iter().for_each(|tenant| self.0.resume(&tenant));
         let shared = self.0.clone();
+        if shared.options.fleet.is_none() {
+            shared.tenants().into_iter().for_each(|tenant| shared.resume(&tenant));
+        }
         tokio::spawn(async move {
             let closing = shared.closing.clone();
             let mut since_sweep = SWEEP;
@@ -196,10 +207,30 @@ impl Api {
                     () = closing.cancelled() => return,
                     () = tokio::time::sleep(RELOAD) => since_sweep += RELOAD,
                 }
-                let shared = shared.clone();
-                tokio::task::spawn_blocking(move || shared.reload()).await.ok();
+                let before = shared.fleet_tenants();
+                let reloading = shared.clone();
+                tokio::task::spawn_blocking(move || reloading.reload()).await.ok();
+                if shared.fleet_tenants() != before
+                    && let Err(error) = shared.open_fleet().await
+                {
+                    tracing::error!(%error, "cannot change the queues of the tenants");
+                }
+                shared.look_at_fleet().await;
             }
         });
+    }
+
+    /// Creates what the tenants need in the fleet.
+    ///
+    /// # Errors
+    /// The fleet is not available, or refuses.
+    pub async fn open_fleet(&self) -> Result<(), FleetError> {
+        self.0.open_fleet().await
+    }
+
+    /// Returns the metrics of the fleet, in the text format of Prometheus.
+    pub(crate) fn fleet_metrics(&self) -> String {
+        self.0.fleet_metrics.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Starts no more runs, and resolves when none is in progress. What is in the queue stays there
@@ -223,6 +254,36 @@ impl ApiShared {
     fn tenants(&self) -> Vec<Arc<Tenant>> {
         let table = self.tenants.read().unwrap_or_else(PoisonError::into_inner);
         table.tenants.values().cloned().collect()
+    }
+
+    async fn open_fleet(&self) -> Result<(), FleetError> {
+        match &self.options.fleet {
+            Some(fleet) => fleet.open(&self.fleet_tenants()).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn look_at_fleet(&self) {
+        let Some(fleet) = &self.options.fleet else { return };
+        let names: Vec<String> = self.tenants().iter().map(|tenant| tenant.name.clone()).collect();
+        let text = fleet.metrics(&names).await;
+        *self.fleet_metrics.lock().unwrap_or_else(PoisonError::into_inner) = text;
+    }
+
+    /// Returns what a fleet needs to know of the tenants.
+    fn fleet_tenants(&self) -> Vec<FleetTenant> {
+        let of = |tenant: &Arc<Tenant>| {
+            let settings = tenant.settings();
+            FleetTenant {
+                name: tenant.name.clone(),
+                running: settings.quotas.running as u64,
+                queued: settings.quotas.queued,
+                storage: settings.quotas.storage.0,
+                results: settings.retention.results.0,
+                uploads: settings.retention.uploads.0,
+            }
+        };
+        self.tenants().iter().map(of).collect()
     }
 
     /// Reads the tenants file again if it has changed. A broken one changes nothing.
@@ -324,6 +385,13 @@ impl ApiShared {
     }
 
     fn settings(&self, entry: &TenantEntry) -> Result<TenantSettings, ApiError> {
+        if self.options.fleet.is_some()
+            && (entry.quotas.cpu_seconds_per_hour.is_some()
+                || entry.quotas.bytes_per_hour.is_some())
+        {
+            let message = "a fleet does not count what a tenant uses in an hour: remove `cpu-seconds-per-hour` and `bytes-per-hour`, or serve without --nats";
+            return Err(ApiError::Tenants(message.into()));
+        }
         let policy = match (&entry.policy, &self.options.tenants) {
             (Some(path), Some((_, read))) => {
                 read(path).map_err(ApiError::Tenants)?.with_client_names()
@@ -334,13 +402,19 @@ impl ApiShared {
             hidden: HostPaths::new(self.options.hidden.iter().cloned(), &policy),
             policy,
             quotas: entry.quotas.clone(),
+            local_storage: match self.options.fleet {
+                Some(_) => u64::MAX,
+                None => entry.quotas.storage.0,
+            },
             retention: entry.retention.clone(),
             trust_uploads: entry.trust_uploads,
         })
     }
 
     fn folder(&self, name: &str, entry: &TenantEntry) -> PathBuf {
-        entry.state.clone().unwrap_or_else(|| self.options.state.join(name))
+        // In a fleet it is a cache, and each process has its own.
+        let own = entry.state.clone().filter(|_| self.options.fleet.is_none());
+        own.unwrap_or_else(|| self.options.state.join(name))
     }
 
     fn open(
@@ -359,9 +433,10 @@ impl ApiShared {
         }
         let runner = self.mcp.service.runner();
         // Without a tenants file, the records stay where the operator has always found them.
-        let runner = match &self.options.tenants {
-            Some(_) => runner.for_tenant(folder.join("state"), folder.join("audit.jsonl")),
-            None => runner.clone(),
+        let has_own = self.options.tenants.is_some() || self.options.fleet.is_some();
+        let runner = match has_own {
+            true => runner.for_tenant(folder.join("state"), folder.join("audit.jsonl")),
+            false => runner.clone(),
         };
         let service = self.mcp.service.with_runner(runner);
         Ok(Tenant::new(name.to_owned(), state, service, settings))
@@ -375,7 +450,15 @@ impl ApiShared {
                 now().saturating_sub(i64::try_from(period.0.as_millis()).unwrap_or(i64::MAX))
             };
             let retention = &settings.retention;
-            let (results, uploads) = (before(retention.results), before(retention.uploads));
+            let (results, mut uploads) = (before(retention.results), before(retention.uploads));
+            let is_large = || {
+                let stored = tenant.state.store.stored_bytes();
+                stored.is_ok_and(|stored| stored > settings.quotas.storage.0)
+            };
+            if self.options.fleet.is_some() && is_large() {
+                // A cache. What a run in progress needs was used a moment ago.
+                uploads = before(tenants::Period(CACHED)).max(uploads);
+            }
             match tenant.state.store.sweep(results, uploads, now()) {
                 Ok(swept) => tenant.state.remove(&swept),
                 Err(error) => {

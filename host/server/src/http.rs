@@ -228,6 +228,15 @@ pub async fn serve(
     }
 }
 
+/// Adds metrics to others, before the mark of their end.
+fn with_more(metrics: String, more: &str) -> String {
+    const END: &str = "# EOF\n";
+    match metrics.strip_suffix(END) {
+        Some(all) => format!("{all}{more}{END}"),
+        None => metrics + more,
+    }
+}
+
 /// Serves a connection until it ends or the server stops.
 async fn attend<S, F>(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -283,7 +292,8 @@ impl Front {
         match path {
             "/mcp" | "/" => self.protocol(request).await,
             "/metrics" if request.method() == Method::GET => {
-                let mut answer = said(StatusCode::OK, &self.mcp.metrics());
+                let fleet = self.api.as_ref().map(Api::fleet_metrics).unwrap_or_default();
+                let mut answer = said(StatusCode::OK, &with_more(self.mcp.metrics(), &fleet));
                 answer.headers_mut().insert(
                     CONTENT_TYPE,
                     http::HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8"),

@@ -23,7 +23,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SECONDS", requires = "run", value_parser = clap::value_parser!(u64).range(0..=60))]
     wait: Option<u64>,
     /// List only runs with this status: queued, running, succeeded, failed, cancelled or lost
-    #[arg(long, value_name = "STATUS", conflicts_with = "run", value_parser = ["queued", "running", "succeeded", "failed", "cancelled", "lost"], hide_possible_values = true)]
+    #[arg(long, value_name = "STATUS", conflicts_with = "run", value_parser = ["queued", "running", "succeeded", "failed", "cancelled", "lost", "unknown"], hide_possible_values = true)]
     only: Option<String>,
     /// List at most this many runs
     #[arg(long, value_name = "NUMBER", default_value_t = 20, conflicts_with = "run", value_parser = clap::value_parser!(u32).range(1..=1000))]

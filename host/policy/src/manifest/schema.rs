@@ -79,12 +79,16 @@ pub(super) const FIELDS: [Field; 10] = [
 ];
 
 /// The keys of `metadata` that the host reads, except for limits.
-const METADATA: [(&str, &str); 7] = [
+const METADATA: [(&str, &str); 8] = [
     ("component", "The WebAssembly component: its path in the skill."),
     ("settings", "The settings that the skill declares, one per line: `NAME: TYPE = DEFAULT`."),
     (
         "requires",
         "What the skill requires, one per line: `NAME VERSIONS` for another skill, `command NAME`, `python PACKAGE`, `npm PACKAGE`.",
+    ),
+    (
+        "idempotent",
+        "With `true`, a second run with the same input does no harm: a fleet may run the skill again even if it may write to the network.",
     ),
     ("version", "The version of the skill. Records of the audit log contain it."),
     ("tags", "Words by which the catalogue finds the skill, separated by commas."),

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt as _};
 use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -37,7 +38,7 @@ use skillhost_skill::private::{Purpose, TempFolder};
 use skillhost_skill::{LockedOrigin, SkillFolder, SourceKind};
 
 /// The most bytes of a diff in a result.
-const DIFF: usize = 1 << 20;
+pub(super) const DIFF: usize = 1 << 20;
 /// The most bytes of written files that a result keeps.
 const WRITTEN: u64 = 256 << 20;
 /// How long a cancelled run may take to end by itself.
@@ -45,12 +46,9 @@ const CANCELLED: Duration = Duration::from_millis(500);
 /// The pause before another attempt while the host's own queue is full.
 const BUSY: Duration = Duration::from_millis(100);
 
-/// Where runs execute. A fleet adds a variant whose workers call this one.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Executor {
-    /// In this process.
-    Local,
-}
+/// Decides at the last moment whether a run starts. The argument: whether it may run again if nothing
+/// is known of its end. A worker writes down that such a run has begun.
+pub(super) type Starting = Box<dyn FnOnce(bool) -> BoxFuture<'static, bool> + Send>;
 
 /// A run that is to be executed.
 pub(super) struct Job {
@@ -58,6 +56,7 @@ pub(super) struct Job {
     pub(super) submission: Arc<RunSubmission>,
     pub(super) turn: Turn,
     pub(super) cancelled: CancellationToken,
+    pub(super) starting: Option<Starting>,
 }
 
 /// A run that has ended.
@@ -82,12 +81,12 @@ pub(super) struct StoredResult {
 
 /// The skill that a submission names.
 pub(super) struct NamedSkill {
-    folder: PathBuf,
-    source: SourceKind,
-    locked: Option<LockedOrigin>,
+    pub(super) folder: PathBuf,
+    pub(super) source: SourceKind,
+    pub(super) locked: Option<LockedOrigin>,
     /// The digest that the skill must have.
     digest: Option<String>,
-    is_upload: bool,
+    pub(super) is_upload: bool,
 }
 
 /// A run that is ready to start.
@@ -116,19 +115,6 @@ enum RunEnd {
     Cancelled,
     /// The server is stopping.
     NotBegun,
-}
-
-impl Executor {
-    pub(super) async fn execute(
-        self,
-        api: Arc<ApiShared>,
-        tenant: Arc<Tenant>,
-        job: Job,
-    ) -> FinishedJob {
-        match self {
-            Executor::Local => local(api, tenant, job).await,
-        }
-    }
 }
 
 impl FinishedJob {
@@ -193,8 +179,9 @@ fn shown(outcome: &Outcome, hidden: &HostPaths) -> Value {
     value
 }
 
-async fn local(api: Arc<ApiShared>, tenant: Arc<Tenant>, job: Job) -> FinishedJob {
-    let Job { id, submission, turn, cancelled } = job;
+/// Executes a run in this process.
+pub(super) async fn execute(api: Arc<ApiShared>, tenant: Arc<Tenant>, job: Job) -> FinishedJob {
+    let Job { id, submission, turn, cancelled, starting } = job;
     let hidden = tenant.settings().hidden.clone();
     let failed = |error: &dyn std::fmt::Display| {
         tracing::error!(tenant = tenant.name, run = id, %error, "a run failed on the host");
@@ -225,6 +212,14 @@ async fn local(api: Arc<ApiShared>, tenant: Arc<Tenant>, job: Job) -> FinishedJo
         Ok(None) => return interrupted(&hidden),
         Err(status) => return FinishedJob::not_run(status, &hidden),
     };
+    if let Some(starting) = starting {
+        if prepared.loaded.grant.capabilities.limits.state > 0 {
+            return FinishedJob::not_run(stateful(&prepared), &hidden);
+        }
+        if !starting(may_repeat(&prepared)).await {
+            return interrupted(&hidden);
+        }
+    }
     let ran = match run(start, &prepared, &submission).await {
         Ok(RunEnd::Ended(invocation)) => *invocation,
         Ok(RunEnd::NotBegun) => {
@@ -415,6 +410,33 @@ fn approved(
     Err(Status::Denied(denial))
 }
 
+/// Checks whether a run has no effect outside of its result, or declares that a second one does no
+/// harm.
+fn may_repeat(prepared: &PreparedRun) -> bool {
+    const READING: [&str; 3] = ["GET", "HEAD", "OPTIONS"];
+    let capabilities = &prepared.loaded.grant.capabilities;
+    let writes = !capabilities.fetch.is_empty()
+        && capabilities.methods.iter().any(|method| !READING.contains(&&**method));
+    let is_idempotent = prepared
+        .loaded
+        .skill
+        .manifest
+        .metadata
+        .get("idempotent")
+        .is_some_and(|text| text == "true");
+    !writes || is_idempotent
+}
+
+/// A worker has no state that the next run of the skill would find on another one.
+fn stateful(prepared: &PreparedRun) -> Status {
+    Status::Denied(Denial {
+        what: format!("run {}", prepared.loaded.skill.name),
+        rule: "the skill keeps state between runs, and a fleet has none".into(),
+        fix: Some("set the limit `state` to 0, or run it on a server without --nats".into()),
+        kind: DenialKind::Run,
+    })
+}
+
 /// Identifies the content of a file in an approval.
 fn file_key(file: &FileSource) -> String {
     match (&file.digest, &file.content) {
@@ -571,7 +593,7 @@ fn collect(
 /// Returns the changes of `/workspace`, and stores the new files as blobs, which stay as long as the
 /// run. `None` if they would exceed the quota of stored bytes.
 fn changes(tenant: &Tenant, id: &str, overlays: &Overlays) -> io::Result<Option<Vec<FileChange>>> {
-    let storage = tenant.settings().quotas.storage.0;
+    let storage = tenant.settings().local_storage;
     let staged = overlays.staged(WRITTEN)?;
     let mut changes = Vec::with_capacity(staged.len());
     for StagedChange { guest, path, before, after } in staged {
@@ -708,16 +730,17 @@ impl ApiShared {
 }
 
 impl StoredResult {
-    /// Returns the result as clients get it, with the start of the streams.
-    pub(super) fn with_streams(self, tenant: &Tenant, run: RunInfo) -> io::Result<RunResult> {
+    /// Returns the result as clients get it, with the start of the streams, which `start` returns with
+    /// whether there is more.
+    pub(super) fn with_streams(
+        self,
+        run: RunInfo,
+        mut start: impl FnMut(StreamName) -> io::Result<(Vec<u8>, bool)>,
+    ) -> io::Result<RunResult> {
         let mut outcome = self.outcome;
         let mut truncated = [false, false];
         for (at, stream) in [StreamName::Stdout, StreamName::Stderr].into_iter().enumerate() {
-            let start = match tenant.state.output(&run.id, stream) {
-                Ok(file) => super::state::start_of(file, DIFF)?,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => (Vec::new(), false),
-                Err(error) => return Err(error),
-            };
+            let start = start(stream)?;
             truncated[at] = start.1;
             let text = match start {
                 (bytes, true) => Output(valid_start(bytes)),

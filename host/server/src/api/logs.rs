@@ -9,15 +9,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::StreamExt as _;
 use tokio::sync::mpsc::{Sender, channel};
 use tokio::time::Instant;
 
 use super::body::{self, Answer};
 use super::executor::valid_start;
+use super::fleet::{Fleet, whole_characters};
 use super::problem::{Problem, ProblemCode};
 use super::state::StreamName;
 use super::tenant::Tenant;
 use super::{Answered, ApiShared};
+use skillhost_ledger::runs::RunStatus;
 use skillhost_policy::outcome::Output;
 
 /// The most bytes of one event.
@@ -97,6 +100,9 @@ pub(super) fn too_many() -> Problem {
 impl Follower {
     async fn follow(&mut self) -> Result<(), Gone> {
         self.send("retry: 1000\n\n".into()).await?;
+        if let Some(fleet) = self.api.options.fleet.clone() {
+            return self.follow_in(&fleet).await;
+        }
         let mut alive = Instant::now();
         loop {
             // Asked before the files are read: what is written before the end is not missed. The
@@ -140,6 +146,78 @@ impl Follower {
                 () = self.api.closing.cancelled() => return Ok(()),
             }
         }
+    }
+
+    /// Follows a run of a fleet: the worker answers for its output until the run has ended.
+    async fn follow_in(&mut self, fleet: &Arc<dyn Fleet>) -> Result<(), Gone> {
+        let name = self.tenant.name.clone();
+        let mut changes = fleet.watch(&name, &self.id).await.map_err(|_| Gone)?;
+        let mut alive = Instant::now();
+        loop {
+            let run = fleet.get(&name, &self.id).await.map_err(|_| Gone)?.ok_or(Gone)?;
+            if run.status.has_ended() {
+                for stream in [StreamName::Stdout, StreamName::Stderr] {
+                    let Some(end) = &run.end else { continue };
+                    let content =
+                        if stream == StreamName::Stdout { &end.stdout } else { &end.stderr };
+                    loop {
+                        let (api, at) = (self.api.clone(), *self.at.of(stream));
+                        let bytes = api.fleet_output(fleet, &self.tenant, content, at, EVENT);
+                        let bytes = bytes.await.map_err(|_| Gone)?;
+                        let is_last = bytes.len() < EVENT;
+                        if !self.output(stream, bytes, is_last).await? {
+                            break;
+                        }
+                    }
+                }
+                let run = self.api.look(&self.tenant, &self.id).await.map_err(|_| Gone)?;
+                let data = serde_json::to_string(&run).unwrap_or_default();
+                return self.event("end", &data).await;
+            }
+            let mut is_new = false;
+            if run.status == RunStatus::Running
+                && let Some(live) =
+                    fleet.live_output(&name, &self.id, [self.at.stdout, self.at.stderr]).await
+            {
+                for (stream, bytes) in
+                    [StreamName::Stdout, StreamName::Stderr].into_iter().zip(live)
+                {
+                    is_new |= self.output(stream, bytes, false).await?;
+                }
+            }
+            if is_new {
+                alive = Instant::now();
+            } else if alive.elapsed() >= ALIVE {
+                alive = Instant::now();
+                self.send(": alive\n\n".into()).await?;
+            }
+            let pause = if run.status == RunStatus::Running { POLL } else { NOT_LIVE };
+            tokio::select! {
+                _ = changes.next() => {}
+                () = tokio::time::sleep(pause) => {}
+                () = self.tenant.removed.cancelled() => return Err(Gone),
+                () = self.to.closed() => return Err(Gone),
+                () = self.api.closing.cancelled() => return Ok(()),
+            }
+        }
+    }
+
+    /// Sends some output. Returns whether there was any.
+    async fn output(
+        &mut self,
+        stream: StreamName,
+        bytes: Vec<u8>,
+        is_last: bool,
+    ) -> Result<bool, Gone> {
+        // The rest of a character may still come.
+        let bytes = whole_characters(bytes, is_last);
+        if bytes.is_empty() {
+            return Ok(false);
+        }
+        *self.at.of(stream) += bytes.len() as u64;
+        let data = serde_json::to_string(&Output(bytes)).unwrap_or_default();
+        self.event(stream.name(), &data).await?;
+        Ok(true)
     }
 
     /// Sends what is new in both files.

@@ -41,12 +41,14 @@ const JSON: &str = "application/json";
 const BYTES: &str = "application/octet-stream";
 
 /// The problems that every operation with a token may have.
-const COMMON: [ProblemCode; 6] = [
+const COMMON: [ProblemCode; 8] = [
     ProblemCode::Unauthorized,
     ProblemCode::ScopeMissing,
     ProblemCode::NotFound,
     ProblemCode::MethodNotAllowed,
     ProblemCode::Closing,
+    ProblemCode::FleetUnavailable,
+    ProblemCode::ResultUntrusted,
     ProblemCode::Internal,
 ];
 

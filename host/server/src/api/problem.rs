@@ -51,12 +51,14 @@ pub enum ProblemCode {
     StorageQuota,
     TooManyStreams,
     Closing,
+    FleetUnavailable,
+    ResultUntrusted,
     Internal,
 }
 
 impl ProblemCode {
     /// All codes, in the order of the documentation.
-    pub const ALL: [ProblemCode; 21] = [
+    pub const ALL: [ProblemCode; 23] = [
         ProblemCode::Unauthorized,
         ProblemCode::ScopeMissing,
         ProblemCode::NotFound,
@@ -77,6 +79,8 @@ impl ProblemCode {
         ProblemCode::StorageQuota,
         ProblemCode::TooManyStreams,
         ProblemCode::Closing,
+        ProblemCode::FleetUnavailable,
+        ProblemCode::ResultUntrusted,
         ProblemCode::Internal,
     ];
 
@@ -101,7 +105,8 @@ impl ProblemCode {
             | ProblemCode::BytesQuota
             | ProblemCode::TooManyStreams => StatusCode::TOO_MANY_REQUESTS,
             ProblemCode::StorageQuota => StatusCode::INSUFFICIENT_STORAGE,
-            ProblemCode::Closing => StatusCode::SERVICE_UNAVAILABLE,
+            ProblemCode::Closing | ProblemCode::FleetUnavailable => StatusCode::SERVICE_UNAVAILABLE,
+            ProblemCode::ResultUntrusted => StatusCode::BAD_GATEWAY,
             ProblemCode::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -137,6 +142,8 @@ impl ProblemCode {
             ProblemCode::StorageQuota => "the quota of stored bytes is used up",
             ProblemCode::TooManyStreams => "too many streams are open",
             ProblemCode::Closing => "the server is stopping",
+            ProblemCode::FleetUnavailable => "the queue of the fleet does not answer",
+            ProblemCode::ResultUntrusted => "no worker of the tenant has signed the result",
             ProblemCode::Internal => "the server failed",
         }
     }

@@ -208,6 +208,11 @@ impl ApiShared {
             Route::Run(id) => Ok(of_json(StatusCode::OK, &api.look(tenant, &id).await?)),
             Route::Wait(id) => api.get_wait(tenant, &id, head).await,
             Route::Result(id) => {
+                if let Some(fleet) = &api.options.fleet {
+                    let _open = open()?;
+                    let result = api.fleet_result(fleet, tenant, &id).await?;
+                    return Ok(of_json(StatusCode::OK, &result));
+                }
                 let (api, tenant) = (api.clone(), tenant.clone());
                 let result = blocking(move || api.result(&tenant, &id)).await?;
                 Ok(of_json(StatusCode::OK, &result))
@@ -230,6 +235,16 @@ impl ApiShared {
             }
             Route::Stream(id, stream) => {
                 let open = open()?;
+                if let Some(fleet) = &api.options.fleet {
+                    return match api.fleet_stream(fleet, tenant, &id, stream).await? {
+                        Ok(file) => {
+                            body::of_file(file, open).map_err(|error| Problem::internal(&error))
+                        }
+                        Err(bytes) => {
+                            Ok(body::of_bytes(StatusCode::OK, "application/octet-stream", bytes))
+                        }
+                    };
+                }
                 api.look(tenant, &id).await?;
                 match tenant.state.output(&id, stream) {
                     // The run has not started.
@@ -246,9 +261,20 @@ impl ApiShared {
             }
             Route::Blob(digest) => {
                 hex_of(&digest).ok_or_else(Problem::not_found)?;
-                let known = tenant.state.store.use_blob(&digest, now());
-                let known = known.map_err(|error| Problem::internal(&error))?;
+                let known = match &api.options.fleet {
+                    Some(fleet) => fleet.blob_size(&tenant.name, &digest).await?,
+                    None => {
+                        let known = tenant.state.store.use_blob(&digest, now());
+                        known.map_err(|error| Problem::internal(&error))?
+                    }
+                };
                 let bytes = known.ok_or_else(Problem::not_found)?;
+                if let Some(fleet) = &api.options.fleet
+                    && head.method == Method::GET
+                    && !api.fetch_blob(fleet, tenant, &digest).await?
+                {
+                    return Err(Problem::not_found());
+                }
                 if head.method == Method::HEAD {
                     let kind = "application/octet-stream";
                     let mut answer = body::of_bytes(StatusCode::OK, kind, "");
@@ -287,7 +313,10 @@ impl ApiShared {
         // At once: what is refused must not stay in memory while the request waits for the disk.
         self.check(&submission)?;
         let (api, tenant) = (self.clone(), tenant.clone());
-        let accepted = blocking(move || api.submit(&tenant, submission, key.as_deref())).await?;
+        let accepted = match &self.options.fleet {
+            Some(fleet) => api.submit_to(fleet, &tenant, submission, key).await?,
+            None => blocking(move || api.submit(&tenant, submission, key.as_deref())).await?,
+        };
         let status = if accepted.is_repeated { StatusCode::OK } else { StatusCode::ACCEPTED };
         let mut answer = of_json(status, &accepted.run);
         if let Ok(location) = HeaderValue::from_str(&format!("/v1/runs/{}", accepted.run.id)) {
@@ -301,7 +330,7 @@ impl ApiShared {
         let status = match query.get("status") {
             None => None,
             Some(name) => Some(RunStatus::of_name(name).ok_or_else(|| {
-                let names = "queued, running, succeeded, failed, cancelled or lost";
+                let names = "queued, running, succeeded, failed, cancelled, lost or unknown";
                 Problem::invalid(format!("`status` is one of {names}"))
             })?),
         };
@@ -309,12 +338,14 @@ impl ApiShared {
         if limit == 0 || limit > PAGE.0 {
             return Err(Problem::invalid(format!("`limit` is a number from 1 to {}", PAGE.0)));
         }
-        let filter = RunFilter {
-            status,
-            skill: query.get("skill").map(str::to_owned),
-            before: query.parsed("cursor")?,
-            limit,
-        };
+        let mut filter =
+            RunFilter { status, skill: query.get("skill").map(str::to_owned), before: None, limit };
+        if let Some(fleet) = &self.options.fleet {
+            let _open = tenant.open_stream().ok_or_else(too_many)?;
+            let list = self.fleet_list(fleet, tenant, &filter, query.get("cursor")).await?;
+            return Ok(of_json(StatusCode::OK, &list));
+        }
+        filter.before = query.parsed("cursor")?;
         let (api, tenant) = (self.clone(), tenant.clone());
         let list = blocking(move || api.list(&tenant, &filter)).await?;
         Ok(of_json(StatusCode::OK, &list))

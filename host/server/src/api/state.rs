@@ -237,6 +237,17 @@ impl Upload<'_> {
     }
 }
 
+impl io::Write for Upload<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Upload::write(self, bytes)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 impl Drop for Upload<'_> {
     fn drop(&mut self) {
         if !self.is_finished

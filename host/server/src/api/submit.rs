@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 
-use super::executor::{FinishedJob, Job, StoredResult};
+use super::executor::{FinishedJob, Job, StoredResult, execute};
+use super::fleet::local_start;
 use super::problem::{Problem, ProblemCode};
 use super::scheduler::Turn;
 use super::state::{hex_of, is_inside, now};
@@ -30,7 +31,7 @@ const INPUT: usize = 1 << 20;
 /// The most time before another look at a run that this server does not drive.
 const NOT_LIVE: Duration = Duration::from_secs(1);
 /// How long an answer to a cancellation waits for the run to end.
-const CANCELLED: Duration = Duration::from_secs(1);
+pub(super) const CANCELLED: Duration = Duration::from_secs(1);
 
 /// A run that was accepted.
 pub(super) struct Accepted {
@@ -49,21 +50,9 @@ impl ApiShared {
         key: Option<&str>,
     ) -> Answered<Accepted> {
         let settings = tenant.settings();
-        if let Some(key) = key
-            && (key.is_empty()
-                || key.len() > KEY
-                || !key.bytes().all(|byte| byte.is_ascii_graphic()))
-        {
-            let detail = format!("`Idempotency-Key` must have 1 to {KEY} visible ASCII characters");
-            return Err(Problem::invalid(detail));
-        }
+        check_key(key)?;
         let internal = |error: &dyn std::fmt::Display| Problem::internal(error);
-        // The order of the keys of an object means nothing, and clients do not keep it.
-        if let RunTarget::Tool(call) = &mut submission.target {
-            call.input.sort_all_objects();
-        }
-        let request = serde_json::to_string(&submission).map_err(|error| internal(&error))?;
-        let digest = hex(&Sha256::digest(request.as_bytes()));
+        let (request, digest) = canonical(&mut submission)?;
         let key = key.map(|key| (key, &*digest));
         // Before all that may have changed since the first attempt.
         if let Some(key) = key {
@@ -110,7 +99,7 @@ impl ApiShared {
     }
 
     /// Answers a submission that added no run.
-    fn submitted(&self, tenant: &Tenant, submitted: Submitted) -> Answered<Accepted> {
+    pub(super) fn submitted(&self, tenant: &Tenant, submitted: Submitted) -> Answered<Accepted> {
         match submitted {
             Submitted::New => Err(Problem::internal(&"a run was added twice")),
             Submitted::Repeated(id) => {
@@ -214,9 +203,10 @@ impl ApiShared {
                 return finish(tenant, id, RunStatus::Lost, None).await;
             }
         };
-        let job = Job { id: id.clone(), submission, turn, cancelled: live.cancel.clone() };
+        let cancelled = live.cancel.clone();
+        let job = Job { id: id.clone(), submission, turn, cancelled, starting: None };
         // A panic ends this run and no other.
-        let executing = tokio::spawn(self.executor.execute(self.clone(), tenant.clone(), job));
+        let executing = tokio::spawn(execute(self.clone(), tenant.clone(), job));
         let finished = executing.await.unwrap_or_else(|error| {
             tracing::error!(tenant = tenant.name, run = id, %error, "a run failed on the host");
             let message = "the host failed; its log says why".into();
@@ -259,6 +249,9 @@ impl ApiShared {
         tenant: &Arc<Tenant>,
         id: &str,
     ) -> Answered<RunInfo> {
+        if let Some(fleet) = &self.options.fleet {
+            return self.fleet_run(fleet, tenant, id).await;
+        }
         let (api, tenant, id) = (self.clone(), tenant.clone(), id.to_owned());
         blocking(move || api.info(&tenant, &id)).await
     }
@@ -275,6 +268,9 @@ impl ApiShared {
         id: &str,
         within: Duration,
     ) -> Answered<RunInfo> {
+        if let Some(fleet) = &self.options.fleet {
+            return self.wait_in(fleet, tenant, id, within).await;
+        }
         let live = tenant.live(id);
         let found = self.look(tenant, id).await?;
         if found.status.has_ended() {
@@ -305,6 +301,9 @@ impl ApiShared {
         tenant: &Arc<Tenant>,
         id: &str,
     ) -> Answered<RunInfo> {
+        if let Some(fleet) = &self.options.fleet {
+            return self.cancel_in(fleet, tenant, id).await;
+        }
         self.look(tenant, id).await?;
         if let Some(live) = tenant.live(id) {
             live.cancel.cancel();
@@ -316,26 +315,17 @@ impl ApiShared {
     pub(super) fn result(&self, tenant: &Tenant, id: &str) -> Answered<RunResult> {
         let run = self.info(tenant, id)?;
         if !run.status.has_ended() {
-            let detail =
-                format!("it is {}; wait for its end at /v1/runs/{id}/wait", run.status.name());
-            return Err(Problem::new(ProblemCode::NotEnded, detail));
+            return Err(not_ended(&run));
         }
         let stored = tenant.state.store.result(id).map_err(|error| Problem::internal(&error))?;
         match stored {
             Some(result) => {
                 let result: StoredResult =
                     serde_json::from_str(&result).map_err(|error| Problem::internal(&error))?;
-                result.with_streams(tenant, run).map_err(|error| Problem::internal(&error))
+                let start = |stream| local_start(tenant, id, stream);
+                result.with_streams(run, start).map_err(|error| Problem::internal(&error))
             }
-            None => Ok(RunResult {
-                run,
-                outcome: None,
-                stdout_truncated: false,
-                stderr_truncated: false,
-                changes: Vec::new(),
-                diff: String::new(),
-                receipt: None,
-            }),
+            None => Ok(RunResult::without_outcome(run)),
         }
     }
 
@@ -346,6 +336,38 @@ impl ApiShared {
         let next = found.last().filter(|_| is_full).map(|run| run.seq.to_string());
         Ok(RunList { runs: found.drain(..).map(|run| info(&run)).collect(), next })
     }
+}
+
+/// Checks an idempotency key.
+pub(super) fn check_key(key: Option<&str>) -> Answered<()> {
+    match key {
+        Some(key)
+            if key.is_empty()
+                || key.len() > KEY
+                || !key.bytes().all(|byte| byte.is_ascii_graphic()) =>
+        {
+            let detail = format!("`Idempotency-Key` must have 1 to {KEY} visible ASCII characters");
+            Err(Problem::invalid(detail))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns a submission as JSON, and its digest in hex digits.
+pub(super) fn canonical(submission: &mut RunSubmission) -> Answered<(String, String)> {
+    // The order of the keys of an object means nothing, and clients do not keep it.
+    if let RunTarget::Tool(call) = &mut submission.target {
+        call.input.sort_all_objects();
+    }
+    let request = serde_json::to_string(submission).map_err(|error| Problem::internal(&error))?;
+    let digest = hex(&Sha256::digest(request.as_bytes()));
+    Ok((request, digest))
+}
+
+pub(super) fn not_ended(run: &RunInfo) -> Problem {
+    let (status, id) = (run.status.name(), &run.id);
+    let detail = format!("it is {status}; wait for its end at /v1/runs/{id}/wait");
+    Problem::new(ProblemCode::NotEnded, detail)
 }
 
 /// Marks a run as running, and returns what was submitted; `None` if it is not queued.
@@ -403,8 +425,8 @@ pub(super) fn within_quotas(tenant: &Tenant, settings: &TenantSettings) -> Answe
         return wait(ProblemCode::BytesQuota, format!("{} bytes in an hour", bytes.0));
     }
     let stored = tenant.state.store.stored_bytes().map_err(|error| Problem::internal(&error))?;
-    match stored >= quotas.storage.0 {
-        true => Err(storage_quota(quotas.storage.0)),
+    match stored >= settings.local_storage {
+        true => Err(storage_quota(settings.local_storage)),
         false => Ok(()),
     }
 }
@@ -436,21 +458,32 @@ fn require_blobs<'a>(
             None => missing.push(digest.to_owned()),
         }
     }
-    if missing.is_empty() {
-        // A blob is written as often as it is named.
-        let sizes_of = submission.files.values().map(|file| match (&file.content, &file.digest) {
-            (Some(content), _) => content.0.len() as u64,
-            (None, Some(digest)) => sizes.get(digest.as_str()).copied().unwrap_or(0),
-            (None, None) => 0,
-        });
-        if sizes_of.fold(0, u64::saturating_add) > most {
-            let detail = format!("the `files` of a run may have {most} bytes in total");
-            return Err(Problem::invalid(detail));
-        }
-        return Ok(sizes.into_keys().collect());
+    blobs_fit(submission, &sizes, missing, most)?;
+    Ok(sizes.into_keys().collect())
+}
+
+/// Refuses a run whose files are missing, or have more than `most` bytes in total.
+pub(super) fn blobs_fit(
+    submission: &RunSubmission,
+    sizes: &BTreeMap<&str, u64>,
+    missing: Vec<String>,
+    most: u64,
+) -> Answered<()> {
+    if !missing.is_empty() {
+        let detail = "upload the files with these digests: PUT /v1/blobs/DIGEST";
+        return Err(Problem { missing, ..Problem::new(ProblemCode::BlobsMissing, detail) });
     }
-    let detail = "upload the files with these digests: PUT /v1/blobs/DIGEST";
-    Err(Problem { missing, ..Problem::new(ProblemCode::BlobsMissing, detail) })
+    // A blob is written as often as it is named.
+    let sizes_of = submission.files.values().map(|file| match (&file.content, &file.digest) {
+        (Some(content), _) => content.0.len() as u64,
+        (None, Some(digest)) => sizes.get(digest.as_str()).copied().unwrap_or(0),
+        (None, None) => 0,
+    });
+    if sizes_of.fold(0, u64::saturating_add) > most {
+        let detail = format!("the `files` of a run may have {most} bytes in total");
+        return Err(Problem::invalid(detail));
+    }
+    Ok(())
 }
 
 pub(super) fn closing() -> Problem {
@@ -479,7 +512,7 @@ struct ResultHead {
     exit_code: Option<u8>,
 }
 
-fn time(milliseconds: i64) -> String {
+pub(super) fn time(milliseconds: i64) -> String {
     jiff::Timestamp::from_millisecond(milliseconds)
         .map_or_else(|_| String::new(), |at| at.to_string())
 }

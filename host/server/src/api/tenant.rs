@@ -35,6 +35,8 @@ pub(super) struct TenantSettings {
     pub(super) policy: Policy,
     pub(super) hidden: HostPaths,
     pub(super) quotas: Quotas,
+    /// The most bytes in the folder of the tenant. In a fleet it is a cache.
+    pub(super) local_storage: u64,
     pub(super) retention: Retention,
     pub(super) trust_uploads: bool,
 }

@@ -157,6 +157,21 @@ pub struct RunResult {
     pub receipt: Option<Value>,
 }
 
+impl RunResult {
+    /// The result of a run of which nothing is known but its end.
+    pub fn without_outcome(run: RunInfo) -> RunResult {
+        RunResult {
+            run,
+            outcome: None,
+            stdout_truncated: false,
+            stderr_truncated: false,
+            changes: Vec::new(),
+            diff: String::new(),
+            receipt: None,
+        }
+    }
+}
+
 /// A path that a run changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FileChange {

@@ -37,7 +37,7 @@ const ARCHIVES: [&str; 4] =
 const RATE: u64 = 1 << 10;
 
 /// The bytes of a skill's files, by path, and whether each is executable.
-type SkillFiles = BTreeMap<String, (Vec<u8>, bool)>;
+pub(super) type SkillFiles = BTreeMap<String, (Vec<u8>, bool)>;
 
 /// Bytes that count as stored until this value is dropped.
 struct IncomingBytes<'a> {
@@ -58,7 +58,16 @@ impl ApiShared {
             return Err(Problem::invalid("a digest is `sha256:` and 64 lower-case hex digits"));
         }
         let (upload, _coming) = self.receive(tenant, head, body).await?;
-        let (bytes, storage) = (upload.bytes, tenant.settings().quotas.storage.0);
+        let bytes = upload.bytes;
+        if let Some(fleet) = &self.options.fleet {
+            if upload.digest() != digest {
+                return Err(other_digest());
+            }
+            let mut file = upload.reopen().map_err(|error| Problem::internal(&error))?;
+            self.share(fleet, tenant, digest, &mut file).await?;
+            return Ok(BlobInfo { digest: digest.to_owned(), bytes });
+        }
+        let storage = tenant.settings().quotas.storage.0;
         // The same for a blob that is there already: its time tells nothing.
         match upload.finish(digest, storage, now()).map_err(|error| Problem::internal(&error))? {
             Finished::Stored => {
@@ -66,10 +75,7 @@ impl ApiShared {
                 Ok(BlobInfo { digest: digest.to_owned(), bytes })
             }
             Finished::Full => Err(storage_quota(storage)),
-            Finished::OtherDigest => {
-                let detail = "send the bytes that the digest in the path was computed from";
-                Err(Problem::new(ProblemCode::DigestMismatch, detail))
-            }
+            Finished::OtherDigest => Err(other_digest()),
         }
     }
 
@@ -89,7 +95,7 @@ impl ApiShared {
         }
         let internal = |error: &dyn std::fmt::Display| Problem::internal(error);
         let stored = tenant.state.store.stored_bytes().map_err(|error| internal(&error))?;
-        let storage = settings.quotas.storage.0;
+        let storage = settings.local_storage;
         let mut coming = IncomingBytes { tenant, bytes: 0 };
         let mut upload = tenant.state.upload().map_err(|error| internal(&error))?;
         let began = Instant::now();
@@ -130,6 +136,12 @@ impl ApiShared {
             let bounds = &self.options.bounds;
             let upload: SkillUpload = body::json(body, bounds.body, bounds.body_within).await?;
             self.check_upload(&upload)?;
+            if let Some(fleet) = &self.options.fleet {
+                for file in upload.files.values() {
+                    // One that is missing is reported with all others.
+                    self.fetch_blob(fleet, tenant, &file.digest).await?;
+                }
+            }
             let tenant = tenant.clone();
             blocking(move || from_blobs(&tenant, upload)).await?
         } else if ARCHIVES.contains(&kind) {
@@ -149,8 +161,16 @@ impl ApiShared {
                 "the folder of a skill is named with lower-case letters, digits and single hyphens";
             return Err(invalid(detail.into()));
         }
-        let tenant = tenant.clone();
-        blocking(move || keep(&tenant, &name, &files)).await
+        let Some(fleet) = &self.options.fleet else {
+            let (tenant, storage) = (tenant.clone(), tenant.settings().quotas.storage.0);
+            return blocking(move || keep(&tenant, &name, &files, storage)).await;
+        };
+        let (kept, files) = {
+            let tenant = tenant.clone();
+            blocking(move || Ok((keep(&tenant, &name, &files, u64::MAX)?, files))).await?
+        };
+        self.share_skill(fleet, tenant, &kept, &files).await?;
+        Ok(kept)
     }
 
     fn check_upload(&self, upload: &SkillUpload) -> Answered<()> {
@@ -195,6 +215,11 @@ pub(super) fn charge(tenant: &Tenant, bytes: u64) {
     if let Err(error) = tenant.state.store.charge(0, bytes, now()) {
         tracing::error!(tenant = tenant.name, %error, "cannot count what was sent");
     }
+}
+
+fn other_digest() -> Problem {
+    let detail = "send the bytes that the digest in the path was computed from";
+    Problem::new(ProblemCode::DigestMismatch, detail)
 }
 
 fn too_slow(within: Duration) -> Problem {
@@ -261,13 +286,17 @@ fn unpack(
 }
 
 /// Writes a skill to a private folder, checks that it loads, and keeps it.
-fn keep(tenant: &Tenant, name: &str, files: &SkillFiles) -> Answered<SkillInfo> {
+pub(super) fn keep(
+    tenant: &Tenant,
+    name: &str,
+    files: &SkillFiles,
+    storage: u64,
+) -> Answered<SkillInfo> {
     use std::os::fd::AsFd as _;
     let internal = |error: &dyn std::fmt::Display| Problem::internal(error);
     let settings = tenant.settings();
     let bytes: u64 = files.values().map(|(bytes, _)| bytes.len() as u64).sum();
     let stored = tenant.state.store.stored_bytes().map_err(|error| internal(&error))?;
-    let storage = settings.quotas.storage.0;
     if stored.saturating_add(bytes) > storage {
         return Err(storage_quota(storage));
     }

@@ -1,0 +1,226 @@
+//! Executes runs of a fleet as this process executes its own: the same preparation, policy, approval,
+//! limits and records. The caller takes runs from the queue, and stores what they left.
+
+use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use tokio_util::sync::CancellationToken;
+
+use super::executor::{Job, execute};
+use super::fleet::Content;
+use super::problem::Problem;
+use super::scheduler::Turn;
+use super::state::StreamName;
+use super::tenant::Tenant;
+use super::types::{FileState, RunSubmission};
+use super::{Answered, Api, ApiShared};
+use skillhost_ledger::receipt::HOST;
+use skillhost_ledger::runs::{RunStatus, Swept};
+use skillhost_sandbox::ENGINE;
+
+/// A process that executes runs of a fleet. Cheap to clone.
+#[derive(Clone)]
+pub struct WorkerHost(Arc<ApiShared>);
+
+/// A place for one run of a tenant. Dropping it frees the place.
+pub struct WorkerTurn(Turn);
+
+/// A run to execute.
+pub struct WorkerRun {
+    /// The tenant.
+    pub tenant: String,
+    /// The id of the run.
+    pub id: String,
+    /// What was submitted, as JSON.
+    pub request: String,
+    /// The skill with its digest.
+    pub skill: String,
+    /// Cancelled to end the run.
+    pub cancelled: CancellationToken,
+    /// Decides at the last moment whether the run starts; the argument says whether it may run again
+    /// if nothing is known of its end.
+    pub starting: Box<dyn FnOnce(bool) -> BoxFuture<'static, bool> + Send>,
+}
+
+/// What came of a run.
+pub enum WorkerEnd {
+    /// It ended.
+    Ended(Box<EndedRun>),
+    /// It did not begin, and another worker may be able to run it.
+    NotHere(String),
+}
+
+/// A run that has ended, with all that it left on this disk.
+pub struct EndedRun {
+    /// Where it is in its life.
+    pub status: RunStatus,
+    /// How it ended.
+    pub kind: String,
+    /// The exit code of the program.
+    pub exit_code: Option<u8>,
+    /// Its result, as JSON of the server.
+    pub result: String,
+    /// Its standard output and error.
+    pub streams: [std::fs::File; 2],
+    /// The files that it wrote, with their digests.
+    pub written: Vec<(String, std::fs::File)>,
+    /// Processor time, in milliseconds.
+    pub cpu_ms: u64,
+    /// Bytes that went in and out.
+    pub bytes: u64,
+}
+
+impl Api {
+    /// Returns what executes runs of a fleet in this process.
+    pub fn worker(&self) -> WorkerHost {
+        WorkerHost(self.0.clone())
+    }
+}
+
+impl WorkerHost {
+    /// This program and its version.
+    pub const HOST: &str = HOST;
+    /// The engine and its version.
+    pub const ENGINE: &str = ENGINE;
+
+    /// Returns the names of the tenants.
+    pub fn tenants(&self) -> Vec<String> {
+        self.0.tenants().iter().map(|tenant| tenant.name.clone()).collect()
+    }
+
+    /// Waits for a place for a run of a tenant; `None` if there is no such tenant. Tenants take turns,
+    /// weighted by their quotas.
+    pub async fn turn(&self, tenant: &str) -> Option<WorkerTurn> {
+        let tenant = self.tenant(tenant)?;
+        let quota = tenant.settings().quotas.running;
+        Some(WorkerTurn(self.0.scheduler.enter(&tenant.name, quota).await))
+    }
+
+    /// Executes a run.
+    pub async fn execute(&self, run: WorkerRun, WorkerTurn(turn): WorkerTurn) -> WorkerEnd {
+        let Some(tenant) = self.tenant(&run.tenant) else {
+            return WorkerEnd::NotHere("this worker does not serve the tenant".into());
+        };
+        match self.ended(&tenant, run, turn).await {
+            Ok(end) => end,
+            Err(problem) => WorkerEnd::NotHere(problem.detail),
+        }
+    }
+
+    async fn ended(&self, tenant: &Arc<Tenant>, run: WorkerRun, turn: Turn) -> Answered<WorkerEnd> {
+        let WorkerRun { id, request, skill, cancelled, starting, .. } = run;
+        let Ok(mut submission) = serde_json::from_str::<RunSubmission>(&request) else {
+            return Ok(WorkerEnd::NotHere("the run needs another version of skillhost".into()));
+        };
+        submission.skill.clone_from(&skill);
+        let here = self.0.needs(tenant, &submission).await?;
+        // One that the server could not load has no digest.
+        let is_other = |pinned: &str| skill.contains("sha256:") && pinned != skill;
+        if here.is_none_or(|here| is_other(&here.pinned)) {
+            return Ok(WorkerEnd::NotHere(format!("this worker does not have {skill}")));
+        }
+        self.fetch_files(tenant, &submission).await?;
+        let job = Job {
+            id: id.clone(),
+            submission: Arc::new(submission),
+            turn,
+            cancelled,
+            starting: Some(starting),
+        };
+        // A panic ends this run and no other.
+        let executing = tokio::spawn(execute(self.0.clone(), tenant.clone(), job));
+        let finished = executing.await.map_err(|error| Problem::internal(&error))?;
+        if finished.status == RunStatus::Queued {
+            return Ok(WorkerEnd::NotHere("the worker is stopping".into()));
+        }
+        let internal = |error: &dyn std::fmt::Display| Problem::internal(error);
+        let open = |stream| -> std::io::Result<std::fs::File> {
+            match tenant.state.output(&id, stream) {
+                Ok(file) => Ok(file.into_std()),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                    // It did not start.
+                    tenant.state.create_output(&id, stream)?;
+                    Ok(tenant.state.output(&id, stream)?.into_std())
+                }
+                Err(error) => Err(error),
+            }
+        };
+        let streams = [
+            open(StreamName::Stdout).map_err(|error| internal(&error))?,
+            open(StreamName::Stderr).map_err(|error| internal(&error))?,
+        ];
+        let mut written = Vec::new();
+        for change in &finished.result.changes {
+            if let Some(FileState::File { digest, .. }) = &change.after {
+                let file = tenant.state.blob(digest).map_err(|error| internal(&error))?;
+                written.push((digest.clone(), file.into_std()));
+            }
+        }
+        Ok(WorkerEnd::Ended(Box::new(EndedRun {
+            status: finished.status,
+            kind: finished.result.kind.clone(),
+            exit_code: finished.result.exit_code,
+            result: serde_json::to_string(&finished.result).map_err(|error| internal(&error))?,
+            streams,
+            written,
+            cpu_ms: finished.cpu_ms,
+            bytes: finished.bytes,
+        })))
+    }
+
+    async fn fetch_files(&self, tenant: &Arc<Tenant>, submission: &RunSubmission) -> Answered<()> {
+        let Some(fleet) = &self.0.options.fleet else { return Ok(()) };
+        for digest in submission.files.values().filter_map(|file| file.digest.as_deref()) {
+            if !self.0.fetch_blob(fleet, tenant, digest).await? {
+                return Err(Problem::internal(&format!("the blob {digest} has expired")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the bytes that some content has.
+    ///
+    /// # Errors
+    /// It is missing, or has another digest.
+    pub async fn content(&self, tenant: &str, content: &Content) -> Result<Vec<u8>, String> {
+        let (Some(tenant), Some(fleet)) = (self.tenant(tenant), &self.0.options.fleet) else {
+            return Err("this worker does not serve the tenant".into());
+        };
+        let most = self.0.options.bounds.body;
+        let bytes = self.0.fleet_output(fleet, &tenant, content, 0, most).await;
+        bytes.map_err(|problem| problem.detail)
+    }
+
+    /// Returns the output of a run in progress after these positions, at most `most` bytes each.
+    pub fn output(&self, tenant: &str, id: &str, at: [u64; 2], most: usize) -> [Vec<u8>; 2] {
+        let Some(tenant) = self.tenant(tenant) else { return Default::default() };
+        let read = |stream, at| -> Option<Vec<u8>> {
+            let file = tenant.state.output(id, stream).ok()?.into_std();
+            let mut bytes = vec![0; most];
+            let count = file.read_at(&mut bytes, at).ok()?;
+            bytes.truncate(count);
+            Some(bytes)
+        };
+        [
+            read(StreamName::Stdout, at[0]).unwrap_or_default(),
+            read(StreamName::Stderr, at[1]).unwrap_or_default(),
+        ]
+    }
+
+    /// Removes what a run left on this disk: it is stored elsewhere.
+    pub fn forget(&self, tenant: &str, id: &str) {
+        if let Some(tenant) = self.tenant(tenant) {
+            tenant.state.remove(&Swept { runs: vec![id.to_owned()], ..Swept::default() });
+        }
+    }
+
+    /// Starts no more runs.
+    pub fn close(&self) {
+        self.0.closing.cancel();
+    }
+
+    fn tenant(&self, name: &str) -> Option<Arc<Tenant>> {
+        self.0.tenants().into_iter().find(|tenant| tenant.name == name)
+    }
+}
