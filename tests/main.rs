@@ -23,6 +23,7 @@ mod docs;
 mod doctor;
 mod editor;
 mod embed;
+mod fleet;
 mod git;
 #[allow(dead_code, reason = "shared by two test programs; each uses its part")]
 mod handwritten_components;

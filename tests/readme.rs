@@ -17,7 +17,7 @@ use blocks::{Block, Document, matches, pages};
 use shell::Place;
 
 /// The blocks that no test runs: their first command, and the reason that the page gives.
-const NOT_RUN: [(&str, &str); 28] = [
+const NOT_RUN: [(&str, &str); 29] = [
     ("skillhost settings show api-client", "needs a skill with settings"),
     ("OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 skillhost serve", "needs a collector"),
     (
@@ -67,6 +67,7 @@ const NOT_RUN: [(&str, &str); 28] = [
         "needs a release, and a registry",
     ),
     ("source <(skillhost completions bash)", "changes the shell that reads it"),
+    ("sudo apt install nats-server", "installs packages of the system"),
     (
         "sudo dpkg -i skillhost_0.1.0_amd64.deb",
         "needs a release, which `cargo xtask dist --verify` installs",

@@ -1,6 +1,6 @@
 //! Skills that are fetched: the commands, their two files, and the store.
 
-mod servers;
+pub mod servers;
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};

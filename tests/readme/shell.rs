@@ -17,6 +17,8 @@ use crate::cli::repository;
 const PORT: &str = "localhost:8000";
 /// The address of `skillhost serve`; each page's server has a port of its own.
 const SERVE: &str = "127.0.0.1:8765";
+/// The port of a broker; each page's broker has one of its own.
+const BROKER: &str = "4222";
 
 pub struct Place {
     // Dropping it removes the folder.
@@ -25,15 +27,18 @@ pub struct Place {
     variables: Vec<(&'static str, String)>,
     server: String,
     serve: String,
+    broker: String,
 }
 
 impl Drop for Place {
-    /// Ends the server of a page whose commands failed before they ended it.
+    /// Ends the servers of a page whose commands failed before they ended them.
     fn drop(&mut self) {
-        let pid = fs::read_to_string(self.work.join("server.pid")).unwrap_or_default();
-        let pid = pid.trim().parse().ok().and_then(rustix::process::Pid::from_raw);
-        if let Some(pid) = pid {
-            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        for name in ["server", "one", "two", "broker"] {
+            let pid = fs::read_to_string(self.work.join(format!("{name}.pid")));
+            let pid = pid.unwrap_or_default().trim().parse().ok();
+            if let Some(pid) = pid.and_then(rustix::process::Pid::from_raw) {
+                let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+            }
         }
     }
 }
@@ -62,10 +67,12 @@ impl Place {
         // Files that the documents fetch.
         fs::write(work.join("tea.html"), "<h1>Tea</h1> <p>Three minutes, no milk.").unwrap();
         let server = serve(work.clone());
-        let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let free = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let broker = free().port().to_string();
+        let free = free();
         let mut variables = variables(&home);
         variables.push(("SKILLHOST_SERVER", format!("http://{free}")));
-        Place { variables, _folder: folder, work, server, serve: free.to_string() }
+        Place { variables, _folder: folder, work, server, serve: free.to_string(), broker }
     }
 
     pub fn write(&self, name: &str, text: &str) {
@@ -82,7 +89,10 @@ impl Place {
             .arg("-c")
             .arg(format!(
                 "exec 2>&1\n{}",
-                command.replace(PORT, &self.server).replace(SERVE, &self.serve)
+                command
+                    .replace(PORT, &self.server)
+                    .replace(SERVE, &self.serve)
+                    .replace(BROKER, &self.broker)
             ))
             .current_dir(&self.work)
             .stdin(Stdio::null());
@@ -112,7 +122,7 @@ fn variables(home: &Path) -> Vec<(&'static str, String)> {
     let program = Path::new(env!("CARGO_BIN_EXE_skillhost")).parent().unwrap();
     let mut variables = vec![
         ("HOME", text(home)),
-        ("PATH", format!("{}:{}", text(program), env::var("PATH").unwrap_or_default())),
+        ("PATH", path(program)),
         ("CARGO_HOME", variable("CARGO_HOME", ".cargo")),
         ("RUSTUP_HOME", variable("RUSTUP_HOME", ".rustup")),
         // Replaces the terminal, which the commands of a test do not have.
@@ -124,6 +134,13 @@ fn variables(home: &Path) -> Vec<(&'static str, String)> {
         find(&repository("").join("target/toolchain"), Source::Any, &Progress::silent()).unwrap();
     variables.extend(toolchain.rustc.map(|rustc| ("RUSTC", text(&rustc))));
     variables
+}
+
+/// The search path: the program, and the broker that `cargo xtask servers` fetches.
+fn path(program: &Path) -> String {
+    let broker = repository("").join("target/tools/nats-server/usr/sbin");
+    let own = env::var("PATH").unwrap_or_default();
+    format!("{}:{}:{own}", program.display(), broker.display())
 }
 
 /// Creates a cache with a catalogue of its own, because all skills in a catalogue count in the ranks

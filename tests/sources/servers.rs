@@ -23,7 +23,7 @@ fn fetched(path: &str) -> PathBuf {
 }
 
 /// Prepares a program of a package of Debian that is not installed.
-fn unpacked(package: &str, program: &str) -> Command {
+pub fn unpacked(package: &str, program: &str) -> Command {
     let root = fetched(&format!("tools/{package}"));
     let mut libraries: Vec<String> = vec![root.join("usr/lib").display().to_string()];
     for folder in ["lib", "usr/lib"] {

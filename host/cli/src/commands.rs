@@ -15,6 +15,7 @@ pub(crate) mod config;
 pub(crate) mod connect;
 pub(crate) mod diff;
 pub(crate) mod doctor;
+pub(crate) mod fleet;
 pub(crate) mod hook;
 pub(crate) mod inspect;
 pub(crate) mod key;
@@ -52,6 +53,7 @@ pub(crate) mod trust;
 pub(crate) mod update;
 pub(crate) mod verify;
 pub(crate) mod why;
+pub(crate) mod worker;
 
 use clap::Subcommand;
 
@@ -92,6 +94,8 @@ pub(crate) enum Command {
     Logs(logs::Args),
     Cancel(cancel::Args),
     Tenants(tenants::Args),
+    Worker(worker::Args),
+    Fleet(fleet::Args),
     Prompt(prompt::Args),
     Verify(verify::Args),
     Replay(replay::Args),
@@ -124,7 +128,10 @@ pub(crate) const GROUPS: [(&str, &[&str]); 7] = [
         &["new", "build", "check", "test", "inspect", "bench", "pack", "sign", "publish"],
     ),
     ("Connect agents", &["agent", "connect", "hook", "mount", "mcp", "serve", "prompt"]),
-    ("Run on a server", &["submit", "status", "result", "logs", "cancel", "tenants"]),
+    (
+        "Run on a server",
+        &["submit", "status", "result", "logs", "cancel", "tenants", "worker", "fleet"],
+    ),
     ("Keep evidence", &["audit", "verify", "replay", "diff", "key"]),
     (
         "Operate",
@@ -182,6 +189,8 @@ pub(crate) fn run(command: Command) -> Result<Exit, CliError> {
         Command::Logs(args) => logs::main(&args),
         Command::Cancel(args) => cancel::main(&args),
         Command::Tenants(args) => tenants::main(&args),
+        Command::Worker(args) => worker::main(&args),
+        Command::Fleet(args) => fleet::main(&args),
         Command::Prompt(args) => prompt::main(&args),
         Command::Verify(args) => verify::main(args),
         Command::Replay(args) => replay::main(args),

@@ -4,18 +4,24 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rand::RngExt as _;
+use skillhost_fleet::FleetSettings;
+use skillhost_fleet::front::Front;
 use skillhost_policy::diagnostic::quoted;
 use skillhost_policy::{Approver, Policy};
+use skillhost_server::api::Api;
 use skillhost_server::http::{HttpOptions, Tls, TlsFiles, serve};
+use skillhost_skill::private::{Purpose, TempFolder};
+use tokio::runtime::Runtime;
 
+use super::fleet::{connect, no_broker};
 use crate::args::permissions::Permissions;
 use crate::context::Context;
 use crate::error::{CliError, Exit};
 use crate::server::traces::Traces;
-use crate::server::{ServerArgs, log};
+use crate::server::{Server, ServerArgs, log};
 use crate::{event_loop, output};
 
 /// Serve skills to agents over MCP, and runs to services over the run API
@@ -33,6 +39,7 @@ Examples:
   skillhost serve --listen 127.0.0.1:9000 --token-file ~/.skillhost-token --workspace .:overlay
   skillhost serve --tenants tenants.yaml
   skillhost serve --tls-cert server.pem --tls-key server.key --tls-client-ca clients.pem
+  skillhost serve --nats tls://127.0.0.1:4222 --nats-identity fleet/api
   curl -H \"Authorization: Bearer $TOKEN\" http://127.0.0.1:8765/metrics")]
 pub(crate) struct Args {
     /// Listen on this address; port 0 chooses a free port
@@ -73,6 +80,22 @@ pub(crate) struct Args {
     /// End a session after this time without requests
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = humantime::parse_duration)]
     idle: Duration,
+    /// Let the workers of a fleet execute the runs: connect to these brokers, tls://HOST:PORT, with
+    /// commas between several
+    #[arg(long, value_name = "URL", requires = "nats_identity")]
+    nats: Option<String>,
+    /// The identity of this server: a folder that `skillhost fleet init` has created
+    #[arg(long, value_name = "FOLDER", requires = "nats")]
+    nats_identity: Option<PathBuf>,
+    /// The number of brokers that store each run
+    #[arg(long, value_name = "NUMBER", default_value_t = FleetSettings::default().replicas, requires = "nats")]
+    nats_replicas: usize,
+    /// Give a run to another worker if its worker is silent for this time
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = humantime::parse_duration, requires = "nats")]
+    nats_redeliver: Duration,
+    /// Give a run up after this number of attempts
+    #[arg(long, value_name = "NUMBER", default_value_t = FleetSettings::default().attempts, requires = "nats", value_parser = clap::value_parser!(u32).range(1..))]
+    nats_attempts: u32,
     #[command(flatten)]
     server: ServerArgs,
     #[command(flatten)]
@@ -81,6 +104,8 @@ pub(crate) struct Args {
 
 /// How long interrupted runs may take to be recorded.
 const ENDING: Duration = Duration::from_secs(2);
+/// How long brokers may take to find a leader.
+const BROKERS_START: Duration = Duration::from_secs(30);
 /// The fewest characters of a token in a file.
 const TOKEN_MIN: usize = 16;
 
@@ -90,7 +115,6 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     let secrets = log::secrets(&context.policy).into_iter().chain(token.clone()).collect();
     let traces = args.server.log.start(secrets)?;
     let server = args.server.server(context)?;
-    let api = server.api(args.tenants.clone(), token.clone())?;
     let options = HttpOptions {
         token: token.clone(),
         hosts: args.allow_host.clone(),
@@ -102,6 +126,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
         ..HttpOptions::default()
     };
     let event_loop = event_loop::many_threads()?;
+    let (api, cache) = args.api(&server, token.clone(), &event_loop)?;
     event_loop.block_on(async {
         let (stop, stop_now) = event_loop::interrupts()?;
         let cannot_listen = |error: io::Error| {
@@ -129,6 +154,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     event_loop.shutdown_timeout(ENDING);
     server.mcp.close();
     server.service.runner().settle();
+    drop(cache);
     traces.into_iter().for_each(Traces::end);
     Ok(Exit::Ok)
 }
@@ -149,6 +175,46 @@ impl Args {
         };
         let tls = Tls::new(files).map_err(|error| CliError::usage(format!("TLS: {error}")))?;
         Ok(Some(Arc::new(tls)))
+    }
+
+    /// Opens the run API. With a fleet, what it has on this disk is a cache, which the second value
+    /// removes.
+    fn api(
+        &self,
+        server: &Server,
+        token: Option<String>,
+        event_loop: &Runtime,
+    ) -> Result<(Option<Api>, Option<TempFolder>), CliError> {
+        let (Some(urls), Some(identity)) = (&self.nats, &self.nats_identity) else {
+            return Ok((server.api(self.tenants.clone(), token)?, None));
+        };
+        let settings = FleetSettings {
+            replicas: self.nats_replicas,
+            redeliver_after: self.nats_redeliver,
+            attempts: self.nats_attempts,
+        };
+        let cache = TempFolder::new_in(&server.places.scratch, Purpose::Session)
+            .map_err(|error| CliError::io("create the cache of the server", error))?;
+        let front = event_loop.block_on(async {
+            let front = Front::new(connect(urls, identity).await?, settings);
+            front.listen().await.map_err(no_broker)?;
+            Ok::<_, CliError>(Arc::new(front))
+        })?;
+        let state = cache.path().to_owned();
+        let api = server.fleet_api(state, self.tenants.clone(), token, front)?;
+        event_loop.block_on(async {
+            let started = Instant::now();
+            // Brokers that have just started have no leader yet.
+            while let Err(error) = api.open_fleet().await {
+                if started.elapsed() > BROKERS_START {
+                    return Err(no_broker(error));
+                }
+                tracing::warn!(%error, "the brokers are not ready");
+                tokio::time::sleep(Duration::from_millis(500)).await;
+            }
+            Ok(())
+        })?;
+        Ok((Some(api), Some(cache)))
     }
 
     /// Says on the terminal how to connect a client, how runs are approved, and how to stop.

@@ -121,7 +121,7 @@ fn delete(tenant: &str, file: Option<&Path>) -> Result<(), CliError> {
 }
 
 /// Refuses what cannot be the name of a folder of a tenant.
-fn is_name(tenant: &str) -> Result<(), CliError> {
+pub(super) fn is_name(tenant: &str) -> Result<(), CliError> {
     let valid = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     if !tenant.is_empty() && tenant.len() < 64 && tenant.bytes().all(valid) {
         return Ok(());

@@ -1,0 +1,95 @@
+//! `skillhost worker`: execute the runs of a fleet.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use skillhost::service::Capacity;
+use skillhost_fleet::front::Front;
+use skillhost_fleet::worker::{WorkerOptions, work};
+use skillhost_fleet::{FleetSettings, broker::Broker};
+use skillhost_server::api::fleet::RunClass;
+
+use super::fleet::{connect, no_broker};
+use crate::args::permissions::Permissions;
+use crate::context::Context;
+use crate::error::{CliError, Exit};
+use crate::server::traces::Traces;
+use crate::server::{ServerArgs, log};
+use crate::{event_loop, output};
+
+/// Execute the runs of a fleet
+///
+/// A worker takes runs from the queues of its tenants, executes them under its policy as `skillhost
+/// serve` does, and signs their results. If it ends, another worker takes its runs. At SIGTERM it takes
+/// no more runs and waits for those in progress; what takes longer than --drain goes to other workers.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  skillhost worker --nats tls://127.0.0.1:4222 --nats-identity fleet/worker-1
+  skillhost worker --nats tls://a:4222,tls://b:4222 --nats-identity fleet/worker-1 --tenants tenants.yaml
+  skillhost worker --nats tls://127.0.0.1:4222 --nats-identity fleet/large --class large-memory --slots 2")]
+pub(crate) struct Args {
+    /// Connect to these brokers, tls://HOST:PORT, with commas between several
+    #[arg(long, value_name = "URL")]
+    nats: String,
+    /// The identity of this worker: a folder that `skillhost fleet init` has created
+    #[arg(long, value_name = "FOLDER")]
+    nats_identity: PathBuf,
+    /// Read the tenants, their policies and their quotas from this file: the one of `skillhost serve`
+    #[arg(long, value_name = "FILE")]
+    tenants: Option<PathBuf>,
+    /// Take only runs of this class: small, large-memory (above 1 GiB) or long (above 5 minutes)
+    /// (repeatable) [default: all]
+    #[arg(long, value_name = "CLASS", value_parser = class)]
+    class: Vec<RunClass>,
+    /// The maximum number of runs at once [default: the number of processors]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    slots: Option<u16>,
+    /// Wait for runs in progress for this time when the worker stops
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = humantime::parse_duration)]
+    drain: Duration,
+    #[command(flatten)]
+    server: ServerArgs,
+    #[command(flatten)]
+    permissions: Permissions,
+}
+
+/// How long interrupted runs may take to be recorded.
+const ENDING: Duration = Duration::from_secs(2);
+
+pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
+    let context = Context::with_permissions(&args.permissions)?;
+    let traces = args.server.log.start(log::secrets(&context.policy))?;
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let slots = args.slots.map_or(processors, usize::from);
+    let capacity = Capacity { running: slots, running_per_skill: slots, ..Capacity::default() };
+    let server = args.server.server_of(context, capacity)?;
+    let event_loop = event_loop::many_threads()?;
+    event_loop.block_on(async {
+        let (stop, stop_now) = event_loop::interrupts()?;
+        let broker: Broker = connect(&args.nats, &args.nats_identity).await?;
+        let name = broker.name().to_owned();
+        let front = Arc::new(Front::new(broker.clone(), FleetSettings::default()));
+        let state = server.places.state.join("workers").join(&name);
+        let api = server.fleet_api(state, args.tenants.clone(), None, front)?;
+        api.start();
+        let _watch = server.watch();
+        let classes = match args.class.is_empty() {
+            true => RunClass::ALL.to_vec(),
+            false => args.class.clone(),
+        };
+        output::text(&format!("worker {name}: {slots} at once"))?;
+        let options = WorkerOptions { classes, slots, drain: args.drain };
+        work(api.worker(), broker, options, stop, stop_now).await.map_err(no_broker)
+    })?;
+    event_loop.shutdown_timeout(ENDING);
+    server.mcp.close();
+    server.service.runner().settle();
+    traces.into_iter().for_each(Traces::end);
+    Ok(Exit::Ok)
+}
+
+fn class(text: &str) -> Result<RunClass, String> {
+    RunClass::of_name(text).ok_or_else(|| "expected small, large-memory or long".into())
+}

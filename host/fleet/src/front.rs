@@ -1,0 +1,465 @@
+//! The queue for API servers: [`Fleet`] over the brokers. A server that is killed between two steps of a
+//! submission leaves what the next request with the same key completes.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write as _;
+use std::io::Write;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use async_nats::client::RequestErrorKind;
+use futures::StreamExt as _;
+use futures::TryStreamExt as _;
+use futures::stream::BoxStream;
+
+use crate::broker::{Broker, Written, unavailable};
+use crate::identity::Role;
+use crate::names;
+use crate::runs::{Change, Read, Runs, end_without_outcome, now};
+use crate::streams::{self, FleetSettings};
+use crate::types::{
+    Bounded, CONTROL_BYTES, Claim, Control, KeyRecord, LiveOutput, Report, RunRecord, RunState,
+    VERSION,
+};
+use skillhost_ledger::runs::{KEY_LIFE, RunStatus, Submitted};
+use skillhost_policy::outcome::Output;
+use skillhost_server::api::fleet::{
+    Content, Fleet, FleetError, FleetRun, FleetSkill, FleetTenant, INLINE, NewFleetRun,
+};
+
+/// How long a worker may take to answer.
+const ANSWER: Duration = Duration::from_millis(500);
+/// How often a cancellation is sent to a worker that does not answer yet, and the pause in between.
+const CANCELS: (usize, Duration) = (10, Duration::from_millis(50));
+/// A worker that has not reported for so long does not count.
+const REPORTED: Duration = Duration::from_secs(15);
+
+/// The queue of a fleet.
+pub struct Front {
+    broker: Broker,
+    settings: FleetSettings,
+    /// How long uploads are kept, by tenant.
+    uploads: Mutex<HashMap<String, Duration>>,
+    reports: Arc<Mutex<BTreeMap<String, (Instant, Report)>>>,
+}
+
+impl Front {
+    /// Uses a connection. Must be called within an event loop.
+    pub fn new(broker: Broker, settings: FleetSettings) -> Front {
+        let reports = Arc::default();
+        Front { broker, settings, uploads: Mutex::default(), reports }
+    }
+
+    /// Starts to listen to the reports of workers.
+    ///
+    /// # Errors
+    /// The brokers do not answer.
+    pub async fn listen(&self) -> Result<(), FleetError> {
+        let heard = self.broker.client.subscribe(names::report("*", "*")).await;
+        let mut heard = heard.map_err(|error| unavailable(&error))?;
+        let reports = self.reports.clone();
+        tokio::spawn(async move {
+            while let Some(message) = heard.next().await {
+                let mut tokens = message.subject.rsplit('.');
+                let (Some(process), Some(worker)) = (tokens.next(), tokens.next()) else {
+                    continue;
+                };
+                if let Ok(report) = Report::read(&message.payload) {
+                    let labels = format!("worker=\"{worker}\",process=\"{process}\"");
+                    let mut reports = reports.lock().unwrap_or_else(PoisonError::into_inner);
+                    reports.insert(labels, (Instant::now(), report));
+                    reports.retain(|_, (at, _)| at.elapsed() < REPORTED);
+                }
+            }
+        });
+        Ok(())
+    }
+
+    fn runs(&self, tenant: &str) -> Runs {
+        Runs::new(self.broker.clone(), tenant)
+    }
+
+    /// Returns the run of an idempotency key, after claiming the key for a new run if nobody has.
+    async fn claim_key(
+        &self,
+        tenant: &str,
+        (key, digest): (&str, &str),
+        new: &NewFleetRun,
+    ) -> Result<Result<String, Submitted>, FleetError> {
+        loop {
+            let (known, revision) = self.key(tenant, key).await?;
+            match known {
+                Some(known) if known.digest == digest => return Ok(Ok(known.run)),
+                Some(_) => return Ok(Err(Submitted::OtherBody)),
+                None => {}
+            }
+            let record = KeyRecord {
+                version: VERSION,
+                digest: digest.to_owned(),
+                run: new.id.clone(),
+                created: new.now,
+            };
+            let bytes = record.write().map_err(FleetError::TooLarge)?;
+            match self.broker.put(names::key(tenant, key), bytes, Some(revision)).await? {
+                Written::At(_) => return Ok(Ok(new.id.clone())),
+                Written::Conflict => {}
+                Written::Full => return Err(FleetError::Full),
+            }
+        }
+    }
+
+    /// Returns a key that is still remembered, and the revision of its record.
+    async fn key(&self, tenant: &str, key: &str) -> Result<(Option<KeyRecord>, u64), FleetError> {
+        let subject = names::key(tenant, key);
+        let Some(found) = self.broker.get(&names::runs_stream(tenant), &subject).await? else {
+            return Ok((None, 0));
+        };
+        let known = KeyRecord::read(&found.bytes).map_err(FleetError::Untrusted)?;
+        let lives = known.created > now() - KEY_LIFE;
+        Ok((Some(known).filter(|_| lives), found.revision))
+    }
+
+    /// Returns some bytes here, if they are few, or else as a blob.
+    async fn content(&self, tenant: &str, bytes: &[u8]) -> Result<Content, FleetError> {
+        if bytes.len() <= INLINE {
+            return Ok(Content::Inline(Output(bytes.to_vec())));
+        }
+        let digest = skillhost_skill::runtime::digest(bytes);
+        self.broker.put_blob(tenant, &digest, &mut &*bytes).await?;
+        Ok(Content::Blob(digest))
+    }
+
+    async fn control(
+        &self,
+        tenant: &str,
+        run: &str,
+        control: &Control,
+    ) -> Result<Vec<u8>, RequestErrorKind> {
+        let bytes = serde_json::to_vec(control).unwrap_or_default();
+        let request = async_nats::Request::new().payload(bytes.into()).timeout(Some(ANSWER));
+        let answer = self.broker.client.send_request(names::control(tenant, run), request).await;
+        answer.map(|answer| answer.payload.to_vec()).map_err(|error| error.kind())
+    }
+
+    /// Ends a run that waits, or marks one in progress. Returns whether a worker has it.
+    async fn mark_cancelled(&self, runs: &Runs, id: &str) -> Result<bool, FleetError> {
+        let Some(Read { record, .. }) = runs.read(id).await? else { return Ok(false) };
+        let end = end_without_outcome(
+            &self.broker.identity,
+            &runs.tenant,
+            &RunRecord { attempts: 0, ..record },
+            RunStatus::Cancelled,
+            now(),
+        )?;
+        let changed = runs
+            .change(id, |record| {
+                let state = match &record.state {
+                    RunState::Queued if record.attempts == 0 => RunState::Ended(end.clone()),
+                    RunState::Running(claim) if !claim.is_cancelled => {
+                        RunState::Running(Claim { is_cancelled: true, ..claim.clone() })
+                    }
+                    _ => return None,
+                };
+                Some(RunRecord { state, ..record })
+            })
+            .await?;
+        if changed == Change::Made {
+            runs.announce(id).await;
+        }
+        let now = runs.read(id).await?;
+        Ok(now.is_some_and(|read| matches!(read.record.state, RunState::Running(_))))
+    }
+}
+
+#[async_trait::async_trait]
+impl Fleet for Front {
+    async fn open(&self, tenants: &[FleetTenant]) -> Result<(), FleetError> {
+        // A worker may not, and waits until a server has.
+        if self.broker.identity.profile.role == Role::Worker {
+            return Ok(());
+        }
+        for tenant in tenants {
+            streams::open(&self.broker, tenant, &self.settings).await?;
+            let mut uploads = self.uploads.lock().unwrap_or_else(PoisonError::into_inner);
+            uploads.insert(tenant.name.clone(), tenant.uploads);
+        }
+        Ok(())
+    }
+
+    async fn known_key(
+        &self,
+        tenant: &str,
+        (key, digest): (&str, &str),
+    ) -> Result<Option<Submitted>, FleetError> {
+        let (Some(known), _) = self.key(tenant, key).await? else { return Ok(None) };
+        if known.digest != digest {
+            return Ok(Some(Submitted::OtherBody));
+        }
+        let runs = self.runs(tenant);
+        // A server was killed after it had taken the key: this request submits the run.
+        let Some(Read { record, .. }) = runs.read(&known.run).await? else { return Ok(None) };
+        if record.state == RunState::Queued {
+            // Or before it had put the run into the queue. A worker ignores a copy.
+            runs.enqueue(&record, &known.run).await?;
+        }
+        Ok(Some(Submitted::Repeated(known.run)))
+    }
+
+    async fn submit(&self, tenant: &str, new: &NewFleetRun) -> Result<Submitted, FleetError> {
+        let runs = self.runs(tenant);
+        let key = new.key.as_ref().map(|(key, digest)| (&**key, &**digest));
+        let id = match key {
+            Some(key) => match self.claim_key(tenant, key, new).await? {
+                Ok(id) => id,
+                Err(other) => return Ok(other),
+            },
+            None => new.id.clone(),
+        };
+        let record = RunRecord {
+            version: VERSION,
+            id: id.clone(),
+            skill: new.skill.clone(),
+            pinned: new.pinned.clone(),
+            class: new.class,
+            submitted: new.now,
+            request: self.content(tenant, new.request.as_bytes()).await?,
+            attempts: 0,
+            most_attempts: self.settings.attempts,
+            state: RunState::Queued,
+        };
+        runs.create(&record).await?;
+        match runs.enqueue(&record, &id).await? {
+            Written::Full => {
+                let stream = self.broker.stream(&names::runs_stream(tenant)).await?;
+                let mut forget = vec![names::run(tenant, &id)];
+                forget.extend(key.map(|(key, _)| names::key(tenant, key)));
+                for subject in forget {
+                    stream.purge().filter(subject).await.map_err(|error| unavailable(&error))?;
+                }
+                Ok(Submitted::Full)
+            }
+            _ if id == new.id => Ok(Submitted::New),
+            _ => Ok(Submitted::Repeated(id)),
+        }
+    }
+
+    async fn get(&self, tenant: &str, id: &str) -> Result<Option<FleetRun>, FleetError> {
+        let Some(Read { record, .. }) = self.runs(tenant).read(id).await? else { return Ok(None) };
+        let run = FleetRun {
+            id: record.id,
+            status: RunStatus::Queued,
+            skill: record.skill,
+            submitted: record.submitted,
+            started: None,
+            ended: None,
+            kind: None,
+            exit_code: None,
+            end: None,
+        };
+        Ok(Some(match record.state {
+            RunState::Queued => run,
+            RunState::Running(claim) => {
+                FleetRun { status: RunStatus::Running, started: Some(claim.started), ..run }
+            }
+            RunState::Ended(end) => {
+                let end = self.broker.identity.verify(&end, tenant, id)?;
+                FleetRun {
+                    status: end.status,
+                    started: end.started,
+                    ended: Some(end.ended),
+                    kind: end.kind,
+                    exit_code: end.exit_code,
+                    end: Some(end.left),
+                    ..run
+                }
+            }
+        }))
+    }
+
+    async fn ids(&self, tenant: &str) -> Result<Vec<String>, FleetError> {
+        let stream = self.broker.stream(&names::runs_stream(tenant)).await?;
+        let subjects = stream
+            .info_with_subjects(names::run(tenant, "*"))
+            .await
+            .map_err(|error| unavailable(&error))?;
+        let subjects: Vec<(String, usize)> =
+            subjects.try_collect().await.map_err(|error| unavailable(&error))?;
+        let mut ids: Vec<String> = subjects
+            .into_iter()
+            .filter_map(|(subject, _)| Some(subject.rsplit('.').next()?.to_owned()))
+            .collect();
+        ids.sort_unstable_by(|a, b| b.cmp(a));
+        Ok(ids)
+    }
+
+    async fn cancel(&self, tenant: &str, id: &str) -> Result<(), FleetError> {
+        let runs = self.runs(tenant);
+        if !self.mark_cancelled(&runs, id).await? {
+            return Ok(());
+        }
+        // The mark is for a worker that takes the run later. The one that has it hears now; the first
+        // messages may come before its subscription has reached this broker.
+        for _ in 0..CANCELS.0 {
+            match self.control(tenant, id, &Control::Cancel).await {
+                Ok(_) => return Ok(()),
+                Err(RequestErrorKind::NoResponders) => tokio::time::sleep(CANCELS.1).await,
+                Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    async fn watch(&self, tenant: &str, id: &str) -> Result<BoxStream<'static, ()>, FleetError> {
+        let heard = self.broker.client.subscribe(names::event(tenant, id)).await;
+        Ok(heard.map_err(|error| unavailable(&error))?.map(|_| ()).boxed())
+    }
+
+    async fn live_output(&self, tenant: &str, id: &str, at: [u64; 2]) -> Option<[Vec<u8>; 2]> {
+        let answer = self.control(tenant, id, &Control::Read(at)).await.ok()?;
+        if answer.len() > CONTROL_BYTES {
+            return None;
+        }
+        let LiveOutput { stdout, stderr } = serde_json::from_slice(&answer).ok()?;
+        Some([stdout.0, stderr.0])
+    }
+
+    async fn blob_size(&self, tenant: &str, digest: &str) -> Result<Option<u64>, FleetError> {
+        let Some((bytes, written)) = self.broker.blob(tenant, digest).await? else {
+            return Ok(None);
+        };
+        let uploads = self.uploads.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let kept = uploads.get(tenant).copied().unwrap_or_default();
+        // An older one would expire before the run that names it.
+        let is_kept = written.elapsed().unwrap_or_default() < kept;
+        Ok(is_kept.then_some(bytes))
+    }
+
+    async fn put_blob(
+        &self,
+        tenant: &str,
+        digest: &str,
+        from: &mut (dyn std::io::Read + Send),
+    ) -> Result<(), FleetError> {
+        self.broker.put_blob(tenant, digest, from).await
+    }
+
+    async fn read_blob(
+        &self,
+        tenant: &str,
+        digest: &str,
+        to: &mut (dyn Write + Send),
+    ) -> Result<bool, FleetError> {
+        self.broker.read_blob(tenant, digest, to).await
+    }
+
+    async fn put_skill(&self, tenant: &str, skill: &FleetSkill) -> Result<(), FleetError> {
+        let list = serde_json::to_vec(skill).map_err(|error| unavailable(&error))?;
+        let content = self.content(tenant, &list).await?;
+        let bytes = serde_json::to_vec(&content).map_err(|error| unavailable(&error))?;
+        for named in [&skill.digest, &skill.name] {
+            let subject = names::skill(tenant, named)
+                .ok_or_else(|| FleetError::TooLarge(format!("{named} is not a name")))?;
+            if self.broker.put(subject, bytes.clone(), None).await? == Written::Full {
+                return Err(FleetError::Full);
+            }
+        }
+        Ok(())
+    }
+
+    async fn skill(&self, tenant: &str, named: &str) -> Result<Option<FleetSkill>, FleetError> {
+        let Some(subject) = names::skill(tenant, named) else { return Ok(None) };
+        let Some(found) = self.broker.get(&names::runs_stream(tenant), &subject).await? else {
+            return Ok(None);
+        };
+        let wrong = |error: &dyn std::fmt::Display| {
+            FleetError::Untrusted(format!("the list of the skill {named}: {error}"))
+        };
+        let content: Content =
+            serde_json::from_slice(&found.bytes).map_err(|error| wrong(&error))?;
+        let list = match content {
+            Content::Inline(bytes) => bytes.0,
+            Content::Blob(digest) => {
+                let mut list = Vec::new();
+                if !self.broker.read_blob(tenant, &digest, &mut list).await? {
+                    return Ok(None);
+                }
+                if skillhost_skill::runtime::digest(&list) != digest {
+                    return Err(wrong(&"it has another digest"));
+                }
+                list
+            }
+        };
+        Ok(Some(serde_json::from_slice(&list).map_err(|error| wrong(&error))?))
+    }
+
+    async fn metrics(&self, tenants: &[String]) -> String {
+        let mut text = String::new();
+        if self.broker.identity.profile.role == Role::Worker {
+            return text;
+        }
+        let mut depths = Vec::new();
+        for tenant in tenants {
+            match streams::depth(&self.broker, tenant).await {
+                Ok(depth) => depths.push((tenant, depth)),
+                Err(error) => tracing::warn!(tenant, %error, "cannot look at a queue"),
+            }
+        }
+        let reports = self.reports.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let reports: Vec<(&String, &Report)> = reports
+            .iter()
+            .filter(|(_, (at, _))| at.elapsed() < REPORTED)
+            .map(|(labels, (_, report))| (labels, report))
+            .collect();
+        let mut family = |name: &str, help: &str, lines: &[(String, f64)]| {
+            // Writing to a text does not fail.
+            writeln!(text, "# HELP {name} {help}.\n# TYPE {name} gauge").ok();
+            for (labels, value) in lines {
+                writeln!(text, "{name}{{{labels}}} {value}").ok();
+            }
+        };
+        #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
+        let number = |number: u64| number as f64;
+        let by_class = |of: fn(&(u64, u64)) -> u64| -> Vec<(String, f64)> {
+            let lines = depths.iter().flat_map(|(tenant, depth)| {
+                depth.classes.iter().map(move |(class, counts)| {
+                    (format!("tenant=\"{tenant}\",class=\"{class}\""), number(of(counts)))
+                })
+            });
+            lines.collect()
+        };
+        family("skillhost_fleet_queued", "Runs that wait for a worker", &by_class(|at| at.0));
+        family("skillhost_fleet_running", "Runs that workers hold", &by_class(|at| at.1));
+        let by_tenant = |of: &dyn Fn(&streams::Depth) -> f64| -> Vec<(String, f64)> {
+            let line = |(tenant, depth): &(&String, streams::Depth)| {
+                (format!("tenant=\"{tenant}\""), of(depth))
+            };
+            depths.iter().map(line).collect()
+        };
+        family(
+            "skillhost_fleet_oldest_run_seconds",
+            "Age of the oldest run that has not ended",
+            &by_tenant(&|depth| depth.oldest.unwrap_or_default().as_secs_f64()),
+        );
+        family(
+            "skillhost_fleet_dead_letters",
+            "Runs that no worker could end",
+            &by_tenant(&|depth| number(depth.dead)),
+        );
+        let by_worker = |of: fn(&Report) -> u64| -> Vec<(String, f64)> {
+            let line =
+                |(labels, report): &(&String, &Report)| ((*labels).clone(), number(of(report)));
+            reports.iter().map(line).collect()
+        };
+        family(
+            "skillhost_fleet_worker_slots",
+            "Runs at once on a worker",
+            &by_worker(|at| at.slots),
+        );
+        family(
+            "skillhost_fleet_worker_running",
+            "Runs in progress on a worker",
+            &by_worker(|at| at.running),
+        );
+        text
+    }
+}

@@ -1,0 +1,160 @@
+//! Who a process of the fleet is: a private folder with its key at the broker, its key for signatures,
+//! the broker's authority, and whose signatures count.
+
+use std::io::Read as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde::{Deserialize, Serialize};
+
+use crate::types::{Bounded as _, RunEnd, SignedEnd};
+use skillhost_ledger::receipt::key::{PublicKey, SigningKey};
+use skillhost_ledger::runs::RunStatus;
+use skillhost_server::api::fleet::FleetError;
+
+/// The files of an identity.
+pub(crate) const IDENTITY: &str = "identity.json";
+pub(crate) const SEED: &str = "nats.seed";
+pub(crate) const SIGNING_KEY: &str = "signing-key.pem";
+pub(crate) const AUTHORITY: &str = "authority.pem";
+pub(crate) const SIGNERS: &str = "signers.json";
+
+/// The most bytes of a file of an identity.
+const MOST: u64 = 1 << 20;
+/// Separates these signatures from others by the same key.
+const PURPOSE: &[u8] = b"skillhost run end v1\n";
+
+/// What a process may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// An API server: accepts runs of all tenants.
+    Api,
+    /// A worker: executes runs of its tenants.
+    Worker,
+}
+
+/// What the file of an identity says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Profile {
+    /// Its name.
+    pub name: String,
+    /// What it may do.
+    pub role: Role,
+    /// The tenants that it serves.
+    pub tenants: Vec<String>,
+}
+
+/// Whose signatures count.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Signer {
+    /// Who signs.
+    pub profile: Profile,
+    /// The public key, in PEM.
+    pub key: String,
+}
+
+/// An identity that was read.
+pub struct Identity {
+    /// Who it is.
+    pub profile: Profile,
+    /// The key at the broker.
+    pub(crate) seed: String,
+    /// The key that signs.
+    pub(crate) signing: SigningKey,
+    /// The file with the broker's authority.
+    pub(crate) authority: PathBuf,
+    signers: Vec<(Profile, PublicKey)>,
+}
+
+impl Identity {
+    /// Reads the folder of an identity.
+    ///
+    /// # Errors
+    /// What is missing or wrong. A folder that others can read is refused.
+    pub fn read(folder: &Path) -> Result<Identity, String> {
+        let profile: Profile = parsed(&folder.join(IDENTITY))?;
+        let signers: Vec<Signer> = parsed(&folder.join(SIGNERS))?;
+        let signing = SigningKey::from_pem(&private(&folder.join(SIGNING_KEY))?)
+            .map_err(|error| format!("{}: {error}", folder.join(SIGNING_KEY).display()))?;
+        let known = |signer: Signer| {
+            let key = PublicKey::from_pem(&signer.key)
+                .map_err(|error| format!("{}: {error}", signer.profile.name))?;
+            Ok::<_, String>((signer.profile, key))
+        };
+        Ok(Identity {
+            profile,
+            seed: private(&folder.join(SEED))?.trim().to_owned(),
+            signing,
+            authority: folder.join(AUTHORITY),
+            signers: signers.into_iter().map(known).collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// Signs the end of a run.
+    pub(crate) fn sign(&self, end: &RunEnd) -> Result<SignedEnd, String> {
+        let payload = String::from_utf8(end.write()?).map_err(|error| error.to_string())?;
+        let signature = BASE64.encode(self.signing.sign(&signed(&payload)));
+        Ok(SignedEnd { payload, key: self.signing.public().id(), signature })
+    }
+
+    /// Returns the end of a run if someone has signed it who may: a worker of the tenant, or a server
+    /// for a run that never started.
+    pub(crate) fn verify(
+        &self,
+        end: &SignedEnd,
+        tenant: &str,
+        run: &str,
+    ) -> Result<RunEnd, FleetError> {
+        let wrong = |why: &str| FleetError::Untrusted(format!("the end of the run {run}: {why}"));
+        let signer = self.signers.iter().find(|(_, key)| key.id() == end.key);
+        let (profile, key) = signer.ok_or_else(|| wrong("an unknown key has signed it"))?;
+        let signature = BASE64.decode(&end.signature).unwrap_or_default();
+        if !key.verifies(&signed(&end.payload), &signature) {
+            return Err(wrong("the signature does not match"));
+        }
+        let read = RunEnd::read(end.payload.as_bytes()).map_err(|error| wrong(&error))?;
+        if read.tenant != tenant || read.run != run || read.worker != profile.name {
+            return Err(wrong("it is of another run"));
+        }
+        let never_started = read.attempt == 0 && read.status == RunStatus::Cancelled;
+        let may_sign = match profile.role {
+            Role::Worker => profile.tenants.iter().any(|served| served == tenant),
+            Role::Api => never_started,
+        };
+        match may_sign {
+            true => Ok(read),
+            false => Err(wrong(&format!("`{}` may not end it", profile.name))),
+        }
+    }
+}
+
+fn signed(payload: &str) -> Vec<u8> {
+    [PURPOSE, payload.as_bytes()].concat()
+}
+
+fn parsed<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, String> {
+    serde_json::from_str(&private(path)?).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// Reads a file that only its owner may read or write. The administrator may let a group read a file of
+/// its own, as Kubernetes mounts secrets.
+fn private(path: &Path) -> Result<String, String> {
+    let failed = |error: std::io::Error| format!("cannot read {}: {error}", path.display());
+    #[expect(clippy::disallowed_methods, reason = "the operator named the folder")]
+    let file = std::fs::File::open(path).map_err(failed)?;
+    let found = file.metadata().map_err(failed)?;
+    let by_root = found.uid() == 0 && !rustix::process::geteuid().is_root();
+    let others = if by_root { 0o037 } else { 0o077 };
+    if found.mode() & others != 0 {
+        let path = path.display();
+        return Err(format!("others may read {path}: run `chmod 600 {path}`"));
+    }
+    let mut text = String::new();
+    file.take(MOST).read_to_string(&mut text).map_err(failed)?;
+    Ok(text)
+}

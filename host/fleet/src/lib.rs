@@ -1,0 +1,30 @@
+//! Workers and API servers on NATS JetStream.
+//!
+//! A run is a record of one stream ([`types`]), which changes only by compare-and-set, and a message in
+//! a work queue, which says that the record waits for a worker. Everything large is a blob, named by its
+//! digest. `names` has the streams and subjects, of which every tenant has its own; `streams` creates
+//! them.
+//!
+//! Start reading at [`worker`], which takes messages from the queues and drives each run to its end, and
+//! [`front`], which is the queue for API servers. Both write runs through `runs`, over the connection of
+//! [`broker`]. [`identity`] is who a process is: its key at the broker, and the key that signs results.
+//! [`init`] creates identities, and the brokers' configuration with the permissions of each. [`dead`]
+//! lists the runs that no worker could end, and [`audit`] verifies the ends of all.
+//!
+//! A message may be delivered twice, and a run may be executed twice; its end is stored once. Whoever
+//! stores the end of a run must hold its claim, and a claim is lost when another worker takes the run.
+
+pub mod audit;
+pub mod broker;
+pub mod dead;
+pub mod front;
+pub mod identity;
+pub mod init;
+mod names;
+mod runs;
+mod streams;
+pub mod types;
+pub mod worker;
+
+pub use skillhost_server::api::fleet::FleetError;
+pub use streams::FleetSettings;

@@ -1,0 +1,198 @@
+//! Writes the records of runs. Every change is a compare-and-set on the record's revision; what holds a
+//! run for a worker is its claim, so that a client's cancellation in between does no harm.
+
+use std::sync::Arc;
+
+use crate::broker::{Broker, Written, unavailable};
+use crate::identity::Identity;
+use crate::names;
+use crate::types::{Bounded, Claim, Job, RunEnd, RunRecord, RunState, SignedEnd, VERSION};
+use skillhost_ledger::runs::RunStatus;
+use skillhost_server::api::fleet::{Content, FleetEnd, FleetError};
+
+/// How often a change is tried again that others came before. Only a client's cancellations and another
+/// worker change a run in progress.
+const TRIES: usize = 16;
+
+/// A record, and its revision.
+pub(crate) struct Read {
+    pub(crate) record: RunRecord,
+    pub(crate) revision: u64,
+}
+
+/// What came of a change.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    Made,
+    /// The record is in another state, or there is none.
+    Refused,
+}
+
+/// The runs of one tenant.
+#[derive(Clone)]
+pub(crate) struct Runs {
+    pub(crate) broker: Broker,
+    pub(crate) tenant: Arc<str>,
+}
+
+impl Runs {
+    pub(crate) fn new(broker: Broker, tenant: &str) -> Runs {
+        Runs { broker, tenant: tenant.into() }
+    }
+
+    pub(crate) async fn read(&self, run: &str) -> Result<Option<Read>, FleetError> {
+        let subject = names::run(&self.tenant, run);
+        let Some(found) = self.broker.get(&names::runs_stream(&self.tenant), &subject).await?
+        else {
+            return Ok(None);
+        };
+        let record = RunRecord::read(&found.bytes)
+            .map_err(|why| FleetError::Untrusted(format!("the record of the run {run}: {why}")))?;
+        if record.id != run {
+            return Err(FleetError::Untrusted(format!("the record of the run {run}")));
+        }
+        Ok(Some(Read { record, revision: found.revision }))
+    }
+
+    /// Adds a record, unless there is one.
+    pub(crate) async fn create(&self, record: &RunRecord) -> Result<(), FleetError> {
+        match self.write(record, 0).await? {
+            Written::At(_) | Written::Conflict => Ok(()),
+            Written::Full => Err(FleetError::Full),
+        }
+    }
+
+    /// Puts a run into its queue.
+    pub(crate) async fn enqueue(
+        &self,
+        record: &RunRecord,
+        id: &str,
+    ) -> Result<Written, FleetError> {
+        let job = Job { version: VERSION, run: record.id.clone() };
+        let subject = names::queue(&self.tenant, record.class.name());
+        let written = self.broker.add(subject, bytes(&job)?, id).await?;
+        self.broker.tell(names::hint(&self.tenant, record.class), Vec::new()).await;
+        Ok(written)
+    }
+
+    /// Changes a record by compare-and-set, until nobody came in between. `change` returns the new
+    /// record, or `None` to leave it.
+    pub(crate) async fn change(
+        &self,
+        run: &str,
+        change: impl Fn(RunRecord) -> Option<RunRecord>,
+    ) -> Result<Change, FleetError> {
+        for _ in 0..TRIES {
+            let Some(Read { record, revision }) = self.read(run).await? else {
+                return Ok(Change::Refused);
+            };
+            let Some(changed) = change(record) else { return Ok(Change::Refused) };
+            match self.write(&changed, revision).await? {
+                Written::At(_) => return Ok(Change::Made),
+                Written::Conflict => {}
+                Written::Full => return Err(FleetError::Full),
+            }
+        }
+        Err(unavailable(&"others change the run all the time"))
+    }
+
+    /// Stores the end of a run for the holder of a claim.
+    pub(crate) async fn commit(
+        &self,
+        run: &str,
+        claim: &Claim,
+        end: &SignedEnd,
+    ) -> Result<Change, FleetError> {
+        let change = |record: RunRecord| {
+            record
+                .is_held_by(claim)
+                .then(|| RunRecord { state: RunState::Ended(end.clone()), ..record })
+        };
+        let made =
+            match self.change(run, change).await {
+                Ok(made) => made,
+                // The answer may have been lost and not the write.
+                Err(error) => match self.read(run).await? {
+                    Some(Read {
+                        record: RunRecord { state: RunState::Ended(stored), .. }, ..
+                    }) if stored == *end => Change::Made,
+                    _ => return Err(error),
+                },
+            };
+        if made == Change::Refused
+            && let Some(Read { record, .. }) = self.read(run).await?
+            && record.state == RunState::Ended(end.clone())
+        {
+            return Ok(Change::Made);
+        }
+        Ok(made)
+    }
+
+    /// Writes the signed end of a run into the tenant's record of all runs, once.
+    pub(crate) async fn record(&self, run: &str, end: &SignedEnd) -> Result<(), FleetError> {
+        let bytes = serde_json::to_vec(end).map_err(|error| unavailable(&error))?;
+        match self.broker.put(names::audit(&self.tenant, run), bytes, Some(0)).await? {
+            // A worker before this one got as far.
+            Written::At(_) | Written::Conflict => Ok(()),
+            Written::Full => Err(FleetError::Full),
+        }
+    }
+
+    /// Announces a change.
+    pub(crate) async fn announce(&self, run: &str) {
+        self.broker.tell(names::event(&self.tenant, run), Vec::new()).await;
+    }
+
+    async fn write(&self, record: &RunRecord, revision: u64) -> Result<Written, FleetError> {
+        let subject = names::run(&self.tenant, &record.id);
+        self.broker.put(subject, bytes(record)?, Some(revision)).await
+    }
+}
+
+/// Returns the end of a run that ended without an outcome.
+pub(crate) fn end_without_outcome(
+    identity: &Identity,
+    tenant: &str,
+    record: &RunRecord,
+    status: RunStatus,
+    now: i64,
+) -> Result<SignedEnd, FleetError> {
+    let end = RunEnd {
+        version: VERSION,
+        tenant: tenant.to_owned(),
+        run: record.id.clone(),
+        skill: record.pinned.clone(),
+        request: digest_of(&record.request),
+        worker: identity.profile.name.clone(),
+        host: skillhost_server::api::worker::WorkerHost::HOST.into(),
+        engine: skillhost_server::api::worker::WorkerHost::ENGINE.into(),
+        attempt: record.attempts,
+        status,
+        kind: None,
+        exit_code: None,
+        started: None,
+        ended: now,
+        cpu_ms: 0,
+        bytes: 0,
+        left: FleetEnd::default(),
+    };
+    identity.sign(&end).map_err(|error| unavailable(&error))
+}
+
+/// Returns the digest of some content.
+pub(crate) fn digest_of(content: &Content) -> String {
+    match content {
+        Content::Inline(bytes) => skillhost_skill::runtime::digest(&bytes.0),
+        Content::Blob(digest) => digest.clone(),
+    }
+}
+
+fn bytes(value: &impl Bounded) -> Result<Vec<u8>, FleetError> {
+    value.write().map_err(FleetError::TooLarge)
+}
+
+/// The time, in milliseconds since 1970.
+pub(crate) fn now() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}

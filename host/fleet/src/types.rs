@@ -1,0 +1,316 @@
+//! What goes through the queue: plain data, as JSON with a version. What is larger than a bound, or of
+//! another version, is refused.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use skillhost_ledger::runs::RunStatus;
+use skillhost_policy::outcome::Output;
+use skillhost_server::api::fleet::{Content, FleetEnd, RunClass};
+
+/// The version of these types. A worker leaves a run of another version to others.
+pub const VERSION: u32 = 1;
+/// The most bytes of a message in a queue.
+pub const JOB_BYTES: usize = 1 << 10;
+/// The most bytes of a record.
+pub const RECORD_BYTES: usize = 256 << 10;
+/// The most bytes of a part of a blob. A broker accepts messages of 1 MiB.
+pub const PART_BYTES: usize = 512 << 10;
+/// The most bytes of a request to a worker, and of its answer.
+pub const CONTROL_BYTES: usize = 256 << 10;
+
+/// A message in a queue: this run waits for a worker.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Job {
+    /// The version of this format.
+    pub version: u32,
+    /// The id of the run.
+    pub run: String,
+}
+
+/// A run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunRecord {
+    /// The version of this format.
+    pub version: u32,
+    /// Its id.
+    pub id: String,
+    /// The skill, as the client named it.
+    pub skill: String,
+    /// The skill with its digest, which a worker must have.
+    pub pinned: String,
+    /// The queue that it is in.
+    pub class: RunClass,
+    /// When it was submitted, in milliseconds since 1970.
+    pub submitted: i64,
+    /// What was submitted, as JSON.
+    pub request: Content,
+    /// How often workers have taken it.
+    pub attempts: u32,
+    /// How often they may.
+    pub most_attempts: u32,
+    /// Where it is in its life.
+    pub state: RunState,
+}
+
+/// Where a run is in its life.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RunState {
+    /// It waits for a worker.
+    Queued,
+    /// A worker has it.
+    Running(Claim),
+    /// It has ended.
+    Ended(SignedEnd),
+}
+
+/// What a worker holds while it executes a run. Only the holder stores its end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Claim {
+    /// The worker.
+    pub worker: String,
+    /// A random number: a worker that takes a run twice holds two claims.
+    pub token: String,
+    /// The message that the worker got. Another message for the same run is a copy.
+    pub message: u64,
+    /// When the run started, in milliseconds since 1970.
+    pub started: i64,
+    /// Whether the run has begun and must not begin again: nobody knows what effect it had.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_final: bool,
+    /// Whether a client has cancelled it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_cancelled: bool,
+}
+
+/// The end of a run, signed by the worker that executed it, or by the server that cancelled it before
+/// it started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SignedEnd {
+    /// [`RunEnd`] as JSON: exactly what was signed.
+    pub payload: String,
+    /// The id of the key.
+    pub key: String,
+    /// The signature, as base64.
+    pub signature: String,
+}
+
+/// The end of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunEnd {
+    /// The version of this format.
+    pub version: u32,
+    /// The tenant.
+    pub tenant: String,
+    /// The id of the run.
+    pub run: String,
+    /// The skill with its digest.
+    pub skill: String,
+    /// The digest of what was submitted.
+    pub request: String,
+    /// Who executed it.
+    pub worker: String,
+    /// The worker's program and version.
+    pub host: String,
+    /// The worker's engine and version.
+    pub engine: String,
+    /// Which attempt this was, from 1; 0 if it never started.
+    pub attempt: u32,
+    /// How it ended.
+    pub status: RunStatus,
+    /// The kind of its outcome.
+    pub kind: Option<String>,
+    /// The exit code of the program.
+    pub exit_code: Option<u8>,
+    /// When it started, in milliseconds since 1970.
+    pub started: Option<i64>,
+    /// When it ended.
+    pub ended: i64,
+    /// Processor time of the guest, in milliseconds.
+    pub cpu_ms: u64,
+    /// Bytes that went in and out.
+    pub bytes: u64,
+    /// What it left.
+    pub left: FleetEnd,
+}
+
+/// An idempotency key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeyRecord {
+    /// The version of this format.
+    pub version: u32,
+    /// The digest of what was submitted under the key.
+    pub digest: String,
+    /// The run.
+    pub run: String,
+    /// When it was first used, in milliseconds since 1970.
+    pub created: i64,
+}
+
+/// A run that no worker could end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeadLetter {
+    /// The version of this format.
+    pub version: u32,
+    /// The id of the run.
+    pub run: String,
+    /// The skill, as the client named it.
+    pub skill: String,
+    /// How often workers took it.
+    pub attempts: u32,
+    /// The worker that had it last.
+    pub worker: String,
+    /// When it was given up, in milliseconds since 1970.
+    pub at: i64,
+}
+
+/// A request to the worker that executes a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Control {
+    /// End the run.
+    Cancel,
+    /// Return its output after these positions of its standard output and error.
+    Read([u64; 2]),
+}
+
+/// The answer of a worker.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LiveOutput {
+    /// Standard output.
+    pub stdout: Output,
+    /// Standard error.
+    pub stderr: Output,
+}
+
+/// What a worker says about itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Report {
+    /// The version of this format.
+    pub version: u32,
+    /// Its program and version.
+    pub host: String,
+    /// The most runs at once.
+    pub slots: u64,
+    /// Runs in progress.
+    pub running: u64,
+    /// Runs that it has ended.
+    pub ended: u64,
+}
+
+/// Types with a version and a bound.
+pub trait Bounded: Serialize + DeserializeOwned {
+    /// The most bytes.
+    const MOST: usize;
+
+    /// The version of a value.
+    fn version(&self) -> u32;
+
+    /// Reads a value.
+    ///
+    /// # Errors
+    /// It is too large, not of this type, or of another version.
+    fn read(bytes: &[u8]) -> Result<Self, String> {
+        if bytes.len() > Self::MOST {
+            return Err(format!("{} bytes are more than {}", bytes.len(), Self::MOST));
+        }
+        let read: Self = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+        match read.version() {
+            VERSION => Ok(read),
+            other => Err(format!("its version is {other}, not {VERSION}")),
+        }
+    }
+
+    /// Returns a value as JSON.
+    ///
+    /// # Errors
+    /// It is too large.
+    fn write(&self) -> Result<Vec<u8>, String> {
+        let bytes = serde_json::to_vec(self).map_err(|error| error.to_string())?;
+        match bytes.len() > Self::MOST {
+            true => Err(format!("{} bytes are more than {}", bytes.len(), Self::MOST)),
+            false => Ok(bytes),
+        }
+    }
+}
+
+macro_rules! bounded {
+    ($($name:ident: $most:expr),*) => {
+        $(impl Bounded for $name {
+            const MOST: usize = $most;
+
+            fn version(&self) -> u32 {
+                self.version
+            }
+        })*
+    };
+}
+
+bounded!(Job: JOB_BYTES, RunRecord: RECORD_BYTES, RunEnd: RECORD_BYTES, KeyRecord: JOB_BYTES,
+    DeadLetter: JOB_BYTES, Report: JOB_BYTES);
+
+impl RunRecord {
+    /// Returns whether a claim still holds the run.
+    pub fn is_held_by(&self, claim: &Claim) -> bool {
+        matches!(&self.state, RunState::Running(held) if held.token == claim.token)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(state: RunState) -> RunRecord {
+        RunRecord {
+            version: VERSION,
+            id: "0".repeat(32),
+            skill: "hello".into(),
+            pinned: "hello@sha256:0".into(),
+            class: RunClass::Small,
+            submitted: 1,
+            request: Content::Inline(Output(b"{}".to_vec())),
+            attempts: 0,
+            most_attempts: 3,
+            state,
+        }
+    }
+
+    #[test]
+    fn a_record_is_read_as_it_was_written() {
+        let claim = Claim {
+            worker: "one".into(),
+            token: "t".into(),
+            message: 1,
+            started: 2,
+            is_final: true,
+            is_cancelled: false,
+        };
+        for state in [RunState::Queued, RunState::Running(claim.clone())] {
+            let written = record(state);
+            assert_eq!(RunRecord::read(&written.write().unwrap()).unwrap(), written);
+        }
+        let other = Claim { token: "u".into(), ..claim.clone() };
+        let held = record(RunState::Running(claim.clone()));
+        assert!(held.is_held_by(&claim) && !held.is_held_by(&other));
+    }
+
+    #[test]
+    fn other_versions_and_large_values_are_refused() {
+        let next = Job { version: VERSION + 1, run: "r".into() };
+        assert!(Job::read(&serde_json::to_vec(&next).unwrap()).unwrap_err().contains("version"));
+        let large = Job { version: VERSION, run: "r".repeat(JOB_BYTES) };
+        assert!(large.write().is_err());
+        assert!(Job::read(&serde_json::to_vec(&large).unwrap()).unwrap_err().contains("bytes"));
+        assert!(Job::read(br#"{"version":1,"run":"r","more":1}"#).is_err());
+    }
+}

@@ -1,0 +1,782 @@
+//! A worker: takes runs from the queues of its tenants, and drives each to its end.
+//!
+//! Of one run, in order: the worker claims it, says that it still has it while it runs, stores what it
+//! left as blobs, stores the signed end if it still holds the claim, writes the record of the end, and
+//! acknowledges the message. It can be killed anywhere: the broker then delivers the message to another
+//! worker, which continues by what the record says.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::io::{Read, Seek as _};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_nats::jetstream;
+use async_nats::{StatusCode, Subject, Subscriber};
+use futures::{FutureExt as _, StreamExt as _};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
+
+use crate::broker::{Broker, Written, unavailable};
+use crate::names;
+use crate::runs::{Change, Read as Found, Runs, digest_of, end_without_outcome, now};
+use crate::types::{
+    Bounded as _, Claim, Control, DeadLetter, Job, LiveOutput, Report, RunEnd, RunRecord, RunState,
+    SignedEnd, VERSION,
+};
+use skillhost_ledger::runs::RunStatus;
+use skillhost_policy::outcome::Output;
+use skillhost_server::api::fleet::{Content, FleetEnd, FleetError, INLINE, RunClass};
+use skillhost_server::api::worker::{EndedRun, WorkerEnd, WorkerHost, WorkerRun, WorkerTurn};
+
+/// How often a worker without runs looks at its queues. A new run is announced; one that another worker
+/// held is not.
+const LOOK: Duration = Duration::from_millis(500);
+/// How long a broker may take to answer.
+const ANSWER: Duration = Duration::from_secs(5);
+/// The pause after a failure of the brokers.
+const FAILED: Duration = Duration::from_millis(500);
+/// The pause before a run that this worker cannot execute is offered to others.
+const NOT_HERE: Duration = Duration::from_secs(1);
+/// How long the end of a run is kept while the brokers do not answer.
+const STORE: Duration = Duration::from_secs(600);
+/// How often a worker reports.
+const REPORT: Duration = Duration::from_secs(2);
+/// The most bytes of each stream in an answer about the output of a run in progress.
+const LIVE: usize = 32 << 10;
+
+/// How a worker works.
+#[derive(Debug, Clone)]
+pub struct WorkerOptions {
+    /// The classes of runs that it takes.
+    pub classes: Vec<RunClass>,
+    /// The most runs at once.
+    pub slots: usize,
+    /// How long runs may take to end when the worker stops.
+    pub drain: Duration,
+}
+
+/// The queues of one worker.
+struct Worker {
+    host: WorkerHost,
+    broker: Broker,
+    options: WorkerOptions,
+    live: Mutex<HashMap<String, Arc<Live>>>,
+    tasks: TaskTracker,
+    ended: AtomicU64,
+    /// Cancelled when no more runs are taken.
+    stopping: CancellationToken,
+}
+
+/// A run in progress.
+#[derive(Default)]
+struct Live {
+    cancelled: CancellationToken,
+    /// Whether the run ends because the worker does.
+    is_drained: AtomicBool,
+    /// Whether the run has begun and must not begin again.
+    is_final: AtomicBool,
+    /// Whether the run did not begin, because that could not be written down.
+    is_unmarked: AtomicBool,
+}
+
+/// A queue that a worker takes runs from.
+struct Queue {
+    /// Where to ask for a message.
+    subject: String,
+    /// Where answers arrive.
+    inbox: String,
+    answers: Subscriber,
+    /// Announcements of new runs.
+    hints: Subscriber,
+    /// How often to say that a run is in progress.
+    period: Duration,
+}
+
+/// A message of a queue.
+struct Delivery {
+    payload: bytes::Bytes,
+    /// Where to acknowledge it.
+    reply: Subject,
+    /// Its position in the stream.
+    message: u64,
+}
+
+/// What to do with a message.
+enum Verdict {
+    /// It is done.
+    Done,
+    /// Another worker, or this one later.
+    Again(Duration),
+    /// Another delivery of it is being attended to.
+    Ignore,
+}
+
+/// Works until `stop` resolves, and then until its runs have ended; if `stop_now` resolves, or they take
+/// too long, gives them back.
+///
+/// # Errors
+/// The identity is no worker's.
+pub async fn work(
+    host: WorkerHost,
+    broker: Broker,
+    options: WorkerOptions,
+    stop: impl Future<Output = ()>,
+    stop_now: impl Future<Output = ()>,
+) -> Result<(), FleetError> {
+    let worker = Arc::new(Worker {
+        host,
+        broker,
+        options,
+        live: Mutex::default(),
+        tasks: TaskTracker::new(),
+        ended: AtomicU64::new(0),
+        stopping: CancellationToken::new(),
+    });
+    let profile = &worker.broker.identity.profile;
+    let served: Vec<String> = worker.host.tenants();
+    let served = served.into_iter().filter(|tenant| profile.tenants.contains(tenant));
+    for tenant in served {
+        for class in &worker.options.classes {
+            worker.tasks.spawn(worker.clone().pull(tenant.clone(), *class));
+        }
+    }
+    let reporting = AbortOnDropHandle::new(tokio::spawn(worker.clone().report()));
+    stop.await;
+    tracing::info!("stopping: waiting for runs to end");
+    worker.stopping.cancel();
+    worker.tasks.close();
+    tokio::select! {
+        () = worker.tasks.wait() => {}
+        () = tokio::time::sleep(worker.options.drain) => {}
+        () = stop_now => {}
+    }
+    let left: Vec<Arc<Live>> = worker.live().values().cloned().collect();
+    if !left.is_empty() {
+        tracing::warn!(runs = left.len(), "giving the remaining runs back");
+    }
+    for live in left {
+        live.is_drained.store(true, Ordering::SeqCst);
+        live.cancelled.cancel();
+    }
+    // Each is interrupted within a second.
+    tokio::time::timeout(Duration::from_secs(5), worker.tasks.wait()).await.ok();
+    worker.host.close();
+    drop(reporting);
+    if let Err(error) = worker.broker.client.flush().await {
+        tracing::warn!(%error, "cannot send the last messages");
+    }
+    Ok(())
+}
+
+impl Worker {
+    fn live(&self) -> MutexGuard<'_, HashMap<String, Arc<Live>>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn name(&self) -> &str {
+        &self.broker.identity.profile.name
+    }
+
+    /// Takes runs from one queue.
+    async fn pull(self: Arc<Self>, tenant: String, class: RunClass) {
+        let Some(mut queue) = self.open(&tenant, class).await else { return };
+        loop {
+            // First a place and then a run: what this worker cannot run now is left for others.
+            let turn = tokio::select! {
+                () = self.stopping.cancelled() => return,
+                turn = self.host.turn(&tenant) => turn,
+            };
+            let Some(turn) = turn else { return };
+            while let Some(Some(_)) = queue.hints.next().now_or_never() {}
+            match self.next(&mut queue).await {
+                Ok(Some(delivery)) => {
+                    let (worker, tenant, period) = (self.clone(), tenant.clone(), queue.period);
+                    self.tasks.spawn(async move {
+                        worker.attend(&tenant, class, delivery, period, turn).await;
+                    });
+                }
+                Ok(None) => {
+                    drop(turn);
+                    tokio::select! {
+                        () = self.stopping.cancelled() => return,
+                        _ = queue.hints.next() => {}
+                        () = tokio::time::sleep(LOOK) => {}
+                    }
+                }
+                Err(error) => {
+                    drop(turn);
+                    tracing::warn!(tenant, %error, "cannot take a run");
+                    tokio::time::sleep(FAILED).await;
+                }
+            }
+        }
+    }
+
+    /// Waits until a queue exists. `None` when the worker stops.
+    async fn open(&self, tenant: &str, class: RunClass) -> Option<Queue> {
+        loop {
+            let opened = async {
+                let hints = self.broker.client.subscribe(names::hint(tenant, class)).await;
+                let hints = hints.map_err(|error| unavailable(&error))?;
+                let stream = self.broker.stream(&names::queue_stream(tenant)).await?;
+                let info = stream.consumer_info(class.name()).await;
+                let info = info.map_err(|error| unavailable(&error))?;
+                let inbox = self.broker.client.new_inbox();
+                let answers = self.broker.client.subscribe(inbox.clone()).await;
+                let answers = answers.map_err(|error| unavailable(&error))?;
+                let (stream, class) = (names::queue_stream(tenant), class.name());
+                let subject = format!("$JS.API.CONSUMER.MSG.NEXT.{stream}.{class}");
+                let period = info.config.ack_wait / 4;
+                Ok::<_, FleetError>(Queue { subject, inbox, answers, hints, period })
+            };
+            match opened.await {
+                Ok(opened) => return Some(opened),
+                Err(error) => {
+                    let class = class.name();
+                    tracing::warn!(tenant, class, %error, "the queue is not there yet");
+                }
+            }
+            tokio::select! {
+                () = self.stopping.cancelled() => return None,
+                () = tokio::time::sleep(FAILED * 2) => {}
+            }
+        }
+    }
+
+    /// Asks for one message, and does not wait for one. A message keeps the subject of its stream, so
+    /// that an answer needs a subscription of its own.
+    async fn next(&self, queue: &mut Queue) -> Result<Option<Delivery>, FleetError> {
+        let (subject, inbox) = (queue.subject.clone(), queue.inbox.clone());
+        let request = r#"{"batch":1,"no_wait":true}"#;
+        let sent = self.broker.client.publish_with_reply(subject, inbox, request.into()).await;
+        sent.map_err(|error| unavailable(&error))?;
+        let answer = tokio::time::timeout(ANSWER, queue.answers.next()).await;
+        let answer = answer.map_err(|_| unavailable(&"the queue does not answer"))?;
+        let message = answer.ok_or_else(|| unavailable(&"the connection is closed"))?;
+        match message.status {
+            None => {}
+            // Nothing waits, or the tenant's quota of runs is used up.
+            Some(StatusCode::NOT_FOUND | StatusCode::TIMEOUT) => return Ok(None),
+            Some(status) if status.as_u16() == 409 => return Ok(None),
+            Some(status) => return Err(unavailable(&format!("the queue answers {status}"))),
+        }
+        let Some(reply) = message.reply.clone() else { return Ok(None) };
+        let payload = message.payload.clone();
+        let message = jetstream::Message { message, context: self.broker.context.clone() };
+        let info = message.info().map_err(|error| unavailable(&error))?;
+        Ok(Some(Delivery { payload, reply, message: info.stream_sequence }))
+    }
+
+    /// Attends to a message until it is acknowledged.
+    async fn attend(
+        self: Arc<Self>,
+        tenant: &str,
+        class: RunClass,
+        delivery: Delivery,
+        period: Duration,
+        turn: WorkerTurn,
+    ) {
+        let alive = self.keep(&delivery, period);
+        let verdict = match Job::read(&delivery.payload) {
+            Ok(job) => {
+                let runs = Runs::new(self.broker.clone(), tenant);
+                match self.drive(&runs, &job.run, delivery.message, turn).await {
+                    Ok(verdict) => verdict,
+                    Err(error) => {
+                        tracing::error!(tenant, run = job.run, %error, "cannot drive a run");
+                        Verdict::Again(NOT_HERE)
+                    }
+                }
+            }
+            Err(error) => {
+                let class = class.name();
+                tracing::error!(tenant, class, error, "a queue has a message that is no job");
+                Verdict::Done
+            }
+        };
+        // Before the answer: a message that was given back must not be kept.
+        drop(alive);
+        let sent = match verdict {
+            // Without an answer, the message is delivered again, and found to be done.
+            Verdict::Done => {
+                let sent = self.broker.client.request(delivery.reply, "+ACK".into()).await;
+                sent.map(drop).map_err(|error| unavailable(&error))
+            }
+            Verdict::Again(pause) => {
+                let answer = match pause.as_nanos() {
+                    0 => "-NAK".to_owned(),
+                    pause => format!("-NAK {{\"delay\":{pause}}}"),
+                };
+                let sent = self.broker.client.publish(delivery.reply, answer.into()).await;
+                sent.map_err(|error| unavailable(&error))
+            }
+            Verdict::Ignore => Ok(()),
+        };
+        if let Err(error) = sent {
+            tracing::warn!(tenant, %error, "cannot acknowledge a message");
+        }
+    }
+
+    /// Says that this worker still has a message, until the result is dropped.
+    fn keep(&self, delivery: &Delivery, period: Duration) -> AbortOnDropHandle<()> {
+        let (client, reply) = (self.broker.client.clone(), delivery.reply.clone());
+        AbortOnDropHandle::new(tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(period).await;
+                if let Err(error) = client.publish(reply.clone(), "+WPI".into()).await {
+                    tracing::warn!(%error, "cannot say that a run is in progress");
+                }
+            }
+        }))
+    }
+
+    /// Drives a run as far as this worker can.
+    async fn drive(
+        self: &Arc<Self>,
+        runs: &Runs,
+        run: &str,
+        message: u64,
+        turn: WorkerTurn,
+    ) -> Result<Verdict, FleetError> {
+        let live = Arc::new(Live::default());
+        {
+            let mut all = self.live();
+            if all.contains_key(run) {
+                return Ok(Verdict::Ignore);
+            }
+            all.insert(run.to_owned(), live.clone());
+        }
+        let _gone = EndLive { worker: self.clone(), run: run.to_owned() };
+        // Before the claim: a client that finds the run in progress reaches this worker.
+        let _control = self.listen(runs, run, live.clone()).await?;
+        let Some((record, claim)) = self.claim(runs, run, message).await? else {
+            return Ok(Verdict::Done);
+        };
+        runs.announce(run).await;
+        let ended = self.execute(runs, &record, &claim, &live, turn).await?;
+        let (status, end) = match ended {
+            WorkerEnd::Ended(mut ended) => {
+                let patience = Patience::new();
+                let end = loop {
+                    match self.stored(runs, &record, &claim, &mut ended).await {
+                        Ok(end) => break end,
+                        Err(error) => patience.pause(error).await?,
+                    }
+                };
+                (ended.status, end)
+            }
+            WorkerEnd::NotHere(why) => {
+                tracing::info!(tenant = &*runs.tenant, run, why, "left a run to others");
+                return self.release(runs, &record, &claim, NOT_HERE).await;
+            }
+        };
+        if live.is_unmarked.load(Ordering::SeqCst) {
+            return Ok(Verdict::Again(NOT_HERE));
+        }
+        let end = if live.is_drained.load(Ordering::SeqCst) && status == RunStatus::Cancelled {
+            if !live.is_final.load(Ordering::SeqCst) {
+                return self.release(runs, &record, &claim, Duration::ZERO).await;
+            }
+            self.without_outcome(runs, &record, RunStatus::Unknown)?
+        } else {
+            end
+        };
+        self.finish(runs, run, &claim, &end).await
+    }
+
+    /// Stores the end of a run, tells those who wait, and forgets the run.
+    async fn finish(
+        &self,
+        runs: &Runs,
+        run: &str,
+        claim: &Claim,
+        end: &SignedEnd,
+    ) -> Result<Verdict, FleetError> {
+        let patience = Patience::new();
+        let made = loop {
+            match runs.commit(run, claim, end).await {
+                Ok(made) => break made,
+                Err(error) => patience.pause(error).await?,
+            }
+        };
+        self.host.forget(&runs.tenant, run);
+        if made == Change::Refused {
+            tracing::warn!(run, "another worker has taken the run: its end is not stored twice");
+            return Ok(Verdict::Ignore);
+        }
+        runs.announce(run).await;
+        self.ended.fetch_add(1, Ordering::Relaxed);
+        runs.record(run, end).await?;
+        Ok(Verdict::Done)
+    }
+
+    /// Claims a run. `None`: there is nothing to execute, and the message is done.
+    async fn claim(
+        &self,
+        runs: &Runs,
+        run: &str,
+        message: u64,
+    ) -> Result<Option<(RunRecord, Claim)>, FleetError> {
+        loop {
+            let Some(Found { record, .. }) = runs.read(run).await? else { return Ok(None) };
+            match &record.state {
+                RunState::Queued => {}
+                RunState::Ended(end) => {
+                    // A worker was killed between the end and its record.
+                    self.settle(runs, &record, end, "a worker").await?;
+                    return Ok(None);
+                }
+                RunState::Running(held) if held.message != message => return Ok(None),
+                RunState::Running(held) => {
+                    let status = if held.is_final {
+                        Some(RunStatus::Unknown)
+                    } else if held.is_cancelled {
+                        Some(RunStatus::Cancelled)
+                    } else if record.attempts >= record.most_attempts {
+                        Some(RunStatus::Lost)
+                    } else {
+                        None
+                    };
+                    if let Some(status) = status {
+                        return match self.give_up(runs, &record, held, status).await? {
+                            Change::Made => Ok(None),
+                            Change::Refused => continue,
+                        };
+                    }
+                }
+            }
+            let claim = Claim {
+                worker: self.name().to_owned(),
+                token: format!("{:032x}", rand::random::<u128>()),
+                message,
+                started: now(),
+                is_final: false,
+                is_cancelled: false,
+            };
+            let (before, claimed) = (record.state.clone(), claim.clone());
+            let changed = runs
+                .change(run, move |record| {
+                    let attempts = record.attempts + 1;
+                    let state = RunState::Running(claimed.clone());
+                    (record.state == before).then_some(RunRecord { attempts, state, ..record })
+                })
+                .await;
+            // The answer may have been lost and not the write: the record says.
+            if !matches!(changed, Ok(Change::Refused)) {
+                match runs.read(run).await? {
+                    Some(read) if read.record.is_held_by(&claim) => {
+                        return Ok(Some((read.record, claim)));
+                    }
+                    _ => changed.map(drop)?,
+                }
+            }
+        }
+    }
+
+    /// Ends a run whose worker is gone and that must not be executed again.
+    async fn give_up(
+        &self,
+        runs: &Runs,
+        record: &RunRecord,
+        held: &Claim,
+        status: RunStatus,
+    ) -> Result<Change, FleetError> {
+        let end = self.without_outcome(runs, record, status)?;
+        let made = runs.commit(&record.id, held, &end).await?;
+        if made == Change::Made {
+            tracing::warn!(run = record.id, status = status.name(), "gave up a run");
+            runs.announce(&record.id).await;
+            self.settle(runs, record, &end, &held.worker).await?;
+        }
+        Ok(made)
+    }
+
+    /// Writes what follows from the end of a run, once: its record and, if it was given up, the dead
+    /// letter. `last`: the worker that had it last.
+    async fn settle(
+        &self,
+        runs: &Runs,
+        record: &RunRecord,
+        end: &SignedEnd,
+        last: &str,
+    ) -> Result<(), FleetError> {
+        let Ok(read) = RunEnd::read(end.payload.as_bytes()) else { return Ok(()) };
+        // A server cancelled it before it started.
+        if read.attempt == 0 {
+            return Ok(());
+        }
+        if read.status != RunStatus::Lost {
+            return runs.record(&record.id, end).await;
+        }
+        let letter = DeadLetter {
+            version: VERSION,
+            run: record.id.clone(),
+            skill: record.skill.chars().take(200).collect(),
+            attempts: record.attempts,
+            worker: last.to_owned(),
+            at: now(),
+        };
+        let bytes = letter.write().map_err(FleetError::TooLarge)?;
+        let letter = names::dead(&runs.tenant, &record.id);
+        if self.broker.put(letter, bytes, None).await? == Written::Full {
+            return Err(FleetError::Full);
+        }
+        // If it is queued again, it has another end.
+        runs.record(&format!("{}-lost", record.id), end).await
+    }
+
+    fn without_outcome(
+        &self,
+        runs: &Runs,
+        record: &RunRecord,
+        status: RunStatus,
+    ) -> Result<SignedEnd, FleetError> {
+        end_without_outcome(&self.broker.identity, &runs.tenant, record, status, now())
+    }
+
+    /// Puts a run back that has had no effect, unless a client has cancelled it. It was no attempt.
+    async fn release(
+        &self,
+        runs: &Runs,
+        record: &RunRecord,
+        claim: &Claim,
+        pause: Duration,
+    ) -> Result<Verdict, FleetError> {
+        let changed = runs
+            .change(&record.id, |record| {
+                let state = match &record.state {
+                    RunState::Running(held) if held.token == claim.token && !held.is_cancelled => {
+                        RunState::Queued
+                    }
+                    _ => return None,
+                };
+                let attempts = record.attempts.saturating_sub(1);
+                Some(RunRecord { attempts, state, ..record })
+            })
+            .await?;
+        if changed == Change::Refused {
+            let end = self.without_outcome(runs, record, RunStatus::Cancelled)?;
+            return self.finish(runs, &record.id, claim, &end).await;
+        }
+        runs.announce(&record.id).await;
+        self.host.forget(&runs.tenant, &record.id);
+        Ok(Verdict::Again(pause))
+    }
+
+    async fn execute(
+        self: &Arc<Self>,
+        runs: &Runs,
+        record: &RunRecord,
+        claim: &Claim,
+        live: &Arc<Live>,
+        turn: WorkerTurn,
+    ) -> Result<WorkerEnd, FleetError> {
+        if claim.is_cancelled {
+            live.cancelled.cancel();
+        }
+        let request = match self.host.content(&runs.tenant, &record.request).await {
+            Ok(request) => String::from_utf8_lossy(&request).into_owned(),
+            Err(why) => return Ok(WorkerEnd::NotHere(why)),
+        };
+        let starting = {
+            let (runs, run) = (runs.clone(), record.id.clone());
+            let (claim, live) = (claim.clone(), live.clone());
+            move |may_repeat: bool| {
+                async move {
+                    // Whether it still holds the claim shows when the end is stored.
+                    if may_repeat {
+                        return true;
+                    }
+                    let marked = runs.change(&run, |record| match &record.state {
+                        RunState::Running(held) if held.token == claim.token => {
+                            let held = Claim { is_final: true, ..held.clone() };
+                            Some(RunRecord { state: RunState::Running(held), ..record })
+                        }
+                        _ => None,
+                    });
+                    let is_marked = matches!(marked.await, Ok(Change::Made));
+                    live.is_final.store(is_marked, Ordering::SeqCst);
+                    live.is_unmarked.store(!is_marked, Ordering::SeqCst);
+                    is_marked
+                }
+                .boxed()
+            }
+        };
+        let run = WorkerRun {
+            tenant: runs.tenant.to_string(),
+            id: record.id.clone(),
+            request,
+            skill: record.pinned.clone(),
+            cancelled: live.cancelled.clone(),
+            starting: Box::new(starting),
+        };
+        Ok(self.host.execute(run, turn).await)
+    }
+
+    /// Stores what a run left, and returns its signed end.
+    async fn stored(
+        &self,
+        runs: &Runs,
+        record: &RunRecord,
+        claim: &Claim,
+        ended: &mut EndedRun,
+    ) -> Result<SignedEnd, FleetError> {
+        let EndedRun { status, kind, exit_code, result, streams, written, cpu_ms, bytes } = ended;
+        let left = async {
+            for (digest, file) in written {
+                file.rewind().map_err(|error| unavailable(&error))?;
+                self.broker.put_blob(&runs.tenant, digest, file).await?;
+            }
+            let [stdout, stderr] = streams;
+            Ok::<_, FleetError>(FleetEnd {
+                result: self.content(&runs.tenant, &mut std::io::Cursor::new(result)).await?,
+                stdout: self.content(&runs.tenant, stdout).await?,
+                stderr: self.content(&runs.tenant, stderr).await?,
+            })
+        };
+        let (status, kind, exit_code, left) = match left.await {
+            Ok(left) => (*status, Some(kind.clone()), *exit_code, left),
+            Err(FleetError::Full) => {
+                let tenant = &*runs.tenant;
+                tracing::warn!(tenant, run = record.id, "the storage of the tenant is full");
+                (RunStatus::Failed, Some("failed".into()), None, FleetEnd::default())
+            }
+            Err(error) => return Err(error),
+        };
+        let end = RunEnd {
+            version: VERSION,
+            tenant: runs.tenant.to_string(),
+            run: record.id.clone(),
+            skill: record.pinned.clone(),
+            request: digest_of(&record.request),
+            worker: self.name().to_owned(),
+            host: WorkerHost::HOST.into(),
+            engine: WorkerHost::ENGINE.into(),
+            attempt: record.attempts,
+            status,
+            kind,
+            exit_code,
+            started: Some(claim.started),
+            ended: now(),
+            cpu_ms: *cpu_ms,
+            bytes: *bytes,
+            left,
+        };
+        self.broker.identity.sign(&end).map_err(FleetError::TooLarge)
+    }
+
+    /// Returns what is to be stored: some bytes here, if they are few, or else as a blob.
+    async fn content<F: Read + std::io::Seek + Send>(
+        &self,
+        tenant: &str,
+        from: &mut F,
+    ) -> Result<Content, FleetError> {
+        let failed = |error: std::io::Error| unavailable(&error);
+        let mut start = Vec::new();
+        from.rewind().map_err(failed)?;
+        Read::take(&mut *from, INLINE as u64 + 1).read_to_end(&mut start).map_err(failed)?;
+        if start.len() <= INLINE {
+            return Ok(Content::Inline(Output(start)));
+        }
+        from.rewind().map_err(failed)?;
+        let digest = digest_of_file(from).map_err(failed)?;
+        from.rewind().map_err(failed)?;
+        self.broker.put_blob(tenant, &digest, from).await?;
+        Ok(Content::Blob(digest))
+    }
+
+    /// Answers requests about a run, until the result is dropped.
+    async fn listen(
+        self: &Arc<Self>,
+        runs: &Runs,
+        run: &str,
+        live: Arc<Live>,
+    ) -> Result<AbortOnDropHandle<()>, FleetError> {
+        let heard = self.broker.client.subscribe(names::control(&runs.tenant, run)).await;
+        let mut heard = heard.map_err(|error| unavailable(&error))?;
+        let (worker, tenant, run) = (self.clone(), runs.tenant.clone(), run.to_owned());
+        Ok(AbortOnDropHandle::new(tokio::spawn(async move {
+            while let Some(message) = heard.next().await {
+                let answer = match serde_json::from_slice(&message.payload) {
+                    Ok(Control::Cancel) => {
+                        live.cancelled.cancel();
+                        Vec::new()
+                    }
+                    Ok(Control::Read(at)) => {
+                        let [stdout, stderr] = worker.host.output(&tenant, &run, at, LIVE);
+                        let live = LiveOutput { stdout: Output(stdout), stderr: Output(stderr) };
+                        serde_json::to_vec(&live).unwrap_or_default()
+                    }
+                    Err(_) => continue,
+                };
+                if let Some(reply) = message.reply {
+                    worker.broker.tell(reply.to_string(), answer).await;
+                }
+            }
+        })))
+    }
+
+    async fn report(self: Arc<Self>) {
+        let subject = names::report(self.name(), &format!("{:08x}", rand::random::<u32>()));
+        loop {
+            let report = Report {
+                version: VERSION,
+                host: WorkerHost::HOST.into(),
+                slots: self.options.slots as u64,
+                running: self.live().len() as u64,
+                ended: self.ended.load(Ordering::Relaxed),
+            };
+            let bytes = report.write().unwrap_or_default();
+            self.broker.tell(subject.clone(), bytes).await;
+            tokio::time::sleep(REPORT).await;
+        }
+    }
+}
+
+/// How long the end of a run is kept while the brokers do not answer.
+struct Patience {
+    until: tokio::time::Instant,
+}
+
+impl Patience {
+    fn new() -> Patience {
+        Patience { until: tokio::time::Instant::now() + STORE }
+    }
+
+    /// Pauses before another attempt, unless another one is useless.
+    async fn pause(&self, error: FleetError) -> Result<(), FleetError> {
+        match error {
+            FleetError::Unavailable(_) if tokio::time::Instant::now() < self.until => {
+                tracing::warn!(%error, "cannot store the end of a run yet");
+                tokio::time::sleep(FAILED).await;
+                Ok(())
+            }
+            error => Err(error),
+        }
+    }
+}
+
+/// Removes a run from those in progress when it is dropped.
+struct EndLive {
+    worker: Arc<Worker>,
+    run: String,
+}
+
+impl Drop for EndLive {
+    fn drop(&mut self) {
+        self.worker.live().remove(&self.run);
+    }
+}
+
+fn digest_of_file(from: &mut impl Read) -> std::io::Result<String> {
+    use sha2::{Digest as _, Sha256};
+    let (mut hash, mut part) = (Sha256::new(), vec![0; 64 << 10]);
+    loop {
+        match from.read(&mut part)? {
+            0 => return Ok(format!("sha256:{}", skillhost_skill::runtime::hex(&hash.finalize()))),
+            count => hash.update(&part[..count]),
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Workers and brokers that fail: each run ends once, or says that nobody knows.
+
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use super::{Fleet, shell, until};
+use crate::mcp::TRUSTED;
+
+/// The signed ends of all runs.
+fn ends(fleet: &Fleet) -> Vec<Value> {
+    let ends = fleet.stored("skillhost-audit-default", ">");
+    ends.iter().map(|end| serde_json::from_str(end["payload"].as_str().unwrap()).unwrap()).collect()
+}
+
+/// Waits until a run prints this.
+fn prints(server: &crate::run_api::ApiServer, id: &str, text: &str) {
+    until(text, || server.get(&format!("/v1/runs/{id}/stdout")).text().contains(text));
+}
+
+#[test]
+fn the_run_of_a_killed_worker_continues_on_another_and_ends_once() {
+    let fleet = Fleet::of_two();
+    let server = fleet.api(&[]);
+    let mut one = fleet.worker("one", &[]);
+    let id = server.submit(&shell("echo started; sleep 2; echo done"));
+    prints(&server, &id, "started");
+    let _two = fleet.worker("two", &[]);
+    one.kill();
+    let result = server.result(&id);
+    assert_eq!(result["outcome"]["stdout"], "started\ndone\n", "{result}");
+    until("the record of the end is written", || ends(&fleet).len() == 1);
+    let end = &ends(&fleet)[0];
+    assert_eq!((&end["worker"], &end["attempt"]), (&json!("two"), &json!(2)), "{end}");
+}
+
+#[test]
+fn a_worker_that_was_stopped_does_not_overwrite_the_end() {
+    let fleet = Fleet::of_two();
+    let server = fleet.api(&[]);
+    let one = fleet.worker("one", &[]);
+    let id = server.submit(&shell("echo started; sleep 1; echo $RANDOM"));
+    prints(&server, &id, "started");
+    one.signal(Signal::STOP);
+    let _two = fleet.worker("two", &[]);
+    let result = server.result(&id);
+    one.signal(Signal::CONT);
+    until("the first worker finds that the run is not its own", || {
+        one.log().contains("its end is not stored twice")
+    });
+    assert_eq!(server.result(&id), result);
+    let ends = ends(&fleet);
+    assert!(ends.len() == 1 && ends[0]["worker"] == "two", "{ends:?}");
+}
+
+#[test]
+fn a_run_that_may_have_written_to_the_network_is_not_run_again() {
+    let fleet = Fleet::of_two();
+    let place = &fleet.place;
+    let network = "allowed-tools: Bash WebFetch";
+    place.skill("poster", network, "Run it.");
+    place.skill("putter", &format!("{network}\nmetadata:\n  idempotent: \"true\""), "Run it.");
+    for skill in ["poster", "putter"] {
+        let script = "#!/bin/bash\necho started\nsleep 2\necho done\n";
+        place.write(&format!("{skill}/scripts/go.sh"), script);
+    }
+    let policy = place.user.work().join("network.yaml");
+    // Without a level, a skill with a network is disabled.
+    let allow =
+        "default: { allow: [Bash, \"WebFetch(domain:example.com)\"], approval: auto-approved }";
+    std::fs::write(&policy, format!("{allow}\n{TRUSTED}")).unwrap();
+    let policy = ["--policy", policy.to_str().unwrap()];
+    let server = fleet.api(&policy);
+    let mut one = fleet.worker("one", &policy);
+    let ids: Vec<String> = ["poster", "putter"]
+        .map(|skill| server.submit(&json!({ "skill": skill, "target": { "script": "go.sh" } })))
+        .to_vec();
+    ids.iter().for_each(|id| prints(&server, id, "started"));
+    let _two = fleet.worker("two", &policy);
+    one.kill();
+    let unknown = server.result(&ids[0]);
+    assert_eq!(unknown["run"]["status"], "unknown", "{unknown}");
+    let again = server.result(&ids[1]);
+    assert_eq!(again["outcome"]["stdout"], "started\ndone\n", "{again}");
+}
+
+#[test]
+fn a_run_that_no_worker_can_end_is_given_up_and_can_be_queued_again() {
+    let fleet = Fleet::of_two();
+    let server = fleet.api(&["--nats-attempts", "1"]);
+    let mut one = fleet.worker("one", &[]);
+    let id = server.submit(&shell("echo started; sleep 2"));
+    prints(&server, &id, "started");
+    one.kill();
+    let _two = fleet.worker("two", &[]);
+    assert_eq!(server.result(&id)["run"]["status"], "lost");
+    let list = fleet.command(&["dead", "list"]);
+    assert_eq!(list, format!("{id} scribe: 1 attempt, last by one\n"));
+    fleet.command(&["dead", "requeue", &id]);
+    let result = server.result(&id);
+    assert_eq!(result["run"]["status"], "succeeded", "{result}");
+    assert_eq!(fleet.command(&["dead", "list"]), "");
+}
+
+#[test]
+fn a_worker_that_is_asked_to_stop_ends_its_runs_first_or_gives_them_back() {
+    let fleet = Fleet::of_two();
+    let server = fleet.api(&[]);
+    let mut one = fleet.worker("one", &[]);
+    let id = server.submit(&shell("echo started; sleep 1; echo done"));
+    prints(&server, &id, "started");
+    one.signal(Signal::TERM);
+    let next = server.submit(&shell("echo next"));
+    assert_eq!(server.result(&id)["outcome"]["stdout"], "started\ndone\n");
+    assert!(one.child.wait().unwrap().success());
+    assert_eq!(server.get(&format!("/v1/runs/{next}")).json()["status"], "queued");
+    // What takes longer than it may is another worker's.
+    let mut two = fleet.worker("two", &["--drain", "100ms"]);
+    assert_eq!(server.result(&next)["outcome"]["stdout"], "next\n");
+    let long = server.submit(&shell("echo started; sleep 2; echo done"));
+    prints(&server, &long, "started");
+    two.signal(Signal::TERM);
+    let began = Instant::now();
+    assert!(two.child.wait().unwrap().success());
+    assert!(began.elapsed() < Duration::from_secs(2), "{}", two.log());
+    let _one = fleet.worker("one", &[]);
+    assert_eq!(server.result(&long)["outcome"]["stdout"], "started\ndone\n");
+    until("all records are written", || ends(&fleet).len() == 3);
+    let given_back = ends(&fleet).into_iter().find(|end| end["run"] == json!(long)).unwrap();
+    assert_eq!(given_back["attempt"], 1, "it was no attempt");
+}
+
+#[test]
+fn runs_survive_the_broker_and_the_servers() {
+    let mut fleet = Fleet::of_two();
+    let server = fleet.api(&[]);
+    let _worker = fleet.worker("one", &[]);
+    let id = server.submit(&shell("echo started; sleep 2; echo done"));
+    prints(&server, &id, "started");
+    fleet.stop_broker(0);
+    let refused = server.get(&format!("/v1/runs/{id}"));
+    assert_eq!((refused.status, refused.code()), (503, "fleet-unavailable".into()));
+    drop(server);
+    std::thread::sleep(Duration::from_secs(2));
+    fleet.start_broker(0);
+    let server = fleet.api(&[]);
+    let result = server.result(&id);
+    assert_eq!(result["outcome"]["stdout"], "started\ndone\n", "{result}");
+    assert_eq!(server.result(&server.submit(&shell("echo x")))["run"]["status"], "succeeded");
+}
+
+#[test]
+fn what_a_killed_server_left_of_a_submission_is_completed_by_the_next_request() {
+    use sha2::{Digest as _, Sha256};
+    use skillhost_skill::runtime::hex;
+    let fleet = Fleet::of_two();
+    let server = fleet.api(&[]);
+    let run = shell("echo completed");
+    let typed: skillhost_server::api::types::RunSubmission =
+        serde_json::from_value(run.clone()).unwrap();
+    let digest = hex(&Sha256::digest(serde_json::to_string(&typed).unwrap()));
+    let write = |subject: String, value: &Value| {
+        super::block_on(async {
+            let context = async_nats::jetstream::new(fleet.connect("api").await);
+            context.publish(subject, value.to_string().into()).await.unwrap().await.unwrap();
+        });
+    };
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    let take_key = |key: &str, id: &str| {
+        let record = json!({
+            "version": 1, "digest": digest, "run": id, "created": now.as_millis() as u64,
+        });
+        let key = hex(&Sha256::digest(key));
+        write(format!("skillhost.key.default.{key}"), &record);
+    };
+    let post = |key: &str| {
+        let headers = [("Idempotency-Key", key)];
+        let body = run.to_string();
+        server.call_as(&server.token, "POST", "/v1/runs", &headers, body.as_bytes())
+    };
+    // Killed after it took the key.
+    let (first, second) = ("1".repeat(32), "2".repeat(32));
+    take_key("first", &first);
+    assert_eq!(post("first").json()["id"], json!(first));
+    // Killed after it stored the run, before the run was in the queue.
+    let mut record = fleet
+        .stored("skillhost-runs-default", &format!("skillhost.run.default.{first}"))[0]
+        .clone();
+    record["id"] = json!(second);
+    take_key("second", &second);
+    write(format!("skillhost.run.default.{second}"), &record);
+    assert_eq!(post("second").json()["id"], json!(second));
+    let _worker = fleet.worker("one", &[]);
+    for id in [&first, &second] {
+        assert_eq!(server.result(id)["outcome"]["stdout"], "completed\n");
+    }
+    assert_eq!(post("first").json()["id"], json!(first), "and is not submitted again");
+}

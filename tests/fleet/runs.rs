@@ -1,0 +1,214 @@
+//! Runs of a fleet: any server answers for a run, and it ends as on one machine.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use skillhost_skill::runtime::digest;
+
+use super::{Fleet, shell, until};
+use crate::run_api::tenants_file;
+
+#[test]
+fn any_server_answers_for_a_run_and_it_ends_as_on_one_machine() {
+    let fleet = Fleet::of_two();
+    fleet.place.write(
+        "writer/scripts/edit.sh",
+        "#!/bin/bash\ncat /workspace/in.txt\necho new > /workspace/out.txt\nfor ((i = 0; i < 4000; i++)); do echo \"line $i\"; done\n",
+    );
+    let (first, mut second) = (fleet.api(&[]), fleet.api(&[]));
+    second.token.clone_from(&second.server.token);
+    let _workers = [fleet.worker("one", &[]), fleet.worker("two", &[])];
+    // The files of a run are blobs, which are uploaded to one server and used by the other.
+    let text = b"uploaded\n";
+    let run = json!({
+        "skill": "writer",
+        "target": { "script": "edit.sh" },
+        "files": { "in.txt": { "digest": digest(text) } },
+    });
+    assert_eq!(first.call("POST", "/v1/runs", &run).code(), "blobs-missing");
+    second.put_blob(text);
+    let id = first.submit(&run);
+    let result = second.result(&id);
+    assert_eq!(result["run"]["status"], "succeeded", "{result}");
+    let stdout = result["outcome"]["stdout"].as_str().unwrap();
+    assert!(stdout.starts_with("uploaded\nline 0\n") && stdout.ends_with("line 3999\n"));
+    let whole = first.get(&format!("/v1/runs/{id}/stdout")).text();
+    assert_eq!(whole, stdout, "output that is longer than a record is a blob");
+    let written = &result["changes"][0]["after"]["digest"];
+    assert_eq!(*written, json!(digest(b"new\n")), "{result}");
+    let blob = first.get(&format!("/v1/blobs/{}", written.as_str().unwrap()));
+    assert_eq!(blob.text(), "new\n");
+    let logs = second.get(&format!("/v1/runs/{id}/logs")).text();
+    assert!(logs.contains("uploaded") && logs.contains("line 3999") && logs.contains("event: end"));
+    // The same key is the same run at both servers, and another request with it is refused.
+    let key = [("Idempotency-Key", "monday")];
+    let post = |server: &crate::run_api::ApiServer, run: &Value| {
+        let body = run.to_string();
+        server.call_as(&server.token, "POST", "/v1/runs", &key, body.as_bytes())
+    };
+    let accepted = post(&first, &shell("echo once"));
+    let again = post(&second, &shell("echo once"));
+    assert_eq!((accepted.status, again.status), (202, 200));
+    assert_eq!(accepted.json()["id"], again.json()["id"]);
+    assert_eq!(post(&second, &shell("echo twice")).code(), "key-conflict");
+    let once = accepted.json()["id"].as_str().unwrap().to_owned();
+    assert_eq!(second.result(&once)["outcome"]["stdout"], "once\n");
+    // The list has both, the latest first, and continues.
+    let page = |query: &str| first.get(&format!("/v1/runs?{query}")).json();
+    let list = page("limit=1");
+    assert_eq!(list["runs"][0]["id"], json!(once));
+    let next = list["next"].as_str().unwrap();
+    assert_eq!(page(&format!("limit=5&cursor={next}"))["runs"][0]["id"], json!(id));
+    assert_eq!(page("status=failed")["runs"], json!([]));
+    let missing = "0".repeat(32);
+    assert_eq!(first.get(&format!("/v1/runs/{missing}")).code(), "not-found");
+}
+
+#[test]
+fn the_record_of_a_run_says_who_executed_it() {
+    let fleet = Fleet::of_two();
+    let server = fleet.api(&[]);
+    let _worker = fleet.worker("one", &[]);
+    let id = server.submit(&json!({
+        "skill": "scribe", "target": { "script": "note.sh" }, "receipt": true, "deterministic": {},
+    }));
+    let result = server.result(&id);
+    assert!(result["receipt"]["runtime"]["engine"].is_string(), "{result}");
+    until("the record of the end is written", || {
+        fleet.stored("skillhost-audit-default", ">").len() == 1
+    });
+    let end = &fleet.stored("skillhost-audit-default", ">")[0];
+    let end: Value = serde_json::from_str(end["payload"].as_str().unwrap()).unwrap();
+    assert_eq!((&end["worker"], &end["attempt"]), (&json!("one"), &json!(1)));
+    assert!(end["host"].as_str().unwrap().starts_with("skillhost "), "{end}");
+    assert!(end["engine"].as_str().unwrap().starts_with("wasmtime"), "{end}");
+    let verified = fleet.command(&["audit"]);
+    assert_eq!(serde_json::from_str::<Value>(verified.trim()).unwrap(), end);
+    // The worker has the record of the run too, with the run's id.
+    let log = fleet.place.user.home().join(".local/state/skillhost/workers/one/default");
+    let log = std::fs::read_to_string(log.join("audit.jsonl")).unwrap();
+    assert!(log.contains(&id), "{log}");
+}
+
+#[test]
+fn output_streams_and_a_cancellation_arrives_while_a_worker_runs() {
+    let fleet = Fleet::of_two();
+    let server = fleet.api(&[]);
+    let _worker = fleet.worker("one", &[]);
+    let id = server.submit(&shell("echo first; sleep 2; echo second"));
+    server.until(&id, "running");
+    until("the output arrives before the end", || {
+        server.get(&format!("/v1/runs/{id}/stdout")).text() == "first\n"
+    });
+    assert_eq!(server.get(&format!("/v1/runs/{id}")).json()["status"], "running");
+    let logs = server.get(&format!("/v1/runs/{id}/logs")).text();
+    assert!(logs.contains("data: \"first\\n\"") && logs.contains("data: \"second\\n\""), "{logs}");
+    for command in ["while :; do :; done", "sleep 3000"] {
+        let id = server.submit(&shell(&format!("echo started; {command}")));
+        until("the guest runs", || {
+            server.get(&format!("/v1/runs/{id}/stdout")).text() == "started\n"
+        });
+        let began = Instant::now();
+        let answer = server.call("POST", &format!("/v1/runs/{id}/cancel"), &Value::Null);
+        assert_eq!(answer.json()["status"], "cancelled", "{command}");
+        assert!(began.elapsed() < Duration::from_secs(1), "{command}: {:?}", began.elapsed());
+        assert_eq!(server.result(&id)["run"]["outcome"], "interrupted");
+    }
+}
+
+#[test]
+fn a_run_that_waits_is_cancelled_and_a_full_queue_refuses_more() {
+    let fleet = Fleet::new(&["--tenant", "a", "--worker", "one"]);
+    let (token, sha256) = skillhost_server::api::tenants::new_token();
+    let quotas = "quotas: { running: 1, queued: 2 }";
+    let file = tenants_file(&fleet.place, &[("a", &sha256, quotas)]);
+    let mut server = fleet.api(&["--tenants", file.to_str().unwrap()]);
+    server.token = token;
+    // Nobody takes them. The queue has room for those in progress too.
+    let ids: Vec<String> = (0..5).map(|_| server.submit(&shell("echo x"))).collect();
+    let refused = server.call("POST", "/v1/runs", &shell("echo x"));
+    assert_eq!((refused.status, refused.code()), (429, "queue-full".into()));
+    let cancel = format!("/v1/runs/{}/cancel", ids[0]);
+    assert_eq!(server.call("POST", &cancel, &Value::Null).json()["status"], "cancelled");
+    let _worker = fleet.worker("one", &["--tenants", file.to_str().unwrap()]);
+    for id in &ids[1..] {
+        assert_eq!(server.result(id)["run"]["status"], "succeeded");
+    }
+    assert_eq!(server.result(&ids[0])["run"]["status"], "cancelled");
+}
+
+#[test]
+fn an_uploaded_skill_runs_on_a_worker_that_has_never_seen_it() {
+    let fleet = Fleet::new(&["--tenant", "a", "--worker", "one"]);
+    let (token, sha256) = skillhost_server::api::tenants::new_token();
+    let file = tenants_file(&fleet.place, &[("a", &sha256, "trust-uploads: true")]);
+    let tenants = ["--tenants", file.to_str().unwrap()];
+    let (mut first, mut second) = (fleet.api(&tenants), fleet.api(&tenants));
+    first.token.clone_from(&token);
+    second.token = token;
+    let _worker = fleet.worker("one", &tenants);
+    let text = "---\nname: fresh\ndescription: An upload of the tests.\nallowed-tools: Bash\n---\nRun it.\n";
+    let files = json!({
+        "SKILL.md": { "digest": first.put_blob(text.as_bytes()) },
+        "scripts/go.sh": { "digest": first.put_blob(b"#!/bin/bash\necho fresh\n") },
+    });
+    // Uploaded as blobs to one server, stored as a skill by the other.
+    let stored = second.call("POST", "/v1/skills", &json!({ "name": "fresh", "files": files }));
+    assert_eq!(stored.status, 201, "{}", stored.text());
+    let digest = stored.json()["digest"].as_str().unwrap().to_owned();
+    for named in ["fresh", &*digest] {
+        let id = first.submit(&json!({ "skill": named, "target": { "script": "go.sh" } }));
+        assert_eq!(first.result(&id)["outcome"]["stdout"], "fresh\n", "{named}");
+    }
+    let refused = first.call("POST", "/v1/runs", &json!({ "skill": "stale" }));
+    assert_eq!(refused.code(), "no-skill");
+}
+
+#[test]
+fn metrics_show_the_queue_and_the_workers() {
+    let fleet = Fleet::of_two();
+    let server = fleet.api(&[]);
+    server.submit(&shell("echo x"));
+    let metrics = || server.server.get("/metrics", &[]).body;
+    let waits = "skillhost_fleet_queued{tenant=\"default\",class=\"small\"} 1";
+    until("a run waits", || metrics().contains(waits));
+    assert!(metrics().contains("skillhost_fleet_oldest_run_seconds{tenant=\"default\"} "));
+    let _worker = fleet.worker("one", &[]);
+    until("the worker reports, and has ended the run", || {
+        let text = metrics();
+        let slots = |line: &str| {
+            line.starts_with("skillhost_fleet_worker_slots{worker=\"one\",")
+                && line.ends_with("} 4")
+        };
+        text.lines().any(slots)
+            && text.contains("skillhost_fleet_queued{tenant=\"default\",class=\"small\"} 0")
+    });
+}
+
+#[test]
+fn what_a_fleet_cannot_keep_is_refused() {
+    let fleet = Fleet::of_two();
+    // State of a skill would be on another worker in the next run.
+    let policy = fleet.place.user.work().join("state.yaml");
+    std::fs::write(
+        &policy,
+        format!("default: {{ allow: [Bash], limits: {{ state: 1MiB }} }}\n{}", crate::mcp::TRUSTED),
+    )
+    .unwrap();
+    let policy = ["--policy", policy.to_str().unwrap()];
+    let server = fleet.api(&policy);
+    let _worker = fleet.worker("one", &policy);
+    let result = server.result(&server.submit(&shell("echo x")));
+    assert_eq!(result["run"]["outcome"], "denied", "{result}");
+    assert!(result.to_string().contains("keeps state between runs"), "{result}");
+    // Quotas of an hour would be counted by nobody.
+    let (_, sha256) = skillhost_server::api::tenants::new_token();
+    let quotas = "quotas: { bytes-per-hour: 1GiB }";
+    let file = tenants_file(&fleet.place, &[("default", &sha256, quotas)]);
+    let (url, identity) = (fleet.url(), fleet.folder().join("api").display().to_string());
+    let args = ["--nats", &url, "--nats-identity", &identity];
+    let tenants = ["--tenants", file.to_str().unwrap()];
+    let refused = fleet.place.server("serve", &[&args[..], &tenants].concat()).output().unwrap();
+    let why = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && why.contains("bytes-per-hour"), "{why}");
+}
