@@ -138,7 +138,11 @@ fn check_kubernetes(repository: &Path, progress: &Progress) -> Result<(), Error>
     clients::python("kubernetes", progress)?;
     let mut validate = Command::new(clients::folder("kubernetes").join("bin/kubernetes-validate"));
     validate.arg("--strict");
-    output(validate.arg(repository.join("deploy/kubernetes/skillhost.yaml"))).map(drop)
+    // keda.yaml is a resource of KEDA, whose schema is not part of the API's.
+    for file in ["skillhost.yaml", "fleet.yaml"] {
+        validate.arg(repository.join("deploy/kubernetes").join(file));
+    }
+    output(&mut validate).map(drop)
 }
 
 fn verify(
