@@ -23,6 +23,7 @@ mod bench;
 mod cases;
 mod driver;
 mod fetched;
+mod fleet;
 mod inputs;
 mod isolation;
 mod measure;
@@ -45,6 +46,7 @@ use std::path::{Path, PathBuf};
 use skillhost_toolchain::{Error, Progress};
 
 pub use fetched::fetched;
+pub use fleet::fleet;
 pub use measure::{nanoseconds, sizes};
 pub use place::{Place, native_python};
 pub use random::Random;

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use clap::Subcommand;
 use skillhost_bench::Place;
-use skillhost_toolchain::{Error, Progress, Step};
+use skillhost_toolchain::{Error, Progress, Step, unpack_program};
 
 use crate::host::{self, executable};
 use crate::machine::Machine;
@@ -51,6 +51,15 @@ pub(crate) enum Bench {
     Catalog,
     /// Measure fetched skills: adding a hundred from one repository, and `ci` of a thousand
     Sources {
+        /// Measure this binary, instead of building one in release mode
+        #[arg(long, value_name = "FILE")]
+        skillhost: Option<PathBuf>,
+    },
+    /// Measure a fleet on this machine, next to one server
+    Fleet {
+        /// Rounds of each measurement
+        #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+        rounds: u32,
         /// Measure this binary, instead of building one in release mode
         #[arg(long, value_name = "FILE")]
         skillhost: Option<PathBuf>,
@@ -179,6 +188,15 @@ pub(crate) fn run(bench: Option<Bench>, progress: &Progress) -> Result<(), Error
             print_line(skillhost_bench::fetched(&skillhost)?);
             Ok(())
         }
+        Some(Bench::Fleet { rounds, skillhost }) => {
+            let root = workspace::root();
+            let skillhost = named_or_built(skillhost, progress)?;
+            let broker = unpack_program(&root.join("target/tools"), "nats-server", progress)?;
+            let (broker, programs) =
+                (broker.join("usr/sbin/nats-server"), root.join("target/components"));
+            print_line(skillhost_bench::fleet(&skillhost, &broker, &programs, rounds)?);
+            Ok(())
+        }
         Some(Bench::Readme) => skillhost_bench::write_committed(),
     }
 }
@@ -194,6 +212,7 @@ cargo xtask bench soak        many mixed invocations in one host
 cargo xtask bench search      how well search ranks
 cargo xtask bench catalog     ten thousand skills: start, search, memory
 cargo xtask bench sources     fetched skills: adding a hundred, verifying a thousand
+cargo xtask bench fleet       a fleet on this machine, next to one server
 cargo xtask bench readme      write the figures in the README and the documentation from the committed runs";
 
 /// Returns the binary that was named, or builds one.

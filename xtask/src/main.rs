@@ -1,5 +1,5 @@
 //! Development tasks:
-//! `cargo xtask demo | test | install | dist | release | fuzz | determinism | components | python | javascript-packages | clients | conformance | bench | toolchain`.
+//! `cargo xtask demo | test | install | dist | release | fuzz | determinism | components | python | javascript-packages | clients | chaos | conformance | bench | toolchain`.
 //!
 //! They require rustup's stable toolchain, a C compiler and git, and find or build everything else.
 //! Each task has a file of its name, except `release`, which is in `install.rs`.
@@ -10,6 +10,7 @@
 )]
 
 mod bench;
+mod chaos;
 mod check_cache;
 mod clients;
 mod components;
@@ -117,6 +118,9 @@ enum Verb {
     Clients,
     /// Fetch the servers and clients of Debian, PyPI and npm with which fetching skills is tested
     Servers,
+    /// Run many runs on a fleet while its processes are killed, stopped and cut off, and check that each
+    /// ends once
+    Chaos(chaos::Options),
     /// Run third-party conformance tests: of CPython, Node.js, npm, MCP, Agent Skills, WASI or agents
     Conformance {
         #[command(subcommand)]
@@ -211,6 +215,7 @@ fn main() -> ExitCode {
         Verb::JavascriptPackages => javascript_packages::run(&progress),
         Verb::Clients => clients::run(&progress),
         Verb::Servers => servers::run(&progress),
+        Verb::Chaos(options) => chaos::run(&options, &progress),
         Verb::Conformance { suite: Conformance::Agents } => conformance::agents(&progress),
         Verb::Conformance { suite: Conformance::Python { args } } => {
             conformance::python(&args, &progress)

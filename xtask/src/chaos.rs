@@ -1,0 +1,33 @@
+//! `cargo xtask chaos`: the test of a fleet under faults, with many runs. tests/fleet/chaos.rs has the
+//! faults and the checks; the suite runs it for less than a minute.
+
+use skillhost_toolchain::{Error, Progress, unpack_program};
+
+use crate::{host, workspace};
+
+/// The test.
+const TEST: &str = "fleet::chaos::no_acknowledged_run_is_lost_or_ends_twice";
+
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Submit this many runs; there is a fault for each 15
+    #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..))]
+    runs: u32,
+    /// Choose which process each fault hits by this number
+    #[arg(long, default_value_t = 7)]
+    seed: u32,
+}
+
+pub(crate) fn run(options: &Options, progress: &Progress) -> Result<(), Error> {
+    let root = workspace::root();
+    unpack_program(&root.join("target/tools"), "nats-server", progress)?;
+    let what = format!("{} runs under faults, seed {}", options.runs, options.seed);
+    progress.step(&what, |step| {
+        let mut cargo = workspace::cargo(&root);
+        host::linted(&mut cargo);
+        cargo.args(["test", "--workspace", "--locked", "--test", "main", "--", "--exact", TEST]);
+        cargo.env("SKILLHOST_CHAOS_RUNS", options.runs.to_string());
+        cargo.env("SKILLHOST_CHAOS_SEED", options.seed.to_string());
+        step.run(&mut cargo).map(drop).map_err(Error::from)
+    })
+}
