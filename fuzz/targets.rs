@@ -299,7 +299,6 @@ impl Agents {
             state: path("kept"),
             settings: None,
             audit: path("audit.jsonl"),
-            caps: SizeLimits::default(),
             verifier: None,
         });
         let server = Mcp::new(Options {

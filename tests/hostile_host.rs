@@ -200,7 +200,6 @@ fn options(root: &Path, resolver: Resolver, allocation: Allocation) -> RunnerOpt
         state: root.join("kept"),
         settings: None,
         audit: root.join("audit.jsonl"),
-        caps: Default::default(),
         verifier: None,
     }
 }

@@ -155,6 +155,80 @@ fn a_lack_of_memory_is_explained() {
 }
 
 #[test]
+fn bombs_end_at_the_limits() {
+    let place = Place::new(
+        "import bz2, lzma, sys, tempfile, shutil, zipfile
+from compression import zstd
+zeros, name = bytes(1 << 20), sys.argv[1]
+if name == 'lzma-header':
+    # A dictionary of 4 GiB, in a header of 13 bytes.
+    lzma.decompress(bytes.fromhex('5dffffffff') + b'\\xff' * 8 + bytes(20))
+elif name == 'zip':
+    with zipfile.ZipFile('bomb.zip', 'w', zipfile.ZIP_BZIP2) as archive:
+        with archive.open('zeros', 'w') as file:
+            for _ in range(100): file.write(zeros)
+    with zipfile.ZipFile('bomb.zip') as archive: archive.extractall('out')
+else:
+    make = {'bz2': bz2.BZ2Compressor, 'lzma': lzma.LZMACompressor, 'zstd': zstd.ZstdCompressor}[name]()
+    bomb = b''.join(make.compress(zeros) for _ in range(300)) + make.flush()
+    print(len(bomb) < 1 << 20)
+    {'bz2': bz2, 'lzma': lzma, 'zstd': zstd}[name].decompress(bomb)
+",
+    );
+    let policy = "limits: { memory: 160MiB, disk: 50MiB }\n";
+    std::fs::write(place.user.work().join("policy.yaml"), policy).unwrap();
+    for name in ["bz2", "lzma", "zstd", "lzma-header", "zip"] {
+        let options = ["main", "--policy", "policy.yaml", "--workspace", ".", "--", name];
+        let run = place.run(&options);
+        let stderr = text(&run.stderr);
+        let (limit, error) =
+            if name == "zip" { ("disk", "No space left") } else { ("memory", "MemoryError") };
+        assert!(
+            run.status.code() == Some(125)
+                && stderr.contains(error)
+                && stderr.contains(&format!("the limit `{limit}` of ")),
+            "{name}: {run:?}"
+        );
+    }
+}
+
+#[test]
+fn permission_bits_are_those_of_the_other_languages() {
+    let place = Place::new(
+        "import os, subprocess, sys
+open('/tmp/tool', 'w').write('#!/bin/sh\\necho from the tool\\n')
+os.chmod('/tmp/tool', 0o751)
+print(oct(os.stat('/tmp/tool').st_mode))
+for command in ['stat -c %a /tmp/tool', '/tmp/tool', 'chmod 640 /tmp/tool; [ -x /tmp/tool ] || echo not executable']:
+    print(subprocess.run(command, shell=True, capture_output=True, text=True).stdout, end='')
+print(oct(os.stat('/tmp/tool').st_mode))
+js = 'const fs = require(\"fs\"); console.log(fs.statSync(\"/tmp/tool\").mode.toString(8)); fs.chmodSync(\"/tmp/tool\", 0o444)'
+print(subprocess.run(['node', '-e', js], capture_output=True, text=True).stdout, end='')
+print(oct(os.stat('/tmp/tool').st_mode), os.access('/tmp/tool', os.X_OK))",
+    );
+    assert_eq!(
+        place.prints(&["main"]),
+        "0o100751\n751\nfrom the tool\nnot executable\n0o100640\n100640\n0o100444 False\n"
+    );
+}
+
+#[test]
+fn a_large_skill_runs_if_the_operator_raises_its_size() {
+    let place = Place::new("import os; print(len(os.listdir('/tmp/.claude/skills/py/data')))");
+    place.write("data/large", &"x".repeat(11 << 20));
+    let refused = place.run(&["main"]);
+    assert!(
+        refused.status.code() == Some(2) && text(&refused.stderr).contains("`--skill-size SIZE`"),
+        "{refused:?}"
+    );
+    assert_eq!(place.prints(&["main", "--skill-size", "12MiB"]), "1\n");
+    std::fs::write(place.user.work().join("policy.yaml"), "skill-size: 12MiB\n").unwrap();
+    assert_eq!(place.prints(&["main", "--policy", "policy.yaml"]), "1\n");
+    let beyond = place.run(&["main", "--skill-size", "1GiB"]);
+    assert!(text(&beyond.stderr).contains("not between 1 and 256 MiB"), "{beyond:?}");
+}
+
+#[test]
 fn a_lower_stack_limit_of_the_operator_applies() {
     let place = Place::new("import json\nx = []\nfor _ in range(100000): x = [x]\njson.dumps(x)");
     std::fs::write(place.user.work().join("policy.yaml"), "limits: { stack: 256KiB }\n").unwrap();

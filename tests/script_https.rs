@@ -97,7 +97,6 @@ fn ask(name: &str, script: &str) -> String {
         state: dir.path().join("kept"),
         settings: None,
         audit: dir.path().join("audit.jsonl"),
-        caps: Default::default(),
         verifier: None,
     });
     let overrides = Overrides {

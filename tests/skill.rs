@@ -7,6 +7,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+use skillhost_policy::Policy;
 use skillhost_policy::diagnostic::{Diagnostic, Severity, render};
 use skillhost_policy::manifest;
 use skillhost_policy::manifest::rules::{self, LoadEffect, RULES};
@@ -490,6 +491,32 @@ fn size_limits_are_exact() {
         let error = Skill::load(&skill, &caps).unwrap_err();
         assert_eq!(error.diagnostics.iter().map(|d| d.rule).collect::<Vec<_>>(), [rule]);
     }
+}
+
+#[test]
+fn policy_raises_the_size_of_skills_and_with_it_the_number_of_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let skill = folder.path().join("skill");
+    write(&skill, "SKILL.md", GOOD);
+    write(&skill, "data/large", "x".repeat(10 << 20));
+    for number in 0..2_500 {
+        write(&skill, format!("data/{number}"), "");
+    }
+    let under = |skill_size| {
+        let policy = Policy { skill_size, ..Policy::builtin() };
+        Skill::load(&skill, &SizeLimits::of(&policy))
+    };
+    let rule = |skill_size| under(skill_size).unwrap_err().diagnostics[0].rule;
+    assert!(["skill-size", "skill-files"].contains(&rule(10 << 20)));
+    let error = under(10 << 20).unwrap_err();
+    let fix = error.diagnostics[0].fix.as_deref().unwrap();
+    assert!(fix.contains("`--skill-size SIZE`") && fix.contains("`skill-size: SIZE`"), "{fix}");
+    // One byte more allows 4,000 files, but not yet the size.
+    assert_eq!(rule((10 << 20) + 1), "skill-size");
+    under(11 << 20).unwrap();
+    let read =
+        |text| skillhost_policy::load(Path::new("policy.yaml"), text, None).unwrap().skill_size;
+    assert_eq!((read("skill-size: 40MiB"), read("{}")), (40 << 20, 10 << 20));
 }
 
 #[test]

@@ -35,7 +35,6 @@ pub(crate) fn host(
         state: folder.join("state"),
         settings: None,
         audit: folder.join(AUDIT),
-        caps: Default::default(),
         verifier: None,
     })
 }

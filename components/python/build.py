@@ -4,9 +4,9 @@ their list in `python-packages.json`.
 
     python3 components/python/build.py [--check]
 
-`--check` only reports missing prerequisites. The build has four stages: the tools, the standard library (compiled by the interpreter
-itself), the memory image, and the packages. A stage runs only if one of its inputs has changed. `BLESS=1` writes the lists of packages in
-the repository.
+`--check` only reports missing prerequisites. The build has five stages: the tools, the standard library (compiled by the interpreter
+itself), the C libraries, the memory image, and the packages. A stage runs only if one of its inputs has changed. `BLESS=1` writes the lists of packages in
+the repository. The compiler of the C libraries is the one of the JavaScript runtime, which `cargo xtask python` fetches.
 """
 
 import fcntl
@@ -25,6 +25,7 @@ WORK = ROOT / "target" / "python"
 OUT = ROOT / "target" / "components"
 
 sys.path.insert(0, str(HERE / "build"))
+import native  # noqa: E402
 import packages  # noqa: E402
 
 
@@ -54,9 +55,10 @@ def wait_for_others(lock):
 def build():
     tools = stage("tools", [HERE / "build/requirements.txt", HERE / "build/package.json", HERE / "build/package-lock.json"], build_tools)
     stdlib = stage("stdlib", [tools, HERE / "build/compile_stdlib.py", HERE / "wit"], build_stdlib)
-    stage("image", [stdlib, HERE / "build/fixed.c", HERE / "guest", HERE / "wit"], build_image)
+    compiled = stage("native", [HERE / "build/native.py", HERE / "native", ROOT / "components/javascript/compiler.txt"], build_native)
+    stage("image", [stdlib, compiled, HERE / "build/fixed.c", HERE / "guest", HERE / "wit"], build_image)
     listed = [HERE / "packages" / name for name in ("requirements.txt", "sdists.txt")]
-    built = stage("packages", [tools, HERE / "build/compile_packages.py", HERE / "build/packages.py", *listed, HERE / "wit"], build_packages)
+    built = stage("packages", [tools, HERE / "build/compile_packages.py", HERE / "build/packages.py", *listed, HERE / "packages/own", HERE / "wit"], build_packages)
     publish_packages(WORK / built)
 
 
@@ -87,7 +89,7 @@ def stage(name, inputs, build):
             continue
         for path in sorted(item.rglob("*")) if item.is_dir() else [item]:
             if path.is_file() and path.suffix != ".pyc":
-                digest.update(f"{path.relative_to(HERE)}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
+                digest.update(f"{os.path.relpath(path, HERE)}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
     folder, key = WORK / name, digest.hexdigest()
     if (folder / "key").is_file() and (folder / "key").read_text() == key:
         return name
@@ -117,10 +119,18 @@ def build_stdlib(folder):
     (folder / "unused.wasm").unlink()
 
 
+def build_native(folder):
+    compiler = ROOT / "target/javascript/compiler/environment/bin/python"
+    if not compiler.is_file():
+        raise Failed(f"the C compiler {compiler} is missing\n  fix: `cargo xtask python`, which fetches it")
+    native.build(folder, [compiler, "-m", "ziglang"], run, output)
+
+
 def build_image(folder):
     shutil.copytree(HERE / "guest", folder / "app", ignore=shutil.ignore_patterns("__pycache__"))
     for path in (WORK / "stdlib").glob("stdlib.*"):
         shutil.copy(path, folder / "app")
+    shutil.copy(WORK / "native" / native.MODULE, folder / "app/_skillhost")
     componentize(folder / "app", "app", folder / "python.wasm")
 
 
@@ -169,6 +179,10 @@ def run(*command, **options):
     words = [str(word) for word in command]
     if subprocess.run(words, **options).returncode:
         raise Failed(f"`{' '.join(words)}` failed; its output is above")
+
+
+def output(*command):
+    return subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
 if __name__ == "__main__":

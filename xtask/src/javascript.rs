@@ -55,12 +55,17 @@ pub(crate) fn prepare(root: &Path, progress: &Progress) -> Result<(), Error> {
         MODULES.prepare(root, step)?;
         ENGINE.prepare(root, step)
     })?;
+    prepare_compiler(root, progress)
+}
+
+/// Fetches the C compiler, which the Python runtime uses too, unless it is up to date.
+pub(crate) fn prepare_compiler(root: &Path, progress: &Progress) -> Result<(), Error> {
     let lock = root.join(COMPILER);
     let lock = std::fs::read_to_string(&lock).map_err(Error::context(lock.display()))?;
     let folder = compiler(root);
     let stamp = folder.join("stamp");
     if !std::fs::read_to_string(&stamp).is_ok_and(|old| old == lock) {
-        progress.step("fetch the C compiler of the JavaScript runtime", |step| {
+        progress.step("fetch the C compiler of the runtimes", |step| {
             // The stamp goes first: an interrupted run must not leave a partial folder that counts
             // as complete.
             workspace::remove(&stamp)?;

@@ -9,7 +9,7 @@ use skillhost_image::Optimizer;
 use skillhost_toolchain::{Error, Progress, files};
 
 use crate::shell::hex;
-use crate::workspace;
+use crate::{javascript, workspace};
 
 /// The names of the functions that starts call, as recorded by `record_order.py` in the same
 /// folder.
@@ -21,6 +21,8 @@ const STACK: &str = "128MiB";
 /// Builds what has changed. `components/python/build.py` builds the image and the packages.
 pub(crate) fn run(progress: &Progress) -> Result<(), Error> {
     check()?;
+    // Compiles the C libraries of the runtime.
+    javascript::prepare_compiler(&workspace::root(), progress)?;
     progress
         .step("build the Python runtime", |step| step.run(&mut script()).map(drop))
         .map_err(|error| Error::new(error.to_string()))?;

@@ -16,10 +16,8 @@ DOCUMENT = SET.parent.parent.parent / "docs/reference/packages.md"
 TARGET = ["--python-version=3.14", "--implementation=cp", "--platform=any", "--platform=manylinux2014_x86_64", "--only-binary=:all:"]
 # PyYAML's wrapper of its native part. Without that part, its import would fail with a misleading error.
 EXCLUDED = ["_yaml"]
-# networkx imports bz2, which the runtime does not have, to read compressed graphs.
-PATCHES = {
-    "networkx/utils/decorators.py": [("import bz2\n", ""), ('    ".bz2": bz2.BZ2File,\n', "")],
-}
+# Packages that are written here, in place of ones with native code.
+OWN = SET / "own"
 NATIVE = {".so", ".pyd", ".dll", ".dylib", ".c", ".h", ".pyx", ".pxd"}
 # SPDX identifiers of licences that packages declare only by a classifier.
 CLASSIFIERS = {
@@ -38,8 +36,10 @@ Scripts can import these packages without installing anything. Guests see them, 
 them are pure Python.
 
 pydantic is not included: since 2.0 its core is native code, and 1.x does not support Python 3.14.
-For the same reason, jsonschema is 4.17 and typer is 0.28. networkx cannot read `.bz2` files.
-PyYAML, MarkupSafe and charset-normalizer run without their native parts.
+For the same reason, jsonschema is 4.17 and typer is 0.28. MarkupSafe and charset-normalizer run without their native parts.
+
+psutil is skillhost's own: the common calls that read, with the figures of the run instead of those of a machine
+([Python](python.md#the-run-as-a-machine)). It has nothing of psutil's code.
 
 | package | version | licence | imports |
 |---|---|---|---|
@@ -57,17 +57,13 @@ def install(folder, pip, run):
     run(*pip, "install", *strictly, "--no-compile", f"--target={site}", "--no-index", *wheels.glob("*-none-any.whl"))
     shutil.rmtree(wheels)
     strip(site)
+    for package in sorted(OWN.iterdir()):
+        add_own(site, package)
 
 
 def strip(site):
     for name in EXCLUDED:
         shutil.rmtree(site / name)
-    for name, changes in PATCHES.items():
-        text = (site / name).read_text(encoding="utf-8")
-        for old, new in changes:
-            assert text.count(old) == 1, f"{name} does not contain {old!r} exactly once"
-            text = text.replace(old, new)
-        (site / name).write_text(text, encoding="utf-8")
     for folder, folders, names in os.walk(site):
         for name in [name for name in folders if name in ("bin", "test", "tests", "_tests", "__pycache__")]:
             folders.remove(name)
@@ -82,6 +78,18 @@ def strip(site):
             kept = [row for row in csv.reader(file) if (site / row[0]).is_file()]
         with record.open("w", newline="") as file:
             csv.writer(file, lineterminator="\n").writerows(kept)
+
+
+def add_own(site, package):
+    """Adds a package of ours, with the metadata by which programs find its version."""
+    metadata = email.message_from_string((package / "METADATA").read_text(encoding="utf-8"))
+    shutil.copytree(package, site / package.name, ignore=shutil.ignore_patterns("METADATA", "__pycache__"))
+    info = site / f"{package.name}-{metadata['Version']}.dist-info"
+    info.mkdir()
+    shutil.copy(package / "METADATA", info)
+    (info / "INSTALLER").write_text("skillhost\n")
+    files = [*sorted(path.relative_to(site).as_posix() for path in (site / package.name).rglob("*.py")), f"{info.name}/METADATA"]
+    (info / "RECORD").write_text("".join(f"{file},,\n" for file in files))
 
 
 def describe(site):

@@ -210,7 +210,6 @@ impl Places {
             state: self.skill_state(),
             settings: Some(self.approvals_file()),
             audit,
-            caps: Default::default(),
             verifier: Some(Arc::new(requirements::verifier(self))),
         })
     }

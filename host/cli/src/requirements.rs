@@ -4,7 +4,7 @@ use skillhost::invoke::{evidence, require_all};
 use skillhost_catalog::CatalogEntry;
 use skillhost_policy::diagnostic::{Diagnostic, printable};
 use skillhost_policy::require::Requirement;
-use skillhost_skill::{Skill, SkillError, SkillFolder};
+use skillhost_skill::{SizeLimits, Skill, SkillError, SkillFolder};
 
 use crate::commands::key;
 use crate::context::{Context, Places};
@@ -52,7 +52,7 @@ fn check(
     requirements: &[&Requirement],
     context: &Context,
 ) -> Result<Option<String>, SkillError> {
-    let skill = Skill::load_from(folder, &Default::default())?;
+    let skill = Skill::load_from(folder, &SizeLimits::of(&context.policy))?;
     require_all(&skill, requirements, &verifier(&context.places))
 }
 

@@ -63,7 +63,7 @@ const NATIVE: &[(&str, &str)] = &[
     ("numpy", "numpy"), ("pandas", "pandas"), ("PIL", "Pillow"), ("lxml", "lxml"), ("matplotlib", "matplotlib"), ("torch", "torch"),
     ("torchvision", "torchvision"), ("torchaudio", "torchaudio"), ("scipy", "scipy"), ("sklearn", "scikit-learn"), ("skimage", "scikit-image"),
     ("cv2", "opencv-python"), ("tensorflow", "tensorflow"), ("jax", "jax"), ("transformers", "transformers"), ("fitz", "PyMuPDF"),
-    ("pymupdf", "PyMuPDF"), ("psutil", "psutil"), ("aiohttp", "aiohttp"), ("cryptography", "cryptography"), ("nacl", "PyNaCl"),
+    ("pymupdf", "PyMuPDF"), ("aiohttp", "aiohttp"), ("cryptography", "cryptography"), ("nacl", "PyNaCl"),
     ("bcrypt", "bcrypt"), ("argon2", "argon2-cffi"), ("orjson", "orjson"), ("ujson", "ujson"), ("msgpack", "msgpack"), ("regex", "regex"),
     ("polars", "polars"), ("pyarrow", "pyarrow"), ("duckdb", "duckdb"), ("seaborn", "seaborn"), ("kaleido", "kaleido"),
     ("statsmodels", "statsmodels"), ("numba", "numba"), ("xgboost", "xgboost"), ("lightgbm", "lightgbm"), ("shapely", "shapely"),
@@ -153,8 +153,8 @@ const INSTEAD: &[(&str, &str)] = &[
     ("PyPDF2", "pypdf"), ("pdfminer.six", "pypdf"), ("aiohttp", "httpx"), ("curl_cffi", "httpx"), ("orjson", "the module json"), ("ujson", "the module json"), ("simplejson", "the module json"), ("pydantic", "dataclasses, attrs or jsonschema"),
     ("python-docx", "zipfile and xml.etree.ElementTree"), ("python-pptx", "zipfile and xml.etree.ElementTree"), ("XlsxWriter", "openpyxl"), ("xlrd", "openpyxl"), ("regex", "the module re"), ("rapidfuzz", "the module difflib"),
     ("Levenshtein", "the module difflib"), ("fuzzywuzzy", "the module difflib"), ("thefuzz", "the module difflib"), ("duckdb", "the module sqlite3"), ("polars", "the modules csv and sqlite3"), ("tomli", "the module tomllib"),
-    ("html5lib", "html.parser"), ("readability-lxml", "beautifulsoup4"), ("GitPython", "the command git"), ("setuptools", "importlib.metadata and importlib.resources"), ("psutil", "the modules os and platform"),
-    ("chardet", "charset-normalizer"), ("termcolor", "rich or colorama"), ("xxhash", "the module hashlib"), ("lz4", "the module gzip"), ("zstandard", "the module gzip"), ("Brotli", "the module gzip"), ("python-frontmatter", "PyYAML"),
+    ("html5lib", "html.parser"), ("readability-lxml", "beautifulsoup4"), ("GitPython", "the command git"), ("setuptools", "importlib.metadata and importlib.resources"),
+    ("chardet", "charset-normalizer"), ("termcolor", "rich or colorama"), ("xxhash", "the module hashlib"), ("lz4", "the module gzip"), ("zstandard", "the module compression.zstd"), ("Brotli", "the module gzip"), ("python-frontmatter", "PyYAML"),
 ];
 
 #[cfg(test)]

@@ -27,31 +27,27 @@ const MODULES: &[&str] = &[
 #[rustfmt::skip]
 const OWN: &[&str] = &[
     "__future__", "_abc", "_aix_support", "_android_support", "_apple_support", "_ast", "_ast_unparse", "_asyncio", "_bisect", "_blake2",
-    "_codecs", "_codecs_cn", "_codecs_hk", "_codecs_iso2022", "_codecs_jp", "_codecs_kr", "_codecs_tw", "_collections", "_collections_abc",
+    "_bz2", "_codecs", "_codecs_cn", "_codecs_hk", "_codecs_iso2022", "_codecs_jp", "_codecs_kr", "_codecs_tw", "_collections", "_collections_abc",
     "_colorize", "_compat_pickle", "_contextvars", "_csv", "_datetime", "_decimal", "_elementtree", "_frozen_importlib",
     "_frozen_importlib_external", "_functools", "_heapq", "_hmac", "_imp", "_io", "_ios_support", "_json", "_locale", "_lsprof",
-    "_markupbase", "_md5", "_multibytecodec", "_opcode", "_opcode_metadata", "_operator", "_osx_support", "_pickle", "_py_abc",
+    "_lzma", "_markupbase", "_md5", "_multibytecodec", "_opcode", "_opcode_metadata", "_operator", "_osx_support", "_pickle", "_py_abc",
     "_py_warnings", "_pydatetime", "_pydecimal", "_pyio", "_pylong", "_pyrepl", "_queue", "_random", "_sha1", "_sha2", "_sha3", "_signal",
     "_sitebuiltins", "_socket", "_sqlite3", "_sre", "_stat", "_statistics", "_string", "_strptime", "_struct", "_suggestions", "_symtable",
     "_sysconfig", "_thread", "_threading_local", "_tokenize", "_tracemalloc", "_types", "_typing", "_warnings", "_weakref", "_weakrefset",
-    "_zoneinfo",
+    "_zoneinfo", "_zstd",
 ];
 
 /// The private modules that the sandbox does not provide.
 #[rustfmt::skip]
 const OWN_MISSING: &[&str] = &[
-    "_bz2", "_ctypes", "_curses", "_curses_panel", "_dbm", "_gdbm", "_hashlib", "_interpchannels", "_interpqueues", "_interpreters",
-    "_lzma", "_multiprocessing", "_overlapped", "_posixshmem", "_posixsubprocess", "_remote_debugging", "_scproxy", "_ssl", "_tkinter",
-    "_uuid", "_winapi", "_wmi", "_zstd",
+    "_ctypes", "_curses", "_curses_panel", "_dbm", "_gdbm", "_hashlib", "_interpchannels", "_interpqueues", "_interpreters",
+    "_multiprocessing", "_overlapped", "_posixshmem", "_posixsubprocess", "_remote_debugging", "_scproxy", "_ssl", "_tkinter", "_uuid",
+    "_winapi", "_wmi",
 ];
 
 /// The modules that the sandbox does not provide: why, and what to use instead. They need an operating
 /// system, or a library that is not built in.
 const MISSING: &[(&str, &str, &str)] = &[
-    ("bz2", "the library is not built in", "use gzip or zipfile"),
-    ("compression.bz2", "the library is not built in", "use gzip or zipfile"),
-    ("compression.lzma", "the library is not built in", "use gzip or zipfile"),
-    ("compression.zstd", "the library is not built in", "use gzip or zipfile"),
     ("concurrent.interpreters", "there is one interpreter", "use concurrent.futures"),
     ("ctypes", "no native library can be loaded", "use pure Python"),
     ("curses", "there is no terminal", "print lines, or use rich"),
@@ -60,8 +56,6 @@ const MISSING: &[(&str, &str, &str)] = &[
     ("ensurepip", "packages come with the runtime", "use --site-packages for others"),
     ("fcntl", "files cannot be locked", "write to a file of your own and rename it"),
     ("idlelib", "there is no display", "write a file for the user to open"),
-    ("lzma", "the library is not built in", "use gzip or zipfile"),
-    ("mmap", "files cannot be mapped", "read them"),
     ("msvcrt", "this is not Windows", "read from stdin"),
     (
         "multiprocessing.shared_memory",
@@ -71,7 +65,6 @@ const MISSING: &[(&str, &str, &str)] = &[
     ("nt", "this is not Windows", "use os"),
     ("pty", "there is no terminal", "use pipes"),
     ("readline", "there is no terminal", "read from stdin"),
-    ("resource", "limits are the operator's", "use --memory and --timeout"),
     ("syslog", "there is no system log", "use logging"),
     ("termios", "there is no terminal", "read from stdin"),
     ("tkinter", "there is no display", "write a file for the user to open"),

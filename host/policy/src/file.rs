@@ -16,7 +16,7 @@ use super::{
     Policy, Preload, Retention, Rule, Secrets, mounts, printable,
 };
 use crate::diagnostic::{Diagnostic, Severity, Span};
-use crate::limits::Limit;
+use crate::limits::{Limit, SKILL_SIZE};
 
 /// A policy for a thousand skills takes about 100 KiB.
 const MAX_BYTES: usize = 1 << 20;
@@ -105,7 +105,7 @@ impl Reader<'_> {
         let (mut secrets, mut usage, mut preload) = (Secrets::default(), true, Preload::Nothing);
         let mut audit_detail = AuditDetail::default();
         let mut clients = Clients::default();
-        let mut ceiling = Vec::new();
+        let (mut ceiling, mut skill_size) = (Vec::new(), SKILL_SIZE);
         for (key, span, value) in self.table(root, "the policy", &schema::TOP) {
             match key {
                 "limits" => default.limits = self.limits(value),
@@ -114,6 +114,7 @@ impl Reader<'_> {
                 "secrets" => secrets = Secrets { plain: secrets.plain, ..self.secrets(value) },
                 "record" => secrets.plain = self.plain(value),
                 "skill-folders" => skill_folders = self.skill_folders(value),
+                "skill-size" => skill_size = self.skill_size(value),
                 "audit" => (retention, audit_detail) = self.audit(value),
                 "usage" => usage = self.usage(value),
                 "preload" => preload = self.preload(value),
@@ -141,6 +142,7 @@ impl Reader<'_> {
             clients,
             client_names: ClientNames::default(),
             ceiling,
+            skill_size,
         }
     }
 

@@ -96,6 +96,9 @@ pub struct Policy {
     pub client_names: ClientNames,
     /// The highest value of each limit. Layers, flags and skills cannot exceed it.
     pub ceiling: Vec<LimitRule>,
+    /// The most bytes of a skill's files in total. Sections cannot change it: it applies before the
+    /// skill's name is known.
+    pub skill_size: u64,
 }
 
 /// Whether the names that other clients give to tools, such as `run_shell_command` for `Bash`,
@@ -224,6 +227,8 @@ pub struct Overrides {
     pub limits: Vec<(Limit, u64)>,
     /// `--deterministic`, `--seed`, `--start-time`.
     pub determinism: DeterminismRule,
+    /// `--skill-size`.
+    pub skill_size: Option<u64>,
 }
 
 impl Policy {
@@ -254,6 +259,7 @@ impl Policy {
             clients: Clients::default(),
             client_names: ClientNames::default(),
             ceiling: Vec::new(),
+            skill_size: limits::SKILL_SIZE,
         }
     }
 
@@ -338,6 +344,7 @@ impl Policy {
                 place: limit.flag().unwrap_or("the command line").into(),
             });
         }
+        self.skill_size = overrides.skill_size.unwrap_or(self.skill_size);
         self.layers.push(layer);
         if diagnostics.is_empty() { Ok(self) } else { Err(diagnostics) }
     }

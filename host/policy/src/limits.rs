@@ -540,6 +540,27 @@ impl fmt::Display for Limit {
 const MEMORY_MIN: u64 = MIB;
 
 /// Parses a size in bytes, with binary (`KiB`) or decimal (`kB`) units.
+/// The most bytes of a skill's files in total, unless the operator raises it: the largest public
+/// skill has 7.5 MB.
+pub const SKILL_SIZE: u64 = 10 << 20;
+
+/// The highest value that the operator can raise [`SKILL_SIZE`] to: as much as one transfer of
+/// fetched skills may hold. Every file of a skill is read and digested before it runs.
+pub const SKILL_SIZE_MAX: u64 = 256 << 20;
+
+/// Parses the most bytes of a skill's files in total.
+///
+/// # Errors
+/// Returns a message if the text is not a size, or one above [`SKILL_SIZE_MAX`].
+pub fn parse_skill_size(text: &str) -> Result<u64, String> {
+    let size = Limit::Disk.parse(text)?;
+    if !(1..=SKILL_SIZE_MAX).contains(&size) {
+        let most = show_size(SKILL_SIZE_MAX);
+        return Err(format!("`{}` is not between 1 and {most}", text.trim()));
+    }
+    Ok(size)
+}
+
 fn parse_size(text: &str) -> Option<u64> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '_').unwrap_or(text.len());
     let number: u64 = text[..digits].replace('_', "").parse().ok()?;

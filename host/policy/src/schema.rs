@@ -56,7 +56,7 @@ const fn field(key: &'static str, shape: Shape, description: &'static str) -> Fi
 }
 
 /// The top-level keys.
-pub(super) const TOP: [Field; 15] = [
+pub(super) const TOP: [Field; 16] = [
     field("limits", Shape::Limits, "Limits of every run. They replace the defaults."),
     field(
         "ceiling",
@@ -99,6 +99,11 @@ pub(super) const TOP: [Field; 15] = [
         "skill-folders",
         Shape::Files,
         "Folders that the catalogue searches for skills in addition to the standard ones: absolute, below `~/`, or relative to this file.",
+    ),
+    field(
+        "skill-size",
+        Shape::Size,
+        "The most bytes of a skill's files in total, by default 10 MiB and at most 256 MiB. For each 10 MiB, a skill may have 2,000 files and folders.",
     ),
     DETERMINISTIC,
     SEED,

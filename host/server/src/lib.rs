@@ -248,7 +248,7 @@ impl Shared {
 
     /// Loads a skill to serve its text. One that lacks what the policy requires does not load.
     fn load(&self, entry: &CatalogEntry) -> Result<Skill, SkillError> {
-        let skill = Skill::load_from(entry.into(), &SizeLimits::default())?;
+        let skill = Skill::load_from(entry.into(), &SizeLimits::of(&self.policy))?;
         self.service.runner().require(&skill, &self.policy)?;
         Ok(skill)
     }

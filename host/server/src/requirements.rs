@@ -35,7 +35,7 @@ impl Verified {
         if let Some(lacks) = known(self) {
             return lacks;
         }
-        let skill = Skill::load_from(entry.into(), &SizeLimits::default());
+        let skill = Skill::load_from(entry.into(), &SizeLimits::of(policy));
         let lacks = match skill.and_then(|skill| runner.require(&skill, policy)) {
             Ok(()) => false,
             Err(error) => {

@@ -498,7 +498,7 @@ fn fix(rule: &SkillRule) -> Option<String> {
         r if *r == rules::LINK_OUTSIDE => "replace the symlink with a copy of the file",
         r if *r == rules::LINK_BROKEN || *r == rules::FILE_KIND => "remove it",
         r if *r == rules::SKILL_FILES || *r == rules::SKILL_SIZE => {
-            "keep build output, caches and data out of the skill's folder, or name them in `.skillignore`"
+            "keep build output, caches and data out of the skill's folder, or name them in `.skillignore`; or raise the limit with `--skill-size SIZE`, or `skill-size: SIZE` in the policy, up to 256 MiB: each 10 MiB allow 2,000 files and folders"
         }
         _ => return None,
     };

@@ -35,8 +35,9 @@ use cap_std::fs::Dir;
 use serde::{Serialize, Serializer};
 
 use files::{Content, FileIdentity, SkillFile};
+use skillhost_policy::Policy;
 use skillhost_policy::diagnostic::{Diagnostic, Severity, Span, error_object, quoted};
-use skillhost_policy::limits::show_size;
+use skillhost_policy::limits::{SKILL_SIZE, SKILL_SIZE_MAX, show_size};
 use skillhost_policy::manifest::rules::{self, LoadEffect, SkillRule};
 use skillhost_policy::manifest::{self, Manifest};
 
@@ -111,7 +112,26 @@ impl Default for SizeLimits {
     /// 1 MiB for SKILL.md (the longest in use has 160 KB), and 10 MiB (7.5 MB) and 2,000 files for
     /// the skill.
     fn default() -> Self {
-        SizeLimits { skill_md: 1 << 20, total: 10 << 20, files: 2_000 }
+        SizeLimits { skill_md: 1 << 20, total: SKILL_SIZE, files: FILES }
+    }
+}
+
+/// The most files and folders for each 10 MiB that a skill may have.
+const FILES: usize = 2_000;
+
+impl SizeLimits {
+    /// Returns the limits under a policy, which may raise the size of all files; the number of files
+    /// rises with it.
+    pub fn of(policy: &Policy) -> SizeLimits {
+        let own = SizeLimits::default();
+        let times = usize::try_from(policy.skill_size.div_ceil(SKILL_SIZE)).unwrap_or(1).max(1);
+        SizeLimits { total: policy.skill_size, files: FILES * times, ..own }
+    }
+
+    /// Returns the highest limits that a policy can set: for skills that were loaded before, such as
+    /// those in recordings.
+    pub fn highest() -> SizeLimits {
+        SizeLimits::of(&Policy { skill_size: SKILL_SIZE_MAX, ..Policy::builtin() })
     }
 }
 

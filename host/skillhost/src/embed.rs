@@ -423,7 +423,6 @@ impl HostBuilder {
                 read_only: sources.iter().map(|source| source.folder.clone()).collect(),
                 ..GuardedPaths::default()
             },
-            caps: Default::default(),
             verifier: Some(Arc::new(verifier)),
         };
         let catalog = Catalog::open(sources, Some(&cache))?;

@@ -71,8 +71,6 @@ pub struct RunnerOptions {
     pub settings: Option<PathBuf>,
     /// The journal of the audit log.
     pub audit: PathBuf,
-    /// Upper bounds on the size of a skill.
-    pub caps: SizeLimits,
     /// Verifies what a policy requires of skills. Without it, a skill of which something is required
     /// does not load.
     pub verifier: Option<Arc<dyn SkillVerifier>>,
@@ -359,8 +357,8 @@ impl Runner {
         skill: impl Into<SkillFolder<'a>>,
         policy: &Policy,
     ) -> Result<LoadedSkill, SkillError> {
-        let options = &self.options;
-        let listed = debug_span!("skill").in_scope(|| SkillListing::of(skill, &options.caps))?;
+        let listed =
+            debug_span!("skill").in_scope(|| SkillListing::of(skill, &SizeLimits::of(policy)))?;
         // Copied before anything is read: a guest may be granted the very folder that the skill
         // lies in.
         let copied = debug_span!("copy").in_scope(|| self.copy(&listed));

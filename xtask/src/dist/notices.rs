@@ -40,6 +40,9 @@ pub(super) fn write(
             add_patched(&metadata(&upstream, skillhost_toolchain::TARGET, step)?, &mut components);
         }
     }
+    // The C libraries of the Python runtime.
+    let libraries = root.join("components/python/native/upstream");
+    add_patched(&metadata(&libraries, skillhost_toolchain::TARGET, step)?, &mut components);
     add_python(root, &mut components)?;
     add_javascript(root, &mut components)?;
     let components: Vec<Component> = components.into_values().collect();
@@ -152,7 +155,9 @@ fn add_python(root: &Path, components: &mut BTreeMap<String, Component>) -> Resu
         let text = |key: &str| package[key].as_str().unwrap_or_default().to_owned();
         let (name, version) = (text("name"), text("version"));
         let info = format!("{}-{version}.dist-info", name.replace('-', "_"));
-        let purl = format!("pkg:pypi/{}@{version}", name.to_lowercase());
+        // Packages of ours have the names of others, whose code they do not have.
+        let kind = if version.ends_with("+skillhost") { "generic" } else { "pypi" };
+        let purl = format!("pkg:{kind}/{}@{version}", name.to_lowercase());
         let licence = text("licence");
         let folder = Some(packages.join(info));
         components.insert(purl.clone(), Component { name, version, licence, purl, folder });

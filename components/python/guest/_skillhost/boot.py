@@ -19,13 +19,13 @@ from . import stdlib
 stdlib.install()
 
 # The modules that scripts of real skills import, and those that these import late.
-USUAL = """__future__ abc argparse array ast asyncio atexit base64 binascii bisect calendar cmath codecs collections
-collections.abc concurrent.futures concurrent.futures.process concurrent.futures.thread configparser contextlib
+USUAL = """__future__ abc argparse array ast asyncio atexit base64 binascii bisect bz2 calendar cmath codecs collections
+collections.abc compression.zstd concurrent.futures concurrent.futures.process concurrent.futures.thread configparser contextlib
 contextvars copy csv dataclasses datetime decimal difflib email email.message email.mime.multipart email.mime.text
 email.parser email.policy email.utils encodings.ascii encodings.cp1252 encodings.idna encodings.latin_1
 encodings.utf_16 encodings.utf_8_sig enum errno fnmatch fractions functools getopt getpass glob gzip hashlib heapq
 hmac html html.entities html.parser http http.client http.cookies importlib.metadata importlib.resources
-importlib.util inspect io ipaddress itertools json keyword linecache locale logging logging.handlers math mimetypes
+importlib.util inspect io ipaddress itertools json keyword linecache locale logging logging.handlers lzma math mimetypes
 multiprocessing multiprocessing.dummy multiprocessing.pool numbers operator optparse os os.path pathlib pickle pkgutil
 platform posixpath pprint queue quopri random re reprlib runpy secrets select selectors shlex shutil signal socket ssl
 sqlite3 stat statistics string stringprep struct subprocess sys tarfile tempfile textwrap threading time timeit token
@@ -51,11 +51,15 @@ C()
 
 
 def prepare():
+    # Before `shutil` and `zipfile`, which look for them and which `sockets` imports.
+    for name, ours in stdlib.STAND_INS.items():
+        if name != "ssl":
+            stand_in(name, ours)
     from . import sockets
 
     # Before the modules that look for `ssl` or for a socket's class.
     sockets.install()
-    stand_in("ssl", "tls")
+    stand_in("ssl", stdlib.STAND_INS["ssl"])
     for name in USUAL:
         importlib.import_module(name)
     # Imported late: each of them imports the module that it patches.
@@ -95,6 +99,14 @@ class WarmupEnvironment:
     @staticmethod
     def initial_cwd():
         return "/skill"
+
+
+class WarmupModes:
+    """Takes the place of `modes` during warm-up."""
+
+    @staticmethod
+    def any():
+        return False
 
 
 class WarmupLines:
@@ -168,19 +180,20 @@ def start_often(main):
     """Starts programs repeatedly, until the interpreter has specialised its own code as far as it can: it stores the result in that code."""
     from concurrent.futures import process, thread
 
-    from . import compiled, fresh, system
+    from . import compiled, fresh, modes, system
 
     saved = list(sys.path), list(sys.argv), list(sys.orig_argv), sys.modules.get("__main__")
     asked, fresh.environment = fresh.environment, WarmupEnvironment
     had, compiled.host = compiled.host, WarmupCode()
     kept, main.lines = main.lines, WarmupLines
+    bits, modes.host = modes.host, WarmupModes
     for _ in range(20):
         main.run()
         # No start may know of an earlier end.
         system.ENDING = thread._shutdown = process._global_shutdown = False
     # Setting it as well would make the interpreter discard what it knows of the class.
     assert not weakref.finalize._shutdown, "a start has left a finalizer"
-    fresh.environment, compiled.host, main.lines = asked, had, kept
+    fresh.environment, compiled.host, main.lines, modes.host = asked, had, kept, bits
     sys.path[:], sys.argv[:], sys.orig_argv[:], sys.modules["__main__"] = saved
 
 
@@ -209,7 +222,7 @@ def settle():
     import logging
     import multiprocessing.util
 
-    from . import compiled, fresh, main
+    from . import compiled, fresh, main, modes
 
     main.OURS.update(sys.modules.keys() - {"__main__"})
     # `main` calls them if they have something to do.
@@ -222,7 +235,7 @@ def settle():
     fresh_code([function for function in functions() if has_run(function.__code__)])
     start_often(main)
     asked = [fresh.environment.get_environment, fresh.environment.get_arguments, fresh.environment.initial_cwd, compiled.host.begin]
-    asked.append(main.lines.flush)
+    asked += [main.lines.flush, modes.host.any]
     lie_together([function for function in functions() if has_run(function.__code__)] + asked)
     warm(main)
     import linecache

@@ -12,7 +12,7 @@ import uuid
 
 from wit_world.imports import environment
 
-from . import system
+from . import modes, system
 
 # Looked up once: a start that uses fewer modules touches less memory.
 RANDOM, LOGGING = random._inst, vars(logging)
@@ -25,7 +25,7 @@ def forget():
 
 
 def start():
-    system.STARTED = time.monotonic()
+    system.STARTED, system.IDLE = time.monotonic(), 0.0
     variables = {name.encode(): value.encode() for name, value in environment.get_environment()}
     os.environ._data.clear()
     os.environ._data.update(variables)
@@ -39,3 +39,4 @@ def start():
         except OSError:
             # The folder is not granted. Code that needs it gets an error when it uses it.
             pass
+    modes.start()

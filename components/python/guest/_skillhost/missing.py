@@ -6,17 +6,12 @@ from .stdlib import unseen
 
 NATIVE = "is native code, which this Python cannot load"
 WHY = {
-    "_bz2": "bz2 needs a native library that is not available: use gzip, zlib or zipfile's deflate",
-    "_lzma": "lzma needs a native library that is not available: use gzip, zlib or zipfile's deflate",
-    "_zstd": "compression.zstd needs a native library that is not available: use gzip, zlib or zipfile's deflate",
     "_ctypes": "ctypes calls native libraries, which a sandbox does not have",
     "_curses": "curses needs a terminal: print plain text",
     "readline": "readline needs a terminal: use input()",
     "tkinter": "tkinter needs a screen: write an HTML or SVG file",
     "turtle": "turtle needs a screen: write an SVG file",
     "fcntl": "fcntl has no counterpart in WASI: files of a sandbox are not shared and need no locks",
-    "mmap": "mmap has no counterpart in WASI: read the file",
-    "resource": "resource has no counterpart in WASI: the host sets the limits",
     "termios": "termios needs a terminal: read lines from stdin",
     "numpy": f"numpy {NATIVE}: use lists, math, statistics and itertools",
     "pandas": f"pandas {NATIVE}: use csv, sqlite3 and statistics",
@@ -31,7 +26,6 @@ WHY = {
     "cryptography": f"cryptography {NATIVE}: use hashlib, hmac and secrets",
     "psycopg2": f"psycopg2 {NATIVE}",
     "orjson": f"orjson {NATIVE}: use json",
-    "psutil": f"psutil {NATIVE}: there are no other processes to inspect",
 }
 
 

@@ -16,7 +16,7 @@ import time
 from componentize_py_types import Err
 from wit_world.imports import process
 
-from . import pipes, system, waits
+from . import modes, pipes, system, waits
 
 # Programs that were started and not awaited, by process number.
 CHILDREN = {}
@@ -40,6 +40,8 @@ class Program:
         if ended is None:
             return None
         CHILDREN.pop(self.number, None)
+        # It may have set permission bits.
+        modes.start()
         if isinstance(ended, process.Status_Exited):
             return ended.value << 8
         if isinstance(ended, process.Status_Killed):

@@ -15,6 +15,9 @@ import time
 from . import names, web, wire
 
 
+NO_LISTENING = "programs of a sandbox cannot listen for connections, not even for each other: pass data through pipes or files"
+
+
 def refused(what):
     return PermissionError(errno.EACCES, what)
 
@@ -78,10 +81,10 @@ class socket:
 
     def bind(self, address):
         if address[1]:
-            raise refused("a sandbox has no listening sockets")
+            raise refused(NO_LISTENING)
 
     def listen(self, backlog=0):
-        raise refused("a sandbox has no listening sockets")
+        raise refused(NO_LISTENING)
 
     accept = listen
 

@@ -76,6 +76,9 @@ class Stdlib:
         return INDEX[name][1]
 
 
+# Modules of this package under names of the standard library: those that it has as native code elsewhere. Their files have other names: the
+# warm-up starts a program in this folder, whose files would take precedence.
+STAND_INS = {"_bz2": "bzip2", "_lzma": "xz", "_zstd": "zstandard", "mmap": "maps", "resource": "limits", "ssl": "tls"}
 # Modules that also exist in the script's folder and take precedence, because `sys.path[0]` comes before the standard library.
 shadowed = set()
 
@@ -84,7 +87,7 @@ def shadow(siblings, started_with):
     """Gives precedence to modules in the script's folder, except for those that python3 imports before any script."""
     for sibling in siblings:
         stem = sibling.removesuffix(".py")
-        if stem in INDEX and stem not in started_with:
+        if (stem in INDEX or stem in STAND_INS) and stem not in started_with:
             shadowed.add(stem)
             sys.modules.pop(stem, None)
 

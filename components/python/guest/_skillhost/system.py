@@ -18,6 +18,8 @@ import sys
 import time
 import types
 
+from . import modes
+
 NODE = "sandbox"
 # Programs of other languages report the same machine: docs/reference/scripts.md.
 MACHINE = "x86_64"
@@ -137,20 +139,12 @@ def kill(pid, number):
 
 def files():
     """Adds the checks that scripts expect of file functions. WASI has no permission bits and no owners: every file appears readable, and
-    a denial shows when the file is opened. See build/modes.py.
+    a denial shows when the file is opened.
     """
-    replace("open", with_access(os.open))
     genericpath.exists = posixpath.exists = found(os.access, os.path.exists)
-    umask = 0o022
-
-    def set_umask(mask):
-        nonlocal umask
-        umask, old = mask & 0o777, umask
-        return old
-
-    os.umask = set_umask
-    for name in ("chmod", "lchmod", "fchmod", "chown", "lchown", "fchown"):
-        replace(name, chown if "own" in name else chmod)
+    modes.install()
+    for name in ("chown", "lchown", "fchown"):
+        replace(name, chown)
 
 
 def replace(name, function):
@@ -160,10 +154,6 @@ def replace(name, function):
     for able in (os.supports_dir_fd, os.supports_effective_ids, os.supports_fd, os.supports_follow_symlinks):
         if old in able:
             able.add(new)
-
-
-def chmod(path, mode, *, dir_fd=None, follow_symlinks=True):
-    check(path, mode)
 
 
 def chown(path, uid, gid, *, dir_fd=None, follow_symlinks=True):
@@ -193,18 +183,6 @@ def found(access, exists):
     return found
 
 
-def with_access(open_file):
-    """Adds the flag for reading. On Linux it is 0 and may be omitted; WASI has a bit for it, and refuses flags without any."""
-
-    @functools.wraps(open_file)
-    def open(path, flags, mode=0o777, *, dir_fd=None):
-        if not flags & os.O_ACCMODE:
-            flags |= os.O_RDONLY
-        return open_file(path, flags, mode, dir_fd=dir_fd)
-
-    return open
-
-
 def disk():
     """Describes the one disk of the sandbox, as the shell's `df` does."""
     fields = "f_bsize f_frsize f_blocks f_bfree f_bavail f_files f_ffree f_favail f_flag f_namemax"
@@ -229,11 +207,13 @@ def no_terminal(fd=1):
 
 
 STARTED = 0.0
+# The time that the program has slept.
+IDLE = 0.0
 
 
 def clock():
-    """Counts processor time from the start of the program. libc counts it from when the component was built."""
-    time.process_time = time.thread_time = lambda: time.monotonic() - STARTED
+    """Counts processor time from the start of the program, without its sleeps. libc counts it from when the component was built."""
+    time.process_time = time.thread_time = lambda: time.monotonic() - STARTED - IDLE
     os.times = lambda: os.times_result((time.process_time(), 0.0, 0.0, 0.0, time.monotonic()))
     time.process_time_ns = time.thread_time_ns = lambda: int(time.process_time() * 1e9)
     if not hasattr(time, "tzset"):

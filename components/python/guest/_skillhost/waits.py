@@ -10,7 +10,7 @@ import time
 
 from wit_world.imports import process
 
-from . import pipes, threads
+from . import pipes, system, threads
 
 PUMPS = []
 # The read ends for which waits further down the stack are waiting.
@@ -126,10 +126,12 @@ def others(readers):
 
 def sleep(seconds):
     """Implements `time.sleep` for a program that has started others."""
-    until = time.monotonic() + seconds
+    start = time.monotonic()
+    until = start + seconds
     while PUMPS and (left := until - time.monotonic()) > 0:
         turn([], [], left)
     sleep_really(max(0, until - time.monotonic()))
+    system.IDLE += time.monotonic() - start
 
 
 def for_program(child, timeout):

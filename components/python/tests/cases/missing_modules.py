@@ -1,7 +1,7 @@
 # sandbox: a native python3 may have them
 import importlib.util
 
-for name in ("numpy", "pandas", "bz2", "lzma", "ctypes", "fcntl", "no_such_module"):
+for name in ("numpy", "pandas", "ctypes", "fcntl", "curses", "no_such_module"):
     try:
         __import__(name)
     except ImportError as error:

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use skillhost_policy::capabilities::MountMode;
 use skillhost_policy::determinism::{DeterminismRule, parse_start_time};
 use skillhost_policy::diagnostic::quoted;
-use skillhost_policy::limits::Limit;
+use skillhost_policy::limits::{Limit, parse_skill_size};
 use skillhost_policy::{self as policy, Overrides, Policy};
 use skillhost_skill::ownership;
 
@@ -58,6 +58,10 @@ pub(crate) struct Permissions {
     /// Limit the fuel, about one unit per instruction; selects the engine that counts it
     #[arg(long, value_name = "UNITS", value_parser = parse_limit(Limit::Fuel))]
     fuel: Option<u64>,
+    /// Load skills whose files have up to this size in total [default: the policy's, else 10MiB]; for
+    /// each 10 MiB, a skill may have 2,000 files and folders
+    #[arg(long, value_name = "SIZE", value_parser = parse_skill_size)]
+    skill_size: Option<u64>,
     /// Produce the same output and use the same fuel on every machine: seeded randomness, virtual
     /// clocks, no network
     #[arg(long)]
@@ -231,6 +235,7 @@ impl Permissions {
                 seed: self.seed,
                 start_time: self.start_time,
             },
+            skill_size: self.skill_size,
         }
     }
 }

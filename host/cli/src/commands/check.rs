@@ -20,7 +20,7 @@ use skillhost_policy::manifest::rules;
 use skillhost_policy::{self as policy, Grant, Policy, Verdict};
 use skillhost_sandbox::{self as sandbox, ToolListing, world};
 use skillhost_skill::runtime::Component;
-use skillhost_skill::{LockedOrigin, Skill, SkillFolder, SourceKind, scan};
+use skillhost_skill::{LockedOrigin, SizeLimits, Skill, SkillFolder, SourceKind, scan};
 
 use crate::args::HostArgs;
 use crate::args::permissions::Permissions;
@@ -169,7 +169,10 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
         .zip(&named)
         .any(|(found, named)| found.iter().all(|one| one.path != named.folder()));
     if args.fix {
-        found.iter().flatten().try_for_each(|found| fix::fix(&found.path))?;
+        found
+            .iter()
+            .flatten()
+            .try_for_each(|found| fix::fix(&found.path, &SizeLimits::of(&context.policy)))?;
     }
     let used = args.used.iter().map(|file| used::read(file)).collect::<Result<Vec<_>, _>>()?;
     let found = found.concat();
@@ -177,7 +180,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     let needs_digest = args.format == Format::Sarif && found.len() == 1;
     let mut reports = reports(&found, &host, &context.policy, needs_digest);
     for report in reports.iter_mut().filter(|_| !used.is_empty()) {
-        if let Ok(skill) = Skill::load(&report.path, &Default::default()) {
+        if let Ok(skill) = Skill::load(&report.path, &SizeLimits::of(&context.policy)) {
             report.diagnostics.extend(used::findings(&skill, &context.policy, &used));
         }
     }
@@ -312,7 +315,7 @@ fn report(
     needs_digest: bool,
 ) -> Report {
     let folder = SkillFolder { path, source: *source, locked: locked.as_ref() };
-    match Skill::load_from(folder, &Default::default()) {
+    match Skill::load_from(folder, &SizeLimits::of(policy)) {
         Ok(mut skill) => {
             let mut grant = host.grant(&skill, policy);
             host.add_settings(&mut grant, &skill, policy);

@@ -9,8 +9,8 @@ use skillhost::invoke::Runner;
 use skillhost_ledger::approval::{
     Approval, LevelScope, LevelSetting, PermissionLevel, SkillPart, Term, Workspace, names_program,
 };
-use skillhost_skill::Skill;
 use skillhost_skill::runtime::scripts;
+use skillhost_skill::{SizeLimits, Skill};
 
 use crate::args::HostArgs;
 use crate::args::permissions::PolicyFile;
@@ -154,12 +154,12 @@ fn set(args: &Set) -> Result<(), CliError> {
 /// Refuses a name that looks like a typing error: a level for it would have no effect. What cannot
 /// be found out is no error: a level also applies to folders that are given by their path.
 fn check(args: &Set, part: &SkillPart) -> Result<(), CliError> {
+    let Ok(context) = Context::with_file(&args.policy) else { return Ok(()) };
+    let sizes = SizeLimits::of(&context.policy);
     let loaded = if args.skill.contains('/') {
-        Skill::load(Path::new(&args.skill), &Default::default())
+        Skill::load(Path::new(&args.skill), &sizes)
     } else {
-        let catalog =
-            Context::with_file(&args.policy).and_then(|context| context.catalog(&args.skills));
-        let Ok(catalog) = catalog else { return Ok(()) };
+        let Ok(catalog) = context.catalog(&args.skills) else { return Ok(()) };
         let Some(entry) = catalog.get(&args.skill) else {
             let message = format!("no skill is called `{}`", args.skill);
             return match skills::similar_name(&args.skill, &catalog) {
@@ -171,7 +171,7 @@ fn check(args: &Set, part: &SkillPart) -> Result<(), CliError> {
                 }
             };
         };
-        Skill::load_from((&entry).into(), &Default::default())
+        Skill::load_from((&entry).into(), &sizes)
     };
     let Ok(skill) = loaded else { return Ok(()) };
     let (kind, name) = match part {

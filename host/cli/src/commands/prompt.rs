@@ -66,7 +66,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
 /// Checks whether a skill lacks what the policy requires of it: such a skill would not load.
 fn lacks_requirements(entry: &CatalogEntry, policy: &Policy, runner: &Runner) -> bool {
     policy.requirements_for(&entry.name).next().is_some()
-        && Skill::load_from(entry.into(), &SizeLimits::default())
+        && Skill::load_from(entry.into(), &SizeLimits::of(policy))
             .and_then(|skill| runner.require(&skill, policy))
             .is_err()
 }

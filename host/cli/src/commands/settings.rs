@@ -7,7 +7,7 @@ use serde::Serialize;
 use skillhost_ledger::approval::SettingValue;
 use skillhost_policy::diagnostic::printable;
 use skillhost_policy::manifest::settings::{Setting, SettingKind};
-use skillhost_skill::Skill;
+use skillhost_skill::{SizeLimits, Skill};
 
 use crate::args::permissions::PolicyFile;
 use crate::args::skills::Skills;
@@ -160,7 +160,7 @@ fn show(skill: &str, json: bool, skills: &Skills, policy: &PolicyFile) -> Result
 fn loaded(skill: &str, skills: &Skills, policy: &PolicyFile) -> Result<Skill, CliError> {
     let context = Context::with_file(policy)?;
     let skill = skills.resolve(Path::new(skill), &context)?;
-    let skill = Skill::load_from(skill.skill_folder(), &Default::default())
+    let skill = Skill::load_from(skill.skill_folder(), &SizeLimits::of(&context.policy))
         .map_err(|error| CliError::invalid(error.to_string()))?;
     if skill.manifest.settings.is_empty() {
         return Err(CliError::usage(format!("{} declares no settings", skill.name)));

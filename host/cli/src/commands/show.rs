@@ -4,8 +4,8 @@ use serde::Serialize;
 use skillhost_catalog::CatalogEntry;
 use skillhost_policy::diagnostic::printable;
 use skillhost_policy::limits::show_size;
-use skillhost_skill::Skill;
 use skillhost_skill::files::SkillFile;
+use skillhost_skill::{SizeLimits, Skill};
 
 use crate::args::permissions::PolicyFile;
 use crate::args::skills::{self, Skills};
@@ -59,7 +59,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     let context = Context::with_file(&args.policy)?;
     let catalog = context.catalog(&args.skills)?;
     let entry = skills::find(&args.name, &catalog)?;
-    let skill = Skill::load_from((&entry).into(), &Default::default())
+    let skill = Skill::load_from((&entry).into(), &SizeLimits::of(&context.policy))
         .map_err(|error| CliError::invalid(error.to_string()))?;
     if let Some(file) = &args.file {
         let bytes = skill.read(file).map_err(|error| {

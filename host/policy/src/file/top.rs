@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::super::capabilities::Authority;
 use super::super::{AuditDetail, Retention, Secrets, authorities, mounts, printable, schema};
 use super::{Expected, Reader, scalar};
-use crate::limits::Limit;
+use crate::limits::{Limit, SKILL_SIZE, parse_skill_size};
 use crate::yaml::Node;
 
 impl Reader<'_> {
@@ -45,6 +45,17 @@ impl Reader<'_> {
             }
         }
         (retention, detail)
+    }
+
+    pub(super) fn skill_size(&mut self, node: &Node) -> u64 {
+        let Some(text) = scalar(node) else {
+            return self.expected(node, "`skill-size`", Expected::Value, SKILL_SIZE);
+        };
+        parse_skill_size(text).unwrap_or_else(|why| {
+            let message = format!("`skill-size`: {}", printable(&why));
+            self.error("policy-skill-size", Some(node.span), message, None);
+            SKILL_SIZE
+        })
     }
 
     pub(super) fn authorities(&mut self, node: &Node) -> Vec<Authority> {

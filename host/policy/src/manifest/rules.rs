@@ -62,8 +62,8 @@ rules! {
     SKILL_MD_MISSING "skill-md-missing" Error Refused "The folder contains a regular file SKILL.md." FOLDER;
     SKILL_MD_CASE "skill-md-case" Warning Loads "The file is named exactly SKILL.md, and there is no other spelling of it." FOLDER;
     SKILL_MD_SIZE "skill-md-size" Error Refused "SKILL.md is at most 1 MiB." OURS;
-    SKILL_SIZE "skill-size" Error Refused "The files of a skill are at most 10 MiB in total." OURS;
-    SKILL_FILES "skill-files" Error Refused "A skill has at most 2,000 files and folders." OURS;
+    SKILL_SIZE "skill-size" Error Refused "The files of a skill are at most 10 MiB in total, or what `--skill-size` or the policy's `skill-size` says." OURS;
+    SKILL_FILES "skill-files" Error Refused "A skill has at most 2,000 files and folders, for each 10 MiB of `skill-size`." OURS;
     SKILLIGNORE "skillignore" Error Refused "The file .skillignore is a regular file of at most 16 KiB and 256 lines with patterns in the syntax of gitignore." OURS;
     POLICY_REQUIRE "policy-require" Error Refused "The skill meets what `require` of the policy demands: signatures, sources and scans." OURS;
     REQUIRED_SKILL "required-skill" Error Refused

@@ -188,6 +188,11 @@ impl Meter {
         self.memory_peak.load(Relaxed)
     }
 
+    /// Returns the memory that all programs use, in bytes.
+    pub(crate) fn memory(&self) -> u64 {
+        self.memory.load(Relaxed)
+    }
+
     fn grow_memory(&self, bytes: u64) -> bool {
         let before = self.memory.fetch_add(bytes, Relaxed);
         if before.saturating_add(bytes) > self.limits.memory {
@@ -258,6 +263,16 @@ impl StoreMeter {
             table_elements: 0,
             over_maximum: false,
         }
+    }
+
+    /// Returns the meter of the run.
+    pub(crate) fn of_run(&self) -> &Meter {
+        &self.meter
+    }
+
+    /// Returns the memory of the store, in bytes.
+    pub(crate) fn memory(&self) -> u64 {
+        self.memory.bytes
     }
 }
 

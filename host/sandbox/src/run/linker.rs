@@ -30,7 +30,9 @@ type Link = fn(&mut Linker<State>) -> wasmtime::Result<()>;
 const PACKAGES: [(&str, &str, Link); 17] = [
     ("skillhost:skill", "0.1.", |l| process::add_to_linker(l, State::process)),
     ("skillhost:files", "0.1.", |l| files::add_modes_to_linker(l, State::files)),
-    ("skillhost:python", "0.1.", |l| python::add_to_linker(l, State::scripts, State::web)),
+    ("skillhost:python", "0.1.", |l| {
+        python::add_to_linker(l, State::scripts, State::usage, State::web)
+    }),
     ("skillhost:javascript", "0.1.", |l| javascript::add_to_linker(l, State::scripts)),
     ("wasi:cli", "0.3.", wasmtime_wasi::p3::cli::add_to_linker),
     ("wasi:clocks", "0.3.", wasmtime_wasi::p3::clocks::add_to_linker),

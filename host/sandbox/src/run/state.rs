@@ -15,7 +15,7 @@ use crate::http::hooks::Hooks;
 use crate::limits::StoreMeter;
 use crate::limits::fuel::{Fuel, HasFuel};
 use crate::process::{Parent, ProcessView};
-use crate::python::{HasLines, Lines, WebView};
+use crate::python::{HasLines, Lines, UsageView, WebView};
 use crate::scripts::ScriptsView;
 
 /// The data of one store, which runs one program.
@@ -53,6 +53,10 @@ impl State {
 
     pub(super) fn scripts(&mut self) -> ScriptsView<'_> {
         ScriptsView { scripts: &self.invocation.scripts, compiler: &*self.invocation }
+    }
+
+    pub(super) fn usage(&mut self) -> UsageView<'_> {
+        UsageView { meter: &self.meter, files: &self.invocation.files }
     }
 
     pub(super) fn web(&mut self) -> WebView<'_> {

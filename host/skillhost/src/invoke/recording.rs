@@ -23,8 +23,8 @@ use skillhost_sandbox::recording::{
     Recording, SealedSecrets,
 };
 use skillhost_sandbox::{ENGINE, Io, Mode, RecordingIo, Stdin, fingerprint};
-use skillhost_skill::Skill;
 use skillhost_skill::runtime::digests::Digests;
+use skillhost_skill::{SizeLimits, Skill};
 
 /// Whether a recording was written.
 #[derive(Debug)]
@@ -190,7 +190,7 @@ impl Runner {
         scene: &Scene,
         capabilities: Capabilities,
     ) -> Result<LoadedSkill, RunError> {
-        let skill = Skill::load(&scene.skill, &self.options.caps)
+        let skill = Skill::load(&scene.skill, &SizeLimits::highest())
             .map_err(|error| RunError::Skill(Box::new(error)))?;
         let skill = Arc::new(skill);
         if skill.manifest.required_skills().next().is_some() {

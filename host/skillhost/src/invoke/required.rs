@@ -16,7 +16,7 @@ use skillhost_policy::source::LockedOrigin;
 use skillhost_sandbox::files::{HostDir, OpenMount};
 use skillhost_skill::files::Content;
 use skillhost_skill::runtime::digest;
-use skillhost_skill::{Skill, SkillError, SkillFolder, SkillListing, SourceKind};
+use skillhost_skill::{SizeLimits, Skill, SkillError, SkillFolder, SkillListing, SourceKind};
 
 use super::Runner;
 
@@ -94,7 +94,8 @@ impl Runner {
                     return Err(refuse(why, "shorten `metadata.requires`".into()));
                 }
                 let place = place(skill, &name).ok_or_else(|| missing(skill, &name, &chain))?;
-                let loaded = self.load_required(skill, name.clone(), place, &chain)?;
+                let sizes = SizeLimits::of(policy);
+                let loaded = self.load_required(skill, name.clone(), place, &chain, &sizes)?;
                 self.require(&loaded.skill, policy)?;
                 let more = loaded.skill.manifest.required_skills();
                 waiting.extend(more.map(|(next, version)| {
@@ -120,11 +121,11 @@ impl Runner {
         name: String,
         place: Place,
         chain: &str,
+        sizes: &SizeLimits,
     ) -> Result<RequiredSkill, SkillError> {
-        let options = &self.options;
         let locked = place.locked.as_ref();
         let folder = SkillFolder { path: &place.folder, source: skill.origin, locked };
-        let listed = match SkillListing::of(folder, &options.caps) {
+        let listed = match SkillListing::of(folder, sizes) {
             Err(_) if !place.folder.exists() => return Err(missing(skill, &name, chain)),
             listed => listed?,
         };

@@ -4,16 +4,16 @@ use std::io::Write as _;
 use std::path::Path;
 
 use skillhost_policy::manifest::fix::fixed;
-use skillhost_skill::Skill;
 use skillhost_skill::files::SkillFile;
+use skillhost_skill::{SizeLimits, Skill};
 
 use crate::error::CliError;
 use crate::output;
 
 /// Prints the diff of a skill's SKILL.md and writes it. A skill that does not load, and one that
 /// cannot be repaired, are left to the report.
-pub(super) fn fix(folder: &Path) -> Result<(), CliError> {
-    let Ok(skill) = Skill::load(folder, &Default::default()) else { return Ok(()) };
+pub(super) fn fix(folder: &Path, sizes: &SizeLimits) -> Result<(), CliError> {
+    let Ok(skill) = Skill::load(folder, sizes) else { return Ok(()) };
     let file = folder.join(&skill.skill_file);
     // The author of a skill must not choose which other file is read or replaced: the listing says
     // whether this is a symlink, and the file is read through the opened folder.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use serde_json::json;
 use skillhost_policy::diagnostic::quoted;
-use skillhost_skill::Skill;
 use skillhost_skill::cases::{self, CasesError, FILE, FOLDER, SkillCase};
 use skillhost_skill::runtime::scripts;
+use skillhost_skill::{SizeLimits, Skill};
 
 use super::Args;
 use crate::args::skills::SkillRef;
@@ -67,7 +67,7 @@ impl Suite {
         }
         skill.warn_of_sections(&args.skills, context);
         // Report a folder that is not a skill as such, not as a skill without cases.
-        let loaded = Skill::load_from(skill.skill_folder(), &Default::default())?;
+        let loaded = Skill::load_from(skill.skill_folder(), &SizeLimits::of(&context.policy))?;
         let cases = cases::read(skill.folder()).map_err(invalid)?;
         if cases.is_empty() {
             return Err(no_cases(named, &loaded));

@@ -1,0 +1,337 @@
+"""The module `mmap`: a map is a copy of the file's content in memory. What is written to a shared map goes to the file at `flush`, when the map
+is closed, and at the end of the program; until then, nobody else sees it.
+"""
+
+import atexit
+import contextlib
+import errno
+import operator
+import os
+import stat
+import weakref
+
+from _skillhost import modes as _modes
+
+error = OSError
+ACCESS_DEFAULT, ACCESS_READ, ACCESS_WRITE, ACCESS_COPY = range(4)
+PROT_READ, PROT_WRITE, PROT_EXEC = 1, 2, 4
+MAP_SHARED, MAP_PRIVATE, MAP_DENYWRITE, MAP_EXECUTABLE, MAP_ANON, MAP_POPULATE, MAP_STACK, MAP_NORESERVE = 1, 2, 2048, 4096, 32, 32768, 131072, 16384
+MAP_ANONYMOUS = MAP_ANON
+MADV_NORMAL, MADV_RANDOM, MADV_SEQUENTIAL, MADV_WILLNEED, MADV_DONTNEED, MADV_FREE = 0, 1, 2, 3, 4, 8
+PAGESIZE = ALLOCATIONGRANULARITY = 4096
+SIZE_MAX = (1 << 31) - 1
+_OPEN = weakref.WeakSet()
+
+
+class mmap:
+    def __init__(self, fileno, length, flags=MAP_SHARED, prot=PROT_WRITE | PROT_READ, access=ACCESS_DEFAULT, offset=0, *, trackfd=True):
+        self._data = None
+        fileno, length, offset = operator.index(fileno), operator.index(length), operator.index(offset)
+        for number, name in ((length, "length"), (offset, "offset")):
+            if number < 0:
+                raise OverflowError(f"memory mapped {name} must be positive")
+            if number > SIZE_MAX:
+                raise OverflowError("Python int too large to convert to C ssize_t")
+        if access != ACCESS_DEFAULT and (flags != MAP_SHARED or prot != PROT_WRITE | PROT_READ):
+            raise ValueError("mmap can't specify both access and flags, prot.")
+        if access not in (ACCESS_DEFAULT, ACCESS_READ, ACCESS_WRITE, ACCESS_COPY):
+            raise ValueError("mmap invalid access parameter.")
+        if offset % ALLOCATIONGRANULARITY:
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        self._writable = access != ACCESS_READ and bool(prot & PROT_WRITE)
+        self._file, self._path, self._identity, self._offset, self._exports, self._position = fileno, None, None, offset, 0, 0
+        shared = access in (ACCESS_DEFAULT, ACCESS_WRITE) and not flags & MAP_PRIVATE
+        self._saves = fileno != -1 and self._writable and shared
+        self._resizable = access in (ACCESS_DEFAULT, ACCESS_WRITE) and trackfd
+        if fileno == -1 or flags & MAP_ANON:
+            if not length:
+                raise ValueError("cannot mmap an empty file") if fileno != -1 else OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+            self._file, self._saves, self._data = -1, False, bytearray(length)
+        else:
+            self._data = self._copied(length)
+        if not _OPEN:
+            atexit.unregister(_save_all)
+            atexit.register(_save_all)
+        _OPEN.add(self)
+
+    def _copied(self, length):
+        """Returns the content of the file. Reading it at a place would change the position of the program's own file."""
+        found = os.fstat(self._file)
+        if stat.S_ISREG(found.st_mode):
+            if not length:
+                if not found.st_size:
+                    raise ValueError("cannot mmap an empty file")
+                if self._offset >= found.st_size:
+                    raise ValueError("mmap offset is greater than file size")
+                length = found.st_size - self._offset
+            elif self._offset > found.st_size or found.st_size - self._offset < length:
+                raise ValueError("mmap length is greater than file size")
+        self._identity = _identity(found)
+        if self._saves:
+            self._path = _modes.path_of(self._file, found)
+            try:
+                os.pwrite(self._file, b"", self._offset)
+            except OSError:
+                # Opened only for reading.
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES)) from None
+        data, at = bytearray(length), 0
+        view = memoryview(data)
+        while at < length:
+            piece = os.pread(self._file, min(length - at, 1 << 20), self._offset + at)
+            if not piece:
+                break
+            view[at : at + len(piece)] = piece
+            at += len(piece)
+        view.release()
+        return data
+
+    def _open(self):
+        if self._data is None:
+            raise ValueError("mmap closed or invalid")
+        return self._data
+
+    def _changing(self):
+        data = self._open()
+        if not self._writable:
+            raise TypeError("mmap can't modify a readonly memory map.")
+        return data
+
+    def _save(self, offset, size):
+        if not self._saves or not size:
+            return
+        with self._opened() as number, memoryview(self._data) as view:
+            while size:
+                written = os.pwrite(number, view[offset : offset + min(size, 1 << 20)], self._offset + offset)
+                offset, size = offset + written, size - written
+
+    @contextlib.contextmanager
+    def _opened(self):
+        """Yields a descriptor of the file. Natively, a map has one of its own; here the program may have closed its file, and the number
+        may be that of another one by now.
+        """
+        if self._is_file(self._file):
+            yield self._file
+            return
+        if self._path is None:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        number = os.open(self._path, os.O_RDWR)
+        try:
+            if not self._is_file(number):
+                raise OSError(errno.EBADF, os.strerror(errno.EBADF), self._path)
+            yield number
+        finally:
+            os.close(number)
+
+    def _is_file(self, number):
+        try:
+            return _identity(os.fstat(number)) == self._identity
+        except OSError:
+            return False
+
+    def flush(self, offset=0, size=None, /, *, flags=0):
+        length = len(self._open())
+        size = length - offset if size is None else size
+        if offset < 0 or size < 0 or offset > length or length - offset < size:
+            raise ValueError("flush values out of range")
+        self._save(offset, size)
+
+    def close(self):
+        if self._data is None:
+            return
+        if self._exports:
+            raise BufferError("cannot close exported pointers exist")
+        _OPEN.discard(self)
+        try:
+            self._save(0, len(self._data))
+        finally:
+            self._data = None
+
+    closed = property(lambda self: self._data is None)
+
+    def __del__(self):
+        if self._data is not None and not self._exports:
+            self.close()
+
+    def __enter__(self):
+        self._open()
+        return self
+
+    def __exit__(self, *error):
+        self.close()
+
+    def __len__(self):
+        return len(self._open())
+
+    def __iter__(self):
+        # Bytes objects, although an index gives a number: as natively.
+        position = 0
+        while position < len(self):
+            yield self[position : position + 1]
+            position += 1
+
+    def __getitem__(self, key):
+        data = self._open()
+        if isinstance(key, slice):
+            return bytes(data[key])
+        try:
+            return data[operator.index(key)]
+        except IndexError:
+            raise IndexError("mmap index out of range") from None
+        except TypeError:
+            raise TypeError("mmap indices must be integers") from None
+
+    def __setitem__(self, key, value):
+        data = self._changing()
+        if isinstance(key, slice):
+            with memoryview(data) as view, memoryview(value) as given:
+                if len(view[key]) != given.nbytes:
+                    raise IndexError("mmap slice assignment is wrong size")
+                view[key] = given.cast("B")
+            return
+        if not isinstance(value, int):
+            raise TypeError("mmap item value must be an int")
+        if not 0 <= value <= 255:
+            raise ValueError("mmap item value must be in range(0, 256)")
+        try:
+            data[operator.index(key)] = value
+        except IndexError:
+            raise IndexError("mmap index out of range") from None
+
+    def __delitem__(self, key):
+        self._open()
+        raise TypeError("mmap object doesn't support item deletion" if not isinstance(key, slice) else "mmap object doesn't support slice deletion")
+
+    def __buffer__(self, flags):
+        view = memoryview(self._open())
+        self._exports += 1
+        return view if self._writable else view.toreadonly()
+
+    def __release_buffer__(self, view):
+        self._exports -= 1
+        view.release()
+
+    def __repr__(self):
+        if self._data is None:
+            return "<mmap.mmap closed=True>"
+        access = "ACCESS_DEFAULT" if self._saves else "ACCESS_READ" if not self._writable else "ACCESS_COPY"
+        place = f"length={len(self._data)}, pos={self._position}, offset={self._offset}"
+        return f"<mmap.mmap closed=False, access={access}, {place}>"
+
+    def __reduce__(self):
+        raise TypeError("cannot pickle 'mmap.mmap' object")
+
+    def size(self):
+        """Returns the size of the file, which may be larger than the map."""
+        data = self._open()
+        if self._file == -1:
+            return len(data)
+        with self._opened() as number:
+            return os.fstat(number).st_size
+
+    def tell(self):
+        self._open()
+        return self._position
+
+    def seek(self, pos, whence=0, /):
+        start = {0: 0, 1: self._position, 2: len(self._open())}.get(whence)
+        if start is None:
+            raise ValueError("unknown seek type")
+        if not 0 <= start + pos <= len(self._data):
+            raise ValueError("seek out of range")
+        self._position = start + pos
+        return self._position
+
+    def seekable(self):
+        return True
+
+    def read(self, n=None, /):
+        data = self._open()
+        left = max(len(data) - self._position, 0)
+        size = left if n is None or n < 0 or n > left else n
+        self._position += size
+        return bytes(data[self._position - size : self._position])
+
+    def read_byte(self):
+        data = self._open()
+        if self._position >= len(data):
+            raise ValueError("read byte out of range")
+        self._position += 1
+        return data[self._position - 1]
+
+    def readline(self):
+        data = self._open()
+        end = data.find(b"\n", self._position)
+        return self.read((len(data) if end < 0 else end + 1) - self._position)
+
+    def write(self, bytes, /):
+        data = self._changing()
+        with memoryview(bytes) as given:
+            size = given.nbytes
+            if self._position > len(data) or len(data) - self._position < size:
+                raise ValueError("data out of range")
+            with memoryview(data) as view:
+                view[self._position : self._position + size] = given.cast("B")
+        self._position += size
+        return size
+
+    def write_byte(self, byte, /):
+        data = self._changing()
+        if self._position >= len(data):
+            raise ValueError("write byte out of range")
+        self[self._position] = byte
+        self._position += 1
+
+    def find(self, view, start=None, end=None, /):
+        data = self._open()
+        return data.find(memoryview(view), self._position if start is None else start, len(data) if end is None else end)
+
+    def rfind(self, view, start=None, end=None, /):
+        data = self._open()
+        return data.rfind(memoryview(view), self._position if start is None else start, len(data) if end is None else end)
+
+    def move(self, dest, src, count, /):
+        data = self._changing()
+        if dest < 0 or src < 0 or count < 0 or len(data) - dest < count or len(data) - src < count:
+            raise ValueError("source, destination, or count out of range")
+        with memoryview(data) as view:
+            view[dest : dest + count] = bytes(view[src : src + count])
+
+    def resize(self, newsize, /):
+        self._open()
+        if self._exports:
+            raise BufferError("mmap can't resize with extant pointers exported.")
+        if not self._resizable:
+            raise TypeError("mmap can't resize a readonly or copy-on-write memory map.")
+        if newsize < 0 or self._offset + newsize > SIZE_MAX:
+            raise ValueError("new size out of range")
+        if self._file != -1:
+            self._save(0, min(newsize, len(self._data)))
+            with self._opened() as number:
+                os.ftruncate(number, self._offset + newsize)
+        length = len(self._data)
+        if newsize < length:
+            del self._data[newsize:]
+        else:
+            self._data.extend(bytes(newsize - length))
+
+    def madvise(self, option, start=0, length=None, /):
+        if start < 0 or start >= len(self._open()):
+            raise ValueError("madvise start out of bounds")
+        if length is not None and length < 0:
+            raise ValueError("madvise length invalid")
+
+
+mmap.__module__ = "mmap"
+
+
+def _identity(found):
+    return found.st_dev, found.st_ino
+
+
+def _save_all():
+    for one in list(_OPEN):
+        try:
+            one._save(0, len(one))
+        except OSError:
+            # As for files that are still open, nobody is left to be told.
+            pass

@@ -1,0 +1,1 @@
+//! This package is empty. It exists to declare a dependency.

@@ -1,0 +1,82 @@
+import mmap
+import os
+import re
+import struct
+import tempfile
+
+path = os.path.join(tempfile.mkdtemp(), "file")
+with open(path, "wb") as file:
+    file.write(b"first line\nsecond line\n" + bytes(range(256)))
+
+with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as view:
+    print(len(view), view.size(), view[:5], view[0], view[-1], view.find(b"second"), view.rfind(b"line"), b"s" in view)
+    print(view.readline(), view.tell(), view.read(6), view.seek(0), view.read_byte(), list(view)[:3], view.seek(-3, os.SEEK_END), view.read())
+    print([match.start() for match in re.finditer(rb"line", view)], struct.unpack_from("<I", view, 23), bytes(memoryview(view)[6:10]))
+    for attempt in (lambda: view.write(b"x"), lambda: view.__setitem__(0, 1), lambda: view.resize(5)):
+        try:
+            attempt()
+        except (TypeError, ValueError) as error:
+            print(type(error).__name__, error)
+print(view.closed, file.closed)
+try:
+    view[0]
+except ValueError as error:
+    print(error)
+
+with open(path, "r+b") as file:
+    view = mmap.mmap(file.fileno(), 11)
+    view[0:5] = b"FIRST"
+    view[6] = ord("L")
+    view.seek(10)
+    view.write_byte(ord("!"))
+    view.move(0, 6, 4)
+    print(view[:], file.tell())
+    view.flush()
+    print(open(path, "rb").read(14))
+    view[:3] = b"abc"
+    view.close()
+# A map outlives its file object.
+file = open(path, "r+b")
+view = mmap.mmap(file.fileno(), 0)
+file.close()
+view[-2:] = b"ZZ"
+del view
+print(open(path, "rb").read(5), open(path, "rb").read()[-3:])
+
+with open(path, "r+b") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY) as view:
+    view[0] = 0
+    print(view[0], open(path, "rb").read(1))
+with open(path, "r+b") as file, mmap.mmap(file.fileno(), 0) as view:
+    exported = memoryview(view)
+    for attempt in (view.close, lambda: view.resize(4)):
+        try:
+            attempt()
+        except BufferError as error:
+            print(type(error).__name__)
+    exported.release()
+    view.resize(8192)
+    print(len(view), os.path.getsize(path), view[279:282])
+with open(path, "rb") as file, mmap.mmap(file.fileno(), 10, offset=mmap.ALLOCATIONGRANULARITY, access=mmap.ACCESS_READ) as view:
+    print(len(view), view[0], view.size())
+
+with mmap.mmap(-1, 13) as view:
+    view.write(b"Hello world!")
+    view.seek(0)
+    print(view.readline(), len(view))
+for attempt in (
+    lambda: mmap.mmap(-1, 0),
+    lambda: mmap.mmap(-1, -1),
+    lambda: mmap.mmap(os.open(path, os.O_RDONLY), 10_000, access=mmap.ACCESS_READ),
+    lambda: mmap.mmap(os.open(os.path.join(os.path.dirname(path), "empty"), os.O_RDWR | os.O_CREAT), 0),
+    lambda: mmap.mmap(999, 1),
+    lambda: mmap.mmap(os.open(path, os.O_RDONLY), 0),
+):
+    try:
+        attempt()
+        print("a map")
+    except (OSError, OverflowError, ValueError) as error:
+        print(type(error).__name__)
+
+# Left open, as many scripts do.
+kept = mmap.mmap(os.open(path, os.O_RDWR), 0)
+kept[:4] = b"last"
