@@ -1,7 +1,7 @@
 # The command line of SQLite 3.40: options, dot commands, and the output modes with their widths and quotes.
 import csv, itertools, re, sqlite3, sys
 
-COLUMNAR = ("column", "table", "box", "markdown", "qbox")
+COLUMNAR = ("column", "table", "box", "markdown")
 MODES = "ascii box column csv html insert json line list markdown qbox quote table tabs tcl"
 # The separators of columns and rows that a mode sets. The others keep what is set.
 SEPARATORS = {"list": ("|", "\n"), "csv": (",", "\r\n"), "tabs": ("\t", "\n"), "quote": (",", "\n"), "ascii": ("\x1f", "\x1e"), "tcl": (" ", "\n")}
@@ -124,7 +124,7 @@ def columns(names, rows):
     head = [first_line(n, limit)[0] for n, limit in zip(names, limits)]
     lines, several = [], False
     for row in rows:
-        rest = [literal(v) if quote or mode == "qbox" else text(v) for v in row]
+        rest = [literal(v) if quote and not isinstance(v, float) else text(v) for v in row]
         while True:
             cells = [("", None) if left is None else first_line(left, limit) for left, limit in zip(rest, limits)]
             rest = [left for _, left in cells]
@@ -139,7 +139,7 @@ def columns(names, rows):
             out.write("  ".join(pad(head)) + "\n" + "  ".join("-" * size for size in sizes) + "\n")
         frame, rule = ("", "  ", "\n"), "\n"
     else:
-        box = mode in ("box", "qbox")
+        box = mode == "box"
         dash, bar = ("─", "│") if box else ("-", "|")
         cross = lambda a, b, c: a + b.join(dash * (size + 2) for size in sizes) + c + "\n"
         rule = cross("├", "┼", "┤") if box else cross("+", "+", "+") if mode == "table" else ""
@@ -152,7 +152,7 @@ def columns(names, rows):
         out.write(frame[0] + frame[1].join(pad(cells)) + frame[2])
         if several and is_last and at < len(lines):
             out.write(rule)
-    if mode in ("box", "qbox", "table"):
+    if mode in ("box", "table"):
         out.write(cross("└", "┴", "┘") if mode != "table" else rule)
 
 
@@ -224,6 +224,12 @@ def words_of(line):
     return [single.replace("''", "'") or re.sub(r"\\([0-7]{1,3}|.)", escape, double) or bare for single, double, bare in found]
 
 
+def shown_mode():
+    if mode not in COLUMNAR:
+        return mode
+    return f"{mode} --wrap {wrap} --wordwrap {'on' if wordwrap else 'off'} --{'' if quote else 'no'}quote"
+
+
 def set_mode(words):
     global mode, headers, between, end, wrap, wordwrap, quote, table
     options, plain = iter(words), []
@@ -239,18 +245,18 @@ def set_mode(words):
         else:
             plain.append(word)
     if not plain:
-        detail = f" --wrap {wrap} --wordwrap {'on' if wordwrap else 'off'} --{'' if quote else 'no'}quote" if mode in COLUMNAR else ""
-        out.write(f"current output mode: {mode}{detail}\n")
+        out.write(f"current output mode: {shown_mode()}\n")
         return 0
     match = next((known for known in MODES.split() if known.startswith(plain[0])), None)
     match = {"lines": "line", "columns": "column"}.get(plain[0], match)
     if match is None:
         return fail(f"Error: mode should be one of: {MODES}")
-    mode = match
-    between, end = SEPARATORS.get(mode, (between, "\n" if mode == "line" else end))
+    between, end = SEPARATORS.get(match, (between, "\n" if match == "line" else end))
+    mode = {"qbox": "box", "tabs": "list"}.get(match, match)
     if mode in COLUMNAR:
         wrap, wordwrap, quote = columnar.values()
-        headers = True if mode != "column" or not headers_set else headers
+        quote = quote or match == "qbox"
+        headers = headers or (mode == "column" and not headers_set)
     if mode == "insert":
         table = plain[1] if len(plain) > 1 else "table"
     return 0
@@ -308,7 +314,7 @@ def load(words):
 def status():
     on = lambda value: "on" if value else "off"
     shown = lambda value: value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
-    lines = [("echo", "off"), ("eqp", "off"), ("explain", "auto"), ("headers", on(headers)), ("mode", mode), ("nullvalue", f'"{shown(null)}"'), ("output", "stdout")]
+    lines = [("echo", "off"), ("eqp", "off"), ("explain", "auto"), ("headers", on(headers)), ("mode", shown_mode()), ("nullvalue", f'"{shown(null)}"'), ("output", "stdout")]
     lines += [("colseparator", f'"{shown(between)}"'), ("rowseparator", f'"{shown(end)}"'), ("stats", "off"), ("width", "".join(f"{width} " for width in widths)), ("filename", path)]
     out.writelines(f"{label:>12}: {value}\n" for label, value in lines)
 
@@ -406,7 +412,7 @@ def main(args):
             mode = option
             between = SEPARATORS.get(mode, (between,))[0]
             end = SEPARATORS[mode][1] if mode in ("ascii", "tabs") else end
-            wrap = 0
+            wrap, mode = 0, {"tabs": "list"}.get(mode, mode)
         elif option == "separator":
             between = args.pop(0)
         elif option == "newline":
