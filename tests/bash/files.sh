@@ -109,3 +109,19 @@ cat out.json; cat > s.sh <<'EOF'
 echo "arg: $1"
 EOF
 bash s.sh x
+#--- umask
+umask; umask -S; umask 077; echo x > f; mkdir d; touch g; stat -c '%a %n' f d g; (umask 0; echo > h; stat -c %a h); umask; umask u=rwx,g=rx,o=; cp f k; stat -c %a k; bash -c 'umask; echo > b; stat -c %a b'; umask 9; echo $?; umask -p; umask g+w; umask -S; echo y >> f; stat -c %a f; x=$(umask 022; umask); echo $x $(umask)
+#--- a pipe whose reader is gone
+yes | head -1; echo ${PIPESTATUS[0]}; set -o pipefail; yes | head -n 2 > /dev/null; echo $?; seq 100000 | head -1; echo "${PIPESTATUS[@]}"; while :; do echo y; done | head -1; echo $?; (yes; echo never) | head -1; echo "${PIPESTATUS[*]}"
+#--- named pipes
+mkfifo p; [ -p p ] && echo pipe; echo hello > p & cat p; wait; ls -l p | cut -c1; stat -c %F p; { echo a; echo b; } > p & while read -r l; do echo "<$l>"; done < p; wait; mkfifo p 2> /dev/null; echo $?; cat < p | tr a-z A-Z & echo text > p; wait; rm p; [ -e p ] || echo gone
+#--- a named pipe and a loop
+mkfifo in out; (while read -r line; do echo "got $line"; done < in > out) & (echo one; echo two) > in & cat out; wait; rm in out
+#--- a named pipe as a semaphore
+mkfifo p; exec 3<>p; rm p; printf xx >&3; for i in 1 2 3; do read -r -u 3 -n 1 t; (echo "job $i $t"; printf x >&3) & wait; done; exec 3>&-
+#--- tee to a named pipe
+mkfifo p; (tr a-z A-Z < p > up) & seq 3 | sed 's/^/n/' | tee p | wc -l; wait; cat up; rm p
+#--- exec and a named pipe
+mkfifo p; cat p > copy & exec 4> p; echo first >&4; echo second >&4; exec 4>&-; wait; cat copy; (echo x; echo y) > p & exec 5< p; read -u 5 a; read -u 5 b; echo "$a $b"; exec 5<&-; rm p
+#--- a script in the path
+mkdir bin; printf '#!/bin/bash\necho "tool $# $1"\n' > bin/mytool; chmod +x bin/mytool; PATH=$PWD/bin:$PATH; mytool a b; command -v mytool | sed "s|$PWD|.|"; type -t mytool; printf '#!/usr/bin/env bash\nexit 5\n' > bin/five; chmod 755 bin/five; five; echo $?; rm bin/five; hash -r; five 2> /dev/null; echo $?; echo 'echo plain' > bin/plain; chmod u+x bin/plain; plain; find bin -perm -u+x | sort

@@ -31,7 +31,14 @@ pub(crate) async fn sleep(duration: Duration) {
 /// Writes panic messages to stderr. std's own stderr discards them on this target.
 pub(crate) fn install_panic_hook() {
     std::panic::set_hook(Box::new(|panic| {
-        let message = format!("bash: {panic}\n");
+        // wit-bindgen panics when no future waits for the host: then each waits for another one.
+        let waits = panic.location().is_some_and(|at| at.file().contains("inter_task_wakeup"));
+        let message = if waits {
+            "bash: deadlock: every command waits for another to open, write or read a named pipe\n"
+                .to_owned()
+        } else {
+            format!("bash: {panic}\n")
+        };
         wit_bindgen::block_on(async move {
             // If stderr fails as well, the trap is the only report.
             stdio::write_separately(message.into_bytes()).await;

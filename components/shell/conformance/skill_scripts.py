@@ -1,0 +1,182 @@
+"""Compares public shell scripts of skills with bash: exit code and stdout of `--help` and of no arguments.
+
+    python3 components/shell/conformance/skill_scripts.py --suite DIR --skillhost PATH [--list] [DIGEST...]
+
+DIR contains checkouts of repositories with skills. The scripts are drawn by this rule, which was fixed before any of them ran:
+
+1. A skill is a folder below DIR with a SKILL.md. Its candidates are the files directly in it, in `scripts/` or in `bin/` that have at most
+   256 KiB, whose names end in .sh or .bash, or whose first line starts bash, sh or dash. A file whose first line starts something else is no
+   candidate, and neither is one whose name has `test` as a word, nor anything below a `node_modules` folder.
+2. Of candidates with the same content, the first counts, in the order of their paths.
+3. The candidates are sorted by the SHA-256 of their content. Of N candidates, those at the positions 0, s, 2s ... count, where s is N // 400 and at
+   least 1; at most 400 in all.
+
+Natively, a script runs in bubblewrap: without network, with a read-only skill, an empty workspace and an empty home folder, as user 1000 of the
+host `sandbox`, on a machine that has the programs that the sandbox has (`components/shell/programs.txt` and `MORE`). A script whose native output
+differs from run to run is compared without its digits.
+
+`skill_scripts.txt` lists the scripts that differ, by the start of their digest, with reasons. A script that differs without a line there is an
+error, and so is a line whose script behaves as in bash. At least 95 % of the scripts must behave as in bash in both ways.
+"""
+
+import argparse
+import concurrent.futures
+import dataclasses
+import difflib
+import hashlib
+import os
+import pathlib
+import re
+import shutil
+import sys
+import tempfile
+import time
+
+from both import HERE, PROGRAMS, SKILL, Both, reasons
+
+LIST = HERE / "skill_scripts.txt"
+ENDINGS = (".sh", ".bash")
+SHELL = re.compile(rb"#! *\S*/(env +(-S +)?)?(bash|sh|dash)\b")
+TEST = re.compile(r"(^|[-_.])tests?([-_.]|$)")
+FOLDERS = ("", "scripts", "bin")
+LARGEST = 256 * 1024
+COUNT = 400
+GOAL = 95
+# The ways to start a script.
+WAYS = {"help": ["--help"], "plain": []}
+# Programs of the sandbox beside those of programs.txt.
+MORE = "bash sh env nice nohup timeout make openssl ps pgrep pkill python3 node npm npx".split()
+
+
+@dataclasses.dataclass(frozen=True)
+class Script:
+    digest: str
+    skill: pathlib.Path
+    # Relative to the skill.
+    path: str
+
+    def name(self):
+        return self.digest[:16]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--suite", required=True, type=pathlib.Path, metavar="DIR", help="a folder with checkouts of repositories")
+    parser.add_argument("--skillhost", required=True, type=pathlib.Path, metavar="PATH", help="the host")
+    parser.add_argument("--programs", type=pathlib.Path, default=PROGRAMS, help="the folder of built-in programs")
+    parser.add_argument("--list", action="store_true", help="only print the drawn scripts")
+    parser.add_argument("digests", nargs="*", metavar="DIGEST", help="only these scripts, with their differences")
+    args = parser.parse_args()
+    skills, candidates = find(args.suite.resolve())
+    drawn = draw(candidates)
+    chosen = [script for script in drawn if not args.digests or any(script.digest.startswith(digest) for digest in args.digests)]
+    print(f"{skills} skills with {len(candidates)} different candidates, of which {len(drawn)} are drawn")
+    if args.list:
+        for script in chosen:
+            print(f"{script.name()} {script.skill.relative_to(args.suite.resolve())} {script.path}")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        runner = Runner(args, pathlib.Path(folder).resolve())
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            results = list(pool.map(runner.compare, chosen))
+    report(chosen, results, bool(args.digests))
+
+
+def find(suite):
+    """Returns the number of skills that have candidates, and the candidates of each content, in the order of their digests."""
+    by_digest, skills = {}, 0
+    for manifest in sorted(suite.rglob("SKILL.md")):
+        if "node_modules" in manifest.parts or manifest.is_symlink():
+            continue
+        skill = manifest.parent
+        found = [path for name in FOLDERS if (skill / name).is_dir() for path in sorted((skill / name).iterdir()) if is_candidate(path)]
+        skills += bool(found)
+        for path in found:
+            digest = hashlib.sha256(path.read_bytes()).hexdigest()
+            by_digest.setdefault(digest, Script(digest, skill, path.relative_to(skill).as_posix()))
+    return skills, [by_digest[digest] for digest in sorted(by_digest)]
+
+
+def is_candidate(path):
+    if path.is_symlink() or not path.is_file() or TEST.search(path.name) or path.stat().st_size > LARGEST:
+        return False
+    with path.open("rb") as file:
+        first = file.readline(200)
+    return bool(SHELL.match(first)) or (path.name.endswith(ENDINGS) and not first.startswith(b"#!"))
+
+
+def draw(candidates):
+    return candidates[:: max(1, len(candidates) // COUNT)][:COUNT]
+
+
+class Runner:
+    def __init__(self, args, folder):
+        self.both, self.folder = Both(args.skillhost, args.programs, folder), folder
+        self.tools = (HERE.parent / "programs.txt").read_text().split() + MORE
+
+    def compare(self, script):
+        """Returns the differences of each way, and what bash does."""
+        place = self.folder / script.name()
+        skill = place / "skill"
+        shutil.copytree(script.skill, skill, symlinks=True, ignore=shutil.ignore_patterns(".git"))
+        # Declarations of a skill could refuse what the native run may do.
+        (skill / "SKILL.md").write_text(SKILL)
+        with (skill / script.path).open("rb") as file:
+            shell = SHELL.match(file.readline(200))
+        shell = shell[3].decode() if shell else "bash"
+        env = {name: "/skill" for name in ("SKILL_DIR", "CLAUDE_SKILL_DIR", "CLAUDE_PLUGIN_ROOT")}
+        outcome = {}
+        for way, words in WAYS.items():
+            native = []
+            for turn in range(2):
+                # Texts with the time differ in the second run.
+                time.sleep(turn * 1.1)
+                native.append(self.both.native([shell, f"/skill/{script.path}", *words], skill, place / f"{way}{turn}", env=env, tools=self.tools))
+            sandboxed = self.both.sandboxed([script.path, "--", *words], skill, place / f"{way}-here")
+            shown = masked if native[0][:2] != native[1][:2] else lambda text: text
+            same = native[0][0] == sandboxed[0] and shown(native[0][1]) == shown(sandboxed[1])
+            outcome[way] = (same, native[0], sandboxed)
+        shutil.rmtree(place, ignore_errors=True)
+        print(f"{script.name()} {' '.join(way if same else way.upper() for way, (same, *_) in outcome.items())}", file=sys.stderr, flush=True)
+        return outcome
+
+
+def masked(text):
+    return re.sub(r"[0-9a-f]*\d[0-9a-f]*", "N", text)
+
+
+def report(scripts, results, detailed):
+    known = reasons(LIST)
+    failed, same, succeeding = [], 0, 0
+    for script, outcome in zip(scripts, results):
+        agrees = all(equal for equal, *_ in outcome.values())
+        same += agrees
+        succeeding += any(native[0] == 0 for _, native, _ in outcome.values())
+        if agrees != (script.name() not in known):
+            failed.append(script.name())
+        if detailed or (not agrees and script.name() not in known):
+            show(script, outcome)
+        elif agrees and script.name() in known:
+            print(f"--- {script.name()} behaves as in bash: remove it from {LIST.name}")
+    share = 100 * same / max(1, len(scripts))
+    print(f"{same} of {len(scripts)} scripts ({share:.1f} %) as in bash; {succeeding} of them end with 0 natively in at least one way")
+    if detailed:
+        return
+    stale = sorted(known.keys() - {script.name() for script in scripts})
+    if stale:
+        print(f"{LIST.name} lists scripts that are not drawn: {', '.join(stale)}")
+    sys.exit(1 if failed or stale or share < GOAL else 0)
+
+
+def show(script, outcome):
+    for way, (equal, native, sandboxed) in outcome.items():
+        print(f"--- {script.name()} {way}: {script.skill.name}/{script.path}: {'same' if equal else 'differs'}, exit {native[0]} and {sandboxed[0]}")
+        if equal:
+            continue
+        print("".join(list(difflib.unified_diff(native[1].splitlines(True), sandboxed[1].splitlines(True), "bash", "here"))[:30]))
+        for name, (_, _, stderr) in (("bash", native), ("here", sandboxed)):
+            print(f"stderr, {name}:\n" + "\n".join(stderr.splitlines()[:12]))
+
+
+if __name__ == "__main__":
+    main()
