@@ -73,10 +73,10 @@ impl Place {
         };
         let command = format!("curl -s {}/page", self.server.url());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let outcome = runtime.block_on(tokio::time::timeout(
-            HANG_TIMEOUT,
-            invoke(host, &self.path(skill), overrides, command),
-        ));
+        let outcome = runtime.block_on(async {
+            let run = invoke(host, &self.path(skill), overrides, command);
+            tokio::time::timeout(HANG_TIMEOUT, run).await
+        });
         runtime.shutdown_background();
         outcome.unwrap()
     }

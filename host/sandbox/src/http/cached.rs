@@ -1,10 +1,13 @@
 //! Answers requests from the HTTP cache, and stores responses in it.
 
 use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt as _;
 
 use http::{Method, Request, Response, StatusCode};
 use http_body::Body as _;
-use http_body_util::{BodyExt as _, Empty};
+use http_body_util::{BodyExt as _, BodyStream, Empty, StreamBody};
 
 use super::body::{Body, Upload, frames};
 use super::cache::collect::collect;
@@ -27,7 +30,12 @@ impl Sender {
         exchange: &Arc<Exchange>,
     ) -> Result<Response<Body>, SendError> {
         let (mut parts, upload) = request.into_parts();
-        let Some(question) = cache.question(&parts, upload.is_end_stream()) else {
+        // Only a GET is asked about, so others do not wait here.
+        let (is_empty, upload) = match parts.method {
+            Method::GET => check_empty(upload, exchange).await?,
+            _ => (false, upload),
+        };
+        let Some(question) = cache.question(&parts, is_empty) else {
             let (method, uri) = (parts.method.clone(), parts.uri.clone());
             let response = self.exchange(to, Request::from_parts(parts, upload), exchange).await?;
             if may_change(&method, response.status()) {
@@ -81,6 +89,33 @@ impl Sender {
         let response = self.exchange(to, request, exchange).await?;
         let is_private = is_private(&response);
         Ok(collect(cache, question, response, is_private, (asked, now())))
+    }
+}
+
+/// How long a guest may take to say that a GET has no body, before it is sent without asking the
+/// cache.
+const PEEK: Duration = Duration::from_secs(1);
+
+/// Checks whether a body is empty. Guests open one even if they write nothing, so only its end says it.
+async fn check_empty(
+    mut upload: Upload,
+    exchange: &Arc<Exchange>,
+) -> Result<(bool, Upload), SendError> {
+    if upload.is_end_stream() {
+        return Ok((true, upload));
+    }
+    let size = upload.size_hint().exact();
+    match tokio::time::timeout(PEEK, upload.frame()).await {
+        Ok(None) => {
+            let nothing = Empty::new().map_err(|never| match never {}).boxed_unsync();
+            Ok((true, Upload::new(nothing, None, exchange.clone())))
+        }
+        Ok(Some(first)) => {
+            let first = futures::stream::iter([Ok(first?)]);
+            let whole = StreamBody::new(first.chain(BodyStream::new(upload))).boxed_unsync();
+            Ok((false, Upload::new(whole, size, exchange.clone())))
+        }
+        Err(_) => Ok((false, upload)),
     }
 }
 

@@ -239,7 +239,7 @@ mod tests {
         assert_eq!(rates.virtual_turn("a", 0, short), Ok(0));
         assert_eq!(rates.virtual_turn("a", 0, short), Err(Limit::HttpRate));
         assert_eq!(rates.virtual_turn("a", 0, short), Err(Limit::HttpRate));
-        assert_eq!(rates.virtual_turn("a", 1, short), Ok(SECOND));
+        assert_eq!(rates.virtual_turn("a", 1_000_000, short), Ok(SECOND));
     }
 
     #[test]

@@ -137,6 +137,26 @@ async fn fresh_responses_are_reused_and_recorded_as_cached() {
 }
 
 #[tokio::test]
+async fn bodies_that_guests_open_and_leave_empty_are_empty() {
+    let origin = Origin::with("cache-control: max-age=60").await;
+    let sender = sender_to(&origin);
+    let url = origin.server.url("/");
+    for _ in 0..2 {
+        assert_eq!(
+            exchange(&sender, request("GET", &url, frames([]))).await,
+            Ok((200, "1".into()))
+        );
+    }
+    // A body with content is sent, and its response is no answer to others.
+    let content = || frames([Ok(http_body::Frame::data(Bytes::from_static(b"x")))]);
+    for expected in ["2", "3"] {
+        let answer = exchange(&sender, request("GET", &url, content())).await;
+        assert_eq!(answer, Ok((200, expected.into())));
+    }
+    assert_eq!(sender.requests()[2].sent, 1);
+}
+
+#[tokio::test]
 async fn nothing_is_reused_without_a_cache_or_in_a_deterministic_run() {
     let origin = Origin::with("cache-control: max-age=60").await;
     let plain = sender(&loopback(origin.server.port));
@@ -387,7 +407,7 @@ async fn permission_is_checked_before_every_use() {
     let url = origin.server.url("/");
     get(&caching(&loopback(port), &cache), &url).await.unwrap();
     let mut denied = loopback(port);
-    denied.fetch.none_of = vec![entry("127.0.0.1", None, true)];
+    denied.fetch.none_of = vec![entry("127.0.0.1", Some(port), true)];
     let mut other_method = loopback(port);
     other_method.methods = vec!["POST".into()];
     for capabilities in [
