@@ -42,9 +42,8 @@ impl Fleet {
 
     /// The same with several brokers.
     pub fn cluster(brokers: u16, args: &[&str]) -> Fleet {
-        let place = Place::new();
-        let none = (0..brokers).map(|_| None).collect();
-        let mut fleet = Fleet { place, port: free_ports(brokers), brokers: none };
+        let (place, port) = (Place::new(), free_ports(brokers));
+        let mut fleet = Fleet { place, port, brokers: (0..brokers).map(|_| None).collect() };
         fleet.init(&[args, &["--brokers", &brokers.to_string()]].concat());
         (0..brokers).for_each(|number| fleet.start_broker(number));
         fleet
