@@ -1,4 +1,5 @@
 //! The files that the runs of a session share.
+#![expect(clippy::disallowed_methods, reason = "tests set up and read real folders")]
 
 use std::path::Path;
 use std::sync::Arc;
