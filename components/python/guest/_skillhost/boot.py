@@ -16,7 +16,19 @@ from _opcode_metadata import _specialized_opmap
 
 from . import stdlib
 
+
+def stand_in(name, ours):
+    """Registers a module of this package under the name of a standard module."""
+    spec = importlib.util.spec_from_file_location(name, f"{os.path.dirname(__file__)}/{ours}.py")
+    sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(sys.modules[name])
+
+
 stdlib.install()
+# Before `shutil` and `zipfile`, which look for them and which `main` imports.
+for name, ours in stdlib.STAND_INS.items():
+    if name != "ssl":
+        stand_in(name, ours)
 
 # The modules that scripts of real skills import, and those that these import late.
 USUAL = """__future__ abc argparse array ast asyncio atexit base64 binascii bisect bz2 calendar cmath codecs collections
@@ -51,10 +63,6 @@ C()
 
 
 def prepare():
-    # Before `shutil` and `zipfile`, which look for them and which `sockets` imports.
-    for name, ours in stdlib.STAND_INS.items():
-        if name != "ssl":
-            stand_in(name, ours)
     from . import sockets
 
     # Before the modules that look for `ssl` or for a socket's class.
@@ -76,13 +84,6 @@ def prepare():
     clients.install()
     hashes.install()
     missing.install()
-
-
-def stand_in(name, ours):
-    """Registers a module of this package under the name of a standard module."""
-    spec = importlib.util.spec_from_file_location(name, f"{os.path.dirname(__file__)}/{ours}.py")
-    sys.modules[name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(sys.modules[name])
 
 
 class WarmupEnvironment:
