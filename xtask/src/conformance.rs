@@ -1,11 +1,12 @@
-//! `cargo xtask conformance`: runs third-party tests of the Python and JavaScript runtimes, of the MCP
-//! server, a generated client of the run API, of the rules for skills and of WASI, runs packages and scripts of others, and connects
+//! `cargo xtask conformance`: runs third-party tests of the runtimes, of the MCP server and a generated
+//! client of the run API, of the rules for skills and of WASI, runs packages and scripts of others, and connects
 //! skillhost to real agents.
 
 mod agents;
 mod javascript;
 mod javascript_suites;
 mod run_api;
+mod shell;
 mod skills_ref;
 mod tricks;
 mod wasi;
@@ -22,6 +23,9 @@ pub(crate) use agents::run as agents;
 pub(crate) use javascript::{npm, skill_scripts};
 pub(crate) use javascript_suites::{Options as JavascriptOptions, node as node_tests, test262};
 pub(crate) use run_api::run as run_api;
+pub(crate) use shell::{
+    Options as ShellOptions, scripts as shell_scripts, spec as shell_spec, tools as shell_tools,
+};
 pub(crate) use skills_ref::run as skills_ref;
 pub(crate) use tricks::run as tricks;
 pub(crate) use wasi::run as wasi;

@@ -121,7 +121,7 @@ enum Verb {
     /// Run many runs on a fleet while its processes are killed, stopped and cut off, and check that each
     /// ends once
     Chaos(chaos::Options),
-    /// Run third-party conformance tests: of CPython, Node.js, npm, MCP, Agent Skills, WASI or agents
+    /// Run third-party conformance tests: of CPython, Node.js, npm, Oils, MCP, Agent Skills, WASI or agents
     Conformance {
         #[command(subcommand)]
         suite: Conformance,
@@ -168,6 +168,22 @@ enum Conformance {
         /// Only these packages
         names: Vec<String>,
     },
+    /// Compare the shell with bash on the spec tests of Oils; with BLESS=1, write the list of differences
+    Shell {
+        /// A checkout of github.com/oils-for-unix/oils
+        #[arg(long, value_name = "DIR")]
+        suite: Option<PathBuf>,
+        #[command(flatten)]
+        options: conformance::ShellOptions,
+    },
+    /// Compare public shell scripts with bash: `--help` and no arguments
+    ShellScripts {
+        /// A folder with checkouts of repositories that contain skills
+        #[arg(long, value_name = "DIR")]
+        suite: Option<PathBuf>,
+        #[command(flatten)]
+        options: conformance::ShellOptions,
+    },
     /// Compare public scripts in JavaScript and TypeScript with Node.js 22: `--help` and no arguments
     SkillScripts {
         /// A folder with checkouts of repositories that contain skills
@@ -177,6 +193,9 @@ enum Conformance {
         #[arg(last = true)]
         args: Vec<String>,
     },
+    /// Compare builtins and commands of the shell with the machine's bash, awk, sed, grep, tr, jq and
+    /// sqlite3 on generated programs
+    Tools(conformance::ShellOptions),
     /// Count the public skills in which `check` finds a trick of malicious skills: at most 2 % may
     /// have a finding above a note
     Tricks {
@@ -232,6 +251,15 @@ fn main() -> ExitCode {
         }
         Verb::Conformance { suite: Conformance::Npm { names } } => {
             conformance::npm(&names, &progress)
+        }
+        Verb::Conformance { suite: Conformance::Shell { suite, options } } => {
+            conformance::shell_spec(suite.as_deref(), &options, &progress)
+        }
+        Verb::Conformance { suite: Conformance::ShellScripts { suite, options } } => {
+            conformance::shell_scripts(suite.as_deref(), &options, &progress)
+        }
+        Verb::Conformance { suite: Conformance::Tools(options) } => {
+            conformance::shell_tools(&options, &progress)
         }
         Verb::Conformance { suite: Conformance::SkillScripts { suite, args } } => {
             conformance::skill_scripts(&suite, &args, &progress)
