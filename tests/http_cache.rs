@@ -73,8 +73,9 @@ impl Place {
         };
         let command = format!("curl -s {}/page", self.server.url());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let folder = self.path(skill);
         let outcome = runtime.block_on(async {
-            let run = invoke(host, &self.path(skill), overrides, command);
+            let run = invoke(host, &folder, overrides, command);
             tokio::time::timeout(HANG_TIMEOUT, run).await
         });
         runtime.shutdown_background();
