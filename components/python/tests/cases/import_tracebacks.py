@@ -1,7 +1,7 @@
 # sandbox: a native python3 has the modules
 import traceback
 
-for name in ("numpy", "bz2"):
+for name in ("numpy", "curses"):
     try:
         __import__(name)
     except ImportError:
