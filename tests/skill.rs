@@ -500,7 +500,7 @@ fn policy_raises_the_size_of_skills_and_with_it_the_number_of_files() {
     write(&skill, "SKILL.md", GOOD);
     write(&skill, "data/large", "x".repeat(10 << 20));
     for number in 0..2_500 {
-        write(&skill, format!("data/{number}"), "");
+        write(&skill, &format!("data/{number}"), "");
     }
     let under = |skill_size| {
         let policy = Policy { skill_size, ..Policy::builtin() };

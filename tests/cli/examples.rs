@@ -175,7 +175,7 @@ const CODES: [(&str, i32); 4] = [
 ];
 
 /// Examples that no test runs, and why.
-const NOT_RUN: [(&str, &str); 43] = [
+const NOT_RUN: [(&str, &str); 52] = [
     (
         "curl -H \"Authorization: Bearer $TOKEN\" http://127.0.0.1:8765/metrics",
         "needs a running server",
@@ -238,6 +238,30 @@ const NOT_RUN: [(&str, &str); 43] = [
     ("skillhost session apply $(cat id) --to .", A_SERVER),
     ("skillhost session fork $(cat id)", A_SERVER),
     ("skillhost session end $(cat id)", A_SERVER),
+    ("nats-server -c fleet/broker/nats-server-1.conf", A_BROKER),
+    ("skillhost fleet dead list --nats tls://127.0.0.1:4222 --nats-identity fleet/api", A_BROKER),
+    (
+        "skillhost fleet dead requeue RUN --nats tls://127.0.0.1:4222 --nats-identity fleet/api",
+        A_BROKER,
+    ),
+    (
+        "skillhost fleet audit --nats tls://127.0.0.1:4222 --nats-identity fleet/api > audit.jsonl",
+        A_BROKER,
+    ),
+    (
+        "skillhost fleet delete team-a --nats tls://127.0.0.1:4222 --nats-identity fleet/api",
+        A_BROKER,
+    ),
+    ("skillhost serve --nats tls://127.0.0.1:4222 --nats-identity fleet/api", A_BROKER),
+    ("skillhost worker --nats tls://127.0.0.1:4222 --nats-identity fleet/worker-1", A_BROKER),
+    (
+        "skillhost worker --nats tls://a:4222,tls://b:4222 --nats-identity fleet/one --tenants t.yaml",
+        A_BROKER,
+    ),
+    (
+        "skillhost worker --nats tls://127.0.0.1:4222 --nats-identity fleet/large --class large-memory",
+        A_BROKER,
+    ),
     (
         "skillhost serve --tls-cert server.pem --tls-key server.key --tls-client-ca clients.pem",
         "needs certificates; tests/run_api/tls.rs has some",
@@ -253,6 +277,9 @@ const NOT_RUN: [(&str, &str); 43] = [
 
 /// Why examples of clients of the run API are not run.
 const A_SERVER: &str = "needs a server; tests/run_api/commands.rs has one";
+
+/// Why examples of a fleet are not run.
+const A_BROKER: &str = "needs a broker; tests/fleet.rs has one";
 
 const SKILL_MD: &str = "---\nname: skill\ndescription: Reports. Use to report.\n\
     allowed-tools: Read Write Bash(python3:*) WebFetch(domain:api.example.com)\n---\n";

@@ -26,7 +26,7 @@ Examples:
   nats-server -c fleet/broker/nats-server-1.conf
   skillhost fleet dead list --nats tls://127.0.0.1:4222 --nats-identity fleet/api
   skillhost fleet dead requeue RUN --nats tls://127.0.0.1:4222 --nats-identity fleet/api
-  skillhost fleet audit --tenant team-a --nats tls://127.0.0.1:4222 --nats-identity fleet/api > team-a.jsonl
+  skillhost fleet audit --nats tls://127.0.0.1:4222 --nats-identity fleet/api > audit.jsonl
   skillhost fleet delete team-a --nats tls://127.0.0.1:4222 --nats-identity fleet/api")]
 pub(crate) struct Args {
     #[command(subcommand)]

@@ -27,8 +27,8 @@ use crate::{event_loop, output};
 #[command(after_help = "\
 Examples:
   skillhost worker --nats tls://127.0.0.1:4222 --nats-identity fleet/worker-1
-  skillhost worker --nats tls://a:4222,tls://b:4222 --nats-identity fleet/worker-1 --tenants tenants.yaml
-  skillhost worker --nats tls://127.0.0.1:4222 --nats-identity fleet/large --class large-memory --slots 2")]
+  skillhost worker --nats tls://a:4222,tls://b:4222 --nats-identity fleet/one --tenants t.yaml
+  skillhost worker --nats tls://127.0.0.1:4222 --nats-identity fleet/large --class large-memory")]
 pub(crate) struct Args {
     /// Connect to these brokers, tls://HOST:PORT, with commas between several
     #[arg(long, value_name = "URL")]
