@@ -211,8 +211,9 @@ impl Drop for Worker {
 fn free_ports(count: u16) -> u16 {
     let is_free = |port: u16| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok();
     loop {
-        let first = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let first = first.local_addr().unwrap().port();
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let first = listener.local_addr().unwrap().port();
+        drop(listener);
         let all = first..first.saturating_add(count);
         if first < 55_000 && all.clone().all(is_free) && all.map(|port| port + 2_000).all(is_free) {
             return first;

@@ -192,7 +192,10 @@ fn what_a_fleet_cannot_keep_is_refused() {
     let policy = fleet.place.user.work().join("state.yaml");
     std::fs::write(
         &policy,
-        format!("default: {{ allow: [Bash], limits: {{ state: 1MiB }} }}\n{}", crate::mcp::TRUSTED),
+        format!(
+            "default: {{ allow: [Bash] }}\nskills: {{ scribe: {{ limits: {{ state: 1MiB }} }} }}\n{}",
+            crate::mcp::TRUSTED
+        ),
     )
     .unwrap();
     let policy = ["--policy", policy.to_str().unwrap()];
