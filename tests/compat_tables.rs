@@ -15,10 +15,6 @@ use skillhost_sandbox::Io;
 use crate::hostile_host::{HANG_TIMEOUT, shell_host};
 use crate::support::repository;
 
-/// Commands that the shell has only by name, each with a use that fails: `check` reports them as
-/// unavailable.
-const NOT_IMPLEMENTED: [(&str, &str); 1] = [("mkfifo", "mkfifo /tmp/a")];
-
 /// Names that exist and do not do what scripts expect: `uvx` says what to use instead, and `watch`
 /// runs its command only once.
 const OF_NO_USE: [&str; 2] = ["uvx", "watch"];
@@ -87,8 +83,7 @@ fn check_lists_every_command_of_the_shell() {
     assert_eq!(status, Status::Exited { code: 0 });
     let listed: BTreeSet<&str> = listed.lines().collect();
     assert!(listed.len() > 150 && listed.contains("grep"), "{listed:?}");
-    let but: Vec<&str> =
-        NOT_IMPLEMENTED.iter().map(|(name, _)| *name).chain(OF_NO_USE).chain(SYNTAX).collect();
+    let but: Vec<&str> = OF_NO_USE.into_iter().chain(SYNTAX).collect();
     assert_eq!(
         but.iter().filter(|name| !listed.contains(*name)).collect::<Vec<_>>(),
         Vec::<&&str>::new(),
@@ -104,18 +99,6 @@ fn check_lists_every_command_of_the_shell() {
         Vec::<&str>::new(),
         "here, and not known to be; or known to be, and of no use"
     );
-}
-
-#[test]
-fn check_names_shell_commands_that_do_not_work() {
-    for (name, text) in NOT_IMPLEMENTED {
-        let (_, status) = shell(text);
-        assert!(
-            matches!(status, Status::Exited { code } if code != 0),
-            "`{text}` works: {status:?}"
-        );
-        assert!(matches!(compat::availability(name), Availability::Unavailable(..)), "{name}");
-    }
 }
 
 #[test]
@@ -148,12 +131,7 @@ fn programs_known_to_check_are_installed_or_stand_ins() {
             let name = name.as_str().unwrap();
             let known =
                 matches!(compat::availability(name), Availability::BuiltIn | Availability::Program);
-            assert!(
-                known
-                    || NOT_IMPLEMENTED.iter().any(|(only, _)| *only == name)
-                    || OF_NO_USE.contains(&name),
-                "{name}"
-            );
+            assert!(known || OF_NO_USE.contains(&name), "{name}");
         }
     }
 }

@@ -78,7 +78,7 @@ const COMMANDS: &[&str] = &[
     "chown", "cksum", "clear", "cmp", "column", "comm", "cp", "curl", "cut", "date", "dd", "df", "diff", "dirname", "du", "egrep", "env",
     "envsubst", "expand", "expr", "factor", "fgrep", "file", "find", "flock", "fmt", "fold", "free", "gawk", "getconf", "git", "grep", "groups",
     "gunzip", "gzip", "head", "hexdump", "hostid", "hostname", "iconv", "id", "install", "join", "jq", "less", "link", "ln", "locale", "logname", "ls",
-    "make", "man", "mawk", "md5sum", "mkdir", "mktemp", "mv", "nawk", "nice", "nl", "nohup", "nproc", "numfmt", "od", "openssl", "paste",
+    "make", "man", "mawk", "md5sum", "mkdir", "mkfifo", "mktemp", "mv", "nawk", "nice", "nl", "nohup", "nproc", "numfmt", "od", "openssl", "paste",
     "patch", "pgrep", "pkill", "pr", "printenv", "ps", "readlink", "realpath", "rev", "rg", "rm", "rmdir", "sed", "seq", "sha1sum",
     "sha224sum", "sha256sum", "sha384sum", "sha512sum", "shasum", "shuf", "sleep", "sort", "split", "sqlite3", "stat", "strings", "sudo",
     "sum", "sync", "tac", "tail", "tar", "tee", "time", "timeout", "tomlq", "touch", "tr", "tree", "truncate", "tsort", "tty", "uname",
@@ -133,7 +133,7 @@ const UNAVAILABLE: &[(&str, Option<&str>, &[&str])] = &[
     ("manages the machine", None, &["doas", "su", "systemctl", "service", "journalctl", "crontab", "at", "mount", "umount", "killall", "vmstat", "dmesg", "modprobe", "useradd", "passwd", "reboot", "shutdown", "lsblk", "fdisk", "nvidia-smi", "stdbuf", "strace", "gdb", "perf", "certbot", "nginx", "apachectl", "chroot", "renice", "ionice", "taskset", "setsid", "caffeinate"]),
     ("compiles or runs another language", None, &["gcc", "g++", "cc", "clang", "clang++", "cmake", "ninja", "cargo", "rustc", "go", "gofmt", "golangci-lint", "java", "javac", "mvn", "gradle", "kotlin", "kotlinc", "scala", "sbt", "dotnet", "ruby", "bundle", "rake", "rails", "rspec", "perl", "php", "composer", "artisan", "lua", "Rscript", "R", "julia", "elixir", "mix", "erl", "ghc", "stack", "flutter", "dart", "zig", "nim", "forge", "cast", "anvil", "solc", "hardhat", "pwsh", "powershell", "zsh", "fish", "just", "bazel", "wat2wasm", "wasm-pack"]),
     ("is a Python tool that is not in the package set", Some("if it is pure Python: add it with --site-packages, and start it with python3 -m"), &["pytest", "black", "ruff", "mypy", "flake8", "pylint", "isort", "pre-commit", "tox", "nox", "jupyter", "ipython", "streamlit", "uvicorn", "gunicorn", "flask", "django-admin", "alembic", "celery", "mkdocs", "sphinx-build", "bandit", "pip-audit", "uvx", "scrapy", "semgrep", "virtualenv", "coverage", "pyright", "twine", "dvc", "modal", "agentskills"]),
-    ("creates pipes or devices, which the sandbox does not support", Some("use a pipeline"), &["mkfifo", "mknod"]),
+    ("creates devices, which the sandbox does not support", None, &["mknod"]),
     ("is an HTTP client that the sandbox does not provide", Some("use curl"), &["wget", "http", "https", "xh", "aria2c", "axel"]),
     ("runs commands in parallel", Some("use xargs, or & and wait"), &["parallel", "pigz", "pbzip2"]),
 ];
