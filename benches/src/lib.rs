@@ -27,6 +27,7 @@ mod fetched;
 mod fleet;
 mod inputs;
 mod isolation;
+mod listening;
 mod load;
 mod measure;
 mod phases;

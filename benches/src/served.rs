@@ -11,13 +11,13 @@ use skillhost_toolchain::{Error, Progress, Step};
 
 use crate::cases::Case;
 use crate::driver::{Driver, Executor};
+use crate::listening::Listening;
 use crate::place::Place;
 use crate::report::Header;
 use crate::samples::Samples;
 use crate::targets::{component, fill_component};
 use client::Client;
 pub(crate) use report::{Report, markdown};
-use server::Server;
 
 /// The numbers of clients at once.
 const CLIENTS: [usize; 3] = [1, 16, 128];
@@ -45,7 +45,7 @@ pub(crate) fn run(
     fill_component(place)?;
     let case = component();
     let mut driver = Driver::start(place, [&case], 2)?;
-    let server = progress.step("start the server", |_| Server::start(place))?;
+    let server = progress.step("start the server", |_| server::start(place))?;
     let mut samples = Samples::default();
     progress.step("calls", |step| {
         for round in 0..WARM_UP + rounds {
@@ -63,7 +63,7 @@ pub(crate) fn run(
 fn measure(
     driver: &mut Driver,
     case: &Case,
-    server: &Server,
+    server: &Listening,
     samples: &mut Samples,
     (step, number): (&Step, &str),
 ) -> Result<(), Error> {

@@ -4,12 +4,15 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 use skillhost_toolchain::{Error, Progress};
 use tempfile::TempDir;
+
+use crate::listening::Listening;
+use crate::measure;
 
 /// The files of a session that is forked, and the idle sessions.
 const MANY: usize = 1_000;
@@ -60,11 +63,11 @@ pub fn sessions(
         let session = client.create(&small())?;
         client.run(&session, "true")?;
         client.end(&session)?;
-        let before = server.memory()?;
+        let before = server.memory();
         for _ in 0..MANY {
             client.create(&small())?;
         }
-        let after = server.memory()?;
+        let after = server.memory();
         rows.push(format!(
             "{:<52} {:>8.1} MiB in all, {:.1} KiB each",
             "private memory of 1,000 idle sessions",
@@ -114,10 +117,9 @@ fn row(name: &str, mut times: Vec<Duration>) -> String {
     )
 }
 
-/// A running server, which is killed when this value is dropped.
+/// A running server, and its home folder.
 struct Server {
-    child: Child,
-    port: u16,
+    listening: Listening,
     _home: TempDir,
 }
 
@@ -153,46 +155,27 @@ impl Server {
         command.env_clear().env("HOME", home.path()).env("SKILLHOST_PROGRAMS", programs);
         command.args(["serve", "--listen", "127.0.0.1:0", "--policy"]).arg(policy);
         command.arg("--tenants").arg(tenants).current_dir(home.path());
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = command.spawn().map_err(Error::context(program.display()))?;
-        let mut line = String::new();
-        if let Some(output) = child.stdout.take() {
-            let read = BufReader::new(output).read_line(&mut line);
-            read.map_err(Error::context("the address of the server"))?;
-        }
-        let port =
-            line.trim().strip_suffix("/mcp").and_then(|url| url.rsplit_once(':')?.1.parse().ok());
-        let mut server = Server { child, port: 0, _home: home };
-        server.port = port.ok_or_else(|| Error::new("the server did not print its address"))?;
-        Ok(server)
+        let listening = Listening::start(&mut command)?;
+        Ok(Server { listening, _home: home })
     }
 
     fn client(&self) -> Result<Client, Error> {
         let context = || Error::context("connect to the server");
-        let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).map_err(context())?;
+        let stream =
+            TcpStream::connect((Ipv4Addr::LOCALHOST, self.listening.port)).map_err(context())?;
         stream.set_nodelay(true).map_err(context())?;
         stream.set_read_timeout(Some(TIMEOUT)).map_err(context())?;
-        Ok(Client { stream: BufReader::new(stream), port: self.port })
+        Ok(Client { stream: BufReader::new(stream), port: self.listening.port })
     }
 
     /// Returns the private memory, in KiB.
-    fn memory(&self) -> Result<u64, Error> {
-        let path = format!("/proc/{}/smaps_rollup", self.child.id());
-        let text = std::fs::read_to_string(&path).map_err(Error::context(&path))?;
-        let private = text.lines().filter(|line| line.starts_with("Private_"));
-        Ok(private.filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok()).sum())
+    fn memory(&self) -> u64 {
+        measure::private(self.listening.pid()) / 1024
     }
 
     fn open_files(&self) -> Result<usize, Error> {
-        let path = format!("/proc/{}/fd", self.child.id());
+        let path = format!("/proc/{}/fd", self.listening.pid());
         Ok(std::fs::read_dir(&path).map_err(Error::context(&path))?.count())
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        drop(self.child.kill());
-        drop(self.child.wait());
     }
 }
 

@@ -123,3 +123,5 @@ mkfifo p; exec 3<>p; rm p; printf xx >&3; for i in 1 2 3; do read -r -u 3 -n 1 t
 mkfifo p; (tr a-z A-Z < p > up) & seq 3 | sed 's/^/n/' | tee p | wc -l; wait; cat up; rm p
 #--- exec and a named pipe
 mkfifo p; cat p > copy & exec 4> p; echo first >&4; echo second >&4; exec 4>&-; wait; cat copy; (echo x; echo y) > p & exec 5< p; read -u 5 a; read -u 5 b; echo "$a $b"; exec 5<&-; rm p
+#--- a script in the path
+mkdir bin; printf '#!/bin/bash\necho "tool $# $1"\n' > bin/mytool; chmod +x bin/mytool; PATH=./bin:$PATH; mytool a b; command -v mytool | sed "s|$PWD|.|"; type -t mytool; printf '#!/usr/bin/env bash\nexit 5\n' > bin/five; chmod 755 bin/five; five; echo $?; rm bin/five; hash -r; five 2> /dev/null; echo $?; echo 'echo plain' > bin/plain; chmod u+x bin/plain; plain; find bin -perm -u+x | sort

@@ -1,23 +1,17 @@
 //! The measured server, with its tenants.
 
 use std::fmt::Write as _;
-use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Stdio};
-use std::sync::mpsc;
-use std::time::Duration;
 
 use skillhost_toolchain::{Error, files};
 
 use super::{CLIENTS, TENANTS};
+use crate::listening::Listening;
 use crate::measure;
 use crate::place::Place;
 
-/// How long the server may take to start.
-const START: Duration = Duration::from_secs(60);
-
-/// A running server, which is killed when this value is dropped.
+/// A running server.
 pub(super) struct Server {
-    child: Child,
+    listening: Listening,
     pub(super) port: u16,
     pub(super) tenants: Vec<Tenant>,
 }
@@ -57,35 +51,12 @@ impl Server {
         command.arg("--tenants").arg(tenants_file);
         command.args(["--listen", "127.0.0.1:0", "--no-token", "--connections"]);
         command.arg((2 * CLIENTS).to_string());
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = command.spawn().map_err(Error::context(measure::program(&command)))?;
-        let output = child.stdout.take();
-        let mut server = Server { child, port: 0, tenants };
-        let (sender, receiver) = mpsc::channel();
-        std::thread::spawn(move || {
-            let mut line = String::new();
-            drop(output.map(|output| BufReader::new(output).read_line(&mut line)));
-            // The receiver is gone if the server took too long to start.
-            drop(sender.send(line));
-        });
-        let line = receiver.recv_timeout(START).unwrap_or_default();
-        let port = line.trim().trim_end_matches("/mcp").rsplit_once(':');
-        let port = port.and_then(|(_, port)| port.trim_end_matches('/').parse().ok());
-        server.port = port.ok_or_else(|| {
-            Error::new(format!("the server did not print its address, but `{}`", line.trim()))
-        })?;
-        Ok(server)
+        let listening = Listening::start(&mut command)?;
+        Ok(Server { port: listening.port, listening, tenants })
     }
 
     pub(super) fn pid(&self) -> u32 {
-        self.child.id()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        drop(self.child.kill());
-        drop(self.child.wait());
+        self.listening.pid()
     }
 }
 

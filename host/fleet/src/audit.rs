@@ -21,7 +21,7 @@ pub async fn verify<E: From<FleetError>>(
     for sequence in 1..=last {
         let found = stream.get_raw_message(sequence).await;
         let found = found.map_err(|error| {
-            // The stream lets nobody delete: the administrator of a broker can.
+            // The stream permits no deletion, so an administrator of the broker removed it.
             FleetError::Untrusted(format!("{name}: record {sequence} of {last}: {error}"))
         })?;
         let wrong = |why: &dyn std::fmt::Display| {

@@ -177,7 +177,7 @@ impl Broker {
         }
     }
 
-    /// Sends a message that is not stored. That nobody hears it does no harm.
+    /// Sends a message that is not stored. Losing it does no harm.
     pub(crate) async fn tell(&self, subject: String, bytes: Vec<u8>) {
         if let Err(error) = self.client.publish(subject, bytes.into()).await {
             tracing::debug!(%error, "cannot announce something");

@@ -79,7 +79,7 @@ impl Front {
         Runs::new(self.broker.clone(), tenant)
     }
 
-    /// Returns the run of an idempotency key, after claiming the key for a new run if nobody has.
+    /// Returns the run of an idempotency key, after claiming an unused key for a new run.
     async fn claim_key(
         &self,
         tenant: &str,

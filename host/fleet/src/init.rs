@@ -30,7 +30,7 @@ pub struct Plan {
     pub folder: PathBuf,
     /// The tenants.
     pub tenants: BTreeSet<String>,
-    /// The workers, and the tenants that each serves; all if there are none.
+    /// The workers, and the tenants that each serves: all tenants if the set is empty.
     pub workers: BTreeMap<String, BTreeSet<String>>,
     /// The names and addresses under which the brokers are reached.
     pub hosts: Vec<String>,

@@ -11,8 +11,8 @@
 //! [`init`] creates identities, and the brokers' configuration with the permissions of each. [`dead`]
 //! lists the runs that no worker could end, and [`audit`] verifies the ends of all.
 //!
-//! A message may be delivered twice, and a run may be executed twice; its end is stored once. Whoever
-//! stores the end of a run must hold its claim, and a claim is lost when another worker takes the run.
+//! A message may be delivered twice, and a run may be executed twice; its end is stored once. A
+//! worker that stores the end of a run must hold its claim, and a claim is lost when another worker takes the run.
 
 pub mod audit;
 pub mod broker;

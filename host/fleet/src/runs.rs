@@ -24,7 +24,7 @@ pub(crate) struct Read {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     Made,
-    /// The record is in another state, or there is none.
+    /// The record does not exist, or is in another state.
     Refused,
 }
 
@@ -75,8 +75,8 @@ impl Runs {
         Ok(written)
     }
 
-    /// Changes a record by compare-and-set, until nobody came in between. `change` returns the new
-    /// record, or `None` to leave it.
+    /// Changes a record by compare-and-set, and tries again after each concurrent change. `change`
+    /// returns the new record, or `None` to leave it.
     pub(crate) async fn change(
         &self,
         run: &str,

@@ -79,7 +79,7 @@ pub struct Claim {
     pub message: u64,
     /// When the run started, in milliseconds since 1970.
     pub started: i64,
-    /// Whether the run has begun and must not begin again: nobody knows what effect it had.
+    /// Whether the run has begun and must not begin again: its effect is unknown.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_final: bool,
     /// Whether a client has cancelled it.

@@ -206,6 +206,17 @@ impl Api {
         if shared.options.fleet.is_none() {
             shared.tenants().into_iter().for_each(|tenant| shared.resume(&tenant));
         }
+        let keys = shared.clone();
+        // A slow server with keys must not delay a change of the tenants file.
+        tokio::spawn(async move {
+            loop {
+                futures::future::join_all(keys.key_sets().iter().map(|set| set.refresh())).await;
+                tokio::select! {
+                    () = keys.closing.cancelled() => return,
+                    () = tokio::time::sleep(RELOAD) => {}
+                }
+            }
+        });
         tokio::spawn(async move {
             let closing = shared.closing.clone();
             let mut since_sweep = SWEEP;
@@ -215,7 +226,6 @@ impl Api {
                     let shared = shared.clone();
                     tokio::task::spawn_blocking(move || shared.sweep()).await.ok();
                 }
-                futures::future::join_all(shared.key_sets().iter().map(|set| set.refresh())).await;
                 tokio::select! {
                     () = closing.cancelled() => return,
                     () = tokio::time::sleep(RELOAD) => since_sweep += RELOAD,

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use http_body_util::{BodyExt as _, Empty};
 use jsonwebtoken::jwk::{AlgorithmParameters, Jwk};
+use rustix::fs::{FileType, Mode, OFlags};
 use skillhost_policy::capabilities::{NetworkRules, Scope};
 use skillhost_policy::limits::Limits;
 use skillhost_policy::pattern::{HostName, HostPattern};
@@ -115,13 +116,14 @@ impl KeySet {
         let waited = state.tried.is_none_or(|tried| tried.elapsed() >= PAUSE);
         let due = match stamp {
             Some(stamp) => {
-                let changed = state.stamp != stamp || state.read.is_none() && waited;
+                let again = (state.read.is_none() || state.failure.is_some()) && waited;
+                let due = state.stamp != stamp || again;
                 state.stamp = stamp;
-                // A file does not become stale.
-                if !changed && state.read.is_some() {
+                // The keys of a file become stale only if it cannot be read.
+                if !due && state.failure.is_none() && state.read.is_some() {
                     state.read = Some(Instant::now());
                 }
-                changed
+                due
             }
             None => {
                 let old = state.read.is_none_or(|read| read.elapsed() >= FRESH);
@@ -167,13 +169,16 @@ fn parse(bytes: &[u8]) -> Result<Vec<Arc<Jwk>>, String> {
 }
 
 fn read(path: &std::path::Path) -> Result<Vec<u8>, String> {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the tenants file, which is the operator's, names it"
-    )]
-    let file = File::open(path).map_err(|error| error.to_string())?;
+    // A pipe must not keep the caller waiting.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let opened = rustix::fs::open(path, flags, Mode::empty()).map_err(|error| error.to_string())?;
+    let stat = rustix::fs::fstat(&opened).map_err(|error| error.to_string())?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Err("not a file".into());
+    }
     let mut bytes = Vec::new();
-    file.take(BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    let read = File::from(opened).take(BYTES_MAX + 1).read_to_end(&mut bytes);
+    read.map_err(|error| error.to_string())?;
     match bytes.len() as u64 > BYTES_MAX {
         true => Err(format!("more than {BYTES_MAX} bytes")),
         false => Ok(bytes),
@@ -253,5 +258,19 @@ mod tests {
         std::fs::write(&path, "broken").unwrap();
         set.refresh().await;
         assert!(set.find(Some("b")).is_some(), "a broken file changes nothing");
+        set.state().read = Instant::now().checked_sub(STALE + PAUSE);
+        set.refresh().await;
+        assert!(set.find(Some("b")).is_none(), "for a day");
+        write(&["b"]);
+        set.refresh().await;
+        assert!(set.find(Some("b")).is_some());
+    }
+
+    #[test]
+    fn what_is_no_file_is_refused_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, FileType::Fifo, Mode::RUSR, 0).unwrap();
+        assert_eq!(read(&pipe), Err("not a file".to_owned()));
     }
 }
