@@ -2,6 +2,7 @@
 //! processes of the real binary, and are killed as machines fail.
 
 mod chaos;
+mod disks;
 mod failures;
 mod runs;
 mod security;
@@ -19,6 +20,7 @@ use crate::mcp::Place;
 use crate::mcp::http::Server;
 use crate::run_api::ApiServer;
 use crate::sources::servers::unpacked;
+use disks::Disks;
 
 /// A broker, and the identities of a fleet. Servers and workers are started by the tests.
 pub struct Fleet {
@@ -26,6 +28,8 @@ pub struct Fleet {
     /// The port of the first broker; the others have the next ones.
     pub port: u16,
     brokers: Vec<Option<Child>>,
+    /// Small disks, which its processes see.
+    pub disks: Option<Disks>,
 }
 
 /// A worker.
@@ -42,11 +46,26 @@ impl Fleet {
 
     /// The same with several brokers.
     pub fn cluster(brokers: u16, args: &[&str]) -> Fleet {
-        let (place, port) = (Place::new(), free_ports(brokers));
-        let mut fleet = Fleet { place, port, brokers: (0..brokers).map(|_| None).collect() };
-        fleet.init(&[args, &["--brokers", &brokers.to_string()]].concat());
+        let mut fleet = Fleet::prepared(brokers, args);
         (0..brokers).for_each(|number| fleet.start_broker(number));
         fleet
+    }
+
+    /// The same before the brokers start.
+    pub fn prepared(count: u16, args: &[&str]) -> Fleet {
+        let (place, port) = (Place::new(), free_ports(count));
+        let brokers = (0..count).map(|_| None).collect();
+        let fleet = Fleet { place, port, brokers, disks: None };
+        fleet.init(&[args, &["--brokers", &count.to_string()]].concat());
+        fleet
+    }
+
+    /// Prepares a command that sees the small disks, if there are any.
+    pub fn seeing_disks(&self, command: Command) -> Command {
+        match &self.disks {
+            None => command,
+            Some(disks) => disks.seeing(&command),
+        }
     }
 
     /// Workers `one` and `two` for the tenant `default`.
@@ -66,6 +85,7 @@ impl Fleet {
         let mut command = unpacked("nats-server", "usr/sbin/nats-server");
         let file = format!("broker/nats-server-{}.conf", number + 1);
         command.arg("-c").arg(self.folder().join(file));
+        let mut command = self.seeing_disks(command);
         let log = self.place.user.work().join(format!("broker-{number}.log"));
         let file = std::fs::File::options().create(true).append(true).open(&log).unwrap();
         command.stdin(Stdio::null()).stdout(file.try_clone().unwrap()).stderr(file);
@@ -158,6 +178,19 @@ impl Fleet {
             .require_tls(true)
             .add_root_certificates(folder.join("authority.pem"))
             .request_timeout(Some(Duration::from_secs(5)))
+    }
+
+    /// Returns the number of messages in a stream; 0 if no broker answers.
+    pub fn count(&self, stream: &str) -> usize {
+        block_on(async {
+            let context = async_nats::jetstream::new(self.connect("api").await);
+            match context.get_stream(stream).await {
+                Ok(mut stream) => {
+                    stream.info().await.map_or(0, |info| info.state.messages as usize)
+                }
+                Err(_) => 0,
+            }
+        })
     }
 
     /// Returns the values of all subjects of a stream that match, as the broker stores them.

@@ -1,15 +1,24 @@
-//! A fleet on this machine, next to one server: the time from a submission to the result of a run of
-//! 20 ms, the throughput, what a second worker adds, and what each process uses for a run.
+//! `cargo xtask bench fleet`: a fleet on this machine, next to one server. The time from a submission to
+//! the result of a run of 20 ms, the throughput, what a second worker adds, and what each process uses
+//! for a run.
+
+mod report;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use skillhost_toolchain::Error;
+use skillhost_toolchain::{Error, Progress};
 use tempfile::TempDir;
+
+use crate::place::Place;
+use crate::report::Header;
+use crate::stats::Spread;
+use report::{Pair, Throughput, Use};
+pub(crate) use report::{Report, markdown};
 
 /// Runs of each round that measures times, one after the other.
 const RUNS: usize = 40;
@@ -19,85 +28,78 @@ const MANY: usize = 400;
 const CLIENTS: usize = 16;
 const TOKEN: &str = "a-token-of-the-benchmark";
 
-/// Measures a program with a broker. `programs`: the folder of runtimes.
-///
-/// # Errors
-/// A process does not start, or a request fails.
-pub fn fleet(program: &Path, broker: &Path, programs: &Path, rounds: u32) -> Result<String, Error> {
-    let place = Place::new(program, broker, programs)?;
-    let _broker = place.broker()?;
-    let local = place.server(&[])?;
+/// Measures a fleet on this machine, with this broker, in this many rounds.
+pub(crate) fn run(
+    place: &Place,
+    broker: &Path,
+    rounds: usize,
+    progress: &Progress,
+    print: &dyn Fn(&str),
+) -> Result<Report, Error> {
+    let header = Header::new::<Report>(place, rounds, &[], print)?;
+    let fleet = Fleet::new(place, broker)?;
+    let broker = fleet.broker()?;
+    let local = fleet.server(&[])?;
     let server =
-        place.server(&["--nats", &place.url(), "--nats-identity", &place.file("fleet/api")])?;
-    let whole = place.worker("whole", &[])?;
-    let (mut alone, mut queued) = (Vec::new(), Vec::new());
-    let (mut alone_many, mut queued_many) = (Vec::new(), Vec::new());
+        fleet.server(&["--nats", &fleet.url(), "--nats-identity", &fleet.file("fleet/api")])?;
+    let whole = fleet.worker("whole", &["--slots", "64"])?;
     // The first runs compile.
     local.run("nap")?;
     server.run("nap")?;
-    for _ in 0..rounds {
-        for _ in 0..RUNS {
-            alone.push(local.run("nap")?);
-            queued.push(server.run("nap")?);
+    let (nap, hello) = progress.step("runs one after the other", |_| {
+        let nap = one_by_one(&local, &server, "nap", rounds * RUNS)?;
+        Ok::<_, Error>((nap, one_by_one(&local, &server, "hello", rounds * RUNS)?))
+    })?;
+    let throughput = progress.step("runs by many clients", |_| {
+        let (mut alone, mut queued) = (Vec::new(), Vec::new());
+        for _ in 0..rounds {
+            alone.push(local.many("nap")?);
+            queued.push(server.many("nap")?);
         }
-        alone_many.push(local.many("nap")?);
-        queued_many.push(server.many("nap")?);
-    }
-    let (mut hello_alone, mut hello_queued) = (Vec::new(), Vec::new());
-    for _ in 0..RUNS {
-        hello_alone.push(local.run("hello")?);
-        hello_queued.push(server.run("hello")?);
-    }
-    let before = [place.cpu(&_broker), place.cpu(&server.child), place.cpu(&whole)];
-    let stored = bytes(&place.root.path().join("fleet/broker"));
-    server.many("nap")?;
-    let after = [place.cpu(&_broker), place.cpu(&server.child), place.cpu(&whole)];
-    let stored = bytes(&place.root.path().join("fleet/broker")).saturating_sub(stored);
-    drop(whole);
-    let one = place.worker("one", &["--slots", "1"])?;
-    server.run("nap")?;
-    let of_one: Vec<f64> = (0..rounds).map(|_| server.many("nap")).collect::<Result<_, _>>()?;
-    let two = place.worker("two", &["--slots", "1"])?;
-    server.run("nap")?;
-    let of_two: Vec<f64> = (0..rounds).map(|_| server.many("nap")).collect::<Result<_, _>>()?;
-    drop((one, two));
-    let (alone, queued) = (median(alone), median(queued));
-    let (alone_many, queued_many) = (median(alone_many), median(queued_many));
-    let (of_one, of_two) = (median(of_one), median(of_two));
-    let mut text = format!(
-        "run of 20 ms, p50: {:.1} ms on one server, {:.1} ms in a fleet: {:.1} ms more (goal: at most 5)\n",
-        alone * 1e3,
-        queued * 1e3,
-        (queued - alone) * 1e3
-    );
-    text += &format!(
-        "throughput of {CLIENTS} clients: {alone_many:.1} runs/s on one server, {queued_many:.1} in a fleet: {:.2} (goal: at least 0.8)\n",
-        queued_many / alone_many
-    );
-    text += &format!(
-        "hello, p50: {:.1} ms on one server, {:.1} ms in a fleet\n",
-        median(hello_alone) * 1e3,
-        median(hello_queued) * 1e3
-    );
-    text += &format!(
-        "workers of one slot: {of_one:.1} runs/s by one, {of_two:.1} by two: {:.2} times (goal: at least 1.6)\n",
-        of_two / of_one
-    );
-    for (at, name) in ["broker", "API server", "worker"].into_iter().enumerate() {
-        let used = (after[at] - before[at]) / MANY as f64;
-        text += &format!("{name}: {:.2} ms of processor time for a run\n", used * 1e3);
-    }
-    text += &format!("stored by the broker: {} bytes for a run", stored / MANY as u64);
-    Ok(text)
+        Ok::<_, Error>(Throughput { local: median(alone), fleet: median(queued) })
+    })?;
+    drop((local, whole));
+    let (one_worker, use_of_run) = progress.step("one worker of one slot", |_| {
+        let one = fleet.worker("one", &["--slots", "1"])?;
+        server.run("nap")?;
+        let before = fleet.used(&broker, &server, &one)?;
+        let rates = (0..rounds).map(|_| server.many("nap"));
+        let rates: Vec<f64> = rates.collect::<Result<_, _>>()?;
+        let after = fleet.used(&broker, &server, &one)?;
+        Ok::<_, Error>((median(rates), Use::of_run(&before, &after, rounds * MANY)))
+    })?;
+    let two_workers = progress.step("two workers of one slot", |_| {
+        let _one = fleet.worker("one", &["--slots", "1"])?;
+        let _two = fleet.worker("two", &["--slots", "1"])?;
+        server.run("nap")?;
+        let rates = (0..rounds).map(|_| server.many("nap"));
+        Ok::<_, Error>(median(rates.collect::<Result<_, _>>()?))
+    })?;
+    Ok(Report { header, nap, hello, throughput, one_worker, two_workers, use_of_run })
 }
 
-/// A folder with skills, a policy and a fleet.
-struct Place {
+/// Runs a skill on one server and in the fleet, in turn.
+fn one_by_one(local: &Server, server: &Server, skill: &str, runs: usize) -> Result<Pair, Error> {
+    let (mut alone, mut queued) = (Vec::new(), Vec::new());
+    for _ in 0..runs {
+        alone.push(local.run(skill)?);
+        queued.push(server.run(skill)?);
+    }
+    let spread = |times: Vec<Duration>| {
+        let times = times.iter().map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        Spread::of(times).ok_or_else(|| Error::new("no runs were measured"))
+    };
+    Ok(Pair { local: spread(alone)?, fleet: spread(queued)? })
+}
+
+/// A folder with skills, a policy and a fleet, and the programs.
+struct Fleet<'a> {
     root: TempDir,
-    program: PathBuf,
-    programs: PathBuf,
-    broker: PathBuf,
+    place: &'a Place,
+    broker: &'a Path,
     port: u16,
+    /// Where the broker tells what it did.
+    monitor: u16,
 }
 
 /// A process that ends with this value.
@@ -115,11 +117,10 @@ struct Server {
     address: String,
 }
 
-impl Place {
-    fn new(program: &Path, broker: &Path, programs: &Path) -> Result<Place, Error> {
+impl Fleet<'_> {
+    fn new<'a>(place: &'a Place, broker: &'a Path) -> Result<Fleet<'a>, Error> {
         let root = tempfile::tempdir().map_err(Error::context("create a folder"))?;
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|free| free.local_addr());
-        let port = port.map_err(Error::context("find a free port"))?.port();
+        let (port, monitor) = (free_port()?, free_port()?);
         for (name, command) in [("nap", "sleep 0.02"), ("hello", "echo hello")] {
             let folder = root.path().join("skills").join(name);
             let write = || -> std::io::Result<()> {
@@ -138,21 +139,17 @@ impl Place {
         };
         write("policy.yaml", policy)?;
         write("token", TOKEN)?;
-        let place = Place {
-            program: program.to_owned(),
-            programs: programs.to_owned(),
-            broker: broker.to_owned(),
-            root,
-            port,
-        };
-        let mut init = place.command("fleet");
-        init.args(["init", &place.file("fleet"), "--port", &port.to_string()]);
+        let fleet = Fleet { root, place, broker, port, monitor };
+        let mut init = fleet.command("fleet");
+        init.args(["init", &fleet.file("fleet"), "--port", &port.to_string()]);
         init.args(["--worker", "whole", "--worker", "one", "--worker", "two"]);
         let done = init.stdout(Stdio::null()).status().map_err(Error::context("fleet init"))?;
         if !done.success() {
             return Err(Error::new("skillhost fleet init failed"));
         }
-        Ok(place)
+        let monitored = format!("include \"nats-server-1.conf\"\nhttp: \"127.0.0.1:{monitor}\"\n");
+        write("fleet/broker/monitored.conf", &monitored)?;
+        Ok(fleet)
     }
 
     fn file(&self, name: &str) -> String {
@@ -164,15 +161,15 @@ impl Place {
     }
 
     fn command(&self, verb: &str) -> Command {
-        let mut command = Command::new(&self.program);
+        let mut command = Command::new(&self.place.skillhost);
         command.arg(verb).env_clear().env("HOME", self.root.path()).stdin(Stdio::null());
         command.stderr(Stdio::null());
         command
     }
 
     fn broker(&self) -> Result<Process, Error> {
-        let mut command = Command::new(&self.broker);
-        command.args(["-c", &self.file("fleet/broker/nats-server-1.conf")]);
+        let mut command = Command::new(self.broker);
+        command.args(["-c", &self.file("fleet/broker/monitored.conf")]);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let broker = Process(command.spawn().map_err(Error::context(self.broker.display()))?);
         let started = Instant::now();
@@ -189,7 +186,7 @@ impl Place {
         let mut command = self.command("serve");
         command.args(["--listen", "127.0.0.1:0", "--token-file", &self.file("token")]);
         command.args(["--policy", &self.file("policy.yaml")]).arg("--programs");
-        let (child, line) = started(command.arg(&self.programs).args(more))?;
+        let (child, line) = started(command.arg(&self.place.programs).args(more))?;
         let address = line.strip_prefix("http://").and_then(|line| line.strip_suffix("/mcp"));
         let address = address.ok_or_else(|| Error::new("the server does not start"))?.to_owned();
         Ok(Server { child, address })
@@ -204,25 +201,35 @@ impl Place {
             &self.file(&format!("fleet/{name}")),
         ]);
         command.args(["--policy", &self.file("policy.yaml")]).arg("--programs");
-        command.arg(&self.programs);
-        if more.is_empty() {
-            command.args(["--slots", "64"]);
-        }
-        Ok(started(command.args(more))?.0)
+        Ok(started(command.arg(&self.place.programs).args(more))?.0)
     }
 
-    /// Returns the processor time of a process, in seconds.
-    fn cpu(&self, process: &Process) -> f64 {
-        let text = std::fs::read_to_string(format!("/proc/{}/stat", process.0.id()));
-        let text = text.unwrap_or_default();
-        let fields: Vec<&str> =
-            text.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-        let ticks = |at: usize| -> f64 {
-            fields.get(at).and_then(|field| field.parse().ok()).unwrap_or(0.0)
-        };
-        // utime and stime, in ticks of 10 ms.
-        (ticks(11) + ticks(12)) / 100.0
+    /// Returns what the processes of a fleet with one worker have used so far.
+    fn used(&self, broker: &Process, server: &Server, worker: &Process) -> Result<Use, Error> {
+        let counts = request(&format!("127.0.0.1:{}", self.monitor), "GET", "/varz", "")?;
+        let count = |name: &str| counts[name].as_f64().unwrap_or(f64::NAN);
+        Ok(Use {
+            broker: processor_time(broker),
+            server: processor_time(&server.child),
+            worker: processor_time(worker),
+            messages: count("in_msgs") + count("out_msgs"),
+            bytes: count("in_bytes") + count("out_bytes"),
+            stored: bytes(&self.root.path().join("fleet/broker")) as f64,
+        })
     }
+}
+
+/// Returns the processor time of a process, in nanoseconds.
+fn processor_time(process: &Process) -> f64 {
+    let text = std::fs::read_to_string(format!("/proc/{}/stat", process.0.id()));
+    let text = text.unwrap_or_default();
+    let fields: Vec<&str> =
+        text.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let ticks = |at: usize| -> f64 {
+        fields.get(at).and_then(|field| field.parse().ok()).unwrap_or(f64::NAN)
+    };
+    // utime and stime, in ticks of 10 ms.
+    (ticks(11) + ticks(12)) * 1e7
 }
 
 /// Starts a process, and returns its first line.
@@ -239,14 +246,14 @@ fn started(command: &mut Command) -> Result<(Process, String), Error> {
 
 impl Server {
     /// Submits a run and waits for its result. Returns the time.
-    fn run(&self, skill: &str) -> Result<f64, Error> {
+    fn run(&self, skill: &str) -> Result<Duration, Error> {
         let started = Instant::now();
         let body = format!("{{\"skill\":\"{skill}\"}}");
-        let accepted = self.request("POST", "/v1/runs", &body)?;
+        let accepted = request(&self.address, "POST", "/v1/runs", &body)?;
         let id = accepted["id"].as_str().ok_or_else(|| Error::new(accepted.to_string()))?;
-        let ended = self.request("GET", &format!("/v1/runs/{id}/wait"), "")?;
+        let ended = request(&self.address, "GET", &format!("/v1/runs/{id}/wait"), "")?;
         match ended["status"].as_str() {
-            Some("succeeded") => Ok(started.elapsed().as_secs_f64()),
+            Some("succeeded") => Ok(started.elapsed()),
             _ => Err(Error::new(ended.to_string())),
         }
     }
@@ -272,28 +279,36 @@ impl Server {
         })?;
         Ok(MANY as f64 / started.elapsed().as_secs_f64())
     }
-
-    fn request(&self, method: &str, path: &str, body: &str) -> Result<serde_json::Value, Error> {
-        let mut stream =
-            TcpStream::connect(&self.address).map_err(Error::context(&self.address))?;
-        let request = format!(
-            "{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nAuthorization: Bearer {TOKEN}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-            self.address,
-            body.len()
-        );
-        let mut answer = String::new();
-        stream
-            .write_all(request.as_bytes())
-            .and_then(|()| stream.read_to_string(&mut answer))
-            .map_err(Error::context(path))?;
-        let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
-        serde_json::from_str(body).map_err(Error::context(answer))
-    }
 }
 
-fn median(mut times: Vec<f64>) -> f64 {
-    times.sort_by(f64::total_cmp);
-    times.get(times.len() / 2).copied().unwrap_or(f64::NAN)
+fn request(
+    address: &str,
+    method: &str,
+    path: &str,
+    body: &str,
+) -> Result<serde_json::Value, Error> {
+    let mut stream = TcpStream::connect(address).map_err(Error::context(address))?;
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nAuthorization: Bearer {TOKEN}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let mut answer = String::new();
+    stream
+        .write_all(request.as_bytes())
+        .and_then(|()| stream.read_to_string(&mut answer))
+        .map_err(Error::context(path))?;
+    let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+    serde_json::from_str(body).map_err(Error::context(answer))
+}
+
+fn free_port() -> Result<u16, Error> {
+    let bound = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|free| free.local_addr());
+    Ok(bound.map_err(Error::context("find a free port"))?.port())
+}
+
+fn median(mut rates: Vec<f64>) -> f64 {
+    rates.sort_by(f64::total_cmp);
+    rates.get(rates.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
 /// The bytes of all files below a folder.
@@ -307,3 +322,6 @@ fn bytes(folder: &Path) -> u64 {
         })
         .sum()
 }
+
+#[cfg(test)]
+pub(crate) use report::tests;

@@ -3,12 +3,12 @@
 //! [`isolation()`] runs the same skills natively, in other sandboxes and in skillhost;
 //! [`targets()`] measures every figure that has a goal; [`phases()`] measures the phases of a cold
 //! start; [`served()`] measures clients of `skillhost serve`, and [`load()`] hundreds of clients of its
-//! run API. xtask builds the programs and passes them in a [`Place`]. Read in this order:
+//! run API; [`fleet()`] measures a fleet on one machine, and [`sessions()`] sessions of a server. xtask builds the programs and passes them in a [`Place`]. Read in this order:
 //!
 //! - `cases`: the programs to run; `inputs`: their input; `place`: the binaries and folders;
 //! - `measure`: one process; `driver`: the host of the warm tier; `bench`: interleaved measurement;
-//! - `isolation`, `targets`, `served` and `load`: the benchmarks with a report; `phases`; `shell`: constructs of
-//!   scripts next to bash; `fetched`: the commands of fetched skills; `sessions`: sessions of a server;
+//! - `isolation`, `targets`, `served`, `load`, `fleet` and `sessions`: the benchmarks with a report; `phases`;
+//!   `shell`: constructs of scripts next to bash; `fetched`: the commands of fetched skills;
 //! - `report`: JSON, and files generated from committed runs; `table`, `units`, `samples`, `stats`.
 //!
 //! The library does not depend on the host: it measures processes from outside. The benchmarks of
@@ -50,12 +50,10 @@ use std::path::{Path, PathBuf};
 use skillhost_toolchain::{Error, Progress};
 
 pub use fetched::fetched;
-pub use fleet::fleet;
 pub use measure::{nanoseconds, sizes};
 pub use place::{Place, native_python};
 pub use random::Random;
 pub use server::serve;
-pub use sessions::sessions;
 pub use shell::{Shell, constructs};
 
 /// Measures the cost of isolation, with `rounds` samples of each case in each tier. Passes the
@@ -136,6 +134,41 @@ pub fn load(
     if commit { report::commit(&report) } else { Ok(()) }
 }
 
+/// Measures a fleet on this machine with this broker, in this many rounds, next to one server. Passes
+/// the tables to `print`. With `commit`, writes the run to docs/figures and the documents.
+///
+/// # Errors
+/// Returns an error if a process does not start or a request fails, or if a file cannot be written.
+pub fn fleet(
+    place: &Place,
+    broker: &Path,
+    rounds: usize,
+    commit: bool,
+    progress: &Progress,
+    print: &dyn Fn(&str),
+) -> Result<(), Error> {
+    let report = fleet::run(place, broker, rounds, progress, print)?;
+    print(&fleet::markdown(&report));
+    if commit { report::commit(&report) } else { Ok(()) }
+}
+
+/// Measures sessions of `skillhost serve`, with `rounds` samples of each first command. Passes the table
+/// to `print`. With `commit`, writes the run to docs/figures and the documents.
+///
+/// # Errors
+/// Returns an error if the server does not start or refuses a request, or if a file cannot be written.
+pub fn sessions(
+    place: &Place,
+    rounds: usize,
+    commit: bool,
+    progress: &Progress,
+    print: &dyn Fn(&str),
+) -> Result<(), Error> {
+    let report = sessions::run(place, rounds, progress, print)?;
+    print(&sessions::markdown(&report));
+    if commit { report::commit(&report) } else { Ok(()) }
+}
+
 /// Measures the phases of cold starts, `rounds` times each, and returns them as a table.
 ///
 /// # Errors
@@ -154,7 +187,9 @@ pub fn write_committed() -> Result<(), Error> {
     report::write::<isolation::Report>()?;
     report::write::<targets::Report>()?;
     report::write::<served::Report>()?;
-    report::write::<load::Report>()
+    report::write::<load::Report>()?;
+    report::write::<fleet::Report>()?;
+    report::write::<sessions::Report>()
 }
 
 /// Returns the absolute path of a file of the repository.

@@ -236,7 +236,7 @@ pub(crate) mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{isolation, load, served, targets};
+    use crate::{fleet, isolation, load, served, sessions, targets};
 
     /// Returns a report with these fields.
     pub(crate) fn report<R: Report>(mut fields: Value) -> R {
@@ -268,6 +268,8 @@ pub(crate) mod tests {
         assert_current::<targets::Report>();
         assert_current::<served::Report>();
         assert_current::<load::Report>();
+        assert_current::<fleet::Report>();
+        assert_current::<sessions::Report>();
     }
 
     fn assert_round_trip<R: Report + PartialEq + Debug>(report: &R) {
@@ -287,6 +289,8 @@ pub(crate) mod tests {
         assert_round_trip(&targets::tests::report());
         assert_round_trip(&served::tests::report());
         assert_round_trip(&load::tests::report());
+        assert_round_trip(&fleet::tests::report());
+        assert_round_trip(&sessions::tests::report());
     }
 
     #[test]

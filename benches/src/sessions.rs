@@ -1,6 +1,8 @@
 //! `cargo xtask bench sessions`: creating a session and running a first command in it, forking one with
 //! 1,000 files, and the memory of 1,000 idle ones.
 
+mod report;
+
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::Path;
@@ -13,6 +15,11 @@ use tempfile::TempDir;
 
 use crate::listening::Listening;
 use crate::measure;
+use crate::place::Place;
+use crate::report::Header;
+use crate::stats::Spread;
+use report::{Forks, Idle};
+pub(crate) use report::{Report, markdown};
 
 /// The files of a session that is forked, and the idle sessions.
 const MANY: usize = 1_000;
@@ -24,29 +31,28 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 const TOKEN: &str = "a-token-of-the-benchmark";
 const DIGEST: &str = "bf3a3a03adb69c31e73ce6599f6b97b105e2e227faa16d53720c382f3d79bd97";
 
-/// Measures sessions of a program, with this many samples of the short cases. Returns a table.
-///
-/// # Errors
-/// The server does not start, or refuses a request.
-pub fn sessions(
-    program: &Path,
-    programs: &Path,
+/// Measures sessions of a server, with this many samples of the short cases.
+pub(crate) fn run(
+    place: &Place,
     rounds: usize,
     progress: &Progress,
-) -> Result<String, Error> {
-    let server = progress.step("start the server", |_| Server::start(program, programs))?;
+    print: &dyn Fn(&str),
+) -> Result<Report, Error> {
+    let header = Header::new::<Report>(place, rounds, &[], print)?;
+    let server =
+        progress.step("start the server", |_| Server::start(&place.skillhost, &place.programs))?;
     let mut client = server.client()?;
-    let mut rows = Vec::new();
-    progress.step("create, and run a first command", |_| {
-        for (name, command) in FIRST {
-            // Compiles what it needs.
-            first(&mut client, command)?;
-            let times = (0..rounds).map(|_| first(&mut client, command));
-            rows.push(row(name, times.collect::<Result<_, _>>()?));
-        }
-        Ok::<_, Error>(())
+    let first = progress.step("create, and run a first command", |_| {
+        FIRST
+            .map(|command| {
+                // Compiles what it needs.
+                first(&mut client, command)?;
+                spread((0..rounds).map(|_| first(&mut client, command)))
+            })
+            .into_iter()
+            .collect::<Result<Vec<_>, _>>()
     })?;
-    progress.step("fork", |_| {
+    let forks = progress.step("fork", |_| {
         let text = |number: usize| format!("the text of file {number}\n").repeat(40);
         let files: Map<String, Value> = (0..MANY)
             .map(|number| {
@@ -54,41 +60,28 @@ pub fn sessions(
             })
             .collect();
         let session = client.create(&json!({ "skills": ["place"], "files": files }))?;
-        rows.push(row("fork of a session that began with 1,000 files", client.forks(&session)?));
+        let unchanged = spread(client.forks(&session)?.into_iter().map(Ok))?;
         client.run(&session, "for f in d*/*; do echo changed >> $f; done")?;
-        rows.push(row("fork of a session that changed 1,000 files", client.forks(&session)?));
-        client.end(&session)
+        let changed = spread(client.forks(&session)?.into_iter().map(Ok))?;
+        client.end(&session)?;
+        Ok::<_, Error>(Forks { unchanged, changed })
     })?;
-    progress.step("idle sessions", |_| {
+    let idle = progress.step("idle sessions", |_| {
         let session = client.create(&small())?;
         client.run(&session, "true")?;
         client.end(&session)?;
-        let before = server.memory();
+        let before = measure::private(server.listening.pid());
         for _ in 0..MANY {
             client.create(&small())?;
         }
-        let after = server.memory();
-        rows.push(format!(
-            "{:<52} {:>8.1} MiB in all, {:.1} KiB each",
-            "private memory of 1,000 idle sessions",
-            after.saturating_sub(before) as f64 / 1024.0,
-            after.saturating_sub(before) as f64 / MANY as f64
-        ));
-        rows.push(format!(
-            "{:<52} {:>8}",
-            "open files of the server with them",
-            server.open_files()?
-        ));
-        Ok::<_, Error>(())
+        let memory = measure::private(server.listening.pid()).saturating_sub(before);
+        Ok::<_, Error>(Idle { memory, open_files: server.open_files()? })
     })?;
-    Ok(rows.join("\n"))
+    Ok(Report { header, first, forks, idle })
 }
 
-/// The first commands.
-const FIRST: [(&str, &str); 2] = [
-    ("create a session, and run `true` in the shell", "true"),
-    ("create a session, and run a line of Python", "python3 -c 'print(1)'"),
-];
+/// The first commands, in the order of [`report::FIRST`].
+const FIRST: [&str; 2] = ["true", "python3 -c 'print(1)'"];
 
 fn first(client: &mut Client, command: &str) -> Result<Duration, Error> {
     let start = Instant::now();
@@ -103,18 +96,11 @@ fn small() -> Value {
     json!({ "skills": ["place"], "disk": 1 << 20 })
 }
 
-fn row(name: &str, mut times: Vec<Duration>) -> String {
-    times.sort();
-    let at = |share: f64| {
-        let index = (times.len().saturating_sub(1)) as f64 * share;
-        times.get(index.round() as usize).map_or(f64::NAN, |time| time.as_secs_f64() * 1e3)
-    };
-    format!(
-        "{name:<52} {:>8.2} ms median, {:.2} ms p95, {} samples",
-        at(0.5),
-        at(0.95),
-        times.len()
-    )
+fn spread(times: impl Iterator<Item = Result<Duration, Error>>) -> Result<Spread, Error> {
+    let nanoseconds =
+        times.map(|time| time.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)));
+    let times: Vec<u64> = nanoseconds.collect::<Result<_, _>>()?;
+    Spread::of(times).ok_or_else(|| Error::new("nothing was measured"))
 }
 
 /// A running server, and its home folder.
@@ -166,11 +152,6 @@ impl Server {
         stream.set_nodelay(true).map_err(context())?;
         stream.set_read_timeout(Some(TIMEOUT)).map_err(context())?;
         Ok(Client { stream: BufReader::new(stream), port: self.listening.port })
-    }
-
-    /// Returns the private memory, in KiB.
-    fn memory(&self) -> u64 {
-        measure::private(self.listening.pid()) / 1024
     }
 
     fn open_files(&self) -> Result<usize, Error> {
@@ -252,3 +233,6 @@ impl Client {
         }
     }
 }
+
+#[cfg(test)]
+pub(crate) use report::tests;

@@ -1,10 +1,11 @@
-//! A cluster under faults: three brokers, two API servers and three workers, killed, stopped and cut off
-//! while clients submit runs. Every run that was acknowledged ends once. `cargo xtask chaos` does the same
-//! with many more runs.
+//! A cluster under faults: three brokers, two API servers and three workers are killed, stopped and cut
+//! off, and small disks fill, while clients submit runs; the clock of one worker is wrong. Every run that
+//! was acknowledged ends once. `cargo xtask chaos` does the same with many more runs.
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -12,13 +13,25 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
+use super::disks::Disks;
 use super::{Fleet, Worker, block_on, free_ports, until};
+use crate::cli::skipped;
+use crate::hostile_host::HANG_TIMEOUT;
 use crate::mcp::http::Server;
+use crate::sources::servers::unpacked;
 
 /// The runs of the suite; `SKILLHOST_CHAOS_RUNS` is for `cargo xtask chaos`.
 const RUNS: usize = 90;
-/// The faults; one for each few runs.
-const RUNS_PER_FAULT: usize = 15;
+/// The runs for each fault; `SKILLHOST_CHAOS_RUNS_PER_FAULT` is for `cargo xtask chaos`.
+const RUNS_PER_FAULT: usize = 12;
+/// The kinds of faults.
+const FAULTS: usize = 8;
+/// The clients that submit runs.
+const CLIENTS: usize = 4;
+/// The disk of each worker, in MiB, and of each broker.
+const DISKS: [u32; 2] = [64, 1024];
+/// How far the wall clock of one worker is ahead.
+const AHEAD: &str = "+90m";
 /// How soon after the last fault a run must be accepted.
 const RECOVERED: Duration = Duration::from_secs(30);
 
@@ -124,6 +137,8 @@ struct Cluster {
     ports: Vec<u16>,
     workers: Vec<Option<Worker>>,
     proxies: Vec<Proxy>,
+    /// How often each kind of fault happened.
+    faults: [usize; FAULTS],
 }
 
 const NAMES: [&str; 3] = ["one", "two", "three"];
@@ -131,12 +146,21 @@ const NAMES: [&str; 3] = ["one", "two", "three"];
 impl Cluster {
     fn start() -> Cluster {
         let args = ["--worker", "one", "--worker", "two", "--worker", "three"];
-        let fleet = Fleet::cluster(3, &args);
+        let mut fleet = Fleet::prepared(3, &args);
+        let state = fleet.place.user.home().join(".local/state/skillhost/workers");
+        let of_workers = NAMES.map(|name| (state.join(name), DISKS[0]));
+        let broker = fleet.folder().join("broker");
+        let of_brokers = [1, 2, 3].map(|number| (broker.join(format!("store-{number}")), DISKS[1]));
+        fleet.disks = Disks::new(&[of_workers, of_brokers].concat());
+        if fleet.disks.is_none() {
+            skipped("the kernel refuses mounts: no disk fills");
+        }
+        (0..3).for_each(|number| fleet.start_broker(number));
         std::fs::write(fleet.place.user.work().join("token"), "a-token-of-the-chaos").unwrap();
         let proxies = (0..3).map(|_| Proxy::new(&fleet)).collect();
         let ports = (0..2).map(|_| free_ports(1)).collect();
-        let mut cluster =
-            Cluster { fleet, servers: Vec::new(), ports, workers: Vec::new(), proxies };
+        let (servers, workers, faults) = (Vec::new(), Vec::new(), [0; FAULTS]);
+        let mut cluster = Cluster { fleet, servers, ports, workers, proxies, faults };
         for number in 0..2 {
             let server = cluster.server(number);
             cluster.servers.push(Some(server));
@@ -162,14 +186,44 @@ impl Cluster {
             // Faults are no fault of a run.
             ["--nats-attempts", "50"],
         ];
-        Server::of(&mut self.fleet.place.server("serve", args.as_flattened()))
+        let mut server = Server::of(&mut self.fleet.place.server("serve", args.as_flattened()));
+        // Else the server would wait until someone reads its log.
+        let mut log = server.child.stderr.take().unwrap();
+        let path = self.fleet.place.user.work().join(format!("server-{number}.log"));
+        let mut file = std::fs::File::options().create(true).append(true).open(path).unwrap();
+        std::thread::spawn(move || drop(std::io::copy(&mut log, &mut file)));
+        server
     }
 
     fn worker(&self, number: usize) -> Worker {
         let (url, identity) = (self.proxies[number].urls(), self.fleet.identity(NAMES[number]));
         let args = [["--nats", &url], ["--nats-identity", &identity], ["--slots", "2"]];
         let mut command = self.fleet.place.server("worker", args.as_flattened());
+        if number == 0 {
+            let fake = unpacked("libfaketime", "usr/lib");
+            let library = find(fake.get_program().as_ref(), "libfaketime.so.1").unwrap();
+            command.env("LD_PRELOAD", library).env("FAKETIME", AHEAD);
+            // Files keep their times, and waiting is not affected.
+            command.env("NO_FAKE_STAT", "1").env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+        }
+        let mut command = self.fleet.seeing_disks(command);
         self.fleet.started(NAMES[number], &mut command)
+    }
+
+    /// How often each kind of fault happened.
+    fn summary(&self) -> String {
+        let kinds = [
+            "workers killed",
+            "workers stopped",
+            "API servers killed",
+            "brokers killed",
+            "workers delayed",
+            "workers cut off",
+            "disks of workers filled",
+            "disks of brokers filled",
+        ];
+        let counted = kinds.iter().zip(self.faults).map(|(kind, count)| format!("{kind}: {count}"));
+        counted.collect::<Vec<_>>().join(", ")
     }
 
     /// Lets one thing fail, and repairs it.
@@ -178,7 +232,9 @@ impl Cluster {
             std::thread::sleep(Duration::from_millis(100 + random.below(1_400)));
         };
         let worker = random.below(3) as usize;
-        match kind % 6 {
+        let kind = kind % FAULTS;
+        self.faults[kind] += 1;
+        match kind {
             0 => {
                 drop(self.workers[worker].take());
                 pause(random);
@@ -204,11 +260,27 @@ impl Cluster {
                 self.fleet.start_broker(broker);
                 self.await_quorum();
             }
-            mode => {
+            4 | 5 => {
                 let proxy = &self.proxies[worker];
-                proxy.mode.store(if mode == 4 { 1 } else { 2 }, Ordering::SeqCst);
+                proxy.mode.store(kind as u8 - 3, Ordering::SeqCst);
                 std::thread::sleep(Duration::from_secs(3));
                 proxy.mode.store(0, Ordering::SeqCst);
+            }
+            6 => {
+                let Some(disks) = &self.fleet.disks else { return };
+                disks.fill(worker);
+                std::thread::sleep(Duration::from_secs(2));
+                disks.free(worker);
+            }
+            _ => {
+                let Some(disks) = &self.fleet.disks else { return };
+                disks.fill(3 + worker);
+                std::thread::sleep(Duration::from_secs(1));
+                disks.free(3 + worker);
+                // A broker without space stops storing until it is started again.
+                self.fleet.stop_broker(worker as u16);
+                self.fleet.start_broker(worker as u16);
+                self.await_quorum();
             }
         }
     }
@@ -237,6 +309,7 @@ impl Cluster {
 fn no_acknowledged_run_is_lost_or_ends_twice() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
     let runs: usize = number("SKILLHOST_CHAOS_RUNS").unwrap_or(RUNS);
+    let runs_per_fault = number("SKILLHOST_CHAOS_RUNS_PER_FAULT").unwrap_or(RUNS_PER_FAULT);
     let seed = number("SKILLHOST_CHAOS_SEED").unwrap_or(7);
     let mut random = Random(seed as u64 | 1);
     let mut cluster = Cluster::start();
@@ -244,7 +317,7 @@ fn no_acknowledged_run_is_lost_or_ends_twice() {
     // Clients submit each run under a key until it is acknowledged, at either server.
     let (next, done) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
     let acknowledged: Arc<Mutex<BTreeMap<usize, String>>> = Arc::default();
-    let clients: Vec<_> = (0..2)
+    let clients: Vec<_> = (0..CLIENTS)
         .map(|client| {
             let (next, acknowledged) = (next.clone(), acknowledged.clone());
             let (ports, done) = (cluster.ports.clone(), done.clone());
@@ -276,7 +349,9 @@ fn no_acknowledged_run_is_lost_or_ends_twice() {
         .collect();
     let mut fault = 0;
     while clients.iter().any(|client| !client.is_finished()) {
-        if acknowledged.lock().unwrap().len() >= fault * RUNS_PER_FAULT {
+        let count = acknowledged.lock().unwrap().len();
+        if count >= fault * runs_per_fault {
+            progress(&format!("{count} runs, {fault} faults"));
             cluster.fault(fault, &mut random);
             fault += 1;
         }
@@ -301,6 +376,22 @@ fn no_acknowledged_run_is_lost_or_ends_twice() {
     assert_eq!(acknowledged.len(), runs, "{fault} faults");
     acknowledged.insert(runs, one_more.unwrap());
     check(&cluster, &acknowledged);
+    progress(&format!("{} runs, each ended once; {}", acknowledged.len(), cluster.summary()));
+}
+
+/// Shows how far a test is that takes long.
+#[expect(clippy::print_stderr, reason = "`cargo xtask chaos` shows it")]
+fn progress(line: &str) {
+    eprintln!("{line}");
+}
+
+/// Returns the file of this name below a folder.
+fn find(folder: &Path, name: &str) -> Option<PathBuf> {
+    let mut entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.find_map(|path| match path.is_dir() {
+        true => find(&path, name),
+        false => path.ends_with(name).then_some(path),
+    })
 }
 
 fn body(run: usize) -> Value {
@@ -310,15 +401,18 @@ fn body(run: usize) -> Value {
 
 /// Checks that every run has ended once, with its own result and its own writes.
 fn check(cluster: &Cluster, acknowledged: &BTreeMap<usize, String>) {
-    let record = |id: &str| -> Value {
-        cluster.fleet.stored("skillhost-runs-default", &format!("skillhost.run.default.{id}"))[0]
-            .clone()
-    };
     let end = |signed: &Value| -> Value {
         serde_json::from_str(signed["payload"].as_str().unwrap()).unwrap()
     };
-    for id in acknowledged.values() {
-        until(id, || record(id)["state"]["ended"].is_object());
+    // As long as runs end.
+    let (mut ended, mut since) = (0, Instant::now());
+    while ended < acknowledged.len() {
+        std::thread::sleep(Duration::from_millis(200));
+        let now = cluster.fleet.count("skillhost-audit-default");
+        if now > ended {
+            (ended, since) = (now, Instant::now());
+        }
+        assert!(since.elapsed() < HANG_TIMEOUT, "{ended} of {} runs end", acknowledged.len());
     }
     let records = cluster.fleet.stored("skillhost-runs-default", "skillhost.run.default.*");
     let by_id: BTreeMap<&str, &Value> =
@@ -335,10 +429,9 @@ fn check(cluster: &Cluster, acknowledged: &BTreeMap<usize, String>) {
     }
     // A key has one run: no submission became two.
     assert_eq!(by_id.len(), acknowledged.len(), "runs that no client knows");
-    until("all ends are recorded", || {
-        cluster.fleet.stored("skillhost-audit-default", ">").len() == acknowledged.len()
-    });
-    for recorded in cluster.fleet.stored("skillhost-audit-default", ">") {
+    let recorded = cluster.fleet.stored("skillhost-audit-default", ">");
+    assert_eq!(recorded.len(), acknowledged.len(), "one record of each run");
+    for recorded in recorded {
         let recorded = end(&recorded);
         let id = recorded["run"].as_str().unwrap();
         assert_eq!(recorded, end(&by_id[id]["state"]["ended"]), "one end, and its record");
@@ -348,12 +441,9 @@ fn check(cluster: &Cluster, acknowledged: &BTreeMap<usize, String>) {
     for name in NAMES {
         let log = format!(".local/state/skillhost/workers/{name}/default/audit.jsonl");
         let log = cluster.fleet.place.user.home().join(log);
-        let verified = cluster.fleet.place.user.skillhost(&[
-            "audit",
-            "verify",
-            "--audit",
-            log.to_str().unwrap(),
-        ]);
+        let mut verify = cluster.fleet.place.user.command(env!("CARGO_BIN_EXE_skillhost"));
+        verify.args(["audit", "verify", "--audit", log.to_str().unwrap()]);
+        let verified = cluster.fleet.seeing_disks(verify).output().unwrap();
         assert!(verified.status.success(), "{name}: {verified:?}");
     }
 }

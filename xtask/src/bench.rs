@@ -58,24 +58,10 @@ pub(crate) enum Bench {
         #[arg(long, value_name = "FILE")]
         skillhost: Option<PathBuf>,
     },
-    /// Measure a fleet on this machine, next to one server
-    Fleet {
-        /// Rounds of each measurement
-        #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
-        rounds: u32,
-        /// Measure this binary, instead of building one in release mode
-        #[arg(long, value_name = "FILE")]
-        skillhost: Option<PathBuf>,
-    },
+    /// Measure a fleet on this machine, next to one server, and what a run uses in each process
+    Fleet(Fleet),
     /// Measure sessions of `skillhost serve`: create and first command, fork, memory when idle
-    Sessions {
-        /// Samples of each first command
-        #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
-        rounds: u32,
-        /// Measure this binary, instead of building one in release mode
-        #[arg(long, value_name = "FILE")]
-        skillhost: Option<PathBuf>,
-    },
+    Sessions(Sessions),
     /// Write the figures in the README and the documentation from the committed runs in
     /// docs/figures
     Readme,
@@ -137,6 +123,30 @@ pub(crate) struct Load {
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
     minutes: u64,
     /// Write the run to docs/figures and docs/design/performance.md
+    #[arg(long)]
+    commit: bool,
+    #[command(flatten)]
+    programs: Programs,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct Fleet {
+    /// Rounds of each measurement
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// Write the run to docs/figures and docs/guide/capacity.md
+    #[arg(long)]
+    commit: bool,
+    #[command(flatten)]
+    programs: Programs,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct Sessions {
+    /// Samples of each first command
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// Write the run to docs/figures and docs/guide/sessions.md
     #[arg(long)]
     commit: bool,
     #[command(flatten)]
@@ -216,21 +226,17 @@ pub(crate) fn run(bench: Option<Bench>, progress: &Progress) -> Result<(), Error
             print_line(skillhost_bench::fetched(&skillhost)?);
             Ok(())
         }
-        Some(Bench::Fleet { rounds, skillhost }) => {
-            let root = workspace::root();
-            let skillhost = named_or_built(skillhost, progress)?;
-            let broker = unpack_program(&root.join("target/tools"), "nats-server", progress)?;
-            let (broker, programs) =
-                (broker.join("usr/sbin/nats-server"), root.join("target/components"));
-            print_line(skillhost_bench::fleet(&skillhost, &broker, &programs, rounds)?);
-            Ok(())
+        Some(Bench::Fleet(Fleet { rounds, commit, programs })) => {
+            let (place, rounds) = (small_place(programs, progress)?, rounds as usize);
+            let tools = workspace::root().join("target/tools");
+            let broker = unpack_program(&tools, "nats-server", progress)?;
+            let broker = broker.join("usr/sbin/nats-server");
+            let print = |text: &str| print_line(text);
+            skillhost_bench::fleet(&place, &broker, rounds, commit, progress, &print)
         }
-        Some(Bench::Sessions { rounds, skillhost }) => {
-            let skillhost = named_or_built(skillhost, progress)?;
-            let programs = workspace::root().join("target/components");
-            let rounds = rounds as usize;
-            print_line(skillhost_bench::sessions(&skillhost, &programs, rounds, progress)?);
-            Ok(())
+        Some(Bench::Sessions(Sessions { rounds, commit, programs })) => {
+            let (place, rounds) = (small_place(programs, progress)?, rounds as usize);
+            skillhost_bench::sessions(&place, rounds, commit, progress, &|text| print_line(text))
         }
         Some(Bench::Readme) => skillhost_bench::write_committed(),
     }

@@ -10,7 +10,7 @@ const TEST: &str = "fleet::chaos::no_acknowledged_run_is_lost_or_ends_twice";
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Submit this many runs; there is a fault for each 15
+    /// Submit this many runs; there is a fault for each 100
     #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
     /// Choose which process each fault hits by this number
@@ -20,14 +20,19 @@ pub(crate) struct Options {
 
 pub(crate) fn run(options: &Options, progress: &Progress) -> Result<(), Error> {
     let root = workspace::root();
-    unpack_program(&root.join("target/tools"), "nats-server", progress)?;
+    for package in ["libfaketime", "nats-server"] {
+        unpack_program(&root.join("target/tools"), package, progress)?;
+    }
     let what = format!("{} runs under faults, seed {}", options.runs, options.seed);
-    progress.step(&what, |step| {
+    progress.loud_step(&what, |step| {
         let mut cargo = workspace::cargo(&root);
         host::linted(&mut cargo);
         cargo.args(["test", "--workspace", "--locked", "--test", "main", "--", "--exact", TEST]);
+        cargo.arg("--nocapture");
         cargo.env("SKILLHOST_CHAOS_RUNS", options.runs.to_string());
+        cargo.env("SKILLHOST_CHAOS_RUNS_PER_FAULT", "100");
         cargo.env("SKILLHOST_CHAOS_SEED", options.seed.to_string());
-        step.run(&mut cargo).map(drop).map_err(Error::from)
-    })
+        step.run_loud(&mut cargo)
+    })?;
+    Ok(())
 }

@@ -1,7 +1,8 @@
 //! `cargo xtask servers`: fetches the servers and the clients of others with which fetching and
-//! publishing are tested, and a fleet: a registry, NATS, an SSH server and skopeo from Debian's packages, unpacked
-//! without root into `target/tools`; an S3 store, oras and an MCP server with skills from PyPI; and
-//! the npm client `skills`. Those of PyPI and npm are pinned in `tests/clients/*`.
+//! publishing are tested, and a fleet: a registry, NATS, an SSH server, skopeo, and a library that
+//! changes the clock of a process, from Debian's packages, unpacked without root into `target/tools`; an
+//! S3 store, oras and an MCP server with skills from PyPI; and the npm client `skills`. Those of PyPI and
+//! npm are pinned in `tests/clients/*`.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -12,7 +13,8 @@ use crate::{clients, print_line, workspace};
 
 /// Debian's packages. apt verifies them by its keys; no version is pinned, because mirrors keep only
 /// the newest one.
-const PACKAGES: [&str; 4] = ["docker-registry", "nats-server", "openssh-server", "skopeo"];
+const PACKAGES: [&str; 5] =
+    ["docker-registry", "libfaketime", "nats-server", "openssh-server", "skopeo"];
 
 /// The first version of Python that the MCP server runs in.
 const MCP_PYTHON: u32 = 12;
