@@ -194,6 +194,12 @@ fn forged_foreign_and_expired_tokens_are_refused() {
         let signature = base64(&stranger.sign(&text));
         format!("{text}.{signature}")
     };
+    let critical = {
+        let header = json!({ "alg": "EdDSA", "kid": "a", "crit": ["later"], "later": true });
+        let text = unsigned(&header, &ci);
+        let signature = base64(&ed.sign(&text));
+        format!("{text}.{signature}")
+    };
     let without = |claim: &str| {
         let mut claims = ci.clone();
         claims.as_object_mut().unwrap().remove(claim);
@@ -210,6 +216,7 @@ fn forged_foreign_and_expired_tokens_are_refused() {
         ("another key's signature", named("EdDSA", "b")),
         ("no such key", named("EdDSA", "c")),
         ("a key in the token", own_key),
+        ("an extension that must be understood", critical),
         ("changed claims", {
             let other = base64(claims("ci", &json!({ "x": 1 })).to_string().as_bytes());
             let parts: Vec<&str> = good.split('.').collect();

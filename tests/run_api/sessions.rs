@@ -326,6 +326,66 @@ fn hostile_trees_are_refused_and_change_nothing() {
 }
 
 #[test]
+fn the_first_files_are_bounded_and_counted_before_they_are_written() {
+    let place = Place::new();
+    let (token, digest) = new_token();
+    let quotas = "quotas: { session-disk: 1MiB }";
+    let file = tenants_file(&place, &[("one", &digest, quotas)]);
+    let mut server = ApiServer::new(&place, &["--tenants", file.to_str().unwrap()]);
+    server.token = token;
+    let create = |files: Value| {
+        let request = json!({ "skills": ["writer"], "disk": 0, "files": files });
+        server.call("POST", "/v1/sessions", &request)
+    };
+    let refused = |files: Value| create(files).code();
+    let deep = ["a"; 65].join("/");
+    assert_eq!(refused(json!({ deep: { "content": "" } })), "invalid-request");
+    // Many folders, few files.
+    let files: serde_json::Map<String, Value> = (0..400)
+        .map(|n| (format!("{n}/{}/x", ["a"; 60].join("/")), json!({ "content": "" })))
+        .collect();
+    assert_eq!(refused(Value::Object(files)), "invalid-request");
+    let files: serde_json::Map<String, Value> =
+        (0..300).map(|n| (format!("{n}/x"), json!({ "content": "" }))).collect();
+    assert_eq!(refused(Value::Object(files)), "session-disk", "an entry counts as a block");
+    let blob = server.put_blob(&[7; 2 << 20]);
+    assert_eq!(refused(json!({ "x": { "digest": blob } })), "session-disk");
+    assert_eq!(entries(&folder(&place, "one").join("bases")), 0);
+    assert_eq!(create(json!({ "x": { "content": "x" } })).status, 201);
+}
+
+#[test]
+fn applied_changes_never_follow_links_that_they_replace() {
+    let place = Place::new();
+    let server = ApiServer::new(&place, &[]);
+    let files = json!({ "d/b": { "content": "kept" } });
+    let session = Session::create(&server, &json!({ "skills": ["writer"], "files": files }));
+    session.sh("ln -s d a");
+    assert_eq!(session.post("apply", &Value::Null).status, 200);
+    session.sh("rm a; mkdir a; echo new > a/b");
+    assert_eq!(session.post("apply", &Value::Null).status, 200);
+    assert_eq!((session.read("d/b"), session.read("a/b")), ("kept".into(), "new\n".into()));
+}
+
+#[test]
+fn input_of_programs_that_wait_is_bounded() {
+    let place = Place::new();
+    let (token, digest) = new_token();
+    let file = tenants_file(&place, &[("one", &digest, "quotas: { running: 1 }")]);
+    let mut server = ApiServer::new(&place, &["--tenants", file.to_str().unwrap()]);
+    server.token = token;
+    let session = Session::new(&server);
+    let first = session.start(&json!({ "target": { "command": "sleep 3000" } }));
+    until(&server, &first, "running");
+    let large = json!({ "target": { "command": "cat" }, "stdin": "x".repeat(7 << 20) });
+    for _ in 0..9 {
+        session.start(&large);
+    }
+    assert_eq!(session.post("programs", &large).code(), "queue-full");
+    session.start(&json!({ "target": { "command": "true" } }));
+}
+
+#[test]
 fn changes_are_watched() {
     let place = Place::new();
     let server = ApiServer::new(&place, &[]);

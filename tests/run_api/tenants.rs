@@ -220,6 +220,15 @@ fn requests_that_hold_a_connection_are_counted() {
         let answer = call(method, &path, b"x");
         assert_eq!((answer.status, answer.code()), (429, "too-many-streams".into()), "{path}");
     }
+    // So is a body that takes its time.
+    let mut slow = TcpStream::connect(&server.server.address).unwrap();
+    let request = format!(
+        "POST /v1/runs HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {one}\r\nContent-Length: 100\r\n\r\n{{"
+    );
+    slow.write_all(request.as_bytes()).unwrap();
+    let mut answer = [0; 12];
+    slow.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 429");
     // What holds nothing is answered, and so is another tenant.
     assert_eq!(call("GET", "/v1/runs", b"").status, 200);
     drop(held);

@@ -217,6 +217,16 @@ impl Api {
                 }
             }
         });
+        // Apart, since the end of a session may have to wait for requests of its tenant.
+        let sessions = shared.clone();
+        tokio::spawn(async move {
+            loop {
+                tokio::select! {
+                    () = sessions.closing.cancelled() => return,
+                    () = tokio::time::sleep(RELOAD) => sessions.expire_sessions().await,
+                }
+            }
+        });
         tokio::spawn(async move {
             let closing = shared.closing.clone();
             let mut since_sweep = SWEEP;
@@ -230,7 +240,6 @@ impl Api {
                     () = closing.cancelled() => return,
                     () = tokio::time::sleep(RELOAD) => since_sweep += RELOAD,
                 }
-                shared.expire_sessions().await;
                 let before = shared.fleet_tenants();
                 let reloading = shared.clone();
                 tokio::task::spawn_blocking(move || reloading.reload()).await.ok();

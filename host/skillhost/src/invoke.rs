@@ -558,7 +558,7 @@ impl Runner {
             Err(status) => return FinishedRun::not_run(not_run(status)),
         };
         extra.shared = self.shared.clone();
-        let http_cache = state.take_cache(capabilities);
+        let http_cache = state.take_cache(capabilities, self.shared.is_some());
         extra.mounts.extend(state.mount());
         extra.mounts.extend(required.iter().map(RequiredSkill::mount));
         let spec = sandbox::RunSpec {

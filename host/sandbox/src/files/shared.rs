@@ -135,10 +135,11 @@ impl SharedFiles {
 
     /// The same session with nothing changed in its workspace. `/tmp` stays, and counts as before.
     pub fn without_changes(&self, upper: PathBuf, base: PathBuf) -> SharedFiles {
+        let (bytes, entries) = self.in_tmp();
         let files = SharedFiles {
             folders: SessionFolders { base, upper, tmp: self.folders.tmp.clone() },
             overlay: Mutex::default(),
-            quota: Quota::of_session(&self.limits, self.tmp_bytes(), 0),
+            quota: Quota::of_session(&self.limits, bytes, entries),
             modes: Arc::default(),
             log: self.log.clone(),
             limits: self.limits.clone(),
@@ -236,12 +237,13 @@ impl SharedFiles {
         HostDir::lazy(move || beneath::open_root(&path))
     }
 
-    /// Returns the bytes in `/tmp`, which the quota does not count apart.
-    fn tmp_bytes(&self) -> u64 {
-        let Ok(root) = beneath::open_root(&self.folders.tmp) else { return 0 };
-        let (mut bytes, mut folders) = (0, vec![String::new()]);
+    /// Returns the bytes and the entries in `/tmp`, which the quota does not count apart.
+    fn in_tmp(&self) -> (u64, u64) {
+        let Ok(root) = beneath::open_root(&self.folders.tmp) else { return (0, 0) };
+        let (mut bytes, mut entries, mut folders) = (0, 0, vec![String::new()]);
         while let Some(folder) = folders.pop() {
             for (name, kind) in beneath::list(root.as_fd(), &folder).unwrap_or_default() {
+                entries += 1;
                 let Ok(name) = name.into_string() else { continue };
                 let rel = beneath::join(&folder, &name);
                 match kind {
@@ -252,7 +254,7 @@ impl SharedFiles {
                 }
             }
         }
-        bytes
+        (bytes, entries)
     }
 }
 

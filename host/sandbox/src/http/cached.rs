@@ -70,6 +70,10 @@ impl Sender {
         }
         // The server means another response than the stored one.
         cache.forget_variant(&question);
+        // Another request is sent.
+        if !self.log.admit(self.limits.http_requests) {
+            return Err(self.limit_error(Limit::HttpRequests));
+        }
         let nothing = Empty::new().map_err(|never| match never {}).boxed_unsync();
         let upload = Upload::new(nothing, None, exchange.clone());
         let request = Request::from_parts(plain, upload);

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::fs::File;
 use std::io::Read as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -15,25 +16,38 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc::Receiver;
 
+use super::logs::too_many;
 use super::problem::{Problem, ProblemCode};
-use super::tenant::OpenStream;
+use super::tenant::{OpenStream, Tenant};
 
 pub(super) type Answer = Response<BoxBody<Bytes, Infallible>>;
 
 /// The bytes that are read at once from a file that is an answer.
 const CHUNK: usize = 64 << 10;
 
+/// How soon a body of JSON has to arrive, or it counts as a stream: it holds a connection.
+const SOON: Duration = Duration::from_secs(1);
+
 /// Reads a body of JSON that has at most `most` bytes and arrives in time.
 pub(super) async fn json<T: DeserializeOwned>(
+    tenant: &Arc<Tenant>,
     body: Incoming,
     most: usize,
     within: Duration,
 ) -> Result<T, Problem> {
-    let bytes = match tokio::time::timeout(within, Limited::new(body, most).collect()).await {
-        Ok(Ok(body)) => body.to_bytes(),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(too_large(most as u64)),
-        Ok(Err(_)) => return Err(Problem::invalid("the body ended early")),
-        Err(_) => return Err(timeout(within)),
+    let mut collecting = std::pin::pin!(Limited::new(body, most).collect());
+    let collected = match tokio::time::timeout(SOON.min(within), &mut collecting).await {
+        Ok(collected) => collected,
+        Err(_) => {
+            let _open = tenant.open_stream().ok_or_else(too_many)?;
+            let rest = within.saturating_sub(SOON);
+            tokio::time::timeout(rest, collecting).await.map_err(|_| timeout(within))?
+        }
+    };
+    let bytes = match collected {
+        Ok(body) => body.to_bytes(),
+        Err(error) if error.is::<LengthLimitError>() => return Err(too_large(most as u64)),
+        Err(_) => return Err(Problem::invalid("the body ended early")),
     };
     serde_json::from_slice(&bytes).map_err(|error| Problem::invalid(format!("the body: {error}")))
 }

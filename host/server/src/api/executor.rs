@@ -639,7 +639,7 @@ fn collect(
 /// Returns the changes of `/workspace`, and stores the new files as blobs, which stay as long as the
 /// run. `None` if they would exceed the quota of stored bytes.
 fn changes(tenant: &Tenant, id: &str, overlays: &Overlays) -> io::Result<Option<Vec<FileChange>>> {
-    let Some(changes) = stored(tenant, overlays.staged(WRITTEN)?)? else { return Ok(None) };
+    let Some(changes) = stored(tenant, &overlays.staged(WRITTEN)?)? else { return Ok(None) };
     let written = |change: &FileChange| match &change.after {
         Some(FileState::File { digest, .. }) => Some(digest.clone()),
         _ => None,
@@ -654,7 +654,7 @@ fn changes(tenant: &Tenant, id: &str, overlays: &Overlays) -> io::Result<Option<
 /// they would exceed the quota of stored bytes.
 pub(super) fn stored(
     tenant: &Tenant,
-    staged: Vec<StagedChange>,
+    staged: &[StagedChange],
 ) -> io::Result<Option<Vec<FileChange>>> {
     let storage = tenant.settings().local_storage;
     let mut changes = Vec::with_capacity(staged.len());
@@ -662,23 +662,23 @@ pub(super) fn stored(
         if guest.trim_end_matches('/') != WORKSPACE {
             continue;
         }
-        let before = before.map(|entry| match entry {
+        let before = before.as_ref().map(|entry| match entry {
             OldEntry::Folder => FileState::Folder,
-            OldEntry::File(digest) => FileState::File { digest, mode: None },
-            OldEntry::Link(target) => FileState::Link { target },
+            OldEntry::File(digest) => FileState::File { digest: digest.clone(), mode: None },
+            OldEntry::Link(target) => FileState::Link { target: target.clone() },
         });
         let after = match after {
             None => None,
             Some(NewEntry::Folder) => Some(FileState::Folder),
-            Some(NewEntry::Link(target)) => Some(FileState::Link { target }),
+            Some(NewEntry::Link(target)) => Some(FileState::Link { target: target.clone() }),
             Some(NewEntry::File { bytes, mode }) => {
-                let Some(digest) = tenant.state.put_blob(&bytes, storage, now())? else {
+                let Some(digest) = tenant.state.put_blob(bytes, storage, now())? else {
                     return Ok(None);
                 };
-                Some(FileState::File { digest, mode: Some(mode) })
+                Some(FileState::File { digest, mode: Some(*mode) })
             }
         };
-        changes.push(FileChange { path, before, after });
+        changes.push(FileChange { path: path.clone(), before, after });
     }
     Ok(Some(changes))
 }

@@ -208,6 +208,10 @@ impl Issuer {
         if !ALGORITHMS.contains(&algorithm) {
             return Err("its algorithm is not one for public keys".into());
         }
+        // RFC 7515, section 4.1.11: what it lists must be understood, and nothing is.
+        if header.crit.is_some() {
+            return Err("it has critical extensions".into());
+        }
         let key = self.keys.find(header.kid.as_deref()).ok_or("the issuer has no such key")?;
         if !may_verify(&key, algorithm) {
             return Err("the key is for something else".into());

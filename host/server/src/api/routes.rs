@@ -311,7 +311,8 @@ impl ApiShared {
             _ => return Err(Problem::invalid("`Idempotency-Key` may be sent once")),
         };
         let bounds = &self.options.bounds;
-        let submission: RunSubmission = body::json(body, bounds.body, bounds.body_within).await?;
+        let submission: RunSubmission =
+            body::json(tenant, body, bounds.body, bounds.body_within).await?;
         // At once: what is refused must not stay in memory while the request waits for the disk.
         self.check(&submission)?;
         let (api, tenant) = (self.clone(), tenant.clone());

@@ -20,7 +20,7 @@ mod watch;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -56,6 +56,10 @@ pub(super) struct Sessions {
     records: Records,
     /// Bytes that sessions may use, which the quota bounds.
     reserved: Arc<AtomicU64>,
+    /// Sessions whose first files are being written.
+    creating: AtomicUsize,
+    /// Locked by what reads or writes all files of a session.
+    heavy: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// A session that has not ended.
@@ -89,7 +93,7 @@ struct SessionState {
 /// What workspaces contained at the beginning. Removed with the last session that has it.
 struct Base {
     path: PathBuf,
-    _reserved: Reserved,
+    reserved: Reserved,
 }
 
 /// Bytes that count towards the quota until this value is dropped.
@@ -116,6 +120,8 @@ impl Sessions {
             folder,
             live: Mutex::default(),
             reserved: Arc::default(),
+            creating: AtomicUsize::new(0),
+            heavy: Arc::default(),
         })
     }
 
@@ -165,6 +171,14 @@ impl Sessions {
 
     fn live(&self) -> MutexGuard<'_, HashMap<String, Arc<Session>>> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a session that is about to exist, unless there are too many.
+    fn begin(&self, most: usize) -> Answered<Creating<'_>> {
+        let live = self.live().len();
+        let more = |creating: usize| (live + creating < most).then_some(creating + 1);
+        let counted = self.creating.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        counted.map(|_| Creating(self)).map_err(|_| too_many(most))
     }
 
     fn reserve(&self, bytes: u64, quota: u64) -> Answered<Reserved> {
@@ -269,33 +283,25 @@ impl ApiShared {
             return Err(closing());
         }
         within_quotas(tenant, &settings)?;
-        let Some(first) = request.skills.first().filter(|_| request.skills.len() <= SKILLS) else {
+        if !(1..=SKILLS).contains(&request.skills.len()) {
             return Err(Problem::invalid(format!("`skills` names 1 to {SKILLS} skills")));
-        };
+        }
         if request.tree.is_some() && !request.files.is_empty() {
             return Err(Problem::invalid("send either `files` or `tree`"));
         }
         let sessions = &tenant.sessions;
-        if sessions.live().len() >= quotas.sessions {
-            return Err(too_many(quotas.sessions));
-        }
-        let granted = self.grant_in_session(tenant, first)?;
-        for other in request.skills.iter().skip(1) {
-            self.grant_in_session(tenant, other)?;
-        }
-        let mut limits = granted.limits;
+        let _creating = sessions.begin(quotas.sessions)?;
+        let (rules, mut limits) = self.grant_skills(tenant, &request.skills)?;
         limits.disk = request.disk.map_or(limits.disk, |disk| disk.min(limits.disk));
         let reserved = sessions.reserve(limits.disk, quotas.session_disk.0)?;
         let base = Arc::new(self.new_base(tenant, &request)?);
         let bounded = |asked: Option<u64>, most: Duration| {
-            let most = u64::try_from(most.as_millis()).unwrap_or(u64::MAX);
-            let asked = asked.map_or(most, |seconds| seconds.saturating_mul(1000).min(most));
-            i64::try_from(asked).unwrap_or(i64::MAX)
+            milliseconds(asked.map_or(most, |seconds| Duration::from_secs(seconds).min(most)))
         };
         let new = NewSession {
             skills: request.skills,
             parent: None,
-            rules: PathRules { read: granted.read, write: granted.write },
+            rules,
             limits,
             ttl: bounded(request.ttl, quotas.session_ttl.0),
             idle: bounded(request.idle, quotas.session_idle.0),
@@ -306,48 +312,35 @@ impl ApiShared {
         Ok(session.info())
     }
 
-    /// Ends a session: its programs first, then its files.
+    /// Returns what the first of these skills may read and write, and its limits, if all are granted.
+    fn grant_skills(&self, tenant: &Tenant, skills: &[String]) -> Answered<(PathRules, Limits)> {
+        let mut granted = skills.iter().map(|skill| self.grant_in_session(tenant, skill));
+        let first = granted.next().ok_or_else(Problem::not_found)??;
+        granted.try_for_each(|other| other.map(drop))?;
+        Ok((PathRules { read: first.read, write: first.write }, first.limits))
+    }
+
+    /// Ends a session: its programs first, then its files. Goes on if nobody waits for it any more.
     pub(super) async fn end_session(
         &self,
         tenant: &Arc<Tenant>,
         session: &Arc<Session>,
         status: SessionStatus,
     ) -> Answered<SessionInfo> {
-        session.ended.cancel();
-        session.programs().iter().for_each(|program| program.stop());
-        // What does not end in time loses its files while it still runs.
-        let _alone = tokio::time::timeout(ENDING, session.gate.clone().write_owned()).await;
-        let (tenant, session) = (tenant.clone(), session.clone());
-        blocking(move || {
-            let sessions = &tenant.sessions;
-            let record = SessionRecord {
-                status,
-                skills: session.skills.clone(),
-                parent: session.parent.clone(),
-                created: session.created,
-                ended: Some(now()),
-            };
-            let info = record.info(&session.id);
-            sessions.records.put(&session.id, record);
-            sessions.live().remove(&session.id);
-            session.programs().iter().for_each(|program| tenant.state.remove(&program.swept()));
-            let removed = private::open_or_create(&sessions.folder.join(LIVE))
-                .and_then(|live| private::remove(&live, &session.id));
-            if let Err(error) = removed {
-                tracing::warn!(session = session.id, %error, "cannot remove the files of a session");
-            }
-            Ok(info)
-        })
-        .await
+        let ending = tokio::spawn(end(tenant.clone(), session.clone(), status));
+        ending.await.map_err(|error| Problem::internal(&error))?
     }
 
     /// Ends the sessions whose time is up.
     pub(super) async fn expire_sessions(&self) {
-        for tenant in self.tenants() {
-            for session in tenant.sessions.expired() {
-                self.end_session(&tenant, &session, SessionStatus::Expired).await.ok();
-            }
-        }
+        let ending = self.tenants().into_iter().map(|tenant| async move {
+            let expired = tenant.sessions.expired();
+            let ending = expired
+                .iter()
+                .map(|session| self.end_session(&tenant, session, SessionStatus::Expired));
+            futures::future::join_all(ending).await;
+        });
+        futures::future::join_all(ending).await;
     }
 
     /// Ends all sessions of a tenant.
@@ -356,6 +349,38 @@ impl ApiShared {
         let ending = all.iter().map(|session| self.end_session(tenant, session, status));
         futures::future::join_all(ending).await;
     }
+}
+
+async fn end(
+    tenant: Arc<Tenant>,
+    session: Arc<Session>,
+    status: SessionStatus,
+) -> Answered<SessionInfo> {
+    session.ended.cancel();
+    session.programs().iter().for_each(|program| program.stop());
+    // What does not end in time loses its files while it still runs.
+    let _alone = tokio::time::timeout(ENDING, session.gate.clone().write_owned()).await;
+    blocking(move || {
+        let sessions = &tenant.sessions;
+        let record = SessionRecord {
+            status,
+            skills: session.skills.clone(),
+            parent: session.parent.clone(),
+            created: session.created,
+            ended: Some(now()),
+        };
+        let info = record.info(&session.id);
+        sessions.records.put(&session.id, record);
+        sessions.live().remove(&session.id);
+        session.programs().iter().for_each(|program| tenant.state.remove(&program.swept()));
+        let removed = private::open_or_create(&sessions.folder.join(LIVE))
+            .and_then(|live| private::remove(&live, &session.id));
+        if let Err(error) = removed {
+            tracing::warn!(session = session.id, %error, "cannot remove the files of a session");
+        }
+        Ok(info)
+    })
+    .await
 }
 
 /// A session that is about to exist.
@@ -454,15 +479,49 @@ const SCRATCH: &str = "scratch";
 
 impl Drop for Base {
     fn drop(&mut self) {
-        let (Some(parent), Some(name)) =
-            (self.path.parent(), self.path.file_name().and_then(|name| name.to_str()))
-        else {
-            return;
+        let (path, reserved) = (std::mem::take(&mut self.path), self.reserved.take());
+        let remove = move || {
+            let (Some(parent), Some(name)) =
+                (path.parent(), path.file_name().and_then(|name| name.to_str()))
+            else {
+                return;
+            };
+            let removed =
+                private::open_or_create(parent).and_then(|dir| private::remove(&dir, name));
+            if let Err(error) = removed {
+                tracing::debug!(%error, "cannot remove the first files of a session");
+            }
+            // They count until they are gone.
+            drop(reserved);
         };
-        let removed = private::open_or_create(parent).and_then(|dir| private::remove(&dir, name));
-        if let Err(error) = removed {
-            tracing::debug!(%error, "cannot remove the first files of a session");
+        // The last use may be in the event loop, which must not wait for the disk.
+        match tokio::runtime::Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn_blocking(remove)),
+            Err(_) => remove(),
         }
+    }
+}
+
+/// Counts a session that is about to exist, until this value is dropped.
+struct Creating<'a>(&'a Sessions);
+
+impl Drop for Creating<'_> {
+    fn drop(&mut self) {
+        self.0.creating.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Reserved {
+    /// Counts no more than this from now on.
+    fn lower(&mut self, bytes: u64) {
+        let less = self.bytes.saturating_sub(bytes);
+        self.all.fetch_sub(less, Ordering::Relaxed);
+        self.bytes -= less;
+    }
+
+    /// Moves what is counted into another value.
+    fn take(&mut self) -> Reserved {
+        Reserved { all: self.all.clone(), bytes: std::mem::take(&mut self.bytes) }
     }
 }
 
@@ -485,6 +544,10 @@ fn ended(status: SessionStatus) -> Problem {
         SessionStatus::Active | SessionStatus::Ended => "it has ended",
     };
     Problem::new(ProblemCode::SessionEnded, format!("{why}; create another one"))
+}
+
+fn milliseconds(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }
 
 fn time(milliseconds: i64) -> String {

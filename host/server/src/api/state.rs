@@ -1,6 +1,7 @@
 //! The state of one tenant on disk: a database, blobs, the output of runs, and skills, in a folder
 //! that no other tenant's requests can name. Whatever stores runs elsewhere replaces this type.
 
+use std::collections::BTreeSet;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -279,13 +280,21 @@ pub(super) fn hex_of(digest: &str) -> Option<&str> {
     (hex.len() == 64 && hex.bytes().all(is_hex)).then_some(hex)
 }
 
-/// Checks whether a path is one below a folder: no `..`, no `.`, nothing absolute.
+/// Checks whether a path is one below a folder: no `..`, no `.`, nothing absolute, not too deep.
 pub(super) fn is_inside(path: &str) -> bool {
     const MOST: usize = 1024;
+    const DEPTH: usize = 64;
     path.len() <= MOST
+        && path.split('/').count() <= DEPTH
         && printable(path) == path
         && path.split('/').all(|part| !matches!(part, "" | "." | ".."))
         && !path.contains('\0')
+}
+
+/// Counts the folders that files at these paths need.
+pub(super) fn count_folders<'a>(paths: impl Iterator<Item = &'a String>) -> usize {
+    let above = paths.flat_map(|path| path.match_indices('/').map(move |(end, _)| &path[..end]));
+    above.collect::<BTreeSet<_>>().len()
 }
 
 /// Reads the start of a file, and returns whether there is more.
@@ -334,6 +343,13 @@ mod tests {
             assert!(!is_inside(path), "{path}");
         }
         assert!(is_inside("a/b c.txt"));
+        assert!(is_inside(&["a"; 64].join("/")) && !is_inside(&["a"; 65].join("/")));
+    }
+
+    #[test]
+    fn each_folder_is_counted_once() {
+        let paths = ["a/b/c", "a/b/d", "a/e", "f"].map(str::to_owned);
+        assert_eq!(count_folders(paths.iter()), 2);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::executor::{FinishedJob, Job, StoredResult, execute};
 use super::fleet::local_start;
 use super::problem::{Problem, ProblemCode};
 use super::scheduler::Turn;
-use super::state::{hex_of, is_inside, now};
+use super::state::{count_folders, hex_of, is_inside, now};
 use super::tenant::{LiveRun, Tenant, TenantSettings};
 use super::types::{RunInfo, RunList, RunResult, RunSubmission, RunTarget};
 use super::uploads::{blocking, charge};
@@ -127,6 +127,7 @@ impl ApiShared {
         if files.len() > bounds.files {
             return Err(Problem::invalid(format!("at most {} `files`", bounds.files)));
         }
+        check_folders(files.keys(), bounds.files)?;
         let text = match target {
             RunTarget::Main => "",
             RunTarget::Script(text) | RunTarget::Command(text) => text,
@@ -335,6 +336,18 @@ impl ApiShared {
         let is_full = found.len() as u64 == u64::from(filter.limit);
         let next = found.last().filter(|_| is_full).map(|run| run.seq.to_string());
         Ok(RunList { runs: found.drain(..).map(|run| info(&run)).collect(), next })
+    }
+}
+
+/// Checks that files need few folders, each of which costs the disk as much as a small file.
+pub(super) fn check_folders<'a>(
+    paths: impl Iterator<Item = &'a String>,
+    files: usize,
+) -> Answered<()> {
+    let most = 2 * files;
+    match count_folders(paths) > most {
+        true => Err(Problem::invalid(format!("the files may be in at most {most} folders"))),
+        false => Ok(()),
     }
 }
 

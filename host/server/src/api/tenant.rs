@@ -28,6 +28,8 @@ pub(super) struct Tenant {
     streams: AtomicUsize,
     /// Bytes of uploads that are not stored yet.
     pub(super) uploading: AtomicU64,
+    /// Bytes of requests for programs of sessions that have not ended: they stay in memory.
+    pending: AtomicU64,
     /// Cancelled when the tenant is removed from the file.
     pub(super) removed: CancellationToken,
 }
@@ -62,6 +64,15 @@ pub(super) struct ReservedMemory<'a> {
     bytes: u64,
 }
 
+/// The most bytes of requests for programs of sessions that have not ended.
+const PENDING: u64 = 64 << 20;
+
+/// Bytes of a request that stays in memory, which are counted until this value is dropped.
+pub(super) struct Pending {
+    tenant: Arc<Tenant>,
+    bytes: u64,
+}
+
 /// A stream, or another request that holds a connection, which is counted until this value is dropped.
 pub(super) struct OpenStream(Arc<Tenant>);
 
@@ -90,6 +101,7 @@ impl Tenant {
             memory: MemoryQuota::default(),
             streams: AtomicUsize::new(0),
             uploading: AtomicU64::new(0),
+            pending: AtomicU64::new(0),
             removed: CancellationToken::new(),
         }
     }
@@ -104,10 +116,13 @@ impl Tenant {
 
     /// Adds a run that has not ended.
     pub(super) fn add_live(&self, id: &str) -> Arc<LiveRun> {
-        let status = watch::Sender::new(RunStatus::Queued);
-        let live = Arc::new(LiveRun { status, cancel: CancellationToken::new() });
-        self.live_runs().insert(id.to_owned(), live.clone());
+        let live = LiveRun::queued();
+        self.keep_live(id, &live);
         live
+    }
+
+    pub(super) fn keep_live(&self, id: &str, live: &Arc<LiveRun>) {
+        self.live_runs().insert(id.to_owned(), live.clone());
     }
 
     pub(super) fn live(&self, id: &str) -> Option<Arc<LiveRun>> {
@@ -136,12 +151,32 @@ impl Tenant {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Counts bytes of a request that stays in memory, unless they would be too many.
+    pub(super) fn hold_pending(self: &Arc<Tenant>, bytes: u64) -> Option<Pending> {
+        let more = |held: u64| held.checked_add(bytes).filter(|held| *held <= PENDING);
+        self.pending.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
+        Some(Pending { tenant: self.clone(), bytes })
+    }
+
     /// Counts a stream, unless the tenant has too many.
     pub(super) fn open_stream(self: &Arc<Tenant>) -> Option<OpenStream> {
         let most = self.settings().quotas.streams;
         let more = |open: usize| (open < most).then_some(open + 1);
         self.streams.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
         Some(OpenStream(self.clone()))
+    }
+}
+
+impl LiveRun {
+    pub(super) fn queued() -> Arc<LiveRun> {
+        let status = watch::Sender::new(RunStatus::Queued);
+        Arc::new(LiveRun { status, cancel: CancellationToken::new() })
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        self.tenant.pending.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 

@@ -134,7 +134,8 @@ impl ApiShared {
         let invalid = |detail: String| Problem::new(ProblemCode::SkillInvalid, detail);
         let (name, files) = if kind == "application/json" {
             let bounds = &self.options.bounds;
-            let upload: SkillUpload = body::json(body, bounds.body, bounds.body_within).await?;
+            let upload: SkillUpload =
+                body::json(tenant, body, bounds.body, bounds.body_within).await?;
             self.check_upload(&upload)?;
             if let Some(fleet) = &self.options.fleet {
                 for file in upload.files.values() {

@@ -46,14 +46,15 @@ impl SkillState {
     /// Takes the HTTP cache out of the state, for one run.
     ///
     /// A cache that cannot be read is lost, which costs requests and nothing else.
-    pub(super) fn take_cache(&self, capabilities: &Capabilities) -> KeptCache {
+    /// All sessions have the same folder in place of a workspace, so they use none.
+    pub(super) fn take_cache(&self, capabilities: &Capabilities, in_session: bool) -> KeptCache {
         let SkillState::Held(held) = self else { return KeptCache::None };
         let Capabilities { limits, determinism, .. } = capabilities;
         let saved = held.take_cache(limits.state).ok().flatten();
         if limits.http_cache == 0 || limits.http_cache_keep_ms == 0 {
             return KeptCache::None;
         }
-        if determinism.is_some() {
+        if determinism.is_some() || in_session {
             return saved.map_or(KeptCache::None, KeptCache::Unused);
         }
         let keep = limits.http_cache_keep_ms / 1_000;
@@ -88,7 +89,7 @@ impl SkillState {
 pub(super) enum KeptCache {
     /// There is none.
     None,
-    /// The run is deterministic, and uses no cache.
+    /// The run is deterministic or in a session, and uses none.
     Unused(Vec<u8>),
     /// The run uses it.
     Used(Arc<ResponseCache>),

@@ -190,4 +190,12 @@ fn tmp_is_shared_and_counts_and_links_lead_there() {
     let next = folders(session.dir.path(), "next");
     let clean = session.files.without_changes(next.upper, next.base);
     assert_eq!(clean.disk(), 4, "what is in /tmp stays");
+    let few = Session::new(&Limits { files: 2, ..Limits::default() });
+    let run = few.run();
+    run.open_at(&top(&run, "/tmp"), "x", WRITE).unwrap();
+    let next = folders(few.dir.path(), "next");
+    let clean = Arc::new(few.files.without_changes(next.upper, next.base));
+    let run = clean.open(rules());
+    run.open_at(&top(&run, "/tmp"), "y", WRITE).unwrap();
+    assert!(run.open_at(&top(&run, "/tmp"), "z", WRITE).is_err(), "its entries count as well");
 }

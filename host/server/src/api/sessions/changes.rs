@@ -3,16 +3,19 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use tokio::sync::OwnedMutexGuard;
+
 use super::super::executor::{DIFF, WRITTEN, stored};
+use super::super::logs::too_many;
 use super::super::problem::{Problem, ProblemCode};
 use super::super::submit::{closing, storage_quota, within_quotas};
-use super::super::tenant::Tenant;
+use super::super::tenant::{OpenStream, Tenant};
 use super::super::uploads::blocking;
 use super::super::{Answered, ApiShared};
 use super::files::{ENTRIES, View};
 use super::trees::{self, whole};
 use super::types::{SessionChanges, SessionInfo, SnapshotInfo};
-use super::{Base, NewSession, Session};
+use super::{Base, NewSession, Session, milliseconds};
 use crate::result::cut;
 use skillhost_sandbox::files::{SharedFiles, StagedChange};
 
@@ -23,10 +26,11 @@ impl ApiShared {
         tenant: &Arc<Tenant>,
         session: &Arc<Session>,
     ) -> Answered<SessionChanges> {
+        let heavy = heavy(tenant).await?;
         let guard = session.enter().await?;
         let (tenant, session) = (tenant.clone(), session.clone());
         blocking(move || {
-            let _guard = guard;
+            let (_heavy, _guard) = (heavy, guard);
             let (changes, _) = changes(&tenant, &Arc::new(session.files().frozen()))?;
             Ok(changes)
         })
@@ -39,10 +43,11 @@ impl ApiShared {
         tenant: &Arc<Tenant>,
         session: &Arc<Session>,
     ) -> Answered<SessionChanges> {
+        let heavy = heavy(tenant).await?;
         let alone = session.alone().await?;
         let (tenant, session) = (tenant.clone(), session.clone());
         blocking(move || {
-            let _alone = alone;
+            let (_heavy, _alone) = (heavy, alone);
             within_quotas(&tenant, &tenant.settings())?;
             let (changes, staged) = changes(&tenant, &session.files())?;
             let base = session.state().base.clone();
@@ -68,28 +73,34 @@ impl ApiShared {
 
     /// Creates another session with the same files.
     pub(super) async fn fork_session(
-        &self,
+        self: &Arc<Self>,
         tenant: &Arc<Tenant>,
         session: &Arc<Session>,
     ) -> Answered<SessionInfo> {
         if self.closing.is_cancelled() {
             return Err(closing());
         }
+        let heavy = heavy(tenant).await?;
         let alone = session.alone().await?;
-        let (tenant, session) = (tenant.clone(), session.clone());
+        let (api, tenant, session) = (self.clone(), tenant.clone(), session.clone());
         blocking(move || {
-            let _alone = alone;
+            let (_heavy, _alone) = (heavy, alone);
             let settings = tenant.settings();
+            let quotas = &settings.quotas;
             within_quotas(&tenant, &settings)?;
-            let reserved =
-                tenant.sessions.reserve(session.limits.disk, settings.quotas.session_disk.0)?;
+            let _creating = tenant.sessions.begin(quotas.sessions)?;
+            // The policy may have changed since the session was created.
+            let (granted, mut limits) = api.grant_skills(&tenant, &session.skills)?;
+            limits.disk = session.limits.disk.min(limits.disk);
+            let reserved = tenant.sessions.reserve(limits.disk, quotas.session_disk.0)?;
+            let life = session.expires.saturating_sub(session.created);
             let new = NewSession {
                 skills: session.skills.clone(),
                 parent: Some(session.id.clone()),
-                rules: session.rules.clone(),
-                limits: session.limits.clone(),
-                ttl: session.expires.saturating_sub(session.created),
-                idle: session.idle,
+                rules: granted,
+                limits,
+                ttl: life.min(milliseconds(quotas.session_ttl.0)),
+                idle: session.idle.min(milliseconds(quotas.session_idle.0)),
                 base: session.state().base.clone(),
                 reserved,
             };
@@ -104,10 +115,11 @@ impl ApiShared {
         tenant: &Arc<Tenant>,
         session: &Arc<Session>,
     ) -> Answered<SnapshotInfo> {
+        let heavy = heavy(tenant).await?;
         let alone = session.alone().await?;
         let (tenant, session) = (tenant.clone(), session.clone());
         blocking(move || {
-            let _alone = alone;
+            let (_heavy, _alone) = (heavy, alone);
             within_quotas(&tenant, &tenant.settings())?;
             let view = View::of(session.files().open(session.rules.clone()))?;
             trees::snapshot(&tenant, &view, ENTRIES)
@@ -122,10 +134,11 @@ impl ApiShared {
         session: &Arc<Session>,
         digest: String,
     ) -> Answered<SessionInfo> {
+        let heavy = heavy(tenant).await?;
         let alone = session.alone().await?;
         let (api, tenant, session) = (self.clone(), tenant.clone(), session.clone());
         blocking(move || {
-            let _alone = alone;
+            let (_heavy, _alone) = (heavy, alone);
             let tree = api.read_tree(&tenant, &digest)?;
             let base = session.state().base.clone();
             let candidate = session.clean(&base)?;
@@ -142,6 +155,18 @@ impl ApiShared {
         })
         .await
     }
+}
+
+/// Held by what reads or writes all files of a session: one request of each tenant at a time, since it
+/// may need as much memory as a session has files. Those that wait count as open streams.
+struct Heavy {
+    _open: OpenStream,
+    _turn: OwnedMutexGuard<()>,
+}
+
+async fn heavy(tenant: &Arc<Tenant>) -> Answered<Heavy> {
+    let open = tenant.open_stream().ok_or_else(too_many)?;
+    Ok(Heavy { _open: open, _turn: tenant.sessions.heavy.clone().lock_owned().await })
 }
 
 impl Session {
@@ -197,7 +222,7 @@ fn changes(
         _ => Problem::internal(&error),
     })?;
     let (diff, _) = cut(vfs.diff().as_bytes(), DIFF);
-    let changes = stored(tenant, staged.clone()).map_err(|error| Problem::internal(&error))?;
+    let changes = stored(tenant, &staged).map_err(|error| Problem::internal(&error))?;
     let storage = tenant.settings().quotas.storage.0;
     let changes = changes.ok_or_else(|| storage_quota(storage))?;
     Ok((SessionChanges { changes, diff }, staged))

@@ -17,7 +17,7 @@ use super::super::logs::too_many;
 use super::super::problem::{Problem, ProblemCode};
 use super::super::state::{StreamName, now};
 use super::super::submit::{closing, within_quotas};
-use super::super::tenant::{LiveRun, Tenant};
+use super::super::tenant::{LiveRun, Pending, Tenant};
 use super::super::types::{RunInfo, RunResult, RunSubmission, RunTarget};
 use super::super::uploads::{blocking, charge};
 use super::super::{Answered, ApiShared, body};
@@ -125,6 +125,21 @@ impl Session {
         found.cloned().ok_or_else(Problem::not_found)
     }
 
+    /// Adds a program, unless too many have not ended.
+    fn add(&self, program: &Arc<Program>) -> Answered<()> {
+        let mut state = self.state();
+        let unended = state.programs.values().filter(|program| !program.has_ended()).count();
+        if unended >= UNENDED {
+            let detail =
+                format!("at most {UNENDED} programs of a session may be running or queued");
+            return Err(Problem::new(ProblemCode::QueueFull, detail).retry_after(1));
+        }
+        state.next += 1;
+        let number = state.next;
+        state.programs.insert(number, program.clone());
+        Ok(())
+    }
+
     /// Forgets the programs that ended first, and returns them.
     fn excess(&self) -> Vec<Arc<Program>> {
         let mut state = self.state();
@@ -166,18 +181,17 @@ impl ApiShared {
         let _open = if wait > 0 { Some(tenant.open_stream().ok_or_else(too_many)?) } else { None };
         let owner = tenant.clone();
         let size = serde_json::to_vec(&submission).map_or(0, |text| text.len() as u64);
+        let pending = tenant.hold_pending(size).ok_or_else(|| {
+            let detail = "the programs of this tenant that have not ended have too much input: wait for one, or stream it";
+            Problem::new(ProblemCode::QueueFull, detail).retry_after(1)
+        })?;
         blocking(move || {
             within_quotas(&owner, &owner.settings())?;
             charge(&owner, size);
             Ok(())
         })
         .await?;
-        if session.running() >= UNENDED {
-            let detail =
-                format!("at most {UNENDED} programs of a session may be running or queued");
-            return Err(Problem::new(ProblemCode::QueueFull, detail).retry_after(1));
-        }
-        let program = self.launch(tenant, session, submission, has_stdin).await?;
+        let program = self.launch(tenant, session, (submission, pending), has_stdin).await?;
         if wait > 0 {
             program.wait(Duration::from_secs(wait)).await;
         }
@@ -190,7 +204,7 @@ impl ApiShared {
         self: &Arc<Self>,
         tenant: &Arc<Tenant>,
         session: &Arc<Session>,
-        submission: RunSubmission,
+        (submission, pending): (RunSubmission, Pending),
         has_stdin: bool,
     ) -> Answered<Arc<Program>> {
         let guard = session.enter().await?;
@@ -204,17 +218,17 @@ impl ApiShared {
         let program = Arc::new(Program {
             skill: submission.skill.clone(),
             submitted: now(),
-            live: tenant.add_live(&id),
+            live: LiveRun::queued(),
             state: Mutex::default(),
             stdin: tokio::sync::Mutex::new(writer),
             has_stdin,
             id,
         });
-        {
-            let mut state = session.state();
-            state.next += 1;
-            let number = state.next;
-            state.programs.insert(number, program.clone());
+        session.add(&program)?;
+        tenant.keep_live(&program.id, &program.live);
+        // The end of the session has stopped those that it knew.
+        if session.ended.is_cancelled() {
+            program.stop();
         }
         let job = SessionJob {
             session: session.id.clone(),
@@ -227,7 +241,7 @@ impl ApiShared {
             (self.clone(), tenant.clone(), session.clone(), program.clone());
         tokio::spawn(async move {
             // The files stay as long as the program may use them.
-            let _guard = guard;
+            let (_guard, _pending) = (guard, pending);
             let cancel = driven.live.cancel.clone();
             let turn = tokio::select! {
                 biased;

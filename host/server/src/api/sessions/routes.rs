@@ -132,9 +132,14 @@ impl ApiShared {
     ) -> Answered<Answer> {
         match route {
             SessionRoute::All if head.method == Method::POST => {
-                let request: SessionRequest = self.read_json(body).await?;
+                let request: SessionRequest = self.read_json(tenant, body).await?;
                 let (api, owner) = (self.clone(), tenant.clone());
-                let info = blocking(move || api.create_session(&owner, request)).await?;
+                let open = tenant.open_stream().ok_or_else(too_many)?;
+                let info = blocking(move || {
+                    let _open = open;
+                    api.create_session(&owner, request)
+                })
+                .await?;
                 Ok(created(&info.id, &info))
             }
             SessionRoute::All => Ok(of_json(StatusCode::OK, &tenant.sessions.list())),
@@ -166,7 +171,7 @@ impl ApiShared {
         let ok = StatusCode::OK;
         Ok(match part {
             Part::Programs if head.method == Method::POST => {
-                let request: ProgramRequest = self.read_json(body).await?;
+                let request: ProgramRequest = self.read_json(tenant, body).await?;
                 let result = self.start_program(tenant, session, request).await?;
                 let status = if result.run.status.has_ended() { ok } else { StatusCode::ACCEPTED };
                 of_json(status, &result)
@@ -212,7 +217,7 @@ impl ApiShared {
             }
             Part::Snapshot => of_json(ok, &self.snapshot_session(tenant, session).await?),
             Part::Restore => {
-                let RestoreRequest { tree } = self.read_json(body).await?;
+                let RestoreRequest { tree } = self.read_json(tenant, body).await?;
                 of_json(ok, &self.restore_session(tenant, session, tree).await?)
             }
         })
@@ -250,7 +255,7 @@ impl ApiShared {
                 of_json(ok, &self.write_stdin(tenant, &program, body, end).await?)
             }
             ProgramPart::Signal => {
-                let SignalRequest { signal } = self.read_json(body).await?;
+                let SignalRequest { signal } = self.read_json(tenant, body).await?;
                 let info = self.signal(&program, signal).await;
                 let status = if info.status.has_ended() { ok } else { StatusCode::ACCEPTED };
                 of_json(status, &info)
@@ -268,9 +273,13 @@ impl ApiShared {
         })
     }
 
-    async fn read_json<T: serde::de::DeserializeOwned>(&self, body: Incoming) -> Answered<T> {
+    async fn read_json<T: serde::de::DeserializeOwned>(
+        &self,
+        tenant: &Arc<Tenant>,
+        body: Incoming,
+    ) -> Answered<T> {
         let bounds = &self.options.bounds;
-        body::json(body, bounds.body, bounds.body_within).await
+        body::json(tenant, body, bounds.body, bounds.body_within).await
     }
 }
 

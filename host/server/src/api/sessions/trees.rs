@@ -11,8 +11,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::super::executor::write_files;
 use super::super::problem::{Problem, ProblemCode};
-use super::super::state::{hex_of, is_inside, now};
-use super::super::submit::{require_blobs, storage_quota};
+use super::super::state::{count_folders, hex_of, is_inside, now};
+use super::super::submit::{check_folders, require_blobs, storage_quota};
 use super::super::tenant::Tenant;
 use super::super::types::{FileSource, FileState, RunSubmission, RunTarget};
 use super::super::{Answered, ApiShared};
@@ -25,6 +25,8 @@ use skillhost_skill::private;
 /// The longest target of a symlink.
 const TARGET: usize = 4_095;
 const CHUNK: usize = 64 << 10;
+/// What a file, folder or symlink counts besides its content: a block of the disk.
+const ENTRY: u64 = 4 << 10;
 
 impl ApiShared {
     /// Writes what a workspace has at the beginning.
@@ -36,8 +38,9 @@ impl ApiShared {
             Some(_) => sources(&tree),
             None => request.files.clone(),
         };
-        self.check_files(tenant, &files)?;
-        new_base(tenant, |dir| {
+        let bytes = self.check_files(tenant, &files)?;
+        let entries = files.len() + count_folders(files.keys()) + tree.entries.len();
+        new_base(tenant, bytes + ENTRY * entries as u64, |dir| {
             let most = self.options.bounds.workspace;
             write_files(tenant, dir, &files, most, &CancellationToken::new())?;
             let dir = Dir::from_std_file(dir.try_clone()?);
@@ -98,12 +101,13 @@ impl ApiShared {
                 return Err(Problem::invalid(detail));
             }
         }
+        check_folders(tree.entries.keys(), self.options.bounds.files)?;
         self.check_files(tenant, &sources(&tree))?;
         Ok(tree)
     }
 
-    /// Checks the files of a workspace, as those of a run.
-    fn check_files(&self, tenant: &Tenant, files: &BTreeMap<String, FileSource>) -> Answered<()> {
+    /// Checks the files of a workspace, as those of a run. Returns their size.
+    fn check_files(&self, tenant: &Tenant, files: &BTreeMap<String, FileSource>) -> Answered<u64> {
         let submission = RunSubmission {
             skill: String::new(),
             target: RunTarget::Main,
@@ -115,7 +119,14 @@ impl ApiShared {
             receipt: false,
         };
         self.check(&submission)?;
-        require_blobs(tenant, &submission, self.options.bounds.workspace).map(drop)
+        require_blobs(tenant, &submission, self.options.bounds.workspace)?;
+        let size = |file: &FileSource| match (&file.content, &file.digest) {
+            (Some(content), _) => Ok(content.0.len() as u64),
+            (None, Some(digest)) => tenant.state.blob(digest)?.metadata().map(|found| found.len()),
+            (None, None) => Ok(0),
+        };
+        let sizes = files.values().map(size).sum::<io::Result<u64>>();
+        sizes.map_err(|error| Problem::internal(&error))
     }
 }
 
@@ -210,13 +221,22 @@ fn has_below(tree: &Tree, path: &str) -> bool {
 
 /// Copies the first files of a workspace, with changes applied to them.
 pub(super) fn rebase(tenant: &Tenant, base: &Base, staged: &[StagedChange]) -> Answered<Base> {
-    new_base(tenant, |dir| {
+    let more = staged.iter().map(|change| match &change.after {
+        Some(NewEntry::File { bytes, .. }) => ENTRY + bytes.len() as u64,
+        Some(NewEntry::Folder | NewEntry::Link(_)) => ENTRY,
+        None => 0,
+    });
+    new_base(tenant, base.reserved.bytes + more.sum::<u64>(), |dir| {
         let (from, to) = (
             Dir::from_std_file(open_root(&base.path)?.into()),
             Dir::from_std_file(dir.try_clone()?),
         );
         copy_folder(&from, &to)?;
-        for StagedChange { path, after, .. } in staged.iter().rev() {
+        for StagedChange { path, before, after, .. } in staged.iter().rev() {
+            // What it would find now is behind a symlink that is about to be replaced.
+            if before.is_none() {
+                continue;
+            }
             let old = to.symlink_metadata(path);
             let keeps = match (after, &old) {
                 (Some(NewEntry::Folder), Ok(old)) => old.is_dir(),
@@ -266,9 +286,10 @@ fn copy_folder(from: &Dir, to: &Dir) -> io::Result<()> {
     Ok(())
 }
 
-/// Creates a folder of first files, and counts them.
+/// Creates a folder of first files, which need at most so many bytes, and counts them.
 fn new_base(
     tenant: &Tenant,
+    most: u64,
     fill: impl FnOnce(&std::fs::File) -> io::Result<()>,
 ) -> Answered<Base> {
     let sessions = &tenant.sessions;
@@ -290,8 +311,8 @@ fn new_base(
         size_of(&Dir::from_std_file(dir))
     };
     // Removed again if something fails.
-    let mut base = Base { path: path.clone(), _reserved: sessions.reserve(0, quota)? };
-    base._reserved = sessions.reserve(make().map_err(wrong)?, quota)?;
+    let mut base = Base { path: path.clone(), reserved: sessions.reserve(most, quota)? };
+    base.reserved.lower(make().map_err(wrong)?);
     Ok(base)
 }
 
@@ -300,6 +321,7 @@ fn size_of(dir: &Dir) -> io::Result<u64> {
     while let Some(folder) = folders.pop() {
         for entry in dir.read_dir(&folder)? {
             let entry = entry?;
+            bytes += ENTRY;
             if entry.file_type()?.is_dir() {
                 folders.push(folder.join(entry.file_name()));
             } else {
