@@ -262,7 +262,6 @@ pub(super) async fn execute(
         Ok(RunEnd::Cancelled) => return interrupted(&hidden),
         Err(status) => return FinishedJob::not_run(status, &hidden),
     };
-    drop(memory);
     api.mcp.metrics.ended(
         &prepared.loaded.skill.name,
         kind(&ran.finished.outcome.status),
@@ -279,6 +278,8 @@ pub(super) async fn execute(
         })
         .await
     };
+    // The written files were in memory as well.
+    drop(memory);
     match collected {
         Ok(Ok(finished)) => finished,
         Ok(Err(error)) => failed(&error),
