@@ -134,8 +134,9 @@ impl Fleet<'_> {
             write().map_err(Error::context("write a skill"))?;
         }
         let policy = "default: { allow: [Bash] }\nskill-folders: [skills]\n";
+        let folder = root.path().to_owned();
         let write = |name: &str, text: &str| {
-            std::fs::write(root.path().join(name), text).map_err(Error::context(name))
+            std::fs::write(folder.join(name), text).map_err(Error::context(name))
         };
         write("policy.yaml", policy)?;
         write("token", TOKEN)?;
