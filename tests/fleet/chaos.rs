@@ -21,15 +21,16 @@ use crate::mcp::http::Server;
 use crate::sources::servers::unpacked;
 
 /// The runs of the suite; `SKILLHOST_CHAOS_RUNS` is for `cargo xtask chaos`.
-const RUNS: usize = 90;
+const RUNS: usize = 96;
 /// The runs for each fault; `SKILLHOST_CHAOS_RUNS_PER_FAULT` is for `cargo xtask chaos`.
 const RUNS_PER_FAULT: usize = 12;
 /// The kinds of faults.
 const FAULTS: usize = 8;
 /// The clients that submit runs.
 const CLIENTS: usize = 4;
-/// The disk of each worker, in MiB, and of each broker.
-const DISKS: [u32; 2] = [64, 1024];
+/// The disk of each worker, in MiB, and of each broker: its store may use three quarters, which must
+/// be more than the `storage` of the tenant.
+const DISKS: [u32; 2] = [64, 2048];
 /// How far the wall clock of one worker is ahead.
 const AHEAD: &str = "+90m";
 /// How soon after the last fault a run must be accepted.
@@ -317,15 +318,21 @@ fn no_acknowledged_run_is_lost_or_ends_twice() {
     // Clients submit each run under a key until it is acknowledged, at either server.
     let (next, done) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
     let acknowledged: Arc<Mutex<BTreeMap<usize, String>>> = Arc::default();
+    // Each fault has its runs.
+    let allowed = Arc::new(AtomicUsize::new(0));
     let clients: Vec<_> = (0..CLIENTS)
         .map(|client| {
             let (next, acknowledged) = (next.clone(), acknowledged.clone());
             let (ports, done) = (cluster.ports.clone(), done.clone());
+            let allowed = allowed.clone();
             std::thread::spawn(move || {
                 loop {
                     let run = next.fetch_add(1, Ordering::SeqCst);
                     if run >= runs {
                         return;
+                    }
+                    while run >= allowed.load(Ordering::SeqCst) {
+                        std::thread::sleep(Duration::from_millis(5));
                     }
                     let key = format!("Idempotency-Key: run-{run}\r\n");
                     let body = body(run).to_string();
@@ -352,6 +359,7 @@ fn no_acknowledged_run_is_lost_or_ends_twice() {
         let count = acknowledged.lock().unwrap().len();
         if count >= fault * runs_per_fault {
             progress(&format!("{count} runs, {fault} faults"));
+            allowed.store((fault + 1) * runs_per_fault, Ordering::SeqCst);
             cluster.fault(fault, &mut random);
             fault += 1;
         }

@@ -52,7 +52,7 @@ impl Disks {
             inside.args(["--user", "--preserve-credentials"]);
         }
         if let Some(folder) = command.get_current_dir() {
-            inside.arg("--wdns").arg(folder);
+            inside.arg(format!("--wdns={}", folder.display()));
         }
         inside.arg("--").arg(command.get_program()).args(command.get_args());
         inside.env_clear().env("PATH", "/usr/bin:/bin");
@@ -62,12 +62,15 @@ impl Disks {
 
     /// Fills a disk.
     pub fn fill(&self, disk: usize) {
-        use std::io::Write as _;
-        let mut file = std::fs::File::create(self.filling(disk)).unwrap();
-        let bytes = vec![0; 1 << 20];
-        while file.write_all(&bytes).is_ok() {}
-        let bytes = [0; 64];
-        while file.write_all(&bytes).is_ok() {}
+        use rustix::fs::{FallocateFlags, fallocate};
+        let file = std::fs::File::create(self.filling(disk)).unwrap();
+        let mut at = 0;
+        // As much as there is, while others write.
+        for part in [64 << 20, 1 << 20, 4 << 10] {
+            while fallocate(&file, FallocateFlags::empty(), at, part).is_ok() {
+                at += part;
+            }
+        }
     }
 
     /// Frees what [`Disks::fill`] has used.
