@@ -86,7 +86,7 @@ pub fn read(text: &str, is_lines: bool, limit: usize) -> Option<Export> {
         export.notes.push(note);
     }
     if export.others > 0 {
-        export.notes.push(format!("{} values are not conversations", export.others));
+        export.notes.push(format!("values that are not conversations: {}", export.others));
     }
     if export.messages.len() == limit {
         export.notes.push("there are too many messages, so the rest was left out".into());
@@ -362,7 +362,7 @@ mod tests {
         );
         assert_eq!(export.notes.len(), 2, "{:?}", export.notes);
         assert!(export.notes[0].starts_with("line 5 is not valid JSON"), "{:?}", export.notes);
-        assert_eq!(export.notes[1], "1 values are not conversations");
+        assert_eq!(export.notes[1], "values that are not conversations: 1");
     }
 
     #[test]
@@ -385,7 +385,7 @@ mod tests {
             sources(&export),
             [("unknown".to_owned(), "kept"), ("user [31m".to_owned(), "x")]
         );
-        assert_eq!(export.notes, ["1 values are not conversations"]);
+        assert_eq!(export.notes, ["values that are not conversations: 1"]);
         // What comes before a value that nests too deeply is kept.
         let deep = format!("[{{\"role\":\"user\",\"content\":\"kept\"}},{}", "[".repeat(10_000));
         let export = read(&deep, false, 9).unwrap();
