@@ -317,7 +317,7 @@ fn all_skills_of_the_repository_meet_the_specification() {
         .unwrap();
     let checked: Value = serde_json::from_slice(&output.stdout).unwrap();
     let skills = checked["skills"].as_array().unwrap();
-    assert_eq!(skills.len(), 17);
+    assert_eq!(skills.len(), 18);
     for skill in skills {
         assert_eq!(skill["diagnostics"], json!([]), "{}", skill["path"]);
     }
