@@ -77,6 +77,19 @@ fn limits_table_matches_the_code() {
 }
 
 #[test]
+fn page_of_built_in_skills_lists_each_of_them() {
+    let rows = Document::read("docs/guide/built-in-skills.md").table("skill");
+    let listed: Vec<String> = rows.iter().map(|row| row[0].replace('`', "")).collect();
+    let folders = fs::read_dir(repository("skills")).unwrap().map(|entry| entry.unwrap());
+    let mut skills: Vec<String> = folders
+        .filter(|entry| entry.path().join("SKILL.md").is_file())
+        .map(|entry| entry.file_name().into_string().unwrap())
+        .collect();
+    skills.sort();
+    assert_eq!(listed, skills);
+}
+
+#[test]
 fn attacks_are_listed_by_kind_and_their_tests_exist() {
     let set = |cells: Vec<String>| -> BTreeSet<String> {
         cells.iter().flat_map(|c| code(c)).map(str::to_owned).collect()

@@ -66,6 +66,7 @@ mod support;
 mod tls;
 mod usage;
 mod verify;
+mod web_search;
 
 /// The program that the sandbox starts to compile components.
 const COMPILER: &str = env!("CARGO_BIN_EXE_skillhost");

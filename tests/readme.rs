@@ -17,8 +17,9 @@ use blocks::{Block, Document, matches, pages};
 use shell::Place;
 
 /// The blocks that no test runs: their first command, and the reason that the page gives.
-const NOT_RUN: [(&str, &str); 29] = [
+const NOT_RUN: [(&str, &str); 30] = [
     ("skillhost settings show api-client", "needs a skill with settings"),
+    ("skillhost settings set web-search url https://search.example.com", "needs a search engine"),
     ("OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 skillhost serve", "needs a collector"),
     (
         "SKILLHOST_OPERATOR_TOKEN=$(cat ~/.local/state/skillhost/operator.token) skillhost approve 7",

@@ -6,6 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::cli::{User, repository, text};
+use crate::support::files;
 
 struct Place(User);
 
@@ -189,6 +190,57 @@ fn tasks_are_due_in_order_and_done_once() {
 }
 
 #[test]
+fn tasks_have_priorities_and_reminders_and_are_exported() {
+    let place = Place::new();
+    // The state of a version without priorities and reminders.
+    let old = json!({ "last": 1, "tasks": [{ "id": 1, "title": "old", "due": "2020-02-29", "created": "2020-01-01" }] });
+    place.call("tasks", "create", json!({ "title": "first" }));
+    let stored = files(&place.0.home().join(".local/share/skillhost/state"));
+    let stored: Vec<_> = stored
+        .iter()
+        .map(|owner| owner.join("files/tasks.json"))
+        .filter(|file| file.is_file())
+        .collect();
+    assert_eq!(stored.len(), 1, "{stored:?}");
+    std::fs::write(&stored[0], old.to_string()).unwrap();
+    place.call(
+        "tasks",
+        "create",
+        json!({ "title": "pay", "due": "+2d", "priority": "high", "reminder": "1w before" }),
+    );
+    place.call("tasks", "create", json!({ "title": "plan", "reminder": "+3d" }));
+    let listed = place.call("tasks", "list", json!({ "sort": "priority" }));
+    let ids: Vec<&Value> =
+        listed["tasks"].as_array().unwrap().iter().map(|task| &task["id"]).collect();
+    assert_eq!(ids, [2, 1, 3]);
+    assert_eq!(
+        (&listed["reminders"], &listed["tasks"][1]["priority"]),
+        (&json!([2]), &json!("normal"))
+    );
+    let due = place.call("tasks", "list", json!({ "status": "reminders" }));
+    assert_eq!(due["tasks"].as_array().unwrap().len(), 1);
+    let exported = place.call("tasks", "export", json!({}));
+    assert_eq!(exported["tasks"], 3);
+    let lines = |calendar: &str| -> Vec<String> {
+        calendar
+            .split("\r\n")
+            .filter(|line| !line.starts_with("DTSTAMP"))
+            .map(str::to_owned)
+            .collect()
+    };
+    let calendar = lines(exported["calendar"].as_str().unwrap());
+    assert_eq!(calendar[0], "BEGIN:VCALENDAR");
+    for line in ["PRIORITY:1", "TRIGGER;RELATED=END:-P7D", "DUE;VALUE=DATE:20200229"] {
+        assert!(calendar.contains(&line.to_owned()), "{calendar:?}");
+    }
+    // The identifiers of a second export are the same.
+    let (code, stdout, stderr) = place.run("tasks", &["--policy", "p.yaml", "--", "export"]);
+    assert_eq!((code, lines(&stdout)), (0, calendar), "{stderr}");
+    let (code, stdout, _) = place.run("tasks", &["--policy", "p.yaml", "--", "list"]);
+    assert!(code == 0 && stdout.contains("!    2  20"), "{stdout}");
+}
+
+#[test]
 fn memories_are_recalled_and_saved_notes_are_searched() {
     let place = Place::new();
     place.call(
@@ -265,7 +317,7 @@ fn all_skills_of_the_repository_meet_the_specification() {
         .unwrap();
     let checked: Value = serde_json::from_slice(&output.stdout).unwrap();
     let skills = checked["skills"].as_array().unwrap();
-    assert_eq!(skills.len(), 16);
+    assert_eq!(skills.len(), 18);
     for skill in skills {
         assert_eq!(skill["diagnostics"], json!([]), "{}", skill["path"]);
     }

@@ -4,11 +4,12 @@ use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use shuck_formatter::{FormattedSource, IndentStyle, ShellFormatOptions};
 
-use crate::rust;
+use crate::{rust, web};
 
 /// Maximum columns of a line.
-const WIDTH: u32 = 100;
+pub(crate) const WIDTH: u32 = 100;
 
 /// A language that can be formatted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -20,6 +21,10 @@ pub enum Language {
     Yaml,
     Sql,
     Rust,
+    Markdown,
+    Html,
+    Css,
+    Shell,
 }
 
 impl Language {
@@ -32,6 +37,10 @@ impl Language {
             "yaml" | "yml" => Language::Yaml,
             "sql" => Language::Sql,
             "rs" => Language::Rust,
+            "md" | "markdown" => Language::Markdown,
+            "html" | "htm" => Language::Html,
+            "css" => Language::Css,
+            "sh" | "bash" => Language::Shell,
             _ => return None,
         })
     }
@@ -68,6 +77,27 @@ impl Language {
                 Ok(sqlformat::format(text, &sqlformat::QueryParams::None, &options) + "\n")
             }
             Language::Rust => rust::format(text),
+            Language::Markdown => {
+                let config = dprint_plugin_markdown::configuration::ConfigurationBuilder::new()
+                    .line_width(WIDTH)
+                    .build();
+                // Code in other languages is left as it is: it may be shown for what it is.
+                dprint_plugin_markdown::format_text(text, &config, |_, _, _| Ok(None))
+                    .map(|new| new.unwrap_or_else(|| text.to_owned()))
+                    .map_err(|error| error.to_string())
+            }
+            Language::Html => web::html(text),
+            Language::Css => web::css(text, WIDTH as usize),
+            Language::Shell => {
+                let options = ShellFormatOptions::default()
+                    .with_indent_style(IndentStyle::Space)
+                    .with_indent_width(2);
+                match shuck_formatter::format_source(text, None, &options) {
+                    Ok(FormattedSource::Unchanged) => Ok(text.to_owned()),
+                    Ok(FormattedSource::Formatted(new)) => Ok(new),
+                    Err(error) => Err(error.to_string()),
+                }
+            }
         };
         formatted.map_err(|error| error.trim().to_owned())
     }
@@ -79,7 +109,7 @@ mod tests {
 
     use super::*;
 
-    const CASES: [(Language, &str, &str); 8] = [
+    const CASES: [(Language, &str, &str); 15] = [
         (
             Language::Json,
             "{\"a\":1.10,  // why\n\"b\":[1,2]}",
@@ -108,13 +138,44 @@ mod tests {
             "fn main() {\n    let s = \"// no comment\";\n}\n",
         ),
         (Language::Yaml, "k: \"v\"\n", "k: \"v\"\n"),
+        (
+            Language::Markdown,
+            "Title\n=====\n\n* one\n* two\n\n|a|b|\n|-|-|\n|1|2|\n\n```js\nf( 1)\n```\n",
+            "# Title\n\n- one\n- two\n\n| a | b |\n| - | - |\n| 1 | 2 |\n\n```js\nf( 1)\n```\n",
+        ),
+        (
+            Language::Css,
+            "/* why */a{color:RED;margin:0 1px}\n@media (min-width:1px){b{top:0}}",
+            "/* why */\na {\n  color: RED;\n  margin: 0 1px;\n}\n@media (min-width: 1px) {\n  b {\n    top: 0;\n  }\n}\n",
+        ),
+        (
+            Language::Html,
+            "<!doctype html><ul><li>one</li><li>two</li></ul><style>a{top:0}</style>",
+            "<!DOCTYPE html>\n<ul>\n  <li>one</li>\n  <li>two</li>\n</ul>\n<style>\na {\n  top: 0;\n}\n</style>\n",
+        ),
+        (
+            Language::Html,
+            "<script>\nlet a = `\n    kept\n  as is`;\n</script>\n<script type=\"application/json\">{\"a\":1}</script>",
+            "<script>\nlet a = `\n    kept\n  as is`;\n</script>\n<script type=\"application/json\">\n{ \"a\": 1 }\n</script>\n",
+        ),
+        (
+            Language::Shell,
+            "#!/bin/bash\nif [ -f a ];then\necho \"$a\"  # why\nfi\nfor x in 1 2;do echo $x;done\n",
+            "#!/bin/bash\nif [ -f a ]; then\n  echo \"$a\" # why\nfi\nfor x in 1 2; do echo $x; done\n",
+        ),
+        (
+            Language::Shell,
+            "cat <<EOF\n  $kept\n    as is\nEOF\nf() { :; }\n",
+            "cat <<EOF\n  $kept\n    as is\nEOF\nf() { :; }\n",
+        ),
+        (Language::Markdown, "a  \nb\n\n<b>x</b>\n", "a\\\nb\n\n<b>x</b>\n"),
     ];
 
     #[test]
     fn each_language_is_formatted_idempotently() {
         for (language, text, formatted) in CASES {
-            assert_eq!(language.format(text).as_deref(), Ok(formatted), "{language:?}");
-            assert_eq!(language.format(formatted).as_deref(), Ok(formatted), "{language:?}, again");
+            assert_eq!(language.format(text).as_deref(), Ok(formatted), "{language:?}: {text}");
+            assert_eq!(language.format(formatted).as_deref(), Ok(formatted), "again: {formatted}");
         }
     }
 
@@ -125,6 +186,9 @@ mod tests {
             (Language::Toml, "a = "),
             (Language::Rust, "fn main( {"),
             (Language::Yaml, "a: [1"),
+            (Language::Html, "<p"),
+            (Language::Css, "a {"),
+            (Language::Shell, "if true; then"),
         ] {
             assert!(language.format(text).is_err(), "{language:?}");
         }

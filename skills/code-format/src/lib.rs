@@ -2,6 +2,7 @@
 
 pub mod language;
 pub mod rust;
+pub mod web;
 
 use language::Language;
 use schemars::JsonSchema;
@@ -33,7 +34,7 @@ struct FormatOutput {
     text: Option<String>,
 }
 
-/// Formats JSON, TOML, YAML, SQL or Rust. If a text does not parse, it is not changed, and the
+/// Formats JSON, TOML, YAML, SQL, Rust, Markdown, HTML, CSS or shell scripts. If a text does not parse, it is not changed, and the
 /// error has the position.
 #[skillhost_guest::tool]
 async fn format(input: FormatInput) -> Result<FormatOutput, String> {
@@ -100,7 +101,8 @@ async fn source(
     path: Option<&str>,
     language: Option<Language>,
 ) -> Result<(String, Language), String> {
-    let known = || "set `language` to json, toml, yaml, sql or rust".to_owned();
+    let known =
+        || "set `language` to json, toml, yaml, sql, rust, markdown, html, css or shell".to_owned();
     match (text, path) {
         (Some(text), None) => Ok((text, language.ok_or_else(known)?)),
         (None, Some(path)) => {
