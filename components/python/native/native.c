@@ -1,6 +1,7 @@
 // `_native`: the functions below the modules `_bz2`, `_lzma` and `_zstd` and below `hashlib.scrypt`,
-// which are Python (`guest/_skillhost`). componentize-py's CPython is compiled without these
-// libraries; they are compiled here (`native.py`) and linked to it like any extension module.
+// which are Python (`guest/_skillhost`), and SQLite. componentize-py's CPython is compiled without
+// these libraries, and without SQLite's full-text search; they are compiled here (`native.py`) and
+// linked to it like any extension module.
 //
 // Everything that this file uses of CPython belongs to the stable ABI, so it declares that itself
 // instead of needing CPython's headers, which no registry has for this target.
@@ -12,6 +13,7 @@
 
 #include "bzlib.h"
 #include "lzma.h"
+#include "sqlite3.h"
 #include "zdict.h"
 #include "zstd.h"
 
@@ -727,6 +729,23 @@ static PyObject *scrypt_mix(PyObject *self, PyObject *arguments) {
   return mixed;
 }
 
+// Not inlined, because the compiler would recognise the multiplication that `__multi3` consists of,
+// and let `__multi3` call itself.
+static __attribute__((noinline)) uint64_t product(uint32_t a, uint32_t b) { return (uint64_t)a * b; }
+
+// Multiplies 128-bit numbers. The compiler calls it where SQLite multiplies 64-bit numbers in four
+// parts; its library, which has it, is not linked.
+unsigned __int128 __multi3(unsigned __int128 a, unsigned __int128 b) {
+  uint64_t a_low = (uint64_t)a, b_low = (uint64_t)b;
+  uint32_t a0 = (uint32_t)a_low, a1 = (uint32_t)(a_low >> 32);
+  uint32_t b0 = (uint32_t)b_low, b1 = (uint32_t)(b_low >> 32);
+  uint64_t low = product(a0, b0), crossed = product(a1, b0), other = product(a0, b1);
+  uint64_t middle = (low >> 32) + (uint32_t)crossed + (uint32_t)other;
+  uint64_t high = product(a1, b1) + (crossed >> 32) + (other >> 32) + (middle >> 32);
+  high += (uint64_t)(a >> 64) * b_low + a_low * (uint64_t)(b >> 64);
+  return (unsigned __int128)high << 64 | (uint64_t)(middle << 32 | (uint32_t)low);
+}
+
 static PyMethodDef METHODS[] = {
     {"bz2_stream", bz2_stream, METH_VARARGS, NULL},
     {"lzma_check_supported", lzma_check_supported, METH_VARARGS, NULL},
@@ -759,6 +778,7 @@ static PyModuleDef MODULE = {
 __attribute__((visibility("default"))) PyObject *PyInit__native(void) {
   PyObject *module = PyModule_Create2(&MODULE, API_VERSION);
   if (module != NULL) {
+    PyModule_AddStringConstant(module, "sqlite_version", SQLITE_VERSION);
     PyModule_AddStringConstant(module, "zstd_version", ZSTD_versionString());
     PyModule_AddIntConstant(module, "zstd_version_number", (long)ZSTD_versionNumber());
     PyModule_AddIntConstant(module, "zstd_output", (long)ZSTD_DStreamOutSize());

@@ -15,6 +15,7 @@
 //! |---|---|---|---|
 //! | `init` | removes the export by which componentize-py starts the interpreter | no time: a guest's world has one export, `wasi:cli/run` | componentize-py removes it |
 //! | `merge`, `wrap` | merges twelve core modules into one | memory and table are mapped directly from the file; all later passes require it. Not measured alone | componentize-py links statically |
+//! | `sqlite` | replaces CPython's SQLite by another build of it | full-text search. No time | componentize-py compiles SQLite with it |
 //! | `prune` | removes functions that nothing can call | removes the code that sets the globals of shared libraries, which makes them constant. Not measured alone | as for `merge` |
 //! | `constants` | replaces globals that never change with their values | the engine can lay out table and memory before a start. Not measured alone | as for `merge` |
 //! | `modes` | gives files permissions and owners | `os.stat` takes 6.4 µs; Python code that does the same takes 12.7 µs | WASI has permissions, or scripts do not need them |
@@ -53,6 +54,7 @@ mod order;
 mod paths;
 mod prune;
 mod snapshot;
+mod sqlite;
 mod strip;
 mod wrap;
 
@@ -105,7 +107,8 @@ pub fn python(
     init::remove_init(&mut wiring)?;
     let roles = component::Roles::find(&wiring)?;
     let mut merged = merge::merge(&wiring, &roles)?;
-    let module = prune::prune(&merged.module)?;
+    let module = sqlite::replace_sqlite(&merged.module, &merged.functions)?;
+    let module = prune::prune(&module)?;
     let module = constants::constants(&module)?;
     let module = modes::with_modes(&module)?;
     let module = paths::refuse_empty_paths(&module)?;

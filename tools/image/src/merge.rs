@@ -9,6 +9,7 @@
 //! table.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Range;
 
 use wasm_encoder::reencode::{Reencode, RoundtripReencoder};
 use wasm_encoder::{
@@ -30,6 +31,8 @@ pub(crate) struct Merged {
     /// The imported canonical functions, by their index among the core functions of the old
     /// component.
     pub(crate) canonical: BTreeSet<u32>,
+    /// The functions that each core module has defined.
+    pub(crate) functions: Vec<Range<u32>>,
 }
 
 /// The names of the two instances that the merged module imports from.
@@ -61,7 +64,11 @@ pub(crate) fn merge(wiring: &Wiring, roles: &Roles) -> Result<Merged> {
         sections.exports.export(&name.merged(), kind, index);
     }
     let names = spaces.names(&maps);
-    Ok(Merged { module: sections.finish(&spaces, &names)?, canonical: spaces.canonical() })
+    Ok(Merged {
+        module: sections.finish(&spaces, &names)?,
+        canonical: spaces.canonical(),
+        functions: spaces.functions(),
+    })
 }
 
 /// An item that a core instance exports.
@@ -354,6 +361,18 @@ impl<'a> Spaces<'_, 'a> {
             names.append(index, &name);
         }
         names
+    }
+
+    /// Returns the functions that each input defines, by their indices in the merged module.
+    fn functions(&self) -> Vec<Range<u32>> {
+        let mut start = length(&self.imports);
+        let mut found = Vec::new();
+        for input in self.inputs {
+            let end = start + input.own(ExternalKind::Func);
+            found.push(start..end);
+            start = end;
+        }
+        found
     }
 
     fn canonical(&self) -> BTreeSet<u32> {

@@ -74,6 +74,7 @@ def prepare():
     from . import clients, compiled, errors, hashes, loop, missing, pools, programs, system, threads
 
     stdlib.adopt()
+    set_version_of_sqlite()
     compiled.install()
     errors.install()
     system.install()
@@ -84,6 +85,19 @@ def prepare():
     clients.install()
     hashes.install()
     missing.install()
+
+
+def set_version_of_sqlite():
+    """Sets the version that `sqlite3` reports to that of `_native`'s SQLite. CPython has asked its own SQLite, which the image tool replaces."""
+    import _sqlite3
+    import sqlite3
+
+    from . import _native
+
+    for module in (_sqlite3, sqlite3.dbapi2, sqlite3):
+        module.sqlite_version = _native.sqlite_version
+    for module in (sqlite3.dbapi2, sqlite3):
+        module.sqlite_version_info = tuple(int(part) for part in _native.sqlite_version.split("."))
 
 
 class WarmupEnvironment:

@@ -1,5 +1,5 @@
-"""The module `mmap`: a map is a copy of the file's content in memory. What is written to a shared map goes to the file at `flush`, when the map
-is closed, and at the end of the program; until then, nobody else sees it.
+"""The module `mmap`: a map is a copy of the file's content in memory. Changes of a shared map are written to the file by `flush`, when the map
+is closed or deleted, and at the end of the program. Until then, other maps and programs read the file's old content.
 """
 
 import atexit
@@ -21,11 +21,13 @@ MADV_NORMAL, MADV_RANDOM, MADV_SEQUENTIAL, MADV_WILLNEED, MADV_DONTNEED, MADV_FR
 PAGESIZE = ALLOCATIONGRANULARITY = 4096
 SIZE_MAX = (1 << 31) - 1
 _OPEN = weakref.WeakSet()
+_NAMES = {ACCESS_DEFAULT: "ACCESS_DEFAULT", ACCESS_READ: "ACCESS_READ", ACCESS_WRITE: "ACCESS_WRITE", ACCESS_COPY: "ACCESS_COPY"}
 
 
 class mmap:
+    _data = None
+
     def __init__(self, fileno, length, flags=MAP_SHARED, prot=PROT_WRITE | PROT_READ, access=ACCESS_DEFAULT, offset=0, *, trackfd=True):
-        self._data = None
         fileno, length, offset = operator.index(fileno), operator.index(length), operator.index(offset)
         for number, name in ((length, "length"), (offset, "offset")):
             if number < 0:
@@ -36,16 +38,17 @@ class mmap:
             raise ValueError("mmap can't specify both access and flags, prot.")
         if access not in (ACCESS_DEFAULT, ACCESS_READ, ACCESS_WRITE, ACCESS_COPY):
             raise ValueError("mmap invalid access parameter.")
-        if offset % ALLOCATIONGRANULARITY:
-            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
-        self._writable = access != ACCESS_READ and bool(prot & PROT_WRITE)
+        if access == ACCESS_DEFAULT and prot & (PROT_READ | PROT_WRITE) != PROT_READ | PROT_WRITE:
+            access = ACCESS_WRITE if prot & PROT_WRITE else ACCESS_READ
+        self._access, self._trackfd, self._writable = access, trackfd, access != ACCESS_READ
         self._file, self._path, self._identity, self._offset, self._exports, self._position = fileno, None, None, offset, 0, 0
         shared = access in (ACCESS_DEFAULT, ACCESS_WRITE) and not flags & MAP_PRIVATE
         self._saves = fileno != -1 and self._writable and shared
-        self._resizable = access in (ACCESS_DEFAULT, ACCESS_WRITE) and trackfd
         if fileno == -1 or flags & MAP_ANON:
             if not length:
-                raise ValueError("cannot mmap an empty file") if fileno != -1 else OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+                raise ValueError("cannot mmap an empty file") if fileno != -1 else _invalid()
+            if offset % ALLOCATIONGRANULARITY:
+                raise _invalid()
             self._file, self._saves, self._data = -1, False, bytearray(length)
         else:
             self._data = self._copied(length)
@@ -55,7 +58,7 @@ class mmap:
         _OPEN.add(self)
 
     def _copied(self, length):
-        """Returns the content of the file. Reading it at a place would change the position of the program's own file."""
+        """Returns the content of the file."""
         found = os.fstat(self._file)
         if stat.S_ISREG(found.st_mode):
             if not length:
@@ -66,6 +69,10 @@ class mmap:
                 length = found.st_size - self._offset
             elif self._offset > found.st_size or found.st_size - self._offset < length:
                 raise ValueError("mmap length is greater than file size")
+        elif stat.S_ISDIR(found.st_mode):
+            raise OSError(errno.ENODEV, os.strerror(errno.ENODEV))
+        if self._offset % ALLOCATIONGRANULARITY:
+            raise _invalid()
         self._identity = _identity(found)
         if self._saves:
             self._path = _modes.path_of(self._file, found)
@@ -74,15 +81,8 @@ class mmap:
             except OSError:
                 # Opened only for reading.
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES)) from None
-        data, at = bytearray(length), 0
-        view = memoryview(data)
-        while at < length:
-            piece = os.pread(self._file, min(length - at, 1 << 20), self._offset + at)
-            if not piece:
-                break
-            view[at : at + len(piece)] = piece
-            at += len(piece)
-        view.release()
+        data = bytearray(length)
+        _read(self._file, data, 0, self._offset)
         return data
 
     def _open(self):
@@ -129,10 +129,12 @@ class mmap:
             return False
 
     def flush(self, offset=0, size=None, /, *, flags=0):
-        length = len(self._open())
-        size = length - offset if size is None else size
+        length, offset = len(self._open()), _size(offset)
+        size = length - offset if size is None else _size(size)
         if offset < 0 or size < 0 or offset > length or length - offset < size:
             raise ValueError("flush values out of range")
+        if offset % PAGESIZE:
+            raise _invalid()
         self._save(offset, size)
 
     def close(self):
@@ -180,10 +182,13 @@ class mmap:
         except TypeError:
             raise TypeError("mmap indices must be integers") from None
 
+    def __reversed__(self):
+        return (self[at : at + 1] for at in range(len(self) - 1, -1, -1))
+
     def __setitem__(self, key, value):
         data = self._changing()
         if isinstance(key, slice):
-            with memoryview(data) as view, memoryview(value) as given:
+            with memoryview(data) as view, _view(value) as given:
                 if len(view[key]) != given.nbytes:
                     raise IndexError("mmap slice assignment is wrong size")
                 view[key] = given.cast("B")
@@ -198,8 +203,8 @@ class mmap:
             raise IndexError("mmap index out of range") from None
 
     def __delitem__(self, key):
-        self._open()
-        raise TypeError("mmap object doesn't support item deletion" if not isinstance(key, slice) else "mmap object doesn't support slice deletion")
+        self._changing()
+        raise TypeError("mmap object doesn't support slice deletion" if isinstance(key, slice) else "mmap doesn't support item deletion")
 
     def __buffer__(self, flags):
         view = memoryview(self._open())
@@ -213,9 +218,8 @@ class mmap:
     def __repr__(self):
         if self._data is None:
             return "<mmap.mmap closed=True>"
-        access = "ACCESS_DEFAULT" if self._saves else "ACCESS_READ" if not self._writable else "ACCESS_COPY"
         place = f"length={len(self._data)}, pos={self._position}, offset={self._offset}"
-        return f"<mmap.mmap closed=False, access={access}, {place}>"
+        return f"<mmap.mmap closed=False, access={_NAMES[self._access]}, {place}>"
 
     def __reduce__(self):
         raise TypeError("cannot pickle 'mmap.mmap' object")
@@ -225,6 +229,8 @@ class mmap:
         data = self._open()
         if self._file == -1:
             return len(data)
+        if not self._trackfd:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
         with self._opened() as number:
             return os.fstat(number).st_size
 
@@ -233,6 +239,8 @@ class mmap:
         return self._position
 
     def seek(self, pos, whence=0, /):
+        self._open()
+        pos, whence = _size(pos), operator.index(whence)
         start = {0: 0, 1: self._position, 2: len(self._open())}.get(whence)
         if start is None:
             raise ValueError("unknown seek type")
@@ -247,6 +255,11 @@ class mmap:
     def read(self, n=None, /):
         data = self._open()
         left = max(len(data) - self._position, 0)
+        if n is not None:
+            try:
+                n = _size(n)
+            except TypeError:
+                raise TypeError(f"argument should be integer or None, not '{type(n).__name__}'") from None
         size = left if n is None or n < 0 or n > left else n
         self._position += size
         return bytes(data[self._position - size : self._position])
@@ -264,9 +277,9 @@ class mmap:
         return self.read((len(data) if end < 0 else end + 1) - self._position)
 
     def write(self, bytes, /):
-        data = self._changing()
-        with memoryview(bytes) as given:
-            size = given.nbytes
+        self._open()
+        with _view(bytes) as given:
+            data, size = self._changing(), given.nbytes
             if self._position > len(data) or len(data) - self._position < size:
                 raise ValueError("data out of range")
             with memoryview(data) as view:
@@ -275,21 +288,30 @@ class mmap:
         return size
 
     def write_byte(self, byte, /):
-        data = self._changing()
-        if self._position >= len(data):
+        self._open()
+        byte = operator.index(byte)
+        if not 0 <= byte <= 255:
+            raise OverflowError(f"unsigned byte integer is {'less than minimum' if byte < 0 else 'greater than maximum'}")
+        if self._position >= len(self._changing()):
             raise ValueError("write byte out of range")
         self[self._position] = byte
         self._position += 1
 
     def find(self, view, start=None, end=None, /):
-        data = self._open()
-        return data.find(memoryview(view), self._position if start is None else start, len(data) if end is None else end)
+        return self._found("find", view, start, end)
 
     def rfind(self, view, start=None, end=None, /):
+        return self._found("rfind", view, start, end)
+
+    def _found(self, method, view, start, end):
         data = self._open()
-        return data.rfind(memoryview(view), self._position if start is None else start, len(data) if end is None else end)
+        with _view(view) as given:
+            start = self._position if start is None else min(_size(start), len(data))
+            return getattr(data, method)(given, start, len(data) if end is None else _size(end))
 
     def move(self, dest, src, count, /):
+        self._open()
+        dest, src, count = _size(dest), _size(src), _size(count)
         data = self._changing()
         if dest < 0 or src < 0 or count < 0 or len(data) - dest < count or len(data) - src < count:
             raise ValueError("source, destination, or count out of range")
@@ -298,21 +320,29 @@ class mmap:
 
     def resize(self, newsize, /):
         self._open()
+        newsize = _size(newsize)
         if self._exports:
             raise BufferError("mmap can't resize with extant pointers exported.")
-        if not self._resizable:
+        if not self._trackfd:
+            raise ValueError("mmap can't resize with trackfd=False.")
+        if self._access not in (ACCESS_DEFAULT, ACCESS_WRITE):
             raise TypeError("mmap can't resize a readonly or copy-on-write memory map.")
         if newsize < 0 or self._offset + newsize > SIZE_MAX:
             raise ValueError("new size out of range")
+        if not newsize:
+            raise _invalid()
+        length = len(self._data)
         if self._file != -1:
             self._save(0, min(newsize, len(self._data)))
             with self._opened() as number:
                 os.ftruncate(number, self._offset + newsize)
-        length = len(self._data)
-        if newsize < length:
-            del self._data[newsize:]
-        else:
+                if newsize > length:
+                    # What the file has after the end of the map belongs to the larger map.
+                    self._data.extend(bytes(newsize - length))
+                    _read(number, self._data, length, self._offset)
+        elif newsize > length:
             self._data.extend(bytes(newsize - length))
+        del self._data[newsize:]
 
     def madvise(self, option, start=0, length=None, /):
         if start < 0 or start >= len(self._open()):
@@ -324,6 +354,35 @@ class mmap:
 mmap.__module__ = "mmap"
 
 
+def _size(value):
+    number = operator.index(value)
+    if not -(1 << 63) <= number < 1 << 63:
+        raise OverflowError("Python int too large to convert to C ssize_t")
+    return number
+
+
+def _view(value):
+    try:
+        return memoryview(value)
+    except TypeError:
+        raise TypeError(f"a bytes-like object is required, not '{type(value).__name__}'") from None
+
+
+def _invalid():
+    return OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+
+
+def _read(number, data, at, offset):
+    """Reads the file's bytes from `offset + at` on into the data from `at` on, without changing the position of the program's own file."""
+    with memoryview(data) as view:
+        while at < len(view):
+            piece = os.pread(number, min(len(view) - at, 1 << 20), offset + at)
+            if not piece:
+                break
+            view[at : at + len(piece)] = piece
+            at += len(piece)
+
+
 def _identity(found):
     return found.st_dev, found.st_ino
 
@@ -333,5 +392,5 @@ def _save_all():
         try:
             one._save(0, len(one))
         except OSError:
-            # As for files that are still open, nobody is left to be told.
+            # The interpreter also ignores the errors of files that it flushes at its end.
             pass

@@ -56,6 +56,48 @@ with open(path, "r+b") as file, mmap.mmap(file.fileno(), 0) as view:
     exported.release()
     view.resize(8192)
     print(len(view), os.path.getsize(path), view[279:282])
+# A map that grows has what the file has there.
+with open(path, "wb") as file:
+    file.write(bytes(range(100)))
+for options in ({}, {"access": mmap.ACCESS_WRITE}, {"flags": mmap.MAP_PRIVATE}, {"prot": mmap.PROT_READ}, {"access": mmap.ACCESS_READ}, {"access": mmap.ACCESS_COPY}, {"trackfd": False}):
+    with open(path, "r+b") as file, mmap.mmap(file.fileno(), 5, **options) as view:
+        print(options, view)
+        try:
+            view[0] = 200
+            view.resize(20)
+            view[19] = 201
+        except (TypeError, ValueError) as error:
+            print(error)
+        print(view[:], bytes(memoryview(view)[3:4]))
+    print(open(path, "rb").read())
+    with open(path, "wb") as file:
+        file.write(bytes(range(100)))
+with open(path, "r+b") as file, mmap.mmap(file.fileno(), 10) as view:
+    for attempt in (
+        lambda: view.find(b"x", "y"),
+        lambda: view.find("x"),
+        lambda: view.rfind(b"\x05", None, None),
+        lambda: view.find(b"\x05", 1 << 63),
+        lambda: view.seek(1.0),
+        lambda: view.seek(0, 5),
+        lambda: view.read("x"),
+        lambda: view.write("x"),
+        lambda: view.write_byte(-1),
+        lambda: view.write_byte(256),
+        lambda: view.move(0, 1, "x"),
+        lambda: view.flush(1, 2),
+        lambda: view.flush(0, 11),
+        lambda: view.__setitem__(slice(2), "xy"),
+        lambda: view.__delitem__(0),
+        lambda: list(reversed(view))[:2],
+        lambda: view.resize(0),
+    ):
+        try:
+            print(attempt())
+        except (OSError, OverflowError, TypeError, ValueError) as error:
+            print(type(error).__name__, error)
+with open(path, "wb") as file:
+    file.write(b"first line\nsecond line\n" + bytes(range(256)) + bytes(7913))
 with open(path, "rb") as file, mmap.mmap(file.fileno(), 10, offset=mmap.ALLOCATIONGRANULARITY, access=mmap.ACCESS_READ) as view:
     print(len(view), view[0], view.size())
 
