@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use super::super::executor::{DIFF, WRITTEN, stored};
 use super::super::problem::{Problem, ProblemCode};
-use super::super::submit::{closing, storage_quota, within_quotas};
+use super::super::quotas::storage_quota;
+use super::super::submit::closing;
 use super::super::tenant::Tenant;
 use super::super::uploads::blocking;
 use super::super::{Answered, ApiShared};
@@ -43,7 +44,7 @@ impl ApiShared {
         let (tenant, session) = (tenant.clone(), session.clone());
         blocking(move || {
             let _alone = alone;
-            within_quotas(&tenant, &tenant.settings())?;
+            tenant.require_quotas_blocking()?;
             let (changes, staged) = changes(&tenant, &session.files())?;
             let base = session.state().base.clone();
             let base = Arc::new(trees::rebase(&tenant, &base, &staged)?);
@@ -80,7 +81,7 @@ impl ApiShared {
         blocking(move || {
             let _alone = alone;
             let settings = tenant.settings();
-            within_quotas(&tenant, &settings)?;
+            tenant.require_quotas_blocking()?;
             let reserved =
                 tenant.sessions.reserve(session.limits.disk, settings.quotas.session_disk.0)?;
             let new = NewSession {
@@ -108,7 +109,7 @@ impl ApiShared {
         let (tenant, session) = (tenant.clone(), session.clone());
         blocking(move || {
             let _alone = alone;
-            within_quotas(&tenant, &tenant.settings())?;
+            tenant.require_quotas_blocking()?;
             let view = View::of(session.files().open(session.rules.clone()))?;
             trees::snapshot(&tenant, &view, ENTRIES)
         })
