@@ -1,11 +1,13 @@
 //! A fleet, with the broker of Debian (`cargo xtask servers` fetches it): API servers and workers are
 //! processes of the real binary, and are killed as machines fail.
 
+mod cached;
 mod chaos;
 mod disks;
 mod failures;
 mod runs;
 mod security;
+mod tenants;
 
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::PathBuf;
@@ -98,6 +100,12 @@ impl Fleet {
             std::thread::sleep(Duration::from_millis(20));
         }
         self.brokers[usize::from(number)] = Some(child);
+    }
+
+    /// Lets a broker read its configuration again.
+    pub fn reload_broker(&self, number: u16) {
+        let broker = self.brokers[usize::from(number)].as_ref().unwrap();
+        kill_process(Pid::from_child(broker), Signal::HUP).unwrap();
     }
 
     /// Kills a broker.

@@ -2,6 +2,7 @@
 //! every answer.
 
 mod bounds;
+mod cached;
 mod commands;
 mod identities;
 mod runs;
@@ -55,7 +56,7 @@ impl Answer {
         problem["code"].as_str().unwrap().to_owned()
     }
 
-    fn header(&self, name: &str) -> Option<&str> {
+    pub fn header(&self, name: &str) -> Option<&str> {
         self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
     }
 }

@@ -186,6 +186,28 @@ fn metrics_show_the_queue_and_the_workers() {
 }
 
 #[test]
+fn deleting_a_tenant_of_a_fleet_deletes_its_streams_and_says_if_there_are_none() {
+    let mut fleet = Fleet::of_two();
+    let server = fleet.api(&[]);
+    server.submit(&shell("echo x"));
+    drop(server);
+    assert_eq!(fleet.command(&["delete", "default"]), "deleted everything of default\n");
+    let (url, identity) = (fleet.url(), fleet.identity("api"));
+    let delete = |fleet: &Fleet| {
+        let mut command = fleet.place.user.command(env!("CARGO_BIN_EXE_skillhost"));
+        command.args(["fleet", "delete", "default", "--nats", &url, "--nats-identity", &identity]);
+        let output = command.output().unwrap();
+        assert!(!output.status.success(), "{output:?}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let missing = "the fleet has no tenant `default`";
+    assert!(delete(&fleet).contains(missing));
+    // Brokers that do not answer have said nothing about the tenant.
+    fleet.stop_broker(0);
+    assert!(!delete(&fleet).contains(missing));
+}
+
+#[test]
 fn what_a_fleet_cannot_keep_is_refused() {
     let fleet = Fleet::of_two();
     // State of a skill would be on another worker in the next run.
@@ -204,14 +226,70 @@ fn what_a_fleet_cannot_keep_is_refused() {
     let result = server.result(&server.submit(&shell("echo x")));
     assert_eq!(result["run"]["outcome"], "denied", "{result}");
     assert!(result.to_string().contains("keeps state between runs"), "{result}");
-    // Quotas of an hour would be counted by nobody.
-    let (_, sha256) = skillhost_server::api::tenants::new_token();
-    let quotas = "quotas: { bytes-per-hour: 1GiB }";
-    let file = tenants_file(&fleet.place, &[("default", &sha256, quotas)]);
-    let (url, identity) = (fleet.url(), fleet.folder().join("api").display().to_string());
-    let args = ["--nats", &url, "--nats-identity", &identity];
+}
+
+#[test]
+fn quotas_of_an_hour_hold_over_all_workers_and_servers() {
+    let args = ["--tenant", "a", "--tenant", "b", "--worker", "one", "--worker", "two"];
+    let fleet = Fleet::new(&args);
+    let tokens = [0, 1].map(|_| skillhost_server::api::tenants::new_token());
+    // Two runs print more than one of them may, and each on another worker.
+    let quotas = "quotas: { bytes-per-hour: 100KiB }";
+    let file = tenants_file(&fleet.place, &[("a", &tokens[0].1, quotas), ("b", &tokens[1].1, "")]);
     let tenants = ["--tenants", file.to_str().unwrap()];
-    let refused = fleet.place.server("serve", &[&args[..], &tenants].concat()).output().unwrap();
-    let why = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(!refused.status.success() && why.contains("bytes-per-hour"), "{why}");
+    let (mut first, mut second) = (fleet.api(&tenants), fleet.api(&tenants));
+    first.token.clone_from(&tokens[0].0);
+    second.token.clone_from(&tokens[0].0);
+    let loud = shell("for ((i = 0; i < 7000; i++)); do echo \"line $i\"; done");
+    let mut one = fleet.worker("one", &tenants);
+    assert_eq!(first.result(&first.submit(&loud))["run"]["status"], "succeeded");
+    // What the first worker counted is not forgotten with it.
+    one.kill();
+    let _two = fleet.worker("two", &tenants);
+    assert_eq!(second.result(&second.submit(&loud))["run"]["status"], "succeeded");
+    for server in [&first, &second] {
+        let refused = server.call("POST", "/v1/runs", &shell("echo x"));
+        assert_eq!((refused.status, refused.code()), (429, "bytes-quota".into()));
+        let again: u64 = refused.header("retry-after").unwrap().parse().unwrap();
+        assert!(again > 60 && again <= 3_601, "{again}");
+        let put =
+            server.call_as(&server.token, "PUT", &format!("/v1/blobs/{}", digest(b"x")), &[], b"x");
+        assert_eq!(put.code(), "bytes-quota");
+    }
+    let used = &fleet.stored("skillhost-runs-a", "skillhost.usage.a")[0]["minutes"];
+    let sum = |field: &str| -> u64 {
+        used.as_object().unwrap().values().map(|minute| minute[field].as_u64().unwrap()).sum()
+    };
+    assert!(sum("bytes") > 100 << 10 && sum("cpu_ms") > 0, "{used}");
+    // The other tenant has quotas of its own, and none is counted.
+    first.token.clone_from(&tokens[1].0);
+    assert_eq!(first.result(&first.submit(&loud))["run"]["status"], "succeeded");
+    assert_eq!(fleet.stored("skillhost-runs-b", "skillhost.usage.b").len(), 0);
+}
+
+#[test]
+fn processor_time_counts_over_all_workers() {
+    let fleet = Fleet::new(&["--tenant", "a", "--worker", "one"]);
+    let (token, sha256) = skillhost_server::api::tenants::new_token();
+    let of_servers = "quotas: { cpu-seconds-per-hour: 1, bytes-per-hour: 1GiB }";
+    let file = tenants_file(&fleet.place, &[("a", &sha256, of_servers)]);
+    let mut server = fleet.api(&["--tenants", file.to_str().unwrap()]);
+    server.token = token;
+    // A worker counts although its own file has no quota.
+    let own = fleet.place.user.work().join("own.yaml");
+    std::fs::write(&own, "tenants: { a: {} }\n").unwrap();
+    let _worker = fleet.worker("one", &["--tenants", own.to_str().unwrap()]);
+    let mut runs = 0;
+    let refused = loop {
+        let answer =
+            server.call("POST", "/v1/runs", &shell("for ((i = 0; i < 200000; i++)); do :; done"));
+        if answer.status != 202 {
+            break answer;
+        }
+        server.result(answer.json()["id"].as_str().unwrap());
+        runs += 1;
+        assert!(runs < 200, "the quota is not enforced");
+    };
+    assert_eq!((refused.status, refused.code()), (429, "cpu-quota".into()));
+    assert!(runs > 0);
 }

@@ -80,7 +80,7 @@ impl Broker {
             }
             addresses.push(url.parse::<ServerAddr>().map_err(|error| failed(&error))?);
         }
-        let name = identity.profile.name.clone();
+        let name = identity.name.clone();
         let client = ConnectOptions::new()
             .name(format!("skillhost {name}"))
             .nkey(identity.seed.clone())
@@ -111,7 +111,7 @@ impl Broker {
 
     /// Returns the name of the identity.
     pub fn name(&self) -> &str {
-        &self.identity.profile.name
+        &self.identity.name
     }
 
     /// Returns the value of a subject, as the leader of the stream knows it: no follower that lags

@@ -18,19 +18,22 @@ use crate::names;
 use crate::runs::{Change, Read, Runs, end_without_outcome, now};
 use crate::streams::{self, FleetSettings};
 use crate::types::{
-    Bounded, CONTROL_BYTES, Claim, Control, KeyRecord, LiveOutput, Report, RunRecord, RunState,
-    VERSION,
+    Bounded, CONTROL_BYTES, Claim, Control, KeyRecord, KnownResult, LiveOutput, Report, RunRecord,
+    RunState, VERSION,
 };
-use skillhost_ledger::runs::{KEY_LIFE, RunStatus, Submitted};
+use crate::usage;
+use skillhost_ledger::runs::{HourlyUsage, KEY_LIFE, RunStatus, Submitted};
 use skillhost_policy::outcome::Output;
 use skillhost_server::api::fleet::{
-    Content, Fleet, FleetError, FleetRun, FleetSkill, FleetTenant, INLINE, NewFleetRun,
+    Content, Fleet, FleetEnd, FleetError, FleetRun, FleetSkill, FleetTenant, INLINE, NewFleetRun,
 };
 
 /// How long a worker may take to answer.
 const ANSWER: Duration = Duration::from_millis(500);
 /// How often a cancellation is sent to a worker that does not answer yet, and the pause in between.
 const CANCELS: (usize, Duration) = (10, Duration::from_millis(50));
+/// How often the identity is read again.
+const REFRESH: Duration = Duration::from_secs(1);
 /// A worker that has not reported for so long does not count.
 const REPORTED: Duration = Duration::from_secs(15);
 
@@ -50,7 +53,7 @@ impl Front {
         Front { broker, settings, uploads: Mutex::default(), reports }
     }
 
-    /// Starts to listen to the reports of workers.
+    /// Starts to listen to the reports of workers, and to read again whose signatures count.
     ///
     /// # Errors
     /// The brokers do not answer.
@@ -58,6 +61,13 @@ impl Front {
         let heard = self.broker.client.subscribe(names::report("*", "*")).await;
         let mut heard = heard.map_err(|error| unavailable(&error))?;
         let reports = self.reports.clone();
+        let identity = Arc::downgrade(&self.broker.identity);
+        tokio::spawn(async move {
+            while let Some(identity) = identity.upgrade() {
+                tokio::task::spawn_blocking(move || identity.refresh()).await.ok();
+                tokio::time::sleep(REFRESH).await;
+            }
+        });
         tokio::spawn(async move {
             while let Some(message) = heard.next().await {
                 let mut tokens = message.subject.rsplit('.');
@@ -175,7 +185,7 @@ impl Front {
 impl Fleet for Front {
     async fn open(&self, tenants: &[FleetTenant]) -> Result<(), FleetError> {
         // A worker may not, and waits until a server has.
-        if self.broker.identity.profile.role == Role::Worker {
+        if self.broker.identity.role == Role::Worker {
             return Ok(());
         }
         for tenant in tenants {
@@ -225,6 +235,7 @@ impl Fleet for Front {
             request: self.content(tenant, new.request.as_bytes()).await?,
             attempts: 0,
             most_attempts: self.settings.attempts,
+            is_metered: new.is_metered,
             state: RunState::Queued,
         };
         runs.create(&record).await?;
@@ -392,9 +403,46 @@ impl Fleet for Front {
         Ok(Some(serde_json::from_slice(&list).map_err(|error| wrong(&error))?))
     }
 
+    async fn known_result(
+        &self,
+        tenant: &str,
+        key: &str,
+    ) -> Result<Option<(String, FleetEnd)>, FleetError> {
+        let subject = names::result(tenant, key);
+        let Some(found) = self.broker.get(&names::runs_stream(tenant), &subject).await? else {
+            return Ok(None);
+        };
+        let KnownResult { run, .. } =
+            KnownResult::read(&found.bytes).map_err(FleetError::Untrusted)?;
+        let Some(Read { record, .. }) = self.runs(tenant).read(&run).await? else {
+            return Ok(None);
+        };
+        let RunState::Ended(end) = record.state else { return Ok(None) };
+        let end = self.broker.identity.verify(&end, tenant, &run)?;
+        // What names the run is not signed, and the end is.
+        match end.key.as_deref() == Some(key) {
+            true => Ok(Some((run, end.left))),
+            false => Err(FleetError::Untrusted(format!("the run {run} has another key"))),
+        }
+    }
+
+    async fn charge(
+        &self,
+        tenant: &str,
+        cpu_ms: u64,
+        bytes: u64,
+        now: i64,
+    ) -> Result<(), FleetError> {
+        usage::charge(&self.broker, tenant, (cpu_ms, bytes), now).await
+    }
+
+    async fn usage(&self, tenant: &str, now: i64) -> Result<HourlyUsage, FleetError> {
+        usage::usage(&self.broker, tenant, now).await
+    }
+
     async fn metrics(&self, tenants: &[String]) -> String {
         let mut text = String::new();
-        if self.broker.identity.profile.role == Role::Worker {
+        if self.broker.identity.role == Role::Worker {
             return text;
         }
         let mut depths = Vec::new();

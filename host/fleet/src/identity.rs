@@ -4,6 +4,7 @@
 use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -61,13 +62,26 @@ pub struct Signer {
 /// An identity that was read.
 pub struct Identity {
     /// Who it is.
-    pub profile: Profile,
+    pub(crate) name: String,
+    /// What it may do.
+    pub(crate) role: Role,
+    folder: PathBuf,
     /// The key at the broker.
     pub(crate) seed: String,
     /// The key that signs.
     pub(crate) signing: SigningKey,
     /// The file with the broker's authority.
     pub(crate) authority: PathBuf,
+    /// What `fleet init` changes when it adds tenants and workers; the error says why it cannot be
+    /// read.
+    trust: RwLock<Result<Arc<Trust>, String>>,
+}
+
+/// The part of an identity that changes while its process runs.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Trust {
+    /// The tenants that the identity serves.
+    pub(crate) tenants: Vec<String>,
     signers: Vec<(Profile, PublicKey)>,
 }
 
@@ -78,21 +92,40 @@ impl Identity {
     /// What is missing or wrong. A folder that others can read is refused.
     pub fn read(folder: &Path) -> Result<Identity, String> {
         let profile: Profile = parsed(&folder.join(IDENTITY))?;
-        let signers: Vec<Signer> = parsed(&folder.join(SIGNERS))?;
+        let trust = Trust::read(folder, &profile.name, profile.role)?;
         let signing = SigningKey::from_pem(&private(&folder.join(SIGNING_KEY))?)
             .map_err(|error| format!("{}: {error}", folder.join(SIGNING_KEY).display()))?;
-        let known = |signer: Signer| {
-            let key = PublicKey::from_pem(&signer.key)
-                .map_err(|error| format!("{}: {error}", signer.profile.name))?;
-            Ok::<_, String>((signer.profile, key))
-        };
         Ok(Identity {
-            profile,
+            name: profile.name,
+            role: profile.role,
+            folder: folder.to_owned(),
             seed: private(&folder.join(SEED))?.trim().to_owned(),
             signing,
             authority: folder.join(AUTHORITY),
-            signers: signers.into_iter().map(known).collect::<Result<_, _>>()?,
+            trust: RwLock::new(Ok(Arc::new(trust))),
         })
+    }
+
+    /// Reads again which tenants it serves and whose signatures count. As long as that fails, it
+    /// serves none, and no signature counts: what was taken away must not stay because a file is
+    /// broken.
+    pub(crate) fn refresh(&self) {
+        let read = Trust::read(&self.folder, &self.name, self.role).map(Arc::new);
+        let mut trust = self.trust.write().unwrap_or_else(PoisonError::into_inner);
+        if *trust == read {
+            return;
+        }
+        match &read {
+            Ok(trust) => tracing::info!(tenants = ?trust.tenants, "read the identity again"),
+            Err(error) => tracing::error!(error, "the identity cannot be used"),
+        }
+        *trust = read;
+    }
+
+    /// Returns whom it serves and believes now.
+    pub(crate) fn trust(&self) -> Result<Arc<Trust>, FleetError> {
+        let trust = self.trust.read().unwrap_or_else(PoisonError::into_inner).clone();
+        trust.map_err(|why| FleetError::Unavailable(format!("the identity cannot be used: {why}")))
     }
 
     /// Signs the end of a run.
@@ -111,25 +144,66 @@ impl Identity {
         run: &str,
     ) -> Result<RunEnd, FleetError> {
         let wrong = |why: &str| FleetError::Untrusted(format!("the end of the run {run}: {why}"));
-        let signer = self.signers.iter().find(|(_, key)| key.id() == end.key);
-        let (profile, key) = signer.ok_or_else(|| wrong("an unknown key has signed it"))?;
+        let mut trust = self.trust()?;
+        if trust.signer(&end.key, tenant).is_none() {
+            // It may have been added a moment ago.
+            self.refresh();
+            trust = self.trust()?;
+        }
+        let (profile, key) =
+            trust.key(&end.key).ok_or_else(|| wrong("an unknown key has signed it"))?;
         let signature = BASE64.decode(&end.signature).unwrap_or_default();
         if !key.verifies(&signed(&end.payload), &signature) {
             return Err(wrong("the signature does not match"));
         }
         let read = RunEnd::read(end.payload.as_bytes()).map_err(|error| wrong(&error))?;
-        if read.tenant != tenant || read.run != run || read.worker != profile.name {
+        if read.tenant != tenant || read.run != run || read.worker != *profile.name {
             return Err(wrong("it is of another run"));
         }
         let never_started = read.attempt == 0 && read.status == RunStatus::Cancelled;
         let may_sign = match profile.role {
-            Role::Worker => profile.tenants.iter().any(|served| served == tenant),
+            Role::Worker => profile.serves(tenant),
             Role::Api => never_started,
         };
         match may_sign {
             true => Ok(read),
             false => Err(wrong(&format!("`{}` may not end it", profile.name))),
         }
+    }
+}
+
+impl Profile {
+    fn serves(&self, tenant: &str) -> bool {
+        self.tenants.iter().any(|served| served == tenant)
+    }
+}
+
+impl Trust {
+    /// Reads the files of an identity that change, which must stay the same identity.
+    fn read(folder: &Path, name: &str, role: Role) -> Result<Trust, String> {
+        let profile: Profile = parsed(&folder.join(IDENTITY))?;
+        let signers: Vec<Signer> = parsed(&folder.join(SIGNERS))?;
+        if profile.name != name || profile.role != role {
+            return Err(format!("{}: it is now `{}`", folder.display(), profile.name));
+        }
+        let known = |signer: Signer| {
+            let key = PublicKey::from_pem(&signer.key)
+                .map_err(|error| format!("{}: {error}", signer.profile.name))?;
+            Ok::<_, String>((signer.profile, key))
+        };
+        let signers = signers.into_iter().map(known).collect::<Result<_, _>>()?;
+        Ok(Trust { tenants: profile.tenants, signers })
+    }
+
+    /// Returns who has a key, and the key.
+    fn key(&self, id: &str) -> Option<(&Profile, &PublicKey)> {
+        self.signers.iter().map(|(profile, key)| (profile, key)).find(|(_, key)| key.id() == id)
+    }
+
+    /// Returns who has a key, if that is a server or serves the tenant.
+    fn signer(&self, id: &str, tenant: &str) -> Option<&Profile> {
+        let (profile, _) = self.key(id)?;
+        Some(profile).filter(|profile| profile.role == Role::Api || profile.serves(tenant))
     }
 }
 

@@ -311,6 +311,7 @@ mod tests {
             ended: 1,
             cpu_ms: 0,
             bytes: 0,
+            key: None,
             left: FleetEnd::default(),
         }
     }
@@ -343,6 +344,42 @@ mod tests {
         let seed = folder.path().join("one").join(SEED);
         std::fs::set_permissions(&seed, std::fs::Permissions::from_mode(0o640)).unwrap();
         assert!(Identity::read(&folder.path().join("one")).err().unwrap().contains("chmod 600"));
+    }
+
+    #[test]
+    fn an_identity_that_cannot_be_read_believes_nobody() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut plan = plan(folder.path());
+        plan.workers.remove("two");
+        plan.write().unwrap();
+        let identity = |name: &str| Identity::read(&folder.path().join(name)).unwrap();
+        let (api, one) = (identity("api"), identity("one"));
+        // A worker that is added later is believed at once, and one that is removed no more.
+        plan.workers.insert("two".into(), BTreeSet::from(["a".into()]));
+        plan.write().unwrap();
+        let by_two = identity("two").sign(&RunEnd { worker: "two".into(), ..end() }).unwrap();
+        assert!(api.verify(&by_two, "a", "r").is_ok());
+        plan.workers.insert("two".into(), BTreeSet::from(["b".into()]));
+        plan.write().unwrap();
+        api.refresh();
+        assert!(api.verify(&by_two, "a", "r").unwrap_err().to_string().contains("may not end"));
+        let by_one = one.sign(&end()).unwrap();
+        assert!(api.verify(&by_one, "a", "r").is_ok());
+        let signers = folder.path().join("api").join(SIGNERS);
+        let text = std::fs::read_to_string(&signers).unwrap();
+        std::fs::write(&signers, "[").unwrap();
+        api.refresh();
+        let refused = api.verify(&by_one, "a", "r").unwrap_err();
+        assert!(matches!(refused, skillhost_server::api::fleet::FleetError::Unavailable(_)));
+        std::fs::write(&signers, text).unwrap();
+        api.refresh();
+        assert!(api.verify(&by_one, "a", "r").is_ok());
+        // Another identity does not take its place.
+        let [own, other] =
+            ["api", "one"].map(|name| folder.path().join(name).join(crate::identity::IDENTITY));
+        std::fs::copy(other, own).unwrap();
+        api.refresh();
+        assert!(api.trust().is_err());
     }
 
     #[test]

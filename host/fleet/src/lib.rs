@@ -5,11 +5,12 @@
 //! digest. `names` has the streams and subjects, of which every tenant has its own; `streams` creates
 //! them.
 //!
-//! Start reading at [`worker`], which takes messages from the queues and drives each run to its end, and
-//! [`front`], which is the queue for API servers. Both write runs through `runs`, over the connection of
-//! [`broker`]. [`identity`] is who a process is: its key at the broker, and the key that signs results.
-//! [`init`] creates identities, and the brokers' configuration with the permissions of each. [`dead`]
-//! lists the runs that no worker could end, and [`audit`] verifies the ends of all.
+//! Start reading at [`worker`], which takes messages from the queues and drives each run to its
+//! end, and [`front`], which is the queue for API servers. Both write runs through `runs`, over the
+//! connection of [`broker`]. [`identity`] is who a process is: its key at the broker, and the key
+//! that signs results. [`init`] creates identities, and the brokers' configuration with the
+//! permissions of each. [`dead`] lists the runs that no worker could end, `usage` counts what
+//! tenants use in an hour, and [`audit`] verifies the ends of all runs.
 //!
 //! A message may be delivered twice, and a run may be executed twice; its end is stored once. A
 //! worker that stores the end of a run must hold its claim, and a claim is lost when another worker takes the run.
@@ -24,6 +25,7 @@ mod names;
 mod runs;
 mod streams;
 pub mod types;
+mod usage;
 pub mod worker;
 
 pub use skillhost_server::api::fleet::FleetError;

@@ -25,7 +25,8 @@ pub(crate) fn dead(tenant: &str, run: &str) -> String {
     format!("skillhost.dead.{tenant}.{run}")
 }
 
-/// The stream of the records of runs, of idempotency keys and of uploaded skills.
+/// The stream of the records of runs, of idempotency keys, of known results, of uploaded skills,
+/// and of the usage.
 pub(crate) fn runs_stream(tenant: &str) -> String {
     format!("skillhost-runs-{tenant}")
 }
@@ -37,6 +38,16 @@ pub(crate) fn run(tenant: &str, run: &str) -> String {
 /// An idempotency key may have any visible character, and a subject may not.
 pub(crate) fn key(tenant: &str, key: &str) -> String {
     format!("skillhost.key.{tenant}.{}", hex(&Sha256::digest(key.as_bytes())))
+}
+
+/// Names the run that has the result of a key.
+pub(crate) fn result(tenant: &str, key: &str) -> String {
+    format!("skillhost.result.{tenant}.{}", hex(&Sha256::digest(key.as_bytes())))
+}
+
+/// What a tenant has used in the last hour.
+pub(crate) fn usage(tenant: &str) -> String {
+    format!("skillhost.usage.{tenant}")
 }
 
 /// `named`: the name of a skill, or its digest.

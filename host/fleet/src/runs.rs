@@ -163,7 +163,7 @@ pub(crate) fn end_without_outcome(
         run: record.id.clone(),
         skill: record.pinned.clone(),
         request: digest_of(&record.request),
-        worker: identity.profile.name.clone(),
+        worker: identity.name.clone(),
         host: skillhost_server::api::worker::WorkerHost::HOST.into(),
         engine: skillhost_server::api::worker::WorkerHost::ENGINE.into(),
         attempt: record.attempts,
@@ -174,6 +174,7 @@ pub(crate) fn end_without_outcome(
         ended: now,
         cpu_ms: 0,
         bytes: 0,
+        key: None,
         left: FleetEnd::default(),
     };
     identity.sign(&end).map_err(|error| unavailable(&error))

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use async_nats::jetstream::ErrorCode;
 use async_nats::jetstream::consumer::{AckPolicy, pull};
+use async_nats::jetstream::context::{DeleteStreamError, DeleteStreamErrorKind};
 use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType};
 
 use crate::broker::{Broker, unavailable};
@@ -86,11 +88,16 @@ pub(crate) async fn delete(broker: &Broker, tenant: &str) -> Result<bool, FleetE
     ] {
         match broker.context.delete_stream(&name).await {
             Ok(_) => found = true,
-            Err(error) if error.to_string().contains("not found") => {}
+            Err(error) if is_missing(&error) => {}
             Err(error) => return Err(unavailable(&format!("{name}: {error}"))),
         }
     }
     Ok(found)
+}
+
+fn is_missing(error: &DeleteStreamError) -> bool {
+    matches!(error.kind(), DeleteStreamErrorKind::JetStream(error)
+        if error.error_code() == ErrorCode::STREAM_NOT_FOUND)
 }
 
 fn configs(tenant: &FleetTenant, replicas: usize) -> [Config; 5] {
@@ -130,9 +137,11 @@ fn configs(tenant: &FleetTenant, replicas: usize) -> [Config; 5] {
         },
         Config {
             name: names::runs_stream(name),
-            subjects: ["run", "key", "skill"]
+            subjects: ["run", "key", "result", "skill"]
                 .map(|kind| format!("skillhost.{kind}.{name}.*"))
-                .to_vec(),
+                .into_iter()
+                .chain([names::usage(name)])
+                .collect(),
             max_age: runs.max(tenant.uploads),
             max_message_size: bytes(RECORD_BYTES + OVERHEAD),
             ..common.clone()
@@ -204,6 +213,8 @@ impl Permissions {
                 format!("$JS.API.DIRECT.GET.{blobs}"),
                 format!("$JS.API.DIRECT.GET.{blobs}.>"),
                 names::run(tenant, "*"),
+                format!("skillhost.result.{tenant}.*"),
+                names::usage(tenant),
                 format!("skillhost.blob.{tenant}.*.*"),
                 names::dead(tenant, "*"),
                 names::audit(tenant, "*"),

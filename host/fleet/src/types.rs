@@ -1,5 +1,7 @@
-//! What goes through the queue: plain data, as JSON with a version. What is larger than a bound, or of
-//! another version, is refused.
+//! What goes through the queue: plain data, as JSON with a version. What is larger than a bound, or
+//! of another version, is refused.
+
+use std::collections::BTreeMap;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -14,6 +16,8 @@ pub const VERSION: u32 = 1;
 pub const JOB_BYTES: usize = 1 << 10;
 /// The most bytes of a record.
 pub const RECORD_BYTES: usize = 256 << 10;
+/// The most bytes of a record of usage, which has 60 minutes.
+pub const USAGE_BYTES: usize = 16 << 10;
 /// The most bytes of a part of a blob. A broker accepts messages of 1 MiB.
 pub const PART_BYTES: usize = 512 << 10;
 /// The most bytes of a request to a worker, and of its answer.
@@ -51,6 +55,9 @@ pub struct RunRecord {
     pub attempts: u32,
     /// How often they may.
     pub most_attempts: u32,
+    /// Whether what it uses counts towards a quota of an hour.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_metered: bool,
     /// Where it is in its life.
     pub state: RunState,
 }
@@ -136,6 +143,9 @@ pub struct RunEnd {
     pub cpu_ms: u64,
     /// Bytes that went in and out.
     pub bytes: u64,
+    /// What identifies its result, if later runs may be answered with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
     /// What it left.
     pub left: FleetEnd,
 }
@@ -152,6 +162,36 @@ pub struct KeyRecord {
     pub run: String,
     /// When it was first used, in milliseconds since 1970.
     pub created: i64,
+}
+
+/// Which run has the result of a key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KnownResult {
+    /// The version of this format.
+    pub version: u32,
+    /// The run.
+    pub run: String,
+}
+
+/// What a tenant has used, by minute since 1970.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UsageRecord {
+    /// The version of this format.
+    pub version: u32,
+    /// The minutes of the last hour.
+    pub minutes: BTreeMap<i64, MinuteUsage>,
+}
+
+/// What a tenant has used in a minute.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MinuteUsage {
+    /// Processor time of guests, in milliseconds.
+    pub cpu_ms: u64,
+    /// Bytes that came in and went out.
+    pub bytes: u64,
 }
 
 /// A run that no worker could end.
@@ -257,7 +297,8 @@ macro_rules! bounded {
 }
 
 bounded!(Job: JOB_BYTES, RunRecord: RECORD_BYTES, RunEnd: RECORD_BYTES, KeyRecord: JOB_BYTES,
-    DeadLetter: JOB_BYTES, Report: JOB_BYTES);
+    KnownResult: JOB_BYTES, DeadLetter: JOB_BYTES,
+    UsageRecord: USAGE_BYTES, Report: JOB_BYTES);
 
 impl RunRecord {
     /// Returns whether a claim still holds the run.
@@ -281,6 +322,7 @@ mod tests {
             request: Content::Inline(Output(b"{}".to_vec())),
             attempts: 0,
             most_attempts: 3,
+            is_metered: true,
             state,
         }
     }

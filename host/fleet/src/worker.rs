@@ -1,11 +1,14 @@
 //! A worker: takes runs from the queues of its tenants, and drives each to its end.
 //!
-//! Of one run, in order: the worker claims it, says that it still has it while it runs, stores what it
-//! left as blobs, stores the signed end if it still holds the claim, writes the record of the end, and
-//! acknowledges the message. It can be killed anywhere: the broker then delivers the message to another
-//! worker, which continues by what the record says.
+//! Whose runs it takes may change while it works: it reads its identity and the tenants file again,
+//! and takes none while one of them cannot be read.
+//!
+//! Of one run, in order: the worker claims it, says that it still has it while it runs, stores what
+//! it left as blobs, stores the signed end if it still holds the claim, writes the record of the
+//! end, and acknowledges the message. It can be killed anywhere: the broker then delivers the
+//! message to another worker, which continues by what the record says.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::future::Future;
 use std::io::{Read, Seek as _};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,9 +25,10 @@ use crate::broker::{Broker, Written, unavailable};
 use crate::names;
 use crate::runs::{Change, Read as Found, Runs, digest_of, end_without_outcome, now};
 use crate::types::{
-    Bounded as _, Claim, Control, DeadLetter, Job, LiveOutput, Report, RunEnd, RunRecord, RunState,
-    SignedEnd, VERSION,
+    Bounded as _, Claim, Control, DeadLetter, Job, KnownResult, LiveOutput, Report, RunEnd,
+    RunRecord, RunState, SignedEnd, VERSION,
 };
+use crate::usage;
 use skillhost_ledger::runs::RunStatus;
 use skillhost_policy::outcome::Output;
 use skillhost_server::api::fleet::{Content, FleetEnd, FleetError, INLINE, RunClass};
@@ -41,6 +45,8 @@ const FAILED: Duration = Duration::from_millis(500);
 const NOT_HERE: Duration = Duration::from_secs(1);
 /// How long the end of a run is kept while the brokers do not answer.
 const STORE: Duration = Duration::from_secs(600);
+/// How often the identity and the tenants are looked at.
+const REFRESH: Duration = Duration::from_secs(1);
 /// How often a worker reports.
 const REPORT: Duration = Duration::from_secs(2);
 /// The most bytes of each stream in an answer about the output of a run in progress.
@@ -72,6 +78,7 @@ struct Worker {
 /// A run in progress.
 #[derive(Default)]
 struct Live {
+    tenant: String,
     cancelled: CancellationToken,
     /// Whether the run ends because the worker does.
     is_drained: AtomicBool,
@@ -134,14 +141,7 @@ pub async fn work(
         ended: AtomicU64::new(0),
         stopping: CancellationToken::new(),
     });
-    let profile = &worker.broker.identity.profile;
-    let served: Vec<String> = worker.host.tenants();
-    let served = served.into_iter().filter(|tenant| profile.tenants.contains(tenant));
-    for tenant in served {
-        for class in &worker.options.classes {
-            worker.tasks.spawn(worker.clone().pull(tenant.clone(), *class));
-        }
-    }
+    worker.tasks.spawn(worker.clone().serve());
     let reporting = AbortOnDropHandle::new(tokio::spawn(worker.clone().report()));
     stop.await;
     tracing::info!("stopping: waiting for runs to end");
@@ -176,19 +176,82 @@ impl Worker {
     }
 
     fn name(&self) -> &str {
-        &self.broker.identity.profile.name
+        &self.broker.identity.name
     }
 
-    /// Takes runs from one queue.
-    async fn pull(self: Arc<Self>, tenant: String, class: RunClass) {
-        let Some(mut queue) = self.open(&tenant, class).await else { return };
+    /// Takes runs of the tenants that both the identity and the tenants file name, until the worker
+    /// stops. Both may change meanwhile.
+    async fn serve(self: Arc<Self>) {
+        let mut pulling: HashMap<String, CancellationToken> = HashMap::new();
+        loop {
+            let worker = self.clone();
+            let served = tokio::task::spawn_blocking(move || worker.served()).await;
+            match served.unwrap_or_else(|error| Err(unavailable(&error))) {
+                Ok(served) => {
+                    let removed = pulling.extract_if(|tenant, _| !served.contains(tenant));
+                    for (tenant, stop) in removed {
+                        tracing::warn!(tenant, "serving the tenant no more");
+                        stop.cancel();
+                        self.give_back(&tenant);
+                    }
+                    for tenant in served {
+                        if pulling.contains_key(&tenant) {
+                            continue;
+                        }
+                        tracing::info!(tenant, "serving a tenant");
+                        let stop = self.stopping.child_token();
+                        for class in &self.options.classes {
+                            let pull = self.clone().pull(tenant.clone(), *class, stop.clone());
+                            self.tasks.spawn(pull);
+                        }
+                        pulling.insert(tenant, stop);
+                    }
+                }
+                Err(error) => {
+                    // It is not known who may still be served. Runs in progress go on.
+                    if !pulling.is_empty() {
+                        tracing::error!(%error, "taking no more runs until it is known whose");
+                    }
+                    pulling.drain().for_each(|(_, stop)| stop.cancel());
+                }
+            }
+            tokio::select! {
+                () = self.stopping.cancelled() => return,
+                () = tokio::time::sleep(REFRESH) => {}
+            }
+        }
+    }
+
+    /// Returns the tenants whose runs this worker takes.
+    fn served(&self) -> Result<BTreeSet<String>, FleetError> {
+        self.broker.identity.refresh();
+        let trust = self.broker.identity.trust()?;
+        let known = self.host.tenants().map_err(FleetError::Unavailable)?;
+        Ok(known.into_iter().filter(|tenant| trust.tenants.contains(tenant)).collect())
+    }
+
+    /// Gives the runs of a tenant to other workers.
+    fn give_back(&self, tenant: &str) {
+        for live in self.live().values().filter(|live| live.tenant == tenant) {
+            live.is_drained.store(true, Ordering::SeqCst);
+            live.cancelled.cancel();
+        }
+    }
+
+    /// Takes runs from one queue, until `stop` is cancelled.
+    async fn pull(self: Arc<Self>, tenant: String, class: RunClass, stop: CancellationToken) {
+        let Some(mut queue) = self.open(&tenant, class, &stop).await else { return };
         loop {
             // First a place and then a run: what this worker cannot run now is left for others.
             let turn = tokio::select! {
-                () = self.stopping.cancelled() => return,
+                () = stop.cancelled() => return,
                 turn = self.host.turn(&tenant) => turn,
             };
-            let Some(turn) = turn else { return };
+            let Some(turn) = turn else {
+                // The tenants file has just changed, which stops this queue.
+                tokio::time::sleep(LOOK).await;
+                continue;
+            };
             while let Some(Some(_)) = queue.hints.next().now_or_never() {}
             match self.next(&mut queue).await {
                 Ok(Some(delivery)) => {
@@ -200,7 +263,7 @@ impl Worker {
                 Ok(None) => {
                     drop(turn);
                     tokio::select! {
-                        () = self.stopping.cancelled() => return,
+                        () = stop.cancelled() => return,
                         _ = queue.hints.next() => {}
                         () = tokio::time::sleep(LOOK) => {}
                     }
@@ -215,7 +278,7 @@ impl Worker {
     }
 
     /// Waits until a queue exists. `None` when the worker stops.
-    async fn open(&self, tenant: &str, class: RunClass) -> Option<Queue> {
+    async fn open(&self, tenant: &str, class: RunClass, stop: &CancellationToken) -> Option<Queue> {
         loop {
             let opened = async {
                 let hints = self.broker.client.subscribe(names::hint(tenant, class)).await;
@@ -239,7 +302,7 @@ impl Worker {
                 }
             }
             tokio::select! {
-                () = self.stopping.cancelled() => return None,
+                () = stop.cancelled() => return None,
                 () = tokio::time::sleep(FAILED * 2) => {}
             }
         }
@@ -340,7 +403,7 @@ impl Worker {
         message: u64,
         turn: WorkerTurn,
     ) -> Result<Verdict, FleetError> {
-        let live = Arc::new(Live::default());
+        let live = Arc::new(Live { tenant: runs.tenant.to_string(), ..Live::default() });
         {
             let mut all = self.live();
             if all.contains_key(run) {
@@ -365,6 +428,9 @@ impl Worker {
                         Err(error) => patience.pause(error).await?,
                     }
                 };
+                if record.is_metered || ended.is_metered {
+                    self.charge(runs, run, &ended).await?;
+                }
                 (ended.status, end)
             }
             WorkerEnd::NotHere(why) => {
@@ -384,6 +450,24 @@ impl Worker {
             end
         };
         self.finish(runs, run, &claim, &end).await
+    }
+
+    /// Counts what a run has used, before its end is stored: an end that is known is counted.
+    /// Another attempt counts again, since it uses the same again.
+    async fn charge(&self, runs: &Runs, run: &str, ended: &EndedRun) -> Result<(), FleetError> {
+        let patience = Patience::new();
+        let used = (ended.cpu_ms, ended.bytes);
+        loop {
+            match usage::charge(&self.broker, &runs.tenant, used, now()).await {
+                Ok(()) => return Ok(()),
+                Err(error @ FleetError::Unavailable(_)) => patience.pause(error).await?,
+                // Servers accept no runs of the tenant as long as they cannot read what it uses.
+                Err(error) => {
+                    tracing::error!(tenant = &*runs.tenant, run, %error, "cannot count what a run used");
+                    return Ok(());
+                }
+            }
+        }
     }
 
     /// Stores the end of a run, tells those who wait, and forgets the run.
@@ -409,7 +493,23 @@ impl Worker {
         runs.announce(run).await;
         self.ended.fetch_add(1, Ordering::Relaxed);
         runs.record(run, end).await?;
+        self.remember(runs, run, end).await;
         Ok(Verdict::Done)
+    }
+
+    /// Names the run whose result later runs may be answered with. Without it, they are executed.
+    async fn remember(&self, runs: &Runs, run: &str, end: &SignedEnd) {
+        let Ok(RunEnd { key: Some(key), .. }) = RunEnd::read(end.payload.as_bytes()) else {
+            return;
+        };
+        let known = KnownResult { version: VERSION, run: run.to_owned() };
+        let named = async {
+            let bytes = known.write().map_err(FleetError::TooLarge)?;
+            self.broker.put(names::result(&runs.tenant, &key), bytes, None).await
+        };
+        if let Err(error) = named.await {
+            tracing::warn!(tenant = &*runs.tenant, run, %error, "cannot remember a result");
+        }
     }
 
     /// Claims a run. `None`: there is nothing to execute, and the message is done.
@@ -623,7 +723,9 @@ impl Worker {
         claim: &Claim,
         ended: &mut EndedRun,
     ) -> Result<SignedEnd, FleetError> {
-        let EndedRun { status, kind, exit_code, result, streams, written, cpu_ms, bytes } = ended;
+        let EndedRun {
+            status, kind, exit_code, result, streams, written, cpu_ms, bytes, key, ..
+        } = ended;
         let left = async {
             for (digest, file) in written {
                 file.rewind().map_err(|error| unavailable(&error))?;
@@ -636,12 +738,12 @@ impl Worker {
                 stderr: self.content(&runs.tenant, stderr).await?,
             })
         };
-        let (status, kind, exit_code, left) = match left.await {
-            Ok(left) => (*status, Some(kind.clone()), *exit_code, left),
+        let (status, kind, exit_code, key, left) = match left.await {
+            Ok(left) => (*status, Some(kind.clone()), *exit_code, key.clone(), left),
             Err(FleetError::Full) => {
                 let tenant = &*runs.tenant;
                 tracing::warn!(tenant, run = record.id, "the storage of the tenant is full");
-                (RunStatus::Failed, Some("failed".into()), None, FleetEnd::default())
+                (RunStatus::Failed, Some("failed".into()), None, None, FleetEnd::default())
             }
             Err(error) => return Err(error),
         };
@@ -662,6 +764,7 @@ impl Worker {
             ended: now(),
             cpu_ms: *cpu_ms,
             bytes: *bytes,
+            key,
             left,
         };
         self.broker.identity.sign(&end).map_err(FleetError::TooLarge)

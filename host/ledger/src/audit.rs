@@ -104,6 +104,9 @@ pub struct Record<'a> {
     /// The digest of its receipt, if one was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receipt: Option<String>,
+    /// The run of the run API whose result this run has: no guest was started for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cached: Option<String>,
 }
 
 /// The record of a run that is about to start. The [`Record`] with the same `run` completes it.
@@ -393,6 +396,7 @@ impl<'a> Record<'a> {
             limits_hit: &outcome.limits_hit,
             text: None,
             receipt: None,
+            cached: None,
         })
     }
 }

@@ -50,6 +50,9 @@ pub struct Receipt {
     pub input: ReceiptInput,
     /// The result.
     pub result: ReceiptResult,
+    /// The run of the run API whose result this is: it was not executed again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cached: Option<String>,
 }
 
 /// The host, the engine and the programs of a run.
@@ -289,6 +292,7 @@ impl Receipt {
                 },
             },
             result: ReceiptResult::of(outcome, evidence),
+            cached: None,
         })
     }
 }

@@ -12,7 +12,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, TransactionBehavior, par
 use crate::database::{Database, DatabaseError, Tables};
 
 static TABLES: Tables = Tables {
-    form: 2,
+    form: 3,
     make: "
         CREATE TABLE IF NOT EXISTS runs (
             seq INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -57,8 +57,12 @@ static TABLES: Tables = Tables {
             digest TEXT NOT NULL,
             PRIMARY KEY (run, digest)
         ) WITHOUT ROWID;
-        CREATE INDEX IF NOT EXISTS run_blobs_by_digest ON run_blobs (digest);",
-    upgrades: &[FROM_1],
+        CREATE INDEX IF NOT EXISTS run_blobs_by_digest ON run_blobs (digest);
+        CREATE TABLE IF NOT EXISTS results (
+            key TEXT PRIMARY KEY,
+            run TEXT NOT NULL
+        ) WITHOUT ROWID;",
+    upgrades: &[FROM_1, FROM_2],
 };
 
 const FROM_1: &str = "
@@ -73,6 +77,12 @@ const FROM_1: &str = "
             PRIMARY KEY (run, digest)
         ) WITHOUT ROWID;
         CREATE INDEX run_blobs_by_digest ON run_blobs (digest);";
+
+const FROM_2: &str = "
+        CREATE TABLE results (
+            key TEXT PRIMARY KEY,
+            run TEXT NOT NULL
+        ) WITHOUT ROWID;";
 
 /// How long an idempotency key is remembered, in milliseconds.
 pub const KEY_LIFE: i64 = 24 * 60 * 60 * 1000;
@@ -516,6 +526,30 @@ impl RunStore {
         self.write(|db| keep(db, run, digests))
     }
 
+    /// Notes which run has the result of this key.
+    ///
+    /// # Errors
+    /// The database cannot be written.
+    pub fn remember_result(&self, key: &str, run: &str) -> Result<(), RunStoreError> {
+        self.write(|db| {
+            let insert = "INSERT OR REPLACE INTO results (key, run) VALUES (?1, ?2)";
+            db.execute(insert, [key, run]).map(drop)
+        })
+    }
+
+    /// Returns the run that has the result of this key, and its result; `None` if there is none, or
+    /// if the run has not ended.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn known_result(&self, key: &str) -> Result<Option<(String, String)>, RunStoreError> {
+        self.read(|db| {
+            let select = "SELECT id, result FROM results JOIN runs ON runs.id = results.run
+                WHERE key = ?1 AND status IN ('succeeded', 'failed') AND result IS NOT NULL";
+            db.query_row(select, [key], |row| Ok((row.get(0)?, row.get(1)?))).optional()
+        })
+    }
+
     /// Returns the size of a blob, and notes that it was used.
     ///
     /// # Errors
@@ -604,7 +638,10 @@ impl RunStore {
                 "DELETE FROM runs WHERE ended < ?1 AND id NOT IN (SELECT run FROM keys) RETURNING id",
                 results,
             )?;
-            db.execute("DELETE FROM run_blobs WHERE run NOT IN (SELECT id FROM runs)", [])?;
+            for table in ["run_blobs", "results"] {
+                let delete = format!("DELETE FROM {table} WHERE run NOT IN (SELECT id FROM runs)");
+                db.execute(&delete, [])?;
+            }
             let blobs = removed(
                 "DELETE FROM blobs WHERE used < ?1 AND digest NOT IN (SELECT digest FROM run_blobs) RETURNING digest",
                 uploads,
@@ -836,6 +873,26 @@ mod tests {
         store.put_skill("new", "one", 1, 100, 2).unwrap();
         store.use_skill("old", 9).unwrap();
         assert_eq!(store.use_skill("one", 10).unwrap().unwrap().0, "new");
+    }
+
+    #[test]
+    fn a_result_is_known_once_its_run_has_ended_and_as_long_as_it_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = RunStore::open(&folder.path().join("runs.db")).unwrap();
+        store.submit(&run("a", None, 0)).unwrap();
+        store.remember_result("k", "a").unwrap();
+        assert_eq!(store.known_result("k").unwrap(), None, "it has not ended");
+        store.end("a", RunStatus::Succeeded, Some("{}"), 0, 10).unwrap();
+        assert_eq!(store.known_result("k").unwrap(), Some(("a".into(), "{}".into())));
+        assert_eq!(store.known_result("l").unwrap(), None);
+        for (id, status) in [("b", RunStatus::Cancelled), ("c", RunStatus::Lost)] {
+            store.submit(&run(id, None, 0)).unwrap();
+            store.remember_result("l", id).unwrap();
+            store.end(id, status, Some("{}"), 0, 10).unwrap();
+            assert_eq!(store.known_result("l").unwrap(), None, "{status:?}");
+        }
+        store.sweep(20, 20, 100).unwrap();
+        assert_eq!(store.known_result("k").unwrap(), None, "it has expired");
     }
 
     #[test]

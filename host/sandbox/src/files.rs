@@ -86,7 +86,7 @@ pub use readdir::Listing;
 pub use root::RandomSource;
 pub use shared::{SessionFolders, SharedFiles};
 pub use skeleton::Skeleton;
-pub use snapshot::{Snapshot, SnapshotError};
+pub use snapshot::{Snapshot, SnapshotError, package_digests};
 pub use staged::{NewEntry, OldEntry, StagedChange};
 pub use times::Times;
 pub use wasi::{Files, FsView};

@@ -2,15 +2,17 @@
 //!
 //! Start reading at `routes`, which checks a request and calls the function of its path. `submit`
 //! accepts a run and drives it to its end, in the turn that the `scheduler` gives its tenant, by the
-//! `executor`. `uploads` takes files and skills, `logs` streams output, and
-//! `sessions` are places that last for a task. `types` is what clients send
-//! and get, and `problem` what is wrong. `tenants` is the file that says who may use the API, `tenant`
-//! one of them at work, and `state` its data on disk. [`openapi`] describes all of it.
+//! `executor`, unless the result of an earlier run answers it (`cached`). `uploads` takes files and
+//! skills, `logs` streams output, and `sessions` are places that last for a task. `types` is what
+//! clients send and get, and `problem` what is wrong. `tenants` is the file that says who may use the
+//! API, `tenant` one of them at work, `quotas` what it may use, and `state` its data on disk.
+//! [`openapi`] describes all of it.
 //!
 //! A request reaches the state of the tenant of its token and nothing else: there is no query, path or
 //! cache that two tenants share.
 
 mod body;
+mod cached;
 mod executor;
 pub mod fleet;
 mod identities;
@@ -19,6 +21,7 @@ mod key_sets;
 mod logs;
 pub mod openapi;
 pub mod problem;
+mod quotas;
 mod routes;
 mod scheduler;
 pub mod sessions;
@@ -133,9 +136,9 @@ struct ApiShared {
     mcp: Arc<Shared>,
     options: ApiOptions,
     tenants: RwLock<Table>,
-    /// The file as it was last read.
-    read: Mutex<Option<Stamp>>,
-    /// Why the file could not be used when it was last read, which is logged once.
+    /// The tenants file and the policies that it names, as they were last read.
+    read: Mutex<Vec<(PathBuf, Option<Stamp>)>>,
+    /// Why they could not be used when they were last read, which is logged once.
     failure: Mutex<Option<String>>,
     scheduler: Scheduler,
     /// The metrics of the fleet, as they were last looked at.
@@ -229,7 +232,7 @@ impl Api {
         });
         tokio::spawn(async move {
             let closing = shared.closing.clone();
-            let mut since_sweep = SWEEP;
+            let (mut since_sweep, mut opened) = (SWEEP, shared.fleet_tenants());
             loop {
                 if since_sweep >= SWEEP {
                     since_sweep = Duration::ZERO;
@@ -240,13 +243,17 @@ impl Api {
                     () = closing.cancelled() => return,
                     () = tokio::time::sleep(RELOAD) => since_sweep += RELOAD,
                 }
-                let before = shared.fleet_tenants();
                 let reloading = shared.clone();
                 tokio::task::spawn_blocking(move || reloading.reload()).await.ok();
-                if shared.fleet_tenants() != before
-                    && let Err(error) = shared.open_fleet().await
-                {
-                    tracing::error!(%error, "cannot change the queues of the tenants");
+                let tenants = shared.fleet_tenants();
+                if tenants != opened {
+                    match shared.open_fleet().await {
+                        Ok(()) => opened = tenants,
+                        // Tried again with the next look.
+                        Err(error) => {
+                            tracing::error!(%error, "cannot change the queues of the tenants");
+                        }
+                    }
                 }
                 shared.look_at_fleet().await;
             }
@@ -333,14 +340,25 @@ impl ApiShared {
         self.tenants().iter().map(of).collect()
     }
 
-    /// Reads the tenants file again if it has changed. A broken one changes nothing.
+    /// Says why the tenants and their policies are not those of the files.
+    fn is_current(&self) -> Result<(), String> {
+        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        failure.clone().map_or(Ok(()), Err)
+    }
+
+    /// Reads the tenants file again if it or a policy that it names has changed. A broken one
+    /// changes nothing.
     fn reload(self: &Arc<Self>) {
-        let Some((path, _)) = &self.options.tenants else { return };
-        let known = *self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        if Stamp::of(path) == known {
+        if self.options.tenants.is_none() {
             return;
         }
-        let found = Stamp::of(path);
+        let is_known = {
+            let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+            !read.is_empty() && read.iter().all(|(path, stamp)| Stamp::of(path) == *stamp)
+        };
+        if is_known {
+            return;
+        }
         let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         match self.load() {
             Ok(added) => {
@@ -349,13 +367,13 @@ impl ApiShared {
                 added.iter().for_each(|tenant| self.resume(tenant));
             }
             Err(error) => {
-                // Not read again until it changes once more, unless the cause is not in the file.
                 let what = match &error {
-                    ApiError::Tenants(_) => {
-                        *self.read.lock().unwrap_or_else(PoisonError::into_inner) = found;
-                        "the tenants file is not valid"
+                    ApiError::Tenants(_) => "the tenants file is not valid",
+                    ApiError::State { .. } => {
+                        // The cause is not in the files, which are read again.
+                        self.read.lock().unwrap_or_else(PoisonError::into_inner).clear();
+                        "the tenants file cannot be used yet"
                     }
-                    ApiError::State { .. } => "the tenants file cannot be used yet",
                 };
                 let message = error.to_string();
                 if failure.as_ref() != Some(&message) {
@@ -368,7 +386,7 @@ impl ApiShared {
 
     /// Reads the tenants. Returns those that are new.
     fn load(self: &Arc<Self>) -> Result<Vec<Arc<Tenant>>, ApiError> {
-        let (entries, tokens, stamp) = match &self.options.tenants {
+        let (entries, tokens) = match &self.options.tenants {
             None => {
                 let entry = TenantEntry {
                     quotas: Quotas {
@@ -381,18 +399,20 @@ impl ApiShared {
                     ..TenantEntry::default()
                 };
                 let tokens = Tokens::of_server(self.options.token.as_deref());
-                (BTreeMap::from([(DEFAULT.to_owned(), entry)]), tokens, None)
+                (BTreeMap::from([(DEFAULT.to_owned(), entry)]), tokens)
             }
             Some((path, _)) => {
-                let stamp = Stamp::of(path);
+                // What is wrong is not read again until it changes once more.
+                self.watch([path.clone()]);
                 let text = read(path).map_err(|error| {
                     ApiError::Tenants(format!("cannot read {}: {error}", path.display()))
                 })?;
                 let file = TenantsFile::parse(path, &text).map_err(ApiError::Tenants)?;
+                self.watch(file.tenants.values().filter_map(|tenant| tenant.policy.clone()));
                 let keys = |at| self.key_set(at);
                 let identities = Identities::of(&file, path, keys).map_err(ApiError::Tenants)?;
                 let tokens = Tokens::of(&file, identities);
-                (file.tenants, tokens, stamp)
+                (file.tenants, tokens)
             }
         };
         // Everything that may be wrong is found, and every new tenant opened, before anything changes.
@@ -430,18 +450,24 @@ impl ApiShared {
             }
         }
         *self.tenants.write().unwrap_or_else(PoisonError::into_inner) = table;
-        *self.read.lock().unwrap_or_else(PoisonError::into_inner) = stamp;
         Ok(added)
     }
 
-    fn settings(&self, entry: &TenantEntry) -> Result<TenantSettings, ApiError> {
-        if self.options.fleet.is_some()
-            && (entry.quotas.cpu_seconds_per_hour.is_some()
-                || entry.quotas.bytes_per_hour.is_some())
-        {
-            let message = "a fleet does not count what a tenant uses in an hour: remove `cpu-seconds-per-hour` and `bytes-per-hour`, or serve without --nats";
-            return Err(ApiError::Tenants(message.into()));
+    /// Notes files as they are before they are read: those of tenants after the file with them.
+    fn watch(&self, files: impl IntoIterator<Item = PathBuf>) {
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let tenants = self.options.tenants.as_ref().map(|(path, _)| path);
+        for path in files {
+            if Some(&path) == tenants {
+                read.clear();
+            }
+            if !read.iter().any(|(known, _)| *known == path) {
+                read.push((path.clone(), Stamp::of(&path)));
+            }
         }
+    }
+
+    fn settings(&self, entry: &TenantEntry) -> Result<TenantSettings, ApiError> {
         let policy = match (&entry.policy, &self.options.tenants) {
             (Some(path), Some((_, read))) => {
                 read(path).map_err(ApiError::Tenants)?.with_client_names()
@@ -458,6 +484,7 @@ impl ApiShared {
             },
             retention: entry.retention.clone(),
             trust_uploads: entry.trust_uploads,
+            cache_results: entry.cache_results,
         })
     }
 
@@ -512,7 +539,8 @@ impl ApiShared {
             false => runner.clone(),
         };
         let service = self.mcp.service.with_runner(runner);
-        Ok(Tenant::new(name.to_owned(), state, sessions, service, settings))
+        let fleet = self.options.fleet.clone();
+        Ok(Tenant::new(name.to_owned(), state, sessions, service, fleet, settings))
     }
 
     /// Removes what has expired.

@@ -1,6 +1,7 @@
 //! Runs one request: it becomes a skill, capabilities, a program, an outcome and a record. Every
 //! front end calls this module.
 
+mod cached;
 mod clean_up;
 mod denied;
 pub mod evidence;
@@ -45,6 +46,7 @@ use skillhost_skill::runtime::digests::Digests;
 use skillhost_skill::runtime::{Component, EntryPoint, Program, Programs, copies};
 use skillhost_skill::{SizeLimits, Skill, SkillError, SkillFolder, SkillListing};
 
+pub use cached::{EarlierRun, ResultRequest};
 pub use listing::ComponentTools;
 pub(crate) use listing::LISTING_MEMORY;
 pub use receipt::LoadedRequest;

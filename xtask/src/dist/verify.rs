@@ -133,15 +133,19 @@ pub(super) fn run(repository: &Path, out: &Path, progress: &Progress) -> Result<
     Ok(())
 }
 
-/// Validates the files for Kubernetes against the schemas of its API.
+/// Validates the files for Kubernetes against the schemas of its API, and of KEDA's resources.
 fn check_kubernetes(repository: &Path, progress: &Progress) -> Result<(), Error> {
     clients::python("kubernetes", progress)?;
     let mut validate = Command::new(clients::folder("kubernetes").join("bin/kubernetes-validate"));
     validate.arg("--strict");
-    // keda.yaml is a resource of KEDA, whose schema is not part of the API's.
     for file in ["skillhost.yaml", "fleet.yaml"] {
         validate.arg(repository.join("deploy/kubernetes").join(file));
     }
+    output(&mut validate)?;
+    clients::node("keda", progress)?;
+    let mut validate = Command::new("node");
+    validate.arg(repository.join("tests/clients/keda/validate.mjs"));
+    validate.args([clients::folder("keda"), repository.join("deploy/kubernetes/keda.yaml")]);
     output(&mut validate).map(drop)
 }
 

@@ -48,6 +48,8 @@ pub fn differences(receipt: &Value, here: &Value) -> Vec<Difference> {
     let mut found = Vec::new();
     walk(String::new(), Some(receipt), Some(here), &mut found);
     found.retain(|difference| !is_about_the_place(difference, &receipt["skill"], &here["skill"]));
+    // Whether a host has executed a run again is no difference of the run.
+    found.retain(|difference| difference.field != "cached");
     let rank = |difference: &Difference| {
         ORDER.iter().position(|part| difference.field.starts_with(part)).unwrap_or(ORDER.len())
     };

@@ -9,8 +9,9 @@ use rustix::io::Errno;
 
 use super::mount::Rules;
 use super::overlay::Tree;
-use super::{Vfs, beneath, changes};
-use skillhost_policy::capabilities::PathAccess;
+use super::{GuardedPaths, OpenMount, Vfs, beneath, changes};
+use skillhost_policy::capabilities::{PathAccess, PathRules};
+use skillhost_policy::limits::Limits;
 use skillhost_skill::runtime::{self, stamp};
 
 /// The most entries that a receipt covers.
@@ -41,6 +42,21 @@ pub enum SnapshotError {
     /// One of their entries cannot be read.
     #[error("cannot read {0} for the receipt: {1}")]
     Unreadable(String, Errno),
+}
+
+/// Digests folders of packages as guests under these rules read them, by guest path. Digests are
+/// cached in the host's folder `cache` until a file changes.
+///
+/// # Errors
+/// There are too many files, or one cannot be read.
+pub fn package_digests(
+    folders: Vec<OpenMount>,
+    rules: PathRules,
+    cache: &Path,
+) -> Result<BTreeMap<String, String>, SnapshotError> {
+    let guarded = GuardedPaths::default();
+    let files = Vfs::new(folders, rules, &Limits::default(), &guarded, None, None);
+    Ok(files.snapshot(cache)?.packages)
 }
 
 impl Vfs {

@@ -22,7 +22,7 @@ use super::types::{
     DeterministicRun, FileChange, FileSource, FileState, RunInfo, RunResult, RunSubmission,
     RunTarget,
 };
-use super::{Answered, ApiShared};
+use super::{Answered, ApiShared, cached};
 use crate::hidden::HostPaths;
 use crate::result::{cut, kind};
 use skillhost::invoke::{Invocation, LoadedRequest, LoadedSkill, RunError, Runner, Target};
@@ -45,6 +45,8 @@ pub(super) const DIFF: usize = 1 << 20;
 pub(super) const WRITTEN: u64 = 256 << 20;
 /// Why a skill whose workspace is the operator's has no sessions.
 const OWN_WORKSPACE: &str = "/workspace is a folder of the operator, so the skill has no sessions";
+/// The kind of the outcome of a program that ended by itself.
+pub(super) const EXITED: &str = "exited";
 /// How long a cancelled run may take to end by itself.
 const CANCELLED: Duration = Duration::from_millis(500);
 /// The pause before another attempt while the host's own queue is full.
@@ -82,6 +84,8 @@ pub(super) struct FinishedJob {
     pub(super) result: StoredResult,
     pub(super) cpu_ms: u64,
     pub(super) bytes: u64,
+    /// What identifies its result, if later runs may be answered with it.
+    pub(super) key: Option<String>,
 }
 
 /// What is stored of a result.
@@ -93,6 +97,9 @@ pub(super) struct StoredResult {
     pub(super) changes: Vec<FileChange>,
     pub(super) diff: String,
     pub(super) receipt: Option<Value>,
+    /// The run whose result this is, if it was not executed again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) cached: Option<String>,
 }
 
 /// The skill that a submission names.
@@ -106,14 +113,14 @@ pub(super) struct NamedSkill {
 }
 
 /// A run that is ready to start.
-struct PreparedRun {
+pub(super) struct PreparedRun {
     /// The folder at `/workspace`, unless the policy mounts one.
-    workspace: Option<Arc<TempFolder>>,
-    service: Service,
-    settings: Arc<TenantSettings>,
-    policy: Policy,
-    loaded: LoadedSkill,
-    target: Target,
+    pub(super) workspace: Option<Arc<TempFolder>>,
+    pub(super) service: Service,
+    pub(super) settings: Arc<TenantSettings>,
+    pub(super) policy: Policy,
+    pub(super) loaded: LoadedSkill,
+    pub(super) target: Target,
     hidden: HostPaths,
 }
 
@@ -167,6 +174,7 @@ impl FinishedJob {
             },
             cpu_ms: usage.epochs.map_or(wall, |epochs| epochs * epoch),
             bytes: bytes(usage),
+            key: None,
         }
     }
 }
@@ -222,7 +230,13 @@ pub(super) async fn execute(
                 cancelled: &cancelled,
                 session: session.as_deref(),
             };
-            prepare(&api, start, &submission)
+            let prepared = prepare(&api, start, &submission)?;
+            let key = match session {
+                // The files of a session are no input of the program.
+                Some(_) => None,
+                None => cached::key(&prepared, &submission),
+            };
+            Ok((prepared, key))
         };
         tokio::task::spawn_blocking(work).await
     };
@@ -230,12 +244,18 @@ pub(super) async fn execute(
         let interrupted = Outcome { status: Status::Interrupted, ..Outcome::default() };
         FinishedJob::of(&interrupted, true, hidden)
     };
-    let prepared = match prepared {
+    let (prepared, key) = match prepared {
         Ok(_) if cancelled.is_cancelled() => return interrupted(&hidden),
         Ok(Ok(prepared)) => prepared,
         Ok(Err(status)) => return FinishedJob::not_run(status, &hidden),
         Err(error) => return failed(&error),
     };
+    if let Some(key) = &key
+        && let Some(answered) =
+            api.answer_with_known(&tenant, &id, &prepared, &submission, key).await
+    {
+        return answered;
+    }
     let hidden = prepared.hidden.clone();
     let start =
         Start { tenant: &tenant, id: &id, cancelled: &cancelled, session: session.as_deref() };
@@ -269,6 +289,7 @@ pub(super) async fn execute(
         Some(&ran.finished.outcome),
     );
     let is_cancelled = cancelled.is_cancelled();
+    let key = key.filter(|_| !is_cancelled && ran.finished.output_error.is_none());
     let collected = {
         let (tenant, id, hidden) = (tenant.clone(), id.clone(), hidden.clone());
         tokio::task::spawn_blocking(move || {
@@ -281,7 +302,11 @@ pub(super) async fn execute(
     // The written files were in memory as well.
     drop(memory);
     match collected {
-        Ok(Ok(finished)) => finished,
+        Ok(Ok(finished)) => {
+            // Only what the program itself ended with is the same the next time.
+            let key = key.filter(|_| finished.result.kind == EXITED);
+            FinishedJob { key, ..finished }
+        }
         Ok(Err(error)) => failed(&error),
         Err(error) => failed(&error),
     }
@@ -484,7 +509,7 @@ fn stateful(prepared: &PreparedRun) -> Status {
 }
 
 /// Identifies the content of a file in an approval.
-fn file_key(file: &FileSource) -> String {
+pub(super) fn file_key(file: &FileSource) -> String {
     match (&file.digest, &file.content) {
         (Some(digest), _) => digest.clone(),
         (None, Some(content)) => skillhost_skill::runtime::digest(&content.0),
@@ -856,6 +881,7 @@ impl StoredResult {
             changes: self.changes,
             diff: self.diff,
             receipt: self.receipt,
+            cached: self.cached,
         })
     }
 }

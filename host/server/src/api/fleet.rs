@@ -14,15 +14,17 @@ use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use serde::{Deserialize, Serialize};
 
+use super::cached::RESULT;
 use super::executor::{DIFF, StoredResult, valid_start};
 use super::problem::{Problem, ProblemCode};
+use super::quotas::storage_quota;
 use super::state::{Finished, StreamName, now, start_of};
-use super::submit::{Accepted, CANCELLED, canonical, check_key, closing, storage_quota, time};
+use super::submit::{Accepted, CANCELLED, canonical, check_key, closing, time};
 use super::tenant::Tenant;
 use super::types::{RunInfo, RunList, RunResult, RunSubmission, SkillInfo};
 use super::uploads::{self, SkillFiles, blocking};
 use super::{Answered, ApiShared};
-use skillhost_ledger::runs::{RunFilter, RunStatus, Submitted};
+use skillhost_ledger::runs::{HourlyUsage, RunFilter, RunStatus, Submitted};
 use skillhost_policy::limits::Limits;
 use skillhost_policy::outcome::Output;
 use skillhost_skill::SkillFolder;
@@ -93,6 +95,27 @@ pub trait Fleet: Send + Sync {
     /// Returns an uploaded skill, by its digest or its name.
     async fn skill(&self, tenant: &str, named: &str) -> Result<Option<FleetSkill>, FleetError>;
 
+    /// Returns the run that has the result of this key, and what it left. A worker of this tenant
+    /// has signed both together.
+    async fn known_result(
+        &self,
+        tenant: &str,
+        key: &str,
+    ) -> Result<Option<(String, FleetEnd)>, FleetError>;
+
+    /// Counts what the tenant used: milliseconds of processor time, and bytes. `now`: the time, in
+    /// milliseconds since 1970.
+    async fn charge(
+        &self,
+        tenant: &str,
+        cpu_ms: u64,
+        bytes: u64,
+        now: i64,
+    ) -> Result<(), FleetError>;
+
+    /// Returns what the tenant used in the last hour, on all servers and workers.
+    async fn usage(&self, tenant: &str, now: i64) -> Result<HourlyUsage, FleetError>;
+
     /// Returns metrics in the text format of Prometheus, for these tenants.
     async fn metrics(&self, tenants: &[String]) -> String;
 }
@@ -161,6 +184,8 @@ pub struct NewFleetRun {
     pub request: String,
     /// The idempotency key, and the digest of what was submitted with it.
     pub key: Option<(String, String)>,
+    /// Whether what it uses counts towards a quota of an hour.
+    pub is_metered: bool,
     /// The time, in milliseconds since 1970.
     pub now: i64,
 }
@@ -223,7 +248,7 @@ pub struct FleetSkill {
 }
 
 /// Bytes that were fetched.
-enum Fetched {
+pub(super) enum Fetched {
     Bytes(Vec<u8>),
     File(std::fs::File),
 }
@@ -273,7 +298,7 @@ impl Default for Content {
 
 impl Fetched {
     /// Returns the bytes from a position, at most this many.
-    fn at(&self, at: u64, most: usize) -> std::io::Result<Vec<u8>> {
+    pub(super) fn at(&self, at: u64, most: usize) -> std::io::Result<Vec<u8>> {
         match self {
             Fetched::Bytes(bytes) => {
                 let from = usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
@@ -332,6 +357,7 @@ impl ApiShared {
         if self.closing.is_cancelled() {
             return Err(closing());
         }
+        tenant.require_quotas().await?;
         self.require_fleet_blobs(fleet, tenant, &submission).await?;
         let needs = self.needs(tenant, &submission).await?.ok_or_else(|| {
             let detail =
@@ -347,10 +373,12 @@ impl ApiShared {
             class: needs.class,
             request,
             key,
+            is_metered: tenant.settings().quotas.has_hourly(),
             now,
         };
         match fleet.submit(&tenant.name, &new).await? {
             Submitted::New => {
+                tenant.charge(0, new.request.len() as u64).await;
                 let run = self.fleet_run(fleet, tenant, &new.id).await?;
                 Ok(Accepted { run, is_repeated: false })
             }
@@ -434,7 +462,7 @@ impl ApiShared {
         }
         let Some(end) = &found.end else { return Ok(RunResult::without_outcome(run)) };
         let result = self.fetch(fleet, tenant, &end.result).await?;
-        let result = result.at(0, 64 << 20).map_err(|error| Problem::internal(&error))?;
+        let result = result.at(0, RESULT).map_err(|error| Problem::internal(&error))?;
         if result.is_empty() {
             return Ok(RunResult::without_outcome(run));
         }
@@ -513,7 +541,7 @@ impl ApiShared {
         fetched.at(at, most).map_err(|error| Problem::internal(&error))
     }
 
-    async fn fetch(
+    pub(super) async fn fetch(
         &self,
         fleet: &Arc<dyn Fleet>,
         tenant: &Arc<Tenant>,

@@ -29,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::problem::{Problem, ProblemCode};
 use super::state::now;
-use super::submit::{closing, within_quotas};
+use super::submit::closing;
 use super::tenant::Tenant;
 use super::uploads::blocking;
 use super::{Answered, ApiShared};
@@ -282,7 +282,7 @@ impl ApiShared {
         if self.closing.is_cancelled() {
             return Err(closing());
         }
-        within_quotas(tenant, &settings)?;
+        tenant.require_quotas_blocking()?;
         if !(1..=SKILLS).contains(&request.skills.len()) {
             return Err(Problem::invalid(format!("`skills` names 1 to {SKILLS} skills")));
         }

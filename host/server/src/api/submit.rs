@@ -14,9 +14,9 @@ use super::fleet::local_start;
 use super::problem::{Problem, ProblemCode};
 use super::scheduler::Turn;
 use super::state::{count_folders, hex_of, is_inside, now};
-use super::tenant::{LiveRun, Tenant, TenantSettings};
+use super::tenant::{LiveRun, Tenant};
 use super::types::{RunInfo, RunList, RunResult, RunSubmission, RunTarget};
-use super::uploads::{blocking, charge};
+use super::uploads::blocking;
 use super::{Answered, ApiShared};
 use skillhost_ledger::runs::{NewRun, RunFilter, RunStatus, StoredRun, Submitted};
 use skillhost_policy::outcome::Status;
@@ -64,7 +64,7 @@ impl ApiShared {
         if self.closing.is_cancelled() {
             return Err(closing());
         }
-        within_quotas(tenant, &settings)?;
+        tenant.require_quotas_blocking()?;
         let skill = self.find_skill(tenant, &settings, &submission.skill);
         if skill.map_err(|error| internal(&error))?.is_none() {
             let detail =
@@ -90,7 +90,7 @@ impl ApiShared {
         }
         match submitted.map_err(|error| internal(&error))? {
             Submitted::New => {
-                charge(tenant, request.len() as u64);
+                tenant.charge_blocking(0, request.len() as u64);
                 self.drive(tenant, id.clone(), live);
                 Ok(Accepted { run: self.info(tenant, &id)?, is_repeated: false })
             }
@@ -220,10 +220,13 @@ impl ApiShared {
             }
             return tenant.remove_live(&id, RunStatus::Queued);
         }
-        let FinishedJob { status, result, cpu_ms, bytes } = finished;
-        if let Err(error) = tenant.state.store.charge(cpu_ms, bytes, now()) {
-            tracing::error!(tenant = tenant.name, %error, "cannot count what a run used");
+        let FinishedJob { status, result, cpu_ms, bytes, key } = finished;
+        if let Some(key) = key
+            && let Err(error) = tenant.state.store.remember_result(&key, &id)
+        {
+            tracing::error!(tenant = tenant.name, run = id, %error, "cannot remember a result");
         }
+        tenant.charge(cpu_ms, bytes).await;
         finish(tenant, id, status, Some(result)).await;
     }
 
@@ -422,37 +425,8 @@ impl io::Write for Room {
     }
 }
 
-/// Refuses what a tenant sends that has used up what it may use in an hour, or what it may store.
-pub(super) fn within_quotas(tenant: &Tenant, settings: &TenantSettings) -> Answered<()> {
-    let used = tenant.state.store.usage(now()).map_err(|error| Problem::internal(&error))?;
-    let quotas = &settings.quotas;
-    let wait = |code, detail: String| Err(Problem::new(code, detail).retry_after(used.expires_in));
-    if let Some(seconds) = quotas.cpu_seconds_per_hour
-        && used.cpu_ms >= seconds.saturating_mul(1000)
-    {
-        return wait(ProblemCode::CpuQuota, format!("{seconds} s of processor time in an hour"));
-    }
-    if let Some(bytes) = quotas.bytes_per_hour
-        && used.bytes >= bytes.0
-    {
-        return wait(ProblemCode::BytesQuota, format!("{} bytes in an hour", bytes.0));
-    }
-    let stored = tenant.state.store.stored_bytes().map_err(|error| Problem::internal(&error))?;
-    match stored >= settings.local_storage {
-        true => Err(storage_quota(settings.local_storage)),
-        false => Ok(()),
-    }
-}
-
-pub(super) fn storage_quota(most: u64) -> Problem {
-    let detail = format!(
-        "at most {most} bytes of files, skills, requests, results and output; they expire in time"
-    );
-    Problem::new(ProblemCode::StorageQuota, detail)
-}
-
-/// Refuses a run whose files have to be uploaded first, or have more than `most` bytes in total, and
-/// keeps the others from expiring. Returns the digests of its blobs.
+/// Refuses a run whose files have to be uploaded first, or have more than `most` bytes in total,
+/// and keeps the others from expiring. Returns the digests of its blobs.
 pub(super) fn require_blobs<'a>(
     tenant: &Tenant,
     submission: &'a RunSubmission,

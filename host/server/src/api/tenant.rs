@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
+use super::fleet::Fleet;
 use super::sessions::Sessions;
 use super::state::TenantState;
 use super::tenants::{Quotas, Retention};
@@ -22,6 +23,8 @@ pub(super) struct Tenant {
     pub(super) sessions: Sessions,
     /// Runs skills with the tenant's own state and audit log.
     pub(super) service: Service,
+    /// The fleet whose workers execute its runs, and in which its usage is counted.
+    pub(super) fleet: Option<Arc<dyn Fleet>>,
     settings: Mutex<Arc<TenantSettings>>,
     live: Mutex<HashMap<String, Arc<LiveRun>>>,
     pub(super) memory: MemoryQuota,
@@ -43,6 +46,7 @@ pub(super) struct TenantSettings {
     pub(super) local_storage: u64,
     pub(super) retention: Retention,
     pub(super) trust_uploads: bool,
+    pub(super) cache_results: bool,
 }
 
 /// A run that has not ended.
@@ -89,6 +93,7 @@ impl Tenant {
         state: TenantState,
         sessions: Sessions,
         service: Service,
+        fleet: Option<Arc<dyn Fleet>>,
         settings: TenantSettings,
     ) -> Tenant {
         Tenant {
@@ -96,6 +101,7 @@ impl Tenant {
             state,
             sessions,
             service,
+            fleet,
             settings: Mutex::new(Arc::new(settings)),
             live: Mutex::default(),
             memory: MemoryQuota::default(),

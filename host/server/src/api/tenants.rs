@@ -49,6 +49,9 @@ pub struct TenantEntry {
     /// Whether the skills that it uploads run without the operator's approval. They are granted what
     /// the policy grants to any skill, and nothing by their name.
     pub trust_uploads: bool,
+    /// Whether a deterministic run is answered with the result of an earlier one of this tenant
+    /// with the same skill, input, permissions and host, if it has no other effect.
+    pub cache_results: bool,
     /// Its folder, an absolute path; by default, one in the state folder of the server.
     pub state: Option<PathBuf>,
 }

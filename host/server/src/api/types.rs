@@ -155,6 +155,10 @@ pub struct RunResult {
     /// The receipt, if one was requested and the run has a result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receipt: Option<Value>,
+    /// The id of an earlier run of the tenant, if this run was answered with its result and not
+    /// executed. Times and usage in `outcome` are those of that run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached: Option<String>,
 }
 
 impl RunResult {
@@ -168,6 +172,7 @@ impl RunResult {
             changes: Vec::new(),
             diff: String::new(),
             receipt: None,
+            cached: None,
         }
     }
 }

@@ -16,8 +16,8 @@ use hyper::body::Incoming;
 
 use super::body;
 use super::problem::{Problem, ProblemCode};
+use super::quotas::storage_quota;
 use super::state::{Finished, Upload, hex_of, is_inside, now};
-use super::submit::{storage_quota, within_quotas};
 use super::tenant::Tenant;
 use super::types::{BlobInfo, SkillInfo, SkillUpload};
 use super::{Answered, ApiShared};
@@ -65,13 +65,14 @@ impl ApiShared {
             }
             let mut file = upload.reopen().map_err(|error| Problem::internal(&error))?;
             self.share(fleet, tenant, digest, &mut file).await?;
+            tenant.charge(0, bytes).await;
             return Ok(BlobInfo { digest: digest.to_owned(), bytes });
         }
         let storage = tenant.settings().quotas.storage.0;
         // The same for a blob that is there already: its time tells nothing.
         match upload.finish(digest, storage, now()).map_err(|error| Problem::internal(&error))? {
             Finished::Stored => {
-                charge(tenant, bytes);
+                tenant.charge(0, bytes).await;
                 Ok(BlobInfo { digest: digest.to_owned(), bytes })
             }
             Finished::Full => Err(storage_quota(storage)),
@@ -87,7 +88,7 @@ impl ApiShared {
         mut body: Incoming,
     ) -> Answered<(Upload<'t>, IncomingBytes<'t>)> {
         let (settings, bounds) = (tenant.settings(), &self.options.bounds);
-        within_quotas(tenant, &settings)?;
+        tenant.require_quotas().await?;
         let declared =
             head.headers.get(CONTENT_LENGTH).and_then(|text| text.to_str().ok()?.parse().ok());
         if declared.is_some_and(|bytes: u64| bytes > bounds.blob) {
@@ -149,7 +150,7 @@ impl ApiShared {
             let (upload, _coming) = self.receive(tenant, head, body).await?;
             let (archive, size) =
                 (upload.reopen().map_err(|error| Problem::internal(&error))?, upload.bytes);
-            charge(tenant, size);
+            tenant.charge(0, size).await;
             let within = tenant.state.folder.clone();
             let files = blocking(move || Ok(unpack(&archive, size, &within))).await?;
             files.map_err(invalid)?
@@ -209,13 +210,6 @@ pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Answered<T> + Send + 'static,
 ) -> Answered<T> {
     tokio::task::spawn_blocking(work).await.map_err(|error| Problem::internal(&error))?
-}
-
-/// Counts bytes that a client has sent.
-pub(super) fn charge(tenant: &Tenant, bytes: u64) {
-    if let Err(error) = tenant.state.store.charge(0, bytes, now()) {
-        tracing::error!(tenant = tenant.name, %error, "cannot count what was sent");
-    }
 }
 
 fn other_digest() -> Problem {

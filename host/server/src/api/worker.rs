@@ -69,6 +69,10 @@ pub struct EndedRun {
     pub cpu_ms: u64,
     /// Bytes that went in and out.
     pub bytes: u64,
+    /// What identifies its result, if later runs may be answered with it.
+    pub key: Option<String>,
+    /// Whether what it used counts towards a quota of an hour.
+    pub is_metered: bool,
 }
 
 impl Api {
@@ -85,8 +89,13 @@ impl WorkerHost {
     pub const ENGINE: &str = ENGINE;
 
     /// Returns the names of the tenants.
-    pub fn tenants(&self) -> Vec<String> {
-        self.0.tenants().iter().map(|tenant| tenant.name.clone()).collect()
+    ///
+    /// # Errors
+    /// The tenants file, or a policy that it names, has changed and cannot be used: it is not known
+    /// which tenants there still are, and what they are granted.
+    pub fn tenants(&self) -> Result<Vec<String>, String> {
+        self.0.is_current()?;
+        Ok(self.0.tenants().iter().map(|tenant| tenant.name.clone()).collect())
     }
 
     /// Waits for a place for a run of a tenant; `None` if there is no such tenant. Tenants take turns,
@@ -166,6 +175,8 @@ impl WorkerHost {
             written,
             cpu_ms: finished.cpu_ms,
             bytes: finished.bytes,
+            key: finished.key,
+            is_metered: tenant.settings().quotas.has_hourly(),
         })))
     }
 

@@ -20,6 +20,8 @@ pub(super) struct PendingRecord {
     log: Arc<Log>,
     hooks: Arc<RunHooks>,
     pub(super) receipt: Option<String>,
+    /// The run whose result is the answer.
+    pub(super) cached: Option<String>,
     retention: Retention,
     /// The redactor and the arguments, if the policy keeps texts.
     text: Option<(Arc<Redactor>, Vec<String>)>,
@@ -60,6 +62,7 @@ impl PendingRecord {
             log,
             hooks,
             receipt: None,
+            cached: None,
             retention,
             text: None,
             session: None,
@@ -126,8 +129,10 @@ impl PendingRecord {
         let text =
             self.text.take().map(|(redactor, arguments)| redactor.texts(&arguments, outcome));
         let record = Record::of(time, &skill, program.as_ref(), &capabilities, outcome, &self.log)?;
-        let (receipt, session) = (self.receipt.take(), self.session.clone());
-        let record = Record { run, text, receipt, session: session.as_deref(), ..record };
+        let (receipt, cached) = (self.receipt.take(), self.cached.take());
+        let session = self.session.clone();
+        let session = session.as_deref();
+        let record = Record { run, text, receipt, cached, session, ..record };
         self.log.append_with_retention(&record, self.retention)?;
         self.hooks.recorded(&record);
         Ok(())

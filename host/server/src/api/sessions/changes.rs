@@ -8,7 +8,8 @@ use tokio::sync::OwnedMutexGuard;
 use super::super::executor::{DIFF, WRITTEN, stored};
 use super::super::logs::too_many;
 use super::super::problem::{Problem, ProblemCode};
-use super::super::submit::{closing, storage_quota, within_quotas};
+use super::super::quotas::storage_quota;
+use super::super::submit::closing;
 use super::super::tenant::{OpenStream, Tenant};
 use super::super::uploads::blocking;
 use super::super::{Answered, ApiShared};
@@ -48,7 +49,7 @@ impl ApiShared {
         let (tenant, session) = (tenant.clone(), session.clone());
         blocking(move || {
             let (_heavy, _alone) = (heavy, alone);
-            within_quotas(&tenant, &tenant.settings())?;
+            tenant.require_quotas_blocking()?;
             let (changes, staged) = changes(&tenant, &session.files())?;
             let base = session.state().base.clone();
             let base = Arc::new(trees::rebase(&tenant, &base, &staged)?);
@@ -87,7 +88,7 @@ impl ApiShared {
             let (_heavy, _alone) = (heavy, alone);
             let settings = tenant.settings();
             let quotas = &settings.quotas;
-            within_quotas(&tenant, &settings)?;
+            tenant.require_quotas_blocking()?;
             let _creating = tenant.sessions.begin(quotas.sessions)?;
             // The policy may have changed since the session was created.
             let (granted, mut limits) = api.grant_skills(&tenant, &session.skills)?;
@@ -120,7 +121,7 @@ impl ApiShared {
         let (tenant, session) = (tenant.clone(), session.clone());
         blocking(move || {
             let (_heavy, _alone) = (heavy, alone);
-            within_quotas(&tenant, &tenant.settings())?;
+            tenant.require_quotas_blocking()?;
             let view = View::of(session.files().open(session.rules.clone()))?;
             trees::snapshot(&tenant, &view, ENTRIES)
         })

@@ -16,7 +16,7 @@ use super::super::body::{self, Answer};
 use super::super::logs::too_many;
 use super::super::problem::{Problem, ProblemCode};
 use super::super::tenant::Tenant;
-use super::super::uploads::{blocking, charge};
+use super::super::uploads::blocking;
 use super::super::{Answered, ApiShared};
 use super::Session;
 use super::types::{EntryKind, FileEntry, FileList, WrittenFile};
@@ -305,7 +305,7 @@ impl ApiShared {
         let (session, owner) = (session.clone(), tenant.clone());
         blocking(move || {
             let _guard = guard;
-            charge(&owner, size);
+            owner.charge_blocking(0, size);
             let (view, path) = View::find(&session, &path)?;
             view.create_parents(&path)?;
             Ok(WrittenFile { bytes: view.write(&path, &mut from)? })

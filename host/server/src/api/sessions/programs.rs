@@ -16,10 +16,10 @@ use super::super::fleet::local_start;
 use super::super::logs::too_many;
 use super::super::problem::{Problem, ProblemCode};
 use super::super::state::{StreamName, now};
-use super::super::submit::{closing, within_quotas};
+use super::super::submit::closing;
 use super::super::tenant::{LiveRun, Pending, Tenant};
 use super::super::types::{RunInfo, RunResult, RunSubmission, RunTarget};
-use super::super::uploads::{blocking, charge};
+use super::super::uploads::blocking;
 use super::super::{Answered, ApiShared, body};
 use super::types::{ProgramRequest, Signal};
 use super::{SCRATCH, Session, time};
@@ -186,8 +186,8 @@ impl ApiShared {
             Problem::new(ProblemCode::QueueFull, detail).retry_after(1)
         })?;
         blocking(move || {
-            within_quotas(&owner, &owner.settings())?;
-            charge(&owner, size);
+            owner.require_quotas_blocking()?;
+            owner.charge_blocking(0, size);
             Ok(())
         })
         .await?;
@@ -329,7 +329,7 @@ impl ApiShared {
                 return Err(Problem::new(ProblemCode::ProgramEnded, "it has ended"));
             }
         }
-        charge(tenant, sent);
+        tenant.charge(0, sent).await;
         Ok(program.info())
     }
 
@@ -373,12 +373,10 @@ impl ApiShared {
 
 /// Stores the end of a program, and tells those who wait for it.
 fn finish(tenant: &Tenant, session: &Session, program: &Program, finished: FinishedJob) {
-    let FinishedJob { status, result, cpu_ms, bytes } = finished;
+    let FinishedJob { status, result, cpu_ms, bytes, .. } = finished;
     // A server that is stopping has not begun it.
     let status = if status == RunStatus::Queued { RunStatus::Cancelled } else { status };
-    if let Err(error) = tenant.state.store.charge(cpu_ms, bytes, now()) {
-        tracing::error!(tenant = tenant.name, %error, "cannot count what a program used");
-    }
+    tenant.charge_blocking(cpu_ms, bytes);
     {
         let mut state = program.state();
         state.ended = Some((now(), status));

@@ -11,8 +11,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::super::executor::write_files;
 use super::super::problem::{Problem, ProblemCode};
+use super::super::quotas::storage_quota;
 use super::super::state::{count_folders, hex_of, is_inside, now};
-use super::super::submit::{check_folders, require_blobs, storage_quota};
+use super::super::submit::{check_folders, require_blobs};
 use super::super::tenant::Tenant;
 use super::super::types::{FileSource, FileState, RunSubmission, RunTarget};
 use super::super::{Answered, ApiShared};
