@@ -169,17 +169,22 @@ impl Fleet {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Connects to the broker as an identity, and speaks its protocol.
-    pub async fn connect(&self, name: &str) -> async_nats::Client {
+    /// Connects to the broker as an identity, in the account of a tenant, and speaks its protocol.
+    pub async fn connect_to(&self, tenant: &str, name: &str) -> async_nats::Client {
         let urls = self.url();
         let addresses: Vec<async_nats::ServerAddr> =
             urls.split(',').map(|url| url.parse().unwrap()).collect();
-        self.options(name).connect(addresses).await.unwrap()
+        self.options(tenant, name).connect(addresses).await.unwrap()
     }
 
-    pub fn options(&self, name: &str) -> async_nats::ConnectOptions {
+    /// The same for the tenant `default`.
+    pub async fn connect(&self, name: &str) -> async_nats::Client {
+        self.connect_to("default", name).await
+    }
+
+    pub fn options(&self, tenant: &str, name: &str) -> async_nats::ConnectOptions {
         let folder = self.folder().join(name);
-        let seed = std::fs::read_to_string(folder.join("nats.seed")).unwrap();
+        let seed = std::fs::read_to_string(folder.join(format!("nats-{tenant}.seed"))).unwrap();
         async_nats::ConnectOptions::new()
             .nkey(seed.trim().to_owned())
             .custom_inbox_prefix(format!("_INBOX_{name}"))

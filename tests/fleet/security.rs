@@ -17,12 +17,12 @@ fn two_tenants() -> Fleet {
     Fleet::new(&["--tenant", "a", "--tenant", "b", "--worker", "one=a", "--worker", "two=b"])
 }
 
-/// Publishes or subscribes as an identity, and returns the subjects that the broker refuses.
+/// Publishes or subscribes as an identity in the account of `a`, and returns the subjects that the broker refuses.
 fn refused(fleet: &Fleet, name: &str, publish: &[&str], subscribe: &[&str]) -> BTreeSet<String> {
     let seen: Arc<Mutex<Vec<String>>> = Arc::default();
     let sink = seen.clone();
     block_on(async {
-        let options = fleet.options(name).event_callback(move |event| {
+        let options = fleet.options("a", name).event_callback(move |event| {
             let sink = sink.clone();
             async move {
                 if let Event::ServerError(ServerError::Other(why)) = event {
@@ -101,6 +101,59 @@ fn a_worker_reaches_the_queues_of_its_tenants_only() {
 }
 
 #[test]
+fn an_answer_that_a_worker_has_sent_elsewhere_reaches_no_other_tenant() {
+    let fleet = two_tenants();
+    let _server = fleet.api(&["--tenants", tenants(&fleet).to_str().unwrap()]);
+    let messages = |stream: &str| {
+        block_on(async {
+            let context = jetstream::new(fleet.connect_to("b", "api").await);
+            let mut stream = context.get_stream(stream).await.unwrap();
+            stream.info().await.unwrap().state.messages
+        })
+    };
+    until("the streams of b exist", || messages("skillhost-runs-b") == 0);
+    block_on(async {
+        // Permissions do not hold for the subject that a request names for its answer: the broker sends
+        // it, with what the worker has stored.
+        let client = fleet.connect_to("a", "one").await;
+        let context = jetstream::new(client.clone());
+        let blob = format!("skillhost.blob.a.{}.0", "0".repeat(64));
+        let consumer = json!({ "stream_name": "skillhost-runs-b", "config": { "durable_name": "spy", "deliver_subject": "_INBOX_one.spy" } });
+        context.publish(blob.clone(), consumer.to_string().into()).await.unwrap().await.unwrap();
+        let get = json!({ "last_by_subj": blob }).to_string();
+        for answer in [
+            "skillhost.run.b.victim",
+            "skillhost.queue.b.small",
+            "skillhost.key.b.key",
+            "skillhost.control.b.run",
+            "$JS.API.STREAM.DELETE.skillhost-audit-b",
+            "$JS.API.CONSUMER.DURABLE.CREATE.skillhost-runs-b.spy",
+        ] {
+            for api in
+                ["$JS.API.DIRECT.GET.skillhost-blobs-a", "$JS.API.STREAM.MSG.GET.skillhost-blobs-a"]
+            {
+                let request = get.clone().into();
+                client.publish_with_reply(api, answer, request).await.unwrap();
+            }
+        }
+        client.flush().await.unwrap();
+        // The last request was answered when this one is.
+        client.request("$JS.API.STREAM.MSG.GET.skillhost-blobs-a", get.into()).await.unwrap();
+    });
+    for stream in ["skillhost-runs-b", "skillhost-queue-b", "skillhost-audit-b"] {
+        assert_eq!(messages(stream), 0, "{stream}");
+    }
+    let spies = block_on(async {
+        let context = jetstream::new(fleet.connect_to("b", "api").await);
+        let stream = context.get_stream("skillhost-runs-b").await.unwrap();
+        stream.get_info().await.unwrap().state.consumer_count
+    });
+    assert_eq!(spies, 0);
+    // Nor has a key of one tenant a meaning in the account of another.
+    assert!(!fleet.folder().join("one/nats-b.seed").exists());
+}
+
+#[test]
 fn strangers_and_plain_text_are_refused() {
     let fleet = Fleet::of_two();
     block_on(async {
@@ -117,7 +170,7 @@ fn strangers_and_plain_text_are_refused() {
         assert!(async_nats::connect(plain).await.is_err(), "in the clear");
         // A broker with another authority is not believed.
         let other = Fleet::of_two();
-        let options = fleet.options("one").add_root_certificates(authority.clone());
+        let options = fleet.options("default", "one").add_root_certificates(authority.clone());
         assert!(options.connect(other.url()).await.is_err(), "another broker");
     });
     // The program says what it needs.

@@ -1,8 +1,9 @@
-//! The connection to the brokers, and what the other modules do over it: read a subject, write it by
-//! compare-and-set, and move blobs.
+//! Connections to the brokers, one for the account of each tenant, and what the other modules do over
+//! them: read a subject, write it by compare-and-set, and move blobs.
 
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use async_nats::jetstream;
@@ -12,6 +13,7 @@ use async_nats::jetstream::stream::{DirectGetErrorKind, LastRawMessageErrorKind}
 use async_nats::{Client, ConnectOptions, ServerAddr};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use tokio::sync::OnceCell;
 
 use crate::identity::Identity;
 use crate::names;
@@ -29,7 +31,15 @@ const RECONNECT: Duration = Duration::from_secs(2);
 const STORE_FAILED: u64 = 10_077;
 const MESSAGE_TOO_LARGE: u64 = 10_054;
 
-/// A connection to the brokers. Cheap to clone.
+/// The connections of an identity to the brokers. Cheap to clone.
+#[derive(Clone)]
+pub struct Brokers {
+    pub(crate) identity: Arc<Identity>,
+    addresses: Arc<Vec<ServerAddr>>,
+    open: Arc<Mutex<BTreeMap<String, Arc<OnceCell<Broker>>>>>,
+}
+
+/// A connection to the brokers, in the account of one tenant. Cheap to clone.
 #[derive(Clone)]
 pub struct Broker {
     pub(crate) client: Client,
@@ -65,26 +75,68 @@ struct BlobSize {
     parts: u64,
 }
 
-impl Broker {
-    /// Connects. `urls`: one or several addresses with commas between them.
+impl Brokers {
+    /// Connects for each tenant of an identity. `urls`: one or several addresses with commas between
+    /// them.
     ///
     /// # Errors
     /// An address is invalid, no broker answers, or the brokers do not know the identity.
-    pub async fn connect(urls: &str, identity: Identity) -> Result<Broker, FleetError> {
-        let failed = |error: &dyn std::fmt::Display| FleetError::Unavailable(error.to_string());
+    pub async fn connect(urls: &str, identity: Identity) -> Result<Brokers, FleetError> {
         let mut addresses = Vec::new();
         for url in urls.split(',').map(str::trim) {
             if !url.starts_with("tls://") {
                 let why = format!("{url}: write tls://HOST:PORT; a fleet has no other connections");
                 return Err(FleetError::Unavailable(why));
             }
-            addresses.push(url.parse::<ServerAddr>().map_err(|error| failed(&error))?);
+            addresses.push(url.parse::<ServerAddr>().map_err(|error| unavailable(&error))?);
         }
-        let name = identity.name.clone();
+        let identity = Arc::new(identity);
+        let tenants = identity.trust()?.tenants.clone();
+        let brokers = Brokers { identity, addresses: Arc::new(addresses), open: Arc::default() };
+        let connecting = tenants.iter().map(|tenant| brokers.of(tenant));
+        futures::future::try_join_all(connecting).await?;
+        Ok(brokers)
+    }
+
+    /// Returns the name of the identity.
+    pub fn name(&self) -> &str {
+        &self.identity.name
+    }
+
+    /// Returns the connection for a tenant, which is opened when it is first used.
+    ///
+    /// # Errors
+    /// The identity does not serve the tenant, or the brokers do not let it in.
+    pub async fn of(&self, tenant: &str) -> Result<Broker, FleetError> {
+        let cell = {
+            let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+            match open.get(tenant) {
+                Some(cell) => cell.clone(),
+                None => {
+                    // Only names of tenants that the operator wrote are remembered.
+                    self.identity.seed(tenant)?;
+                    open.entry(tenant.to_owned()).or_default().clone()
+                }
+            }
+        };
+        cell.get_or_try_init(|| Broker::connect(self, tenant)).await.cloned()
+    }
+
+    /// Returns the connections that are open.
+    pub(crate) fn open(&self) -> Vec<Broker> {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.values().filter_map(|cell| cell.get().cloned()).collect()
+    }
+}
+
+impl Broker {
+    async fn connect(brokers: &Brokers, tenant: &str) -> Result<Broker, FleetError> {
+        let identity = &brokers.identity;
+        let name = &identity.name;
         let client = ConnectOptions::new()
             .name(format!("skillhost {name}"))
-            .nkey(identity.seed.clone())
-            .custom_inbox_prefix(names::inbox(&name))
+            .nkey(identity.seed(tenant)?)
+            .custom_inbox_prefix(names::inbox(name))
             .require_tls(true)
             .add_root_certificates(identity.authority.clone())
             .connection_timeout(CONNECT)
@@ -101,17 +153,12 @@ impl Broker {
                     event => tracing::warn!(%event, "the connection to the brokers"),
                 }
             })
-            .connect(addresses)
+            .connect(brokers.addresses.to_vec())
             .await
-            .map_err(|error| failed(&error))?;
+            .map_err(|error| unavailable(&error))?;
         let mut context = jetstream::new(client.clone());
         context.set_timeout(REQUEST);
-        Ok(Broker { client, context, identity: Arc::new(identity) })
-    }
-
-    /// Returns the name of the identity.
-    pub fn name(&self) -> &str {
-        &self.identity.name
+        Ok(Broker { client, context, identity: identity.clone() })
     }
 
     /// Returns the value of a subject, as the leader of the stream knows it: no follower that lags

@@ -1,7 +1,7 @@
 //! The queue for API servers: [`Fleet`] over the brokers. A server that is killed between two steps of a
 //! submission leaves what the next request with the same key completes.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write as _;
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +12,7 @@ use futures::StreamExt as _;
 use futures::TryStreamExt as _;
 use futures::stream::BoxStream;
 
-use crate::broker::{Broker, Written, unavailable};
+use crate::broker::{Brokers, Written, unavailable};
 use crate::identity::Role;
 use crate::names;
 use crate::runs::{Change, Read, Runs, end_without_outcome, now};
@@ -36,57 +36,68 @@ const CANCELS: (usize, Duration) = (10, Duration::from_millis(50));
 const REFRESH: Duration = Duration::from_secs(1);
 /// A worker that has not reported for so long does not count.
 const REPORTED: Duration = Duration::from_secs(15);
+/// The most processes of workers in the metrics.
+const PROCESSES: usize = 1_000;
 
 /// The queue of a fleet.
 pub struct Front {
-    broker: Broker,
+    brokers: Brokers,
     settings: FleetSettings,
     /// How long uploads are kept, by tenant.
     uploads: Mutex<HashMap<String, Duration>>,
     reports: Arc<Mutex<BTreeMap<String, (Instant, Report)>>>,
+    /// The tenants whose workers are listened to.
+    reporting: Mutex<HashSet<String>>,
 }
 
 impl Front {
-    /// Uses a connection. Must be called within an event loop.
-    pub fn new(broker: Broker, settings: FleetSettings) -> Front {
-        let reports = Arc::default();
-        Front { broker, settings, uploads: Mutex::default(), reports }
+    /// Uses these connections.
+    pub fn new(brokers: Brokers, settings: FleetSettings) -> Front {
+        let (reports, reporting) = (Arc::default(), Mutex::default());
+        Front { brokers, settings, uploads: Mutex::default(), reports, reporting }
     }
 
-    /// Starts to listen to the reports of workers, and to read again whose signatures count.
-    ///
-    /// # Errors
-    /// The brokers do not answer.
-    pub async fn listen(&self) -> Result<(), FleetError> {
-        let heard = self.broker.client.subscribe(names::report("*", "*")).await;
-        let mut heard = heard.map_err(|error| unavailable(&error))?;
-        let reports = self.reports.clone();
-        let identity = Arc::downgrade(&self.broker.identity);
+    /// Starts to read again whose signatures count. Must be called within an event loop.
+    pub fn watch_identity(&self) {
+        let identity = Arc::downgrade(&self.brokers.identity);
         tokio::spawn(async move {
             while let Some(identity) = identity.upgrade() {
                 tokio::task::spawn_blocking(move || identity.refresh()).await.ok();
                 tokio::time::sleep(REFRESH).await;
             }
         });
+    }
+
+    /// Starts to listen to the reports of the workers of a tenant, unless it does.
+    async fn listen(&self, tenant: &str) -> Result<(), FleetError> {
+        let is_new = || {
+            let mut reporting = self.reporting.lock().unwrap_or_else(PoisonError::into_inner);
+            reporting.insert(tenant.to_owned())
+        };
+        let broker = self.brokers.of(tenant).await?;
+        let heard = broker.client.subscribe(names::report("*", "*")).await;
+        let mut heard = heard.map_err(|error| unavailable(&error))?;
+        if !is_new() {
+            return Ok(());
+        }
+        let reports = self.reports.clone();
         tokio::spawn(async move {
             while let Some(message) = heard.next().await {
-                let mut tokens = message.subject.rsplit('.');
-                let (Some(process), Some(worker)) = (tokens.next(), tokens.next()) else {
-                    continue;
-                };
+                let Some(labels) = names::reporting(&message.subject) else { continue };
                 if let Ok(report) = Report::read(&message.payload) {
-                    let labels = format!("worker=\"{worker}\",process=\"{process}\"");
                     let mut reports = reports.lock().unwrap_or_else(PoisonError::into_inner);
-                    reports.insert(labels, (Instant::now(), report));
                     reports.retain(|_, (at, _)| at.elapsed() < REPORTED);
+                    if reports.len() < PROCESSES || reports.contains_key(&labels) {
+                        reports.insert(labels, (Instant::now(), report));
+                    }
                 }
             }
         });
         Ok(())
     }
 
-    fn runs(&self, tenant: &str) -> Runs {
-        Runs::new(self.broker.clone(), tenant)
+    async fn runs(&self, tenant: &str) -> Result<Runs, FleetError> {
+        Ok(Runs::new(self.brokers.of(tenant).await?, tenant))
     }
 
     /// Returns the run of an idempotency key, after claiming an unused key for a new run.
@@ -110,7 +121,13 @@ impl Front {
                 created: new.now,
             };
             let bytes = record.write().map_err(FleetError::TooLarge)?;
-            match self.broker.put(names::key(tenant, key), bytes, Some(revision)).await? {
+            match self
+                .brokers
+                .of(tenant)
+                .await?
+                .put(names::key(tenant, key), bytes, Some(revision))
+                .await?
+            {
                 Written::At(_) => return Ok(Ok(new.id.clone())),
                 Written::Conflict => {}
                 Written::Full => return Err(FleetError::Full),
@@ -121,7 +138,9 @@ impl Front {
     /// Returns a key that is still remembered, and the revision of its record.
     async fn key(&self, tenant: &str, key: &str) -> Result<(Option<KeyRecord>, u64), FleetError> {
         let subject = names::key(tenant, key);
-        let Some(found) = self.broker.get(&names::runs_stream(tenant), &subject).await? else {
+        let Some(found) =
+            self.brokers.of(tenant).await?.get(&names::runs_stream(tenant), &subject).await?
+        else {
             return Ok((None, 0));
         };
         let known = KeyRecord::read(&found.bytes).map_err(FleetError::Untrusted)?;
@@ -135,7 +154,7 @@ impl Front {
             return Ok(Content::Inline(Output(bytes.to_vec())));
         }
         let digest = skillhost_skill::runtime::digest(bytes);
-        self.broker.put_blob(tenant, &digest, &mut &*bytes).await?;
+        self.brokers.of(tenant).await?.put_blob(tenant, &digest, &mut &*bytes).await?;
         Ok(Content::Blob(digest))
     }
 
@@ -147,7 +166,13 @@ impl Front {
     ) -> Result<Vec<u8>, RequestErrorKind> {
         let bytes = serde_json::to_vec(control).unwrap_or_default();
         let request = async_nats::Request::new().payload(bytes.into()).timeout(Some(ANSWER));
-        let answer = self.broker.client.send_request(names::control(tenant, run), request).await;
+        let answer = self
+            .brokers
+            .of(tenant)
+            .await?
+            .client
+            .send_request(names::control(tenant, run), request)
+            .await;
         answer.map(|answer| answer.payload.to_vec()).map_err(|error| error.kind())
     }
 
@@ -155,7 +180,7 @@ impl Front {
     async fn mark_cancelled(&self, runs: &Runs, id: &str) -> Result<bool, FleetError> {
         let Some(Read { record, .. }) = runs.read(id).await? else { return Ok(false) };
         let end = end_without_outcome(
-            &self.broker.identity,
+            &self.brokers.identity,
             &runs.tenant,
             &RunRecord { attempts: 0, ..record },
             RunStatus::Cancelled,
@@ -185,11 +210,12 @@ impl Front {
 impl Fleet for Front {
     async fn open(&self, tenants: &[FleetTenant]) -> Result<(), FleetError> {
         // A worker may not, and waits until a server has.
-        if self.broker.identity.role == Role::Worker {
+        if self.brokers.identity.role == Role::Worker {
             return Ok(());
         }
         for tenant in tenants {
-            streams::open(&self.broker, tenant, &self.settings).await?;
+            streams::open(&self.brokers.of(&tenant.name).await?, tenant, &self.settings).await?;
+            self.listen(&tenant.name).await?;
             let mut uploads = self.uploads.lock().unwrap_or_else(PoisonError::into_inner);
             uploads.insert(tenant.name.clone(), tenant.uploads);
         }
@@ -205,7 +231,7 @@ impl Fleet for Front {
         if known.digest != digest {
             return Ok(Some(Submitted::OtherBody));
         }
-        let runs = self.runs(tenant);
+        let runs = self.runs(tenant).await?;
         // A server was killed after it had taken the key: this request submits the run.
         let Some(Read { record, .. }) = runs.read(&known.run).await? else { return Ok(None) };
         if record.state == RunState::Queued {
@@ -216,7 +242,7 @@ impl Fleet for Front {
     }
 
     async fn submit(&self, tenant: &str, new: &NewFleetRun) -> Result<Submitted, FleetError> {
-        let runs = self.runs(tenant);
+        let runs = self.runs(tenant).await?;
         let key = new.key.as_ref().map(|(key, digest)| (&**key, &**digest));
         let id = match key {
             Some(key) => match self.claim_key(tenant, key, new).await? {
@@ -241,7 +267,8 @@ impl Fleet for Front {
         runs.create(&record).await?;
         match runs.enqueue(&record, &id).await? {
             Written::Full => {
-                let stream = self.broker.stream(&names::runs_stream(tenant)).await?;
+                let stream =
+                    self.brokers.of(tenant).await?.stream(&names::runs_stream(tenant)).await?;
                 let mut forget = vec![names::run(tenant, &id)];
                 forget.extend(key.map(|(key, _)| names::key(tenant, key)));
                 for subject in forget {
@@ -255,7 +282,9 @@ impl Fleet for Front {
     }
 
     async fn get(&self, tenant: &str, id: &str) -> Result<Option<FleetRun>, FleetError> {
-        let Some(Read { record, .. }) = self.runs(tenant).read(id).await? else { return Ok(None) };
+        let Some(Read { record, .. }) = self.runs(tenant).await?.read(id).await? else {
+            return Ok(None);
+        };
         let run = FleetRun {
             id: record.id,
             status: RunStatus::Queued,
@@ -273,7 +302,7 @@ impl Fleet for Front {
                 FleetRun { status: RunStatus::Running, started: Some(claim.started), ..run }
             }
             RunState::Ended(end) => {
-                let end = self.broker.identity.verify(&end, tenant, id)?;
+                let end = self.brokers.identity.verify(&end, tenant, id)?;
                 FleetRun {
                     status: end.status,
                     started: end.started,
@@ -288,7 +317,7 @@ impl Fleet for Front {
     }
 
     async fn ids(&self, tenant: &str) -> Result<Vec<String>, FleetError> {
-        let stream = self.broker.stream(&names::runs_stream(tenant)).await?;
+        let stream = self.brokers.of(tenant).await?.stream(&names::runs_stream(tenant)).await?;
         let subjects = stream
             .info_with_subjects(names::run(tenant, "*"))
             .await
@@ -304,7 +333,7 @@ impl Fleet for Front {
     }
 
     async fn cancel(&self, tenant: &str, id: &str) -> Result<(), FleetError> {
-        let runs = self.runs(tenant);
+        let runs = self.runs(tenant).await?;
         if !self.mark_cancelled(&runs, id).await? {
             return Ok(());
         }
@@ -321,7 +350,7 @@ impl Fleet for Front {
     }
 
     async fn watch(&self, tenant: &str, id: &str) -> Result<BoxStream<'static, ()>, FleetError> {
-        let heard = self.broker.client.subscribe(names::event(tenant, id)).await;
+        let heard = self.brokers.of(tenant).await?.client.subscribe(names::event(tenant, id)).await;
         Ok(heard.map_err(|error| unavailable(&error))?.map(|_| ()).boxed())
     }
 
@@ -335,7 +364,8 @@ impl Fleet for Front {
     }
 
     async fn blob_size(&self, tenant: &str, digest: &str) -> Result<Option<u64>, FleetError> {
-        let Some((bytes, written)) = self.broker.blob(tenant, digest).await? else {
+        let Some((bytes, written)) = self.brokers.of(tenant).await?.blob(tenant, digest).await?
+        else {
             return Ok(None);
         };
         let uploads = self.uploads.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -351,7 +381,7 @@ impl Fleet for Front {
         digest: &str,
         from: &mut (dyn std::io::Read + Send),
     ) -> Result<(), FleetError> {
-        self.broker.put_blob(tenant, digest, from).await
+        self.brokers.of(tenant).await?.put_blob(tenant, digest, from).await
     }
 
     async fn read_blob(
@@ -360,7 +390,7 @@ impl Fleet for Front {
         digest: &str,
         to: &mut (dyn Write + Send),
     ) -> Result<bool, FleetError> {
-        self.broker.read_blob(tenant, digest, to).await
+        self.brokers.of(tenant).await?.read_blob(tenant, digest, to).await
     }
 
     async fn put_skill(&self, tenant: &str, skill: &FleetSkill) -> Result<(), FleetError> {
@@ -370,7 +400,9 @@ impl Fleet for Front {
         for named in [&skill.digest, &skill.name] {
             let subject = names::skill(tenant, named)
                 .ok_or_else(|| FleetError::TooLarge(format!("{named} is not a name")))?;
-            if self.broker.put(subject, bytes.clone(), None).await? == Written::Full {
+            if self.brokers.of(tenant).await?.put(subject, bytes.clone(), None).await?
+                == Written::Full
+            {
                 return Err(FleetError::Full);
             }
         }
@@ -379,7 +411,9 @@ impl Fleet for Front {
 
     async fn skill(&self, tenant: &str, named: &str) -> Result<Option<FleetSkill>, FleetError> {
         let Some(subject) = names::skill(tenant, named) else { return Ok(None) };
-        let Some(found) = self.broker.get(&names::runs_stream(tenant), &subject).await? else {
+        let Some(found) =
+            self.brokers.of(tenant).await?.get(&names::runs_stream(tenant), &subject).await?
+        else {
             return Ok(None);
         };
         let wrong = |error: &dyn std::fmt::Display| {
@@ -391,7 +425,7 @@ impl Fleet for Front {
             Content::Inline(bytes) => bytes.0,
             Content::Blob(digest) => {
                 let mut list = Vec::new();
-                if !self.broker.read_blob(tenant, &digest, &mut list).await? {
+                if !self.brokers.of(tenant).await?.read_blob(tenant, &digest, &mut list).await? {
                     return Ok(None);
                 }
                 if skillhost_skill::runtime::digest(&list) != digest {
@@ -409,16 +443,18 @@ impl Fleet for Front {
         key: &str,
     ) -> Result<Option<(String, FleetEnd)>, FleetError> {
         let subject = names::result(tenant, key);
-        let Some(found) = self.broker.get(&names::runs_stream(tenant), &subject).await? else {
+        let Some(found) =
+            self.brokers.of(tenant).await?.get(&names::runs_stream(tenant), &subject).await?
+        else {
             return Ok(None);
         };
         let KnownResult { run, .. } =
             KnownResult::read(&found.bytes).map_err(FleetError::Untrusted)?;
-        let Some(Read { record, .. }) = self.runs(tenant).read(&run).await? else {
+        let Some(Read { record, .. }) = self.runs(tenant).await?.read(&run).await? else {
             return Ok(None);
         };
         let RunState::Ended(end) = record.state else { return Ok(None) };
-        let end = self.broker.identity.verify(&end, tenant, &run)?;
+        let end = self.brokers.identity.verify(&end, tenant, &run)?;
         // What names the run is not signed, and the end is.
         match end.key.as_deref() == Some(key) {
             true => Ok(Some((run, end.left))),
@@ -433,21 +469,22 @@ impl Fleet for Front {
         bytes: u64,
         now: i64,
     ) -> Result<(), FleetError> {
-        usage::charge(&self.broker, tenant, (cpu_ms, bytes), now).await
+        usage::charge(&self.brokers.of(tenant).await?, tenant, (cpu_ms, bytes), now).await
     }
 
     async fn usage(&self, tenant: &str, now: i64) -> Result<HourlyUsage, FleetError> {
-        usage::usage(&self.broker, tenant, now).await
+        usage::usage(&self.brokers.of(tenant).await?, tenant, now).await
     }
 
     async fn metrics(&self, tenants: &[String]) -> String {
         let mut text = String::new();
-        if self.broker.identity.role == Role::Worker {
+        if self.brokers.identity.role == Role::Worker {
             return text;
         }
         let mut depths = Vec::new();
         for tenant in tenants {
-            match streams::depth(&self.broker, tenant).await {
+            let depth = async { streams::depth(&self.brokers.of(tenant).await?, tenant).await };
+            match depth.await {
                 Ok(depth) => depths.push((tenant, depth)),
                 Err(error) => tracing::warn!(tenant, %error, "cannot look at a queue"),
             }

@@ -17,10 +17,14 @@ use skillhost_server::api::fleet::FleetError;
 
 /// The files of an identity.
 pub(crate) const IDENTITY: &str = "identity.json";
-pub(crate) const SEED: &str = "nats.seed";
 pub(crate) const SIGNING_KEY: &str = "signing-key.pem";
 pub(crate) const AUTHORITY: &str = "authority.pem";
 pub(crate) const SIGNERS: &str = "signers.json";
+
+/// The file with the key of an identity in the account of a tenant.
+pub(crate) fn seed_file(tenant: &str) -> String {
+    format!("nats-{tenant}.seed")
+}
 
 /// The most bytes of a file of an identity.
 const MOST: u64 = 1 << 20;
@@ -66,8 +70,6 @@ pub struct Identity {
     /// What it may do.
     pub(crate) role: Role,
     folder: PathBuf,
-    /// The key at the broker.
-    pub(crate) seed: String,
     /// The key that signs.
     pub(crate) signing: SigningKey,
     /// The file with the broker's authority.
@@ -99,7 +101,6 @@ impl Identity {
             name: profile.name,
             role: profile.role,
             folder: folder.to_owned(),
-            seed: private(&folder.join(SEED))?.trim().to_owned(),
             signing,
             authority: folder.join(AUTHORITY),
             trust: RwLock::new(Ok(Arc::new(trust))),
@@ -126,6 +127,20 @@ impl Identity {
     pub(crate) fn trust(&self) -> Result<Arc<Trust>, FleetError> {
         let trust = self.trust.read().unwrap_or_else(PoisonError::into_inner).clone();
         trust.map_err(|why| FleetError::Unavailable(format!("the identity cannot be used: {why}")))
+    }
+
+    /// Returns the key at the broker for the account of a tenant that the identity serves.
+    pub(crate) fn seed(&self, tenant: &str) -> Result<String, FleetError> {
+        let trust = self.trust()?;
+        if !trust.tenants.iter().any(|served| served == tenant) {
+            let why = format!(
+                "the identity `{}` does not serve the tenant `{tenant}`: call `skillhost fleet init` with it",
+                self.name
+            );
+            return Err(FleetError::Unavailable(why));
+        }
+        let seed = private(&self.folder.join(seed_file(tenant)));
+        Ok(seed.map_err(FleetError::Unavailable)?.trim().to_owned())
     }
 
     /// Signs the end of a run.

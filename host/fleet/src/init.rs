@@ -1,5 +1,9 @@
-//! Creates the identities of a fleet, and the configuration of its brokers: TLS, one key for each role,
-//! and for each key the subjects that it may use.
+//! Creates the identities of a fleet, and the configuration of its brokers: TLS, an account for each
+//! tenant, one key of each identity in it, and for each key the subjects that it may use.
+//!
+//! Permissions alone do not separate tenants: a broker sends the answer to a request to any subject
+//! that the request names, also to one that its sender may not use. No subject of one account reaches
+//! another account.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -9,7 +13,9 @@ use std::path::{Path, PathBuf};
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt as _};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 
-use crate::identity::{AUTHORITY, IDENTITY, Profile, Role, SEED, SIGNERS, SIGNING_KEY, Signer};
+use crate::identity::{
+    AUTHORITY, IDENTITY, Profile, Role, SIGNERS, SIGNING_KEY, Signer, seed_file,
+};
 use crate::streams::Permissions;
 use skillhost_ledger::receipt::key::SigningKey;
 use skillhost_skill::private;
@@ -81,21 +87,14 @@ impl Plan {
         let broker = Folder::open(self.folder.join(Self::BROKER))?;
         self.certificates(&broker)?;
         let authority = broker.read(AUTHORITY)?.unwrap_or_default();
-        let (mut signers, mut users) = (Vec::new(), String::new());
+        let mut signers = Vec::new();
+        let mut accounts: BTreeMap<&str, String> = BTreeMap::new();
         for profile in &profiles {
             let folder = Folder::open(self.folder.join(&profile.name))?;
-            let failed = |why: String| folder.error(SEED, why);
-            let seed = match folder.read(SEED)? {
-                Some(seed) => seed,
-                None => {
-                    let seed = nkeys::KeyPair::new_user().seed();
-                    let seed = seed.map_err(|error| failed(error.to_string()))?;
-                    folder.write(SEED, &seed)?;
-                    seed
-                }
-            };
-            let user = nkeys::KeyPair::from_seed(seed.trim())
-                .map_err(|error| failed(error.to_string()))?;
+            for tenant in &profile.tenants {
+                let user = of_user(&folder.broker_key(tenant)?, profile, tenant);
+                accounts.entry(tenant).or_default().push_str(&user);
+            }
             let signing = match folder.read(SIGNING_KEY)? {
                 Some(pem) => {
                     SigningKey::from_pem(&pem).map_err(|error| folder.error(SIGNING_KEY, error))?
@@ -107,7 +106,6 @@ impl Plan {
                 }
             };
             signers.push(Signer { profile: profile.clone(), key: signing.public().pem() });
-            users += &of_user(&user.public_key(), profile);
         }
         for profile in &profiles {
             let folder = Folder::open(self.folder.join(&profile.name))?;
@@ -115,7 +113,17 @@ impl Plan {
             folder.write(IDENTITY, &json(profile))?;
             folder.write(SIGNERS, &json(&signers))?;
         }
-        let authorization = format!("authorization {{\n  timeout: 5\n  users: [\n{users}  ]\n}}\n");
+        let mut authorization = String::from("authorization { timeout: 5 }\naccounts {\n");
+        for (tenant, users) in accounts {
+            let tenant = quoted(tenant);
+            // Writing to a text does not fail.
+            writeln!(
+                authorization,
+                "  {tenant}: {{\n    jetstream: enabled\n    users: [\n{users}    ]\n  }}"
+            )
+            .ok();
+        }
+        authorization.push_str("}\n");
         broker.write(AUTHORIZATION, &authorization)?;
         let mut written = Vec::new();
         for number in 1..=self.brokers {
@@ -197,11 +205,11 @@ include \"{AUTHORIZATION}\"
     }
 }
 
-fn of_user(key: &str, profile: &Profile) -> String {
-    let tenants: BTreeSet<String> = profile.tenants.iter().cloned().collect();
+/// The entry of an identity in the account of a tenant.
+fn of_user(key: &str, profile: &Profile, tenant: &str) -> String {
     let Permissions { publish, subscribe, may_answer } = match profile.role {
         Role::Api => Permissions::of_api(&profile.name),
-        Role::Worker => Permissions::of_worker(&profile.name, &tenants),
+        Role::Worker => Permissions::of_worker(&profile.name, tenant),
     };
     let list = |subjects: &[String]| {
         let quoted: Vec<String> = subjects.iter().map(|subject| quoted(subject)).collect();
@@ -251,6 +259,22 @@ impl Folder {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(self.error(name, error.to_string())),
         }
+    }
+
+    /// Returns the public key of an identity in the account of a tenant, and creates a key that is
+    /// missing.
+    fn broker_key(&self, tenant: &str) -> Result<String, InitError> {
+        let name = seed_file(tenant);
+        let failed = |error: nkeys::error::Error| self.error(&name, error.to_string());
+        let seed = match self.read(&name)? {
+            Some(seed) => seed,
+            None => {
+                let seed = nkeys::KeyPair::new_user().seed().map_err(failed)?;
+                self.write(&name, &seed)?;
+                seed
+            }
+        };
+        Ok(nkeys::KeyPair::from_seed(seed.trim()).map_err(failed)?.public_key())
     }
 
     /// Writes a file that only its owner may read, whole or not at all.
@@ -331,8 +355,9 @@ mod tests {
             let keys = text.split('"').filter(|part| part.starts_with('U') && part.len() == 56);
             keys.map(str::to_owned).collect()
         };
-        assert!(keys(&first).len() == 3 && keys(&second).is_superset(&keys(&first)));
-        assert_eq!(keys(&second).len(), 4);
+        // The server and one worker in each account; then another worker in both.
+        assert!(keys(&first).len() == 4 && keys(&second).is_superset(&keys(&first)));
+        assert_eq!(keys(&second).len(), 6);
         for entry in std::fs::read_dir(folder.path()).unwrap() {
             for file in std::fs::read_dir(entry.unwrap().path()).unwrap() {
                 let file = file.unwrap();
@@ -341,7 +366,7 @@ mod tests {
             }
         }
         assert!(Identity::read(&folder.path().join("one")).is_ok());
-        let seed = folder.path().join("one").join(SEED);
+        let seed = folder.path().join("one").join(SIGNING_KEY);
         std::fs::set_permissions(&seed, std::fs::Permissions::from_mode(0o640)).unwrap();
         assert!(Identity::read(&folder.path().join("one")).err().unwrap().contains("chmod 600"));
     }

@@ -100,6 +100,17 @@ pub(crate) fn report(worker: &str, process: &str) -> String {
     format!("skillhost.worker.{worker}.{process}")
 }
 
+/// Returns the labels of the process that reports on a subject. `None` if it has no name of a worker.
+pub(crate) fn reporting(subject: &str) -> Option<String> {
+    let (worker, process) = subject.strip_prefix("skillhost.worker.")?.split_once('.')?;
+    let is_word = |word: &str| {
+        let valid = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+        (1..=64).contains(&word.len()) && word.bytes().all(valid)
+    };
+    (is_word(worker) && is_word(process))
+        .then(|| format!("worker=\"{worker}\",process=\"{process}\""))
+}
+
 /// Where answers to requests of an identity arrive.
 pub(crate) fn inbox(identity: &str) -> String {
     format!("_INBOX_{identity}")

@@ -1,6 +1,6 @@
 //! The streams and consumers of the tenants. API servers create them; workers may not.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_nats::jetstream::ErrorCode;
@@ -168,7 +168,7 @@ fn configs(tenant: &FleetTenant, replicas: usize) -> [Config; 5] {
     ]
 }
 
-/// The permissions of a role at the broker.
+/// The permissions of a role in the account of a tenant.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Permissions {
     pub(crate) publish: Vec<String>,
@@ -177,7 +177,7 @@ pub(crate) struct Permissions {
 }
 
 impl Permissions {
-    /// An API server reaches the streams of all tenants.
+    /// An API server reaches everything in the account of a tenant.
     pub(crate) fn of_api(name: &str) -> Permissions {
         Permissions {
             publish: ["skillhost.>", "$JS.API.>"].map(str::to_owned).to_vec(),
@@ -190,39 +190,35 @@ impl Permissions {
         }
     }
 
-    /// A worker takes from the queues of its tenants, and writes runs, blobs and records of them. It
-    /// may not create consumers: a consumer delivers to any subject that its creator names, past all
-    /// permissions.
-    pub(crate) fn of_worker(name: &str, tenants: &BTreeSet<String>) -> Permissions {
+    /// A worker takes from the queues of a tenant, and writes runs, blobs and records of it. It may not
+    /// create consumers, which deliver to any subject that their creator names, past all permissions.
+    pub(crate) fn of_worker(name: &str, tenant: &str) -> Permissions {
+        let (queue, runs, blobs) =
+            (names::queue_stream(tenant), names::runs_stream(tenant), names::blobs_stream(tenant));
         let mut publish = vec![names::report(name, "*")];
-        let mut subscribe = vec![format!("{}.>", names::inbox(name))];
-        for tenant in tenants {
-            let (queue, runs, blobs) = (
-                names::queue_stream(tenant),
-                names::runs_stream(tenant),
-                names::blobs_stream(tenant),
-            );
-            for class in RunClass::ALL.map(RunClass::name) {
-                publish.push(format!("$JS.API.CONSUMER.MSG.NEXT.{queue}.{class}"));
-                publish.push(format!("$JS.API.CONSUMER.INFO.{queue}.{class}"));
-                publish.push(format!("$JS.ACK.{queue}.{class}.>"));
-            }
-            publish.extend([
-                format!("$JS.API.STREAM.MSG.GET.{runs}"),
-                format!("$JS.API.STREAM.MSG.GET.{blobs}"),
-                format!("$JS.API.DIRECT.GET.{blobs}"),
-                format!("$JS.API.DIRECT.GET.{blobs}.>"),
-                names::run(tenant, "*"),
-                format!("skillhost.result.{tenant}.*"),
-                names::usage(tenant),
-                format!("skillhost.blob.{tenant}.*.*"),
-                names::dead(tenant, "*"),
-                names::audit(tenant, "*"),
-                names::event(tenant, "*"),
-            ]);
-            subscribe.push(format!("skillhost.hint.{tenant}.*"));
-            subscribe.push(names::control(tenant, "*"));
+        for class in RunClass::ALL.map(RunClass::name) {
+            publish.push(format!("$JS.API.CONSUMER.MSG.NEXT.{queue}.{class}"));
+            publish.push(format!("$JS.API.CONSUMER.INFO.{queue}.{class}"));
+            publish.push(format!("$JS.ACK.{queue}.{class}.>"));
         }
+        publish.extend([
+            format!("$JS.API.STREAM.MSG.GET.{runs}"),
+            format!("$JS.API.STREAM.MSG.GET.{blobs}"),
+            format!("$JS.API.DIRECT.GET.{blobs}"),
+            format!("$JS.API.DIRECT.GET.{blobs}.>"),
+            names::run(tenant, "*"),
+            format!("skillhost.result.{tenant}.*"),
+            names::usage(tenant),
+            format!("skillhost.blob.{tenant}.*.*"),
+            names::dead(tenant, "*"),
+            names::audit(tenant, "*"),
+            names::event(tenant, "*"),
+        ]);
+        let subscribe = vec![
+            format!("{}.>", names::inbox(name)),
+            format!("skillhost.hint.{tenant}.*"),
+            names::control(tenant, "*"),
+        ];
         Permissions { publish, subscribe, may_answer: true }
     }
 }
@@ -261,8 +257,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_permissions_of_a_worker_name_its_tenants_only() {
-        let of = Permissions::of_worker("one", &BTreeSet::from(["a".to_owned()]));
+    fn the_permissions_of_a_worker_name_its_tenant_only() {
+        let of = Permissions::of_worker("one", "a");
         let names_a = |subject: &String| {
             subject.split('.').any(|token| token == "a" || token.ends_with("-a"))
         };

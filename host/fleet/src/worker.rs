@@ -21,7 +21,7 @@ use futures::{FutureExt as _, StreamExt as _};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
-use crate::broker::{Broker, Written, unavailable};
+use crate::broker::{Broker, Brokers, Written, unavailable};
 use crate::names;
 use crate::runs::{Change, Read as Found, Runs, digest_of, end_without_outcome, now};
 use crate::types::{
@@ -66,7 +66,7 @@ pub struct WorkerOptions {
 /// The queues of one worker.
 struct Worker {
     host: WorkerHost,
-    broker: Broker,
+    brokers: Brokers,
     options: WorkerOptions,
     live: Mutex<HashMap<String, Arc<Live>>>,
     tasks: TaskTracker,
@@ -90,6 +90,7 @@ struct Live {
 
 /// A queue that a worker takes runs from.
 struct Queue {
+    broker: Broker,
     /// Where to ask for a message.
     subject: String,
     /// Where answers arrive.
@@ -103,6 +104,7 @@ struct Queue {
 
 /// A message of a queue.
 struct Delivery {
+    broker: Broker,
     payload: bytes::Bytes,
     /// Where to acknowledge it.
     reply: Subject,
@@ -127,14 +129,14 @@ enum Verdict {
 /// The identity is no worker's.
 pub async fn work(
     host: WorkerHost,
-    broker: Broker,
+    brokers: Brokers,
     options: WorkerOptions,
     stop: impl Future<Output = ()>,
     stop_now: impl Future<Output = ()>,
 ) -> Result<(), FleetError> {
     let worker = Arc::new(Worker {
         host,
-        broker,
+        brokers,
         options,
         live: Mutex::default(),
         tasks: TaskTracker::new(),
@@ -164,8 +166,10 @@ pub async fn work(
     tokio::time::timeout(Duration::from_secs(5), worker.tasks.wait()).await.ok();
     worker.host.close();
     drop(reporting);
-    if let Err(error) = worker.broker.client.flush().await {
-        tracing::warn!(%error, "cannot send the last messages");
+    for broker in worker.brokers.open() {
+        if let Err(error) = broker.client.flush().await {
+            tracing::warn!(%error, "cannot send the last messages");
+        }
     }
     Ok(())
 }
@@ -176,7 +180,7 @@ impl Worker {
     }
 
     fn name(&self) -> &str {
-        &self.broker.identity.name
+        &self.brokers.identity.name
     }
 
     /// Takes runs of the tenants that both the identity and the tenants file name, until the worker
@@ -224,8 +228,8 @@ impl Worker {
 
     /// Returns the tenants whose runs this worker takes.
     fn served(&self) -> Result<BTreeSet<String>, FleetError> {
-        self.broker.identity.refresh();
-        let trust = self.broker.identity.trust()?;
+        self.brokers.identity.refresh();
+        let trust = self.brokers.identity.trust()?;
         let known = self.host.tenants().map_err(FleetError::Unavailable)?;
         Ok(known.into_iter().filter(|tenant| trust.tenants.contains(tenant)).collect())
     }
@@ -281,18 +285,19 @@ impl Worker {
     async fn open(&self, tenant: &str, class: RunClass, stop: &CancellationToken) -> Option<Queue> {
         loop {
             let opened = async {
-                let hints = self.broker.client.subscribe(names::hint(tenant, class)).await;
+                let broker = self.brokers.of(tenant).await?;
+                let hints = broker.client.subscribe(names::hint(tenant, class)).await;
                 let hints = hints.map_err(|error| unavailable(&error))?;
-                let stream = self.broker.stream(&names::queue_stream(tenant)).await?;
+                let stream = broker.stream(&names::queue_stream(tenant)).await?;
                 let info = stream.consumer_info(class.name()).await;
                 let info = info.map_err(|error| unavailable(&error))?;
-                let inbox = self.broker.client.new_inbox();
-                let answers = self.broker.client.subscribe(inbox.clone()).await;
+                let inbox = broker.client.new_inbox();
+                let answers = broker.client.subscribe(inbox.clone()).await;
                 let answers = answers.map_err(|error| unavailable(&error))?;
                 let (stream, class) = (names::queue_stream(tenant), class.name());
                 let subject = format!("$JS.API.CONSUMER.MSG.NEXT.{stream}.{class}");
                 let period = info.config.ack_wait / 4;
-                Ok::<_, FleetError>(Queue { subject, inbox, answers, hints, period })
+                Ok::<_, FleetError>(Queue { broker, subject, inbox, answers, hints, period })
             };
             match opened.await {
                 Ok(opened) => return Some(opened),
@@ -313,7 +318,7 @@ impl Worker {
     async fn next(&self, queue: &mut Queue) -> Result<Option<Delivery>, FleetError> {
         let (subject, inbox) = (queue.subject.clone(), queue.inbox.clone());
         let request = r#"{"batch":1,"no_wait":true}"#;
-        let sent = self.broker.client.publish_with_reply(subject, inbox, request.into()).await;
+        let sent = queue.broker.client.publish_with_reply(subject, inbox, request.into()).await;
         sent.map_err(|error| unavailable(&error))?;
         let answer = tokio::time::timeout(ANSWER, queue.answers.next()).await;
         let answer = answer.map_err(|_| unavailable(&"the queue does not answer"))?;
@@ -327,9 +332,10 @@ impl Worker {
         }
         let Some(reply) = message.reply.clone() else { return Ok(None) };
         let payload = message.payload.clone();
-        let message = jetstream::Message { message, context: self.broker.context.clone() };
+        let message = jetstream::Message { message, context: queue.broker.context.clone() };
         let info = message.info().map_err(|error| unavailable(&error))?;
-        Ok(Some(Delivery { payload, reply, message: info.stream_sequence }))
+        let broker = queue.broker.clone();
+        Ok(Some(Delivery { broker, payload, reply, message: info.stream_sequence }))
     }
 
     /// Attends to a message until it is acknowledged.
@@ -344,7 +350,7 @@ impl Worker {
         let alive = self.keep(&delivery, period);
         let verdict = match Job::read(&delivery.payload) {
             Ok(job) => {
-                let runs = Runs::new(self.broker.clone(), tenant);
+                let runs = Runs::new(delivery.broker.clone(), tenant);
                 match self.drive(&runs, &job.run, delivery.message, turn).await {
                     Ok(verdict) => verdict,
                     Err(error) => {
@@ -364,7 +370,8 @@ impl Worker {
         let sent = match verdict {
             // Without an answer, the message is delivered again, and found to be done.
             Verdict::Done => {
-                let sent = self.broker.client.request(delivery.reply, "+ACK".into()).await;
+                let client = &delivery.broker.client;
+                let sent = client.request(delivery.reply, "+ACK".into()).await;
                 sent.map(drop).map_err(|error| unavailable(&error))
             }
             Verdict::Again(pause) => {
@@ -372,7 +379,8 @@ impl Worker {
                     0 => "-NAK".to_owned(),
                     pause => format!("-NAK {{\"delay\":{pause}}}"),
                 };
-                let sent = self.broker.client.publish(delivery.reply, answer.into()).await;
+                let client = &delivery.broker.client;
+                let sent = client.publish(delivery.reply, answer.into()).await;
                 sent.map_err(|error| unavailable(&error))
             }
             Verdict::Ignore => Ok(()),
@@ -384,7 +392,7 @@ impl Worker {
 
     /// Says that this worker still has a message, until the result is dropped.
     fn keep(&self, delivery: &Delivery, period: Duration) -> AbortOnDropHandle<()> {
-        let (client, reply) = (self.broker.client.clone(), delivery.reply.clone());
+        let (client, reply) = (delivery.broker.client.clone(), delivery.reply.clone());
         AbortOnDropHandle::new(tokio::spawn(async move {
             loop {
                 tokio::time::sleep(period).await;
@@ -458,7 +466,7 @@ impl Worker {
         let patience = Patience::new();
         let used = (ended.cpu_ms, ended.bytes);
         loop {
-            match usage::charge(&self.broker, &runs.tenant, used, now()).await {
+            match usage::charge(&runs.broker, &runs.tenant, used, now()).await {
                 Ok(()) => return Ok(()),
                 Err(error @ FleetError::Unavailable(_)) => patience.pause(error).await?,
                 // Servers accept no runs of the tenant as long as they cannot read what it uses.
@@ -505,7 +513,7 @@ impl Worker {
         let known = KnownResult { version: VERSION, run: run.to_owned() };
         let named = async {
             let bytes = known.write().map_err(FleetError::TooLarge)?;
-            self.broker.put(names::result(&runs.tenant, &key), bytes, None).await
+            runs.broker.put(names::result(&runs.tenant, &key), bytes, None).await
         };
         if let Err(error) = named.await {
             tracing::warn!(tenant = &*runs.tenant, run, %error, "cannot remember a result");
@@ -620,7 +628,7 @@ impl Worker {
         };
         let bytes = letter.write().map_err(FleetError::TooLarge)?;
         let letter = names::dead(&runs.tenant, &record.id);
-        if self.broker.put(letter, bytes, None).await? == Written::Full {
+        if runs.broker.put(letter, bytes, None).await? == Written::Full {
             return Err(FleetError::Full);
         }
         // If it is queued again, it has another end.
@@ -633,7 +641,7 @@ impl Worker {
         record: &RunRecord,
         status: RunStatus,
     ) -> Result<SignedEnd, FleetError> {
-        end_without_outcome(&self.broker.identity, &runs.tenant, record, status, now())
+        end_without_outcome(&self.brokers.identity, &runs.tenant, record, status, now())
     }
 
     /// Puts a run back that has had no effect, unless a client has cancelled it. It was no attempt.
@@ -729,13 +737,13 @@ impl Worker {
         let left = async {
             for (digest, file) in written {
                 file.rewind().map_err(|error| unavailable(&error))?;
-                self.broker.put_blob(&runs.tenant, digest, file).await?;
+                runs.broker.put_blob(&runs.tenant, digest, file).await?;
             }
             let [stdout, stderr] = streams;
             Ok::<_, FleetError>(FleetEnd {
-                result: self.content(&runs.tenant, &mut std::io::Cursor::new(result)).await?,
-                stdout: self.content(&runs.tenant, stdout).await?,
-                stderr: self.content(&runs.tenant, stderr).await?,
+                result: self.content(runs, &mut std::io::Cursor::new(result)).await?,
+                stdout: self.content(runs, stdout).await?,
+                stderr: self.content(runs, stderr).await?,
             })
         };
         let (status, kind, exit_code, key, left) = match left.await {
@@ -767,13 +775,13 @@ impl Worker {
             key,
             left,
         };
-        self.broker.identity.sign(&end).map_err(FleetError::TooLarge)
+        self.brokers.identity.sign(&end).map_err(FleetError::TooLarge)
     }
 
     /// Returns what is to be stored: some bytes here, if they are few, or else as a blob.
     async fn content<F: Read + std::io::Seek + Send>(
         &self,
-        tenant: &str,
+        runs: &Runs,
         from: &mut F,
     ) -> Result<Content, FleetError> {
         let failed = |error: std::io::Error| unavailable(&error);
@@ -786,7 +794,7 @@ impl Worker {
         from.rewind().map_err(failed)?;
         let digest = digest_of_file(from).map_err(failed)?;
         from.rewind().map_err(failed)?;
-        self.broker.put_blob(tenant, &digest, from).await?;
+        runs.broker.put_blob(&runs.tenant, &digest, from).await?;
         Ok(Content::Blob(digest))
     }
 
@@ -797,9 +805,10 @@ impl Worker {
         run: &str,
         live: Arc<Live>,
     ) -> Result<AbortOnDropHandle<()>, FleetError> {
-        let heard = self.broker.client.subscribe(names::control(&runs.tenant, run)).await;
+        let heard = runs.broker.client.subscribe(names::control(&runs.tenant, run)).await;
         let mut heard = heard.map_err(|error| unavailable(&error))?;
         let (worker, tenant, run) = (self.clone(), runs.tenant.clone(), run.to_owned());
+        let broker = runs.broker.clone();
         Ok(AbortOnDropHandle::new(tokio::spawn(async move {
             while let Some(message) = heard.next().await {
                 let answer = match serde_json::from_slice(&message.payload) {
@@ -815,7 +824,7 @@ impl Worker {
                     Err(_) => continue,
                 };
                 if let Some(reply) = message.reply {
-                    worker.broker.tell(reply.to_string(), answer).await;
+                    broker.tell(reply.to_string(), answer).await;
                 }
             }
         })))
@@ -832,7 +841,9 @@ impl Worker {
                 ended: self.ended.load(Ordering::Relaxed),
             };
             let bytes = report.write().unwrap_or_default();
-            self.broker.tell(subject.clone(), bytes).await;
+            for broker in self.brokers.open() {
+                broker.tell(subject.clone(), bytes.clone()).await;
+            }
             tokio::time::sleep(REPORT).await;
         }
     }

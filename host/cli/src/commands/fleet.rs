@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use skillhost_fleet::broker::Broker;
+use skillhost_fleet::broker::{Broker, Brokers};
 use skillhost_fleet::identity::Identity;
 use skillhost_fleet::init::Plan;
 use skillhost_fleet::{FleetError, audit, dead};
@@ -125,7 +125,8 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
         Action::Dead { action: Dead::List { tenant, json, nats } } => list(tenant, *json, nats)?,
         Action::Dead { action: Dead::Requeue { run, tenant, nats } } => {
             is_name(tenant)?;
-            let queued = nats.with(async |broker| dead::requeue(broker, tenant, run).await)?;
+            let queued =
+                nats.with(tenant, async |broker| dead::requeue(broker, tenant, run).await)?;
             if !queued {
                 let message = format!("{} is not a run that was given up", quoted(run));
                 return Err(CliError::usage(message).fix("skillhost fleet dead list"));
@@ -135,14 +136,15 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
         Action::Audit { tenant, nats } => {
             is_name(tenant)?;
             let count = event_loop::one_thread()?.block_on(async {
-                let broker = connect(&nats.nats, &nats.nats_identity).await?;
+                let brokers = connect(&nats.nats, &nats.nats_identity).await?;
+                let broker = brokers.of(tenant).await.map_err(no_broker)?;
                 audit::verify(&broker, tenant, output::text).await
             })?;
             output::note(&format!("OK: {}", output::count(count, "record")));
         }
         Action::Delete { tenant, nats } => {
             is_name(tenant)?;
-            if !nats.with(async |broker| dead::delete_tenant(broker, tenant).await)? {
+            if !nats.with(tenant, async |broker| dead::delete_tenant(broker, tenant).await)? {
                 return Err(CliError::usage(format!("the fleet has no tenant `{tenant}`")));
             }
             output::text(&format!("deleted everything of {tenant}"))?;
@@ -200,7 +202,7 @@ fn init(
 
 fn list(tenant: &str, json: bool, nats: &NatsArgs) -> Result<(), CliError> {
     is_name(tenant)?;
-    for letter in nats.with(async |broker| dead::list(broker, tenant).await)? {
+    for letter in nats.with(tenant, async |broker| dead::list(broker, tenant).await)? {
         if json {
             output::json(&letter)?;
         } else {
@@ -213,25 +215,27 @@ fn list(tenant: &str, json: bool, nats: &NatsArgs) -> Result<(), CliError> {
 }
 
 impl NatsArgs {
-    /// Does something over a connection.
+    /// Does something over the connection for a tenant.
     fn with<T>(
         &self,
+        tenant: &str,
         work: impl AsyncFnOnce(&Broker) -> Result<T, FleetError>,
     ) -> Result<T, CliError> {
         event_loop::one_thread()?.block_on(async {
-            let broker = connect(&self.nats, &self.nats_identity).await?;
+            let brokers = connect(&self.nats, &self.nats_identity).await?;
+            let broker = brokers.of(tenant).await.map_err(no_broker)?;
             work(&broker).await.map_err(no_broker)
         })
     }
 }
 
 /// Connects to the brokers.
-pub(super) async fn connect(urls: &str, identity: &Path) -> Result<Broker, CliError> {
+pub(super) async fn connect(urls: &str, identity: &Path) -> Result<Brokers, CliError> {
     let identity = Identity::read(identity).map_err(|error| {
         CliError::usage(format!("the identity cannot be used: {error}"))
             .fix("skillhost fleet init FOLDER --worker NAME")
     })?;
-    Broker::connect(urls, identity).await.map_err(no_broker)
+    Brokers::connect(urls, identity).await.map_err(no_broker)
 }
 
 pub(super) fn no_broker(error: FleetError) -> CliError {

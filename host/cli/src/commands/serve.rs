@@ -197,7 +197,7 @@ impl Args {
             .map_err(|error| CliError::io("create the cache of the server", error))?;
         let front = event_loop.block_on(async {
             let front = Front::new(connect(urls, identity).await?, settings);
-            front.listen().await.map_err(no_broker)?;
+            front.watch_identity();
             Ok::<_, CliError>(Arc::new(front))
         })?;
         let state = cache.path().to_owned();

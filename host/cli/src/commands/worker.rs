@@ -7,7 +7,7 @@ use std::time::Duration;
 use skillhost::service::Capacity;
 use skillhost_fleet::front::Front;
 use skillhost_fleet::worker::{WorkerOptions, work};
-use skillhost_fleet::{FleetSettings, broker::Broker};
+use skillhost_fleet::{FleetSettings, broker::Brokers};
 use skillhost_server::api::fleet::RunClass;
 
 use super::fleet::{connect, no_broker};
@@ -68,9 +68,9 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     let event_loop = event_loop::many_threads()?;
     event_loop.block_on(async {
         let (stop, stop_now) = event_loop::interrupts()?;
-        let broker: Broker = connect(&args.nats, &args.nats_identity).await?;
-        let name = broker.name().to_owned();
-        let front = Arc::new(Front::new(broker.clone(), FleetSettings::default()));
+        let brokers: Brokers = connect(&args.nats, &args.nats_identity).await?;
+        let name = brokers.name().to_owned();
+        let front = Arc::new(Front::new(brokers.clone(), FleetSettings::default()));
         let state = server.places.state.join("workers").join(&name);
         let api = server.fleet_api(state, args.tenants.clone(), None, front)?;
         api.start();
@@ -81,7 +81,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
         };
         output::text(&format!("worker {name}: {slots} at once"))?;
         let options = WorkerOptions { classes, slots, drain: args.drain };
-        work(api.worker(), broker, options, stop, stop_now).await.map_err(no_broker)
+        work(api.worker(), brokers, options, stop, stop_now).await.map_err(no_broker)
     })?;
     event_loop.shutdown_timeout(ENDING);
     server.mcp.close();
