@@ -197,3 +197,31 @@ fn what_a_killed_server_left_of_a_submission_is_completed_by_the_next_request() 
     }
     assert_eq!(post("first").json()["id"], json!(first), "and is not submitted again");
 }
+
+#[test]
+fn runs_that_wait_for_the_quota_of_their_tenant_are_not_given_to_nobody() {
+    let fleet = Fleet::new(&["--tenant", "a", "--worker", "one", "--worker", "two"]);
+    let (token, sha256) = skillhost_server::api::tenants::new_token();
+    let quotas = "quotas: { running: 1 }";
+    let file = crate::run_api::tenants_file(&fleet.place, &[("a", &sha256, quotas)]);
+    let tenants = ["--tenants", file.to_str().unwrap()];
+    let mut server = fleet.api(&tenants);
+    server.token = token;
+    let _workers = [fleet.worker("one", &tenants), fleet.worker("two", &tenants)];
+    let mut ids = vec![server.submit(&shell("echo started; sleep 3"))];
+    prints(&server, &ids[0], "started");
+    // Both workers ask many times for the one that has to wait.
+    ids.push(server.submit(&shell("echo next")));
+    assert_eq!(server.result(&ids[0])["run"]["status"], "succeeded");
+    ids.extend((0..3).map(|_| server.submit(&shell("echo more"))));
+    let began = Instant::now();
+    for id in &ids {
+        assert_eq!(server.result(id)["run"]["status"], "succeeded");
+    }
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    until("all ends are recorded", || fleet.stored("skillhost-audit-a", ">").len() == ids.len());
+    for end in fleet.stored("skillhost-audit-a", ">") {
+        let end: Value = serde_json::from_str(end["payload"].as_str().unwrap()).unwrap();
+        assert_eq!(end["attempt"], 1, "{end}");
+    }
+}

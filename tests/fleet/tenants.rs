@@ -115,7 +115,8 @@ fn a_worker_takes_no_runs_while_it_cannot_read_whose() {
     // What was in progress went on.
     assert_eq!(server.result(&in_progress)["outcome"]["stdout"], "started\ndone\n");
     // A policy that changes holds for the next run.
-    std::fs::write(&policy, format!("default: {{ allow: [Bash], deny: [Bash] }}\n{trusted}")).unwrap();
+    std::fs::write(&policy, format!("default: {{ allow: [Bash], deny: [Bash] }}\n{trusted}"))
+        .unwrap();
     until("the policy holds", || {
         server.result(&server.submit(&shell("echo x")))["run"]["outcome"] == "denied"
     });

@@ -84,6 +84,10 @@ pub struct Claim {
     pub token: String,
     /// The message that the worker got. Another message for the same run is a copy.
     pub message: u64,
+    /// How often that message was delivered before the worker got it, and then. An earlier delivery
+    /// that arrives later takes nothing from the worker.
+    #[serde(default)]
+    pub delivery: u64,
     /// When the run started, in milliseconds since 1970.
     pub started: i64,
     /// Whether the run has begun and must not begin again: its effect is unknown.
@@ -333,6 +337,7 @@ mod tests {
             worker: "one".into(),
             token: "t".into(),
             message: 1,
+            delivery: 1,
             started: 2,
             is_final: true,
             is_cancelled: false,

@@ -39,6 +39,10 @@ use skillhost_server::api::worker::{EndedRun, WorkerEnd, WorkerHost, WorkerRun, 
 const LOOK: Duration = Duration::from_millis(500);
 /// How long a broker may take to answer.
 const ANSWER: Duration = Duration::from_secs(5);
+/// How long a broker keeps a request for a message. It answers by then, also while the tenant has as
+/// many runs as it may, so that no request is left to which it would give a later message. The place
+/// for a run is held meanwhile, so it is short.
+const ASKED: Duration = Duration::from_millis(50);
 /// The pause after a failure of the brokers.
 const FAILED: Duration = Duration::from_millis(500);
 /// The pause before a run that this worker cannot execute is offered to others.
@@ -92,9 +96,6 @@ struct Live {
 struct Queue {
     /// Where to ask for a message.
     subject: String,
-    /// Where answers arrive.
-    inbox: String,
-    answers: Subscriber,
     /// Announcements of new runs.
     hints: Subscriber,
     /// How often to say that a run is in progress.
@@ -108,6 +109,16 @@ struct Delivery {
     reply: Subject,
     /// Its position in the stream.
     message: u64,
+    /// How often it was delivered, from 1.
+    delivery: u64,
+}
+
+/// What came of an attempt to claim a run.
+enum ClaimEnd {
+    /// The run is this worker's.
+    Claimed(Box<RunRecord>, Claim),
+    /// There is nothing to execute.
+    Not(Verdict),
 }
 
 /// What to do with a message.
@@ -253,7 +264,7 @@ impl Worker {
                 continue;
             };
             while let Some(Some(_)) = queue.hints.next().now_or_never() {}
-            match self.next(&mut queue).await {
+            match self.next(&queue).await {
                 Ok(Some(delivery)) => {
                     let (worker, tenant, period) = (self.clone(), tenant.clone(), queue.period);
                     self.tasks.spawn(async move {
@@ -286,13 +297,10 @@ impl Worker {
                 let stream = self.broker.stream(&names::queue_stream(tenant)).await?;
                 let info = stream.consumer_info(class.name()).await;
                 let info = info.map_err(|error| unavailable(&error))?;
-                let inbox = self.broker.client.new_inbox();
-                let answers = self.broker.client.subscribe(inbox.clone()).await;
-                let answers = answers.map_err(|error| unavailable(&error))?;
                 let (stream, class) = (names::queue_stream(tenant), class.name());
                 let subject = format!("$JS.API.CONSUMER.MSG.NEXT.{stream}.{class}");
                 let period = info.config.ack_wait / 4;
-                Ok::<_, FleetError>(Queue { subject, inbox, answers, hints, period })
+                Ok::<_, FleetError>(Queue { subject, hints, period })
             };
             match opened.await {
                 Ok(opened) => return Some(opened),
@@ -308,14 +316,18 @@ impl Worker {
         }
     }
 
-    /// Asks for one message, and does not wait for one. A message keeps the subject of its stream, so
-    /// that an answer needs a subscription of its own.
-    async fn next(&self, queue: &mut Queue) -> Result<Option<Delivery>, FleetError> {
-        let (subject, inbox) = (queue.subject.clone(), queue.inbox.clone());
-        let request = r#"{"batch":1,"no_wait":true}"#;
-        let sent = self.broker.client.publish_with_reply(subject, inbox, request.into()).await;
+    /// Asks for one message. A message keeps the subject of its stream, so that an answer needs a
+    /// subscription of its own, and each request has one: a late answer is not taken for that of the
+    /// next request.
+    async fn next(&self, queue: &Queue) -> Result<Option<Delivery>, FleetError> {
+        let client = &self.broker.client;
+        let inbox = client.new_inbox();
+        let answers = client.subscribe(inbox.clone()).await;
+        let mut answers = answers.map_err(|error| unavailable(&error))?;
+        let request = format!(r#"{{"batch":1,"expires":{}}}"#, ASKED.as_nanos());
+        let sent = client.publish_with_reply(queue.subject.clone(), inbox, request.into()).await;
         sent.map_err(|error| unavailable(&error))?;
-        let answer = tokio::time::timeout(ANSWER, queue.answers.next()).await;
+        let answer = tokio::time::timeout(ANSWER, answers.next()).await;
         let answer = answer.map_err(|_| unavailable(&"the queue does not answer"))?;
         let message = answer.ok_or_else(|| unavailable(&"the connection is closed"))?;
         match message.status {
@@ -329,7 +341,8 @@ impl Worker {
         let payload = message.payload.clone();
         let message = jetstream::Message { message, context: self.broker.context.clone() };
         let info = message.info().map_err(|error| unavailable(&error))?;
-        Ok(Some(Delivery { payload, reply, message: info.stream_sequence }))
+        let delivery = u64::try_from(info.delivered).unwrap_or_default();
+        Ok(Some(Delivery { payload, reply, message: info.stream_sequence, delivery }))
     }
 
     /// Attends to a message until it is acknowledged.
@@ -345,7 +358,8 @@ impl Worker {
         let verdict = match Job::read(&delivery.payload) {
             Ok(job) => {
                 let runs = Runs::new(self.broker.clone(), tenant);
-                match self.drive(&runs, &job.run, delivery.message, turn).await {
+                let copy = (delivery.message, delivery.delivery);
+                match self.drive(&runs, &job.run, copy, turn).await {
                     Ok(verdict) => verdict,
                     Err(error) => {
                         tracing::error!(tenant, run = job.run, %error, "cannot drive a run");
@@ -400,7 +414,7 @@ impl Worker {
         self: &Arc<Self>,
         runs: &Runs,
         run: &str,
-        message: u64,
+        copy: (u64, u64),
         turn: WorkerTurn,
     ) -> Result<Verdict, FleetError> {
         let live = Arc::new(Live { tenant: runs.tenant.to_string(), ..Live::default() });
@@ -414,8 +428,9 @@ impl Worker {
         let _gone = EndLive { worker: self.clone(), run: run.to_owned() };
         // Before the claim: a client that finds the run in progress reaches this worker.
         let _control = self.listen(runs, run, live.clone()).await?;
-        let Some((record, claim)) = self.claim(runs, run, message).await? else {
-            return Ok(Verdict::Done);
+        let (record, claim) = match self.claim(runs, run, copy).await? {
+            ClaimEnd::Claimed(record, claim) => (*record, claim),
+            ClaimEnd::Not(verdict) => return Ok(verdict),
         };
         runs.announce(run).await;
         let ended = self.execute(runs, &record, &claim, &live, turn).await?;
@@ -512,23 +527,28 @@ impl Worker {
         }
     }
 
-    /// Claims a run. `None`: there is nothing to execute, and the message is done.
+    /// Claims a run. `delivery`: how often its message was delivered.
     async fn claim(
         &self,
         runs: &Runs,
         run: &str,
-        message: u64,
-    ) -> Result<Option<(RunRecord, Claim)>, FleetError> {
+        (message, delivery): (u64, u64),
+    ) -> Result<ClaimEnd, FleetError> {
+        let done = || Ok(ClaimEnd::Not(Verdict::Done));
         loop {
-            let Some(Found { record, .. }) = runs.read(run).await? else { return Ok(None) };
+            let Some(Found { record, .. }) = runs.read(run).await? else { return done() };
             match &record.state {
                 RunState::Queued => {}
                 RunState::Ended(end) => {
                     // A worker was killed between the end and its record.
                     self.settle(runs, &record, end, "a worker").await?;
-                    return Ok(None);
+                    return done();
                 }
-                RunState::Running(held) if held.message != message => return Ok(None),
+                RunState::Running(held) if held.message != message => return done(),
+                // A late copy: whoever holds the run got it by this delivery, or by a later one.
+                RunState::Running(held) if delivery <= held.delivery => {
+                    return Ok(ClaimEnd::Not(Verdict::Ignore));
+                }
                 RunState::Running(held) => {
                     let status = if held.is_final {
                         Some(RunStatus::Unknown)
@@ -541,7 +561,7 @@ impl Worker {
                     };
                     if let Some(status) = status {
                         return match self.give_up(runs, &record, held, status).await? {
-                            Change::Made => Ok(None),
+                            Change::Made => done(),
                             Change::Refused => continue,
                         };
                     }
@@ -551,6 +571,7 @@ impl Worker {
                 worker: self.name().to_owned(),
                 token: format!("{:032x}", rand::random::<u128>()),
                 message,
+                delivery,
                 started: now(),
                 is_final: false,
                 is_cancelled: false,
@@ -567,7 +588,7 @@ impl Worker {
             if !matches!(changed, Ok(Change::Refused)) {
                 match runs.read(run).await? {
                     Some(read) if read.record.is_held_by(&claim) => {
-                        return Ok(Some((read.record, claim)));
+                        return Ok(ClaimEnd::Claimed(Box::new(read.record), claim));
                     }
                     _ => changed.map(drop)?,
                 }
