@@ -164,7 +164,8 @@ impl Front {
         let changed = runs
             .change(id, |record| {
                 let state = match &record.state {
-                    RunState::Queued if record.attempts == 0 => RunState::Ended(end.clone()),
+                    // Also one that a worker has given back.
+                    RunState::Queued => RunState::Ended(end.clone()),
                     RunState::Running(claim) if !claim.is_cancelled => {
                         RunState::Running(Claim { is_cancelled: true, ..claim.clone() })
                     }
@@ -177,6 +178,11 @@ impl Front {
             runs.announce(id).await;
         }
         let now = runs.read(id).await?;
+        if let Some(Read { record: RunRecord { state: RunState::Ended(stored), .. }, .. }) = &now
+            && *stored == end
+        {
+            runs.record(id, &end).await?;
+        }
         Ok(now.is_some_and(|read| matches!(read.record.state, RunState::Running(_))))
     }
 }
@@ -210,7 +216,9 @@ impl Fleet for Front {
         let Some(Read { record, .. }) = runs.read(&known.run).await? else { return Ok(None) };
         if record.state == RunState::Queued {
             // Or before it had put the run into the queue. A worker ignores a copy.
-            runs.enqueue(&record, &known.run).await?;
+            if runs.enqueue(&record, &known.run).await? == Written::Full {
+                return Ok(Some(Submitted::Full));
+            }
         }
         Ok(Some(Submitted::Repeated(known.run)))
     }
@@ -240,13 +248,13 @@ impl Fleet for Front {
         };
         runs.create(&record).await?;
         match runs.enqueue(&record, &id).await? {
+            // Another request with the key may have been told that the run is accepted: the next one
+            // puts it into the queue.
+            Written::Full if key.is_some() => Ok(Submitted::Full),
             Written::Full => {
                 let stream = self.broker.stream(&names::runs_stream(tenant)).await?;
-                let mut forget = vec![names::run(tenant, &id)];
-                forget.extend(key.map(|(key, _)| names::key(tenant, key)));
-                for subject in forget {
-                    stream.purge().filter(subject).await.map_err(|error| unavailable(&error))?;
-                }
+                let record = stream.purge().filter(names::run(tenant, &id));
+                record.await.map_err(|error| unavailable(&error))?;
                 Ok(Submitted::Full)
             }
             _ if id == new.id => Ok(Submitted::New),

@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::future::Future;
-use std::io::{Read, Seek as _};
+use std::io::Read;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -452,6 +452,10 @@ impl Worker {
                 tracing::info!(tenant = &*runs.tenant, run, why, "left a run to others");
                 return self.release(runs, &record, &claim, NOT_HERE).await;
             }
+            WorkerEnd::Broken(why) => {
+                tracing::error!(tenant = &*runs.tenant, run, why, "a run failed on the host");
+                return self.break_off(runs, &record, &claim, &live).await;
+            }
         };
         if live.is_unmarked.load(Ordering::SeqCst) {
             return Ok(Verdict::Again(NOT_HERE));
@@ -686,6 +690,40 @@ impl Worker {
         Ok(Verdict::Again(pause))
     }
 
+    /// Ends an attempt of which this host knows nothing: a run that must not begin again is unknown,
+    /// and another one has had this attempt.
+    async fn break_off(
+        &self,
+        runs: &Runs,
+        record: &RunRecord,
+        claim: &Claim,
+        live: &Live,
+    ) -> Result<Verdict, FleetError> {
+        let status = if live.is_final.load(Ordering::SeqCst) {
+            RunStatus::Unknown
+        } else if record.attempts >= record.most_attempts {
+            RunStatus::Lost
+        } else {
+            let waits = |record: RunRecord| match &record.state {
+                RunState::Running(held) if held.token == claim.token && !held.is_cancelled => {
+                    Some(RunRecord { state: RunState::Queued, ..record })
+                }
+                _ => None,
+            };
+            if runs.change(&record.id, waits).await? == Change::Made {
+                runs.announce(&record.id).await;
+                self.host.forget(&runs.tenant, &record.id);
+                return Ok(Verdict::Again(NOT_HERE));
+            }
+            RunStatus::Cancelled
+        };
+        self.host.forget(&runs.tenant, &record.id);
+        match self.give_up(runs, record, claim, status).await? {
+            Change::Made => Ok(Verdict::Done),
+            Change::Refused => Ok(Verdict::Ignore),
+        }
+    }
+
     async fn execute(
         self: &Arc<Self>,
         runs: &Runs,
@@ -748,9 +786,11 @@ impl Worker {
             status, kind, exit_code, result, streams, written, cpu_ms, bytes, key, ..
         } = ended;
         let left = async {
-            for (digest, file) in written {
-                file.rewind().map_err(|error| unavailable(&error))?;
-                self.broker.put_blob(&runs.tenant, digest, file).await?;
+            for digest in written.iter() {
+                // One at a time: a run may have written more files than a process may open.
+                let file = self.host.written(&runs.tenant, digest);
+                let mut file = file.map_err(|error| unavailable(&error))?;
+                self.broker.put_blob(&runs.tenant, digest, &mut file).await?;
             }
             let [stdout, stderr] = streams;
             Ok::<_, FleetError>(FleetEnd {
