@@ -23,7 +23,6 @@ use crate::types::{
 };
 use crate::usage;
 use skillhost_ledger::runs::{HourlyUsage, KEY_LIFE, RunStatus, Submitted};
-use skillhost_policy::outcome::Output;
 use skillhost_server::api::fleet::{
     Content, Fleet, FleetEnd, FleetError, FleetRun, FleetSkill, FleetTenant, INLINE, NewFleetRun,
 };
@@ -131,8 +130,9 @@ impl Front {
 
     /// Returns some bytes here, if they are few, or else as a blob.
     async fn content(&self, tenant: &str, bytes: &[u8]) -> Result<Content, FleetError> {
-        if bytes.len() <= INLINE {
-            return Ok(Content::Inline(Output(bytes.to_vec())));
+        let few = bytes.get(..INLINE + 1).is_none().then(|| bytes.to_vec());
+        if let Some(content) = few.and_then(Content::inline) {
+            return Ok(content);
         }
         let digest = skillhost_skill::runtime::digest(bytes);
         self.broker.put_blob(tenant, &digest, &mut &*bytes).await?;
@@ -243,6 +243,7 @@ impl Fleet for Front {
             request: self.content(tenant, new.request.as_bytes()).await?,
             attempts: 0,
             most_attempts: self.settings.attempts,
+            refused: 0,
             is_metered: new.is_metered,
             state: RunState::Queued,
         };

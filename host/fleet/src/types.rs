@@ -55,11 +55,19 @@ pub struct RunRecord {
     pub attempts: u32,
     /// How often they may.
     pub most_attempts: u32,
+    /// How often a worker has left it to others.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub refused: u32,
     /// Whether what it uses counts towards a quota of an hour.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_metered: bool,
     /// Where it is in its life.
     pub state: RunState,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// Where a run is in its life.
@@ -326,6 +334,7 @@ mod tests {
             request: Content::Inline(Output(b"{}".to_vec())),
             attempts: 0,
             most_attempts: 3,
+            refused: 1,
             is_metered: true,
             state,
         }

@@ -47,6 +47,8 @@ const ASKED: Duration = Duration::from_millis(50);
 const FAILED: Duration = Duration::from_millis(500);
 /// The pause before a run that this worker cannot execute is offered to others.
 const NOT_HERE: Duration = Duration::from_secs(1);
+/// How often a run is left to others that no worker can execute: somewhat more than a minute.
+const REFUSALS: u32 = 60;
 /// How long the end of a run is kept while the brokers do not answer.
 const STORE: Duration = Duration::from_secs(600);
 /// How often the identity and the tenants are looked at.
@@ -450,7 +452,7 @@ impl Worker {
             }
             WorkerEnd::NotHere(why) => {
                 tracing::info!(tenant = &*runs.tenant, run, why, "left a run to others");
-                return self.release(runs, &record, &claim, NOT_HERE).await;
+                return self.leave(runs, &record, &claim).await;
             }
             WorkerEnd::Broken(why) => {
                 tracing::error!(tenant = &*runs.tenant, run, why, "a run failed on the host");
@@ -669,6 +671,7 @@ impl Worker {
         claim: &Claim,
         pause: Duration,
     ) -> Result<Verdict, FleetError> {
+        let refused = record.refused;
         let changed = runs
             .change(&record.id, |record| {
                 let state = match &record.state {
@@ -678,7 +681,7 @@ impl Worker {
                     _ => return None,
                 };
                 let attempts = record.attempts.saturating_sub(1);
-                Some(RunRecord { attempts, state, ..record })
+                Some(RunRecord { attempts, refused, state, ..record })
             })
             .await?;
         if changed == Change::Refused {
@@ -688,6 +691,24 @@ impl Worker {
         runs.announce(&record.id).await;
         self.host.forget(&runs.tenant, &record.id);
         Ok(Verdict::Again(pause))
+    }
+
+    /// Leaves a run to other workers, unless too many have left it: while it waits, it counts towards
+    /// the runs that its tenant may have at once, and runs behind it wait for it.
+    async fn leave(
+        &self,
+        runs: &Runs,
+        record: &RunRecord,
+        claim: &Claim,
+    ) -> Result<Verdict, FleetError> {
+        if record.refused < REFUSALS {
+            let record = RunRecord { refused: record.refused + 1, ..record.clone() };
+            return self.release(runs, &record, claim, NOT_HERE).await;
+        }
+        match self.give_up(runs, record, claim, RunStatus::Lost).await? {
+            Change::Made => Ok(Verdict::Done),
+            Change::Refused => Ok(Verdict::Ignore),
+        }
     }
 
     /// Ends an attempt of which this host knows nothing: a run that must not begin again is unknown,
@@ -801,9 +822,9 @@ impl Worker {
         };
         let (status, kind, exit_code, key, left) = match left.await {
             Ok(left) => (*status, Some(kind.clone()), *exit_code, key.clone(), left),
-            Err(FleetError::Full) => {
+            Err(error @ (FleetError::Full | FleetError::TooLarge(_))) => {
                 let tenant = &*runs.tenant;
-                tracing::warn!(tenant, run = record.id, "the storage of the tenant is full");
+                tracing::warn!(tenant, run = record.id, %error, "cannot store what a run left");
                 (RunStatus::Failed, Some("failed".into()), None, None, FleetEnd::default())
             }
             Err(error) => return Err(error),
@@ -828,7 +849,18 @@ impl Worker {
             key,
             left,
         };
-        self.broker.identity.sign(&end).map_err(FleetError::TooLarge)
+        // What is too large now is too large after another attempt.
+        let signed = self.broker.identity.sign(&end).or_else(|_| {
+            self.broker.identity.sign(&RunEnd {
+                status: RunStatus::Failed,
+                kind: Some("failed".into()),
+                exit_code: None,
+                key: None,
+                left: FleetEnd::default(),
+                ..end
+            })
+        });
+        signed.map_err(FleetError::TooLarge)
     }
 
     /// Returns what is to be stored: some bytes here, if they are few, or else as a blob.
@@ -841,8 +873,8 @@ impl Worker {
         let mut start = Vec::new();
         from.rewind().map_err(failed)?;
         Read::take(&mut *from, INLINE as u64 + 1).read_to_end(&mut start).map_err(failed)?;
-        if start.len() <= INLINE {
-            return Ok(Content::Inline(Output(start)));
+        if let Some(content) = Content::inline(start) {
+            return Ok(content);
         }
         from.rewind().map_err(failed)?;
         let digest = digest_of_file(from).map_err(failed)?;
