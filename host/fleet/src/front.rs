@@ -40,8 +40,8 @@ const REPORTED: Duration = Duration::from_secs(15);
 pub struct Front {
     broker: Broker,
     settings: FleetSettings,
-    /// How long uploads are kept, by tenant.
-    uploads: Mutex<HashMap<String, Duration>>,
+    /// How long uploads are kept, and how many bytes may be stored, by tenant.
+    kept: Mutex<HashMap<String, (Duration, u64)>>,
     reports: Arc<Mutex<BTreeMap<String, (Instant, Report)>>>,
 }
 
@@ -49,7 +49,7 @@ impl Front {
     /// Uses a connection. Must be called within an event loop.
     pub fn new(broker: Broker, settings: FleetSettings) -> Front {
         let reports = Arc::default();
-        Front { broker, settings, uploads: Mutex::default(), reports }
+        Front { broker, settings, kept: Mutex::default(), reports }
     }
 
     /// Starts to listen to the reports of workers, and to read again whose signatures count.
@@ -86,6 +86,12 @@ impl Front {
 
     fn runs(&self, tenant: &str) -> Runs {
         Runs::new(self.broker.clone(), tenant)
+    }
+
+    /// Returns how long uploads of a tenant are kept, and how many bytes may be stored for it.
+    fn kept(&self, tenant: &str) -> (Duration, u64) {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.get(tenant).copied().unwrap_or_default()
     }
 
     /// Returns the run of an idempotency key, after claiming an unused key for a new run.
@@ -196,8 +202,8 @@ impl Fleet for Front {
         }
         for tenant in tenants {
             streams::open(&self.broker, tenant, &self.settings).await?;
-            let mut uploads = self.uploads.lock().unwrap_or_else(PoisonError::into_inner);
-            uploads.insert(tenant.name.clone(), tenant.uploads);
+            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.insert(tenant.name.clone(), (tenant.uploads, tenant.storage));
         }
         Ok(())
     }
@@ -225,6 +231,11 @@ impl Fleet for Front {
 
     async fn submit(&self, tenant: &str, new: &NewFleetRun) -> Result<Submitted, FleetError> {
         let runs = self.runs(tenant);
+        // The broker bounds blobs alone: a stream that refused records would not let runs end.
+        let (_, storage) = self.kept(tenant);
+        if streams::stored(&self.broker, tenant).await? >= storage {
+            return Err(FleetError::Full);
+        }
         let key = new.key.as_ref().map(|(key, digest)| (&**key, &**digest));
         let id = match key {
             Some(key) => match self.claim_key(tenant, key, new).await? {
@@ -347,8 +358,7 @@ impl Fleet for Front {
         let Some((bytes, written)) = self.broker.blob(tenant, digest).await? else {
             return Ok(None);
         };
-        let uploads = self.uploads.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let kept = uploads.get(tenant).copied().unwrap_or_default();
+        let (kept, _) = self.kept(tenant);
         // An older one would expire before the run that names it.
         let is_kept = written.elapsed().unwrap_or_default() < kept;
         Ok(is_kept.then_some(bytes))

@@ -241,6 +241,16 @@ pub(crate) struct Depth {
     pub(crate) dead: u64,
 }
 
+/// Returns the bytes that are stored for a tenant: its runs, keys, skills and blobs.
+pub(crate) async fn stored(broker: &Broker, tenant: &str) -> Result<u64, FleetError> {
+    let mut bytes = 0;
+    for name in [names::runs_stream(tenant), names::blobs_stream(tenant)] {
+        let info = broker.stream(&name).await?.get_info().await;
+        bytes += info.map_err(|error| unavailable(&error))?.state.bytes;
+    }
+    Ok(bytes)
+}
+
 /// Looks at the queues of a tenant.
 pub(crate) async fn depth(broker: &Broker, tenant: &str) -> Result<Depth, FleetError> {
     let mut depth = Depth::default();

@@ -267,6 +267,11 @@ impl Worker {
             };
             while let Some(Some(_)) = queue.hints.next().now_or_never() {}
             match self.next(&queue).await {
+                Ok(Some(delivery)) if stop.is_cancelled() => {
+                    // It came after the end, for a request from before.
+                    self.broker.tell(delivery.reply.to_string(), "-NAK".into()).await;
+                    return;
+                }
                 Ok(Some(delivery)) => {
                     let (worker, tenant, period) = (self.clone(), tenant.clone(), queue.period);
                     self.tasks.spawn(async move {
@@ -810,7 +815,8 @@ impl Worker {
             for digest in written.iter() {
                 // One at a time: a run may have written more files than a process may open.
                 let file = self.host.written(&runs.tenant, digest);
-                let mut file = file.map_err(|error| unavailable(&error))?;
+                // Another attempt to store it would find no more.
+                let mut file = file.map_err(|error| FleetError::TooLarge(error.to_string()))?;
                 self.broker.put_blob(&runs.tenant, digest, &mut file).await?;
             }
             let [stdout, stderr] = streams;
