@@ -97,6 +97,15 @@ fn a_run_that_no_worker_can_end_is_given_up_and_can_be_queued_again() {
     assert_eq!(server.result(&id)["run"]["status"], "lost");
     let list = fleet.command(&["dead", "list"]);
     assert_eq!(list, format!("{id} scribe: 1 attempt, last by one\n"));
+    // As if an earlier call had ended before the run was in the queue.
+    let subject = format!("skillhost.run.default.{id}");
+    let mut record = fleet.stored("skillhost-runs-default", &subject)[0].clone();
+    record["state"] = json!("queued");
+    super::block_on(async {
+        let context = async_nats::jetstream::new(fleet.connect("api").await);
+        let sent = context.publish(subject, record.to_string().into()).await.unwrap();
+        sent.await.unwrap();
+    });
     fleet.command(&["dead", "requeue", &id]);
     let result = server.result(&id);
     assert_eq!(result["run"]["status"], "succeeded", "{result}");
@@ -155,7 +164,13 @@ fn what_a_killed_server_left_of_a_submission_is_completed_by_the_next_request() 
     use sha2::{Digest as _, Sha256};
     use skillhost_skill::runtime::hex;
     let fleet = Fleet::of_two();
-    let server = fleet.api(&[]);
+    let (token, sha256) = skillhost_server::api::tenants::new_token();
+    let quotas = "quotas: { running: 1, queued: 1 }";
+    let file = crate::run_api::tenants_file(&fleet.place, &[("default", &sha256, quotas)]);
+    let tenants = ["--tenants", file.to_str().unwrap()];
+    let mut server = fleet.api(&tenants);
+    server.token = token;
+    let server = server;
     let run = shell("echo completed");
     let typed: skillhost_server::api::types::RunSubmission =
         serde_json::from_value(run.clone()).unwrap();
@@ -191,9 +206,48 @@ fn what_a_killed_server_left_of_a_submission_is_completed_by_the_next_request() 
     take_key("second", &second);
     write(format!("skillhost.run.default.{second}"), &record);
     assert_eq!(post("second").json()["id"], json!(second));
-    let _worker = fleet.worker("one", &[]);
+    // While the queue is full, nobody is told that a run is in it.
+    let more: Vec<String> = (0..2).map(|_| server.submit(&run)).collect();
+    let third = "3".repeat(32);
+    record["id"] = json!(third);
+    take_key("third", &third);
+    write(format!("skillhost.run.default.{third}"), &record);
+    let refused = post("third");
+    assert_eq!((refused.status, refused.code()), (429, "queue-full".into()));
+    let _worker = fleet.worker("one", &tenants);
+    more.iter().for_each(|id| drop(server.result(id)));
+    assert_eq!(post("third").json()["id"], json!(third));
+    assert_eq!(server.result(&third)["outcome"]["stdout"], "completed\n");
     for id in [&first, &second] {
         assert_eq!(server.result(id)["outcome"]["stdout"], "completed\n");
     }
     assert_eq!(post("first").json()["id"], json!(first), "and is not submitted again");
+}
+
+#[test]
+fn runs_that_wait_for_the_quota_of_their_tenant_are_not_given_to_nobody() {
+    let fleet = Fleet::new(&["--tenant", "a", "--worker", "one", "--worker", "two"]);
+    let (token, sha256) = skillhost_server::api::tenants::new_token();
+    let quotas = "quotas: { running: 1 }";
+    let file = crate::run_api::tenants_file(&fleet.place, &[("a", &sha256, quotas)]);
+    let tenants = ["--tenants", file.to_str().unwrap()];
+    let mut server = fleet.api(&tenants);
+    server.token = token;
+    let _workers = [fleet.worker("one", &tenants), fleet.worker("two", &tenants)];
+    let mut ids = vec![server.submit(&shell("echo started; sleep 3"))];
+    prints(&server, &ids[0], "started");
+    // Both workers ask many times for the one that has to wait.
+    ids.push(server.submit(&shell("echo next")));
+    assert_eq!(server.result(&ids[0])["run"]["status"], "succeeded");
+    ids.extend((0..3).map(|_| server.submit(&shell("echo more"))));
+    let began = Instant::now();
+    for id in &ids {
+        assert_eq!(server.result(id)["run"]["status"], "succeeded");
+    }
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    until("all ends are recorded", || fleet.stored("skillhost-audit-a", ">").len() == ids.len());
+    for end in fleet.stored("skillhost-audit-a", ">") {
+        let end: Value = serde_json::from_str(end["payload"].as_str().unwrap()).unwrap();
+        assert_eq!(end["attempt"], 1, "{end}");
+    }
 }

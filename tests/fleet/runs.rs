@@ -229,6 +229,59 @@ fn what_a_fleet_cannot_keep_is_refused() {
 }
 
 #[test]
+fn a_fleet_has_no_sessions_and_says_so() {
+    let fleet = Fleet::of_two();
+    let server = fleet.api(&[]);
+    let request = json!({ "skills": ["writer"] });
+    for answer in [server.call("POST", "/v1/sessions", &request), server.get("/v1/sessions")] {
+        assert_eq!((answer.status, answer.code()), (404, "not-found".into()));
+        assert!(answer.text().contains("a fleet has no sessions"), "{}", answer.text());
+    }
+}
+
+#[test]
+fn bytes_that_grow_in_a_record_do_no_harm() {
+    use base64::Engine as _;
+    let fleet = Fleet::of_two();
+    let server = fleet.api(&[]);
+    let _worker = fleet.worker("one", &[]);
+    // As JSON, each of these has six bytes.
+    let id = server.submit(&shell("printf '\\1%.0s' {1..16000}; printf '\\1%.0s' {1..16000} >&2"));
+    let result = server.result(&id);
+    assert_eq!(result["run"]["status"], "succeeded", "{}", result["run"]);
+    let whole = server.get(&format!("/v1/runs/{id}/stdout"));
+    assert!(whole.body.len() == 16_000 && whole.body.iter().all(|byte| *byte == 1));
+    // What a worker could not read is not accepted.
+    let stdin = base64::engine::general_purpose::STANDARD.encode(vec![0; 2 << 20]);
+    let mut run = shell("cat");
+    run["stdin"] = json!({ "base64": stdin });
+    let refused = server.call("POST", "/v1/runs", &run);
+    assert_eq!((refused.status, refused.code()), (413, "body-too-large".into()));
+}
+
+#[test]
+fn requests_count_as_stored() {
+    let fleet = Fleet::new(&["--tenant", "a", "--worker", "one"]);
+    let (token, sha256) = skillhost_server::api::tenants::new_token();
+    let file = tenants_file(&fleet.place, &[("a", &sha256, "quotas: { storage: 256KiB }")]);
+    let mut server = fleet.api(&["--tenants", file.to_str().unwrap()]);
+    server.token = token;
+    let mut run = shell("cat");
+    run["stdin"] = json!("x".repeat(12 << 10));
+    let mut accepted = 0;
+    let refused = loop {
+        let answer = server.call("POST", "/v1/runs", &run);
+        if answer.status != 202 {
+            break answer;
+        }
+        accepted += 1;
+        assert!(accepted < 60, "the quota is not enforced");
+    };
+    assert_eq!((refused.status, refused.code()), (507, "storage-quota".into()));
+    assert!(accepted > 5, "{accepted}");
+}
+
+#[test]
 fn quotas_of_an_hour_hold_over_all_workers_and_servers() {
     let args = ["--tenant", "a", "--tenant", "b", "--worker", "one", "--worker", "two"];
     let fleet = Fleet::new(&args);

@@ -273,9 +273,31 @@ fn large_and_foreign_messages_do_no_harm() {
     assert!(send("api", "skillhost.queue.default.small", 10));
     assert!(send("one", &format!("skillhost.run.default.{id}"), 10));
     assert_eq!(server.get(&format!("/v1/runs/{id}")).code(), "result-untrusted");
+    assert_eq!(server.get("/v1/runs").json()["runs"], json!([]), "it hides no other run");
     let _worker = fleet.worker("one", &[]);
     let run = server.submit(&shell("echo on"));
     assert_eq!(server.result(&run)["outcome"]["stdout"], "on\n");
+}
+
+#[test]
+fn a_run_that_never_started_has_a_record_and_no_record_is_replaced() {
+    let fleet = Fleet::of_two();
+    let server = fleet.api(&[]);
+    // Nobody takes it.
+    let id = server.submit(&shell("echo x"));
+    let cancelled = server.call("POST", &format!("/v1/runs/{id}/cancel"), &Value::Null);
+    assert_eq!(cancelled.json()["status"], "cancelled");
+    let records = fleet.stored("skillhost-audit-default", ">");
+    assert_eq!(records.len(), 1);
+    fleet.command(&["audit"]);
+    let replaced = block_on(async {
+        let context = jetstream::new(fleet.connect("one").await);
+        let subject = format!("skillhost.audit.default.{id}");
+        context.publish(subject, "{}".into()).await.unwrap().await
+    });
+    assert!(replaced.is_err(), "{replaced:?}");
+    assert_eq!(fleet.stored("skillhost-audit-default", ">"), records);
+    fleet.command(&["audit"]);
 }
 
 #[test]

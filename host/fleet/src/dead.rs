@@ -49,15 +49,20 @@ pub async fn requeue(broker: &Broker, tenant: &str, run: &str) -> Result<bool, F
         .change(run, |record| {
             was_given_up(&record).then_some(RunRecord {
                 attempts: 0,
+                refused: 0,
                 state: RunState::Queued,
                 ..record
             })
         })
         .await?;
-    if changed == Change::Refused {
-        return Ok(false);
-    }
     let Some(read) = runs.read(run).await? else { return Ok(false) };
+    if changed == Change::Refused {
+        // An earlier call may have ended before the run was in the queue.
+        let letter = broker.get(&names::dead_stream(tenant), &names::dead(tenant, run)).await?;
+        if read.record.state != RunState::Queued || letter.is_none() {
+            return Ok(false);
+        }
+    }
     // Another id than that of its first message, which the broker may remember.
     let again = format!("{run}-{}", crate::runs::now());
     if runs.enqueue(&read.record, &again).await? == Written::Full {

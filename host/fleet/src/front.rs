@@ -23,7 +23,6 @@ use crate::types::{
 };
 use crate::usage;
 use skillhost_ledger::runs::{HourlyUsage, KEY_LIFE, RunStatus, Submitted};
-use skillhost_policy::outcome::Output;
 use skillhost_server::api::fleet::{
     Content, Fleet, FleetEnd, FleetError, FleetRun, FleetSkill, FleetTenant, INLINE, NewFleetRun,
 };
@@ -32,6 +31,8 @@ use skillhost_server::api::fleet::{
 const ANSWER: Duration = Duration::from_millis(500);
 /// How often a cancellation is sent to a worker that does not answer yet, and the pause in between.
 const CANCELS: (usize, Duration) = (10, Duration::from_millis(50));
+/// How long it is known how much is stored.
+const STORED: Duration = Duration::from_secs(1);
 /// How often the identity is read again.
 const REFRESH: Duration = Duration::from_secs(1);
 /// A worker that has not reported for so long does not count.
@@ -43,8 +44,10 @@ const PROCESSES: usize = 1_000;
 pub struct Front {
     brokers: Brokers,
     settings: FleetSettings,
-    /// How long uploads are kept, by tenant.
-    uploads: Mutex<HashMap<String, Duration>>,
+    /// How long uploads are kept, and how many bytes may be stored, by tenant.
+    kept: Mutex<HashMap<String, (Duration, u64)>>,
+    /// How many bytes were stored, and when, by tenant.
+    stored: Mutex<HashMap<String, (Instant, u64)>>,
     reports: Arc<Mutex<BTreeMap<String, (Instant, Report)>>>,
     /// The tenants whose workers are listened to.
     reporting: Mutex<HashSet<String>>,
@@ -54,7 +57,8 @@ impl Front {
     /// Uses these connections.
     pub fn new(brokers: Brokers, settings: FleetSettings) -> Front {
         let (reports, reporting) = (Arc::default(), Mutex::default());
-        Front { brokers, settings, uploads: Mutex::default(), reports, reporting }
+        let (kept, stored) = (Mutex::default(), Mutex::default());
+        Front { brokers, settings, kept, stored, reports, reporting }
     }
 
     /// Starts to read again whose signatures count. Must be called within an event loop.
@@ -98,6 +102,29 @@ impl Front {
 
     async fn runs(&self, tenant: &str) -> Result<Runs, FleetError> {
         Ok(Runs::new(self.brokers.of(tenant).await?, tenant))
+    }
+
+    /// Returns the bytes that are stored for a tenant, as they were within the last second.
+    async fn stored(&self, runs: &Runs) -> Result<u64, FleetError> {
+        let known = {
+            let stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
+            stored.get(&*runs.tenant).copied()
+        };
+        if let Some((at, bytes)) = known
+            && at.elapsed() < STORED
+        {
+            return Ok(bytes);
+        }
+        let bytes = streams::stored(&runs.broker, &runs.tenant).await?;
+        let mut stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
+        stored.insert(runs.tenant.to_string(), (Instant::now(), bytes));
+        Ok(bytes)
+    }
+
+    /// Returns how long uploads of a tenant are kept, and how many bytes may be stored for it.
+    fn kept(&self, tenant: &str) -> (Duration, u64) {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.get(tenant).copied().unwrap_or_default()
     }
 
     /// Returns the run of an idempotency key, after claiming an unused key for a new run.
@@ -150,8 +177,9 @@ impl Front {
 
     /// Returns some bytes here, if they are few, or else as a blob.
     async fn content(&self, tenant: &str, bytes: &[u8]) -> Result<Content, FleetError> {
-        if bytes.len() <= INLINE {
-            return Ok(Content::Inline(Output(bytes.to_vec())));
+        let few = bytes.get(..INLINE + 1).is_none().then(|| bytes.to_vec());
+        if let Some(content) = few.and_then(Content::inline) {
+            return Ok(content);
         }
         let digest = skillhost_skill::runtime::digest(bytes);
         self.brokers.of(tenant).await?.put_blob(tenant, &digest, &mut &*bytes).await?;
@@ -189,7 +217,8 @@ impl Front {
         let changed = runs
             .change(id, |record| {
                 let state = match &record.state {
-                    RunState::Queued if record.attempts == 0 => RunState::Ended(end.clone()),
+                    // Also one that a worker has given back.
+                    RunState::Queued => RunState::Ended(end.clone()),
                     RunState::Running(claim) if !claim.is_cancelled => {
                         RunState::Running(Claim { is_cancelled: true, ..claim.clone() })
                     }
@@ -202,6 +231,11 @@ impl Front {
             runs.announce(id).await;
         }
         let now = runs.read(id).await?;
+        if let Some(Read { record: RunRecord { state: RunState::Ended(stored), .. }, .. }) = &now
+            && *stored == end
+        {
+            runs.record(id, &end).await?;
+        }
         Ok(now.is_some_and(|read| matches!(read.record.state, RunState::Running(_))))
     }
 }
@@ -216,8 +250,8 @@ impl Fleet for Front {
         for tenant in tenants {
             streams::open(&self.brokers.of(&tenant.name).await?, tenant, &self.settings).await?;
             self.listen(&tenant.name).await?;
-            let mut uploads = self.uploads.lock().unwrap_or_else(PoisonError::into_inner);
-            uploads.insert(tenant.name.clone(), tenant.uploads);
+            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.insert(tenant.name.clone(), (tenant.uploads, tenant.storage));
         }
         Ok(())
     }
@@ -236,13 +270,20 @@ impl Fleet for Front {
         let Some(Read { record, .. }) = runs.read(&known.run).await? else { return Ok(None) };
         if record.state == RunState::Queued {
             // Or before it had put the run into the queue. A worker ignores a copy.
-            runs.enqueue(&record, &known.run).await?;
+            if runs.enqueue(&record, &known.run).await? == Written::Full {
+                return Ok(Some(Submitted::Full));
+            }
         }
         Ok(Some(Submitted::Repeated(known.run)))
     }
 
     async fn submit(&self, tenant: &str, new: &NewFleetRun) -> Result<Submitted, FleetError> {
         let runs = self.runs(tenant).await?;
+        // The broker bounds blobs alone: a stream that refused records would not let runs end.
+        let (_, storage) = self.kept(tenant);
+        if self.stored(&runs).await? >= storage {
+            return Err(FleetError::Full);
+        }
         let key = new.key.as_ref().map(|(key, digest)| (&**key, &**digest));
         let id = match key {
             Some(key) => match self.claim_key(tenant, key, new).await? {
@@ -261,19 +302,19 @@ impl Fleet for Front {
             request: self.content(tenant, new.request.as_bytes()).await?,
             attempts: 0,
             most_attempts: self.settings.attempts,
+            refused: 0,
             is_metered: new.is_metered,
             state: RunState::Queued,
         };
         runs.create(&record).await?;
         match runs.enqueue(&record, &id).await? {
+            // Another request with the key may have been told that the run is accepted: the next one
+            // puts it into the queue.
+            Written::Full if key.is_some() => Ok(Submitted::Full),
             Written::Full => {
-                let stream =
-                    self.brokers.of(tenant).await?.stream(&names::runs_stream(tenant)).await?;
-                let mut forget = vec![names::run(tenant, &id)];
-                forget.extend(key.map(|(key, _)| names::key(tenant, key)));
-                for subject in forget {
-                    stream.purge().filter(subject).await.map_err(|error| unavailable(&error))?;
-                }
+                let stream = runs.broker.stream(&names::runs_stream(tenant)).await?;
+                let record = stream.purge().filter(names::run(tenant, &id));
+                record.await.map_err(|error| unavailable(&error))?;
                 Ok(Submitted::Full)
             }
             _ if id == new.id => Ok(Submitted::New),
@@ -368,8 +409,7 @@ impl Fleet for Front {
         else {
             return Ok(None);
         };
-        let uploads = self.uploads.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let kept = uploads.get(tenant).copied().unwrap_or_default();
+        let (kept, _) = self.kept(tenant);
         // An older one would expire before the run that names it.
         let is_kept = written.elapsed().unwrap_or_default() < kept;
         Ok(is_kept.then_some(bytes))

@@ -160,6 +160,9 @@ fn configs(tenant: &FleetTenant, replicas: usize) -> [Config; 5] {
         Config {
             name: names::audit_stream(name),
             subjects: vec![names::audit(name, "*")],
+            // A record is never replaced, whoever writes to its subject.
+            discard: DiscardPolicy::New,
+            discard_new_per_subject: true,
             max_message_size: bytes(RECORD_BYTES + OVERHEAD),
             deny_delete: true,
             deny_purge: true,
@@ -232,6 +235,16 @@ pub(crate) struct Depth {
     pub(crate) oldest: Option<Duration>,
     /// Dead letters.
     pub(crate) dead: u64,
+}
+
+/// Returns the bytes that are stored for a tenant: its runs, keys, skills and blobs.
+pub(crate) async fn stored(broker: &Broker, tenant: &str) -> Result<u64, FleetError> {
+    let mut bytes = 0;
+    for name in [names::runs_stream(tenant), names::blobs_stream(tenant)] {
+        let info = broker.stream(&name).await?.get_info().await;
+        bytes += info.map_err(|error| unavailable(&error))?.state.bytes;
+    }
+    Ok(bytes)
 }
 
 /// Looks at the queues of a tenant.

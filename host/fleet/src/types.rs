@@ -55,11 +55,19 @@ pub struct RunRecord {
     pub attempts: u32,
     /// How often they may.
     pub most_attempts: u32,
+    /// How often a worker has left it to others.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub refused: u32,
     /// Whether what it uses counts towards a quota of an hour.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_metered: bool,
     /// Where it is in its life.
     pub state: RunState,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// Where a run is in its life.
@@ -84,6 +92,10 @@ pub struct Claim {
     pub token: String,
     /// The message that the worker got. Another message for the same run is a copy.
     pub message: u64,
+    /// How often that message was delivered before the worker got it, and then. An earlier delivery
+    /// that arrives later takes nothing from the worker.
+    #[serde(default)]
+    pub delivery: u64,
     /// When the run started, in milliseconds since 1970.
     pub started: i64,
     /// Whether the run has begun and must not begin again: its effect is unknown.
@@ -322,6 +334,7 @@ mod tests {
             request: Content::Inline(Output(b"{}".to_vec())),
             attempts: 0,
             most_attempts: 3,
+            refused: 1,
             is_metered: true,
             state,
         }
@@ -333,6 +346,7 @@ mod tests {
             worker: "one".into(),
             token: "t".into(),
             message: 1,
+            delivery: 1,
             started: 2,
             is_final: true,
             is_cancelled: false,

@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::future::Future;
-use std::io::{Read, Seek as _};
+use std::io::Read;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -36,13 +36,21 @@ use skillhost_server::api::worker::{EndedRun, WorkerEnd, WorkerHost, WorkerRun, 
 
 /// How often a worker without runs looks at its queues. A new run is announced; one that another worker
 /// held is not.
-const LOOK: Duration = Duration::from_millis(500);
+const LOOK: Duration = Duration::from_secs(2);
 /// How long a broker may take to answer.
 const ANSWER: Duration = Duration::from_secs(5);
+/// How long a broker keeps a request for a message. It answers by then, also while the tenant has as
+/// many runs as it may, so that no request is left to which it would give a later message. The place
+/// for a run is held meanwhile, so it is short.
+const ASKED: Duration = Duration::from_millis(50);
+/// The kind of the outcome of a run that this host could not execute.
+const HOST_FAILED: &str = "failed";
 /// The pause after a failure of the brokers.
 const FAILED: Duration = Duration::from_millis(500);
 /// The pause before a run that this worker cannot execute is offered to others.
 const NOT_HERE: Duration = Duration::from_secs(1);
+/// How often a run is left to others that no worker can execute: somewhat more than a minute.
+const REFUSALS: u32 = 60;
 /// How long the end of a run is kept while the brokers do not answer.
 const STORE: Duration = Duration::from_secs(600);
 /// How often the identity and the tenants are looked at.
@@ -93,9 +101,6 @@ struct Queue {
     broker: Broker,
     /// Where to ask for a message.
     subject: String,
-    /// Where answers arrive.
-    inbox: String,
-    answers: Subscriber,
     /// Announcements of new runs.
     hints: Subscriber,
     /// How often to say that a run is in progress.
@@ -110,6 +115,16 @@ struct Delivery {
     reply: Subject,
     /// Its position in the stream.
     message: u64,
+    /// How often it was delivered, from 1.
+    delivery: u64,
+}
+
+/// What came of an attempt to claim a run.
+enum ClaimEnd {
+    /// The run is this worker's.
+    Claimed(Box<RunRecord>, Claim),
+    /// There is nothing to execute.
+    Not(Verdict),
 }
 
 /// What to do with a message.
@@ -257,7 +272,12 @@ impl Worker {
                 continue;
             };
             while let Some(Some(_)) = queue.hints.next().now_or_never() {}
-            match self.next(&mut queue).await {
+            match self.next(&queue).await {
+                Ok(Some(delivery)) if stop.is_cancelled() => {
+                    // It came after the end, for a request from before.
+                    delivery.broker.tell(delivery.reply.to_string(), "-NAK".into()).await;
+                    return;
+                }
                 Ok(Some(delivery)) => {
                     let (worker, tenant, period) = (self.clone(), tenant.clone(), queue.period);
                     self.tasks.spawn(async move {
@@ -291,13 +311,10 @@ impl Worker {
                 let stream = broker.stream(&names::queue_stream(tenant)).await?;
                 let info = stream.consumer_info(class.name()).await;
                 let info = info.map_err(|error| unavailable(&error))?;
-                let inbox = broker.client.new_inbox();
-                let answers = broker.client.subscribe(inbox.clone()).await;
-                let answers = answers.map_err(|error| unavailable(&error))?;
                 let (stream, class) = (names::queue_stream(tenant), class.name());
                 let subject = format!("$JS.API.CONSUMER.MSG.NEXT.{stream}.{class}");
                 let period = info.config.ack_wait / 4;
-                Ok::<_, FleetError>(Queue { broker, subject, inbox, answers, hints, period })
+                Ok::<_, FleetError>(Queue { broker, subject, hints, period })
             };
             match opened.await {
                 Ok(opened) => return Some(opened),
@@ -313,14 +330,18 @@ impl Worker {
         }
     }
 
-    /// Asks for one message, and does not wait for one. A message keeps the subject of its stream, so
-    /// that an answer needs a subscription of its own.
-    async fn next(&self, queue: &mut Queue) -> Result<Option<Delivery>, FleetError> {
-        let (subject, inbox) = (queue.subject.clone(), queue.inbox.clone());
-        let request = r#"{"batch":1,"no_wait":true}"#;
-        let sent = queue.broker.client.publish_with_reply(subject, inbox, request.into()).await;
+    /// Asks for one message. A message keeps the subject of its stream, so that an answer needs a
+    /// subscription of its own, and each request has one: a late answer is not taken for that of the
+    /// next request.
+    async fn next(&self, queue: &Queue) -> Result<Option<Delivery>, FleetError> {
+        let client = &queue.broker.client;
+        let inbox = client.new_inbox();
+        let answers = client.subscribe(inbox.clone()).await;
+        let mut answers = answers.map_err(|error| unavailable(&error))?;
+        let request = format!(r#"{{"batch":1,"expires":{}}}"#, ASKED.as_nanos());
+        let sent = client.publish_with_reply(queue.subject.clone(), inbox, request.into()).await;
         sent.map_err(|error| unavailable(&error))?;
-        let answer = tokio::time::timeout(ANSWER, queue.answers.next()).await;
+        let answer = tokio::time::timeout(ANSWER, answers.next()).await;
         let answer = answer.map_err(|_| unavailable(&"the queue does not answer"))?;
         let message = answer.ok_or_else(|| unavailable(&"the connection is closed"))?;
         match message.status {
@@ -334,8 +355,9 @@ impl Worker {
         let payload = message.payload.clone();
         let message = jetstream::Message { message, context: queue.broker.context.clone() };
         let info = message.info().map_err(|error| unavailable(&error))?;
+        let delivery = u64::try_from(info.delivered).unwrap_or_default();
         let broker = queue.broker.clone();
-        Ok(Some(Delivery { broker, payload, reply, message: info.stream_sequence }))
+        Ok(Some(Delivery { broker, payload, reply, message: info.stream_sequence, delivery }))
     }
 
     /// Attends to a message until it is acknowledged.
@@ -351,7 +373,8 @@ impl Worker {
         let verdict = match Job::read(&delivery.payload) {
             Ok(job) => {
                 let runs = Runs::new(delivery.broker.clone(), tenant);
-                match self.drive(&runs, &job.run, delivery.message, turn).await {
+                let copy = (delivery.message, delivery.delivery);
+                match self.drive(&runs, &job.run, copy, turn).await {
                     Ok(verdict) => verdict,
                     Err(error) => {
                         tracing::error!(tenant, run = job.run, %error, "cannot drive a run");
@@ -408,7 +431,7 @@ impl Worker {
         self: &Arc<Self>,
         runs: &Runs,
         run: &str,
-        message: u64,
+        copy: (u64, u64),
         turn: WorkerTurn,
     ) -> Result<Verdict, FleetError> {
         let live = Arc::new(Live { tenant: runs.tenant.to_string(), ..Live::default() });
@@ -422,12 +445,20 @@ impl Worker {
         let _gone = EndLive { worker: self.clone(), run: run.to_owned() };
         // Before the claim: a client that finds the run in progress reaches this worker.
         let _control = self.listen(runs, run, live.clone()).await?;
-        let Some((record, claim)) = self.claim(runs, run, message).await? else {
-            return Ok(Verdict::Done);
+        let (record, claim) = match self.claim(runs, run, copy).await? {
+            ClaimEnd::Claimed(record, claim) => (*record, claim),
+            ClaimEnd::Not(verdict) => return Ok(verdict),
         };
         runs.announce(run).await;
         let ended = self.execute(runs, &record, &claim, &live, turn).await?;
+        // What failed on this host may succeed on another one, unless it may have had an effect.
+        let may_move =
+            !live.is_final.load(Ordering::SeqCst) && record.attempts < record.most_attempts;
         let (status, end) = match ended {
+            WorkerEnd::Ended(ended) if ended.kind == HOST_FAILED && may_move => {
+                tracing::error!(tenant = &*runs.tenant, run, "this host cannot execute a run");
+                return self.break_off(runs, &record, &claim, &live).await;
+            }
             WorkerEnd::Ended(mut ended) => {
                 let patience = Patience::new();
                 let end = loop {
@@ -443,7 +474,11 @@ impl Worker {
             }
             WorkerEnd::NotHere(why) => {
                 tracing::info!(tenant = &*runs.tenant, run, why, "left a run to others");
-                return self.release(runs, &record, &claim, NOT_HERE).await;
+                return self.leave(runs, &record, &claim).await;
+            }
+            WorkerEnd::Broken(why) => {
+                tracing::error!(tenant = &*runs.tenant, run, why, "a run failed on the host");
+                return self.break_off(runs, &record, &claim, &live).await;
             }
         };
         if live.is_unmarked.load(Ordering::SeqCst) {
@@ -520,23 +555,28 @@ impl Worker {
         }
     }
 
-    /// Claims a run. `None`: there is nothing to execute, and the message is done.
+    /// Claims a run. `delivery`: how often its message was delivered.
     async fn claim(
         &self,
         runs: &Runs,
         run: &str,
-        message: u64,
-    ) -> Result<Option<(RunRecord, Claim)>, FleetError> {
+        (message, delivery): (u64, u64),
+    ) -> Result<ClaimEnd, FleetError> {
+        let done = || Ok(ClaimEnd::Not(Verdict::Done));
         loop {
-            let Some(Found { record, .. }) = runs.read(run).await? else { return Ok(None) };
+            let Some(Found { record, .. }) = runs.read(run).await? else { return done() };
             match &record.state {
                 RunState::Queued => {}
                 RunState::Ended(end) => {
                     // A worker was killed between the end and its record.
                     self.settle(runs, &record, end, "a worker").await?;
-                    return Ok(None);
+                    return done();
                 }
-                RunState::Running(held) if held.message != message => return Ok(None),
+                RunState::Running(held) if held.message != message => return done(),
+                // A late copy: whoever holds the run got it by this delivery, or by a later one.
+                RunState::Running(held) if delivery <= held.delivery => {
+                    return Ok(ClaimEnd::Not(Verdict::Ignore));
+                }
                 RunState::Running(held) => {
                     let status = if held.is_final {
                         Some(RunStatus::Unknown)
@@ -549,7 +589,7 @@ impl Worker {
                     };
                     if let Some(status) = status {
                         return match self.give_up(runs, &record, held, status).await? {
-                            Change::Made => Ok(None),
+                            Change::Made => done(),
                             Change::Refused => continue,
                         };
                     }
@@ -559,6 +599,7 @@ impl Worker {
                 worker: self.name().to_owned(),
                 token: format!("{:032x}", rand::random::<u128>()),
                 message,
+                delivery,
                 started: now(),
                 is_final: false,
                 is_cancelled: false,
@@ -575,7 +616,7 @@ impl Worker {
             if !matches!(changed, Ok(Change::Refused)) {
                 match runs.read(run).await? {
                     Some(read) if read.record.is_held_by(&claim) => {
-                        return Ok(Some((read.record, claim)));
+                        return Ok(ClaimEnd::Claimed(Box::new(read.record), claim));
                     }
                     _ => changed.map(drop)?,
                 }
@@ -652,6 +693,7 @@ impl Worker {
         claim: &Claim,
         pause: Duration,
     ) -> Result<Verdict, FleetError> {
+        let refused = record.refused;
         let changed = runs
             .change(&record.id, |record| {
                 let state = match &record.state {
@@ -661,7 +703,7 @@ impl Worker {
                     _ => return None,
                 };
                 let attempts = record.attempts.saturating_sub(1);
-                Some(RunRecord { attempts, state, ..record })
+                Some(RunRecord { attempts, refused, state, ..record })
             })
             .await?;
         if changed == Change::Refused {
@@ -671,6 +713,58 @@ impl Worker {
         runs.announce(&record.id).await;
         self.host.forget(&runs.tenant, &record.id);
         Ok(Verdict::Again(pause))
+    }
+
+    /// Leaves a run to other workers, unless too many have left it: while it waits, it counts towards
+    /// the runs that its tenant may have at once, and runs behind it wait for it.
+    async fn leave(
+        &self,
+        runs: &Runs,
+        record: &RunRecord,
+        claim: &Claim,
+    ) -> Result<Verdict, FleetError> {
+        if record.refused < REFUSALS {
+            let record = RunRecord { refused: record.refused + 1, ..record.clone() };
+            return self.release(runs, &record, claim, NOT_HERE).await;
+        }
+        match self.give_up(runs, record, claim, RunStatus::Lost).await? {
+            Change::Made => Ok(Verdict::Done),
+            Change::Refused => Ok(Verdict::Ignore),
+        }
+    }
+
+    /// Ends an attempt of which this host knows nothing: a run that must not begin again is unknown,
+    /// and another one has had this attempt.
+    async fn break_off(
+        &self,
+        runs: &Runs,
+        record: &RunRecord,
+        claim: &Claim,
+        live: &Live,
+    ) -> Result<Verdict, FleetError> {
+        let status = if live.is_final.load(Ordering::SeqCst) {
+            RunStatus::Unknown
+        } else if record.attempts >= record.most_attempts {
+            RunStatus::Lost
+        } else {
+            let waits = |record: RunRecord| match &record.state {
+                RunState::Running(held) if held.token == claim.token && !held.is_cancelled => {
+                    Some(RunRecord { state: RunState::Queued, ..record })
+                }
+                _ => None,
+            };
+            if runs.change(&record.id, waits).await? == Change::Made {
+                runs.announce(&record.id).await;
+                self.host.forget(&runs.tenant, &record.id);
+                return Ok(Verdict::Again(NOT_HERE));
+            }
+            RunStatus::Cancelled
+        };
+        self.host.forget(&runs.tenant, &record.id);
+        match self.give_up(runs, record, claim, status).await? {
+            Change::Made => Ok(Verdict::Done),
+            Change::Refused => Ok(Verdict::Ignore),
+        }
     }
 
     async fn execute(
@@ -735,9 +829,12 @@ impl Worker {
             status, kind, exit_code, result, streams, written, cpu_ms, bytes, key, ..
         } = ended;
         let left = async {
-            for (digest, file) in written {
-                file.rewind().map_err(|error| unavailable(&error))?;
-                runs.broker.put_blob(&runs.tenant, digest, file).await?;
+            for digest in written.iter() {
+                // One at a time: a run may have written more files than a process may open.
+                let file = self.host.written(&runs.tenant, digest);
+                // Another attempt to store it would find no more.
+                let mut file = file.map_err(|error| FleetError::TooLarge(error.to_string()))?;
+                runs.broker.put_blob(&runs.tenant, digest, &mut file).await?;
             }
             let [stdout, stderr] = streams;
             Ok::<_, FleetError>(FleetEnd {
@@ -748,9 +845,9 @@ impl Worker {
         };
         let (status, kind, exit_code, key, left) = match left.await {
             Ok(left) => (*status, Some(kind.clone()), *exit_code, key.clone(), left),
-            Err(FleetError::Full) => {
+            Err(error @ (FleetError::Full | FleetError::TooLarge(_))) => {
                 let tenant = &*runs.tenant;
-                tracing::warn!(tenant, run = record.id, "the storage of the tenant is full");
+                tracing::warn!(tenant, run = record.id, %error, "cannot store what a run left");
                 (RunStatus::Failed, Some("failed".into()), None, None, FleetEnd::default())
             }
             Err(error) => return Err(error),
@@ -775,7 +872,18 @@ impl Worker {
             key,
             left,
         };
-        self.brokers.identity.sign(&end).map_err(FleetError::TooLarge)
+        // What is too large now is too large after another attempt.
+        let signed = self.brokers.identity.sign(&end).or_else(|_| {
+            self.brokers.identity.sign(&RunEnd {
+                status: RunStatus::Failed,
+                kind: Some("failed".into()),
+                exit_code: None,
+                key: None,
+                left: FleetEnd::default(),
+                ..end
+            })
+        });
+        signed.map_err(FleetError::TooLarge)
     }
 
     /// Returns what is to be stored: some bytes here, if they are few, or else as a blob.
@@ -788,8 +896,8 @@ impl Worker {
         let mut start = Vec::new();
         from.rewind().map_err(failed)?;
         Read::take(&mut *from, INLINE as u64 + 1).read_to_end(&mut start).map_err(failed)?;
-        if start.len() <= INLINE {
-            return Ok(Content::Inline(Output(start)));
+        if let Some(content) = Content::inline(start) {
+            return Ok(content);
         }
         from.rewind().map_err(failed)?;
         let digest = digest_of_file(from).map_err(failed)?;

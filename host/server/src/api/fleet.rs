@@ -14,6 +14,7 @@ use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use serde::{Deserialize, Serialize};
 
+use super::body::too_large;
 use super::cached::RESULT;
 use super::executor::{DIFF, StoredResult, valid_start};
 use super::problem::{Problem, ProblemCode};
@@ -290,6 +291,19 @@ impl RunClass {
     }
 }
 
+impl Content {
+    /// Returns some bytes as they are stored with what names them; `None` if they need a blob. What
+    /// counts is their size as JSON, in which a byte may take six.
+    pub fn inline(bytes: Vec<u8>) -> Option<Content> {
+        if bytes.len() > INLINE {
+            return None;
+        }
+        let content = Content::Inline(Output(bytes));
+        let size = serde_json::to_vec(&content).map_or(usize::MAX, |text| text.len());
+        (size <= 2 * INLINE).then_some(content)
+    }
+}
+
 impl Default for Content {
     fn default() -> Content {
         Content::Inline(Output::default())
@@ -348,6 +362,10 @@ impl ApiShared {
     ) -> Answered<Accepted> {
         check_key(key.as_deref())?;
         let (request, digest) = canonical(&mut submission)?;
+        // As it is stored, which a worker has to read: escapes make it longer than it was sent.
+        if request.len() > self.options.bounds.body {
+            return Err(too_large(self.options.bounds.body as u64));
+        }
         let key = key.map(|key| (key, digest));
         if let Some((key, digest)) = &key
             && let Some(before) = fleet.known_key(&tenant.name, (key, digest)).await?
@@ -497,7 +515,16 @@ impl ApiShared {
                 next = at.checked_sub(1).map(|last| ids[last].clone());
                 break;
             }
-            let Some(run) = fleet.get(&tenant.name, id).await? else { continue };
+            let run = match fleet.get(&tenant.name, id).await {
+                Ok(Some(run)) => run,
+                Ok(None) => continue,
+                // One record that is forged, or of another version, hides no other.
+                Err(error @ FleetError::Untrusted(_)) => {
+                    tracing::warn!(tenant = tenant.name, run = id, %error, "left out of a list");
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            };
             if filter.status.is_none_or(|status| run.status == status)
                 && filter.skill.as_ref().is_none_or(|skill| run.skill == *skill)
             {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
-use super::executor::{Job, execute};
+use super::executor::{Job, Starting, execute};
 use super::fleet::Content;
 use super::problem::Problem;
 use super::scheduler::Turn;
@@ -49,6 +49,8 @@ pub enum WorkerEnd {
     Ended(Box<EndedRun>),
     /// It did not begin, and another worker may be able to run it.
     NotHere(String),
+    /// It began, or could not be looked at, and this host failed: nothing is known of its end.
+    Broken(String),
 }
 
 /// A run that has ended, with all that it left on this disk.
@@ -63,8 +65,8 @@ pub struct EndedRun {
     pub result: String,
     /// Its standard output and error.
     pub streams: [std::fs::File; 2],
-    /// The files that it wrote, with their digests.
-    pub written: Vec<(String, std::fs::File)>,
+    /// The digests of the files that it wrote.
+    pub written: Vec<String>,
     /// Processor time, in milliseconds.
     pub cpu_ms: u64,
     /// Bytes that went in and out.
@@ -130,8 +132,23 @@ impl WorkerHost {
             return Ok(WorkerEnd::NotHere(format!("this worker does not have {skill}")));
         }
         self.fetch_files(tenant, &submission).await?;
+        // From here on, the run may have had an effect, whatever fails.
+        let end = self.executed(tenant, &id, submission, turn, cancelled, starting).await;
+        Ok(end.unwrap_or_else(|problem| WorkerEnd::Broken(problem.detail)))
+    }
+
+    /// Executes a run that was prepared.
+    async fn executed(
+        &self,
+        tenant: &Arc<Tenant>,
+        id: &str,
+        submission: RunSubmission,
+        turn: Turn,
+        cancelled: CancellationToken,
+        starting: Starting,
+    ) -> Answered<WorkerEnd> {
         let job = Job {
-            id: id.clone(),
+            id: id.to_owned(),
             submission: Arc::new(submission),
             turn,
             cancelled,
@@ -145,12 +162,12 @@ impl WorkerHost {
         }
         let internal = |error: &dyn std::fmt::Display| Problem::internal(error);
         let open = |stream| -> std::io::Result<std::fs::File> {
-            match tenant.state.output(&id, stream) {
+            match tenant.state.output(id, stream) {
                 Ok(file) => Ok(file.into_std()),
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                     // It did not start.
-                    tenant.state.create_output(&id, stream)?;
-                    Ok(tenant.state.output(&id, stream)?.into_std())
+                    tenant.state.create_output(id, stream)?;
+                    Ok(tenant.state.output(id, stream)?.into_std())
                 }
                 Err(error) => Err(error),
             }
@@ -159,13 +176,11 @@ impl WorkerHost {
             open(StreamName::Stdout).map_err(|error| internal(&error))?,
             open(StreamName::Stderr).map_err(|error| internal(&error))?,
         ];
-        let mut written = Vec::new();
-        for change in &finished.result.changes {
-            if let Some(FileState::File { digest, .. }) = &change.after {
-                let file = tenant.state.blob(digest).map_err(|error| internal(&error))?;
-                written.push((digest.clone(), file.into_std()));
-            }
-        }
+        let written = finished.result.changes.iter().filter_map(|change| match &change.after {
+            Some(FileState::File { digest, .. }) => Some(digest.clone()),
+            _ => None,
+        });
+        let written = written.collect();
         Ok(WorkerEnd::Ended(Box::new(EndedRun {
             status: finished.status,
             kind: finished.result.kind.clone(),
@@ -178,6 +193,15 @@ impl WorkerHost {
             key: finished.key,
             is_metered: tenant.settings().quotas.has_hourly(),
         })))
+    }
+
+    /// Opens a file that a run wrote.
+    ///
+    /// # Errors
+    /// It is not there, or cannot be opened.
+    pub fn written(&self, tenant: &str, digest: &str) -> std::io::Result<std::fs::File> {
+        let tenant = self.tenant(tenant).ok_or(std::io::ErrorKind::NotFound)?;
+        Ok(tenant.state.blob(digest)?.into_std())
     }
 
     async fn fetch_files(&self, tenant: &Arc<Tenant>, submission: &RunSubmission) -> Answered<()> {

@@ -10,7 +10,7 @@ use hyper::body::Incoming;
 
 use super::super::body::{self, Answer, of_json};
 use super::super::logs::{Position, too_many};
-use super::super::problem::Problem;
+use super::super::problem::{Problem, ProblemCode};
 use super::super::routes::{Query, id_of};
 use super::super::state::StreamName;
 use super::super::tenant::Tenant;
@@ -130,6 +130,11 @@ impl ApiShared {
         head: &Parts,
         body: Incoming,
     ) -> Answered<Answer> {
+        if self.options.fleet.is_some() {
+            // It would be on one server, and the others would know nothing of it.
+            let detail = "a fleet has no sessions; a server without --nats has";
+            return Err(Problem::new(ProblemCode::NotFound, detail));
+        }
         match route {
             SessionRoute::All if head.method == Method::POST => {
                 let request: SessionRequest = self.read_json(tenant, body).await?;
