@@ -194,13 +194,8 @@ impl Front {
     ) -> Result<Vec<u8>, RequestErrorKind> {
         let bytes = serde_json::to_vec(control).unwrap_or_default();
         let request = async_nats::Request::new().payload(bytes.into()).timeout(Some(ANSWER));
-        let answer = self
-            .brokers
-            .of(tenant)
-            .await?
-            .client
-            .send_request(names::control(tenant, run), request)
-            .await;
+        let broker = self.brokers.of(tenant).await.map_err(|_| RequestErrorKind::Other)?;
+        let answer = broker.client.send_request(names::control(tenant, run), request).await;
         answer.map(|answer| answer.payload.to_vec()).map_err(|error| error.kind())
     }
 
