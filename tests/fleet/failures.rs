@@ -251,3 +251,28 @@ fn runs_that_wait_for_the_quota_of_their_tenant_are_not_given_to_nobody() {
         assert_eq!(end["attempt"], 1, "{end}");
     }
 }
+
+#[test]
+fn a_run_may_write_more_files_than_its_worker_may_open() {
+    let fleet = Fleet::of_two();
+    let server = fleet.api(&[]);
+    let (url, identity) = (fleet.url(), fleet.identity("one"));
+    let own = fleet.place.server("worker", &["--nats", &url, "--nats-identity", &identity]);
+    let mut command = std::process::Command::new("prlimit");
+    command.arg("--nofile=400").arg(own.get_program()).args(own.get_args());
+    command.current_dir(own.get_current_dir().unwrap());
+    for (name, value) in own.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    let _worker = fleet.started("one", &mut command);
+    let write = "for ((i = 0; i < 600; i++)); do echo $i > /workspace/$i; done";
+    let run = json!({ "skill": "writer", "target": { "command": write } });
+    let result = server.result(&server.submit(&run));
+    assert_eq!(result["run"]["status"], "succeeded", "{}", result["outcome"]["status"]);
+    assert_eq!(result["changes"].as_array().unwrap().len(), 600);
+    until("the end is recorded", || ends(&fleet).len() == 1);
+    assert_eq!(ends(&fleet)[0]["attempt"], 1);
+}
