@@ -276,3 +276,22 @@ fn a_run_may_write_more_files_than_its_worker_may_open() {
     until("the end is recorded", || ends(&fleet).len() == 1);
     assert_eq!(ends(&fleet)[0]["attempt"], 1);
 }
+
+#[test]
+fn a_run_whose_files_have_expired_ends_and_says_so() {
+    let fleet = Fleet::of_two();
+    let server = fleet.api(&[]);
+    let digest = server.put_blob(b"gone soon\n");
+    let mut run = json!({ "skill": "writer", "target": { "command": "cat in.txt" } });
+    run["files"] = json!({ "in.txt": { "digest": digest } });
+    let id = server.submit(&run);
+    super::block_on(async {
+        let context = async_nats::jetstream::new(fleet.connect("api").await);
+        let stream = context.get_stream_no_info("skillhost-blobs-default").await.unwrap();
+        stream.purge().await.unwrap();
+    });
+    let _worker = fleet.worker("one", &[]);
+    let result = server.result(&id);
+    assert_eq!(result["run"]["status"], "failed", "{result}");
+    assert!(result["outcome"]["status"].to_string().contains("has expired"), "{result}");
+}
