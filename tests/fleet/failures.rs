@@ -295,3 +295,29 @@ fn a_run_whose_files_have_expired_ends_and_says_so() {
     assert_eq!(result["run"]["status"], "failed", "{result}");
     assert!(result["outcome"]["status"].to_string().contains("has expired"), "{result}");
 }
+
+#[test]
+fn a_run_that_no_worker_can_execute_does_not_stop_the_others() {
+    let fleet = Fleet::new(&["--tenant", "a", "--worker", "one"]);
+    let (token, sha256) = skillhost_server::api::tenants::new_token();
+    let quotas = "quotas: { running: 1 }";
+    let file = crate::run_api::tenants_file(&fleet.place, &[("a", &sha256, quotas)]);
+    let tenants = ["--tenants", file.to_str().unwrap()];
+    let mut server = fleet.api(&tenants);
+    server.token = token;
+    let id = server.submit(&json!({ "skill": "loud", "target": { "script": "shout.sh" } }));
+    // Every worker has another version of the skill.
+    fleet.place.write("loud/references/other.md", "other");
+    let worker = fleet.worker("one", &tenants);
+    let began = Instant::now();
+    let next = server.submit(&shell("echo next"));
+    assert_eq!(server.result(&next)["outcome"]["stdout"], "next\n", "{}", worker.log());
+    while server.get(&format!("/v1/runs/{id}")).json()["status"] != "lost" {
+        assert!(began.elapsed() < Duration::from_secs(180), "{}", worker.log());
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    assert!(began.elapsed() > Duration::from_secs(30), "others had time to take it");
+    until("it is a dead letter", || {
+        fleet.stored("skillhost-dead-a", ">").iter().any(|letter| letter["run"] == json!(id))
+    });
+}
