@@ -251,3 +251,73 @@ fn runs_that_wait_for_the_quota_of_their_tenant_are_not_given_to_nobody() {
         assert_eq!(end["attempt"], 1, "{end}");
     }
 }
+
+#[test]
+fn a_run_may_write_more_files_than_its_worker_may_open() {
+    let fleet = Fleet::of_two();
+    let server = fleet.api(&[]);
+    let (url, identity) = (fleet.url(), fleet.identity("one"));
+    let own = fleet.place.server("worker", &["--nats", &url, "--nats-identity", &identity]);
+    let mut command = std::process::Command::new("prlimit");
+    command.arg("--nofile=400").arg(own.get_program()).args(own.get_args());
+    command.current_dir(own.get_current_dir().unwrap());
+    for (name, value) in own.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    let _worker = fleet.started("one", &mut command);
+    let write = "for ((i = 0; i < 600; i++)); do echo $i > /workspace/$i; done";
+    let run = json!({ "skill": "writer", "target": { "command": write } });
+    let result = server.result(&server.submit(&run));
+    assert_eq!(result["run"]["status"], "succeeded", "{}", result["outcome"]["status"]);
+    assert_eq!(result["changes"].as_array().unwrap().len(), 600);
+    until("the end is recorded", || ends(&fleet).len() == 1);
+    assert_eq!(ends(&fleet)[0]["attempt"], 1);
+}
+
+#[test]
+fn a_run_whose_files_have_expired_ends_and_says_so() {
+    let fleet = Fleet::of_two();
+    let server = fleet.api(&[]);
+    let digest = server.put_blob(b"gone soon\n");
+    let mut run = json!({ "skill": "writer", "target": { "command": "cat in.txt" } });
+    run["files"] = json!({ "in.txt": { "digest": digest } });
+    let id = server.submit(&run);
+    super::block_on(async {
+        let context = async_nats::jetstream::new(fleet.connect("api").await);
+        let stream = context.get_stream_no_info("skillhost-blobs-default").await.unwrap();
+        stream.purge().await.unwrap();
+    });
+    let _worker = fleet.worker("one", &[]);
+    let result = server.result(&id);
+    assert_eq!(result["run"]["status"], "failed", "{result}");
+    assert!(result["outcome"]["status"].to_string().contains("has expired"), "{result}");
+}
+
+#[test]
+fn a_run_that_no_worker_can_execute_does_not_stop_the_others() {
+    let fleet = Fleet::new(&["--tenant", "a", "--worker", "one"]);
+    let (token, sha256) = skillhost_server::api::tenants::new_token();
+    let quotas = "quotas: { running: 1 }";
+    let file = crate::run_api::tenants_file(&fleet.place, &[("a", &sha256, quotas)]);
+    let tenants = ["--tenants", file.to_str().unwrap()];
+    let mut server = fleet.api(&tenants);
+    server.token = token;
+    let id = server.submit(&json!({ "skill": "loud", "target": { "script": "shout.sh" } }));
+    // Every worker has another version of the skill.
+    fleet.place.write("loud/references/other.md", "other");
+    let worker = fleet.worker("one", &tenants);
+    let began = Instant::now();
+    let next = server.submit(&shell("echo next"));
+    assert_eq!(server.result(&next)["outcome"]["stdout"], "next\n", "{}", worker.log());
+    while server.get(&format!("/v1/runs/{id}")).json()["status"] != "lost" {
+        assert!(began.elapsed() < Duration::from_secs(180), "{}", worker.log());
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    assert!(began.elapsed() > Duration::from_secs(30), "others had time to take it");
+    until("it is a dead letter", || {
+        fleet.stored("skillhost-dead-a", ">").iter().any(|letter| letter["run"] == json!(id))
+    });
+}

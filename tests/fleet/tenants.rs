@@ -64,7 +64,7 @@ fn tenants_are_added_and_removed_while_servers_and_workers_run() {
     of_worker(&own, &["b"]);
     until("the worker gives it back", || one.log().contains("serving the tenant no more"));
     until("it waits again", || server.get(&format!("/v1/runs/{id}")).json()["status"] == "queued");
-    let _two = fleet.worker("two", &tenants);
+    let two = fleet.worker("two", &tenants);
     let result = server.result(&id);
     assert_eq!(result["outcome"]["stdout"], "started\ndone\n", "{result}");
     until("the record of the end is written", || {
@@ -75,6 +75,11 @@ fn tenants_are_added_and_removed_while_servers_and_workers_run() {
             end["run"] == json!(id) && end["worker"] == "two"
         })
     });
+    // A tenant that comes back is served again.
+    drop(two);
+    of_worker(&own, &["a", "b"]);
+    let back = server.result(&server.submit(&shell("echo back")));
+    assert_eq!(back["outcome"]["stdout"], "back\n", "{}", one.log());
 }
 
 #[test]

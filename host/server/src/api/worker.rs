@@ -7,7 +7,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
-use super::executor::{Job, Starting, execute};
+use super::executor::{FinishedJob, Job, Starting, execute};
 use super::fleet::Content;
 use super::problem::Problem;
 use super::scheduler::Turn;
@@ -17,6 +17,7 @@ use super::types::{FileState, RunSubmission};
 use super::{Answered, Api, ApiShared};
 use skillhost_ledger::receipt::HOST;
 use skillhost_ledger::runs::{RunStatus, Swept};
+use skillhost_policy::outcome::Status;
 use skillhost_sandbox::ENGINE;
 
 /// A process that executes runs of a fleet. Cheap to clone.
@@ -131,7 +132,14 @@ impl WorkerHost {
         if here.is_none_or(|here| is_other(&here.pinned)) {
             return Ok(WorkerEnd::NotHere(format!("this worker does not have {skill}")));
         }
-        self.fetch_files(tenant, &submission).await?;
+        if let Some(digest) = self.fetch_files(tenant, &submission).await? {
+            // No other worker would find it either.
+            let message = format!("a file of the run, {digest}, has expired");
+            let fix = Some("upload it, and submit the run again with a new key".into());
+            let status = Status::Failed { message, fix };
+            let finished = FinishedJob::not_run(status, &tenant.settings().hidden);
+            return ended_run(tenant, &id, finished);
+        }
         // From here on, the run may have had an effect, whatever fails.
         let end = self.executed(tenant, &id, submission, turn, cancelled, starting).await;
         Ok(end.unwrap_or_else(|problem| WorkerEnd::Broken(problem.detail)))
@@ -160,39 +168,7 @@ impl WorkerHost {
         if finished.status == RunStatus::Queued {
             return Ok(WorkerEnd::NotHere("the worker is stopping".into()));
         }
-        let internal = |error: &dyn std::fmt::Display| Problem::internal(error);
-        let open = |stream| -> std::io::Result<std::fs::File> {
-            match tenant.state.output(id, stream) {
-                Ok(file) => Ok(file.into_std()),
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                    // It did not start.
-                    tenant.state.create_output(id, stream)?;
-                    Ok(tenant.state.output(id, stream)?.into_std())
-                }
-                Err(error) => Err(error),
-            }
-        };
-        let streams = [
-            open(StreamName::Stdout).map_err(|error| internal(&error))?,
-            open(StreamName::Stderr).map_err(|error| internal(&error))?,
-        ];
-        let written = finished.result.changes.iter().filter_map(|change| match &change.after {
-            Some(FileState::File { digest, .. }) => Some(digest.clone()),
-            _ => None,
-        });
-        let written = written.collect();
-        Ok(WorkerEnd::Ended(Box::new(EndedRun {
-            status: finished.status,
-            kind: finished.result.kind.clone(),
-            exit_code: finished.result.exit_code,
-            result: serde_json::to_string(&finished.result).map_err(|error| internal(&error))?,
-            streams,
-            written,
-            cpu_ms: finished.cpu_ms,
-            bytes: finished.bytes,
-            key: finished.key,
-            is_metered: tenant.settings().quotas.has_hourly(),
-        })))
+        ended_run(tenant, id, finished)
     }
 
     /// Opens a file that a run wrote.
@@ -204,14 +180,19 @@ impl WorkerHost {
         Ok(tenant.state.blob(digest)?.into_std())
     }
 
-    async fn fetch_files(&self, tenant: &Arc<Tenant>, submission: &RunSubmission) -> Answered<()> {
-        let Some(fleet) = &self.0.options.fleet else { return Ok(()) };
+    /// Copies the files of a run to this disk. Returns one that is missing.
+    async fn fetch_files<'a>(
+        &self,
+        tenant: &Arc<Tenant>,
+        submission: &'a RunSubmission,
+    ) -> Answered<Option<&'a str>> {
+        let Some(fleet) = &self.0.options.fleet else { return Ok(None) };
         for digest in submission.files.values().filter_map(|file| file.digest.as_deref()) {
             if !self.0.fetch_blob(fleet, tenant, digest).await? {
-                return Err(Problem::internal(&format!("the blob {digest} has expired")));
+                return Ok(Some(digest));
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     /// Returns the bytes that some content has.
@@ -258,4 +239,41 @@ impl WorkerHost {
     fn tenant(&self, name: &str) -> Option<Arc<Tenant>> {
         self.0.tenants().into_iter().find(|tenant| tenant.name == name)
     }
+}
+
+/// Returns a run that has ended, with what it left on this disk.
+fn ended_run(tenant: &Tenant, id: &str, finished: FinishedJob) -> Answered<WorkerEnd> {
+    let internal = |error: &dyn std::fmt::Display| Problem::internal(error);
+    let open = |stream| -> std::io::Result<std::fs::File> {
+        match tenant.state.output(id, stream) {
+            Ok(file) => Ok(file.into_std()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                // It did not start.
+                tenant.state.create_output(id, stream)?;
+                Ok(tenant.state.output(id, stream)?.into_std())
+            }
+            Err(error) => Err(error),
+        }
+    };
+    let streams = [
+        open(StreamName::Stdout).map_err(|error| internal(&error))?,
+        open(StreamName::Stderr).map_err(|error| internal(&error))?,
+    ];
+    let written = finished.result.changes.iter().filter_map(|change| match &change.after {
+        Some(FileState::File { digest, .. }) => Some(digest.clone()),
+        _ => None,
+    });
+    let written = written.collect();
+    Ok(WorkerEnd::Ended(Box::new(EndedRun {
+        status: finished.status,
+        kind: finished.result.kind.clone(),
+        exit_code: finished.result.exit_code,
+        result: serde_json::to_string(&finished.result).map_err(|error| internal(&error))?,
+        streams,
+        written,
+        cpu_ms: finished.cpu_ms,
+        bytes: finished.bytes,
+        key: finished.key,
+        is_metered: tenant.settings().quotas.has_hourly(),
+    })))
 }

@@ -228,7 +228,7 @@ mod tests {
             &|one| one.limits.state = 1,
             &|one| one.fetch = Scope { all_of: vec![vec![any.clone()]], ..Scope::empty() },
             &|one| drop(one.env.insert("A".into(), "b".into())),
-            &|one| drop(one.host_programs.insert("gcc".into())),
+            &|one| one.host_programs = ["gcc".to_owned()].into(),
             &|one| one.packages = vec![Mount::new("/p", "/p", MountMode::Read)],
             &|one| one.mounts.push(Mount::new("/data", "/data", MountMode::Read)),
             &|one| one.mounts[0].mode = MountMode::Write,
