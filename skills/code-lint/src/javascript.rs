@@ -37,11 +37,16 @@ pub fn lint(text: &str, name: Option<&str>, is_typed: bool, findings: &mut Findi
 /// Names that are declared and never used. Others may use the global names of a script, and exports.
 fn unused(program: &Program<'_>, semantic: &Semantic<'_>, findings: &mut Findings<'_>) {
     let scoping = semantic.scoping();
+    if program.source_type.is_typescript_definition() {
+        return;
+    }
     for symbol in scoping.symbol_ids() {
         let name = scoping.symbol_name(symbol);
         let is_global = !program.source_type.is_module()
             && scoping.symbol_scope_id(symbol) == scoping.root_scope_id();
-        if is_global || name.starts_with('_') || !scoping.symbol_is_unused(symbol) {
+        // JSX may need this name without mentioning it.
+        let is_for_jsx = name == "React" && program.source_type.is_jsx();
+        if is_global || is_for_jsx || name.starts_with('_') || !scoping.symbol_is_unused(symbol) {
             continue;
         }
         let declaration = scoping.symbol_declaration(symbol);

@@ -113,6 +113,7 @@ mod tests {
             ),
             (Language::Css, "a { color: red; color: blue; top: 0 } @media print { b { top: 0 } }"),
             (Language::JavaScript, "import { a } from 'x'; export const b = a; let _c = 1;\n"),
+            (Language::JavaScript, "import React from 'react';\nexport const a = <b />;\n"),
             (Language::TypeScript, "import type { A } from 'x';\nexport function f(a: A) {}\n"),
             (
                 Language::Python,

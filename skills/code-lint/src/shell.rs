@@ -10,7 +10,7 @@ use shuck_parser::parser::Parser;
 use crate::finding::Findings;
 
 /// Variables that never have spaces or wildcards.
-const NUMBERS: [&str; 6] = ["?", "#", "$", "!", "-", "_"];
+const SINGLE_WORDS: [&str; 5] = ["?", "#", "$", "!", "-"];
 
 /// Checks a script of bash or sh.
 pub fn lint(text: &str, findings: &mut Findings<'_>) {
@@ -130,7 +130,9 @@ impl Reader<'_, '_, '_> {
                     }
                     self.sequence(body);
                 }
-                WordPart::Variable(name) if !is_quoted && !NUMBERS.contains(&name.as_str()) => {
+                WordPart::Variable(name)
+                    if !is_quoted && !SINGLE_WORDS.contains(&name.as_str()) =>
+                {
                     let message = format!(
                         "`${name}` is split at spaces, and its wildcards expand: write `\"${name}\"`"
                     );
