@@ -120,3 +120,9 @@ factor 12 97; printf 'a b\nb c\n' | tsort
 mkdir -p d/s e/s; echo a > d/x; echo b > e/x; echo c > d/only; echo d > e/s/new; diff -r d e; echo $?; diff -rq d e; diff -r d d; echo $?; diff -s d/x d/x
 #--- awk goes on after a pipe is closed
 awk 'BEGIN { print "b" | "sort"; print "a" | "sort"; close("sort"); print "after"; print "again" }'
+#--- sed ends its input
+yes | sed 3q; (yes) | sed q; yes | sed -n '5{p;q}'; yes | sed s/y/n/ | head -2; echo "${PIPESTATUS[@]}"; seq 9 | { sed 2q; }
+#--- sed and the last line
+printf 'a\nb\nc' | sed '$d'; printf 'a\nb' | sed -n '$='; seq 10 | sed '$!d'; printf 'a\nb' | sed 's/b/c/'; seq 20000 | sed -n '$p;19999,$p' | tr '\n' ' '
+#--- several streams of bzip2
+echo a | bzip2 > f.bz2; echo b | bzip2 >> f.bz2; bunzip2 -c < f.bz2; bzcat f.bz2; echo rest >> f.bz2; bzcat f.bz2 2> /dev/null; echo $?
