@@ -25,8 +25,8 @@ use crate::support::repository;
 const SHARE: f64 = 98.0;
 
 /// Commands that a machine may lack: snippets that use a missing one are skipped.
-const OPTIONAL: [&str; 9] =
-    ["jq", "zip", "unzip", "bc", "xxd", "column", "hexdump", "strings", "envsubst"];
+const OPTIONAL: [&str; 10] =
+    ["jq", "zip", "unzip", "bc", "bzip2", "xxd", "column", "hexdump", "strings", "envsubst"];
 
 pub struct Snippet {
     pub name: String,

@@ -276,3 +276,35 @@ for text in 'case a in a) echo ) ;; esac' '{ echo a; ) }' '(echo a; } )' 'case a
 TZ=Europe/Berlin date -d @1700000000 '+%F %T %Z %z'; TZ=Europe/Berlin date -d @1720000000 '+%H %Z'; TZ=America/New_York date -d '2024-07-01 12:00 UTC' '+%H:%M %Z'; TZ=Asia/Kolkata date -d '2024-01-01 00:00' +%s; export TZ=Australia/Sydney; printf '%(%F %H:%M %Z)T\n' 1700000000; date -u -d @0 +%T
 #--- redirections of compound commands
 cd "$(mktemp -d)"; for f in *; do echo "$f"; done > out; cat out; { ls; } > out2; cat out2; for i in $(echo side > side); do :; done > /none/x; echo $?; ls; case x in *) echo body;; esac > /none/y 2>/dev/null; echo $?; echo old > log; { cat log; echo new; } > log; cat log; { echo more; } >> log; cat log; for i in $(cat); do echo got $i; done < log; (echo sub) > sub; cat sub; { echo both; echo err >&2; } &> both; cat both; set -C; { echo kept; } > fresh; cat fresh; { echo no; } > fresh; echo $?; cat fresh
+#--- a syntax error in a conditional
+printf '(exit 7)\n[[ a b ]]\necho x\n' > s.sh; bash s.sh 2> /dev/null; echo $?; bash -c '[[ ]]' 2> /dev/null; echo $?; eval '[[ a b ]]' 2> /dev/null; echo $?
+#--- an unset variable in the text of -c
+bash -c 'set -u; echo $x; echo no' 2> /dev/null; echo $?; bash -c '(echo ${x?no}); echo $?' 2> /dev/null; echo 'set -u; echo $x' > u.sh; bash u.sh 2> /dev/null; echo $?
+#--- escaped characters in names and values
+mkdir bin; printf '#!/bin/sh\necho "ran $1"\n' > 'bin/a=b'; chmod +x 'bin/a=b'; PATH=$PWD/bin:$PATH; a\=b 1
+declare -A m; m[k]=\'\'; m[l]=\"x\"; echo "${m[k]} ${m[l]}"; v=\'y\'; echo "$v"
+#--- patterns and braces as commands
+printf '#!/bin/sh\necho "shown $*"\n' > show.sh; chmod +x show.sh; ./sh*.sh a; ./sh?w.sh; {echo,b,c} d
+#--- indirection with operators
+x=xx; xx=aaabcc; echo "${!x%%c*} ${!x%c*} ${!x##*a}"; (eval 'echo ${!!x*}') 2> /dev/null; echo $?; (eval 'echo ${!#x}') 2> /dev/null; echo $?
+#--- an array as a key
+l=(1 2 3); declare -A m; m["${l[@]}"]=x; echo "${m["${l[@]}"]}"; echo "${!m[@]}"
+#--- arithmetic that calls itself
+loop='i<=100&&(s+=i,i++,loop)' s=0 i=0; echo $((a=loop,s)); for ((i = "3"; i < "5"; i++)); do echo $i; done
+#--- the state of child shells
+IFS=,; export IFS; bash -c 'a=1,2; printf "<%s>" $a; echo'; bash -c 'echo ${#BASH_VERSINFO[@]}'; echo 'echo ${#BASH_VERSINFO[@]}; echo $-' > v.sh; bash v.sh; bash -c 'echo $-'
+#--- a file as a process substitution
+echo A > f; tr A-Z a-z < <(< f); cat < <(< f; echo hi)
+#--- signals to other shells of the program
+trap 'echo got' USR1; (kill -USR1 $$; echo inner); echo after; sh -c "kill -USR1 $$"; echo end; trap 'echo urgent' URG; kill -URG $$
+bash -c 'trap "echo ended; exit 3" TERM; x=$(kill -TERM $$; echo inner); echo not'; echo $?
+bash -c '(kill -TERM $$); sleep 1; echo not'; echo $?
+#--- traps of loops and jobs
+trap 'echo debug' DEBUG; for ((i = 0; i < 2; i++)); do echo $i; done; trap - DEBUG
+set -E; trap 'echo error' ERR; false & wait; { false; echo more; } & wait
+#--- jobs write in the order in which they end
+for i in 9 5 1; do { sleep 0.$i; echo $i; } & pids="$pids $!"; done; for p in $pids; do wait $p; echo waited; done
+#--- a job that a signal ends
+sleep 5 & kill -HUP $!; wait $! 2> err; echo $?; grep -o Hangup err; sleep 5 & kill $!; wait $! 2> err; echo $?; cat err
+#--- the time zone of printf
+TZ=Asia/Tokyo; printf '%(%H)T\n' 0

@@ -181,3 +181,11 @@ set -- -abc; while getopts abc o; do echo $o; done; echo $OPTIND; set -f; echo *
 /bin/echo a | /usr/bin/cat; [ -x /usr/bin/env ] && echo env; ls /usr/bin | grep -cxE 'sed|sort|cd'; type -t cd cat; [ -e /usr/bin/nosuch ]; echo $?
 #--- commands in subshells and pipelines
 for i in 1 2; do echo $i | { cat; type -t grep; } | tr 1 x; (printf '%s\n' "$i"; cd / && pwd); done; enable | grep -cxE 'enable (cd|printf)'; printf '#!/usr/bin/awk -f\nBEGIN { print "awk" }\n' > a; awk -f a; nosuch 2>/dev/null; echo $?
+#--- files in PATH that replace commands
+mkdir bin; printf '#!/bin/sh\necho "mine $*"\n' > bin/tr; chmod +x bin/tr; PATH=$PWD/bin:$PATH
+echo a | tr a b; echo a | command -p tr a b; command tr c; tr() { echo function; }; tr; unset -f tr; echo a | /usr/bin/tr a d; command -p nothere 2> /dev/null; echo $?
+#--- pipes into scripts of PATH
+mkdir bin; printf '#!/bin/bash\ncat; echo "arg $1"\n' > bin/show; chmod +x bin/show; PATH=$PWD/bin:$PATH
+echo x | show 1; { echo y; } | show 2; for i in 1 2; do echo $i; done | show 3; show 4 < bin/show | show 5
+#--- files that are no scripts
+printf 'echo one \0 two\n' > b.sh; bash b.sh 2> /dev/null; echo $?; chmod +x b.sh; ./b.sh 2> /dev/null; echo $?; mkdir d; bash d 2> /dev/null; echo $?

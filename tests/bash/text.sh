@@ -120,3 +120,19 @@ factor 12 97; printf 'a b\nb c\n' | tsort
 mkdir -p d/s e/s; echo a > d/x; echo b > e/x; echo c > d/only; echo d > e/s/new; diff -r d e; echo $?; diff -rq d e; diff -r d d; echo $?; diff -s d/x d/x
 #--- awk goes on after a pipe is closed
 awk 'BEGIN { print "b" | "sort"; print "a" | "sort"; close("sort"); print "after"; print "again" }'
+#--- sed ends its input
+yes | sed 3q; (yes) | sed q; yes | sed -n '5{p;q}'; yes | sed s/y/n/ | head -2; echo "${PIPESTATUS[@]}"; seq 9 | { sed 2q; }
+#--- sed and the last line
+printf 'a\nb\nc' | sed '$d'; printf 'a\nb' | sed -n '$='; seq 10 | sed '$!d'; printf 'a\nb' | sed 's/b/c/'; seq 20000 | sed -n '$p;19999,$p' | tr '\n' ' '
+#--- several streams of bzip2
+echo a | bzip2 > f.bz2; echo b | bzip2 >> f.bz2; bunzip2 -c < f.bz2; bzcat f.bz2; echo rest >> f.bz2; bzcat f.bz2 2> /dev/null; echo $?
+#--- numbers of bc
+printf '%s\n' '1/3; scale=2; 1/3; -1/3; 1+1; 1.50-1.50; 1.20*1.5' '2^100; 2^-2; 7%3; 7.5%2; -2^2' 'sqrt(2); length(0.001); scale(1.20)' 'obase=16; 255; 0.5' 'ibase=16; FF; A.8' | bc
+echo 'obase=20; 399; ibase=2; 1010; 1.1' | bc; echo '2^300' | bc; echo '0; 0.0; .5+.5; last+1; 3 == 3.0; !1; 1 && 0; 0 || 2' | bc
+#--- programs of bc
+printf 'define f(n) {\n  if (n <= 1) return 1\n  return n * f(n - 1)\n}\nf(30)\nfor (i = 0; i < 3; i++) i\nx[2] = 5; x[2]; x[3]\nprint "a\\n", 3, "\\n"\n"text"; 1\na = b = 4; a; a += 1; a++; ++a\n/* comment */ 5 # comment\nwhile (1) { n = n + 1; if (n > 3) break; n }\nquit\n6\n' | bc
+echo '1/0; 2
+3' | bc 2> /dev/null; echo '1 +
+4' | bc 2> /dev/null; echo "scale=1; 0 / 1048576" | bc
+#--- the library of bc
+printf '%s\n' 's(1)' 'c(1)' 'a(1)*4' 'l(2)' 'e(1)' 'e(-3.5)' 'j(0,1)' 'e(10)' 's(100)' 'l(10)/l(2)' 'a(.1)' 'l(.5)' 'j(2,3)' 'scale=50; 4*a(1)' | bc -l

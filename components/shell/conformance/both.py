@@ -14,7 +14,7 @@ PROGRAMS = ROOT / "target/components"
 # Seconds after which a command counts as one that does not end. The sandbox gets more, because it interprets.
 NATIVE_TIMEOUT, SANDBOX_TIMEOUT = 20, 60
 # Of the environment that the sandbox gives to scripts.
-ENVIRONMENT = {"LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "TZ": "UTC", "PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/tmp", "TMPDIR": "/tmp"}
+ENVIRONMENT = {"LANG": "C.UTF-8", "PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/tmp", "TMPDIR": "/tmp", "USER": "user"}
 POLICY = """limits: { memory: 1GiB, processes: 1000 }
 default:
   allow: [Read, Write, Bash]
@@ -80,7 +80,9 @@ class Both:
             if os.path.exists(path):
                 line += ["--ro-bind", path, f"/usr/bin/{tool}"]
         if tools is not None:
-            line += ["--ro-bind", self.shims, "/usr/local/bin", "--ro-bind", self.python, "/opt/python"]
+            for shim in sorted(self.shims.iterdir()):
+                line += ["--ro-bind", shim, f"/usr/bin/{shim.name}"]
+            line += ["--ro-bind", self.python, "/opt/python"]
             line += ["--ro-bind", self.programs / "python-packages", "/packages", "--setenv", "PYTHONPATH", "/packages"]
         line += ["--symlink", "usr/bin", "/bin"]
         for path in ("/usr/lib", "/usr/lib64", "/usr/share", "/lib", "/lib64", "/etc/alternatives"):
@@ -97,7 +99,8 @@ class Both:
         """Runs `skillhost run` with `words` after the skill, and returns exit code, stdout and stderr."""
         workspace.mkdir(parents=True)
         line = [self.skillhost, "run", f"--policy={self.policy}", f"--workspace={workspace}", f"--audit={workspace}.jsonl"]
-        line += [f"--programs={self.programs}", f"--timeout={SANDBOX_TIMEOUT}s", skill, *words]
+        # A skill at the root of a repository has all its files.
+        line += [f"--programs={self.programs}", f"--timeout={SANDBOX_TIMEOUT}s", "--skill-size=256MiB", skill, *words]
         code, stdout, stderr = ended(line, stdin, 3 * SANDBOX_TIMEOUT, self.bound)
         return ("timeout" if code == 124 else code), stdout, stderr
 

@@ -1,5 +1,6 @@
 //! Commands that bashkit lacks or implements in a way that scripts cannot use.
 
+mod bc;
 mod df;
 mod diff;
 mod git;
@@ -20,6 +21,7 @@ use crate::program::OwnStreams;
 /// Adds the commands to the interpreter.
 pub(crate) fn add(builder: BashBuilder, own: &OwnStreams) -> BashBuilder {
     builder
+        .command("bc", bc::Bc)
         .command("df", df::Df)
         .command("diff", diff::Diff)
         .command("git", git::Git)

@@ -136,6 +136,7 @@ async fn execute(outputs: &Rc<Outputs>, line: CommandLine) -> u8 {
     let mut options = ExecOptions::new()
         .arg0(line.name.clone())
         .positional(line.args.clone())
+        .command_string(matches!(line.source, Source::Text(_)))
         .live_stdin(own_stdin.clone());
     if let Source::File(path) = &line.source {
         options = options.script_file(path.clone());
@@ -185,7 +186,9 @@ async fn report_error(outputs: &Outputs, error: &Error) -> u8 {
     let (message, code) = match error {
         // The reader is gone: the exit code of SIGPIPE.
         Error::Io(io) if io.kind() == std::io::ErrorKind::BrokenPipe => return 141,
-        Error::Parse { line, message, .. } if *line > 0 => (format!("line {line}: {message}"), 2),
+        Error::Parse { line, message, .. } if *line > 0 => {
+            (format!("line {line}: {message}"), error.syntax_status() as u8)
+        }
         Error::Parse { message, .. } => (message.clone(), 2),
         other => (other.to_string(), 1),
     };
