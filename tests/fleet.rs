@@ -196,7 +196,7 @@ impl Fleet {
     /// Returns the number of messages in a stream; 0 if no broker answers.
     pub fn count(&self, stream: &str) -> usize {
         block_on(async {
-            let context = async_nats::jetstream::new(self.connect("api").await);
+            let context = async_nats::jetstream::new(self.connect_to(tenant(stream), "api").await);
             match context.get_stream(stream).await {
                 Ok(mut stream) => {
                     stream.info().await.map_or(0, |info| info.state.messages as usize)
@@ -210,7 +210,7 @@ impl Fleet {
     pub fn stored(&self, stream: &str, filter: &str) -> Vec<Value> {
         use futures::TryStreamExt as _;
         block_on(async {
-            let context = async_nats::jetstream::new(self.connect("api").await);
+            let context = async_nats::jetstream::new(self.connect_to(tenant(stream), "api").await);
             let stream = context.get_stream_no_info(stream).await.unwrap();
             let subjects = stream.info_with_subjects(filter).await.unwrap();
             let subjects: Vec<(String, usize)> = subjects.try_collect().await.unwrap();
@@ -265,6 +265,11 @@ fn free_ports(count: u16) -> u16 {
             return first;
         }
     }
+}
+
+/// The tenant of a stream.
+fn tenant(stream: &str) -> &str {
+    stream.splitn(3, '-').nth(2).unwrap()
 }
 
 pub fn block_on<T>(work: impl Future<Output = T>) -> T {

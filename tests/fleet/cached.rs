@@ -73,8 +73,8 @@ fn a_result_that_is_named_for_another_run_is_no_answer() {
     // Each name leads to the other run, as a broker or a key at it might arrange.
     block_on(async {
         use futures::TryStreamExt as _;
-        let context = jetstream::new(fleet.connect("one").await);
-        let api = jetstream::new(fleet.connect("api").await);
+        let context = jetstream::new(fleet.connect_to("a", "one").await);
+        let api = jetstream::new(fleet.connect_to("a", "api").await);
         let stream = api.get_stream_no_info("skillhost-runs-a").await.unwrap();
         let subjects = stream.info_with_subjects("skillhost.result.a.*").await.unwrap();
         let subjects: Vec<(String, usize)> = subjects.try_collect().await.unwrap();

@@ -121,6 +121,14 @@ impl Front {
         Ok(bytes)
     }
 
+    /// Counts bytes until it is known again how much is stored.
+    fn count_stored(&self, tenant: &str, more: usize) {
+        let mut stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, bytes)) = stored.get_mut(tenant) {
+            *bytes = bytes.saturating_add(more as u64);
+        }
+    }
+
     /// Returns how long uploads of a tenant are kept, and how many bytes may be stored for it.
     fn kept(&self, tenant: &str) -> (Duration, u64) {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -279,6 +287,7 @@ impl Fleet for Front {
         if self.stored(&runs).await? >= storage {
             return Err(FleetError::Full);
         }
+        self.count_stored(tenant, new.request.len());
         let key = new.key.as_ref().map(|(key, digest)| (&**key, &**digest));
         let id = match key {
             Some(key) => match self.claim_key(tenant, key, new).await? {

@@ -49,8 +49,9 @@ const HOST_FAILED: &str = "failed";
 const FAILED: Duration = Duration::from_millis(500);
 /// The pause before a run that this worker cannot execute is offered to others.
 const NOT_HERE: Duration = Duration::from_secs(1);
-/// How often a run is left to others that no worker can execute: somewhat more than a minute.
-const REFUSALS: u32 = 60;
+/// How often a run is left to others that no worker can execute: about a minute, as a worker that has
+/// nothing else looks again after two seconds.
+const REFUSALS: u32 = 30;
 /// How long the end of a run is kept while the brokers do not answer.
 const STORE: Duration = Duration::from_secs(600);
 /// How often the identity and the tenants are looked at.
