@@ -5,6 +5,7 @@ mod bounds;
 mod commands;
 mod identities;
 mod runs;
+mod sandboxd;
 mod session_commands;
 mod sessions;
 mod tenants;
