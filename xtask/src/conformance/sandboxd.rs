@@ -35,8 +35,9 @@ pub(crate) fn run(suite: Option<&Path>, progress: &Progress) -> Result<(), Error
     let suite = suite.canonicalize().map_err(Error::context(suite.display()))?;
     for (file, expected) in CONTRACT {
         let bytes = fs::read(suite.join(file)).map_err(Error::context(file))?;
-        let found = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}"));
-        if found.collect::<String>() != expected {
+        let digest = Sha256::digest(&bytes);
+        let found: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        if found != expected {
             let message = format!("{file} is not that of the commit {COMMIT}");
             return Err(Error::new(message).help(format!("git checkout {COMMIT}")));
         }
