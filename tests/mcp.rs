@@ -12,6 +12,7 @@ mod prompts;
 mod secrets;
 mod security;
 mod session;
+mod sessions;
 mod traces;
 mod usage;
 mod users;

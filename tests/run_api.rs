@@ -6,6 +6,7 @@ mod cached;
 mod commands;
 mod identities;
 mod runs;
+mod sandboxd;
 mod session_commands;
 mod sessions;
 mod tenants;

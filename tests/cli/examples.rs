@@ -118,7 +118,7 @@ const FETCHED: &str =
 
 /// Examples that need a file, a port or a number which another example uses too, and what runs
 /// instead.
-const REPLACEMENTS: [(&str, &str); 12] = [
+const REPLACEMENTS: [(&str, &str); 13] = [
     ("skillhost approve 7 --always", "skillhost approve 8 --always"),
     ("skillhost approve 7 --no", "skillhost approve 9 --no"),
     ("skillhost approve 7 --for 2h", "skillhost approve 6 --for 2h"),
@@ -145,6 +145,7 @@ const REPLACEMENTS: [(&str, &str); 12] = [
         "skillhost serve --tenants tenants.yaml",
         "skillhost serve --tenants tenants.yaml --listen 127.0.0.1:0",
     ),
+    ("skillhost serve --sandboxd 8080", "skillhost serve --sandboxd 0 --listen 127.0.0.1:0"),
     (
         "skillhost verify receipt.json --skill SKILL --inputs ./before --key their-key.pem < in.txt",
         "skillhost verify inputs.json --skill ./skill --inputs ./before --key their-key.pem < in.txt",
@@ -156,12 +157,13 @@ const REPLACEMENTS: [(&str, &str); 12] = [
 ];
 
 /// Examples that run until they are stopped.
-const UNTIL_STOPPED: [&str; 5] = [
+const UNTIL_STOPPED: [&str; 6] = [
     "skillhost audit tail -f",
     "skillhost run SKILL --workspace . --watch scripts/report.py",
     "skillhost serve",
     "skillhost serve --listen 127.0.0.1:9000 --token-file ~/.skillhost-token --workspace .:overlay",
     "skillhost serve --tenants tenants.yaml",
+    "skillhost serve --sandboxd 8080",
 ];
 
 /// Examples that end with another code than 0.

@@ -1,8 +1,9 @@
 //! `skillhost serve` over real sockets: access, limits, metrics and shutdown.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Lines, Read as _, Write as _};
 use std::net::TcpStream;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -23,6 +24,8 @@ pub struct Server {
     pub child: Child,
     pub address: String,
     pub token: String,
+    /// What else it prints.
+    lines: Mutex<Option<Lines<BufReader<ChildStdout>>>>,
 }
 
 /// An answer: status, head and body.
@@ -51,7 +54,12 @@ impl Server {
         } else {
             String::new()
         };
-        Server { child, address, token }
+        Server { child, address, token, lines: Mutex::new(Some(lines)) }
+    }
+
+    /// The next line that it prints.
+    pub fn line(&self) -> String {
+        self.lines.lock().unwrap().as_mut().unwrap().next().unwrap().unwrap()
     }
 
     /// Sends a request as written, and reads the complete answer.
@@ -555,7 +563,7 @@ fn logging(
     stdout.read_line(&mut line).unwrap();
     let address =
         line.trim().strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap().to_owned();
-    (Server { child, address, token: token.into() }, stdout, log)
+    (Server { child, address, token: token.into(), lines: Mutex::new(None) }, stdout, log)
 }
 
 #[test]

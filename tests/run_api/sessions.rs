@@ -224,6 +224,47 @@ fn programs_run_at_once_on_the_same_files_within_one_quota() {
 }
 
 #[test]
+fn a_file_that_is_cut_short_stays_as_it_was() {
+    let place = Place::new();
+    let server = ApiServer::new(&place, &[]);
+    let session = Session::new(&server);
+    assert_eq!(session.put("file", b"old\n").status, 200);
+    let state = place.user.home().join(".local/state/skillhost/tenants/default");
+    let before = entries(&state.join("blobs"));
+    let mut stream = TcpStream::connect(&server.server.address).unwrap();
+    let head = format!(
+        "PUT {} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nContent-Length: 1000000\r\n\r\n",
+        session.path("file?path=file"),
+        server.server.address,
+        server.token
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    stream.write_all(&[b'n'; 500_000]).unwrap();
+    let began = Instant::now();
+    while entries(&state.join("blobs")) == before {
+        assert!(began.elapsed() < HANG_TIMEOUT, "the upload does not begin");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(session.read("file"), "old\n", "while the new content arrives");
+    drop(stream);
+    while entries(&state.join("blobs")) > before {
+        assert!(began.elapsed() < HANG_TIMEOUT, "the part that arrived is kept");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(session.read("file"), "old\n");
+    // A program that has the file open goes on with the old content.
+    let reads = "exec 3< file; echo ready; read -r _; cat <&3; cat file";
+    let program = session.start(&json!({ "target": { "command": reads }, "stream_stdin": true }));
+    let mut events = Events::follow(&server, &format!("{program}/logs"));
+    events.next("stdout");
+    assert_eq!(session.put("file", b"new\n").status, 200);
+    let url = format!("{program}/stdin?end=true");
+    assert_eq!(server.call_as(&server.token, "POST", &url, &[], b"\n").status, 200);
+    events.until("end");
+    assert_eq!(server.get(&format!("{program}/stdout")).text(), "ready\nold\nnew\n");
+}
+
+#[test]
 fn the_rules_of_programs_hold_for_requests() {
     let place = Place::new();
     let server = ApiServer::new(&place, &[]);

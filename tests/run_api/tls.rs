@@ -100,3 +100,48 @@ fn clients_without_a_certificate_are_refused_if_one_is_needed() {
     assert_eq!(with(&client, &client_key), Some(0));
     assert_eq!(with(&other, &other_key), Some(74), "of another authority");
 }
+
+#[test]
+fn the_sandboxd_protocol_has_the_tls_of_the_server_and_speaks_http2_over_it() {
+    use std::io::{BufRead as _, Read as _, Write as _};
+    let place = Place::new();
+    let [ca, pem, key] = certificate(&place.user.work(), "server");
+    let args = ["--listen", "127.0.0.1:0", "--no-token", "--sandboxd", "0", "--tls-cert"];
+    let mut command = place.server("serve", &args);
+    command.arg(&pem).arg("--tls-key").arg(&key);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let lines = std::io::BufReader::new(child.stdout.take().unwrap()).lines();
+    let line = lines.map(Result::unwrap).nth(1).unwrap();
+    let address = line.strip_prefix("sandboxd: https://").unwrap().to_owned();
+    let _server = Secure(child, String::new());
+    let mut roots = rustls::RootCertStore::empty();
+    let authority =
+        <rustls::pki_types::CertificateDer<'_> as rustls::pki_types::pem::PemObject>::from_pem_file(
+            ca,
+        );
+    roots.add(authority.unwrap()).unwrap();
+    for (protocol, speaks) in [("h2", true), ("http/1.1", true), ("none", false)] {
+        let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
+        let mut config = rustls::ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots.clone())
+            .with_no_client_auth();
+        config.alpn_protocols = vec![protocol.into()];
+        let name = "localhost".try_into().unwrap();
+        let client = rustls::ClientConnection::new(config.into(), name).unwrap();
+        let socket = std::net::TcpStream::connect(&address).unwrap();
+        let mut stream = rustls::StreamOwned::new(client, socket);
+        let request =
+            "GET /v1/health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".as_bytes();
+        assert_eq!(stream.write_all(request).and_then(|()| stream.flush()).is_ok(), speaks);
+        if protocol == "http/1.1" {
+            let mut start = [0; 12];
+            stream.read_exact(&mut start).unwrap();
+            assert_eq!(&start, b"HTTP/1.1 200");
+        }
+        if speaks {
+            assert_eq!(stream.conn.alpn_protocol(), Some(protocol.as_bytes()));
+        }
+    }
+}

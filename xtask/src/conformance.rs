@@ -6,6 +6,7 @@ mod agents;
 mod javascript;
 mod javascript_suites;
 mod run_api;
+mod sandboxd;
 mod shell;
 mod skills_ref;
 mod tricks;
@@ -23,6 +24,7 @@ pub(crate) use agents::run as agents;
 pub(crate) use javascript::{npm, skill_scripts};
 pub(crate) use javascript_suites::{Options as JavascriptOptions, node as node_tests, test262};
 pub(crate) use run_api::run as run_api;
+pub(crate) use sandboxd::run as sandboxd;
 pub(crate) use shell::{
     Options as ShellOptions, scripts as shell_scripts, spec as shell_spec, tools as shell_tools,
 };

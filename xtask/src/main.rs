@@ -207,6 +207,13 @@ enum Conformance {
     SkillsRef,
     /// Run test262, the tests of ECMAScript, in the sandbox; with BLESS=1, write the list of results
     Test262(conformance::JavascriptOptions),
+    /// Perform the tests of the reference implementation of the sandboxd protocol against a server,
+    /// and drive it with the Python SDK
+    Sandboxd {
+        /// A checkout of github.com/kubernetes-sigs/agent-sandbox
+        #[arg(long, value_name = "DIR")]
+        suite: Option<PathBuf>,
+    },
     /// Run the WASI 0.3 components of wasi-testsuite in the sandbox
     Wasi {
         /// A checkout of github.com/WebAssembly/wasi-testsuite, branch prod/testsuite-base
@@ -270,6 +277,9 @@ fn main() -> ExitCode {
         Verb::Conformance { suite: Conformance::SkillsRef } => conformance::skills_ref(&progress),
         Verb::Conformance { suite: Conformance::Test262(options) } => {
             conformance::test262(&options, &progress)
+        }
+        Verb::Conformance { suite: Conformance::Sandboxd { suite } } => {
+            conformance::sandboxd(suite.as_deref(), &progress)
         }
         Verb::Conformance { suite: Conformance::Wasi { suite } } => {
             conformance::wasi(suite.as_deref(), &progress)

@@ -13,6 +13,7 @@ use skillhost_ledger::usage::UsageRecorder;
 use skillhost_server::api::fleet::Fleet;
 use skillhost_server::api::{Api, ApiError, ApiOptions, Bounds, ReadPolicy};
 use skillhost_server::{Mcp, Options};
+use skillhost_skill::private::{Purpose, TempFolder};
 use skillhost_sources::store::StoreUse;
 
 use crate::args::skills::{Skills, Tags};
@@ -39,6 +40,19 @@ pub(crate) struct ServerArgs {
     pub(crate) log: Log,
 }
 
+/// The sessions of agents, and the folder of their files, which is removed with this value.
+pub(crate) struct AgentPlaces {
+    api: Api,
+    _state: TempFolder,
+}
+
+impl AgentPlaces {
+    /// Ends the sessions. Their programs are interrupted.
+    pub(crate) async fn close(&self) {
+        self.api.close().await;
+    }
+}
+
 /// A server, its queue and its skills.
 pub(crate) struct Server {
     pub(crate) mcp: Mcp,
@@ -47,6 +61,8 @@ pub(crate) struct Server {
     /// Keeps the fetched skills that are served, even if they are removed from the lock file.
     _store: Option<StoreUse>,
     pub(crate) places: Places,
+    /// Whether sessions can have tokens for the `sandboxd` protocol.
+    pub(crate) sandboxd: bool,
     hidden: Vec<(PathBuf, String)>,
 }
 
@@ -101,11 +117,27 @@ impl ServerArgs {
             hidden: hidden.clone(),
             usage,
         });
-        Ok(Server { mcp, service, catalog, _store: store, places: context.places, hidden })
+        let (places, sandboxd) = (context.places, false);
+        Ok(Server { mcp, service, catalog, _store: store, places, sandboxd, hidden })
     }
 }
 
 impl Server {
+    /// Starts to offer tools for sessions to agents. These sessions are in a place of their own: neither
+    /// clients of the run API nor another server has anything to do with them. Must be called within an
+    /// event loop.
+    pub(crate) fn agent_places(&self) -> Result<AgentPlaces, CliError> {
+        let state = TempFolder::new_in(&self.places.scratch, Purpose::Session)
+            .map_err(|error| CliError::io("create the folder of the sessions", error))?;
+        let options =
+            ApiOptions { agents: true, ..self.options(state.path().to_owned(), None, None) };
+        let api = Api::new(&self.mcp, options)
+            .map_err(|error| CliError::new(Exit::Io, error.to_string()))?;
+        api.start();
+        self.mcp.offer_sessions(&api);
+        Ok(AgentPlaces { api, _state: state })
+    }
+
     /// Opens the run API. `tenants`: the file of tenants; without it, the bearer of the server's token
     /// is the only one. `None` if another server uses the state of that tenant: MCP needs none.
     pub(crate) fn api(
@@ -113,7 +145,7 @@ impl Server {
         tenants: Option<PathBuf>,
         token: Option<String>,
     ) -> Result<Option<Api>, CliError> {
-        let is_needed = tenants.is_some();
+        let is_needed = tenants.is_some() || self.sandboxd;
         self.open(self.places.tenants(), tenants, token, None, is_needed)
     }
 
@@ -137,19 +169,7 @@ impl Server {
         fleet: Option<Arc<dyn Fleet>>,
         is_needed: bool,
     ) -> Result<Option<Api>, CliError> {
-        let home = self.places.home.clone();
-        let read: ReadPolicy = Arc::new(move |path| {
-            permissions::tenant_policy(path, &home).map_err(|error| error.message)
-        });
-        let options = ApiOptions {
-            state,
-            scratch: self.places.scratch.clone(),
-            tenants: tenants.map(|file| (file, read)),
-            token,
-            hidden: self.hidden.clone(),
-            bounds: Bounds::default(),
-            fleet,
-        };
+        let options = ApiOptions { fleet, ..self.options(state, tenants, token) };
         match Api::new(&self.mcp, options) {
             Ok(api) => Ok(Some(api)),
             Err(ApiError::Tenants(message)) => {
@@ -160,6 +180,29 @@ impl Server {
                 tracing::warn!(%error, "the run API is off");
                 Ok(None)
             }
+        }
+    }
+
+    fn options(
+        &self,
+        state: PathBuf,
+        tenants: Option<PathBuf>,
+        token: Option<String>,
+    ) -> ApiOptions {
+        let home = self.places.home.clone();
+        let read: ReadPolicy = Arc::new(move |path| {
+            permissions::tenant_policy(path, &home).map_err(|error| error.message)
+        });
+        ApiOptions {
+            state,
+            scratch: self.places.scratch.clone(),
+            tenants: tenants.map(|file| (file, read)),
+            token,
+            hidden: self.hidden.clone(),
+            bounds: Bounds::default(),
+            fleet: None,
+            sandboxd: self.sandboxd,
+            agents: false,
         }
     }
 

@@ -13,6 +13,7 @@
 //! - `open`, `handle`, `metadata`, `readdir` and `edit` are the operations; `times` provides the
 //!   file times of a deterministic run, and `modes` keeps permission bits.
 //! - `shared` has the files of a session, which its runs share, and `watch` announces their changes.
+//!   `replace` writes one of them for a client, in one step.
 //! - `overlay` and `copy_up` redirect writes. `changes`, `diff`, `staged` and `apply` report the
 //!   result and apply it.
 //! - `snapshot` digests everything a guest can see, for a receipt; `survey` lists it by name, for a
@@ -53,6 +54,7 @@ mod path;
 mod protect;
 mod quota;
 mod readdir;
+mod replace;
 mod root;
 mod rules;
 mod shared;

@@ -36,8 +36,8 @@ pub mod worker;
 use std::collections::BTreeMap;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::time::{Duration, SystemTime};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::time::{Duration, Instant, SystemTime};
 
 use tokio_util::sync::CancellationToken;
 
@@ -54,7 +54,7 @@ use skillhost_policy::Policy;
 use skillhost_skill::private::{self, Purpose, TempFolder};
 use state::{TenantState, now};
 use tenant::{Tenant, TenantSettings};
-use tenants::{Bearer, DEFAULT, Quotas, Retention, TenantEntry, TenantsFile, Tokens};
+use tenants::{AGENTS, Bearer, DEFAULT, Quotas, Retention, TenantEntry, TenantsFile, Tokens};
 
 /// How often the tenants file is looked at.
 const RELOAD: Duration = Duration::from_secs(1);
@@ -85,6 +85,10 @@ pub struct ApiOptions {
     pub bounds: Bounds,
     /// The queue from which workers take the runs; without it, they run in this process.
     pub fleet: Option<Arc<dyn Fleet>>,
+    /// Whether sessions can have tokens for the `sandboxd` protocol, which the server then serves.
+    pub sandboxd: bool,
+    /// Whether the API has no clients but the agents of the server, which have sessions.
+    pub agents: bool,
 }
 
 /// The bounds of requests.
@@ -132,6 +136,15 @@ impl Default for Bounds {
 #[derive(Clone)]
 pub struct Api(Arc<ApiShared>);
 
+/// The run API, as long as someone else has it.
+pub(crate) struct WeakApi(Weak<ApiShared>);
+
+impl WeakApi {
+    pub(crate) fn upgrade(&self) -> Option<Api> {
+        self.0.upgrade().map(Api)
+    }
+}
+
 struct ApiShared {
     mcp: Arc<Shared>,
     options: ApiOptions,
@@ -147,6 +160,7 @@ struct ApiShared {
     no_workspace: Mutex<Option<Arc<TempFolder>>>,
     /// Cancelled when the server stops.
     closing: CancellationToken,
+    started: Instant,
 }
 
 /// The tenants, and their tokens.
@@ -197,6 +211,7 @@ impl Api {
             fleet_metrics: Mutex::default(),
             no_workspace: Mutex::default(),
             closing: CancellationToken::new(),
+            started: Instant::now(),
         }));
         api.0.load()?;
         Ok(api)
@@ -258,6 +273,10 @@ impl Api {
                 shared.look_at_fleet().await;
             }
         });
+    }
+
+    pub(crate) fn downgrade(&self) -> WeakApi {
+        WeakApi(Arc::downgrade(&self.0))
     }
 
     /// Creates what the tenants need in the fleet.
@@ -399,7 +418,8 @@ impl ApiShared {
                     ..TenantEntry::default()
                 };
                 let tokens = Tokens::of_server(self.options.token.as_deref());
-                (BTreeMap::from([(DEFAULT.to_owned(), entry)]), tokens)
+                let name = if self.options.agents { AGENTS } else { DEFAULT };
+                (BTreeMap::from([(name.to_owned(), entry)]), tokens)
             }
             Some((path, _)) => {
                 // What is wrong is not read again until it changes once more.

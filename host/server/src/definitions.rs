@@ -184,7 +184,7 @@ fn looks(
 }
 
 /// Returns a schema as an object. Any other value accepts every object.
-fn object(value: Value) -> Arc<JsonObject> {
+pub(super) fn object(value: Value) -> Arc<JsonObject> {
     match value {
         Value::Object(map) => Arc::new(map),
         _ => Arc::new(JsonObject::from_iter([("type".to_owned(), json!("object"))])),

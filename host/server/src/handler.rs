@@ -14,7 +14,7 @@ use super::question::Answer;
 use super::result::failed;
 use super::run::Caller;
 use super::session::{SUBSCRIPTIONS, Session, is_new};
-use super::{Shared, trace};
+use super::{Shared, session_tools, trace};
 use skillhost_ledger::usage;
 
 /// A client of a server.
@@ -65,6 +65,10 @@ impl Client {
         if !state.active.is_empty() && !is_alone {
             tools.push(definitions::deactivate());
         }
+        let sessions = self.shared.sessions_of(&self.session).filter(|_| !is_alone);
+        if let Some(sessions) = sessions.filter(|_| !state.active.is_empty()) {
+            tools.extend(session_tools::definitions(!sessions.is_empty()));
+        }
         self.tally(context).count_listing(|| definitions::bytes(&tools));
         for (skill, active) in &state.active {
             tools.extend(active.tools.iter().map(|tool| definitions::typed(skill, tool)));
@@ -81,6 +85,18 @@ impl Client {
         self.session.remember_peer(&context);
         if !self.session.is_alone(&context) {
             self.shared.start(&self.session).await;
+        }
+        let is_alone = self.session.is_alone(&context);
+        if session_tools::is(&params.name)
+            && let Some(sessions) = self.shared.sessions_of(&self.session).filter(|_| !is_alone)
+        {
+            let CallToolRequestParams { name, arguments, .. } = params;
+            let called = self.shared.call_in_session(&name, arguments, &self.session, sessions);
+            let (answer, has_changed) = called.await;
+            if has_changed {
+                self.session.tools_changed().await;
+            }
+            return Ok(answer.into());
         }
         let answer = Answer::of(&params);
         let caller = Caller { session: &self.session, context: &context, answer: answer.as_ref() };

@@ -1,5 +1,5 @@
 //! Serves MCP over streamable HTTP, and the run API: one listener for `/mcp`, `/v1`, `/healthz` and
-//! `/metrics`.
+//! `/metrics`. A second one, if there is one, serves the `sandboxd` protocol, which speaks HTTP/2 too.
 //!
 //! A request is checked in this order: its Host and Origin, so that a web page cannot reach a
 //! server on loopback through DNS rebinding; its token; the limit on requests; its body, which must
@@ -20,14 +20,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN, WWW_AUTHENTICATE};
-use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Version};
 use http_body::Body as _;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
-use hyper::service::{Service, service_fn};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
@@ -41,7 +42,7 @@ use super::Mcp;
 use super::api::Api;
 use super::handler::Client;
 use super::session::Transport;
-use connections::Connections;
+use connections::{Connection, Connections};
 use sessions::Sessions;
 use stall::Stall;
 
@@ -105,6 +106,50 @@ const ANSWERS_END: Duration = Duration::from_secs(2);
 const HEAD: usize = 64 << 10;
 
 type Answer = Response<BoxBody<Bytes, Infallible>>;
+type SandboxAnswer = Response<tonic::body::Body>;
+
+/// The most calls at once of a connection over HTTP/2.
+const CALLS: u32 = 64;
+/// How often a connection over HTTP/2 is asked whether it is alive, and how long its answer may take.
+const ALIVE: Duration = Duration::from_secs(20);
+
+/// Where clients connect.
+pub struct Listeners {
+    /// MCP and the run API.
+    pub main: TcpListener,
+    /// The `sandboxd` protocol, which needs the run API.
+    pub sandboxd: Option<TcpListener>,
+}
+
+impl From<TcpListener> for Listeners {
+    fn from(main: TcpListener) -> Listeners {
+        Listeners { main, sandboxd: None }
+    }
+}
+
+impl Listeners {
+    /// Accepts the next connection at any of them.
+    async fn accept(&self) -> std::io::Result<(Door, TcpStream, SocketAddr)> {
+        let sandboxd = async {
+            match &self.sandboxd {
+                Some(listener) => accept(listener).await,
+                None => std::future::pending().await,
+            }
+        };
+        let (door, accepted) = tokio::select! {
+            accepted = accept(&self.main) => (Door::Main, accepted),
+            accepted = sandboxd => (Door::Sandboxd, accepted),
+        };
+        accepted.map(|(stream, peer)| (door, stream, peer))
+    }
+}
+
+/// Which listener a client has connected to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Door {
+    Main,
+    Sandboxd,
+}
 
 /// Checks requests before the protocol sees them.
 struct Front {
@@ -122,12 +167,12 @@ struct Front {
 pub async fn serve(
     mcp: Mcp,
     api: Option<Api>,
-    listener: TcpListener,
+    listeners: impl Into<Listeners>,
     options: HttpOptions,
     stop: impl Future<Output = ()>,
     stop_now: impl Future<Output = ()>,
 ) {
-    let closing = CancellationToken::new();
+    let (closing, listeners) = (CancellationToken::new(), listeners.into());
     let (head_within, read_within) = (options.head_within, options.read_within);
     let tls = options.tls.clone();
     let mut sessions = LocalSessionManager::default();
@@ -155,17 +200,17 @@ pub async fn serve(
         let accepted = tokio::select! {
             () = &mut stop => break,
             accepted = async {
-                let (stream, peer) = accept(&listener).await?;
+                let (door, stream, peer) = listeners.accept().await?;
                 if let Ok(own) = stream.local_addr() {
                     let shared_user = shared_user.clone();
                     tokio::task::spawn_blocking(move || shared_user.check(peer, own));
                 }
                 // If all connections are busy, this one waits here, and further ones in the
                 // kernel's queue.
-                Ok::<_, std::io::Error>((stream, connections.admit().await))
+                Ok::<_, std::io::Error>((door, stream, connections.admit().await))
             } => accepted,
         };
-        let (stream, place) = match accepted {
+        let (door, stream, place) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
                 // The process may be out of descriptors; some will be released.
@@ -175,20 +220,15 @@ pub async fn serve(
             }
         };
         let stream = Stall::new(stream, read_within);
-        let front = front.clone();
-        let of = place.clone();
-        let service = service_fn(move |request| {
-            let (front, in_flight) = (front.clone(), of.request());
-            async move { Ok::<_, Infallible>(held(front.answer(request).await, in_flight)) }
-        });
-        let (watcher, tls) = (graceful.watcher(), tls.as_ref().map(|tls| tls.acceptor()));
+        let (front, watcher) = (front.clone(), graceful.watcher());
+        let tls = tls.as_ref().map(|tls| tls.acceptor(door));
         tokio::spawn(async move {
             let attended = async {
                 match tls {
-                    None => attend(stream, head_within, service, watcher).await,
+                    None => front.attend(door, stream, &place, watcher).await,
                     Some(tls) => {
                         match tokio::time::timeout(head_within, tls.accept(stream)).await {
-                            Ok(Ok(stream)) => attend(stream, head_within, service, watcher).await,
+                            Ok(Ok(stream)) => front.attend(door, stream, &place, watcher).await,
                             Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
                             Err(_) => tracing::debug!("a TLS handshake took too long"),
                         }
@@ -201,7 +241,7 @@ pub async fn serve(
             }
         });
     }
-    drop(listener);
+    drop(listeners);
     tracing::info!("stopping: waiting for runs to end");
     let close = async {
         let api = async {
@@ -209,7 +249,12 @@ pub async fn serve(
                 api.close().await;
             }
         };
-        futures::join!(api, front.mcp.0.service.close());
+        let agents = async {
+            if let Some(api) = front.mcp.agent_places() {
+                api.close().await;
+            }
+        };
+        futures::join!(api, agents, front.mcp.0.service.close());
     };
     let closed = tokio::select! {
         // Closed first, so that no further run begins.
@@ -237,26 +282,6 @@ fn with_more(metrics: String, more: &str) -> String {
     }
 }
 
-/// Serves a connection until it ends or the server stops.
-async fn attend<S, F>(
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    head_within: Duration,
-    service: S,
-    watcher: Watcher,
-) where
-    S: Service<Request<Incoming>, Response = Answer, Error = Infallible, Future = F>,
-    F: Future<Output = Result<Answer, Infallible>> + Send + 'static,
-{
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(head_within)
-        .max_buf_size(HEAD)
-        .serve_connection(TokioIo::new(stream), service);
-    if let Err(error) = watcher.watch(connection).await {
-        tracing::debug!(%error, "a connection failed");
-    }
-}
-
 /// Accepts a connection whose answers leave at once. Otherwise the kernel holds the second write of
 /// an answer back until the client acknowledges the first, which takes clients 40 ms.
 async fn accept(listener: &TcpListener) -> std::io::Result<(TcpStream, SocketAddr)> {
@@ -266,6 +291,74 @@ async fn accept(listener: &TcpListener) -> std::io::Result<(TcpStream, SocketAdd
 }
 
 impl Front {
+    /// Serves a connection until it ends or the server stops.
+    async fn attend(
+        self: Arc<Front>,
+        door: Door,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        place: &Arc<Connection>,
+        watcher: Watcher,
+    ) {
+        let (stream, place) = (TokioIo::new(stream), place.clone());
+        let head_within = self.options.head_within;
+        let ended = match door {
+            Door::Main => {
+                let service = service_fn(move |request| {
+                    let (front, in_flight) = (self.clone(), place.request());
+                    async move { Ok::<_, Infallible>(held(front.answer(request).await, in_flight)) }
+                });
+                let mut builder = http1::Builder::new();
+                builder.timer(TokioTimer::new());
+                builder.header_read_timeout(head_within).max_buf_size(HEAD);
+                watcher
+                    .watch(builder.serve_connection(stream, service))
+                    .await
+                    .map_err(|error| error.to_string())
+            }
+            Door::Sandboxd => {
+                let service = service_fn(move |request| {
+                    let (front, in_flight) = (self.clone(), place.request());
+                    async move {
+                        let answer = front.answer_sandboxd(request).await;
+                        Ok::<_, Infallible>(held_too(answer, in_flight))
+                    }
+                });
+                let mut builder = auto::Builder::new(TokioExecutor::new());
+                let mut one = builder.http1();
+                one.timer(TokioTimer::new()).header_read_timeout(head_within).max_buf_size(HEAD);
+                let mut two = builder.http2();
+                two.timer(TokioTimer::new())
+                    .max_concurrent_streams(CALLS)
+                    .max_header_list_size(16 << 10)
+                    .keep_alive_interval(ALIVE)
+                    .keep_alive_timeout(ALIVE);
+                watcher
+                    .watch(builder.serve_connection(stream, service))
+                    .await
+                    .map_err(|error| error.to_string())
+            }
+        };
+        if let Err(error) = ended {
+            tracing::debug!(error, "a connection failed");
+        }
+    }
+
+    async fn answer_sandboxd(&self, request: Request<Incoming>) -> SandboxAnswer {
+        // A probe asks by the address of this machine, and learns nothing but that it is alive.
+        let is_probe = request.method() == Method::GET && request.uri().path() == "/v1/health";
+        let meant = if is_probe { Ok(()) } else { self.is_meant(&request) };
+        match (meant, &self.api) {
+            (Ok(()), Some(api)) => api.answer_sandboxd(request).await,
+            (Err(why), _) => {
+                tracing::warn!(why, "refused a request");
+                said(StatusCode::FORBIDDEN, why).map(tonic::body::Body::new)
+            }
+            (Ok(()), None) => {
+                said(StatusCode::NOT_FOUND, "the run API is off\n").map(tonic::body::Body::new)
+            }
+        }
+    }
+
     async fn answer(&self, mut request: Request<Incoming>) -> Answer {
         if let Err(why) = self.is_meant(&request) {
             tracing::warn!(why, "refused a request");
@@ -313,6 +406,8 @@ impl Front {
         let mut hosts = request.headers().get_all(HOST).iter();
         let host = match (hosts.next(), hosts.next()) {
             (Some(host), None) => host.to_str().unwrap_or_default(),
+            // In HTTP/2 it is the authority.
+            (None, None) if request.version() == Version::HTTP_2 => "",
             _ => return Err("exactly one Host header is required\n"),
         };
         // The request's own authority, if it has one, takes precedence (RFC 9112, 3.2.2).
@@ -415,6 +510,21 @@ fn held(mut answer: Answer, what: impl Send + Sync + 'static) -> Answer {
             frame
         };
         body.map_frame(keep).boxed()
+    })
+}
+
+/// The same for an answer of the `sandboxd` protocol.
+fn held_too(answer: SandboxAnswer, what: impl Send + 'static) -> SandboxAnswer {
+    // An answer without a body has to stay one: its status is in its head.
+    if answer.body().is_end_stream() {
+        return answer;
+    }
+    answer.map(|body| {
+        let keep = move |frame| {
+            let _ = &what;
+            frame
+        };
+        tonic::body::Body::new(body.map_frame(keep))
     })
 }
 

@@ -12,7 +12,7 @@
 //! output that is too long for an answer. `from_start` finds the skills that a session has from the
 //! start. `resources`, `skills`, `prompts` and `complete` offer the same skills through the
 //! protocol's other primitives. `changes` notifies clients when skills change, and `messages` when a
-//! run makes progress. [`api`] is the run API, beside the protocol. [`http`] serves many clients at once, `metrics` counts, `trace` writes spans,
+//! run makes progress. `session_tools` are the tools for sessions. [`api`] is the run API, beside the protocol. [`http`] serves many clients at once, `metrics` counts, `trace` writes spans,
 //! and `hidden` removes this machine's paths from answers.
 
 mod activate;
@@ -41,6 +41,7 @@ mod run;
 mod run_results;
 #[expect(deprecated, reason = "levels of log messages, which clients before 2026-07-28 set")]
 mod session;
+mod session_tools;
 mod skills;
 mod trace;
 mod workspace;
@@ -48,12 +49,14 @@ mod writes;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use rmcp::ServiceExt as _;
 use rmcp::service::{RequestContext, RoleServer, ServerInitializeError};
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use api::sessions::AgentSessions;
+use api::{Api, WeakApi};
 use folders::Folders;
 use hidden::HostPaths;
 use metrics::Metrics;
@@ -108,6 +111,9 @@ struct Shared {
     sessions: Mutex<Vec<Weak<Session>>>,
     /// The typed tools of components, by digest.
     tools: Mutex<HashMap<String, Arc<Vec<Tool>>>>,
+    /// Where agents have sessions, if the operator permits them. Owned elsewhere, since it runs skills
+    /// as this server does.
+    places: OnceLock<WeakApi>,
 }
 
 /// The most unanswered questions to remember; each is a number.
@@ -141,6 +147,7 @@ impl Mcp {
             usage,
             sessions: Mutex::default(),
             tools: Mutex::default(),
+            places: OnceLock::new(),
         }))
     }
 
@@ -172,6 +179,15 @@ impl Mcp {
         self.0.runs.clear();
         self.0.sessions().iter().for_each(|session| drop(session.state().folder.take()));
         self.0.folders.close();
+    }
+
+    /// Gives agents tools for sessions, as long as the API exists. The first one counts.
+    pub fn offer_sessions(&self, api: &Api) {
+        self.0.places.get_or_init(|| api.downgrade());
+    }
+
+    fn agent_places(&self) -> Option<Api> {
+        self.0.places.get()?.upgrade()
     }
 
     /// Notifies every client of changes in the catalogue and in the folders of its skills.
@@ -235,6 +251,12 @@ impl Shared {
             self.catalog.entries().iter().filter(|entry| kind(entry)).cloned().collect();
         entries.sort_by(|a, b| a.name.cmp(&b.name));
         entries
+    }
+
+    /// Returns the places in which an agent works, if the operator permits them.
+    fn sessions_of<'a>(&self, session: &'a Session) -> Option<&'a AgentSessions> {
+        let api = self.places.get()?.upgrade()?;
+        session.places.get_or_init(|| AgentSessions::new(&api)).as_ref()
     }
 
     /// Returns the usage counts of a client.

@@ -8,6 +8,7 @@ use rmcp::model::{LoggingLevel, ProtocolVersion};
 use rmcp::service::{Peer, RequestContext, RoleServer, SubscriptionSink};
 use tokio::sync::OnceCell;
 
+use super::api::sessions::AgentSessions;
 use super::folders::Folder;
 use super::from_start::FromStart;
 use super::run_results;
@@ -35,6 +36,8 @@ pub(super) struct Session {
     pub(super) from_start: OnceLock<Vec<FromStart>>,
     /// The names of those that were activated, once that has happened.
     pub(super) started: OnceCell<Vec<String>>,
+    /// The places in which its agent works, if the operator permits them.
+    pub(super) places: OnceLock<Option<AgentSessions>>,
 }
 
 /// The mutable part of a session.
@@ -86,6 +89,7 @@ impl Session {
             usage,
             from_start: OnceLock::new(),
             started: OnceCell::new(),
+            places: OnceLock::new(),
         }
     }
 

@@ -27,6 +27,10 @@ Examples:
 As an entry of `mcpServers`:
   { \"skillhost\": { \"command\": \"skillhost\", \"args\": [\"mcp\"] } }")]
 pub(crate) struct Args {
+    /// Give the agent tools for sessions, in which it runs programs on the same files, with the
+    /// permissions of skills that it has activated
+    #[arg(long)]
+    session_tools: bool,
     #[command(flatten)]
     server: ServerArgs,
     #[command(flatten)]
@@ -47,6 +51,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     let served = event_loop.block_on(async {
         let interrupt = event_loop::interrupt()?;
         let _watch = server.watch();
+        let places = args.session_tools.then(|| server.agent_places()).transpose()?;
         let (input, output) = rmcp::transport::io::stdio_pipes();
         let served = tokio::select! {
             served = server.mcp.serve(input, output) => match served {
@@ -59,6 +64,11 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
             () = interrupt => Ok(Exit::Interrupted),
         };
         // The client is gone, so its runs are ended and recorded.
+        if let Some(places) = &places
+            && tokio::time::timeout(ENDING, places.close()).await.is_err()
+        {
+            tracing::warn!("interrupting the remaining programs of sessions");
+        }
         if tokio::time::timeout(ENDING, server.service.close()).await.is_err() {
             tracing::warn!("interrupting the remaining runs");
         }

@@ -12,8 +12,9 @@ use skillhost_fleet::front::Front;
 use skillhost_policy::diagnostic::quoted;
 use skillhost_policy::{Approver, Policy};
 use skillhost_server::api::Api;
-use skillhost_server::http::{HttpOptions, Tls, TlsFiles, serve};
+use skillhost_server::http::{HttpOptions, Listeners, Tls, TlsFiles, serve};
 use skillhost_skill::private::{Purpose, TempFolder};
+use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
 use super::fleet::{connect, no_broker};
@@ -39,6 +40,7 @@ Examples:
   skillhost serve --listen 127.0.0.1:9000 --token-file ~/.skillhost-token --workspace .:overlay
   skillhost serve --tenants tenants.yaml
   skillhost serve --tls-cert server.pem --tls-key server.key --tls-client-ca clients.pem
+  skillhost serve --sandboxd 8080
   skillhost serve --nats tls://127.0.0.1:4222 --nats-identity fleet/api
   curl -H \"Authorization: Bearer $TOKEN\" http://127.0.0.1:8765/metrics")]
 pub(crate) struct Args {
@@ -65,6 +67,11 @@ pub(crate) struct Args {
     /// Accept only clients with a certificate of these authorities, in PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_client_ca: Option<PathBuf>,
+    /// Also serve the sandboxd protocol of kubernetes-sigs/agent-sandbox, on this port of the same
+    /// address: a sandbox is a session of the run API that has a token (`skillhost session token`).
+    /// Port 0 chooses a free port
+    #[arg(long, value_name = "PORT")]
+    sandboxd: Option<u16>,
     /// The maximum number of connections
     #[arg(long, value_name = "NUMBER", default_value_t = HttpOptions::default().connections)]
     connections: usize,
@@ -96,6 +103,10 @@ pub(crate) struct Args {
     /// Give a run up after this number of attempts
     #[arg(long, value_name = "NUMBER", default_value_t = FleetSettings::default().attempts, requires = "nats", value_parser = clap::value_parser!(u32).range(1..))]
     nats_attempts: u32,
+    /// Give agents tools for sessions, in which they run programs on the same files, with the
+    /// permissions of skills that they have activated
+    #[arg(long)]
+    session_tools: bool,
     #[command(flatten)]
     server: ServerArgs,
     #[command(flatten)]
@@ -114,7 +125,8 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     let token = args.token(&context.policy)?;
     let secrets = log::secrets(&context.policy).into_iter().chain(token.clone()).collect();
     let traces = args.server.log.start(secrets)?;
-    let server = args.server.server(context)?;
+    let mut server = args.server.server(context)?;
+    server.sandboxd = args.sandboxd.is_some();
     let options = HttpOptions {
         token: token.clone(),
         hosts: args.allow_host.clone(),
@@ -129,25 +141,26 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
     let (api, cache) = args.api(&server, token.clone(), &event_loop)?;
     event_loop.block_on(async {
         let (stop, stop_now) = event_loop::interrupts()?;
-        let cannot_listen = |error: io::Error| {
-            let error = match error.kind() {
-                io::ErrorKind::AddrInUse => "address in use".to_owned(),
-                _ => error.to_string(),
-            };
-            CliError::io(format_args!("listen on {}", args.listen), error)
-                .fix("choose another port, or a free one: `--listen 127.0.0.1:0`")
+        let main = listen(args.listen).await?;
+        let sandboxd = match args.sandboxd {
+            Some(port) => Some(listen(SocketAddr::new(args.listen.ip(), port)).await?),
+            None => None,
         };
-        let listener = tokio::net::TcpListener::bind(args.listen).await.map_err(cannot_listen)?;
-        let address = listener.local_addr().map_err(cannot_listen)?;
+        let address = address_of(&main)?;
         let _watch = server.watch();
+        let _places = args.session_tools.then(|| server.agent_places()).transpose()?;
         output::text(&format!("{}://{address}/mcp", args.scheme()))?;
         if let Some(token) = token.as_ref().filter(|_| args.token_file.is_none()) {
             output::text(&format!("token: {token}"))?;
         }
+        if let Some(listener) = &sandboxd {
+            output::text(&format!("sandboxd: {}://{}", args.scheme(), address_of(listener)?))?;
+        }
         if output::is_watched() {
             args.explain(address, token.is_some());
         }
-        serve(server.mcp.clone(), api, listener, options, stop, stop_now).await;
+        let listeners = Listeners { main, sandboxd };
+        serve(server.mcp.clone(), api, listeners, options, stop, stop_now).await;
         Ok::<_, CliError>(())
     })?;
     // Runs that have not ended are interrupted and recorded.
@@ -262,6 +275,21 @@ impl Args {
         }
         Ok(None)
     }
+}
+
+async fn listen(at: SocketAddr) -> Result<TcpListener, CliError> {
+    TcpListener::bind(at).await.map_err(|error| {
+        let error = match error.kind() {
+            io::ErrorKind::AddrInUse => "address in use".to_owned(),
+            _ => error.to_string(),
+        };
+        CliError::io(format_args!("listen on {at}"), error)
+            .fix("choose another port, or a free one: `--listen 127.0.0.1:0`")
+    })
+}
+
+fn address_of(listener: &TcpListener) -> Result<SocketAddr, CliError> {
+    listener.local_addr().map_err(|error| CliError::io("look up the own address", error))
 }
 
 /// Parses an address. `localhost` means 127.0.0.1.

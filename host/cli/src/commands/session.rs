@@ -13,8 +13,8 @@ use skillhost_policy::diagnostic::{printable, quoted};
 use skillhost_policy::limits::Limit;
 use skillhost_server::api::problem::ProblemCode;
 use skillhost_server::api::sessions::types::{
-    EntryKind, FileList, ProgramRequest, RestoreRequest, SessionChanges, SessionInfo, SessionList,
-    SessionRequest, SessionStatus, Signal, SignalRequest, SnapshotInfo, WrittenFile,
+    EntryKind, FileList, ProgramRequest, RestoreRequest, SandboxToken, SessionChanges, SessionInfo,
+    SessionList, SessionRequest, SessionStatus, Signal, SignalRequest, SnapshotInfo, WrittenFile,
 };
 use skillhost_server::api::types::{RunInfo, RunResult, RunTarget};
 
@@ -133,6 +133,11 @@ enum Action {
         #[command(flatten)]
         common: Common,
     },
+    /// Give a session a token for the sandboxd protocol, and print it
+    ///
+    /// Clients of kubernetes-sigs/agent-sandbox send it to the port of `skillhost serve --sandboxd`. It
+    /// gives access to this session and nothing else, and replaces the one that the session had.
+    Token(Of),
     /// End a session and its programs; its files are removed
     End(Of),
 }
@@ -255,6 +260,10 @@ pub(crate) fn main(args: &Args) -> Result<Exit, CliError> {
             let path = format!("/v1/sessions/{session}/restore");
             let info: SessionInfo = client.json(Method::POST, &path, &[], Some(&request))?;
             common.print(&info, || "restored".to_owned())?;
+        }
+        Action::Token(of) => {
+            let token: SandboxToken = of.ask(Method::POST, "token")?;
+            of.common.print(&token, || printable(&token.token))?;
         }
         Action::End(of) => {
             let path = format!("/v1/sessions/{}", of.session);

@@ -43,6 +43,18 @@ pub(super) struct Modes {
     set: Mutex<HashMap<Key, u32>>,
 }
 
+impl Modes {
+    fn insert(&self, key: Key, mode: u32) -> Result<(), Errno> {
+        let mut set = lock(&self.set);
+        if set.len() >= FILES_MAX && !set.contains_key(&key) {
+            return Err(Errno::NOSPC);
+        }
+        set.insert(key, mode & 0o7777);
+        self.any.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
 /// Links the interface.
 pub fn add_to_linker<T: 'static>(
     linker: &mut Linker<T>,
@@ -82,13 +94,28 @@ impl Vfs {
     /// their own.
     pub fn set_mode(&self, path: &str, mode: u32, follow: bool) -> Result<(), Errno> {
         let key = self.key_of(path, follow)?;
-        let mut set = lock(&self.modes.set);
-        if set.len() >= FILES_MAX && !set.contains_key(&key) {
-            return Err(Errno::NOSPC);
+        self.modes.insert(key, mode)
+    }
+
+    /// Returns the bits that were set for an entry.
+    pub(super) fn bits_of(&self, stat: &Stat) -> Option<u32> {
+        lock(&self.modes.set).get(&key(stat)).copied()
+    }
+
+    /// Sets the bits of an entry.
+    pub(super) fn set_bits(&self, stat: &Stat, mode: u32) -> Result<(), Errno> {
+        self.modes.insert(key(stat), mode)
+    }
+
+    /// Gives a file the bits of the one that it replaces.
+    pub(super) fn copy_bits(&self, from: &Stat, to: &Stat) {
+        if self.modes.any.load(Ordering::Relaxed) {
+            let mut set = lock(&self.modes.set);
+            match set.get(&key(from)).copied() {
+                Some(mode) => set.insert(key(to), mode),
+                None => set.remove(&key(to)),
+            };
         }
-        set.insert(key, mode & 0o7777);
-        self.modes.any.store(true, Ordering::Relaxed);
-        Ok(())
     }
 
     fn key_of(&self, path: &str, follow: bool) -> Result<Key, Errno> {

@@ -272,6 +272,11 @@ impl Share {
         }
     }
 
+    /// Returns the mount of the workspace.
+    pub(super) fn workspace(&self) -> Option<usize> {
+        self.workspace
+    }
+
     /// Checks whether a mount is shared.
     pub(super) fn has(&self, m: usize) -> bool {
         [self.workspace, self.tmp].contains(&Some(m))

@@ -3,16 +3,19 @@
 //!
 //! `routes` has the paths, `programs` runs programs, `files` reads and writes files, `changes` has
 //! diffs, snapshots and forks, `trees` the files of a folder as a value, and `watch` announces changes.
-//! `records` remembers sessions that have ended.
+//! `records` remembers sessions that have ended. `sandboxd` is another way in: the protocol of
+//! kubernetes-sigs/agent-sandbox; so is `agents`, for MCP.
 //!
 //! All of a session's files are in the folder of its tenant. Everything that uses them holds its gate;
 //! what needs them to stand still takes the gate alone. A session does not survive the server.
 
+mod agents;
 mod changes;
 mod files;
 mod programs;
 mod records;
 pub(super) mod routes;
+mod sandboxd;
 mod trees;
 pub mod types;
 mod watch;
@@ -33,6 +36,7 @@ use super::submit::closing;
 use super::tenant::Tenant;
 use super::uploads::blocking;
 use super::{Answered, ApiShared};
+pub(crate) use agents::AgentSessions;
 pub(super) use programs::Program;
 use records::{Records, SessionRecord};
 use skillhost_policy::capabilities::PathRules;
@@ -77,6 +81,8 @@ pub(super) struct Session {
     used: AtomicI64,
     state: Mutex<SessionState>,
     gate: Arc<RwLock<()>>,
+    /// The digest of its token for the `sandboxd` protocol, if it has one.
+    token: Mutex<Option<[u8; 32]>>,
     /// Cancelled when it ends.
     ended: CancellationToken,
     _reserved: Reserved,
@@ -135,6 +141,11 @@ impl Sessions {
             Some(record) => Err(ended(record.status)),
             None => Err(Problem::not_found()),
         }
+    }
+
+    /// Returns a session that has not ended.
+    fn active(&self, id: &str) -> Option<Arc<Session>> {
+        self.live().get(id).cloned()
     }
 
     /// Describes a session, also one that has ended.
@@ -455,6 +466,7 @@ impl NewSession {
                 next: 0,
             }),
             gate: Arc::default(),
+            token: Mutex::default(),
             ended: CancellationToken::new(),
             _reserved: reserved,
         });

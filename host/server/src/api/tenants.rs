@@ -17,6 +17,8 @@ use skillhost_skill::runtime::hex;
 
 /// The tenant of a server without a tenants file.
 pub(super) const DEFAULT: &str = "default";
+/// The tenant of the agents of a server, which no tenants file can name.
+pub(super) const AGENTS: &str = "agents over MCP";
 
 /// The most bytes of a tenants file: enough for 10,000 tokens.
 pub const MAX_BYTES: u64 = 4 << 20;

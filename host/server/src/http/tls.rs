@@ -11,6 +11,8 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 use tokio_rustls::TlsAcceptor;
 
+use super::Door;
+
 /// How often the files are looked at, at most.
 const RELOAD: Duration = Duration::from_secs(1);
 
@@ -33,6 +35,8 @@ pub struct Tls {
 
 struct Current {
     config: Arc<ServerConfig>,
+    /// The same, for connections that may speak HTTP/2.
+    http2: Arc<ServerConfig>,
     read: Vec<Stamp>,
     looked: Instant,
 }
@@ -47,24 +51,24 @@ impl Tls {
     /// What is wrong with which of them.
     pub fn new(files: TlsFiles) -> Result<Tls, String> {
         let read = files.stamps();
-        let config = Arc::new(files.config()?);
-        let current = Mutex::new(Current { config, read, looked: Instant::now() });
+        let (config, http2) = files.configs()?;
+        let current = Mutex::new(Current { config, http2, read, looked: Instant::now() });
         Ok(Tls { files, current })
     }
 
     /// Returns what accepts the next connection. If the files have changed and are valid, it uses the
     /// new ones; otherwise the previous ones.
-    pub(super) fn acceptor(&self) -> TlsAcceptor {
+    pub(super) fn acceptor(&self, door: Door) -> TlsAcceptor {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         if current.looked.elapsed() >= RELOAD {
             current.looked = Instant::now();
             let found = self.files.stamps();
             if found != current.read {
                 current.read = found;
-                match self.files.config() {
-                    Ok(config) => {
+                match self.files.configs() {
+                    Ok((config, http2)) => {
                         tracing::info!("read the certificates again");
-                        current.config = Arc::new(config);
+                        (current.config, current.http2) = (config, http2);
                     }
                     Err(error) => {
                         tracing::error!(%error, "the new certificates are not valid: the previous ones stay");
@@ -72,7 +76,10 @@ impl Tls {
                 }
             }
         }
-        current.config.clone().into()
+        match door {
+            Door::Main => current.config.clone().into(),
+            Door::Sandboxd => current.http2.clone().into(),
+        }
     }
 }
 
@@ -88,6 +95,14 @@ impl TlsFiles {
             .flatten()
             .map(stamp)
             .collect()
+    }
+
+    /// Returns the settings of connections over HTTP/1, and of those that may speak HTTP/2.
+    fn configs(&self) -> Result<(Arc<ServerConfig>, Arc<ServerConfig>), String> {
+        let config = self.config()?;
+        let mut http2 = config.clone();
+        http2.alpn_protocols.insert(0, b"h2".to_vec());
+        Ok((Arc::new(config), Arc::new(http2)))
     }
 
     fn config(&self) -> Result<ServerConfig, String> {

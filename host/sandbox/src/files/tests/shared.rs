@@ -199,3 +199,91 @@ fn tmp_is_shared_and_counts_and_links_lead_there() {
     run.open_at(&top(&run, "/tmp"), "y", WRITE).unwrap();
     assert!(run.open_at(&top(&run, "/tmp"), "z", WRITE).is_err(), "its entries count as well");
 }
+
+/// Gives a file a content as a client does.
+fn replace(session: &Session, vfs: &Vfs, guest: &str, path: &str, text: &str) -> Result<(), Errno> {
+    fill(session.dir.path(), "sent", text);
+    let sent = std::fs::File::open(session.dir.path().join("sent")).unwrap();
+    vfs.replace_file(&top(vfs, guest), path, &sent, text.len() as u64, None)
+}
+
+#[test]
+fn a_file_is_replaced_in_one_step_and_charged_once() {
+    let session = Session::new(&Limits { files: 3, ..Limits::default() });
+    let (one, two) = (session.run(), session.run());
+    // A file of the base, a changed one, and a new one, each while a program has it open.
+    let read_only = OpenOptions { read: true, ..OpenOptions::default() };
+    for (path, old) in [("in", "old"), ("in", "second"), ("new", "new")] {
+        if path == "new" {
+            replace(&session, &one, "/workspace", path, old).unwrap();
+        }
+        let open = two.open_at(&top(&two, "/workspace"), path, read_only).unwrap();
+        replace(&session, &one, "/workspace", path, "second").unwrap();
+        assert_eq!(read(&two, path).unwrap(), "second");
+        let mut bytes = [0; 20];
+        let count = open.file().unwrap().read_at(&mut bytes, 0).unwrap();
+        assert_eq!(&bytes[..count], old.as_bytes(), "{path}: the old file is whole");
+    }
+    assert_eq!(session.files.disk(), 12);
+    let upper = std::fs::read_dir(&session.files.folders().upper).unwrap().count();
+    assert_eq!(upper, 2, "nothing else is left there");
+    // `/tmp`, and a link there.
+    replace(&session, &one, "/tmp", "x", "in tmp").unwrap();
+    one.create_symlink(&top(&one, "/workspace"), "link", "/tmp/x").unwrap();
+    replace(&session, &one, "/workspace", "link", "through").unwrap();
+    assert_eq!(read(&two, "link").unwrap(), "through");
+    assert_eq!(two.read_link(&top(&two, "/workspace"), "link").unwrap(), "/tmp/x");
+    assert_eq!(replace(&session, &one, "/workspace", "more", ""), Err(Errno::NOSPC), "a fourth");
+    one.remove_file(&top(&one, "/tmp"), "x").unwrap();
+    let changed: Vec<_> = one.changes().into_iter().map(|c| (c.path, c.kind)).collect();
+    let expected =
+        [("in", ChangeKind::Changed), ("link", ChangeKind::Added), ("new", ChangeKind::Added)];
+    assert_eq!(changed, expected.map(|(path, kind)| (path.to_owned(), kind)));
+    assert_eq!(std::fs::read_to_string(session.dir.path().join("base/in")).unwrap(), "old");
+}
+
+#[test]
+fn a_file_that_cannot_be_replaced_stays_and_the_new_one_is_gone() {
+    let session = Session::new(&Limits { disk: 10, ..Limits::default() });
+    let one = session.run();
+    one.create_dir(&top(&one, "/workspace"), "folder").unwrap();
+    let nothing = PathRules { write: Scope::empty(), ..rules() };
+    let reads = session.files.open(nothing);
+    let cases = [
+        (&one, "in", "longer than 10 bytes", Errno::NOSPC),
+        (&one, "folder", "x", Errno::ISDIR),
+        (&one, "in/x", "x", Errno::NOTDIR),
+        (&one, "none/x", "x", Errno::NOENT),
+        (&one, "../../x", "x", Errno::PERM),
+        (&reads, "in", "x", Errno::ACCESS),
+        (&reads, "new", "x", Errno::ACCESS),
+    ];
+    for (vfs, path, text, error) in cases {
+        let found = replace(&session, vfs, "/workspace", path, text);
+        assert_eq!(found, Err(error), "{path}");
+    }
+    // A content that ends early.
+    fill(session.dir.path(), "sent", "short");
+    let sent = std::fs::File::open(session.dir.path().join("sent")).unwrap();
+    let short = one.replace_file(&top(&one, "/workspace"), "in", &sent, 9, None);
+    assert_eq!((short, read(&one, "in").unwrap()), (Err(Errno::BUSY), "old".into()));
+    assert_eq!(session.files.disk(), 0);
+    let upper = std::fs::read_dir(&session.files.folders().upper).unwrap();
+    let names: Vec<_> = upper.map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, ["folder"]);
+}
+
+#[test]
+fn a_replaced_file_keeps_its_permission_bits_unless_others_are_named() {
+    let session = Session::new(&Limits::default());
+    let (one, at) = (session.run(), |vfs: &Vfs| vfs.mode_at(&top(vfs, "/workspace"), "in"));
+    assert_eq!(at(&one), None);
+    fill(session.dir.path(), "sent", "x");
+    let sent = std::fs::File::open(session.dir.path().join("sent")).unwrap();
+    one.replace_file(&top(&one, "/workspace"), "in", &sent, 1, Some(0o755)).unwrap();
+    replace(&session, &one, "/workspace", "in", "y").unwrap();
+    assert_eq!((at(&one), at(&session.run())), (Some(0o755), Some(0o755)));
+    one.remove_file(&top(&one, "/workspace"), "in").unwrap();
+    replace(&session, &one, "/workspace", "in", "z").unwrap();
+    assert_eq!(at(&one), None, "another file");
+}

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::super::problem::ProblemCode;
 use super::super::sessions::types::{
-    FileList, ProgramRequest, RestoreRequest, SessionChanges, SessionInfo, SessionList,
-    SessionRequest, SignalRequest, SnapshotInfo, Tree, WatchEvent, WrittenFile,
+    FileList, ProgramRequest, RestoreRequest, SandboxToken, SessionChanges, SessionInfo,
+    SessionList, SessionRequest, SignalRequest, SnapshotInfo, Tree, WatchEvent, WrittenFile,
 };
 use super::super::types::{RunInfo, RunList, RunResult};
 use super::{BYTES, JSON, Operation, Parameter, Schemas, content};
@@ -86,6 +86,16 @@ fn life(schemas: &mut Schemas) -> Vec<Operation> {
             answers: vec![(200, "The session has ended.", JSON, session)],
             problems: ENDED,
             ..post("/v1/sessions/{id}", "endSession", "End a session and its programs", &[ID])
+        },
+        Operation {
+            answers: vec![(200, "The token.", JSON, schemas.written::<SandboxToken>())],
+            problems: &[ProblemCode::InvalidRequest, ProblemCode::SessionEnded],
+            ..post(
+                "/v1/sessions/{id}/token",
+                "issueToken",
+                "Give a session a token for the sandboxd protocol, in place of the one that it had",
+                &[ID],
+            )
         },
     ]
 }

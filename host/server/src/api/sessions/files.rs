@@ -1,6 +1,7 @@
 //! Reads and writes the files of a session, through the file layer of its programs and under the rules
 //! of its first skill.
 
+use std::fs::File;
 use std::io::Read;
 use std::sync::{Arc, LazyLock};
 
@@ -23,7 +24,7 @@ use super::types::{EntryKind, FileEntry, FileList, WrittenFile};
 use skillhost_policy::WORKSPACE;
 use skillhost_policy::capabilities::{PathRules, Scope};
 use skillhost_policy::pattern::PathGlob;
-use skillhost_sandbox::files::{Handle, OpenFile, OpenOptions, Vfs};
+use skillhost_sandbox::files::{Handle, Metadata, OpenFile, OpenOptions, Vfs};
 use skillhost_skill::runtime::hex;
 
 /// The most entries of a listing, and that one request removes.
@@ -64,7 +65,7 @@ impl View {
     }
 
     /// Finds the folder that a path is in, and the path in it.
-    fn find(session: &Session, path: &str) -> Answered<(View, String)> {
+    pub(super) fn find(session: &Session, path: &str) -> Answered<(View, String)> {
         let vfs = session.files().open(session.rules.clone());
         let within = |guest: &str| {
             let rest = path.strip_prefix(guest)?;
@@ -85,6 +86,23 @@ impl View {
         let opened = self.vfs.open_at(&self.top, path, options);
         let file = opened.and_then(|opened| opened.file().cloned());
         file.map_err(|error| self.problem(error))
+    }
+
+    /// Returns the first bytes of a file, and how many it has.
+    pub(super) fn start(&self, path: &str, most: usize) -> Answered<(Vec<u8>, u64)> {
+        let file = self.open_file(path)?;
+        let (mut bytes, mut at) = (vec![0; most], 0);
+        while at < most {
+            let count =
+                file.read_at(&mut bytes[at..], at as u64).map_err(|error| self.problem(error))?;
+            if count == 0 {
+                break;
+            }
+            at += count;
+        }
+        bytes.truncate(at);
+        let size = self.look(path, true)?.map_or(0, |found| found.size);
+        Ok((bytes, size.max(at as u64)))
     }
 
     /// Returns the digest of a file; `None` if there is none.
@@ -133,6 +151,19 @@ impl View {
         }
     }
 
+    /// Writes a file in one step, with the first bytes of another file, and the folders above it.
+    pub(super) fn replace(
+        &self,
+        path: &str,
+        from: &File,
+        size: u64,
+        mode: Option<u32>,
+    ) -> Answered<()> {
+        self.create_parents(path)?;
+        let replaced = self.vfs.replace_file(&self.top, path, from, size, mode);
+        replaced.map_err(|error| self.problem(error))
+    }
+
     pub(super) fn create_folder(&self, path: &str) -> Answered<()> {
         match self.vfs.create_dir(&self.top, path) {
             Ok(()) | Err(Errno::EXIST) => Ok(()),
@@ -169,6 +200,28 @@ impl View {
         removed.map_err(|error| self.problem(error))
     }
 
+    /// Removes everything below a folder.
+    pub(super) fn remove_below(&self, start: &str) -> Answered<()> {
+        for (below, kind) in self.walk_below(start, ENTRIES)?.into_iter().rev() {
+            self.remove(&below, kind == FileType::Directory)?;
+        }
+        Ok(())
+    }
+
+    /// Returns what is at a path, or where the symlink there leads; `None` if there is nothing.
+    pub(super) fn look(&self, path: &str, follow: bool) -> Answered<Option<Metadata>> {
+        match self.vfs.stat_at(&self.top, path, follow) {
+            Ok(found) => Ok(Some(found)),
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
+            Err(error) => Err(self.problem(error)),
+        }
+    }
+
+    /// Returns the permission bits that were set for an entry.
+    pub(super) fn mode(&self, path: &str) -> Option<u32> {
+        self.vfs.mode_at(&self.top, path)
+    }
+
     /// Lists everything below the folder, each folder before what is in it.
     pub(super) fn walk(&self, most: usize) -> Answered<Vec<(String, FileType)>> {
         self.walk_below("", most)
@@ -193,7 +246,7 @@ impl View {
         Ok(found)
     }
 
-    fn entries(&self, folder: &str) -> Answered<Vec<(String, FileType)>> {
+    pub(super) fn entries(&self, folder: &str) -> Answered<Vec<(String, FileType)>> {
         let folder = if folder.is_empty() { "." } else { folder };
         let options = OpenOptions { directory: true, follow: true, ..OpenOptions::default() };
         let opened = self.vfs.open_at(&self.top, folder, options);
@@ -288,7 +341,8 @@ impl ApiShared {
         Ok(body::of_stream("application/octet-stream", receiver, open))
     }
 
-    /// Writes a file, and the folders above it. The file is written when all of it has arrived.
+    /// Writes a file, and the folders above it, in one step once all of it has arrived: a request that
+    /// is cut short changes nothing.
     pub(super) async fn put_file(
         &self,
         tenant: &Arc<Tenant>,
@@ -299,7 +353,7 @@ impl ApiShared {
     ) -> Answered<WrittenFile> {
         let _open = tenant.open_stream().ok_or_else(too_many)?;
         let (upload, _coming) = self.receive(tenant, head, body).await?;
-        let (mut from, size) =
+        let (from, size) =
             (upload.reopen().map_err(|error| Problem::internal(&error))?, upload.bytes);
         let guard = session.enter().await?;
         let (session, owner) = (session.clone(), tenant.clone());
@@ -307,8 +361,8 @@ impl ApiShared {
             let _guard = guard;
             owner.charge_blocking(0, size);
             let (view, path) = View::find(&session, &path)?;
-            view.create_parents(&path)?;
-            Ok(WrittenFile { bytes: view.write(&path, &mut from)? })
+            view.replace(&path, &from, size, None)?;
+            Ok(WrittenFile { bytes: size })
         })
         .await
     }
@@ -364,10 +418,7 @@ impl ApiShared {
                 removed => return removed.map_err(|error| view.problem(error)),
             }
             if is_recursive {
-                let start = if path == "." { "" } else { path.as_str() };
-                for (below, kind) in view.walk_below(start, ENTRIES)?.into_iter().rev() {
-                    view.remove(&below, kind == FileType::Directory)?;
-                }
+                view.remove_below(if path == "." { "" } else { &path })?;
             }
             view.remove(&path, true)
         })

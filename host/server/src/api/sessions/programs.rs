@@ -6,8 +6,9 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use bytes::Bytes;
+use http_body::Body;
 use http_body_util::BodyExt as _;
-use hyper::body::Incoming;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::unix::pipe::Sender;
 
@@ -39,6 +40,8 @@ const VARIABLES: (usize, usize) = (256, 32 << 10);
 /// A program of a session.
 pub(in super::super) struct Program {
     pub(super) id: String,
+    /// Its number in the session, from 1.
+    pub(super) number: u64,
     skill: String,
     submitted: i64,
     live: Arc<LiveRun>,
@@ -46,6 +49,15 @@ pub(in super::super) struct Program {
     /// Where a client's input goes; `None` once it has ended.
     stdin: tokio::sync::Mutex<Option<Sender>>,
     has_stdin: bool,
+}
+
+/// Ends a program when it is dropped. One that has ended does not notice.
+pub(super) struct EndOnDrop(pub(super) Arc<Program>);
+
+impl Drop for EndOnDrop {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
 }
 
 #[derive(Default)]
@@ -93,8 +105,26 @@ impl Program {
         Swept { runs: vec![self.id.clone()], ..Swept::default() }
     }
 
-    fn has_ended(&self) -> bool {
+    pub(super) fn has_ended(&self) -> bool {
         self.state().ended.is_some()
+    }
+
+    /// Returns how it ended, once it has.
+    pub(super) fn ending(&self) -> Option<Status> {
+        let state = self.state();
+        let (status, result) = (state.ended?.1, state.result.as_ref());
+        if status == RunStatus::Cancelled {
+            return Some(Status::Interrupted);
+        }
+        let ending = result.map(|result| result.outcome["status"].clone());
+        Some(ending.and_then(|ending| serde_json::from_value(ending).ok()).unwrap_or_default())
+    }
+
+    /// Waits for its end.
+    pub(super) async fn end(&self) {
+        let mut status = self.live.status.subscribe();
+        // Fails if nobody can change it any more.
+        status.wait_for(|status| status.has_ended()).await.ok();
     }
 
     async fn wait(&self, within: Duration) {
@@ -134,10 +164,14 @@ impl Session {
                 format!("at most {UNENDED} programs of a session may be running or queued");
             return Err(Problem::new(ProblemCode::QueueFull, detail).retry_after(1));
         }
-        state.next += 1;
-        let number = state.next;
-        state.programs.insert(number, program.clone());
+        state.programs.insert(program.number, program.clone());
         Ok(())
+    }
+
+    /// Returns the program with this number, if it has not ended.
+    pub(super) fn live_program(&self, number: u64) -> Option<Arc<Program>> {
+        let found = self.state().programs.get(&number).cloned();
+        found.filter(|program| !program.has_ended())
     }
 
     /// Forgets the programs that ended first, and returns them.
@@ -172,13 +206,28 @@ impl ApiShared {
         if wait > most {
             return Err(Problem::invalid(format!("`wait` is a number of seconds up to {most}")));
         }
+        let _open = if wait > 0 { Some(tenant.open_stream().ok_or_else(too_many)?) } else { None };
+        let program = self.begin_program(tenant, session, request).await?;
+        if wait > 0 {
+            program.wait(Duration::from_secs(wait)).await;
+        }
+        let tenant = tenant.clone();
+        blocking(move || program.result(&tenant)).await
+    }
+
+    /// Starts a program, if it may start.
+    pub(super) async fn begin_program(
+        self: &Arc<Self>,
+        tenant: &Arc<Tenant>,
+        session: &Arc<Session>,
+        request: ProgramRequest,
+    ) -> Answered<Arc<Program>> {
         let has_stdin = request.stream_stdin;
         let submission = submission(session, request)?;
         self.check(&submission)?;
         if self.closing.is_cancelled() {
             return Err(closing());
         }
-        let _open = if wait > 0 { Some(tenant.open_stream().ok_or_else(too_many)?) } else { None };
         let owner = tenant.clone();
         let size = serde_json::to_vec(&submission).map_or(0, |text| text.len() as u64);
         let pending = tenant.hold_pending(size).ok_or_else(|| {
@@ -191,12 +240,7 @@ impl ApiShared {
             Ok(())
         })
         .await?;
-        let program = self.launch(tenant, session, (submission, pending), has_stdin).await?;
-        if wait > 0 {
-            program.wait(Duration::from_secs(wait)).await;
-        }
-        let tenant = tenant.clone();
-        blocking(move || program.result(&tenant)).await
+        self.launch(tenant, session, (submission, pending), has_stdin).await
     }
 
     /// Starts to drive a program to its end.
@@ -215,7 +259,13 @@ impl ApiShared {
             (None, None)
         };
         let id = format!("{:032x}", rand::random::<u128>());
+        let number = {
+            let mut state = session.state();
+            state.next += 1;
+            state.next
+        };
         let program = Arc::new(Program {
+            number,
             skill: submission.skill.clone(),
             submitted: now(),
             live: LiveRun::queued(),
@@ -285,13 +335,16 @@ impl ApiShared {
     }
 
     /// Passes a body on to the standard input of a program, which may take its time to read it.
-    pub(super) async fn write_stdin(
+    pub(super) async fn write_stdin<B>(
         &self,
         tenant: &Arc<Tenant>,
         program: &Program,
-        mut from: Incoming,
+        mut from: B,
         is_end: bool,
-    ) -> Answered<RunInfo> {
+    ) -> Answered<RunInfo>
+    where
+        B: Body<Data = Bytes> + Unpin,
+    {
         let _open = tenant.open_stream().ok_or_else(too_many)?;
         if !program.has_stdin {
             return Err(Problem::invalid("the program was started without `stream_stdin`"));

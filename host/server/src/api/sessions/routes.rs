@@ -43,6 +43,7 @@ pub(in super::super) enum Part {
     Fork,
     Snapshot,
     Restore,
+    Token,
 }
 
 /// A part of a program.
@@ -77,6 +78,7 @@ impl SessionRoute {
                     "fork" => Part::Fork,
                     "snapshot" => Part::Snapshot,
                     "restore" => Part::Restore,
+                    "token" => Part::Token,
                     _ => return None,
                 };
                 SessionRoute::Part(id_of(id)?, part)
@@ -225,6 +227,7 @@ impl ApiShared {
                 let RestoreRequest { tree } = self.read_json(tenant, body).await?;
                 of_json(ok, &self.restore_session(tenant, session, tree).await?)
             }
+            Part::Token => of_json(ok, &self.issue_token(session)?),
         })
     }
 

@@ -88,6 +88,13 @@ pub struct SessionList {
     pub sessions: Vec<SessionInfo>,
 }
 
+/// The token of a session for the `sandboxd` protocol.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct SandboxToken {
+    /// Clients send it as `Authorization: Bearer TOKEN`. The server keeps a digest of it.
+    pub token: String,
+}
+
 /// A program to run in a session.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
