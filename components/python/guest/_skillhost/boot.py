@@ -14,7 +14,7 @@ import types
 import weakref
 from _opcode_metadata import _specialized_opmap
 
-from . import stdlib
+from . import accounts, stdlib
 
 
 def stand_in(name, ours):
@@ -25,6 +25,8 @@ def stand_in(name, ours):
 
 
 stdlib.install()
+# Before `pathlib` and `tarfile`, which look for `pwd` and `grp`.
+accounts.install()
 # Before `shutil` and `zipfile`, which look for them and which `main` imports.
 for name, ours in stdlib.STAND_INS.items():
     if name != "ssl":

@@ -14,7 +14,7 @@ RLIMIT_CPU, RLIMIT_FSIZE, RLIMIT_DATA, RLIMIT_STACK, RLIMIT_CORE, RLIMIT_RSS, RL
 RLIMIT_SIGPENDING, RLIMIT_MSGQUEUE, RLIMIT_NICE, RLIMIT_RTPRIO, RLIMIT_RTTIME = range(11, 16)
 RLIMIT_OFILE = RLIMIT_NOFILE
 RUSAGE_SELF, RUSAGE_CHILDREN, RUSAGE_THREAD = 0, -1, 1
-PAGE = 65536
+PAGE = 4096
 
 struct_rusage = collections.namedtuple(
     "struct_rusage",
@@ -47,6 +47,8 @@ def setrlimit(resource, limits, /):
     if any(not -(1 << 63) <= limit < 1 << 63 for limit in wanted):
         raise OverflowError("Python int too large to convert to C long")
     _, most = getrlimit(number)
+    if wanted[1] != RLIM_INFINITY and (wanted[0] == RLIM_INFINITY or wanted[0] > wanted[1]):
+        raise ValueError("current limit exceeds maximum limit")
     if most != RLIM_INFINITY and any(limit == RLIM_INFINITY or limit > most for limit in wanted):
         raise ValueError("not allowed to raise maximum limit")
     if wanted != (most, most):

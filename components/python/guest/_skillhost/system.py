@@ -16,14 +16,13 @@ import signal
 import socket
 import sys
 import time
-import types
 
 from . import modes
 
 NODE = "sandbox"
 # Programs of other languages report the same machine: docs/reference/scripts.md.
 MACHINE = "x86_64"
-DISK, BLOCK, INODES = 256 << 20, 4096, 10_000
+DISK, BLOCK, INODES, PAGE = 256 << 20, 4096, 10_000, 4096
 # Set when the program has ended and its objects are deleted.
 ENDING = False
 
@@ -37,7 +36,6 @@ def install():
     # Scripts branch on it and stop if they do not know the platform. Their code for Linux is what works here.
     sys.platform = "linux"
     users()
-    accounts()
     variables()
     files()
     disk()
@@ -56,10 +54,29 @@ def install():
     sys.flags = copy.replace(sys.flags, utf8_mode=1)
     os.get_terminal_size = no_terminal
     os.getloadavg = lambda: (0.0, 0.0, 0.0)
-    sysconf = os.sysconf
-    # libc has no limit on open files; the host has one, the limit `handles`.
-    os.sysconf = lambda name: 4096 if name in ("SC_OPEN_MAX", os.sysconf_names.get("SC_OPEN_MAX")) else sysconf(name)
+    configuration()
     sys.is_finalizing = staticmethod(lambda: ENDING)
+
+
+def configuration():
+    """Sets what `os.sysconf` returns for figures that libc lacks, or has of WebAssembly: open files, memory, and the size of its pages."""
+    sysconf = os.sysconf
+    figures = {"SC_OPEN_MAX": lambda: 4096, "SC_PAGESIZE": lambda: PAGE, "SC_PAGE_SIZE": lambda: PAGE, "SC_PHYS_PAGES": lambda: pages(0), "SC_AVPHYS_PAGES": lambda: pages(1)}
+    figures |= {os.sysconf_names[name]: figure for name, figure in figures.items()}
+
+    @functools.wraps(sysconf)
+    def configured(name, /):
+        figure = figures.get(name)
+        return sysconf(name) if figure is None else figure()
+
+    os.sysconf = configured
+
+
+def pages(free):
+    from wit_world.imports import usage
+
+    run = usage.get()
+    return max(0, run.memory_limit - run.memory * free) // PAGE
 
 
 def users():
@@ -68,38 +85,6 @@ def users():
     os.getlogin = lambda: "user"
     # Otherwise it would consult the table of users after the environment.
     getpass.getuser = lambda: next((os.environ[name] for name in ("LOGNAME", "USER", "LNAME", "USERNAME") if os.environ.get(name)), "user")
-
-
-def accounts():
-    """Makes the modules `pwd` and `grp`, with the accounts of the shell's /etc/passwd and /etc/group."""
-    passwd = collections.namedtuple("struct_passwd", "pw_name pw_passwd pw_uid pw_gid pw_gecos pw_dir pw_shell")
-    group = collections.namedtuple("struct_group", "gr_name gr_passwd gr_gid gr_mem")
-    users = [
-        passwd("user", "x", 1000, 1000, "user", "/tmp", "/bin/bash"),
-        passwd("nobody", "x", 65534, 65534, "nobody", "/nonexistent", "/usr/sbin/nologin"),
-    ]
-    groups = [group("root", "x", 0, []), group("user", "x", 1000, []), group("nogroup", "x", 65534, [])]
-    module("pwd", struct_passwd=passwd, getpwall=lambda: list(users), getpwnam=by(users, 0, "getpwnam", "name"), getpwuid=by(users, 2, "getpwuid", "uid"))
-    module("grp", struct_group=group, getgrall=lambda: list(groups), getgrnam=by(groups, 0, "getgrnam", "name"), getgrgid=by(groups, 2, "getgrgid", "gid"))
-
-
-def module(name, **members):
-    sys.modules[name] = made = types.ModuleType(name)
-    vars(made).update(members)
-
-
-def by(entries, field, function, kind):
-    """Makes a function that finds an entry by one of its fields."""
-
-    def find(key):
-        key = operator.index(key) if kind != "name" else key
-        for entry in entries:
-            if entry[field] == key:
-                return entry
-        raise KeyError(f"{function}(): {kind} not found: {key!r}")
-
-    find.__name__ = function
-    return find
 
 
 def variables():

@@ -1,8 +1,11 @@
 # sandbox: the figures are those of the run
+import mmap
 import os
+import pathlib
 import resource
 import shutil
 import sys
+import tarfile
 import time
 
 import psutil
@@ -24,6 +27,9 @@ for attempt in (
     except ValueError as error:
         print(error)
 
+memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+print(memory // MIB, 0 < os.sysconf("SC_AVPHYS_PAGES") < os.sysconf("SC_PHYS_PAGES"), resource.getpagesize() == mmap.PAGESIZE == os.sysconf("SC_PAGESIZE") == os.sysconf(os.sysconf_names["SC_PAGESIZE"]))
+print(pathlib.Path(__file__).owner(), pathlib.Path(__file__).group(), tarfile.TarFile("a.tar", "w").gettarinfo(__file__).uname)
 memory = psutil.virtual_memory()
 print(memory.total // MIB, 0 < memory.used < memory.total, memory.available == memory.total - memory.used, 0 < memory.percent < 100, psutil.swap_memory().total)
 block = bytearray(32 * MIB)
@@ -43,10 +49,11 @@ print(info.rss == info.vms > 32 * MIB, 0 < own.memory_percent() < 100, own.memor
 with own.oneshot():
     print(own.create_time() <= time.time(), own.cpu_percent(), own.environ() == dict(os.environ), sorted(own.as_dict(["pid", "name", "open_files"])))
 print([process.info for process in psutil.process_iter(["pid", "name"])], psutil.pids(), psutil.pid_exists(2), psutil.pid_exists(99))
-for attempt in (lambda: psutil.Process(99), own.open_files, lambda: psutil.Process(1).cmdline(), lambda: psutil.Process(-1)):
+print(psutil.RLIMIT_NOFILE, own.rlimit(psutil.RLIMIT_NOFILE), psutil.STATUS_IDLE, psutil.CONN_CLOSE_WAIT)
+for attempt in (lambda: psutil.Process(99), own.open_files, own.memory_maps, own.suspend, lambda: own.as_dict("pid"), lambda: psutil.Process(1).cmdline(), lambda: psutil.Process(-1)):
     try:
         attempt()
-    except (psutil.Error, ValueError) as error:
+    except (psutil.Error, TypeError, ValueError) as error:
         print(type(error).__name__, error)
 try:
     psutil.win_service_iter()

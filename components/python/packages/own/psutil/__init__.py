@@ -19,10 +19,23 @@ version_info = (7, 1, 3)
 POSIX = LINUX = True
 WINDOWS = MACOS = OSX = FREEBSD = OPENBSD = NETBSD = BSD = SUNOS = AIX = False
 STATUS_RUNNING, STATUS_SLEEPING, STATUS_STOPPED, STATUS_ZOMBIE, STATUS_DEAD = "running", "sleeping", "stopped", "zombie", "dead"
-CONN_ESTABLISHED, CONN_LISTEN, CONN_NONE = "ESTABLISHED", "LISTEN", "NONE"
+STATUS_DISK_SLEEP, STATUS_IDLE, STATUS_LOCKED, STATUS_PARKED = "disk-sleep", "idle", "locked", "parked"
+STATUS_TRACING_STOP, STATUS_WAITING, STATUS_WAKING = "tracing-stop", "waiting", "waking"
+CONN_ESTABLISHED, CONN_SYN_SENT, CONN_SYN_RECV, CONN_FIN_WAIT1, CONN_FIN_WAIT2 = "ESTABLISHED", "SYN_SENT", "SYN_RECV", "FIN_WAIT1", "FIN_WAIT2"
+CONN_TIME_WAIT, CONN_CLOSE, CONN_CLOSE_WAIT, CONN_LAST_ACK = "TIME_WAIT", "CLOSE", "CLOSE_WAIT", "LAST_ACK"
+CONN_LISTEN, CONN_CLOSING, CONN_NONE = "LISTEN", "CLOSING", "NONE"
 POWER_TIME_UNKNOWN, POWER_TIME_UNLIMITED = -1, -2
 AF_LINK = 17
-PAGE = 65536
+
+
+def _limits():
+    """The constants of the module `resource`."""
+    import resource
+
+    return {name: value for name, value in vars(resource).items() if name.startswith("RLIM")}
+
+
+globals().update(_limits())
 
 
 class Error(Exception):
@@ -378,6 +391,15 @@ class Process:
     def open_files(self):
         raise AccessDenied(self._pid)
 
+    def memory_maps(self, grouped=True):
+        raise AccessDenied(self._pid)
+
+    def suspend(self):
+        raise AccessDenied(self._pid)
+
+    def resume(self):
+        raise AccessDenied(self._pid)
+
     def net_connections(self, kind="inet"):
         return []
 
@@ -390,6 +412,8 @@ class Process:
         return module.prlimit(self._pid, resource, limits)
 
     def as_dict(self, attrs=None, ad_value=None):
+        if attrs is not None and not isinstance(attrs, (list, tuple, set, frozenset)):
+            raise TypeError(f"invalid attrs type {type(attrs)}")
         found = {}
         for name in _ATTRIBUTES if attrs is None else attrs:
             if name not in _ATTRIBUTES:
