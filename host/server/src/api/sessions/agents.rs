@@ -8,7 +8,7 @@ use super::super::problem::Problem;
 use super::super::tenant::Tenant;
 use super::super::tenants::AGENTS;
 use super::super::types::RunResult;
-use super::super::uploads::{blocking, charge};
+use super::super::uploads::blocking;
 use super::super::{Answered, Api, ApiShared};
 use super::Session;
 use super::files::View;
@@ -67,7 +67,7 @@ impl AgentSessions {
             let internal = |error: &dyn std::fmt::Display| Problem::internal(error);
             let mut upload = tenant.state.upload().map_err(|error| internal(&error))?;
             upload.write(text.as_bytes()).map_err(|error| internal(&error))?;
-            charge(&tenant, upload.bytes);
+            tenant.charge_blocking(0, upload.bytes);
             let file = upload.reopen().map_err(|error| internal(&error))?;
             view.replace(path, &file, upload.bytes, None)
         })

@@ -20,7 +20,7 @@ use super::super::super::logs::too_many;
 use super::super::super::problem::{Problem, ProblemCode};
 use super::super::super::routes::Query;
 use super::super::super::tenant::Tenant;
-use super::super::super::uploads::{blocking, charge};
+use super::super::super::uploads::blocking;
 use super::super::Session;
 use super::super::files::{ENTRIES, View};
 use super::{Sandbox, SandboxAnswer, of_json};
@@ -236,7 +236,7 @@ async fn put(
     let (upload, _coming) = sandbox.api.receive(&sandbox.tenant, head, body).await?;
     let (mut from, mut size) =
         (upload.reopen().map_err(|error| Problem::internal(&error))?, upload.bytes);
-    charge(&sandbox.tenant, size);
+    sandbox.tenant.charge(0, size).await;
     if let Some(boundary) = boundary(head) {
         (from, size) = file_of_form(sandbox, from, boundary?).await?;
     }
