@@ -67,8 +67,10 @@ fn the_shell_matches_bash() {
         for _ in 0..std::thread::available_parallelism().map_or(2, usize::from) {
             scope.spawn(|| {
                 while let Some(snippet) = runs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let place =
-                        dir.path().join(format!("case-{}", snippet.name.replace(['/', ' '], "-")));
+                    // Without colons, so that a snippet can add its folder to PATH.
+                    let place = dir
+                        .path()
+                        .join(format!("case-{}", snippet.name.replace(['/', ' ', ':'], "-")));
                     let bash = in_bash(snippet, &place.join("bash"));
                     let ours = in_shell(&host, &skill, snippet, &place.join("ours"));
                     results.lock().unwrap().insert(snippet.name.clone(), (bash, ours));
