@@ -1,4 +1,4 @@
-//! Workers and brokers that fail: each run ends once, or says that nobody knows.
+//! Workers and brokers that fail: each run ends once, or ends as `unknown`.
 
 use std::time::{Duration, Instant};
 
@@ -206,7 +206,7 @@ fn what_a_killed_server_left_of_a_submission_is_completed_by_the_next_request() 
     take_key("second", &second);
     write(format!("skillhost.run.default.{second}"), &record);
     assert_eq!(post("second").json()["id"], json!(second));
-    // While the queue is full, nobody is told that a run is in it.
+    // While the queue is full, no client is told that its run is queued.
     let more: Vec<String> = (0..2).map(|_| server.submit(&run)).collect();
     let third = "3".repeat(32);
     record["id"] = json!(third);
@@ -225,7 +225,7 @@ fn what_a_killed_server_left_of_a_submission_is_completed_by_the_next_request() 
 }
 
 #[test]
-fn runs_that_wait_for_the_quota_of_their_tenant_are_not_given_to_nobody() {
+fn runs_that_wait_for_a_quota_are_not_delivered_to_abandoned_requests() {
     let fleet = Fleet::new(&["--tenant", "a", "--worker", "one", "--worker", "two"]);
     let (token, sha256) = skillhost_server::api::tenants::new_token();
     let quotas = "quotas: { running: 1 }";

@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn an_identity_that_cannot_be_read_believes_nobody() {
+    fn an_unreadable_identity_accepts_no_signatures() {
         let folder = tempfile::tempdir().unwrap();
         let mut plan = plan(folder.path());
         plan.workers.remove("two");

@@ -160,7 +160,7 @@ fn configs(tenant: &FleetTenant, replicas: usize) -> [Config; 5] {
         Config {
             name: names::audit_stream(name),
             subjects: vec![names::audit(name, "*")],
-            // A record is never replaced, whoever writes to its subject.
+            // A second write to the subject of a record is refused.
             discard: DiscardPolicy::New,
             discard_new_per_subject: true,
             max_message_size: bytes(RECORD_BYTES + OVERHEAD),

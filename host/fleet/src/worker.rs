@@ -574,7 +574,7 @@ impl Worker {
                     return done();
                 }
                 RunState::Running(held) if held.message != message => return done(),
-                // A late copy: whoever holds the run got it by this delivery, or by a later one.
+                // A late copy: the worker that holds the run received this delivery or a newer one.
                 RunState::Running(held) if delivery <= held.delivery => {
                     return Ok(ClaimEnd::Not(Verdict::Ignore));
                 }

@@ -32,9 +32,9 @@ struct NewFile<'a> {
 }
 
 impl Vfs {
-    /// Gives a file of a session `size` bytes of `content`, from where that file is at, and creates it
-    /// if it is missing. This is one step: whoever reads the file finds the old content or the new, and
-    /// if it fails, the old. `mode` sets the permission bits that guests see; otherwise those of the
+    /// Replaces a file of a session by `size` bytes of `content`, read from its current position, or
+    /// creates it. The replacement is atomic: readers see either the old or the new content, and the old
+    /// one after an error. `mode` sets the permission bits that guests see; otherwise those of the
     /// old file stay.
     ///
     /// Until the old content is gone, both count towards the quota.

@@ -62,8 +62,8 @@ pub(super) fn key(prepared: &PreparedRun, submission: &RunSubmission) -> Option<
 }
 
 impl ApiShared {
-    /// Ends a run with a known result; `None` if there is none, or if it cannot be used: then the
-    /// run is executed.
+    /// Ends a run with a known result. `None` if no usable result is known: the run must then be
+    /// executed.
     pub(super) async fn answer_with_known(
         self: &Arc<Self>,
         tenant: &Arc<Tenant>,

@@ -331,7 +331,7 @@ impl ApiShared {
         Ok((PathRules { read: first.read, write: first.write }, first.limits))
     }
 
-    /// Ends a session: its programs first, then its files. Goes on if nobody waits for it any more.
+    /// Ends a session: its programs first, then its files. Continues after the client has disconnected.
     pub(super) async fn end_session(
         &self,
         tenant: &Arc<Tenant>,

@@ -7,7 +7,7 @@ use super::number::Number;
 /// More digits than the result has, so that those that are kept are right.
 const GUARD: u32 = 10;
 
-/// Computes a function of the library, or returns `None` if there is none of this name.
+/// Computes a function of the library. `None` if the library has no function of this name.
 pub(super) fn call(name: &str, arguments: &[Number], scale: u32) -> Option<Number> {
     let result = match (name, arguments) {
         ("s", [x]) => wave(x, scale + GUARD, true),

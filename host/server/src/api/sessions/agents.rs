@@ -42,7 +42,7 @@ impl AgentSessions {
         Ok(info)
     }
 
-    /// Runs a program to its end. If nobody waits for it any more, it is ended.
+    /// Runs a program to its end. Dropping the future ends the program.
     pub(crate) async fn run(&self, id: &str, request: ProgramRequest) -> Answered<RunResult> {
         let session = self.get(id)?;
         let program = self.api.begin_program(&self.tenant, &session, request).await?;

@@ -123,7 +123,7 @@ impl Program {
     /// Waits for its end.
     pub(super) async fn end(&self) {
         let mut status = self.live.status.subscribe();
-        // Fails if nobody can change it any more.
+        // Fails only if the sender is gone, and then the program has ended too.
         status.wait_for(|status| status.has_ended()).await.ok();
     }
 

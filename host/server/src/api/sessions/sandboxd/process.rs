@@ -147,7 +147,7 @@ impl ServerStreamingService<StartRequest> for Start {
     }
 }
 
-/// The events of a program, which ends when nobody receives them any more.
+/// The events of a program. Dropping this value ends the program.
 struct Started {
     events: Receiver<Events>,
     _ends: EndOnDrop,
