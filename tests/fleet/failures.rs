@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
+use super::disks::Disks;
 use super::{Fleet, shell, until};
+use crate::cli::skipped;
 use crate::mcp::TRUSTED;
 
 /// The signed ends of all runs.
@@ -52,6 +54,30 @@ fn a_worker_that_was_stopped_does_not_overwrite_the_end() {
     assert_eq!(server.result(&id), result);
     let ends = ends(&fleet);
     assert!(ends.len() == 1 && ends[0]["worker"] == "two", "{ends:?}");
+}
+
+#[test]
+fn a_worker_whose_disk_is_full_leaves_its_runs_to_others() {
+    let mut fleet = Fleet::prepared(1, &["--worker", "one", "--worker", "two"]);
+    let disk = fleet.place.user.home().join(".local/state/skillhost/workers/one");
+    let Some(disks) = Disks::new(&[(disk, 16)]) else {
+        return skipped("the kernel refuses mounts");
+    };
+    fleet.disks = Some(disks);
+    fleet.start_broker(0);
+    let server = fleet.api(&[]);
+    let (url, identity) = (fleet.url(), fleet.identity("one"));
+    let command = fleet.place.server("worker", &["--nats", &url, "--nats-identity", &identity]);
+    let _one = fleet.started("one", &mut fleet.seeing_disks(command));
+    let many = "for ((i = 0; i < 4000; i++)); do echo line; done";
+    let id = server.submit(&shell(&format!("echo started; sleep 1; {many}")));
+    prints(&server, &id, "started");
+    fleet.disks.as_ref().unwrap().fill(0);
+    let _two = fleet.worker("two", &[]);
+    let result = server.result(&id);
+    assert_eq!(result["run"]["status"], "succeeded", "{result}");
+    until("the record of the end is written", || ends(&fleet).len() == 1);
+    assert_eq!(ends(&fleet)[0]["worker"], "two");
 }
 
 #[test]
@@ -164,13 +190,8 @@ fn what_a_killed_server_left_of_a_submission_is_completed_by_the_next_request() 
     use sha2::{Digest as _, Sha256};
     use skillhost_skill::runtime::hex;
     let fleet = Fleet::of_two();
-    let (token, sha256) = skillhost_server::api::tenants::new_token();
-    let quotas = "quotas: { running: 1, queued: 1 }";
-    let file = crate::run_api::tenants_file(&fleet.place, &[("default", &sha256, quotas)]);
-    let tenants = ["--tenants", file.to_str().unwrap()];
-    let mut server = fleet.api(&tenants);
-    server.token = token;
-    let server = server;
+    let (server, tenants) = fleet.api_for("default", "quotas: { running: 1, queued: 1 }");
+    let tenants = tenants.each_ref().map(String::as_str);
     let run = shell("echo completed");
     let typed: skillhost_server::api::types::RunSubmission =
         serde_json::from_value(run.clone()).unwrap();
@@ -227,12 +248,8 @@ fn what_a_killed_server_left_of_a_submission_is_completed_by_the_next_request() 
 #[test]
 fn runs_that_wait_for_a_quota_are_not_delivered_to_abandoned_requests() {
     let fleet = Fleet::new(&["--tenant", "a", "--worker", "one", "--worker", "two"]);
-    let (token, sha256) = skillhost_server::api::tenants::new_token();
-    let quotas = "quotas: { running: 1 }";
-    let file = crate::run_api::tenants_file(&fleet.place, &[("a", &sha256, quotas)]);
-    let tenants = ["--tenants", file.to_str().unwrap()];
-    let mut server = fleet.api(&tenants);
-    server.token = token;
+    let (server, tenants) = fleet.api_for("a", "quotas: { running: 1 }");
+    let tenants = tenants.each_ref().map(String::as_str);
     let _workers = [fleet.worker("one", &tenants), fleet.worker("two", &tenants)];
     let mut ids = vec![server.submit(&shell("echo started; sleep 3"))];
     prints(&server, &ids[0], "started");
@@ -299,12 +316,8 @@ fn a_run_whose_files_have_expired_ends_and_says_so() {
 #[test]
 fn a_run_that_no_worker_can_execute_does_not_stop_the_others() {
     let fleet = Fleet::new(&["--tenant", "a", "--worker", "one"]);
-    let (token, sha256) = skillhost_server::api::tenants::new_token();
-    let quotas = "quotas: { running: 1 }";
-    let file = crate::run_api::tenants_file(&fleet.place, &[("a", &sha256, quotas)]);
-    let tenants = ["--tenants", file.to_str().unwrap()];
-    let mut server = fleet.api(&tenants);
-    server.token = token;
+    let (server, tenants) = fleet.api_for("a", "quotas: { running: 1 }");
+    let tenants = tenants.each_ref().map(String::as_str);
     let id = server.submit(&json!({ "skill": "loud", "target": { "script": "shout.sh" } }));
     // Every worker has another version of the skill.
     fleet.place.write("loud/references/other.md", "other");

@@ -31,6 +31,8 @@ use skillhost_server::api::fleet::{
 const ANSWER: Duration = Duration::from_millis(500);
 /// How often a cancellation is sent to a worker that does not answer yet, and the pause in between.
 const CANCELS: (usize, Duration) = (10, Duration::from_millis(50));
+/// The least time between two copies of a message, for a client that repeats a submission.
+const COPY: Duration = Duration::from_secs(10);
 /// How long it is known how much is stored.
 const STORED: Duration = Duration::from_secs(1);
 /// How often the identity is read again.
@@ -156,13 +158,8 @@ impl Front {
                 created: new.now,
             };
             let bytes = record.write().map_err(FleetError::TooLarge)?;
-            match self
-                .brokers
-                .of(tenant)
-                .await?
-                .put(names::key(tenant, key), bytes, Some(revision))
-                .await?
-            {
+            let broker = self.brokers.of(tenant).await?;
+            match broker.put(names::key(tenant, key), bytes, Some(revision)).await? {
                 Written::At(_) => return Ok(Ok(new.id.clone())),
                 Written::Conflict => {}
                 Written::Full => return Err(FleetError::Full),
@@ -271,11 +268,19 @@ impl Fleet for Front {
         let runs = self.runs(tenant).await?;
         // A server was killed after it had taken the key: this request submits the run.
         let Some(Read { record, .. }) = runs.read(&known.run).await? else { return Ok(None) };
-        if record.state == RunState::Queued {
-            // Or before it had put the run into the queue. A worker ignores a copy.
-            if runs.enqueue(&record, &known.run).await? == Written::Full {
-                return Ok(Some(Submitted::Full));
+        match &record.state {
+            RunState::Queued => {
+                // Or before it had put the run into the queue; or a broker has lost the message. A
+                // worker ignores a copy. With an id of its own, since the broker may remember that of
+                // the message that it has lost.
+                let copy = format!("{}-{}", known.run, now() / COPY.as_millis() as i64);
+                if runs.enqueue(&record, &copy).await? == Written::Full {
+                    return Ok(Some(Submitted::Full));
+                }
             }
+            RunState::Running(_) => {}
+            // A worker was killed before it had written the record.
+            RunState::Ended(end) => runs.record(&known.run, end).await?,
         }
         Ok(Some(Submitted::Repeated(known.run)))
     }

@@ -13,7 +13,7 @@ use std::future::Future;
 use std::io::Read;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_nats::jetstream;
 use async_nats::{StatusCode, Subject, Subscriber};
@@ -49,6 +49,11 @@ const HOST_FAILED: &str = "failed";
 const FAILED: Duration = Duration::from_millis(500);
 /// The pause before a run that this worker cannot execute is offered to others.
 const NOT_HERE: Duration = Duration::from_secs(1);
+/// How long a worker whose host has failed takes no more runs of the tenant: time for others to take
+/// them. Other tenants do not wait, since a tenant may know how to make a host fail.
+const REST: Duration = Duration::from_secs(5);
+/// How often the message of a run without a record is delivered again, before the run counts as deleted.
+const UNKNOWN: u64 = 30;
 /// How often a run is left to others that no worker can execute: about a minute, as a worker that has
 /// nothing else looks again after two seconds.
 const REFUSALS: u32 = 30;
@@ -80,6 +85,8 @@ struct Worker {
     live: Mutex<HashMap<String, Arc<Live>>>,
     tasks: TaskTracker,
     ended: AtomicU64,
+    /// The tenants of which no more runs are taken before a time.
+    rests: Mutex<HashMap<String, Instant>>,
     /// Cancelled when no more runs are taken.
     stopping: CancellationToken,
 }
@@ -157,6 +164,7 @@ pub async fn work(
         live: Mutex::default(),
         tasks: TaskTracker::new(),
         ended: AtomicU64::new(0),
+        rests: Mutex::default(),
         stopping: CancellationToken::new(),
     });
     worker.tasks.spawn(worker.clone().serve());
@@ -258,10 +266,27 @@ impl Worker {
         }
     }
 
+    /// Returns how long no runs of a tenant are taken, unless they are.
+    fn rest(&self, tenant: &str) -> Option<Duration> {
+        let rests = self.rests.lock().unwrap_or_else(PoisonError::into_inner);
+        rests.get(tenant)?.checked_duration_since(Instant::now())
+    }
+
+    fn begin_rest(&self, tenant: &str) {
+        let mut rests = self.rests.lock().unwrap_or_else(PoisonError::into_inner);
+        rests.insert(tenant.to_owned(), Instant::now() + REST);
+    }
+
     /// Takes runs from one queue, until `stop` is cancelled.
     async fn pull(self: Arc<Self>, tenant: String, class: RunClass, stop: CancellationToken) {
         let Some(mut queue) = self.open(&tenant, class, &stop).await else { return };
         loop {
+            if let Some(rest) = self.rest(&tenant) {
+                tokio::select! {
+                    () = stop.cancelled() => return,
+                    () = tokio::time::sleep(rest) => continue,
+                }
+            }
             // First a place and then a run: what this worker cannot run now is left for others.
             let turn = tokio::select! {
                 () = stop.cancelled() => return,
@@ -278,6 +303,10 @@ impl Worker {
                     // It came after the end, for a request from before.
                     delivery.broker.tell(delivery.reply.to_string(), "-NAK".into()).await;
                     return;
+                }
+                // The host has failed meanwhile.
+                Ok(Some(delivery)) if self.rest(&tenant).is_some() => {
+                    delivery.broker.tell(delivery.reply.to_string(), "-NAK".into()).await;
                 }
                 Ok(Some(delivery)) => {
                     let (worker, tenant, period) = (self.clone(), tenant.clone(), queue.period);
@@ -536,7 +565,11 @@ impl Worker {
         }
         runs.announce(run).await;
         self.ended.fetch_add(1, Ordering::Relaxed);
-        runs.record(run, end).await?;
+        // Not left to the next delivery: a broker that fails may forget the message.
+        let patience = Patience::new();
+        while let Err(error) = runs.record(run, end).await {
+            patience.pause(error).await?;
+        }
         self.remember(runs, run, end).await;
         Ok(Verdict::Done)
     }
@@ -565,7 +598,19 @@ impl Worker {
     ) -> Result<ClaimEnd, FleetError> {
         let done = || Ok(ClaimEnd::Not(Verdict::Done));
         loop {
-            let Some(Found { record, .. }) = runs.read(run).await? else { return done() };
+            let Some(Found { record, .. }) = runs.read(run).await? else {
+                // A broker that has just become the leader may not know yet what it has stored.
+                if delivery <= UNKNOWN {
+                    tracing::warn!(
+                        tenant = &*runs.tenant,
+                        run,
+                        "the brokers do not know the run yet"
+                    );
+                    return Ok(ClaimEnd::Not(Verdict::Again(NOT_HERE)));
+                }
+                tracing::warn!(tenant = &*runs.tenant, run, "there is no such run");
+                return done();
+            };
             match &record.state {
                 RunState::Queued => {}
                 RunState::Ended(end) => {
@@ -743,6 +788,8 @@ impl Worker {
         claim: &Claim,
         live: &Live,
     ) -> Result<Verdict, FleetError> {
+        // A host that fails at once would otherwise use up all attempts of all runs.
+        self.begin_rest(&runs.tenant);
         let status = if live.is_final.load(Ordering::SeqCst) {
             RunStatus::Unknown
         } else if record.attempts >= record.most_attempts {

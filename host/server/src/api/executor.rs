@@ -631,7 +631,12 @@ fn collect(
     is_cancelled: bool,
     hidden: &HostPaths,
 ) -> io::Result<FinishedJob> {
-    let Invocation { finished, receipt, .. } = ran;
+    let Invocation { mut finished, receipt, .. } = ran;
+    if let Some(failed) = &finished.output_error {
+        // The guest cannot tell a full disk of the host from a reader that is gone.
+        let message = format!("the host cannot store {}: {}", failed.stream, failed.error);
+        finished.outcome.status = Status::Failed { message, fix: None };
+    }
     let outcome = &finished.outcome;
     for (stream, output) in
         [(StreamName::Stdout, &outcome.stdout), (StreamName::Stderr, &outcome.stderr)]

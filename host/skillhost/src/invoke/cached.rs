@@ -60,7 +60,7 @@ impl Runner {
         let ResultRequest { loaded, policy, target, args, stdin, workspace, files } = request;
         let LoadedSkill { skill, capabilities, id, programs, .. } = loaded;
         id.digest.as_ref()?;
-        // Whoever approves each run of an embedder expects each to be asked for once.
+        // An embedder's approval hook is asked about each run.
         let is_asked_for = self.hooks.approve.is_some();
         if is_asked_for || self.shared.is_some() || !depends_on_input_only(capabilities, *workspace)
         {
