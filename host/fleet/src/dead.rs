@@ -8,7 +8,7 @@ use crate::runs::{Change, Runs};
 use crate::streams;
 use crate::types::{Bounded as _, DeadLetter, RunRecord, RunState};
 use skillhost_ledger::runs::RunStatus;
-use skillhost_server::api::fleet::FleetError;
+use skillhost_server::api::fleet::{FleetError, RunEvent};
 
 /// Returns the dead letters of a tenant, the earliest first.
 ///
@@ -68,7 +68,7 @@ pub async fn requeue(broker: &Broker, tenant: &str, run: &str) -> Result<bool, F
     if runs.enqueue(&read.record, &again).await? == Written::Full {
         return Err(FleetError::Full);
     }
-    runs.announce(run).await;
+    runs.announce(run, RunEvent::Changed).await;
     let stream = broker.stream(&names::dead_stream(tenant)).await?;
     stream.purge().filter(names::dead(tenant, run)).await.map_err(|error| unavailable(&error))?;
     Ok(true)

@@ -15,7 +15,7 @@ use futures::stream::BoxStream;
 use crate::broker::{Brokers, Written, unavailable};
 use crate::identity::Role;
 use crate::names;
-use crate::runs::{Change, Read, Runs, end_without_outcome, now};
+use crate::runs::{Change, Read, Runs, end_without_outcome, event, now};
 use crate::streams::{self, FleetSettings};
 use crate::types::{
     Bounded, CONTROL_BYTES, Claim, Control, KeyRecord, KnownResult, LiveOutput, Report, RunRecord,
@@ -25,6 +25,7 @@ use crate::usage;
 use skillhost_ledger::runs::{HourlyUsage, KEY_LIFE, RunStatus, Submitted};
 use skillhost_server::api::fleet::{
     Content, Fleet, FleetEnd, FleetError, FleetRun, FleetSkill, FleetTenant, INLINE, NewFleetRun,
+    RunEvent,
 };
 
 /// How long a worker may take to answer.
@@ -228,7 +229,7 @@ impl Front {
             })
             .await?;
         if changed == Change::Made {
-            runs.announce(id).await;
+            runs.announce(id, RunEvent::Ended).await;
         }
         let now = runs.read(id).await?;
         if let Some(Read { record: RunRecord { state: RunState::Ended(stored), .. }, .. }) = &now
@@ -399,9 +400,14 @@ impl Fleet for Front {
         Ok(())
     }
 
-    async fn watch(&self, tenant: &str, id: &str) -> Result<BoxStream<'static, ()>, FleetError> {
+    async fn watch(
+        &self,
+        tenant: &str,
+        id: &str,
+    ) -> Result<BoxStream<'static, RunEvent>, FleetError> {
         let heard = self.brokers.of(tenant).await?.client.subscribe(names::event(tenant, id)).await;
-        Ok(heard.map_err(|error| unavailable(&error))?.map(|_| ()).boxed())
+        let heard = heard.map_err(|error| unavailable(&error))?;
+        Ok(heard.map(|message| event(&message.payload)).boxed())
     }
 
     async fn live_output(&self, tenant: &str, id: &str, at: [u64; 2]) -> Option<[Vec<u8>; 2]> {

@@ -8,11 +8,14 @@ use crate::identity::Identity;
 use crate::names;
 use crate::types::{Bounded, Claim, Job, RunEnd, RunRecord, RunState, SignedEnd, VERSION};
 use skillhost_ledger::runs::RunStatus;
-use skillhost_server::api::fleet::{Content, FleetEnd, FleetError};
+use skillhost_server::api::fleet::{Content, FleetEnd, FleetError, RunEvent};
 
 /// How often a change is tried again that others came before. Only a client's cancellations and another
 /// worker change a run in progress.
 const TRIES: usize = 16;
+
+/// Announces that a run has changed but not ended.
+const CHANGED: &[u8] = b"changed";
 
 /// A record, and its revision.
 pub(crate) struct Read {
@@ -82,34 +85,55 @@ impl Runs {
         run: &str,
         change: impl Fn(RunRecord) -> Option<RunRecord>,
     ) -> Result<Change, FleetError> {
+        let Some(read) = self.read(run).await? else { return Ok(Change::Refused) };
+        let changed = self.change_from(read, change).await?;
+        Ok(changed.map_or(Change::Refused, |_| Change::Made))
+    }
+
+    /// Changes a record that was read before, without reading it again unless it has changed. Returns
+    /// the new record.
+    pub(crate) async fn change_from(
+        &self,
+        read: Read,
+        change: impl Fn(RunRecord) -> Option<RunRecord>,
+    ) -> Result<Option<Read>, FleetError> {
+        let Read { mut record, mut revision } = read;
         for _ in 0..TRIES {
-            let Some(Read { record, revision }) = self.read(run).await? else {
-                return Ok(Change::Refused);
-            };
-            let Some(changed) = change(record) else { return Ok(Change::Refused) };
+            let run = record.id.clone();
+            let Some(changed) = change(record) else { return Ok(None) };
             match self.write(&changed, revision).await? {
-                Written::At(_) => return Ok(Change::Made),
+                Written::At(revision) => return Ok(Some(Read { record: changed, revision })),
                 Written::Conflict => {}
                 Written::Full => return Err(FleetError::Full),
             }
+            let Some(read) = self.read(&run).await? else { return Ok(None) };
+            Read { record, revision } = read;
         }
         Err(unavailable(&"others change the run all the time"))
     }
 
-    /// Stores the end of a run for the holder of a claim.
+    /// Stores the end of a run for the holder of a claim. `known`: the record, if it was read before.
     pub(crate) async fn commit(
         &self,
         run: &str,
         claim: &Claim,
         end: &SignedEnd,
+        known: Option<Read>,
     ) -> Result<Change, FleetError> {
         let change = |record: RunRecord| {
             record
                 .is_held_by(claim)
                 .then(|| RunRecord { state: RunState::Ended(end.clone()), ..record })
         };
+        let changed = match known {
+            Some(read) => {
+                let changed = self.change_from(read, change).await;
+                changed.map(|changed| changed.map_or(Change::Refused, |_| Change::Made))
+            }
+            None => self.change(run, change).await,
+        };
         let made =
-            match self.change(run, change).await {
+            match changed {
                 Ok(made) => made,
                 // The answer may have been lost and not the write.
                 Err(error) => match self.read(run).await? {
@@ -139,14 +163,20 @@ impl Runs {
     }
 
     /// Announces a change.
-    pub(crate) async fn announce(&self, run: &str) {
-        self.broker.tell(names::event(&self.tenant, run), Vec::new()).await;
+    pub(crate) async fn announce(&self, run: &str, event: RunEvent) {
+        let bytes = if event == RunEvent::Changed { CHANGED } else { b"" };
+        self.broker.tell(names::event(&self.tenant, run), bytes.to_vec()).await;
     }
 
     async fn write(&self, record: &RunRecord, revision: u64) -> Result<Written, FleetError> {
         let subject = names::run(&self.tenant, &record.id);
         self.broker.put(subject, bytes(record)?, Some(revision)).await
     }
+}
+
+/// Returns what an announcement says.
+pub(crate) fn event(bytes: &[u8]) -> RunEvent {
+    if bytes == CHANGED { RunEvent::Changed } else { RunEvent::Ended }
 }
 
 /// Returns the end of a run that ended without an outcome.

@@ -31,7 +31,7 @@ use crate::types::{
 use crate::usage;
 use skillhost_ledger::runs::RunStatus;
 use skillhost_policy::outcome::Output;
-use skillhost_server::api::fleet::{Content, FleetEnd, FleetError, INLINE, RunClass};
+use skillhost_server::api::fleet::{Content, FleetEnd, FleetError, INLINE, RunClass, RunEvent};
 use skillhost_server::api::worker::{EndedRun, WorkerEnd, WorkerHost, WorkerRun, WorkerTurn};
 
 /// How often a worker without runs looks at its queues. A new run is announced; one that another worker
@@ -130,7 +130,7 @@ struct Delivery {
 /// What came of an attempt to claim a run.
 enum ClaimEnd {
     /// The run is this worker's.
-    Claimed(Box<RunRecord>, Claim),
+    Claimed(Box<Found>, Claim),
     /// There is nothing to execute.
     Not(Verdict),
 }
@@ -421,11 +421,11 @@ impl Worker {
         // Before the answer: a message that was given back must not be kept.
         drop(alive);
         let sent = match verdict {
-            // Without an answer, the message is delivered again, and found to be done.
+            // If it is lost, the message is delivered again, and found to be done.
             Verdict::Done => {
                 let client = &delivery.broker.client;
-                let sent = client.request(delivery.reply, "+ACK".into()).await;
-                sent.map(drop).map_err(|error| unavailable(&error))
+                let sent = client.publish(delivery.reply, "+ACK".into()).await;
+                sent.map_err(|error| unavailable(&error))
             }
             Verdict::Again(pause) => {
                 let answer = match pause.as_nanos() {
@@ -475,11 +475,12 @@ impl Worker {
         let _gone = EndLive { worker: self.clone(), run: run.to_owned() };
         // Before the claim: a client that finds the run in progress reaches this worker.
         let _control = self.listen(runs, run, live.clone()).await?;
-        let (record, claim) = match self.claim(runs, run, copy).await? {
-            ClaimEnd::Claimed(record, claim) => (*record, claim),
+        let (claimed, claim) = match self.claim(runs, run, copy).await? {
+            ClaimEnd::Claimed(claimed, claim) => (*claimed, claim),
             ClaimEnd::Not(verdict) => return Ok(verdict),
         };
-        runs.announce(run).await;
+        let record = claimed.record.clone();
+        runs.announce(run, RunEvent::Changed).await;
         let ended = self.execute(runs, &record, &claim, &live, turn).await?;
         // What failed on this host may succeed on another one, unless it may have had an effect.
         let may_move =
@@ -522,7 +523,7 @@ impl Worker {
         } else {
             end
         };
-        self.finish(runs, run, &claim, &end).await
+        self.finish(runs, run, &claim, &end, Some(claimed)).await
     }
 
     /// Counts what a run has used, before its end is stored: an end that is known is counted.
@@ -550,10 +551,11 @@ impl Worker {
         run: &str,
         claim: &Claim,
         end: &SignedEnd,
+        mut known: Option<Found>,
     ) -> Result<Verdict, FleetError> {
         let patience = Patience::new();
         let made = loop {
-            match runs.commit(run, claim, end).await {
+            match runs.commit(run, claim, end, known.take()).await {
                 Ok(made) => break made,
                 Err(error) => patience.pause(error).await?,
             }
@@ -563,7 +565,7 @@ impl Worker {
             tracing::warn!(run, "another worker has taken the run: its end is not stored twice");
             return Ok(Verdict::Ignore);
         }
-        runs.announce(run).await;
+        runs.announce(run, RunEvent::Ended).await;
         self.ended.fetch_add(1, Ordering::Relaxed);
         // Not left to the next delivery: a broker that fails may forget the message.
         let patience = Patience::new();
@@ -598,7 +600,7 @@ impl Worker {
     ) -> Result<ClaimEnd, FleetError> {
         let done = || Ok(ClaimEnd::Not(Verdict::Done));
         loop {
-            let Some(Found { record, .. }) = runs.read(run).await? else {
+            let Some(found) = runs.read(run).await? else {
                 // A broker that has just become the leader may not know yet what it has stored.
                 if delivery <= UNKNOWN {
                     tracing::warn!(
@@ -611,11 +613,12 @@ impl Worker {
                 tracing::warn!(tenant = &*runs.tenant, run, "there is no such run");
                 return done();
             };
+            let record = &found.record;
             match &record.state {
                 RunState::Queued => {}
                 RunState::Ended(end) => {
                     // A worker was killed between the end and its record.
-                    self.settle(runs, &record, end, "a worker").await?;
+                    self.settle(runs, record, end, "a worker").await?;
                     return done();
                 }
                 RunState::Running(held) if held.message != message => return done(),
@@ -634,7 +637,7 @@ impl Worker {
                         None
                     };
                     if let Some(status) = status {
-                        return match self.give_up(runs, &record, held, status).await? {
+                        return match self.give_up(runs, record, held, status).await? {
                             Change::Made => done(),
                             Change::Refused => continue,
                         };
@@ -652,20 +655,22 @@ impl Worker {
             };
             let (before, claimed) = (record.state.clone(), claim.clone());
             let changed = runs
-                .change(run, move |record| {
+                .change_from(found, move |record| {
                     let attempts = record.attempts + 1;
                     let state = RunState::Running(claimed.clone());
                     (record.state == before).then_some(RunRecord { attempts, state, ..record })
                 })
                 .await;
-            // The answer may have been lost and not the write: the record says.
-            if !matches!(changed, Ok(Change::Refused)) {
-                match runs.read(run).await? {
-                    Some(read) if read.record.is_held_by(&claim) => {
-                        return Ok(ClaimEnd::Claimed(Box::new(read.record), claim));
+            match changed {
+                Ok(Some(found)) => return Ok(ClaimEnd::Claimed(Box::new(found), claim)),
+                Ok(None) => {}
+                // The answer may have been lost and not the write: the record says.
+                Err(error) => match runs.read(run).await? {
+                    Some(found) if found.record.is_held_by(&claim) => {
+                        return Ok(ClaimEnd::Claimed(Box::new(found), claim));
                     }
-                    _ => changed.map(drop)?,
-                }
+                    _ => return Err(error),
+                },
             }
         }
     }
@@ -679,10 +684,10 @@ impl Worker {
         status: RunStatus,
     ) -> Result<Change, FleetError> {
         let end = self.without_outcome(runs, record, status)?;
-        let made = runs.commit(&record.id, held, &end).await?;
+        let made = runs.commit(&record.id, held, &end, None).await?;
         if made == Change::Made {
             tracing::warn!(run = record.id, status = status.name(), "gave up a run");
-            runs.announce(&record.id).await;
+            runs.announce(&record.id, RunEvent::Ended).await;
             self.settle(runs, record, &end, &held.worker).await?;
         }
         Ok(made)
@@ -754,9 +759,9 @@ impl Worker {
             .await?;
         if changed == Change::Refused {
             let end = self.without_outcome(runs, record, RunStatus::Cancelled)?;
-            return self.finish(runs, &record.id, claim, &end).await;
+            return self.finish(runs, &record.id, claim, &end, None).await;
         }
-        runs.announce(&record.id).await;
+        runs.announce(&record.id, RunEvent::Changed).await;
         self.host.forget(&runs.tenant, &record.id);
         Ok(Verdict::Again(pause))
     }
@@ -802,7 +807,7 @@ impl Worker {
                 _ => None,
             };
             if runs.change(&record.id, waits).await? == Change::Made {
-                runs.announce(&record.id).await;
+                runs.announce(&record.id, RunEvent::Changed).await;
                 self.host.forget(&runs.tenant, &record.id);
                 return Ok(Verdict::Again(NOT_HERE));
             }

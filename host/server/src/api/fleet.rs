@@ -38,6 +38,15 @@ const SCANNED: usize = 1_000;
 /// The most bytes of an answer that do not need a blob of their own.
 pub const INLINE: usize = 16 << 10;
 
+/// What is announced of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunEvent {
+    /// A worker has taken it, or has given it back.
+    Changed,
+    /// It may have ended.
+    Ended,
+}
+
 /// The queue of a fleet, and what it stores. Every method names the tenant, and reaches nothing of
 /// another one.
 #[async_trait::async_trait]
@@ -65,7 +74,11 @@ pub trait Fleet: Send + Sync {
     async fn cancel(&self, tenant: &str, id: &str) -> Result<(), FleetError>;
 
     /// Announces changes of a run from now on. Announcements may be lost.
-    async fn watch(&self, tenant: &str, id: &str) -> Result<BoxStream<'static, ()>, FleetError>;
+    async fn watch(
+        &self,
+        tenant: &str,
+        id: &str,
+    ) -> Result<BoxStream<'static, RunEvent>, FleetError>;
 
     /// Asks the worker for the output of a run in progress after these positions. `None`: no worker
     /// answers.
@@ -439,7 +452,9 @@ impl ApiShared {
     ) -> Answered<RunInfo> {
         let until = tokio::time::Instant::now() + within;
         // Before the first look: a change in between is announced.
-        let mut changes = fleet.watch(&tenant.name, id).await?;
+        let changes = fleet.watch(&tenant.name, id).await?;
+        let is_end = |event: &RunEvent| std::future::ready(*event == RunEvent::Ended);
+        let mut ends = changes.filter(is_end);
         loop {
             let run = self.fleet_run(fleet, tenant, id).await?;
             let left = until.saturating_duration_since(tokio::time::Instant::now());
@@ -447,7 +462,7 @@ impl ApiShared {
                 return Ok(run);
             }
             tokio::select! {
-                _ = changes.next() => {}
+                _ = ends.next() => {}
                 () = tokio::time::sleep(left.min(LOOK)) => {}
                 () = self.closing.cancelled() => return Ok(run),
             }
