@@ -11,9 +11,41 @@ use rusqlite::{Connection, OptionalExtension as _, Row, TransactionBehavior, par
 
 use crate::database::{Database, DatabaseError, Tables};
 
+/// Keeps the bytes of everything that counts towards the quota of storage: a sum over all runs would
+/// take longer with each run that is stored.
+macro_rules! stored_totals {
+    () => {
+        "
+        CREATE TABLE IF NOT EXISTS stored (
+            one INTEGER PRIMARY KEY CHECK (one = 1),
+            bytes INTEGER NOT NULL
+        );
+        INSERT OR IGNORE INTO stored SELECT 1, (SELECT coalesce(sum(bytes), 0) FROM blobs)
+            + (SELECT coalesce(sum(bytes), 0) FROM skills)
+            + (SELECT coalesce(sum(bytes), 0) FROM runs);
+        CREATE TRIGGER IF NOT EXISTS run_added AFTER INSERT ON runs
+            BEGIN UPDATE stored SET bytes = bytes + new.bytes; END;
+        CREATE TRIGGER IF NOT EXISTS run_grown AFTER UPDATE OF bytes ON runs
+            BEGIN UPDATE stored SET bytes = bytes + new.bytes - old.bytes; END;
+        CREATE TRIGGER IF NOT EXISTS run_removed AFTER DELETE ON runs
+            BEGIN UPDATE stored SET bytes = bytes - old.bytes; END;
+        CREATE TRIGGER IF NOT EXISTS blob_added AFTER INSERT ON blobs
+            BEGIN UPDATE stored SET bytes = bytes + new.bytes; END;
+        CREATE TRIGGER IF NOT EXISTS blob_removed AFTER DELETE ON blobs
+            BEGIN UPDATE stored SET bytes = bytes - old.bytes; END;
+        CREATE TRIGGER IF NOT EXISTS skill_added AFTER INSERT ON skills
+            BEGIN UPDATE stored SET bytes = bytes + new.bytes; END;
+        CREATE TRIGGER IF NOT EXISTS skill_changed AFTER UPDATE OF bytes ON skills
+            BEGIN UPDATE stored SET bytes = bytes + new.bytes - old.bytes; END;
+        CREATE TRIGGER IF NOT EXISTS skill_removed AFTER DELETE ON skills
+            BEGIN UPDATE stored SET bytes = bytes - old.bytes; END;"
+    };
+}
+
 static TABLES: Tables = Tables {
-    form: 3,
-    make: "
+    form: 4,
+    make: concat!(
+        "
         CREATE TABLE IF NOT EXISTS runs (
             seq INTEGER PRIMARY KEY AUTOINCREMENT,
             id TEXT NOT NULL UNIQUE,
@@ -28,7 +60,6 @@ static TABLES: Tables = Tables {
         );
         CREATE INDEX IF NOT EXISTS runs_by_status ON runs (status, seq);
         CREATE INDEX IF NOT EXISTS runs_by_skill ON runs (skill, seq);
-        CREATE INDEX IF NOT EXISTS bytes_of_runs ON runs (bytes);
         CREATE TABLE IF NOT EXISTS keys (
             key TEXT PRIMARY KEY,
             digest TEXT NOT NULL,
@@ -62,7 +93,9 @@ static TABLES: Tables = Tables {
             key TEXT PRIMARY KEY,
             run TEXT NOT NULL
         ) WITHOUT ROWID;",
-    upgrades: &[FROM_1, FROM_2],
+        stored_totals!()
+    ),
+    upgrades: &[FROM_1, FROM_2, FROM_3],
 };
 
 const FROM_1: &str = "
@@ -83,6 +116,8 @@ const FROM_2: &str = "
             key TEXT PRIMARY KEY,
             run TEXT NOT NULL
         ) WITHOUT ROWID;";
+
+const FROM_3: &str = concat!("DROP INDEX IF EXISTS bytes_of_runs;", stored_totals!());
 
 /// How long an idempotency key is remembered, in milliseconds.
 pub const KEY_LIFE: i64 = 24 * 60 * 60 * 1000;
@@ -256,9 +291,6 @@ impl From<DatabaseError> for RunStoreError {
 /// The columns of [`StoredRun`]. Requests and results may be large, and most readers need neither.
 const COLUMNS: &str = "seq, id, status, skill, submitted, started, ended, json_object(
     'kind', json_extract(result, '$.kind'), 'exit_code', json_extract(result, '$.exit_code'))";
-/// The bytes of all blobs, skills, requests and outputs.
-const STORED: &str = "SELECT (SELECT coalesce(sum(bytes), 0) FROM blobs)
-    + (SELECT coalesce(sum(bytes), 0) FROM skills) + (SELECT coalesce(sum(bytes), 0) FROM runs)";
 
 impl RunStore {
     /// Opens the database of a tenant, and creates it if it is missing.
@@ -585,7 +617,9 @@ impl RunStore {
                 return Ok(false);
             }
             db.execute(
-                "INSERT OR REPLACE INTO skills (digest, name, bytes, used, uploaded) VALUES (?1, ?2, ?3, ?4, ?4)",
+                // Not `OR REPLACE`, which calls no trigger for the row that it removes.
+                "INSERT INTO skills (digest, name, bytes, used, uploaded) VALUES (?1, ?2, ?3, ?4, ?4)
+                 ON CONFLICT (digest) DO UPDATE SET name = ?2, bytes = ?3, used = ?4, uploaded = ?4",
                 params![digest, name, clamped(bytes), now],
             )?;
             Ok(true)
@@ -699,7 +733,7 @@ fn keep(db: &Connection, run: &str, digests: &[&str]) -> rusqlite::Result<()> {
 }
 
 fn stored_bytes(db: &Connection) -> rusqlite::Result<u64> {
-    db.query_row(STORED, [], |row| row.get(0).map(unsigned))
+    db.query_row("SELECT bytes FROM stored", [], |row| row.get(0).map(unsigned))
 }
 
 /// SQLite's numbers are signed.
@@ -833,6 +867,7 @@ mod tests {
         let gone = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect::<Vec<_>>();
         let expected = Swept { runs: gone(&["a"]), blobs: gone(&["x"]), skills: gone(&["s"]) };
         assert_eq!(swept, expected);
+        assert_eq!(store.stored_bytes().unwrap(), 6 + 2, "a blob and a request");
         assert_eq!(store.sweep(20, 20, KEY_LIFE).unwrap().runs, ["b"]);
     }
 
@@ -845,6 +880,34 @@ mod tests {
         assert!(store.put_blob("x", 6, 1, 0).unwrap(), "it is stored already");
         assert!(!store.put_skill("s", "one", 5, 10, 0).unwrap());
         assert!(store.put_skill("s", "one", 4, 10, 0).unwrap());
+    }
+
+    #[test]
+    fn an_older_file_gets_the_bytes_that_it_stores() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("runs.db");
+        let store = RunStore::open(&path).unwrap();
+        store.submit(&run("a", None, 0)).unwrap();
+        store.put_blob("x", 5, 100, 0).unwrap();
+        store.put_skill("s", "one", 7, 100, 0).unwrap();
+        let older = "DROP TABLE stored; CREATE INDEX bytes_of_runs ON runs (bytes); PRAGMA user_version = 3;";
+        {
+            let db = store.open.lock().unwrap();
+            let mut select =
+                db.prepare("SELECT name FROM sqlite_schema WHERE type = 'trigger'").unwrap();
+            let triggers: Vec<String> =
+                select.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+            for trigger in triggers {
+                db.execute_batch(&format!("DROP TRIGGER {trigger}")).unwrap();
+            }
+            db.execute_batch(older).unwrap();
+        }
+        drop(store);
+        let store = RunStore::open(&path).unwrap();
+        assert_eq!(store.stored_bytes().unwrap(), 2 + 5 + 7);
+        store.put_skill("s", "one", 9, 100, 0).unwrap();
+        store.put_blob("y", 1, 100, 0).unwrap();
+        assert_eq!(store.stored_bytes().unwrap(), 2 + 5 + 1 + 9);
     }
 
     #[test]

@@ -26,6 +26,9 @@ use skillhost_ledger::runs::{RunFilter, RunStatus};
 
 /// The most runs of a page, and the number without `limit`.
 const PAGE: (u32, u32) = (1000, 100);
+/// How long an answer waits that asks a client to come back later. A client that ignores this takes less
+/// of the processor from others.
+const REFUSED: Duration = Duration::from_millis(100);
 
 /// The description of the API, made once.
 static OPEN_API: LazyLock<Bytes> =
@@ -142,6 +145,9 @@ impl Api {
         let mut answer = match self.route(&head, token.as_deref(), body).await {
             Ok(answer) => answer,
             Err(problem) => {
+                if problem.code.status() == StatusCode::TOO_MANY_REQUESTS {
+                    tokio::time::sleep(REFUSED).await;
+                }
                 let allow = Route::parse(head.uri.path())
                     .filter(|_| problem.code == ProblemCode::MethodNotAllowed);
                 let mut answer = of_problem(&problem);
@@ -315,6 +321,10 @@ impl ApiShared {
             body::json(tenant, body, bounds.body, bounds.body_within).await?;
         // At once: what is refused must not stay in memory while the request waits for the disk.
         self.check(&submission)?;
+        // A key may name a run that was accepted.
+        if self.options.fleet.is_none() && key.is_none() {
+            self.require_room(tenant)?;
+        }
         let (api, tenant) = (self.clone(), tenant.clone());
         let accepted = match &self.options.fleet {
             Some(fleet) => api.submit_to(fleet, &tenant, submission, key).await?,

@@ -98,6 +98,17 @@ impl ApiShared {
         }
     }
 
+    /// Refuses a run of a tenant whose queue is full, before it costs anything: a tenant that floods the
+    /// queue must not delay others. The store decides about the last places.
+    pub(super) fn require_room(&self, tenant: &Tenant) -> Answered<()> {
+        let quotas = &tenant.settings().quotas;
+        let most = quotas.queued.saturating_add(quotas.running as u64);
+        match tenant.live_count() as u64 >= most {
+            true => Err(queue_full(quotas.queued)),
+            false => Ok(()),
+        }
+    }
+
     /// Answers a submission that added no run.
     pub(super) fn submitted(&self, tenant: &Tenant, submitted: Submitted) -> Answered<Accepted> {
         match submitted {
@@ -109,11 +120,7 @@ impl ApiShared {
                 let detail = "use a new key for another request; a key is remembered for 24 hours";
                 Err(Problem::new(ProblemCode::KeyConflict, detail))
             }
-            Submitted::Full => {
-                let most = tenant.settings().quotas.queued;
-                let detail = format!("at most {most} runs may be queued");
-                Err(Problem::new(ProblemCode::QueueFull, detail).retry_after(1))
-            }
+            Submitted::Full => Err(queue_full(tenant.settings().quotas.queued)),
         }
     }
 
@@ -378,6 +385,11 @@ pub(super) fn canonical(submission: &mut RunSubmission) -> Answered<(String, Str
     let request = serde_json::to_string(submission).map_err(|error| Problem::internal(&error))?;
     let digest = hex(&Sha256::digest(request.as_bytes()));
     Ok((request, digest))
+}
+
+fn queue_full(most: u64) -> Problem {
+    let detail = format!("at most {most} runs may be queued");
+    Problem::new(ProblemCode::QueueFull, detail).retry_after(1)
 }
 
 pub(super) fn not_ended(run: &RunInfo) -> Problem {

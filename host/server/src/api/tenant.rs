@@ -142,6 +142,11 @@ impl Tenant {
         }
     }
 
+    /// Returns the number of runs that have not ended.
+    pub(super) fn live_count(&self) -> usize {
+        self.live_runs().len()
+    }
+
     /// Returns the runs in progress.
     pub(super) fn running(&self) -> usize {
         let is_running = |live: &&Arc<LiveRun>| *live.status.borrow() == RunStatus::Running;
