@@ -3,7 +3,8 @@
 //!
 //! The phases: mixed skills for minutes, with the memory of the server; small runs at 70 % of the
 //! server's capacity; and a small tenant beside one that floods the queue. The clients are in a
-//! control group of their own, so that the server gets its share of the processor.
+//! control group of their own, so that the server gets its share of the processor, and those that
+//! flood the queue in another one: they would be on another machine.
 
 mod client;
 mod group;
@@ -79,9 +80,12 @@ pub(crate) fn run(
     })?;
     let capacity = progress.step("small runs", |step| capacity(&server, step))?;
     let flood = progress.step("a tenant that floods the queue", |step| {
-        (0..FLOOD_ROUNDS).map(|round| flood(&server, &capacity, (step, round))).collect()
+        let group = group.as_ref().ok();
+        (0..FLOOD_ROUNDS).map(|round| flood(&server, &capacity, group, (step, round))).collect()
     })?;
-    Ok(Report { header, isolated: group.is_ok(), mixed, native, capacity, flood })
+    let isolated = group.is_ok();
+    let apart = group.is_ok_and(|group| group.separates_threads());
+    Ok(Report { header, isolated, apart, mixed, native, capacity, flood })
 }
 
 /// Runs mixed skills by all clients, each of which submits its next run when the last one has ended.
@@ -153,18 +157,22 @@ fn capacity(server: &Server, step: &Step) -> Result<Capacity, Error> {
 fn flood(
     server: &Server,
     capacity: &Capacity,
+    group: Option<&Group>,
     (step, round): (&Step, usize),
 ) -> Result<Flood, Error> {
     let rate = capacity.per_second as f64 * SMALL;
     step.note(&format!("alone, {} of {FLOOD_ROUNDS}", round + 1));
     let alone = at_rate(server, 0, rate, FLOOD_TIME)?;
     step.note(&format!("beside a flood, {} of {FLOOD_ROUNDS}", round + 1));
-    let over = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let over = &over;
+    let (over, shares) = (AtomicBool::new(false), AtomicBool::new(false));
+    let flood = std::thread::scope(|scope| {
+        let (over, shares) = (&over, &shares);
         for _ in 0..FLOODERS {
             let token = &server.tenants[1].token;
             spawn(scope, move || {
+                if group.is_some_and(|group| group.move_thread_apart().is_err()) {
+                    shares.store(true, Ordering::Relaxed);
+                }
                 let mut client = Client::new(server.port, token);
                 while !over.load(Ordering::Relaxed) {
                     client.submit(Kind::Component);
@@ -174,8 +182,12 @@ fn flood(
         std::thread::sleep(Duration::from_secs(2));
         let beside = at_rate(server, 0, rate, FLOOD_TIME);
         over.store(true, Ordering::Relaxed);
-        Ok(Flood { alone, beside: beside? })
-    })
+        Ok::<_, Error>(Flood { alone, beside: beside? })
+    })?;
+    match shares.into_inner() {
+        true => Err(Error::new("a client that floods the queue cannot enter its control group")),
+        false => Ok(flood),
+    }
 }
 
 /// Submits small runs of a tenant at a rate, and returns how long they took from the time at which

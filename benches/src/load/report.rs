@@ -30,6 +30,8 @@ pub(crate) struct Report {
     pub(super) header: Header,
     /// Whether the clients were in a control group of their own.
     pub(super) isolated: bool,
+    /// Whether those that flood the queue were in another one.
+    pub(super) apart: bool,
     pub(super) mixed: Mixed,
     pub(super) native: Native,
     pub(super) capacity: Capacity,
@@ -163,9 +165,12 @@ pub(crate) fn markdown(report: &Report) -> String {
         format!("at most {BESIDE} times"),
         is_met(beside <= BESIDE),
     ]);
-    let group = match report.isolated {
-        true => "The clients are in a control group of their own.",
-        false => "The clients share the server's control group.",
+    let group = match (report.isolated, report.apart) {
+        (true, true) => {
+            "The clients are in a control group of their own, those that flood the queue in another."
+        }
+        (true, false) => "The clients are in a control group of their own.",
+        (false, _) => "The clients share the server's control group.",
     };
     format!("{} {group}\n\n{}", report.header.summary(""), table.markdown())
 }
@@ -182,6 +187,7 @@ pub(crate) mod tests {
         let flood = |p99: u64| json!({ "alone": spread(1_000_000, 2_000_000), "beside": spread(1_000_000, p99) });
         crate::report::tests::report(json!({
             "isolated": true,
+            "apart": true,
             "mixed": {
                 "seconds": 600, "per_second": 300, "wall": spread(1_500_000_000, 3_000_000_000),
                 "problems": { "429 queue-full": 3, "500 internal": 1 },
