@@ -5,6 +5,7 @@
 //! stored before its client is answered, so a server that is killed loses none.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use rusqlite::{Connection, OptionalExtension as _, Row, TransactionBehavior, params};
@@ -119,6 +120,8 @@ const FROM_2: &str = "
 
 const FROM_3: &str = concat!("DROP INDEX IF EXISTS bytes_of_runs;", stored_totals!());
 
+/// The pages of 4 KiB in the log from which on a writer copies them itself.
+const LOG: u32 = 16_384;
 /// How long an idempotency key is remembered, in milliseconds.
 pub const KEY_LIFE: i64 = 24 * 60 * 60 * 1000;
 /// The time over which usage is summed, in minutes.
@@ -131,6 +134,25 @@ pub struct RunStore {
     database: Database,
     /// Opened once: closing one of several connections of a process releases the locks of all.
     open: Mutex<Connection>,
+    /// Copies what was written from the log into the database, which waits for the disk.
+    copier: Mutex<Connection>,
+    /// Whether there is something to copy.
+    is_behind: AtomicBool,
+}
+
+/// The end of a run.
+#[derive(Debug, Clone, Copy)]
+pub struct EndOfRun<'a> {
+    /// How it ended.
+    pub status: RunStatus,
+    /// Its result, as JSON of the server.
+    pub result: Option<&'a str>,
+    /// The bytes that are stored of its output.
+    pub output: u64,
+    /// The processor time that it used, in milliseconds.
+    pub cpu_ms: u64,
+    /// The bytes that went in and out.
+    pub bytes: u64,
 }
 
 /// The store cannot be read or written.
@@ -302,9 +324,27 @@ impl RunStore {
         let open = database.connect()?;
         // A run must survive the server, and answering each request would otherwise wait for the
         // disk three times.
-        open.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;")
-            .map_err(|error| database.broken(&error))?;
-        Ok(RunStore { database, open: Mutex::new(open) })
+        open.execute_batch(&format!(
+            "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = {LOG};"
+        ))
+        .map_err(|error| database.broken(&error))?;
+        let copier = Connection::open(path).map_err(|error| database.broken(&error))?;
+        let is_behind = AtomicBool::new(false);
+        Ok(RunStore { database, open: Mutex::new(open), copier: Mutex::new(copier), is_behind })
+    }
+
+    /// Copies what was written from the log into the database. Waits for the disk, and lets others
+    /// read and write meanwhile. Call it every second or so: otherwise, whoever fills the log waits.
+    ///
+    /// # Errors
+    /// The database cannot be written.
+    pub fn copy_log(&self) -> Result<(), RunStoreError> {
+        if !self.is_behind.swap(false, Ordering::Relaxed) {
+            return Ok(());
+        }
+        let copier = self.copier.lock().unwrap_or_else(PoisonError::into_inner);
+        let copied = copier.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+        copied.map_err(|error| self.database.broken(&error).into())
     }
 
     /// Adds a run to the queue, unless its key is taken or the queue is full.
@@ -330,6 +370,7 @@ impl RunStore {
                 params![run.id, run.skill, run.now, run.request, clamped(run.request.len() as u64)],
             )?;
             keep(db, run.id, run.blobs)?;
+            charge(db, 0, run.request.len() as u64, run.now)?;
             if let Some((key, digest)) = run.key {
                 db.execute(
                     "INSERT OR REPLACE INTO keys (key, digest, run, created) VALUES (?1, ?2, ?3, ?4)",
@@ -439,26 +480,24 @@ impl RunStore {
         })
     }
 
-    /// Stores the end of a run, once: a run that has ended keeps its result. `output`: the bytes that
-    /// are stored of its output. Returns whether this was the end.
+    /// Stores the end of a run and what it used, once: a run that has ended keeps its result. Returns
+    /// whether this was the end.
     ///
     /// # Errors
     /// The database cannot be written.
-    pub fn end(
-        &self,
-        id: &str,
-        status: RunStatus,
-        result: Option<&str>,
-        output: u64,
-        now: i64,
-    ) -> Result<bool, RunStoreError> {
+    pub fn end(&self, id: &str, end: &EndOfRun<'_>, now: i64) -> Result<bool, RunStoreError> {
+        let EndOfRun { status, result, output, cpu_ms, bytes } = *end;
         let more = output.saturating_add(result.map_or(0, |result| result.len() as u64));
         let changed = self.write(|db| {
-            db.execute(
+            let changed = db.execute(
                 "UPDATE runs SET status = ?2, result = ?3, ended = ?4, bytes = bytes + ?5
                  WHERE id = ?1 AND status IN ('queued', 'running')",
                 params![id, status.name(), result, now, clamped(more)],
-            )
+            )?;
+            if changed == 1 {
+                charge(db, cpu_ms, bytes, now)?;
+            }
+            Ok(changed)
         })?;
         Ok(changed == 1)
     }
@@ -481,14 +520,7 @@ impl RunStore {
     /// # Errors
     /// The database cannot be written.
     pub fn charge(&self, cpu_ms: u64, bytes: u64, now: i64) -> Result<(), RunStoreError> {
-        self.write(|db| {
-            db.execute(
-                "INSERT INTO usage (minute, cpu_ms, bytes) VALUES (?1, ?2, ?3)
-                 ON CONFLICT (minute) DO UPDATE SET cpu_ms = cpu_ms + ?2, bytes = bytes + ?3",
-                params![now / MINUTE, clamped(cpu_ms), clamped(bytes)],
-            )?;
-            db.execute("DELETE FROM usage WHERE minute <= ?1", [now / MINUTE - HOUR]).map(|_| ())
-        })
+        self.write(|db| charge(db, cpu_ms, bytes, now))
     }
 
     /// Returns the usage of the last hour.
@@ -702,6 +734,7 @@ impl RunStore {
             let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
             let done = work(&transaction)?;
             transaction.commit()?;
+            self.is_behind.store(true, Ordering::Relaxed);
             Ok(done)
         };
         done().map_err(|error: rusqlite::Error| self.database.broken(&error).into())
@@ -724,6 +757,15 @@ fn known_key(
         true => Submitted::Repeated(id),
         false => Submitted::OtherBody,
     }))
+}
+
+fn charge(db: &Connection, cpu_ms: u64, bytes: u64, now: i64) -> rusqlite::Result<()> {
+    db.execute(
+        "INSERT INTO usage (minute, cpu_ms, bytes) VALUES (?1, ?2, ?3)
+         ON CONFLICT (minute) DO UPDATE SET cpu_ms = cpu_ms + ?2, bytes = bytes + ?3",
+        params![now / MINUTE, clamped(cpu_ms), clamped(bytes)],
+    )?;
+    db.execute("DELETE FROM usage WHERE minute <= ?1", [now / MINUTE - HOUR]).map(|_| ())
 }
 
 fn keep(db: &Connection, run: &str, digests: &[&str]) -> rusqlite::Result<()> {
@@ -764,6 +806,10 @@ fn stored(row: &Row<'_>) -> rusqlite::Result<StoredRun> {
 mod tests {
     use super::*;
 
+    fn end(status: RunStatus, result: Option<&str>, output: u64) -> EndOfRun<'_> {
+        EndOfRun { status, result, output, cpu_ms: 3, bytes: 4 }
+    }
+
     fn run<'a>(id: &'a str, key: Option<(&'a str, &'a str)>, now: i64) -> NewRun<'a> {
         NewRun { id, skill: "one", request: "{}", blobs: &[], key, most_queued: 2, now }
     }
@@ -791,13 +837,16 @@ mod tests {
         store.submit(&run("a", None, 0)).unwrap();
         assert!(store.start("a", 1).unwrap() && !store.start("a", 1).unwrap());
         let result = r#"{"kind":"exited","exit_code":0,"diff":"x"}"#;
-        assert!(store.end("a", RunStatus::Succeeded, Some(result), 5, 2).unwrap());
-        assert!(!store.end("a", RunStatus::Cancelled, None, 0, 3).unwrap());
+        assert!(store.end("a", &end(RunStatus::Succeeded, Some(result), 5), 2).unwrap());
+        assert!(!store.end("a", &end(RunStatus::Cancelled, None, 0), 3).unwrap());
         let found = store.get("a").unwrap().unwrap();
         let head = r#"{"kind":"exited","exit_code":0}"#;
         assert_eq!((found.status, found.result.as_deref()), (RunStatus::Succeeded, Some(head)));
         assert_eq!(store.result("a").unwrap().as_deref(), Some(result));
         assert_eq!(store.request("a").unwrap().as_deref(), Some("{}"));
+        let usage = store.usage(3).unwrap();
+        assert_eq!((usage.cpu_ms, usage.bytes), (3, 4 + 2), "of the run, and of its request");
+        store.copy_log().unwrap();
         // The request, the result and the output.
         assert_eq!(store.stored_bytes().unwrap(), 2 + result.len() as u64 + 5);
         assert!(store.get("b").unwrap().is_none() && store.result("b").unwrap().is_none());
@@ -822,7 +871,7 @@ mod tests {
         let store = RunStore::open(&folder.path().join("runs.db")).unwrap();
         for id in ["a", "b"] {
             store.submit(&run(id, None, 0)).unwrap();
-            store.end(id, RunStatus::Failed, None, 0, 0).unwrap();
+            store.end(id, &end(RunStatus::Failed, None, 0), 0).unwrap();
         }
         store.submit(&run("c", None, 0)).unwrap();
         let ids = |filter: RunFilter| -> Vec<String> {
@@ -854,7 +903,7 @@ mod tests {
         let store = RunStore::open(&folder.path().join("runs.db")).unwrap();
         for (id, key) in [("a", None), ("b", Some(("k", "1")))] {
             store.submit(&run(id, key, 0)).unwrap();
-            store.end(id, RunStatus::Failed, None, 0, 10).unwrap();
+            store.end(id, &end(RunStatus::Failed, None, 0), 10).unwrap();
         }
         assert!(store.put_blob("x", 5, 100, 0).unwrap());
         assert!(store.put_blob("y", 6, 100, 0).unwrap());
@@ -921,7 +970,7 @@ mod tests {
         assert_eq!(store.sweep(50, 50, 100).unwrap().blobs.len(), 2, "all but `in`");
         store.put_blob("out", 1, 100, 0).unwrap();
         store.keep_blobs("a", &["out", "out"]).unwrap();
-        store.end("a", RunStatus::Succeeded, None, 0, 60).unwrap();
+        store.end("a", &end(RunStatus::Succeeded, None, 0), 60).unwrap();
         assert_eq!(store.sweep(50, 50, 100).unwrap(), Swept::default());
         let mut swept = store.sweep(70, 50, 100).unwrap();
         swept.blobs.sort();
@@ -945,13 +994,13 @@ mod tests {
         store.submit(&run("a", None, 0)).unwrap();
         store.remember_result("k", "a").unwrap();
         assert_eq!(store.known_result("k").unwrap(), None, "it has not ended");
-        store.end("a", RunStatus::Succeeded, Some("{}"), 0, 10).unwrap();
+        store.end("a", &end(RunStatus::Succeeded, Some("{}"), 0), 10).unwrap();
         assert_eq!(store.known_result("k").unwrap(), Some(("a".into(), "{}".into())));
         assert_eq!(store.known_result("l").unwrap(), None);
         for (id, status) in [("b", RunStatus::Cancelled), ("c", RunStatus::Lost)] {
             store.submit(&run(id, None, 0)).unwrap();
             store.remember_result("l", id).unwrap();
-            store.end(id, status, Some("{}"), 0, 10).unwrap();
+            store.end(id, &end(status, Some("{}"), 0), 10).unwrap();
             assert_eq!(store.known_result("l").unwrap(), None, "{status:?}");
         }
         store.sweep(20, 20, 100).unwrap();

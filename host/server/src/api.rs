@@ -260,6 +260,8 @@ impl Api {
                 }
                 let reloading = shared.clone();
                 tokio::task::spawn_blocking(move || reloading.reload()).await.ok();
+                let copying = shared.clone();
+                tokio::task::spawn_blocking(move || copying.copy_logs()).await.ok();
                 let tenants = shared.fleet_tenants();
                 if tenants != opened {
                     match shared.open_fleet().await {
@@ -357,6 +359,15 @@ impl ApiShared {
             }
         };
         self.tenants().iter().map(of).collect()
+    }
+
+    /// Copies what the stores of the tenants have written into their databases.
+    fn copy_logs(&self) {
+        for tenant in self.tenants() {
+            if let Err(error) = tenant.state.store.copy_log() {
+                tracing::error!(tenant = tenant.name, %error, "cannot copy the log of the store");
+            }
+        }
     }
 
     /// Says why the tenants and their policies are not those of the files.

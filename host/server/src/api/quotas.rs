@@ -1,6 +1,8 @@
 //! What a tenant may use in an hour, and may store. In a fleet, all servers and workers together
 //! count what it uses, in the brokers; elsewhere, its store does.
 
+use std::sync::Arc;
+
 use super::Answered;
 use super::problem::{Problem, ProblemCode};
 use super::state::now;
@@ -54,29 +56,27 @@ impl Tenant {
     }
 
     /// Counts processor time in milliseconds, and bytes that came in or went out.
-    pub(super) async fn charge(&self, cpu_ms: u64, bytes: u64) {
-        let failed = |error: &dyn std::fmt::Display| {
-            tracing::error!(tenant = self.name, %error, "cannot count what was used");
-        };
-        let now = now();
-        match &self.fleet {
-            Some(fleet) if self.settings().quotas.has_hourly() => {
-                if let Err(error) = fleet.charge(&self.name, cpu_ms, bytes, now).await {
-                    failed(&error);
-                }
-            }
-            Some(_) => {}
-            None => {
-                if let Err(error) = self.state.store.charge(cpu_ms, bytes, now) {
-                    failed(&error);
-                }
-            }
-        }
+    pub(super) async fn charge(self: &Arc<Tenant>, cpu_ms: u64, bytes: u64) {
+        let tenant = self.clone();
+        tokio::task::spawn_blocking(move || tenant.charge_blocking(cpu_ms, bytes)).await.ok();
     }
 
     /// As [`Tenant::charge`], off the event loop.
     pub(super) fn charge_blocking(&self, cpu_ms: u64, bytes: u64) {
-        tokio::runtime::Handle::current().block_on(self.charge(cpu_ms, bytes));
+        let now = now();
+        let charged = match &self.fleet {
+            Some(fleet) if self.settings().quotas.has_hourly() => {
+                let charging = fleet.charge(&self.name, cpu_ms, bytes, now);
+                tokio::runtime::Handle::current()
+                    .block_on(charging)
+                    .map_err(|error| error.to_string())
+            }
+            Some(_) => Ok(()),
+            None => self.state.store.charge(cpu_ms, bytes, now).map_err(|error| error.to_string()),
+        };
+        if let Err(error) = charged {
+            tracing::error!(tenant = self.name, error, "cannot count what was used");
+        }
     }
 }
 

@@ -18,7 +18,7 @@ use super::tenant::{LiveRun, Tenant};
 use super::types::{RunInfo, RunList, RunResult, RunSubmission, RunTarget};
 use super::uploads::blocking;
 use super::{Answered, ApiShared};
-use skillhost_ledger::runs::{NewRun, RunFilter, RunStatus, StoredRun, Submitted};
+use skillhost_ledger::runs::{EndOfRun, NewRun, RunFilter, RunStatus, StoredRun, Submitted};
 use skillhost_policy::outcome::Status;
 use skillhost_skill::runtime::hex;
 
@@ -90,7 +90,6 @@ impl ApiShared {
         }
         match submitted.map_err(|error| internal(&error))? {
             Submitted::New => {
-                tenant.charge_blocking(0, request.len() as u64);
                 self.drive(tenant, id.clone(), live);
                 Ok(Accepted { run: self.info(tenant, &id)?, is_repeated: false })
             }
@@ -184,7 +183,7 @@ impl ApiShared {
                 return;
             }
             match turn {
-                None => finish(tenant, id, RunStatus::Cancelled, None).await,
+                None => finish(tenant, id, FinishedRun::without_result(RunStatus::Cancelled)).await,
                 Some(turn) => api.execute(tenant, id, turn, &live).await,
             }
         });
@@ -208,7 +207,7 @@ impl ApiShared {
             Ok(Ok(None)) | Err(_) => return tenant.remove_live(&id, RunStatus::Lost),
             Ok(Err(error)) => {
                 tracing::error!(tenant = tenant.name, run = id, %error, "cannot start a run");
-                return finish(tenant, id, RunStatus::Lost, None).await;
+                return finish(tenant, id, FinishedRun::without_result(RunStatus::Lost)).await;
             }
         };
         let cancelled = live.cancel.clone();
@@ -222,19 +221,17 @@ impl ApiShared {
         });
         if finished.status == RunStatus::Queued {
             // The server is stopping, and the run has not begun.
-            if let Err(error) = tenant.state.store.requeue(&id) {
-                tracing::error!(tenant = tenant.name, run = id, %error, "cannot requeue a run");
-            }
-            return tenant.remove_live(&id, RunStatus::Queued);
+            let requeue = move || {
+                if let Err(error) = tenant.state.store.requeue(&id) {
+                    tracing::error!(tenant = tenant.name, run = id, %error, "cannot requeue a run");
+                }
+                tenant.remove_live(&id, RunStatus::Queued);
+            };
+            tokio::task::spawn_blocking(requeue).await.ok();
+            return;
         }
         let FinishedJob { status, result, cpu_ms, bytes, key } = finished;
-        if let Some(key) = key
-            && let Err(error) = tenant.state.store.remember_result(&key, &id)
-        {
-            tracing::error!(tenant = tenant.name, run = id, %error, "cannot remember a result");
-        }
-        tenant.charge(cpu_ms, bytes).await;
-        finish(tenant, id, status, Some(result)).await;
+        finish(tenant, id, FinishedRun { status, result: Some(result), cpu_ms, bytes, key }).await;
     }
 
     /// Drives the runs that a previous server left in the queue.
@@ -408,11 +405,34 @@ fn begin(tenant: &Tenant, id: &str) -> io::Result<Option<RunSubmission>> {
 }
 
 /// Stores the end of a run.
-async fn finish(tenant: Arc<Tenant>, id: String, status: RunStatus, result: Option<StoredResult>) {
+/// A run that has ended, as it is stored.
+struct FinishedRun {
+    status: RunStatus,
+    result: Option<StoredResult>,
+    cpu_ms: u64,
+    bytes: u64,
+    /// What identifies its result, if later runs may be answered with it.
+    key: Option<String>,
+}
+
+impl FinishedRun {
+    fn without_result(status: RunStatus) -> FinishedRun {
+        FinishedRun { status, result: None, cpu_ms: 0, bytes: 0, key: None }
+    }
+}
+
+async fn finish(tenant: Arc<Tenant>, id: String, run: FinishedRun) {
+    let FinishedRun { status, result, cpu_ms, bytes, key } = run;
     let store = move || {
+        if let Some(key) = key
+            && let Err(error) = tenant.state.store.remember_result(&key, &id)
+        {
+            tracing::error!(tenant = tenant.name, run = id, %error, "cannot remember a result");
+        }
         let text = result.map(|result| serde_json::to_string(&result).unwrap_or_default());
         let output = tenant.state.output_bytes(&id);
-        let stored = tenant.state.store.end(&id, status, text.as_deref(), output, now());
+        let end = EndOfRun { status, result: text.as_deref(), output, cpu_ms, bytes };
+        let stored = tenant.state.store.end(&id, &end, now());
         if let Err(error) = stored {
             tracing::error!(tenant = tenant.name, run = id, %error, "cannot store the end of a run");
         }

@@ -49,7 +49,7 @@ impl ApiShared {
     /// Stores a blob, if its content has this digest.
     pub(super) async fn put_blob(
         &self,
-        tenant: &Tenant,
+        tenant: &Arc<Tenant>,
         digest: &str,
         head: &Parts,
         body: Incoming,
