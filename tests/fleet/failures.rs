@@ -69,15 +69,19 @@ fn a_worker_whose_disk_is_full_leaves_its_runs_to_others() {
     let (url, identity) = (fleet.url(), fleet.identity("one"));
     let command = fleet.place.server("worker", &["--nats", &url, "--nats-identity", &identity]);
     let _one = fleet.started("one", &mut fleet.seeing_disks(command));
-    let many = "for ((i = 0; i < 4000; i++)); do echo line; done";
-    let id = server.submit(&shell(&format!("echo started; sleep 1; {many}")));
-    prints(&server, &id, "started");
+    let output = "for ((i = 0; i < 4000; i++)); do echo line; done";
+    let file = "head -c 100000 /dev/zero > file; true";
+    let submit = |then| server.submit(&shell(&format!("echo started; sleep 1; {then}")));
+    let ids = [output, file].map(submit);
+    ids.iter().for_each(|id| prints(&server, id, "started"));
     fleet.disks.as_ref().unwrap().fill(0);
     let _two = fleet.worker("two", &[]);
-    let result = server.result(&id);
-    assert_eq!(result["run"]["status"], "succeeded", "{result}");
-    until("the record of the end is written", || ends(&fleet).len() == 1);
-    assert_eq!(ends(&fleet)[0]["worker"], "two");
+    for id in &ids {
+        let result = server.result(id);
+        assert_eq!(result["run"]["status"], "succeeded", "{result}");
+    }
+    until("the records of the ends are written", || ends(&fleet).len() == 2);
+    assert!(ends(&fleet).iter().all(|end| end["worker"] == "two"), "{:?}", ends(&fleet));
 }
 
 #[test]

@@ -195,14 +195,15 @@ async fn run_within(
     drop(end_orphans);
     end_others(&invocation, &mut streams).await;
     let output_error = streams.failure();
+    let file_error = invocation.files.failure().map(std::io::Error::from);
     let mut outcome = finished::outcome(&invocation, streams, &env, started);
     outcome.status = finished::status(end, &mut outcome, &meter);
     let evidence = before.and_then(|before| {
         let evidence = before.evidence(&mounts.files, sandbox.cache());
         evidence.map_err(|status| outcome.status = status).ok()
     });
-    let missing = mounts.files.missing();
-    Ok(FinishedRun { overlays: Overlays::of(mounts), outcome, evidence, output_error, missing })
+    let (missing, overlays) = (mounts.files.missing(), Overlays::of(mounts));
+    Ok(FinishedRun { overlays, outcome, evidence, output_error, file_error, missing })
 }
 
 /// Waits until the run is to be interrupted.

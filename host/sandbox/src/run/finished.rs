@@ -25,6 +25,9 @@ pub struct FinishedRun {
     pub evidence: Option<Evidence>,
     /// The first stream of the caller that did not take all output, for example on a full disk.
     pub output_error: Option<OutputError>,
+    /// The first error of the host that the guest received for a file, for example of a full disk. The
+    /// guest cannot tell it from a limit.
+    pub file_error: Option<io::Error>,
     /// The last file that a guest did not find in `/skill`, as [`Vfs::missing`]. The guest chose the
     /// path. Not part of the outcome: only a message to the operator uses it.
     pub missing: Option<String>,
@@ -58,6 +61,7 @@ impl FinishedRun {
             overlays: Overlays::default(),
             evidence: None,
             output_error: None,
+            file_error: None,
             missing: None,
         }
     }

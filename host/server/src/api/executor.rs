@@ -289,7 +289,9 @@ pub(super) async fn execute(
         Some(&ran.finished.outcome),
     );
     let is_cancelled = cancelled.is_cancelled();
-    let key = key.filter(|_| !is_cancelled && ran.finished.output_error.is_none());
+    let key = key.filter(|_| {
+        !is_cancelled && ran.finished.output_error.is_none() && ran.finished.file_error.is_none()
+    });
     let collected = {
         let (tenant, id, hidden) = (tenant.clone(), id.clone(), hidden.clone());
         tokio::task::spawn_blocking(move || {
@@ -632,9 +634,11 @@ fn collect(
     hidden: &HostPaths,
 ) -> io::Result<FinishedJob> {
     let Invocation { mut finished, receipt, .. } = ran;
-    if let Some(failed) = &finished.output_error {
-        // The guest cannot tell a full disk of the host from a reader that is gone.
-        let message = format!("the host cannot store {}: {}", failed.stream, failed.error);
+    // The guest cannot tell a full disk of the host from a limit, or from a reader that is gone.
+    let output = finished.output_error.take().map(|failed| (failed.stream, failed.error));
+    let files = finished.file_error.take().map(|error| ("files", error));
+    if let Some((what, error)) = output.or(files) {
+        let message = format!("the host cannot store {what}: {error}");
         finished.outcome.status = Status::Failed { message, fix: None };
     }
     let outcome = &finished.outcome;
