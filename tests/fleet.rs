@@ -7,6 +7,7 @@ mod disks;
 mod failures;
 mod runs;
 mod security;
+mod sessions;
 mod tenants;
 
 use std::collections::BTreeSet;
@@ -257,6 +258,13 @@ impl Worker {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
+    /// Returns where servers reach its sessions.
+    pub fn sessions_at(&self) -> String {
+        let log = self.log();
+        let at = log.lines().find_map(|line| line.strip_prefix("sessions: "));
+        at.unwrap_or_else(|| panic!("{log}")).to_owned()
+    }
+
     /// Kills the worker as the kernel does.
     pub fn kill(&mut self) {
         self.child.kill().unwrap();
@@ -272,7 +280,7 @@ impl Drop for Worker {
 }
 
 /// Returns the first of several ports that are free, with those that the brokers use among each other.
-fn free_ports(count: u16) -> u16 {
+pub fn free_ports(count: u16) -> u16 {
     let is_free = |port: u16| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok();
     loop {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();

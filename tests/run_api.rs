@@ -8,7 +8,7 @@ mod identities;
 mod runs;
 mod sandboxd;
 mod session_commands;
-mod sessions;
+pub mod sessions;
 mod tenants;
 mod tls;
 

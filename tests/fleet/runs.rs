@@ -229,17 +229,6 @@ fn what_a_fleet_cannot_keep_is_refused() {
 }
 
 #[test]
-fn a_fleet_has_no_sessions_and_says_so() {
-    let fleet = Fleet::of_two();
-    let server = fleet.api(&[]);
-    let request = json!({ "skills": ["writer"] });
-    for answer in [server.call("POST", "/v1/sessions", &request), server.get("/v1/sessions")] {
-        assert_eq!((answer.status, answer.code()), (404, "not-found".into()));
-        assert!(answer.text().contains("a fleet has no sessions"), "{}", answer.text());
-    }
-}
-
-#[test]
 fn bytes_that_grow_in_a_record_do_no_harm() {
     use base64::Engine as _;
     let fleet = Fleet::of_two();

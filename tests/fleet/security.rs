@@ -13,7 +13,7 @@ use super::{Fleet, block_on, shell, until};
 use crate::mcp::TRUSTED;
 
 /// The tenants `a` and `b`, with one worker each.
-fn two_tenants() -> Fleet {
+pub fn two_tenants() -> Fleet {
     Fleet::new(&["--tenant", "a", "--tenant", "b", "--worker", "one=a", "--worker", "two=b"])
 }
 
@@ -61,11 +61,15 @@ fn a_worker_reaches_the_queues_of_its_tenants_only() {
         "skillhost.audit.b.x",
         "skillhost.dead.b.x",
         "skillhost.event.b.x",
+        "skillhost.session.b.x",
+        "skillhost.sessions.b",
+        "skillhost.place.b",
         // What only servers do for its own tenant.
         "skillhost.queue.a.small",
         "skillhost.key.a.x",
         "skillhost.skill.a.x",
         "skillhost.control.a.x",
+        "skillhost.place.a",
         // A consumer delivers to any subject, and a stream takes from any.
         "$JS.API.CONSUMER.CREATE.skillhost-blobs-a.x",
         "$JS.API.CONSUMER.DURABLE.CREATE.skillhost-queue-a.x",
@@ -87,6 +91,7 @@ fn a_worker_reaches_the_queues_of_its_tenants_only() {
         "skillhost.run.a.x",
         "skillhost.hint.b.small",
         "skillhost.control.b.x",
+        "skillhost.place.b",
         "_INBOX_api.>",
         "_INBOX_two.>",
         "_INBOX.>",

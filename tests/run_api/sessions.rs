@@ -14,13 +14,13 @@ use crate::hostile_host::HANG_TIMEOUT;
 use crate::mcp::Place;
 
 /// A session on a server.
-struct Session<'a> {
-    server: &'a ApiServer,
-    id: String,
+pub struct Session<'a> {
+    pub server: &'a ApiServer,
+    pub id: String,
 }
 
 impl<'a> Session<'a> {
-    fn create(server: &'a ApiServer, request: &Value) -> Session<'a> {
+    pub fn create(server: &'a ApiServer, request: &Value) -> Session<'a> {
         let answer = server.call("POST", "/v1/sessions", request);
         assert_eq!(answer.status, 201, "{}", answer.text());
         let id = answer.json()["id"].as_str().unwrap().to_owned();
@@ -29,24 +29,24 @@ impl<'a> Session<'a> {
     }
 
     /// A session of the skill that may write.
-    fn new(server: &'a ApiServer) -> Session<'a> {
+    pub fn new(server: &'a ApiServer) -> Session<'a> {
         Session::create(server, &json!({ "skills": ["writer"] }))
     }
 
-    fn path(&self, part: &str) -> String {
+    pub fn path(&self, part: &str) -> String {
         format!("/v1/sessions/{}/{part}", self.id)
     }
 
-    fn get(&self, part: &str) -> Answer {
+    pub fn get(&self, part: &str) -> Answer {
         self.server.get(&self.path(part))
     }
 
-    fn post(&self, part: &str, body: &Value) -> Answer {
+    pub fn post(&self, part: &str, body: &Value) -> Answer {
         self.server.call("POST", &self.path(part), body)
     }
 
     /// Runs a program to its end, and returns its result.
-    fn run(&self, mut request: Value) -> Value {
+    pub fn run(&self, mut request: Value) -> Value {
         request["wait"] = json!(60);
         let answer = self.post("programs", &request);
         assert_eq!(answer.status, 200, "{}", answer.text());
@@ -54,31 +54,31 @@ impl<'a> Session<'a> {
     }
 
     /// Runs a shell command that has to succeed, and returns what it prints.
-    fn sh(&self, text: &str) -> String {
+    pub fn sh(&self, text: &str) -> String {
         let result = self.run(json!({ "target": { "command": text } }));
         assert_eq!(result["run"]["status"], "succeeded", "{text}: {result}");
         result["outcome"]["stdout"].as_str().unwrap().to_owned()
     }
 
     /// Starts a program, and returns its path.
-    fn start(&self, request: &Value) -> String {
+    pub fn start(&self, request: &Value) -> String {
         let answer = self.post("programs", request);
         assert_eq!(answer.status, 202, "{}", answer.text());
         self.path(&format!("programs/{}", answer.json()["run"]["id"].as_str().unwrap()))
     }
 
-    fn put(&self, path: &str, bytes: &[u8]) -> Answer {
+    pub fn put(&self, path: &str, bytes: &[u8]) -> Answer {
         let url = self.path(&format!("file?path={path}"));
         self.server.call_as(&self.server.token, "PUT", &url, &[], bytes)
     }
 
-    fn read(&self, path: &str) -> String {
+    pub fn read(&self, path: &str) -> String {
         let answer = self.get(&format!("file?path={path}"));
         assert_eq!(answer.status, 200, "{path}: {}", answer.text());
         answer.text()
     }
 
-    fn changed(&self) -> Vec<String> {
+    pub fn changed(&self) -> Vec<String> {
         let diff = self.get("diff").json();
         let changes = diff["changes"].as_array().unwrap();
         changes.iter().map(|change| change["path"].as_str().unwrap().to_owned()).collect()
@@ -86,7 +86,7 @@ impl<'a> Session<'a> {
 }
 
 /// Waits until a program has this status.
-fn until(server: &ApiServer, program: &str, status: &str) {
+pub fn until(server: &ApiServer, program: &str, status: &str) {
     let began = Instant::now();
     while server.get(program).json()["status"] != status {
         assert!(began.elapsed() < HANG_TIMEOUT, "{}", server.get(program).text());
@@ -542,12 +542,12 @@ fn a_session_ends_expires_or_is_lost_and_leaves_no_files() {
 }
 
 /// A client that follows a stream of events.
-struct Events {
+pub struct Events {
     lines: std::io::Lines<BufReader<TcpStream>>,
 }
 
 impl Events {
-    fn follow(server: &ApiServer, path: &str) -> Events {
+    pub fn follow(server: &ApiServer, path: &str) -> Events {
         let mut stream = TcpStream::connect(&server.server.address).unwrap();
         stream.set_read_timeout(Some(HANG_TIMEOUT)).unwrap();
         let head = format!(
@@ -559,14 +559,14 @@ impl Events {
     }
 
     /// Returns the data of the next event, which has this name.
-    fn next(&mut self, name: &str) -> Value {
+    pub fn next(&mut self, name: &str) -> Value {
         let (found, data) = self.any();
         assert_eq!(found, name, "{data}");
         data
     }
 
     /// Returns the data of the first event with this name.
-    fn until(&mut self, name: &str) -> Value {
+    pub fn until(&mut self, name: &str) -> Value {
         loop {
             let (found, data) = self.any();
             if found == name {

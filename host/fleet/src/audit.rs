@@ -5,6 +5,9 @@ use crate::names;
 use crate::types::SignedEnd;
 use skillhost_server::api::fleet::FleetError;
 
+/// What follows the id of a program of a session in the subject of the record that it has begun.
+pub(crate) const BEGUN: &str = "-begun";
+
 /// Verifies the ends of all runs of a tenant, and passes each to `print` as JSON. Returns their number.
 ///
 /// # Errors
@@ -28,7 +31,7 @@ pub async fn verify<E: From<FleetError>>(
             FleetError::Untrusted(format!("record {sequence}: {why}"))
         };
         let run = found.subject.rsplit('.').next().unwrap_or_default();
-        let run = run.strip_suffix("-lost").unwrap_or(run);
+        let run = run.strip_suffix("-lost").or_else(|| run.strip_suffix(BEGUN)).unwrap_or(run);
         let end: SignedEnd =
             serde_json::from_slice(&found.payload).map_err(|error| wrong(&error))?;
         broker.identity.verify(&end, tenant, run).map_err(|error| wrong(&error))?;

@@ -1,7 +1,7 @@
 //! The queue for API servers: [`Fleet`] over the brokers. A server that is killed between two steps of a
 //! submission leaves what the next request with the same key completes.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,6 +16,7 @@ use crate::broker::{Brokers, Written, unavailable};
 use crate::identity::Role;
 use crate::names;
 use crate::runs::{Change, Read, Runs, end_without_outcome, event, now};
+use crate::sessions::Tls;
 use crate::streams::{self, FleetSettings};
 use crate::types::{
     Bounded, CONTROL_BYTES, Claim, Control, KeyRecord, KnownResult, LiveOutput, Report, RunRecord,
@@ -38,22 +39,25 @@ const COPY: Duration = Duration::from_secs(10);
 const STORED: Duration = Duration::from_secs(1);
 /// How often the identity is read again.
 const REFRESH: Duration = Duration::from_secs(1);
-/// A worker that has not reported for so long does not count.
+/// A worker that has not reported for so long does not count in the metrics.
 const REPORTED: Duration = Duration::from_secs(15);
+/// The least time without a report after which a process is silent: it may miss two.
+const SILENT: Duration = Duration::from_secs(5);
 /// The most processes of workers in the metrics.
 const PROCESSES: usize = 1_000;
 
 /// The queue of a fleet.
 pub struct Front {
-    brokers: Brokers,
+    pub(crate) brokers: Brokers,
     settings: FleetSettings,
     /// How long uploads are kept, and how many bytes may be stored, by tenant.
     kept: Mutex<HashMap<String, (Duration, u64)>>,
     /// How many bytes were stored, and when, by tenant.
     stored: Mutex<HashMap<String, (Instant, u64)>>,
     reports: Arc<Mutex<BTreeMap<String, (Instant, Report)>>>,
-    /// The tenants whose workers are listened to.
-    reporting: Mutex<HashSet<String>>,
+    /// The tenants whose workers are listened to, and since when.
+    reporting: Mutex<HashMap<String, Instant>>,
+    pub(crate) tls: Tls,
 }
 
 impl Front {
@@ -61,7 +65,21 @@ impl Front {
     pub fn new(brokers: Brokers, settings: FleetSettings) -> Front {
         let (reports, reporting) = (Arc::default(), Mutex::default());
         let (kept, stored) = (Mutex::default(), Mutex::default());
-        Front { brokers, settings, kept, stored, reports, reporting }
+        Front { brokers, settings, kept, stored, reports, reporting, tls: Tls::default() }
+    }
+
+    /// Checks whether a process of a worker has not reported for so long that its runs are another
+    /// worker's, although this server has listened.
+    pub(crate) fn has_been_silent(&self, tenant: &str, labels: &str) -> bool {
+        let within = self.settings.redeliver_after.max(SILENT);
+        let since = {
+            let reporting = self.reporting.lock().unwrap_or_else(PoisonError::into_inner);
+            reporting.get(tenant).copied()
+        };
+        let Some(since) = since else { return false };
+        let reports = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
+        let heard = reports.get(labels).map_or(since, |(at, _)| *at);
+        heard.elapsed() > within
     }
 
     /// Starts to read again whose signatures count. Must be called within an event loop.
@@ -79,7 +97,9 @@ impl Front {
     async fn listen(&self, tenant: &str) -> Result<(), FleetError> {
         let is_new = || {
             let mut reporting = self.reporting.lock().unwrap_or_else(PoisonError::into_inner);
-            reporting.insert(tenant.to_owned())
+            let is_new = !reporting.contains_key(tenant);
+            reporting.entry(tenant.to_owned()).or_insert_with(Instant::now);
+            is_new
         };
         let broker = self.brokers.of(tenant).await?;
         let heard = broker.client.subscribe(names::report("*", "*")).await;
@@ -88,12 +108,13 @@ impl Front {
             return Ok(());
         }
         let reports = self.reports.clone();
+        let kept = REPORTED.max(self.settings.redeliver_after * 2);
         tokio::spawn(async move {
             while let Some(message) = heard.next().await {
                 let Some(labels) = names::reporting(&message.subject) else { continue };
                 if let Ok(report) = Report::read(&message.payload) {
                     let mut reports = reports.lock().unwrap_or_else(PoisonError::into_inner);
-                    reports.retain(|_, (at, _)| at.elapsed() < REPORTED);
+                    reports.retain(|_, (at, _)| at.elapsed() < kept);
                     if reports.len() < PROCESSES || reports.contains_key(&labels) {
                         reports.insert(labels, (Instant::now(), report));
                     }
@@ -244,13 +265,13 @@ impl Front {
 #[async_trait::async_trait]
 impl Fleet for Front {
     async fn open(&self, tenants: &[FleetTenant]) -> Result<(), FleetError> {
-        // A worker may not, and waits until a server has.
-        if self.brokers.identity.role == Role::Worker {
-            return Ok(());
-        }
         for tenant in tenants {
-            streams::open(&self.brokers.of(&tenant.name).await?, tenant, &self.settings).await?;
-            self.listen(&tenant.name).await?;
+            // A worker may create none, and waits until a server has.
+            if self.brokers.identity.role == Role::Api {
+                let broker = self.brokers.of(&tenant.name).await?;
+                streams::open(&broker, tenant, &self.settings).await?;
+                self.listen(&tenant.name).await?;
+            }
             let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
             kept.insert(tenant.name.clone(), (tenant.uploads, tenant.storage));
         }

@@ -8,6 +8,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde::{Deserialize, Serialize};
 
 use crate::types::{Bounded as _, RunEnd, SignedEnd};
@@ -20,6 +22,8 @@ pub(crate) const IDENTITY: &str = "identity.json";
 pub(crate) const SIGNING_KEY: &str = "signing-key.pem";
 pub(crate) const AUTHORITY: &str = "authority.pem";
 pub(crate) const SIGNERS: &str = "signers.json";
+pub(crate) const TLS_CERTIFICATE: &str = "tls.pem";
+pub(crate) const TLS_KEY: &str = "tls.key";
 
 /// The file with the key of an identity in the account of a tenant.
 pub(crate) fn seed_file(tenant: &str) -> String {
@@ -61,6 +65,9 @@ pub struct Signer {
     pub profile: Profile,
     /// The public key, in PEM.
     pub key: String,
+    /// The certificate of connections between servers and workers, in PEM.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certificate: Option<String>,
 }
 
 /// An identity that was read.
@@ -84,7 +91,16 @@ pub struct Identity {
 pub(crate) struct Trust {
     /// The tenants that the identity serves.
     pub(crate) tenants: Vec<String>,
-    signers: Vec<(Profile, PublicKey)>,
+    signers: Vec<KnownSigner>,
+}
+
+/// Whose signatures and connections count.
+#[derive(Debug, PartialEq, Eq)]
+struct KnownSigner {
+    profile: Profile,
+    key: PublicKey,
+    /// Missing in a fleet whose identities are of an earlier version.
+    certificate: Option<CertificateDer<'static>>,
 }
 
 impl Identity {
@@ -143,6 +159,22 @@ impl Identity {
         Ok(seed.map_err(FleetError::Unavailable)?.trim().to_owned())
     }
 
+    /// Returns its own certificate, and the key of it.
+    pub(crate) fn tls(&self) -> Result<(CertificateDer<'static>, PrivateKeyDer<'static>), String> {
+        let (certificate, key) = (self.folder.join(TLS_CERTIFICATE), self.folder.join(TLS_KEY));
+        let wrong = |path: &Path, error: &dyn std::fmt::Display| {
+            let path = path.display();
+            format!("{path}: {error}; `skillhost fleet init` creates it when it is called again")
+        };
+        let text = private(&certificate).map_err(|error| wrong(&certificate, &error))?;
+        let own = CertificateDer::from_pem_slice(text.as_bytes())
+            .map_err(|error| wrong(&certificate, &error))?;
+        let text = private(&key).map_err(|error| wrong(&key, &error))?;
+        let key =
+            PrivateKeyDer::from_pem_slice(text.as_bytes()).map_err(|error| wrong(&key, &error))?;
+        Ok((own, key))
+    }
+
     /// Signs the end of a run.
     pub(crate) fn sign(&self, end: &RunEnd) -> Result<SignedEnd, String> {
         let payload = String::from_utf8(end.write()?).map_err(|error| error.to_string())?;
@@ -165,7 +197,7 @@ impl Identity {
             self.refresh();
             trust = self.trust()?;
         }
-        let (profile, key) =
+        let KnownSigner { profile, key, .. } =
             trust.key(&end.key).ok_or_else(|| wrong("an unknown key has signed it"))?;
         let signature = BASE64.decode(&end.signature).unwrap_or_default();
         if !key.verifies(&signed(&end.payload), &signature) {
@@ -202,23 +234,49 @@ impl Trust {
             return Err(format!("{}: it is now `{}`", folder.display(), profile.name));
         }
         let known = |signer: Signer| {
-            let key = PublicKey::from_pem(&signer.key)
-                .map_err(|error| format!("{}: {error}", signer.profile.name))?;
-            Ok::<_, String>((signer.profile, key))
+            let Signer { profile, key, certificate } = signer;
+            let key =
+                PublicKey::from_pem(&key).map_err(|error| format!("{}: {error}", profile.name))?;
+            let certificate = certificate
+                .map(|pem| CertificateDer::from_pem_slice(pem.as_bytes()))
+                .transpose()
+                .map_err(|error| format!("{}: {error}", profile.name))?;
+            Ok::<_, String>(KnownSigner { profile, key, certificate })
         };
         let signers = signers.into_iter().map(known).collect::<Result<_, _>>()?;
         Ok(Trust { tenants: profile.tenants, signers })
     }
 
     /// Returns who has a key, and the key.
-    fn key(&self, id: &str) -> Option<(&Profile, &PublicKey)> {
-        self.signers.iter().map(|(profile, key)| (profile, key)).find(|(_, key)| key.id() == id)
+    fn key(&self, id: &str) -> Option<&KnownSigner> {
+        self.signers.iter().find(|signer| signer.key.id() == id)
     }
 
     /// Returns who has a key, if that is a server or serves the tenant.
     fn signer(&self, id: &str, tenant: &str) -> Option<&Profile> {
-        let (profile, _) = self.key(id)?;
+        let profile = &self.key(id)?.profile;
         Some(profile).filter(|profile| profile.role == Role::Api || profile.serves(tenant))
+    }
+
+    /// Returns the certificate of a worker that serves a tenant.
+    pub(crate) fn worker(&self, name: &str, tenant: &str) -> Option<&CertificateDer<'static>> {
+        let is_meant = |signer: &&KnownSigner| {
+            let profile = &signer.profile;
+            profile.role == Role::Worker && profile.name == name && profile.serves(tenant)
+        };
+        self.signers.iter().find(is_meant)?.certificate.as_ref()
+    }
+
+    /// Returns the certificates of the servers that serve a tenant; of all servers if none is named.
+    pub(crate) fn servers(
+        &self,
+        tenant: Option<&str>,
+    ) -> impl Iterator<Item = &CertificateDer<'static>> {
+        self.signers.iter().filter_map(move |signer| {
+            let profile = &signer.profile;
+            let serves = tenant.is_none_or(|tenant| profile.serves(tenant));
+            signer.certificate.as_ref().filter(|_| profile.role == Role::Api && serves)
+        })
     }
 }
 

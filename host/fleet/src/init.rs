@@ -14,9 +14,11 @@ use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt as _};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 
 use crate::identity::{
-    AUTHORITY, IDENTITY, Profile, Role, SIGNERS, SIGNING_KEY, Signer, seed_file,
+    AUTHORITY, IDENTITY, Profile, Role, SIGNERS, SIGNING_KEY, Signer, TLS_CERTIFICATE, TLS_KEY,
+    seed_file,
 };
 use crate::streams::Permissions;
+use crate::tls;
 use skillhost_ledger::receipt::key::SigningKey;
 use skillhost_skill::private;
 
@@ -105,7 +107,9 @@ impl Plan {
                     key
                 }
             };
-            signers.push(Signer { profile: profile.clone(), key: signing.public().pem() });
+            let certificate = Some(folder.tls_certificate(&profile.name)?);
+            let key = signing.public().pem();
+            signers.push(Signer { profile: profile.clone(), key, certificate });
         }
         for profile in &profiles {
             let folder = Folder::open(self.folder.join(&profile.name))?;
@@ -277,6 +281,20 @@ impl Folder {
         Ok(nkeys::KeyPair::from_seed(seed.trim()).map_err(failed)?.public_key())
     }
 
+    /// Returns the certificate of an identity for connections between servers and workers, and creates
+    /// it with its key if one of them is missing.
+    fn tls_certificate(&self, name: &str) -> Result<String, InitError> {
+        if let (Some(certificate), Some(_)) = (self.read(TLS_CERTIFICATE)?, self.read(TLS_KEY)?) {
+            return Ok(certificate);
+        }
+        let made = tls::certificate(name);
+        let (certificate, key) =
+            made.map_err(|error| self.error(TLS_CERTIFICATE, error.to_string()))?;
+        self.write(TLS_KEY, &key)?;
+        self.write(TLS_CERTIFICATE, &certificate)?;
+        Ok(certificate)
+    }
+
     /// Writes a file that only its owner may read, whole or not at all.
     fn write(&self, name: &str, text: &str) -> Result<(), InitError> {
         let new = format!(".{name}.new");
@@ -336,6 +354,7 @@ mod tests {
             cpu_ms: 0,
             bytes: 0,
             key: None,
+            session: None,
             left: FleetEnd::default(),
         }
     }
@@ -369,6 +388,39 @@ mod tests {
         let seed = folder.path().join("one").join(SIGNING_KEY);
         std::fs::set_permissions(&seed, std::fs::Permissions::from_mode(0o640)).unwrap();
         assert!(Identity::read(&folder.path().join("one")).err().unwrap().contains("chmod 600"));
+    }
+
+    #[test]
+    fn certificates_stay_and_count_for_the_tenants_of_their_identity() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut plan = plan(folder.path());
+        plan.write().unwrap();
+        let own = |name: &str| {
+            let identity = Identity::read(&folder.path().join(name)).unwrap();
+            (identity.tls().unwrap().0, identity.trust().unwrap())
+        };
+        let ((api, trust), (one, _), (two, _)) = (own("api"), own("one"), own("two"));
+        assert_eq!((trust.worker("one", "a"), trust.worker("two", "b")), (Some(&one), Some(&two)));
+        // Not for another tenant, nor in another role.
+        assert_eq!((trust.worker("one", "b"), trust.worker("api", "a")), (None, None));
+        let servers = |tenant| trust.servers(tenant).cloned().collect::<Vec<_>>();
+        assert_eq!((servers(None), servers(Some("a"))), (vec![api.clone()], vec![api]));
+        assert!(servers(Some("c")).is_empty());
+        plan.workers.insert("three".into(), BTreeSet::new());
+        plan.write().unwrap();
+        assert_eq!(own("one").0, one, "a second call keeps them");
+        // A fleet of an earlier version has none until it is written again.
+        let signers = folder.path().join("api").join(SIGNERS);
+        let mut old: serde_json::Value =
+            serde_json::from_str(&std::fs::read_to_string(&signers).unwrap()).unwrap();
+        for signer in old.as_array_mut().unwrap() {
+            signer.as_object_mut().unwrap().remove("certificate");
+        }
+        std::fs::write(&signers, old.to_string()).unwrap();
+        std::fs::remove_file(folder.path().join("api").join(TLS_KEY)).unwrap();
+        let old = Identity::read(&folder.path().join("api")).unwrap();
+        assert_eq!(old.trust().unwrap().worker("one", "a"), None);
+        assert!(old.tls().unwrap_err().contains("fleet init"));
     }
 
     #[test]

@@ -9,7 +9,9 @@
 //! end, and [`front`], which is the queue for API servers. Both write runs through `runs`, over the
 //! connection of [`broker`]. [`identity`] is who a process is: its key at the broker, and the key
 //! that signs results. [`init`] creates identities, and the brokers' configuration with the
-//! permissions of each. [`dead`] lists the runs that no worker could end, `usage` counts what
+//! permissions of each. `sessions` finds the
+//! workers of sessions, and counts, records and loses sessions; requests for them go from server to
+//! worker, over connections that `tls` describes. [`dead`] lists the runs that no worker could end, `usage` counts what
 //! tenants use in an hour, and [`audit`] verifies the ends of all runs.
 //!
 //! A message may be delivered twice, and a run may be executed twice; its end is stored once. A
@@ -23,7 +25,9 @@ pub mod identity;
 pub mod init;
 mod names;
 mod runs;
+mod sessions;
 mod streams;
+mod tls;
 pub mod types;
 mod usage;
 pub mod worker;

@@ -26,7 +26,7 @@ pub(crate) fn dead(tenant: &str, run: &str) -> String {
 }
 
 /// The stream of the records of runs, of idempotency keys, of known results, of uploaded skills,
-/// and of the usage.
+/// of sessions, and of the usage.
 pub(crate) fn runs_stream(tenant: &str) -> String {
     format!("skillhost-runs-{tenant}")
 }
@@ -80,6 +80,21 @@ pub(crate) fn audit(tenant: &str, run: &str) -> String {
     format!("skillhost.audit.{tenant}.{run}")
 }
 
+/// The record of a session.
+pub(crate) fn session(tenant: &str, session: &str) -> String {
+    format!("skillhost.session.{tenant}.{session}")
+}
+
+/// The sessions of a tenant that count towards its quota.
+pub(crate) fn sessions(tenant: &str) -> String {
+    format!("skillhost.sessions.{tenant}")
+}
+
+/// Asks the workers of a tenant for a place for a session. Not stored.
+pub(crate) fn place(tenant: &str) -> String {
+    format!("skillhost.place.{tenant}")
+}
+
 /// Announces that a queue has a message. Not stored.
 pub(crate) fn hint(tenant: &str, class: RunClass) -> String {
     format!("skillhost.hint.{tenant}.{}", class.name())
@@ -103,6 +118,11 @@ pub(crate) fn report(worker: &str, process: &str) -> String {
 /// Returns the labels of the process that reports on a subject. `None` if it has no name of a worker.
 pub(crate) fn reporting(subject: &str) -> Option<String> {
     let (worker, process) = subject.strip_prefix("skillhost.worker.")?.split_once('.')?;
+    labels(worker, process)
+}
+
+/// Returns the labels of a process of a worker. `None` if one of them is not a name.
+pub(crate) fn labels(worker: &str, process: &str) -> Option<String> {
     let is_word = |word: &str| {
         let valid = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
         (1..=64).contains(&word.len()) && word.bytes().all(valid)

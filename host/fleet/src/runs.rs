@@ -205,6 +205,7 @@ pub(crate) fn end_without_outcome(
         cpu_ms: 0,
         bytes: 0,
         key: None,
+        session: None,
         left: FleetEnd::default(),
     };
     identity.sign(&end).map_err(|error| unavailable(&error))

@@ -102,7 +102,8 @@ fn is_missing(error: &DeleteStreamError) -> bool {
 
 fn configs(tenant: &FleetTenant, replicas: usize) -> [Config; 5] {
     let name = &tenant.name;
-    let runs = tenant.results.max(DAY);
+    // The record of a session stays as long as the session, and is there a while after its end.
+    let runs = tenant.results.max(DAY).max(tenant.session_ttl.saturating_mul(2));
     let common = Config {
         storage: StorageType::File,
         num_replicas: replicas,
@@ -137,10 +138,10 @@ fn configs(tenant: &FleetTenant, replicas: usize) -> [Config; 5] {
         },
         Config {
             name: names::runs_stream(name),
-            subjects: ["run", "key", "result", "skill"]
+            subjects: ["run", "key", "result", "skill", "session"]
                 .map(|kind| format!("skillhost.{kind}.{name}.*"))
                 .into_iter()
-                .chain([names::usage(name)])
+                .chain([names::usage(name), names::sessions(name)])
                 .collect(),
             max_age: runs.max(tenant.uploads),
             max_message_size: bytes(RECORD_BYTES + OVERHEAD),
@@ -212,6 +213,8 @@ impl Permissions {
             names::run(tenant, "*"),
             format!("skillhost.result.{tenant}.*"),
             names::usage(tenant),
+            names::session(tenant, "*"),
+            names::sessions(tenant),
             format!("skillhost.blob.{tenant}.*.*"),
             names::dead(tenant, "*"),
             names::audit(tenant, "*"),
@@ -221,6 +224,7 @@ impl Permissions {
             format!("{}.>", names::inbox(name)),
             format!("skillhost.hint.{tenant}.*"),
             names::control(tenant, "*"),
+            names::place(tenant),
         ];
         Permissions { publish, subscribe, may_answer: true }
     }
@@ -296,6 +300,7 @@ mod tests {
             storage: 1 << 20,
             results: Duration::from_secs(60),
             uploads: Duration::from_secs(60),
+            session_ttl: Duration::from_secs(60),
         };
         let [queue, dead, runs, blobs, audit] = configs(&tenant, 3);
         assert_eq!((queue.max_messages, blobs.max_bytes), (16, 1 << 20));

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use skillhost_ledger::runs::RunStatus;
 use skillhost_policy::outcome::Output;
+use skillhost_server::api::fleet::sessions::{FleetSession, SessionPlace};
 use skillhost_server::api::fleet::{Content, FleetEnd, RunClass};
 
 /// The version of these types. A worker leaves a run of another version to others.
@@ -158,6 +159,9 @@ pub struct RunEnd {
     /// What identifies its result, if later runs may be answered with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
+    /// The session that it was a program of. What such a program left stays with the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
     /// What it left.
     pub left: FleetEnd,
 }
@@ -204,6 +208,48 @@ pub struct MinuteUsage {
     pub cpu_ms: u64,
     /// Bytes that came in and went out.
     pub bytes: u64,
+}
+
+/// A session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SessionRecord {
+    /// The version of this format.
+    pub version: u32,
+    /// The session.
+    pub session: FleetSession,
+}
+
+/// The sessions of a tenant that count towards its quota.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HeldSessions {
+    /// The version of this format.
+    pub version: u32,
+    /// The sessions, by their id.
+    pub held: BTreeMap<String, HeldSession>,
+}
+
+/// A session that counts towards the quota.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HeldSession {
+    /// Where it is.
+    pub place: SessionPlace,
+    /// Since when it counts, in milliseconds since 1970.
+    pub since: i64,
+}
+
+/// A worker's offer of a place for a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Offer {
+    /// The version of this format.
+    pub version: u32,
+    /// The place.
+    pub place: SessionPlace,
+    /// The sessions that the worker has.
+    pub sessions: u64,
 }
 
 /// A run that no worker could end.
@@ -310,7 +356,8 @@ macro_rules! bounded {
 
 bounded!(Job: JOB_BYTES, RunRecord: RECORD_BYTES, RunEnd: RECORD_BYTES, KeyRecord: JOB_BYTES,
     KnownResult: JOB_BYTES, DeadLetter: JOB_BYTES,
-    UsageRecord: USAGE_BYTES, Report: JOB_BYTES);
+    UsageRecord: USAGE_BYTES, Report: JOB_BYTES, SessionRecord: RECORD_BYTES,
+    HeldSessions: RECORD_BYTES, Offer: JOB_BYTES);
 
 impl RunRecord {
     /// Returns whether a claim still holds the run.

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use async_nats::jetstream;
 use async_nats::{StatusCode, Subject, Subscriber};
 use futures::{FutureExt as _, StreamExt as _};
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
@@ -25,14 +26,16 @@ use crate::broker::{Broker, Brokers, Written, unavailable};
 use crate::names;
 use crate::runs::{Change, Read as Found, Runs, digest_of, end_without_outcome, now};
 use crate::types::{
-    Bounded as _, Claim, Control, DeadLetter, Job, KnownResult, LiveOutput, Report, RunEnd,
+    Bounded as _, Claim, Control, DeadLetter, Job, KnownResult, LiveOutput, Offer, Report, RunEnd,
     RunRecord, RunState, SignedEnd, VERSION,
 };
 use crate::usage;
 use skillhost_ledger::runs::RunStatus;
 use skillhost_policy::outcome::Output;
+use skillhost_server::api::fleet::sessions::SessionPlace;
 use skillhost_server::api::fleet::{Content, FleetEnd, FleetError, INLINE, RunClass, RunEvent};
 use skillhost_server::api::worker::{EndedRun, WorkerEnd, WorkerHost, WorkerRun, WorkerTurn};
+use skillhost_server::http::serve_sessions;
 
 /// How often a worker without runs looks at its queues. A new run is announced; one that another worker
 /// held is not.
@@ -77,6 +80,14 @@ pub struct WorkerOptions {
     pub drain: Duration,
 }
 
+/// Where API servers reach the sessions of a worker.
+pub struct SessionListener {
+    /// The listener.
+    pub listener: TcpListener,
+    /// The host and port that they connect to.
+    pub address: String,
+}
+
 /// The queues of one worker.
 struct Worker {
     host: WorkerHost,
@@ -87,6 +98,10 @@ struct Worker {
     ended: AtomicU64,
     /// The tenants of which no more runs are taken before a time.
     rests: Mutex<HashMap<String, Instant>>,
+    /// The name of this process, which is another one after each start.
+    process: String,
+    /// Where sessions of this worker are, if it takes any.
+    place: Option<SessionPlace>,
     /// Cancelled when no more runs are taken.
     stopping: CancellationToken,
 }
@@ -154,9 +169,16 @@ pub async fn work(
     host: WorkerHost,
     brokers: Brokers,
     options: WorkerOptions,
+    sessions: Option<SessionListener>,
     stop: impl Future<Output = ()>,
     stop_now: impl Future<Output = ()>,
 ) -> Result<(), FleetError> {
+    let process = format!("{:016x}", rand::random::<u64>());
+    let place = sessions.as_ref().map(|sessions| SessionPlace {
+        worker: brokers.identity.name.clone(),
+        process: process.clone(),
+        address: sessions.address.clone(),
+    });
     let worker = Arc::new(Worker {
         host,
         brokers,
@@ -165,7 +187,15 @@ pub async fn work(
         tasks: TaskTracker::new(),
         ended: AtomicU64::new(0),
         rests: Mutex::default(),
+        process,
+        place: place.clone(),
         stopping: CancellationToken::new(),
+    });
+    let serving = sessions.zip(place).map(|(SessionListener { listener, .. }, place)| {
+        worker.host.take_sessions(place);
+        let host = worker.host.clone();
+        tokio::spawn(async move { host.lose_previous().await });
+        AbortOnDropHandle::new(tokio::spawn(serve_sessions(worker.host.clone(), listener)))
     });
     worker.tasks.spawn(worker.clone().serve());
     let reporting = AbortOnDropHandle::new(tokio::spawn(worker.clone().report()));
@@ -174,10 +204,11 @@ pub async fn work(
     worker.stopping.cancel();
     worker.tasks.close();
     tokio::select! {
-        () = worker.tasks.wait() => {}
+        ((), ()) = async { tokio::join!(worker.tasks.wait(), worker.host.programs_end()) } => {}
         () = tokio::time::sleep(worker.options.drain) => {}
         () = stop_now => {}
     }
+    worker.host.end_sessions(None).await;
     let left: Vec<Arc<Live>> = worker.live().values().cloned().collect();
     if !left.is_empty() {
         tracing::warn!(runs = left.len(), "giving the remaining runs back");
@@ -189,7 +220,7 @@ pub async fn work(
     // Each is interrupted within a second.
     tokio::time::timeout(Duration::from_secs(5), worker.tasks.wait()).await.ok();
     worker.host.close();
-    drop(reporting);
+    drop((reporting, serving));
     for broker in worker.brokers.open() {
         if let Err(error) = broker.client.flush().await {
             tracing::warn!(%error, "cannot send the last messages");
@@ -221,6 +252,8 @@ impl Worker {
                         tracing::warn!(tenant, "serving the tenant no more");
                         stop.cancel();
                         self.give_back(&tenant);
+                        let host = self.host.clone();
+                        tokio::spawn(async move { host.end_sessions(Some(&tenant)).await });
                     }
                     for tenant in served {
                         if pulling.contains_key(&tenant) {
@@ -231,6 +264,10 @@ impl Worker {
                         for class in &self.options.classes {
                             let pull = self.clone().pull(tenant.clone(), *class, stop.clone());
                             self.tasks.spawn(pull);
+                        }
+                        if let Some(place) = self.place.clone() {
+                            let offer = self.clone().offer(tenant.clone(), place, stop.clone());
+                            self.tasks.spawn(offer);
                         }
                         pulling.insert(tenant, stop);
                     }
@@ -327,6 +364,41 @@ impl Worker {
                     tracing::warn!(tenant, %error, "cannot take a run");
                     tokio::time::sleep(FAILED).await;
                 }
+            }
+        }
+    }
+
+    /// Offers places for sessions of a tenant, until `stop` is cancelled.
+    async fn offer(self: Arc<Self>, tenant: String, place: SessionPlace, stop: CancellationToken) {
+        let (broker, mut asked) = loop {
+            let subscribed = async {
+                let broker = self.brokers.of(&tenant).await?;
+                let asked = broker.client.subscribe(names::place(&tenant)).await;
+                Ok::<_, FleetError>((broker, asked.map_err(|error| unavailable(&error))?))
+            };
+            match subscribed.await {
+                Ok(subscribed) => break subscribed,
+                Err(error) => tracing::warn!(tenant, %error, "cannot offer places for sessions"),
+            }
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(FAILED) => {}
+            }
+        };
+        loop {
+            let message = tokio::select! {
+                () = stop.cancelled() => return,
+                message = asked.next() => message,
+            };
+            let Some(message) = message else { return };
+            // Without an answer, another worker gets the session.
+            let (Some(reply), Some(sessions)) = (message.reply, self.host.room(&tenant)) else {
+                continue;
+            };
+            let offer = Offer { version: VERSION, place: place.clone(), sessions: sessions as u64 };
+            match offer.write() {
+                Ok(bytes) => broker.tell(reply.to_string(), bytes).await,
+                Err(error) => tracing::error!(error, "cannot offer a place for a session"),
             }
         }
     }
@@ -923,6 +995,7 @@ impl Worker {
             cpu_ms: *cpu_ms,
             bytes: *bytes,
             key,
+            session: None,
             left,
         };
         // What is too large now is too large after another attempt.
@@ -992,7 +1065,7 @@ impl Worker {
     }
 
     async fn report(self: Arc<Self>) {
-        let subject = names::report(self.name(), &format!("{:08x}", rand::random::<u32>()));
+        let subject = names::report(self.name(), &self.process);
         loop {
             let report = Report {
                 version: VERSION,

@@ -36,20 +36,21 @@ pub mod worker;
 use std::collections::BTreeMap;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant, SystemTime};
 
 use tokio_util::sync::CancellationToken;
 
 use super::{Mcp, Shared};
 use crate::hidden::HostPaths;
+use fleet::sessions::SessionPlace;
 use fleet::{Fleet, FleetError, FleetTenant};
 use identities::{Identities, KeysAt};
 use key_sets::KeySet;
 use problem::Problem;
 use scheduler::Scheduler;
-use sessions::Sessions;
 use sessions::types::SessionStatus;
+use sessions::{Sessions, Workers};
 use skillhost_policy::Policy;
 use skillhost_skill::private::{self, Purpose, TempFolder};
 use state::{TenantState, now};
@@ -58,6 +59,8 @@ use tenants::{AGENTS, Bearer, DEFAULT, Quotas, Retention, TenantEntry, TenantsFi
 
 /// How often the tenants file is looked at.
 const RELOAD: Duration = Duration::from_secs(1);
+/// How often a server of a fleet looks for sessions whose workers are silent.
+const LOSE: Duration = Duration::from_secs(2);
 /// How often expired data is removed.
 const SWEEP: Duration = Duration::from_secs(600);
 
@@ -158,6 +161,10 @@ struct ApiShared {
     fleet_metrics: Mutex<String>,
     /// The folder that the policies of sessions name as their workspace: their files take its place.
     no_workspace: Mutex<Option<Arc<TempFolder>>>,
+    /// Where sessions of a fleet are that this process has, if it takes any.
+    place: OnceLock<SessionPlace>,
+    /// The connections to the workers that have sessions.
+    workers: Arc<Workers>,
     /// Cancelled when the server stops.
     closing: CancellationToken,
     started: Instant,
@@ -210,6 +217,8 @@ impl Api {
             scheduler: Scheduler::new(slots),
             fleet_metrics: Mutex::default(),
             no_workspace: Mutex::default(),
+            place: OnceLock::new(),
+            workers: Arc::default(),
             closing: CancellationToken::new(),
             started: Instant::now(),
         }));
@@ -242,6 +251,16 @@ impl Api {
                 tokio::select! {
                     () = sessions.closing.cancelled() => return,
                     () = tokio::time::sleep(RELOAD) => sessions.expire_sessions().await,
+                }
+            }
+        });
+        let fleet = shared.clone();
+        // Apart, since a worker that is gone is waited for.
+        tokio::spawn(async move {
+            while fleet.options.fleet.is_some() {
+                tokio::select! {
+                    () = fleet.closing.cancelled() => return,
+                    () = tokio::time::sleep(LOSE) => fleet.lose_sessions().await,
                 }
             }
         });
@@ -356,6 +375,7 @@ impl ApiShared {
                 storage: settings.quotas.storage.0,
                 results: settings.retention.results.0,
                 uploads: settings.retention.uploads.0,
+                session_ttl: settings.quotas.session_ttl.0,
             }
         };
         self.tenants().iter().map(of).collect()

@@ -1,5 +1,6 @@
 //! Serves MCP over streamable HTTP, and the run API: one listener for `/mcp`, `/v1`, `/healthz` and
 //! `/metrics`. A second one, if there is one, serves the `sandboxd` protocol, which speaks HTTP/2 too.
+//! `workers` is the listener of a worker, for the API servers of its fleet.
 //!
 //! A request is checked in this order: its Host and Origin, so that a web page cannot reach a
 //! server on loopback through DNS rebinding; its token; the limit on requests; its body, which must
@@ -11,6 +12,7 @@ mod peer;
 mod sessions;
 mod stall;
 mod tls;
+mod workers;
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -47,6 +49,7 @@ use sessions::Sessions;
 use stall::Stall;
 
 pub use tls::{Tls, TlsFiles};
+pub use workers::serve_sessions;
 
 /// The addresses, clients and limits of a server.
 #[derive(Clone)]

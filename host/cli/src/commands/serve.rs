@@ -70,7 +70,7 @@ pub(crate) struct Args {
     /// Also serve the sandboxd protocol of kubernetes-sigs/agent-sandbox, on this port of the same
     /// address: a sandbox is a session of the run API that has a token (`skillhost session token`).
     /// Port 0 chooses a free port
-    #[arg(long, value_name = "PORT")]
+    #[arg(long, value_name = "PORT", conflicts_with = "nats")]
     sandboxd: Option<u16>,
     /// The maximum number of connections
     #[arg(long, value_name = "NUMBER", default_value_t = HttpOptions::default().connections)]
@@ -277,7 +277,7 @@ impl Args {
     }
 }
 
-async fn listen(at: SocketAddr) -> Result<TcpListener, CliError> {
+pub(super) async fn listen(at: SocketAddr) -> Result<TcpListener, CliError> {
     TcpListener::bind(at).await.map_err(|error| {
         let error = match error.kind() {
             io::ErrorKind::AddrInUse => "address in use".to_owned(),
@@ -288,12 +288,12 @@ async fn listen(at: SocketAddr) -> Result<TcpListener, CliError> {
     })
 }
 
-fn address_of(listener: &TcpListener) -> Result<SocketAddr, CliError> {
+pub(super) fn address_of(listener: &TcpListener) -> Result<SocketAddr, CliError> {
     listener.local_addr().map_err(|error| CliError::io("look up the own address", error))
 }
 
 /// Parses an address. `localhost` means 127.0.0.1.
-fn address(text: &str) -> Result<SocketAddr, String> {
+pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
     let numeric = match text.strip_prefix("localhost:") {
         Some(port) => format!("127.0.0.1:{port}"),
         None => text.to_owned(),

@@ -2,7 +2,10 @@
 //! nothing of such a run, so any of them answers for it.
 //!
 //! [`Fleet`] is the queue. Everything that a server or a worker has on its own disk is a cache: files
-//! are named by their digest, which is verified when they arrive.
+//! are named by their digest, which is verified when they arrive. [`sessions`] is what sessions need
+//! besides.
+
+pub mod sessions;
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -25,6 +28,7 @@ use super::tenant::Tenant;
 use super::types::{RunInfo, RunList, RunResult, RunSubmission, SkillInfo};
 use super::uploads::{self, SkillFiles, blocking};
 use super::{Answered, ApiShared};
+use sessions::FleetSessions;
 use skillhost_ledger::runs::{HourlyUsage, RunFilter, RunStatus, Submitted};
 use skillhost_policy::limits::Limits;
 use skillhost_policy::outcome::Output;
@@ -50,7 +54,7 @@ pub enum RunEvent {
 /// The queue of a fleet, and what it stores. Every method names the tenant, and reaches nothing of
 /// another one.
 #[async_trait::async_trait]
-pub trait Fleet: Send + Sync {
+pub trait Fleet: FleetSessions {
     /// Creates what these tenants need, and changes what their settings have changed.
     async fn open(&self, tenants: &[FleetTenant]) -> Result<(), FleetError>;
 
@@ -166,6 +170,8 @@ pub struct FleetTenant {
     pub results: Duration,
     /// How long its uploads are kept.
     pub uploads: Duration,
+    /// How long its sessions may live.
+    pub session_ttl: Duration,
 }
 
 /// What a run needs of a worker.
@@ -629,7 +635,7 @@ impl ApiShared {
     }
 
     /// Refuses a run whose files have to be uploaded first, or have too many bytes in total.
-    async fn require_fleet_blobs(
+    pub(super) async fn require_fleet_blobs(
         &self,
         fleet: &Arc<dyn Fleet>,
         tenant: &Tenant,

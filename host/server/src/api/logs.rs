@@ -125,7 +125,7 @@ pub(super) fn too_many() -> Problem {
 impl Follower {
     async fn follow(&mut self) -> Result<(), Gone> {
         self.send("retry: 1000\n\n".into()).await?;
-        if let Some(fleet) = self.api.options.fleet.clone() {
+        if let (Some(fleet), None) = (self.api.options.fleet.clone(), &self.program) {
             return self.follow_in(&fleet).await;
         }
         let mut alive = Instant::now();

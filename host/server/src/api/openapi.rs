@@ -55,6 +55,9 @@ const COMMON: [ProblemCode; 8] = [
     ProblemCode::Internal,
 ];
 
+/// The problems that every operation of sessions may have besides, in a fleet.
+const SESSIONS: [ProblemCode; 2] = [ProblemCode::SessionUnavailable, ProblemCode::TooManyStreams];
+
 /// Returns the document.
 pub fn document() -> Value {
     let settings = SchemaSettings::draft2020_12()
@@ -356,8 +359,13 @@ impl Operation {
         }
         let mut problems: BTreeMap<u16, Vec<String>> = BTreeMap::new();
         let common = if self.scope.is_some() { &COMMON[..] } else { &[] };
-        for code in common.iter().chain(self.problems) {
-            problems.entry(code.status().as_u16()).or_default().push(format!("`{}`", code.name()));
+        let sessions = if self.path.starts_with("/v1/sessions") { &SESSIONS[..] } else { &[] };
+        for code in common.iter().chain(sessions).chain(self.problems) {
+            let names = problems.entry(code.status().as_u16()).or_default();
+            let name = format!("`{}`", code.name());
+            if !names.contains(&name) {
+                names.push(name);
+            }
         }
         for (status, codes) in problems {
             let content = content(&[("application/problem+json", problem.clone())]);

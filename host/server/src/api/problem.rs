@@ -54,6 +54,7 @@ pub enum ProblemCode {
     SessionBusy,
     SessionQuota,
     SessionDisk,
+    SessionUnavailable,
     FileDenied,
     FileConflict,
     ProgramEnded,
@@ -65,7 +66,7 @@ pub enum ProblemCode {
 
 impl ProblemCode {
     /// All codes, in the order of the documentation.
-    pub const ALL: [ProblemCode; 30] = [
+    pub const ALL: [ProblemCode; 31] = [
         ProblemCode::Unauthorized,
         ProblemCode::ScopeMissing,
         ProblemCode::NotFound,
@@ -89,6 +90,7 @@ impl ProblemCode {
         ProblemCode::SessionBusy,
         ProblemCode::SessionQuota,
         ProblemCode::SessionDisk,
+        ProblemCode::SessionUnavailable,
         ProblemCode::FileDenied,
         ProblemCode::FileConflict,
         ProblemCode::ProgramEnded,
@@ -127,7 +129,9 @@ impl ProblemCode {
             ProblemCode::StorageQuota | ProblemCode::SessionDisk => {
                 StatusCode::INSUFFICIENT_STORAGE
             }
-            ProblemCode::Closing | ProblemCode::FleetUnavailable => StatusCode::SERVICE_UNAVAILABLE,
+            ProblemCode::Closing
+            | ProblemCode::FleetUnavailable
+            | ProblemCode::SessionUnavailable => StatusCode::SERVICE_UNAVAILABLE,
             ProblemCode::ResultUntrusted => StatusCode::BAD_GATEWAY,
             ProblemCode::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         }
@@ -167,6 +171,7 @@ impl ProblemCode {
             ProblemCode::SessionBusy => "programs of the session are running",
             ProblemCode::SessionQuota => "there are too many sessions",
             ProblemCode::SessionDisk => "the files of sessions use too many bytes",
+            ProblemCode::SessionUnavailable => "no worker answers for the session",
             ProblemCode::FileDenied => "the rules of the session deny this for the file",
             ProblemCode::FileConflict => "what is at the path does not permit this",
             ProblemCode::ProgramEnded => "the program takes no more input",

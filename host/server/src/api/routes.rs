@@ -395,6 +395,14 @@ pub(super) fn of_file(
     }
 }
 
+/// Returns what a path of sessions names.
+pub(super) fn session_route(path: &str) -> Option<SessionRoute> {
+    match Route::parse(path)? {
+        Route::Session(route) => Some(route),
+        _ => None,
+    }
+}
+
 /// Returns the token of a request (RFC 6750).
 pub(super) fn bearer(headers: &HeaderMap) -> Option<String> {
     let (scheme, token) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;

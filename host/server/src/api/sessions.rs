@@ -3,7 +3,8 @@
 //!
 //! `routes` has the paths, `programs` runs programs, `files` reads and writes files, `changes` has
 //! diffs, snapshots and forks, `trees` the files of a folder as a value, and `watch` announces changes.
-//! `records` remembers sessions that have ended. `sandboxd` is another way in: the protocol of
+//! `records` remembers sessions that have ended. In a fleet, `forward` is the server, which passes
+//! requests on, and `hosted` the worker, which answers them. `sandboxd` is another way in: the protocol of
 //! kubernetes-sigs/agent-sandbox; so is `agents`, for MCP.
 //!
 //! All of a session's files are in the folder of its tenant. Everything that uses them holds its gate;
@@ -12,6 +13,8 @@
 mod agents;
 mod changes;
 mod files;
+mod forward;
+mod hosted;
 mod programs;
 mod records;
 pub(super) mod routes;
@@ -37,6 +40,8 @@ use super::tenant::Tenant;
 use super::uploads::blocking;
 use super::{Answered, ApiShared};
 pub(crate) use agents::AgentSessions;
+pub(super) use forward::Workers;
+use hosted::ended_in;
 pub(super) use programs::Program;
 use records::{Records, SessionRecord};
 use skillhost_policy::capabilities::PathRules;
@@ -287,6 +292,7 @@ impl ApiShared {
         &self,
         tenant: &Arc<Tenant>,
         request: SessionRequest,
+        id: String,
     ) -> Answered<SessionInfo> {
         let settings = tenant.settings();
         let quotas = &settings.quotas;
@@ -310,6 +316,7 @@ impl ApiShared {
             milliseconds(asked.map_or(most, |seconds| Duration::from_secs(seconds).min(most)))
         };
         let new = NewSession {
+            id,
             skills: request.skills,
             parent: None,
             rules,
@@ -367,6 +374,18 @@ async fn end(
     session: Arc<Session>,
     status: SessionStatus,
 ) -> Answered<SessionInfo> {
+    let info = end_here(tenant.clone(), session.clone(), status).await?;
+    if let Some(fleet) = &tenant.fleet {
+        ended_in(fleet, &tenant, &session.id, status).await;
+    }
+    Ok(info)
+}
+
+async fn end_here(
+    tenant: Arc<Tenant>,
+    session: Arc<Session>,
+    status: SessionStatus,
+) -> Answered<SessionInfo> {
     session.ended.cancel();
     session.programs().iter().for_each(|program| program.stop());
     // What does not end in time loses its files while it still runs.
@@ -396,6 +415,7 @@ async fn end(
 
 /// A session that is about to exist.
 struct NewSession {
+    id: String,
     skills: Vec<String>,
     parent: Option<String>,
     rules: PathRules,
@@ -411,7 +431,7 @@ impl NewSession {
     fn open(self, tenant: &Tenant, from: Option<&SharedFiles>) -> Answered<Arc<Session>> {
         let sessions = &tenant.sessions;
         let internal = |error: &dyn std::fmt::Display| Problem::internal(error);
-        let id = format!("{:032x}", rand::random::<u128>());
+        let id = self.id.clone();
         let folder = sessions.folder.join(LIVE).join(&id);
         let open = || -> io::Result<SharedFiles> {
             private::create_new(&folder)?;
@@ -439,7 +459,7 @@ impl NewSession {
             remove().ok();
             internal(&error)
         })?;
-        let NewSession { skills, parent, rules, limits, ttl, idle, base, reserved } = self;
+        let NewSession { skills, parent, rules, limits, ttl, idle, base, reserved, .. } = self;
         let created = now();
         let record = SessionRecord {
             status: SessionStatus::Active,

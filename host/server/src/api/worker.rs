@@ -22,7 +22,7 @@ use skillhost_sandbox::ENGINE;
 
 /// A process that executes runs of a fleet. Cheap to clone.
 #[derive(Clone)]
-pub struct WorkerHost(Arc<ApiShared>);
+pub struct WorkerHost(pub(super) Arc<ApiShared>);
 
 /// A place for one run of a tenant. Dropping it frees the place.
 pub struct WorkerTurn(Turn);
@@ -236,7 +236,7 @@ impl WorkerHost {
         self.0.closing.cancel();
     }
 
-    fn tenant(&self, name: &str) -> Option<Arc<Tenant>> {
+    pub(super) fn tenant(&self, name: &str) -> Option<Arc<Tenant>> {
         self.0.tenants().into_iter().find(|tenant| tenant.name == name)
     }
 }

@@ -12,6 +12,7 @@ use super::super::uploads::blocking;
 use super::super::{Answered, Api, ApiShared};
 use super::Session;
 use super::files::View;
+use super::hosted::new_id;
 use super::programs::EndOnDrop;
 use super::types::{
     FileList, ProgramRequest, SessionChanges, SessionInfo, SessionRequest, SessionStatus,
@@ -37,7 +38,7 @@ impl AgentSessions {
 
     pub(crate) async fn create(&self, request: SessionRequest) -> Answered<SessionInfo> {
         let (api, tenant) = (self.api.clone(), self.tenant.clone());
-        let info = blocking(move || api.create_session(&tenant, request)).await?;
+        let info = blocking(move || api.create_session(&tenant, request, new_id())).await?;
         self.own().insert(info.id.clone());
         Ok(info)
     }

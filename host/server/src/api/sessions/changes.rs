@@ -14,7 +14,7 @@ use super::super::tenant::{OpenStream, Tenant};
 use super::super::uploads::blocking;
 use super::super::{Answered, ApiShared};
 use super::files::{ENTRIES, View};
-use super::trees::{self, whole};
+use super::trees::{self, sources, whole};
 use super::types::{SessionChanges, SessionInfo, SnapshotInfo};
 use super::{Base, NewSession, Session, milliseconds};
 use crate::result::cut;
@@ -23,16 +23,17 @@ use skillhost_sandbox::files::{SharedFiles, StagedChange};
 impl ApiShared {
     /// Returns the changes so far. Programs may go on meanwhile.
     pub(super) async fn session_diff(
-        &self,
+        self: &Arc<Self>,
         tenant: &Arc<Tenant>,
         session: &Arc<Session>,
     ) -> Answered<SessionChanges> {
         let heavy = heavy(tenant).await?;
         let guard = session.enter().await?;
-        let (tenant, session) = (tenant.clone(), session.clone());
+        let (api, tenant, session) = (self.clone(), tenant.clone(), session.clone());
         blocking(move || {
             let (_heavy, _guard) = (heavy, guard);
             let (changes, _) = changes(&tenant, &Arc::new(session.files().frozen()))?;
+            api.share_changes(&tenant, &changes.changes)?;
             Ok(changes)
         })
         .await
@@ -40,17 +41,19 @@ impl ApiShared {
 
     /// Returns the changes, from which the session starts anew: the next ones are relative to them.
     pub(super) async fn apply_session(
-        &self,
+        self: &Arc<Self>,
         tenant: &Arc<Tenant>,
         session: &Arc<Session>,
     ) -> Answered<SessionChanges> {
         let heavy = heavy(tenant).await?;
         let alone = session.alone().await?;
-        let (tenant, session) = (tenant.clone(), session.clone());
+        let (api, tenant, session) = (self.clone(), tenant.clone(), session.clone());
         blocking(move || {
             let (_heavy, _alone) = (heavy, alone);
             tenant.require_quotas_blocking()?;
             let (changes, staged) = changes(&tenant, &session.files())?;
+            // Before they are applied: a client that gets none of them may ask again.
+            api.share_changes(&tenant, &changes.changes)?;
             let base = session.state().base.clone();
             let base = Arc::new(trees::rebase(&tenant, &base, &staged)?);
             session.start_over(base)?;
@@ -81,6 +84,17 @@ impl ApiShared {
         if self.closing.is_cancelled() {
             return Err(closing());
         }
+        let (api, owner, session) = (self.clone(), tenant.clone(), session.clone());
+        let create = move |id| async move { api.fork_here(&owner, &session, id).await };
+        self.new_session(tenant, create).await
+    }
+
+    async fn fork_here(
+        self: &Arc<Self>,
+        tenant: &Arc<Tenant>,
+        session: &Arc<Session>,
+        id: String,
+    ) -> Answered<SessionInfo> {
         let heavy = heavy(tenant).await?;
         let alone = session.alone().await?;
         let (api, tenant, session) = (self.clone(), tenant.clone(), session.clone());
@@ -96,6 +110,7 @@ impl ApiShared {
             let reserved = tenant.sessions.reserve(limits.disk, quotas.session_disk.0)?;
             let life = session.expires.saturating_sub(session.created);
             let new = NewSession {
+                id,
                 skills: session.skills.clone(),
                 parent: Some(session.id.clone()),
                 rules: granted,
@@ -112,18 +127,24 @@ impl ApiShared {
 
     /// Stores the files of `/workspace` as a tree.
     pub(super) async fn snapshot_session(
-        &self,
+        self: &Arc<Self>,
         tenant: &Arc<Tenant>,
         session: &Arc<Session>,
     ) -> Answered<SnapshotInfo> {
         let heavy = heavy(tenant).await?;
         let alone = session.alone().await?;
-        let (tenant, session) = (tenant.clone(), session.clone());
+        let (api, tenant, session) = (self.clone(), tenant.clone(), session.clone());
         blocking(move || {
             let (_heavy, _alone) = (heavy, alone);
             tenant.require_quotas_blocking()?;
             let view = View::of(session.files().open(session.rules.clone()))?;
-            trees::snapshot(&tenant, &view, ENTRIES)
+            let (info, tree) = trees::snapshot(&tenant, &view, ENTRIES)?;
+            let files = sources(&tree);
+            let files = files.values().filter_map(|file| file.digest.as_deref());
+            // The tree comes last: one that is there has all its files.
+            api.share_blobs(&tenant, files.collect())?;
+            api.share_blobs(&tenant, [&*info.tree].into())?;
+            Ok(info)
         })
         .await
     }

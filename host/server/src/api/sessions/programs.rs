@@ -14,6 +14,7 @@ use tokio::net::unix::pipe::Sender;
 
 use super::super::executor::{FinishedJob, Job, SessionJob, StoredResult, execute};
 use super::super::fleet::local_start;
+use super::super::fleet::sessions::ProgramRecord;
 use super::super::logs::too_many;
 use super::super::problem::{Problem, ProblemCode};
 use super::super::state::{StreamName, now};
@@ -58,6 +59,16 @@ impl Drop for EndOnDrop {
     fn drop(&mut self) {
         self.0.stop();
     }
+}
+
+/// A program that is about to start.
+struct NewProgram {
+    id: String,
+    submission: RunSubmission,
+    pending: Pending,
+    has_stdin: bool,
+    /// The record in a fleet that it begins.
+    begun: Option<ProgramRecord>,
 }
 
 #[derive(Default)]
@@ -240,7 +251,34 @@ impl ApiShared {
             Ok(())
         })
         .await?;
-        self.launch(tenant, session, (submission, pending), has_stdin).await
+        let (api, tenant, session) = (self.clone(), tenant.clone(), session.clone());
+        let is_recorded = self.options.fleet.is_some();
+        let beginning = async move {
+            api.begin_recorded(&tenant, &session, (submission, pending), has_stdin).await
+        };
+        if !is_recorded {
+            return beginning.await;
+        }
+        // Continues after the client has disconnected, so that what has begun also ends.
+        tokio::spawn(beginning).await.map_err(|error| Problem::internal(&error))?
+    }
+
+    /// Starts a program. In a fleet, it is recorded there that it begins, and then that it has ended.
+    async fn begin_recorded(
+        self: &Arc<Self>,
+        tenant: &Arc<Tenant>,
+        session: &Arc<Session>,
+        (submission, pending): (RunSubmission, Pending),
+        has_stdin: bool,
+    ) -> Answered<Arc<Program>> {
+        let id = format!("{:032x}", rand::random::<u128>());
+        let begun = self.record_begin(tenant, &session.id, &id, &submission).await?;
+        let new = NewProgram { id, submission, pending, has_stdin, begun: begun.clone() };
+        let launched = self.launch(tenant, session, new).await;
+        if let (Err(_), Some(begun)) = (&launched, begun) {
+            self.record_end(tenant, begun, &interrupted(tenant)).await;
+        }
+        launched
     }
 
     /// Starts to drive a program to its end.
@@ -248,9 +286,9 @@ impl ApiShared {
         self: &Arc<Self>,
         tenant: &Arc<Tenant>,
         session: &Arc<Session>,
-        (submission, pending): (RunSubmission, Pending),
-        has_stdin: bool,
+        new: NewProgram,
     ) -> Answered<Arc<Program>> {
+        let NewProgram { id, submission, pending, has_stdin, begun } = new;
         let guard = session.enter().await?;
         let (reader, writer) = if has_stdin {
             let (reader, writer) = pipe().map_err(|error| Problem::internal(&error))?;
@@ -258,7 +296,6 @@ impl ApiShared {
         } else {
             (None, None)
         };
-        let id = format!("{:032x}", rand::random::<u128>());
         let number = {
             let mut state = session.state();
             state.next += 1;
@@ -321,6 +358,9 @@ impl ApiShared {
                     })
                 }
             };
+            if let Some(begun) = begun {
+                api.record_end(&tenant, begun, &finished).await;
+            }
             let work = {
                 let driven = driven.clone();
                 move || finish(&tenant, &session, &driven, finished)

@@ -31,6 +31,8 @@ pub(super) struct SessionRecord {
 /// The records of a tenant.
 pub(super) struct Records {
     folder: Dir,
+    /// The sessions that were active when the previous server ended.
+    lost: Vec<String>,
     known: Mutex<BTreeMap<String, SessionRecord>>,
 }
 
@@ -54,7 +56,7 @@ impl SessionRecord {
 impl Records {
     pub(super) fn open(folder: &Path) -> io::Result<Records> {
         let folder = Dir::from_std_file(private::open_or_create(folder)?.into());
-        let records = Records { folder, known: Mutex::default() };
+        let mut records = Records { folder, lost: Vec::new(), known: Mutex::default() };
         let mut found = Vec::new();
         for entry in records.folder.entries()? {
             let entry = entry?;
@@ -70,6 +72,7 @@ impl Records {
         for (id, record) in found {
             let record = match record.status {
                 SessionStatus::Active => {
+                    records.lost.push(id.clone());
                     SessionRecord { status: SessionStatus::Lost, ended: Some(now()), ..record }
                 }
                 _ => record,
@@ -77,6 +80,11 @@ impl Records {
             records.put(&id, record);
         }
         Ok(records)
+    }
+
+    /// Returns the sessions that the previous server has lost.
+    pub(super) fn lost(&self) -> &[String] {
+        &self.lost
     }
 
     pub(super) fn get(&self, id: &str) -> Option<SessionRecord> {
@@ -151,6 +159,7 @@ mod tests {
         let records = Records::open(&path).unwrap();
         let status = |id: &str| records.get(id).map(|record| record.status);
         assert_eq!(status("one"), Some(SessionStatus::Lost));
+        assert_eq!(records.lost(), ["one"]);
         assert_eq!(status("two"), Some(SessionStatus::Ended));
         assert_eq!(status("three"), None);
         records.forget(3);

@@ -10,7 +10,7 @@ use hyper::body::Incoming;
 
 use super::super::body::{self, Answer, of_json};
 use super::super::logs::{Position, too_many};
-use super::super::problem::{Problem, ProblemCode};
+use super::super::problem::Problem;
 use super::super::routes::{Query, id_of};
 use super::super::state::StreamName;
 use super::super::tenant::Tenant;
@@ -100,6 +100,16 @@ impl SessionRoute {
         })
     }
 
+    /// Returns the id of the session.
+    pub(super) fn session(&self) -> Option<&str> {
+        match self {
+            SessionRoute::All => None,
+            SessionRoute::One(id) | SessionRoute::Part(id, _) | SessionRoute::Program(id, ..) => {
+                Some(id)
+            }
+        }
+    }
+
     /// Returns the methods, and the scope that each needs. What changes a session needs `run`.
     pub(in super::super) fn methods(&self) -> Methods {
         const READ: Methods = &[(Method::GET, Some(Scope::Read))];
@@ -132,21 +142,34 @@ impl ApiShared {
         head: &Parts,
         body: Incoming,
     ) -> Answered<Answer> {
-        if self.options.fleet.is_some() {
-            // It would be on one server, and the others would know nothing of it.
-            let detail = "a fleet has no sessions; a server without --nats has";
-            return Err(Problem::new(ProblemCode::NotFound, detail));
+        match &self.options.fleet {
+            Some(fleet) => self.forward(fleet, tenant, route, head, body).await,
+            None => self.answer_here(tenant, route, head, body).await,
         }
+    }
+
+    /// Answers a request for a session of this process.
+    pub(super) async fn answer_here(
+        self: &Arc<Self>,
+        tenant: &Arc<Tenant>,
+        route: SessionRoute,
+        head: &Parts,
+        body: Incoming,
+    ) -> Answered<Answer> {
         match route {
             SessionRoute::All if head.method == Method::POST => {
                 let request: SessionRequest = self.read_json(tenant, body).await?;
                 let (api, owner) = (self.clone(), tenant.clone());
                 let open = tenant.open_stream().ok_or_else(too_many)?;
-                let info = blocking(move || {
-                    let _open = open;
-                    api.create_session(&owner, request)
-                })
-                .await?;
+                let create = move |id| async move {
+                    api.fetch_for_session(&owner, &request).await?;
+                    blocking(move || {
+                        let _open = open;
+                        api.create_session(&owner, request, id)
+                    })
+                    .await
+                };
+                let info = self.new_session(tenant, create).await?;
                 Ok(created(&info.id, &info))
             }
             SessionRoute::All => Ok(of_json(StatusCode::OK, &tenant.sessions.list())),
@@ -225,6 +248,7 @@ impl ApiShared {
             Part::Snapshot => of_json(ok, &self.snapshot_session(tenant, session).await?),
             Part::Restore => {
                 let RestoreRequest { tree } = self.read_json(tenant, body).await?;
+                self.fetch_tree(tenant, &tree).await?;
                 of_json(ok, &self.restore_session(tenant, session, tree).await?)
             }
             Part::Token => of_json(ok, &self.issue_token(session)?),

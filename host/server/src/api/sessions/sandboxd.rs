@@ -231,7 +231,9 @@ fn grpc_code(code: ProblemCode) -> tonic::Code {
         | ProblemCode::SessionBusy
         | ProblemCode::FileConflict
         | ProblemCode::ProgramEnded => Code::FailedPrecondition,
-        ProblemCode::Closing | ProblemCode::FleetUnavailable => Code::Unavailable,
+        ProblemCode::Closing | ProblemCode::FleetUnavailable | ProblemCode::SessionUnavailable => {
+            Code::Unavailable
+        }
         ProblemCode::ResultUntrusted | ProblemCode::Internal => Code::Internal,
     }
 }

@@ -83,26 +83,7 @@ impl ApiShared {
         let mut text = Vec::new();
         let blob = tenant.state.blob(digest).map_err(|error| internal(&error))?;
         blob.into_std().take(most).read_to_end(&mut text).map_err(|error| internal(&error))?;
-        let tree: Tree = serde_json::from_slice(&text)
-            .map_err(|error| Problem::invalid(format!("the tree: {error}")))?;
-        let most = 2 * self.options.bounds.files;
-        if tree.entries.len() > most {
-            return Err(Problem::invalid(format!("a tree may have {most} entries")));
-        }
-        for (path, entry) in &tree.entries {
-            let is_valid = match entry {
-                FileState::Folder => true,
-                FileState::File { digest, .. } => hex_of(digest).is_some(),
-                FileState::Link { target } => {
-                    !target.is_empty() && target.len() <= TARGET && !target.contains('\0')
-                }
-            };
-            if !is_valid || !is_inside(path) {
-                let detail = "a tree has relative paths without `.` and `..`, digests of blobs, and targets of symlinks";
-                return Err(Problem::invalid(detail));
-            }
-        }
-        check_folders(tree.entries.keys(), self.options.bounds.files)?;
+        let tree = parse_tree(&text, self.options.bounds.files)?;
         self.check_files(tenant, &sources(&tree))?;
         Ok(tree)
     }
@@ -131,9 +112,38 @@ impl ApiShared {
     }
 }
 
-/// Stores the files of a workspace as a tree.
-pub(super) fn snapshot(tenant: &Tenant, view: &View, most: usize) -> Answered<SnapshotInfo> {
-    let storage = tenant.settings().quotas.storage.0;
+/// Parses a tree that comes from a client. `files`: the most files of a run.
+pub(super) fn parse_tree(text: &[u8], files: usize) -> Answered<Tree> {
+    let tree: Tree = serde_json::from_slice(text)
+        .map_err(|error| Problem::invalid(format!("the tree: {error}")))?;
+    let most = 2 * files;
+    if tree.entries.len() > most {
+        return Err(Problem::invalid(format!("a tree may have {most} entries")));
+    }
+    for (path, entry) in &tree.entries {
+        let is_valid = match entry {
+            FileState::Folder => true,
+            FileState::File { digest, .. } => hex_of(digest).is_some(),
+            FileState::Link { target } => {
+                !target.is_empty() && target.len() <= TARGET && !target.contains('\0')
+            }
+        };
+        if !is_valid || !is_inside(path) {
+            let detail = "a tree has relative paths without `.` and `..`, digests of blobs, and targets of symlinks";
+            return Err(Problem::invalid(detail));
+        }
+    }
+    check_folders(tree.entries.keys(), files)?;
+    Ok(tree)
+}
+
+/// Stores the files of a workspace as a tree, and returns it as well.
+pub(super) fn snapshot(
+    tenant: &Tenant,
+    view: &View,
+    most: usize,
+) -> Answered<(SnapshotInfo, Tree)> {
+    let storage = tenant.settings().local_storage;
     let internal = |error: &dyn std::fmt::Display| Problem::internal(error);
     let (mut tree, mut files, mut bytes) = (Tree::default(), 0, 0);
     for (path, kind) in view.walk(most)? {
@@ -164,8 +174,8 @@ pub(super) fn snapshot(tenant: &Tenant, view: &View, most: usize) -> Answered<Sn
     }
     let text = serde_json::to_vec(&tree).map_err(|error| internal(&error))?;
     let stored = tenant.state.put_blob(&text, storage, now()).map_err(|error| internal(&error))?;
-    let tree = stored.ok_or_else(|| storage_quota(storage))?;
-    Ok(SnapshotInfo { tree, files, bytes })
+    let digest = stored.ok_or_else(|| storage_quota(storage))?;
+    Ok((SnapshotInfo { tree: digest, files, bytes }, tree))
 }
 
 fn store(upload: super::super::state::Upload<'_>, digest: &str, storage: u64) -> Answered<()> {
@@ -334,7 +344,7 @@ fn size_of(dir: &Dir) -> io::Result<u64> {
 }
 
 /// The files of a tree, as a run has them.
-fn sources(tree: &Tree) -> BTreeMap<String, FileSource> {
+pub(super) fn sources(tree: &Tree) -> BTreeMap<String, FileSource> {
     let file = |(path, entry): (&String, &FileState)| match entry {
         FileState::File { digest, mode } => {
             let executable = mode.is_some_and(|mode| mode & 0o100 != 0);

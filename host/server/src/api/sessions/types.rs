@@ -46,8 +46,28 @@ pub enum SessionStatus {
     Ended,
     /// It was not used for too long, or its time was up.
     Expired,
-    /// The server ended. The files are gone.
+    /// The server, or in a fleet the worker that had it, ended. The files are gone.
     Lost,
+}
+
+impl SessionStatus {
+    const ALL: [SessionStatus; 4] =
+        [SessionStatus::Active, SessionStatus::Ended, SessionStatus::Expired, SessionStatus::Lost];
+
+    /// Returns the status as one word.
+    pub fn name(self) -> &'static str {
+        match self {
+            SessionStatus::Active => "active",
+            SessionStatus::Ended => "ended",
+            SessionStatus::Expired => "expired",
+            SessionStatus::Lost => "lost",
+        }
+    }
+
+    /// Returns the status of this name.
+    pub fn of_name(name: &str) -> Option<SessionStatus> {
+        SessionStatus::ALL.into_iter().find(|status| status.name() == name)
+    }
 }
 
 /// A session.
