@@ -237,12 +237,14 @@ def end(program):
                 stream.flush()
         except OSError:
             # As in python3: the output could not be written, whatever the program's exit code.
-            code = code or 120
+            code = 120
     try:
         # The streams write to a buffer of the image.
         lines.flush()
     except Err:
-        code = code or 120
+        # A program that has closed stdout knows.
+        if sys.__stdout__ is None or not sys.__stdout__.closed:
+            code = 120
     return code
 
 

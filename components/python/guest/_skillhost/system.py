@@ -17,6 +17,8 @@ import socket
 import sys
 import time
 
+from componentize_py_types import Err
+
 from . import _native, modes
 
 NODE = "sandbox"
@@ -255,4 +257,21 @@ def make_streams(encoding="utf-8", errors="surrogateescape"):
 def raw(fd, mode, name):
     file = io.FileIO(fd, mode, closefd=False)
     file.name = name
+    if fd == 1:
+        file.close = closing(file.close)
     return file
+
+
+def closing(close):
+    """Makes closing stdout fail if its reader has gone, as it fails in python3. Otherwise, it would show at the end of the program."""
+
+    def closed():
+        from wit_world.imports import lines
+
+        close()
+        try:
+            lines.flush()
+        except Err:
+            raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE)) from None
+
+    return closed
