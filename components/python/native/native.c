@@ -1,7 +1,7 @@
 // `_native`: the functions below the modules `_bz2`, `_lzma` and `_zstd` and below `hashlib.scrypt`,
-// which are Python (`guest/_skillhost`), and SQLite. componentize-py's CPython is compiled without
-// these libraries, and without SQLite's full-text search; they are compiled here (`native.py`) and
-// linked to it like any extension module.
+// which are Python (`guest/_skillhost`), the types of `os.statvfs` and the like, and SQLite.
+// componentize-py's CPython is compiled without these libraries, and without SQLite's full-text
+// search; they are compiled here (`native.py`) and linked to it like any extension module.
 //
 // Everything that this file uses of CPython belongs to the stable ABI, so it declares that itself
 // instead of needing CPython's headers, which no registry has for this target.
@@ -67,6 +67,15 @@ void _Py_DecRef(PyObject *);
 PyObject *PyModule_Create2(PyModuleDef *, int);
 int PyModule_AddIntConstant(PyObject *, const char *, long);
 int PyModule_AddStringConstant(PyObject *, const char *, const char *);
+typedef struct {
+  const char *name, *doc;
+} PyStructSequence_Field;
+typedef struct {
+  const char *name, *doc;
+  PyStructSequence_Field *fields;
+  int n_in_sequence;
+} PyStructSequence_Desc;
+PyObject *PyStructSequence_NewType(PyStructSequence_Desc *);
 
 enum { METH_VARARGS = 1, API_VERSION = 3 };
 // The reference count of an immortal object on 32-bit machines.
@@ -746,6 +755,31 @@ unsigned __int128 __multi3(unsigned __int128 a, unsigned __int128 b) {
   return (unsigned __int128)high << 64 | (uint64_t)(middle << 32 | (uint32_t)low);
 }
 
+// struct_sequence(name, fields, visible): a type like `os.stat_result`, a tuple of the first of its
+// fields, whose names are separated by spaces. The type refers to the names, so they are not freed.
+static PyObject *struct_sequence(PyObject *self, PyObject *arguments) {
+  enum { MOST = 32 };
+  const char *name, *names;
+  int visible;
+  if (!PyArg_ParseTuple(arguments, "ssi", &name, &names, &visible))
+    return NULL;
+  char *own = malloc(strlen(names) + 1);
+  if (own == NULL)
+    return PyErr_NoMemory();
+  strcpy(own, names);
+  PyStructSequence_Field fields[MOST + 1];
+  int count = 0;
+  for (char *next = own; next != NULL && count < MOST; count++) {
+    fields[count] = (PyStructSequence_Field){.name = next, .doc = NULL};
+    next = strchr(next, ' ');
+    if (next != NULL)
+      *next++ = 0;
+  }
+  fields[count] = (PyStructSequence_Field){.name = NULL, .doc = NULL};
+  PyStructSequence_Desc description = {.name = name, .doc = "", .fields = fields, .n_in_sequence = visible};
+  return PyStructSequence_NewType(&description);
+}
+
 static PyMethodDef METHODS[] = {
     {"bz2_stream", bz2_stream, METH_VARARGS, NULL},
     {"lzma_check_supported", lzma_check_supported, METH_VARARGS, NULL},
@@ -756,6 +790,7 @@ static PyMethodDef METHODS[] = {
     {"lzma_stream_check", lzma_stream_check, METH_VARARGS, NULL},
     {"run", run, METH_VARARGS, NULL},
     {"scrypt_mix", scrypt_mix, METH_VARARGS, NULL},
+    {"struct_sequence", struct_sequence, METH_VARARGS, NULL},
     {"zstd_bounds", zstd_bounds, METH_VARARGS, NULL},
     {"zstd_dictionary", zstd_dictionary, METH_VARARGS, NULL},
     {"zstd_dictionary_id", zstd_dictionary_id, METH_VARARGS, NULL},

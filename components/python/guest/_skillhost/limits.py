@@ -1,10 +1,10 @@
 """The module `resource`: limits are the run's own, and belong to the host. A program can neither raise nor lower them."""
 
-import collections
 import operator
 import os
 import time
 
+from _skillhost import _native
 from wit_world.imports import usage as _usage
 
 error = OSError
@@ -16,12 +16,9 @@ RLIMIT_OFILE = RLIMIT_NOFILE
 RUSAGE_SELF, RUSAGE_CHILDREN, RUSAGE_THREAD = 0, -1, 1
 PAGE = 4096
 
-struct_rusage = collections.namedtuple(
-    "struct_rusage",
-    """ru_utime ru_stime ru_maxrss ru_ixrss ru_idrss ru_isrss ru_minflt ru_majflt ru_nswap ru_inblock ru_oublock ru_msgsnd ru_msgrcv
-    ru_nsignals ru_nvcsw ru_nivcsw""",
-    module="resource",
-)
+_FIELDS = """ru_utime ru_stime ru_maxrss ru_ixrss ru_idrss ru_isrss ru_minflt ru_majflt ru_nswap ru_inblock ru_oublock ru_msgsnd ru_msgrcv
+ru_nsignals ru_nvcsw ru_nivcsw"""
+struct_rusage = _native.struct_sequence("resource.struct_rusage", " ".join(_FIELDS.split()), 16)
 
 
 def getrlimit(resource, /):
@@ -44,8 +41,10 @@ def setrlimit(resource, limits, /):
     if len(limits) != 2:
         raise ValueError("expected a tuple of 2 integers")
     wanted = tuple(operator.index(limit) for limit in limits)
-    if any(not -(1 << 63) <= limit < 1 << 63 for limit in wanted):
-        raise OverflowError("Python int too large to convert to C long")
+    if any(limit < 0 and limit != RLIM_INFINITY for limit in wanted):
+        raise ValueError("Cannot convert negative int")
+    if any(limit >= 1 << 64 for limit in wanted):
+        raise OverflowError("Python int too large to convert to C rlim_t")
     _, most = getrlimit(number)
     if wanted[1] != RLIM_INFINITY and (wanted[0] == RLIM_INFINITY or wanted[0] > wanted[1]):
         raise ValueError("current limit exceeds maximum limit")
@@ -68,9 +67,9 @@ def getrusage(who, /):
     if operator.index(who) not in (RUSAGE_SELF, RUSAGE_CHILDREN, RUSAGE_THREAD):
         raise ValueError("invalid who parameter")
     if who == RUSAGE_CHILDREN:
-        return struct_rusage(0.0, 0.0, *[0] * 14)
+        return struct_rusage((0.0, 0.0, *[0] * 14))
     # The memory of a program never shrinks, so that it is the largest so far. In KiB, as on Linux.
-    return struct_rusage(time.process_time(), 0.0, _usage.get().own_memory >> 10, *[0] * 13)
+    return struct_rusage((time.process_time(), 0.0, _usage.get().own_memory >> 10, *[0] * 13))
 
 
 def getpagesize():

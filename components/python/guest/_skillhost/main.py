@@ -231,19 +231,35 @@ def end(program):
         result = guarded(last)
         if isinstance(result, system.Exit):
             return result.args[0] & 0xFF
-    for stream in (sys.stdout, sys.stderr, sys.__stdout__):
+    for stream in (sys.stdout, sys.stderr):
         try:
-            if stream is not None and not stream.closed:
+            if is_open(stream):
                 stream.flush()
-        except OSError:
+        except Exception:
             # As in python3: the output could not be written, whatever the program's exit code.
-            code = code or 120
+            code = 120
     try:
+        # A program that has put another stream in its place may have written to it.
+        if is_open(sys.__stdout__):
+            sys.__stdout__.flush()
         # The streams write to a buffer of the image.
         lines.flush()
-    except Err:
-        code = code or 120
+    except (Err, OSError):
+        # In python3, only `sys.stdout` itself counts.
+        if is_open(sys.stdout) and writes_to_stdout(sys.stdout):
+            code = 120
     return code
+
+
+def is_open(stream):
+    return stream is not None and not getattr(stream, "closed", False)
+
+
+def writes_to_stdout(stream):
+    try:
+        return stream.fileno() == 1
+    except Exception:
+        return False
 
 
 def exits():

@@ -17,7 +17,7 @@ ACCESS_DEFAULT, ACCESS_READ, ACCESS_WRITE, ACCESS_COPY = range(4)
 PROT_READ, PROT_WRITE, PROT_EXEC = 1, 2, 4
 MAP_SHARED, MAP_PRIVATE, MAP_DENYWRITE, MAP_EXECUTABLE, MAP_ANON, MAP_POPULATE, MAP_STACK, MAP_NORESERVE = 1, 2, 2048, 4096, 32, 32768, 131072, 16384
 MAP_ANONYMOUS = MAP_ANON
-MADV_NORMAL, MADV_RANDOM, MADV_SEQUENTIAL, MADV_WILLNEED, MADV_DONTNEED, MADV_FREE = 0, 1, 2, 3, 4, 8
+MADV_NORMAL, MADV_RANDOM, MADV_SEQUENTIAL, MADV_WILLNEED, MADV_DONTNEED, MADV_FREE = _ADVICE = 0, 1, 2, 3, 4, 8
 PAGESIZE = ALLOCATIONGRANULARITY = 4096
 SIZE_MAX = (1 << 31) - 1
 _OPEN = weakref.WeakSet()
@@ -27,7 +27,7 @@ _NAMES = {ACCESS_DEFAULT: "ACCESS_DEFAULT", ACCESS_READ: "ACCESS_READ", ACCESS_W
 class mmap:
     _data = None
 
-    def __init__(self, fileno, length, flags=MAP_SHARED, prot=PROT_WRITE | PROT_READ, access=ACCESS_DEFAULT, offset=0, *, trackfd=True):
+    def __new__(cls, fileno, length, flags=MAP_SHARED, prot=PROT_WRITE | PROT_READ, access=ACCESS_DEFAULT, offset=0, *, trackfd=True):
         fileno, length, offset = operator.index(fileno), operator.index(length), operator.index(offset)
         for number, name in ((length, "length"), (offset, "offset")):
             if number < 0:
@@ -40,10 +40,12 @@ class mmap:
             raise ValueError("mmap invalid access parameter.")
         if access == ACCESS_DEFAULT and prot & (PROT_READ | PROT_WRITE) != PROT_READ | PROT_WRITE:
             access = ACCESS_WRITE if prot & PROT_WRITE else ACCESS_READ
+        self = object.__new__(cls)
         self._access, self._trackfd, self._writable = access, trackfd, access != ACCESS_READ
         self._file, self._path, self._identity, self._offset, self._exports, self._position = fileno, None, None, offset, 0, 0
         shared = access in (ACCESS_DEFAULT, ACCESS_WRITE) and not flags & MAP_PRIVATE
         self._saves = fileno != -1 and self._writable and shared
+        self._private = bool(flags & MAP_PRIVATE)
         if fileno == -1 or flags & MAP_ANON:
             if not length:
                 raise ValueError("cannot mmap an empty file") if fileno != -1 else _invalid()
@@ -56,6 +58,7 @@ class mmap:
             atexit.unregister(_save_all)
             atexit.register(_save_all)
         _OPEN.add(self)
+        return self
 
     def _copied(self, length):
         """Returns the content of the file."""
@@ -172,33 +175,33 @@ class mmap:
             position += 1
 
     def __getitem__(self, key):
+        self._open()
+        key = _key(key, "mmap indices must be integers")
         data = self._open()
         if isinstance(key, slice):
             return bytes(data[key])
         try:
-            return data[operator.index(key)]
+            return data[key]
         except IndexError:
             raise IndexError("mmap index out of range") from None
-        except TypeError:
-            raise TypeError("mmap indices must be integers") from None
 
     def __reversed__(self):
         return (self[at : at + 1] for at in range(len(self) - 1, -1, -1))
 
     def __setitem__(self, key, value):
-        data = self._changing()
+        self._changing()
+        key = _key(key, "mmap indices must be integer")
         if isinstance(key, slice):
-            with memoryview(data) as view, _view(value) as given:
+            with _view(value) as given, memoryview(self._open()) as view:
                 if len(view[key]) != given.nbytes:
                     raise IndexError("mmap slice assignment is wrong size")
                 view[key] = given.cast("B")
             return
-        if not isinstance(value, int):
-            raise TypeError("mmap item value must be an int")
+        value = _index(value, TypeError, "mmap item value must be an int")
         if not 0 <= value <= 255:
             raise ValueError("mmap item value must be in range(0, 256)")
         try:
-            data[operator.index(key)] = value
+            self._open()[key] = value
         except IndexError:
             raise IndexError("mmap index out of range") from None
 
@@ -227,10 +230,10 @@ class mmap:
     def size(self):
         """Returns the size of the file, which may be larger than the map."""
         data = self._open()
-        if self._file == -1:
-            return len(data)
         if not self._trackfd:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        if self._file == -1:
+            return len(data)
         with self._opened() as number:
             return os.fstat(number).st_size
 
@@ -253,13 +256,14 @@ class mmap:
         return True
 
     def read(self, n=None, /):
-        data = self._open()
-        left = max(len(data) - self._position, 0)
+        self._open()
         if n is not None:
             try:
                 n = _size(n)
             except TypeError:
                 raise TypeError(f"argument should be integer or None, not '{type(n).__name__}'") from None
+        data = self._open()
+        left = max(len(data) - self._position, 0)
         size = left if n is None or n < 0 or n > left else n
         self._position += size
         return bytes(data[self._position - size : self._position])
@@ -304,10 +308,12 @@ class mmap:
         return self._found("rfind", view, start, end)
 
     def _found(self, method, view, start, end):
-        data = self._open()
+        self._open()
         with _view(view) as given:
-            start = self._position if start is None else min(_size(start), len(data))
-            return getattr(data, method)(given, start, len(data) if end is None else _size(end))
+            start = self._position if start is None else _size(start)
+            end = None if end is None else _size(end)
+            data = self._open()
+            return getattr(data, method)(given, min(start, len(data)), len(data) if end is None else end)
 
     def move(self, dest, src, count, /):
         self._open()
@@ -329,9 +335,11 @@ class mmap:
             raise TypeError("mmap can't resize a readonly or copy-on-write memory map.")
         if newsize < 0 or self._offset + newsize > SIZE_MAX:
             raise ValueError("new size out of range")
+        length = len(self._data)
+        if self._file == -1 and not self._private and newsize > length:
+            raise ValueError("mmap: can't expand a shared anonymous mapping")
         if not newsize:
             raise _invalid()
-        length = len(self._data)
         if self._file != -1:
             self._save(0, min(newsize, len(self._data)))
             with self._opened() as number:
@@ -345,13 +353,41 @@ class mmap:
         del self._data[newsize:]
 
     def madvise(self, option, start=0, length=None, /):
-        if start < 0 or start >= len(self._open()):
+        self._open()
+        option, start = operator.index(option), _size(start)
+        length = len(self) if length is None else _size(length)
+        if start < 0 or start >= len(self):
             raise ValueError("madvise start out of bounds")
-        if length is not None and length < 0:
+        if length < 0:
             raise ValueError("madvise length invalid")
+        if SIZE_MAX - start < length:
+            raise OverflowError("madvise length too large")
+        if start % PAGESIZE or option not in _ADVICE:
+            raise _invalid()
 
 
 mmap.__module__ = "mmap"
+
+
+def _key(key, text):
+    return slice(*map(_bound, (key.start, key.stop, key.step))) if isinstance(key, slice) else _index(key, IndexError, text)
+
+
+def _bound(value):
+    return None if value is None else operator.index(value)
+
+
+def _index(value, kind, text):
+    try:
+        number = operator.index(value)
+    except TypeError:
+        # Raised by the object's own method, if it has one.
+        if hasattr(type(value), "__index__"):
+            raise
+        raise TypeError(text) from None
+    if not -(1 << 63) <= number < 1 << 63:
+        raise kind(f"cannot fit '{type(value).__name__}' into an index-sized integer")
+    return number
 
 
 def _size(value):

@@ -63,7 +63,8 @@ def stat(path, *, dir_fd=None, follow_symlinks=True):
 
 
 def lstat(path, *, dir_fd=None):
-    return stat(path, dir_fd=dir_fd, follow_symlinks=False)
+    result = PLAIN["lstat"](path, dir_fd=dir_fd)
+    return result if dir_fd is not None else with_bits(result, host.get(absolute(path), False))
 
 
 def fstat(fd):
@@ -83,6 +84,8 @@ class Entry:
     """An entry of a folder, as `os.scandir` yields them, with the bits."""
 
     __slots__ = ("_entry",)
+    # `isinstance(entry, os.DirEntry)` asks for it.
+    __class__ = property(lambda self: os.DirEntry)
 
     def __init__(self, entry):
         self._entry = entry
@@ -95,6 +98,9 @@ class Entry:
 
     def __repr__(self):
         return repr(self._entry)
+
+    def __reduce__(self):
+        raise TypeError("cannot pickle 'posix.DirEntry' object")
 
     def stat(self, *, follow_symlinks=True):
         result = self._entry.stat(follow_symlinks=follow_symlinks)

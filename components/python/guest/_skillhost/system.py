@@ -17,7 +17,9 @@ import socket
 import sys
 import time
 
-from . import modes
+from componentize_py_types import Err
+
+from . import _native, modes
 
 NODE = "sandbox"
 # Programs of other languages report the same machine: docs/reference/scripts.md.
@@ -128,8 +130,8 @@ def files():
     """
     genericpath.exists = posixpath.exists = found(os.access, os.path.exists)
     modes.install()
-    for name in ("chown", "lchown", "fchown"):
-        replace(name, chown)
+    for function in (chown, lchown, fchown):
+        replace(function.__name__, function)
 
 
 def replace(name, function):
@@ -142,14 +144,34 @@ def replace(name, function):
 
 
 def chown(path, uid, gid, *, dir_fd=None, follow_symlinks=True):
-    check(path, uid, gid)
+    """Lets the user's files keep their owner, and refuses any other, as Linux does for users other than root."""
+    owners = account(uid, "uid"), account(gid, "gid")
+    os.fstat(path) if isinstance(path, int) else os.stat(path, dir_fd=dir_fd, follow_symlinks=follow_symlinks)
+    if not {-1, 1000}.issuperset(owners):
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), path)
 
 
-def check(path, *numbers):
-    """Checks that the path exists and that the other arguments are numbers."""
-    for number in numbers:
-        operator.index(number)
-    os.fstat(path) if isinstance(path, int) else os.stat(path)
+def lchown(path, uid, gid):
+    account(uid, "uid"), account(gid, "gid")
+    os.lstat(path)
+    chown(path, uid, gid, follow_symlinks=False)
+
+
+def fchown(fd, uid, gid):
+    owners = account(uid, "uid"), account(gid, "gid")
+    os.fstat(fd)
+    if not {-1, 1000}.issuperset(owners):
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+
+def account(number, kind):
+    try:
+        number = operator.index(number)
+    except TypeError:
+        raise TypeError(f"{kind} should be integer, not {type(number).__name__}") from None
+    if not -1 <= number < 1 << 32:
+        raise OverflowError(f"{kind} is {'less than minimum' if number < 0 else 'greater than maximum'}")
+    return number
 
 
 def found(access, exists):
@@ -170,21 +192,28 @@ def found(access, exists):
 
 def disk():
     """Describes the one disk of the sandbox, as the shell's `df` does."""
-    fields = "f_bsize f_frsize f_blocks f_bfree f_bavail f_files f_ffree f_favail f_flag f_namemax"
-    os.statvfs_result = collections.namedtuple("statvfs_result", fields)
-    usage = collections.namedtuple("usage", "total used free")
+    fields = "f_bsize f_frsize f_blocks f_bfree f_bavail f_files f_ffree f_favail f_flag f_namemax f_fsid"
+    os.statvfs_result = _native.struct_sequence("os.statvfs_result", fields, 10)
+    usage = collections.namedtuple("usage", "total used free", module="shutil")
     blocks = DISK // BLOCK
 
     def statvfs(path):
-        check(path)
-        return os.statvfs_result(BLOCK, BLOCK, blocks, blocks, blocks, INODES, INODES, INODES, 0, 255)
+        os.stat(path)
+        return os.statvfs_result((BLOCK, BLOCK, blocks, blocks, blocks, INODES, INODES, INODES, 0, 255), {"f_fsid": 0})
+
+    def fstatvfs(fd):
+        os.fstat(fd)
+        return statvfs("/")
 
     def disk_usage(path):
-        check(path)
+        os.stat(path)
         return usage(DISK, 0, DISK)
 
-    os.statvfs = os.fstatvfs = statvfs
+    replace("statvfs", statvfs)
+    replace("fstatvfs", fstatvfs)
+    os.supports_fd.add(os.statvfs)
     shutil.disk_usage = disk_usage
+    shutil.__all__.append("disk_usage")
 
 
 def no_terminal(fd=1):
@@ -228,4 +257,21 @@ def make_streams(encoding="utf-8", errors="surrogateescape"):
 def raw(fd, mode, name):
     file = io.FileIO(fd, mode, closefd=False)
     file.name = name
+    if fd == 1:
+        file.close = closing(file.close)
     return file
+
+
+def closing(close):
+    """Makes closing stdout fail if its reader has gone, as it fails in python3. Otherwise, it would show at the end of the program."""
+
+    def closed():
+        from wit_world.imports import lines
+
+        close()
+        try:
+            lines.flush()
+        except Err:
+            raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE)) from None
+
+    return closed

@@ -119,6 +119,71 @@ for attempt in (
     except (OSError, OverflowError, ValueError) as error:
         print(type(error).__name__)
 
+
+class Numbered(mmap.mmap):
+    def __new__(cls, size):
+        return mmap.mmap.__new__(cls, -1, size)
+
+
+class Two:
+    def __index__(self):
+        return 2
+
+
+class Closing(Two):
+    def __init__(self, view):
+        self.view = view
+
+    def __index__(self):
+        self.view.close()
+        return 2
+
+
+with Numbered(8192) as view:
+    view[0] = Two()
+    view[1:7:2] = b"abc"
+    print(type(view).__name__, len(view), view[:8], view[Two()], view[Two() : 6])
+    for attempt in (
+        lambda: view.__setitem__(0, 300),
+        lambda: view.__setitem__(0, 1.5),
+        lambda: view.__setitem__(0, 1 << 70),
+        lambda: view.__setitem__(1 << 70, 1),
+        lambda: view.__setitem__(9000, 1),
+        lambda: view.__setitem__("a", 1),
+        lambda: view["a"],
+        lambda: view[1 << 70],
+        lambda: view.resize(16384),
+        lambda: (view.resize(4096), len(view)),
+        lambda: view.resize(8192),
+        lambda: view.madvise(mmap.MADV_SEQUENTIAL),
+        lambda: view.madvise(mmap.MADV_NORMAL, 0, Two()),
+        lambda: view.madvise(mmap.MADV_NORMAL, 4096),
+        lambda: view.madvise(mmap.MADV_NORMAL, 0, -1),
+        lambda: view.madvise(mmap.MADV_NORMAL, 5, 2),
+        lambda: view.madvise(mmap.MADV_NORMAL, 0, "x"),
+        lambda: view.madvise(99),
+    ):
+        try:
+            print(attempt())
+        except (IndexError, OSError, TypeError, ValueError) as error:
+            print(type(error).__name__, error)
+with mmap.mmap(-1, 4096, flags=mmap.MAP_PRIVATE) as view:
+    view.resize(8192)
+    print(len(view), mmap.mmap(-1, 4096, trackfd=False)[:2])
+for attempt in (
+    lambda view: view[Closing(view)],
+    lambda view: view[Closing(view) : 9],
+    lambda view: view.__setitem__(slice(0, Closing(view)), b"ab"),
+    lambda view: view.read(Closing(view)),
+    lambda view: view.find(b"x", 0, Closing(view)),
+    lambda view: view.write_byte(Closing(view)),
+    lambda view: mmap.mmap(-1, 4096, trackfd=False).size(),
+):
+    try:
+        print(attempt(mmap.mmap(-1, 4096)))
+    except (OSError, ValueError) as error:
+        print(type(error).__name__, error)
+
 # Left open, as many scripts do.
 kept = mmap.mmap(os.open(path, os.O_RDWR), 0)
 kept[:4] = b"last"

@@ -14,17 +14,19 @@ MIB = 1 << 20
 print([limit // MIB for limit in resource.getrlimit(resource.RLIMIT_AS)], resource.getrlimit(resource.RLIMIT_NOFILE), resource.getrlimit(resource.RLIMIT_CPU))
 print([limit // MIB for limit in resource.getrlimit(resource.RLIMIT_FSIZE)], resource.getrlimit(resource.RLIMIT_CORE), resource.getrlimit(resource.RLIMIT_STACK)[0] // MIB)
 usage = resource.getrusage(resource.RUSAGE_SELF)
-print(16 * 1024 < usage.ru_maxrss < 256 * 1024, usage.ru_utime >= 0, usage.ru_stime, usage._fields[:3], resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+print(16 * 1024 < usage.ru_maxrss < 256 * 1024, usage.ru_utime >= 0, usage.ru_stime, usage.__match_args__[:3], resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 for attempt in (
     lambda: resource.setrlimit(resource.RLIMIT_NOFILE, resource.getrlimit(resource.RLIMIT_NOFILE)),
     lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, 4096)),
     lambda: resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY)),
+    lambda: resource.setrlimit(resource.RLIMIT_AS, (-5, 5)),
+    lambda: resource.setrlimit(resource.RLIMIT_AS, (1 << 64, 1 << 64)),
     lambda: resource.getrlimit(99),
     lambda: resource.setrlimit(resource.RLIMIT_AS, (1, 2, 3)),
 ):
     try:
         print(attempt())
-    except ValueError as error:
+    except (OverflowError, ValueError) as error:
         print(error)
 
 memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
