@@ -308,3 +308,43 @@ for i in 9 5 1; do { sleep 0.$i; echo $i; } & pids="$pids $!"; done; for p in $p
 sleep 5 & kill -HUP $!; wait $! 2> err; echo $?; grep -o Hangup err; sleep 5 & kill $!; wait $! 2> err; echo $?; cat err
 #--- the time zone of printf
 TZ=Asia/Tokyo; printf '%(%H)T\n' 0
+#--- handlers that other handlers interrupt
+trap 'false; echo "$LINENO err"' ERR; trap 'false; echo "$LINENO debug"' DEBUG
+false
+echo "after $?"
+#--- handlers of signals have their own lines
+trap 'false; echo "$LINENO usr1"' USR1
+trap 'false; echo "$LINENO err"' ERR
+
+sh -c "kill -USR1 $$"
+echo "after $?"
+#--- err of redirections and subshells
+trap 'echo "err $LINENO"' ERR
+false
+{ true; } > /nowhere/x
+for i in 1; do :; done < /nowhere/x
+true | (false)
+true | { (exit 3); }
+if true | (false); then :; fi
+echo end
+#--- arrays that the shell has
+declare -a | grep -vE 'SOURCE|LINENO'; (BASH_VERSINFO=1) 2> /dev/null; echo "$?"; readonly -p | grep -c VERSINFO
+#--- a child without PWD
+mkdir t; ln -s t l; cd l; bash -c 'basename "$(pwd)"'; unset PWD; bash -c 'basename "$(pwd)"'
+#--- locale strings in arithmetic
+for ((i = $"3"; i < $"5"; ++i)); do echo $i; done; echo $(( $"4" + 1 )); (( x = $"2" )); echo $x
+#--- letters between cases
+echo -{Y..a}- 2> /dev/null; echo $?
+echo {a..c} {X..Z} '`'{a,b} \`{a,b}
+#--- commands in the words of expansions
+echo "${A:-${B:-$(echo x)}}" ${A:-${B:-$(echo x y)}} "${A:-$(echo "a  b")/$(echo "c  d")}" "${A:-"$(echo "a  b")"}" "${A:-`echo "a  b"`}"
+: "${A1:=$(printf '%s' "p  q")}"; echo "$A1"; x=abc; echo "${x/b/$(echo "1  2")}" "${x#$(echo "a")}" "${x%"$(echo "c")"}" "${x:+$(printf '<%s>' "$x  $x")}"
+D="${D:-$(cd "$(dirname "$0")/.." > /dev/null && echo "in  it")}"; echo "$D"; echo "${A:-$(case x in x) echo "in  case";; esac)}" "${A:-$(echo ")" "'" '"')}"
+echo "${A:-$((1+2))}" "${A:-$(( $(echo "4") + 1 ))}"; a=(1x 2x); echo "${a[@]:-$(echo "n  o")}" "${b[@]:-$(echo "y  e")}"
+y="${A:-${B:-${C:-$(echo "deep  er")}}}"; echo "$y"; set -- "${A:-"$(echo "one  word")"}" ${A:-$(echo "two words")} ${A:-"$(echo "one  word")"}; echo $#
+cat <<X
+${A:-$(echo "here  doc")} ${A:-${B:-$(echo "z  z")}}
+X
+n() { echo called >&2; echo n; }; v=set; echo "${v:-$(n)}" "${v+$(echo "y")}" "${w+$(n)}" 2>&1
+#--- the level of a shell is exported
+export -p | grep SHLVL= | tr -d 0-9; env | grep -c SHLVL=

@@ -136,3 +136,16 @@ echo '1/0; 2
 4' | bc 2> /dev/null; echo "scale=1; 0 / 1048576" | bc
 #--- the library of bc
 printf '%s\n' 's(1)' 'c(1)' 'a(1)*4' 'l(2)' 'e(1)' 'e(-3.5)' 'j(0,1)' 'e(10)' 's(100)' 'l(10)/l(2)' 'a(.1)' 'l(.5)' 'j(2,3)' 'scale=50; 4*a(1)' | bc -l
+#--- awk and fold end with their reader or input
+yes | awk '{ exit }'; echo "${PIPESTATUS[@]}"; yes | awk 'NR == 100000 { print NR; exit 3 }'; echo "${PIPESTATUS[@]}"; yes | awk '{ print NR }' | head -2; echo "${PIPESTATUS[@]}"
+yes abc | fold -w 2 | sed 3q; echo "${PIPESTATUS[@]}"; yes | awk 'BEGIN { getline; print }'; awk 'BEGIN { while (1) print "y" }' | head -1; echo "${PIPESTATUS[@]}"
+yes | awk '{ print | "cat" } NR == 2 { exit }'
+#--- awk reads records as they come
+{ printf 'a b'; printf 'c\nd'; printf ' e'; } | awk '{ print NF, $2 } END { print NR }'; { printf '1,2'; printf '3;4'; } | awk -v RS='[,;]' '{ print $0 }'; { printf 'a\n\n'; printf '\n\nb\nc\n\n'; } | awk -v RS= '{ print NR ": " $0; n = NF } END { print n }'
+printf 'a%.0s' {1..5000} | awk '{ print length($0) }'; seq 30000 | awk '{ s += $1 } END { print s }'; seq 20000 | tr '\n' ' ' | awk '{ print NF, length($0) }'; printf 'x' | awk '{ print } END { print NR }'; printf '' | awk '{ print } END { print NR }'
+#--- awk without input leaves it
+printf 'a\nb\n' | while read -r l; do awk 'BEGIN { print "x" }'; echo "$l"; done; echo in | { awk 'BEGIN { print 1 }'; cat; }
+#--- devices without end
+cat /dev/zero | head -c 200000 | wc -c; cat /dev/urandom | true; echo "${PIPESTATUS[@]}"
+#--- sed appends a file without a last newline
+printf 'one' > f; printf 'a\nb\n' | sed 'r f'; printf 'a\nb' | sed '1r f'

@@ -12,7 +12,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent.parent
 PROGRAMS = ROOT / "target/components"
 # Seconds after which a command counts as one that does not end. The sandbox gets more, because it interprets.
-NATIVE_TIMEOUT, SANDBOX_TIMEOUT = 20, 60
+NATIVE_TIMEOUT, SANDBOX_TIMEOUT = 60, 60
 # Of the environment that the sandbox gives to scripts.
 ENVIRONMENT = {"LANG": "C.UTF-8", "PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/tmp", "TMPDIR": "/tmp", "USER": "user"}
 POLICY = """limits: { memory: 1GiB, processes: 1000 }
@@ -28,12 +28,15 @@ allowed-tools: Read Write Bash
 """
 
 
-# Commands of the sandbox that a machine may lack, as scripts that do the same.
+# Commands of the sandbox that a machine may lack or that differ there, as scripts that do the same.
 SHIMS = {
+    # A host that may not be reached refuses connections in the sandbox: natively too, every host is one where nothing listens.
+    "curl": 'exec /opt/curl --resolve "*:80:127.0.0.1" --resolve "*:443:127.0.0.1" "$@"',
     "pip": 'exec python3 -m pip "$@"',
     "pip3": 'exec python3 -m pip "$@"',
     "python": 'exec python3 "$@"',
-    "python3": 'LD_LIBRARY_PATH=/opt/python/lib exec /opt/python/bin/python3 "$@"',
+    **{f"python3.{minor}": 'exec python3 "$@"' for minor in range(8, 15)},
+    "python3": 'PYTHONPATH=/packages LD_LIBRARY_PATH=/opt/python/lib exec /opt/python/bin/python3 "$@"',
     "uv": """verb=$1; shift
 case $verb in pip) exec python3 -m pip "$@" ;; run) ;; *) echo "uv: not available" >&2; exit 2 ;; esac
 script=
@@ -69,27 +72,34 @@ class Both:
         self.policy = folder / "policy.yaml"
         self.policy.write_text(POLICY)
 
-    def native(self, command, skill, workspace, stdin=b"", env=None, tools=None):
-        """Returns exit code, stdout and stderr. `tools` are the only programs that the command finds, if they are given."""
+    def native(self, command, skill, workspace, stdin=b"", env=None, tools=None, files=None):
+        """Returns exit code, stdout and stderr. `tools` are the only programs that the command finds, if they are given. `files` maps further
+        paths to the files that are there."""
         workspace.mkdir(parents=True)
         line = ["bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--clearenv", "--cap-drop", "ALL"]
         line += ["--hostname", "sandbox", "--uid", "1000", "--gid", "1000"]
         line += ["--ro-bind", "/usr/bin", "/usr/bin"] if tools is None else ["--tmpfs", "/usr/bin"]
         for tool in tools or []:
-            path = os.path.realpath(f"/usr/bin/{tool}")
-            if os.path.exists(path):
+            # The sandbox has no other shell.
+            path = os.path.realpath(f"/usr/bin/{'bash' if tool == 'sh' else tool}")
+            if path.startswith("/usr/lib/"):
+                # Such a program finds its own files next to it.
+                line += ["--symlink", path, f"/usr/bin/{tool}"]
+            elif os.path.exists(path):
                 line += ["--ro-bind", path, f"/usr/bin/{tool}"]
         if tools is not None:
             for shim in sorted(self.shims.iterdir()):
                 line += ["--ro-bind", shim, f"/usr/bin/{shim.name}"]
-            line += ["--ro-bind", self.python, "/opt/python"]
-            line += ["--ro-bind", self.programs / "python-packages", "/packages", "--setenv", "PYTHONPATH", "/packages"]
+            line += ["--ro-bind", self.python, "/opt/python", "--ro-bind", "/usr/bin/curl", "/opt/curl"]
+            line += ["--ro-bind", self.programs / "python-packages", "/packages"]
         line += ["--symlink", "usr/bin", "/bin"]
         for path in ("/usr/lib", "/usr/lib64", "/usr/share", "/lib", "/lib64", "/etc/alternatives"):
             if os.path.exists(path):
                 line += ["--ro-bind", path, path]
         # Whose name a user id has is read from there.
         line += ["--ro-bind", accounts(workspace.parent), "/etc/passwd", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]
+        for path, file in (files or {}).items():
+            line += ["--ro-bind", file, path]
         line += ["--ro-bind", skill, "/skill", "--bind", workspace, "/workspace", "--remount-ro", "/", "--chdir", "/workspace"]
         for name, value in {**ENVIRONMENT, **(env or {})}.items():
             line += ["--setenv", name, value]

@@ -12,12 +12,14 @@ DIR contains checkouts of repositories with skills. The scripts are drawn by thi
    least 1; at most 400 in all.
 
 Natively, a script runs in bubblewrap: without network, with a read-only skill, an empty workspace and an empty home folder, as user 1000 of the
-host `sandbox`, with the programs that the sandbox has (`components/shell/programs.txt`,
-`MORE`, the shims of both.py, the newest Python of this machine and the packages of the Python runtime). A script whose native output
-differs from run to run is compared without its digits. Files that start with `#!` are executable.
+host `sandbox`, with the programs that the sandbox has (`components/shell/programs.txt`, `MORE`, the shims of both.py, the newest Python of this
+machine and the packages of the Python runtime) and its `/etc/os-release`. `sh` is bash, as in the sandbox. A script whose native output differs
+from run to run is compared without its digits. The version numbers of Python, Node.js, npm and git count as equal. Files that start with `#!`
+are executable.
 
-`skill_scripts.txt` lists the scripts that differ, by the start of their digest, with reasons. A script that differs without a line there is an
-error, and so is a line whose script behaves as in bash. At least 95 % of the scripts must behave as in bash in both ways.
+`skill_scripts.txt` lists the scripts that differ, by the start of their digest, with reasons. A reason that starts with `not comparable:` says
+what this machine lacks, has in another way, or must not do. A script that differs without a line there is an error, and so is a line whose script
+behaves as in bash. At least 95 % of the comparable scripts must behave as in bash in both ways.
 """
 
 import argparse
@@ -46,6 +48,9 @@ GOAL = 95
 # The ways to start a script.
 WAYS = {"help": ["--help"], "plain": []}
 # Programs of the sandbox beside those of programs.txt.
+# What both sides print about themselves.
+VERSIONS = "python3 -V; node -v; npm -v; git --version"
+NOT_COMPARABLE = "not comparable: "
 MORE = "bash sh env nice nohup timeout make openssl ps pgrep pkill node npm npx".split()
 
 
@@ -119,6 +124,36 @@ class Runner:
     def __init__(self, args, folder):
         self.both, self.folder = Both(args.skillhost, args.programs, folder), folder
         self.tools = (HERE.parent / "programs.txt").read_text().split() + MORE
+        self.files = {}
+        self.versions = []
+        self.prepare()
+
+    def prepare(self):
+        """Reads what the sandbox has in another version than this machine. By that, its programs are compiled before the first script runs."""
+        skill = self.folder / "skill"
+        skill.mkdir()
+        (skill / "SKILL.md").write_text(SKILL)
+        for attempt in range(5):
+            command = f"{VERSIONS}; cat /etc/os-release"
+            code, here, stderr = self.both.sandboxed(["--command", command], skill, self.folder / f"here-{attempt}")
+            if code == 0:
+                break
+        else:
+            sys.exit(f"error: the sandbox cannot start: {stderr}")
+        lines = here.splitlines(keepends=True)
+        (self.folder / "os-release").write_text("".join(lines[4:]))
+        self.files["/etc/os-release"] = self.folder / "os-release"
+        native = self.both.native(["bash", "-c", VERSIONS], skill, self.folder / "native", tools=self.tools)[1]
+        pairs = [(version(there), version(ours)) for there, ours in zip(native.splitlines(), lines)]
+        # Scripts print the version of Python without its last number too.
+        pairs += [tuple(number.rpartition(".")[0] for number in pairs[0])]
+        self.versions = [(re.compile(rf"(?<![\d.]){re.escape(there)}(?![\d.]*\d)"), ours) for there, ours in pairs]
+
+    def with_versions(self, text):
+        """Returns native output with the versions of the sandbox."""
+        for pattern, ours in self.versions:
+            text = pattern.sub(lambda _: ours, text)
+        return text
 
     def compare(self, script):
         """Returns the differences of each way, and what bash does."""
@@ -142,7 +177,7 @@ class Runner:
                 time.sleep(1.1)
                 native.append(self.native(script, shell, skill, place / f"{way}-again", words))
             shown = masked if native[0][:2] != native[-1][:2] else lambda text: text
-            same = native[0][0] == sandboxed[0] and shown(native[0][1]) == shown(sandboxed[1])
+            same = native[0][0] == sandboxed[0] and shown(self.with_versions(native[0][1])) == shown(sandboxed[1])
             outcome[way] = (same, native[0], sandboxed)
         shutil.rmtree(place, ignore_errors=True)
         print(f"{script.name()} {' '.join(way if same else way.upper() for way, (same, *_) in outcome.items())}", file=sys.stderr, flush=True)
@@ -150,10 +185,15 @@ class Runner:
 
     def native(self, script, shell, skill, workspace, words):
         env = {name: "/skill" for name in ("SKILL_DIR", "CLAUDE_SKILL_DIR", "CLAUDE_PLUGIN_ROOT")}
-        return self.both.native([shell, f"/skill/{script.path}", *words], skill, workspace, env=env, tools=self.tools)
+        return self.both.native([shell, f"/skill/{script.path}", *words], skill, workspace, env=env, tools=self.tools, files=self.files)
 
     def sandboxed(self, script, skill, workspace, words):
         return self.both.sandboxed([script.path, "--", *words], skill, workspace)
+
+
+def version(line):
+    """Returns the version that a program prints after its name, if at all."""
+    return line.strip().removeprefix("Python ").removeprefix("git version ")
 
 
 def masked(text):
@@ -171,12 +211,14 @@ def report(scripts, results, detailed):
             differing.append(script.name())
         if detailed or (not agrees and script.name() not in known):
             show(script, outcome)
-    share = 100 * same / max(1, len(scripts))
-    print(f"{same} of {len(scripts)} scripts ({share:.1f} %) as in bash; {succeeding} of them end with 0 natively in at least one way")
+    comparable = len(scripts) - sum(known.get(name, "").startswith(NOT_COMPARABLE) for name in differing)
+    share, of_comparable = (100 * same / max(1, count) for count in (len(scripts), comparable))
+    print(f"{same} of {len(scripts)} scripts ({share:.1f} %) as in bash, and of {comparable} that are comparable {of_comparable:.1f} %;")
+    print(f"{succeeding} end with 0 natively in at least one way")
     if detailed:
         return
     same = check(LIST, differing, {script.name() for script in scripts})
-    sys.exit(0 if same and share >= GOAL else 1)
+    sys.exit(0 if same and of_comparable >= GOAL else 1)
 
 
 def show(script, outcome):
