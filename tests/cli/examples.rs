@@ -177,7 +177,7 @@ const CODES: [(&str, i32); 4] = [
 ];
 
 /// Examples that no test runs, and why.
-const NOT_RUN: [(&str, &str); 52] = [
+const NOT_RUN: [(&str, &str); 53] = [
     (
         "curl -H \"Authorization: Bearer $TOKEN\" http://127.0.0.1:8765/metrics",
         "needs a running server",
@@ -256,6 +256,10 @@ const NOT_RUN: [(&str, &str); 52] = [
     ),
     ("skillhost serve --nats tls://127.0.0.1:4222 --nats-identity fleet/api", A_BROKER),
     ("skillhost worker --nats tls://127.0.0.1:4222 --nats-identity fleet/worker-1", A_BROKER),
+    (
+        "skillhost worker --nats tls://127.0.0.1:4222 --nats-identity fleet/one --sessions 127.0.0.1:8766",
+        A_BROKER,
+    ),
     (
         "skillhost worker --nats tls://a:4222,tls://b:4222 --nats-identity fleet/one --tenants t.yaml",
         A_BROKER,

@@ -138,5 +138,5 @@ for script in [
 ",
     );
     let broken = "['BrokenPipeError: [Errno 32] Broken pipe']";
-    assert_eq!(place.prints(&["main"]), format!("1 {broken}\n120 []\n1 {broken}\n120 []\n"));
+    assert_eq!(place.prints(&["main"]), format!("120 {broken}\n120 []\n120 {broken}\n120 []\n"));
 }
