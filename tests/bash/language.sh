@@ -330,7 +330,7 @@ echo end
 #--- arrays that the shell has
 declare -a | grep -vE 'SOURCE|LINENO'; (BASH_VERSINFO=1) 2> /dev/null; echo "$?"; readonly -p | grep -c VERSINFO
 #--- a child without PWD
-mkdir t; ln -s t l; cd l; bash -c 'basename "$(pwd)"'; unset PWD; bash -c 'basename "$(pwd)"'
+cd "$(mktemp -d)"; mkdir t; ln -s t l; cd l; bash -c 'basename "$(pwd)"'; unset PWD; bash -c 'basename "$(pwd)"'
 #--- locale strings in arithmetic
 for ((i = $"3"; i < $"5"; ++i)); do echo $i; done; echo $(( $"4" + 1 )); (( x = $"2" )); echo $x
 #--- letters between cases
