@@ -216,7 +216,7 @@ fn the_sessions_of_a_killed_worker_are_lost_and_every_server_says_so() {
     assert_eq!(asked(&session), (410, "session-ended".into()));
     assert!(session.get("diff").text().contains("lost"));
     assert_eq!((status(&a, &session.id), status(&b, &session.id)), (json!("lost"), json!("lost")));
-    // One that nobody asks for is lost too, and counts no more.
+    // A session that no client asks for is lost too, and no longer counts.
     until("no session counts", || held(&fleet) == 0);
     let list = a.get("/v1/sessions").json();
     let listed = list["sessions"].as_array().unwrap();
@@ -281,7 +281,7 @@ fn the_quota_of_sessions_holds_over_all_workers() {
     server.call("DELETE", &format!("/v1/sessions/{}", first.id), &Value::Null);
     let idle = Session::create(&server, &json!({ "skills": ["writer"], "idle": 1 }));
     assert_eq!(refused(), "session-quota");
-    // The worker ends it, and it counts no more.
+    // The worker ends it, and it no longer counts.
     until("it expires", || status(&server, &idle.id) == "expired");
     let all: Vec<(u16, String)> = std::thread::scope(|scope| {
         let asked: Vec<_> =
@@ -386,7 +386,8 @@ impl rustls::client::danger::ServerCertVerifier for Anyone {
     }
 }
 
-/// Asks a worker for its sessions as a server does, and returns what it answers; the error if it refuses the connection.
+/// Asks a worker for its sessions as a server does. Returns its answer, or the error if it refuses the
+/// connection.
 fn ask_worker(
     worker: &Worker,
     shown: Option<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)>,
@@ -504,7 +505,7 @@ fn a_server_sends_nothing_to_a_worker_with_another_certificate() {
     }
     write(&|_| {});
     assert_eq!(asked(&session), (200, String::new()));
-    // An offer in the name of a worker leads to nobody else either.
+    // An offer in the name of another worker is not believed either.
     drop(one);
     let answer = block_on(async {
         let client = fleet.connect("two").await;
@@ -519,7 +520,7 @@ fn a_server_sends_nothing_to_a_worker_with_another_certificate() {
                 client.publish(message.reply.unwrap(), offer.clone().into()).await.unwrap();
             }
         };
-        // Whoever listens there has the certificate of another worker.
+        // The process that listens there has the certificate of another worker.
         let (chain, key) = shown(&fleet.folder().join("two"));
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = rustls::ServerConfig::builder_with_provider(provider)

@@ -46,7 +46,14 @@ impl Server {
         let has_token = command.get_args().all(|arg| arg != "--no-token" && arg != "--token-file");
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let mut line = || lines.next().unwrap().unwrap();
+        let mut stderr = child.stderr.take().unwrap();
+        let mut line = || {
+            lines.next().map(Result::unwrap).unwrap_or_else(|| {
+                let mut said = String::new();
+                stderr.read_to_string(&mut said).unwrap();
+                panic!("the server has ended: {said}")
+            })
+        };
         let address =
             line().strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap().to_owned();
         let token = if has_token {
@@ -54,6 +61,7 @@ impl Server {
         } else {
             String::new()
         };
+        child.stderr = Some(stderr);
         Server { child, address, token, lines: Mutex::new(Some(lines)) }
     }
 

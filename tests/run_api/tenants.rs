@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use skillhost_server::api::tenants::new_token;
 use skillhost_skill::runtime::digest;
 
+use super::sessions::{Session, until as until_program};
 use super::{ApiServer, replace, tenants_file};
 use crate::mcp::Place;
 
@@ -166,8 +167,10 @@ fn quotas_bound_the_queue_the_hour_and_the_storage() {
     let held = server.submit(&json!({ "skill": "scribe", "target": { "script": "wait.sh" } }));
     server.until(&held, "running");
     let queued: Vec<String> = (0..2).map(|_| server.submit(&note("x"))).collect();
+    let asked = Instant::now();
     let full = server.call("POST", "/v1/runs", &note("x"));
     assert_eq!((full.status, full.code()), (429, "queue-full".into()));
+    assert!(asked.elapsed() >= Duration::from_millis(100), "a refusal takes its time");
     assert!(full.header("retry-after").unwrap().parse::<u64>().unwrap() >= 1);
     // The other tenant has a queue and turns of its own.
     server.token.clone_from(&two);
@@ -190,6 +193,22 @@ fn quotas_bound_the_queue_the_hour_and_the_storage() {
     assert_eq!(put(&server, b"x").code(), "bytes-quota");
     server.token.clone_from(&two);
     assert_eq!(put(&server, &[2; 40 << 10]).status, 200);
+}
+
+#[test]
+fn programs_of_sessions_take_no_place_in_the_queue() {
+    let place = Place::new();
+    let (server, _) = two_tenants(&place, ["quotas: { running: 1, queued: 1 }", ""]);
+    let session = Session::new(&server);
+    let sleep = json!({ "target": { "command": "sleep 60" } });
+    let first = session.start(&sleep);
+    until_program(&server, &first, "running");
+    // Two wait for the turn of the first.
+    let _waiting = [session.start(&sleep), session.start(&sleep)];
+    let queued = server.submit(&note("x"));
+    assert_eq!(server.call("POST", "/v1/runs", &note("y")).code(), "queue-full");
+    server.call("DELETE", &format!("/v1/sessions/{}", session.id), &Value::Null);
+    assert_eq!(server.result(&queued)["outcome"]["stdout"], "note: x\n");
 }
 
 #[test]

@@ -302,7 +302,7 @@ impl Fleet for Front {
             }
             RunState::Running(_) => {}
             // A worker was killed before it had written the record.
-            RunState::Ended(end) => runs.record(&known.run, end).await?,
+            RunState::Ended(end) => runs.record_end(&known.run, end).await?,
         }
         Ok(Some(Submitted::Repeated(known.run)))
     }

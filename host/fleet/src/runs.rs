@@ -162,6 +162,15 @@ impl Runs {
         }
     }
 
+    /// Writes the end of a run into the record, unless the run is lost: a dead letter can be queued again,
+    /// and then has another end.
+    pub(crate) async fn record_end(&self, run: &str, end: &SignedEnd) -> Result<(), FleetError> {
+        match RunEnd::read(end.payload.as_bytes()) {
+            Ok(read) if read.status != RunStatus::Lost => self.record(run, end).await,
+            _ => Ok(()),
+        }
+    }
+
     /// Announces a change.
     pub(crate) async fn announce(&self, run: &str, event: RunEvent) {
         let bytes = if event == RunEvent::Changed { CHANGED } else { b"" };

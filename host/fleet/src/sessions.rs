@@ -1,7 +1,7 @@
 //! Sessions for API servers and workers: [`FleetSessions`] over the brokers.
 //!
-//! A worker counts a session in one record of the tenant, creates it, and stores its record. Whoever
-//! learns that it has ended changes the record, once. All of it is compare-and-set.
+//! A worker counts a session in one record of the tenant, creates it, and stores its record. The first
+//! process that learns of its end changes the record, once. All of it is compare-and-set.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -200,7 +200,7 @@ impl FleetSessions for Front {
     }
 
     fn is_silent(&self, tenant: &str, place: &SessionPlace) -> bool {
-        // A place whose names are none never reports.
+        // No process with invalid names reports.
         let labels = names::labels(&place.worker, &place.process).unwrap_or_default();
         self.has_been_silent(tenant, &labels)
     }

@@ -303,7 +303,7 @@ impl Worker {
         }
     }
 
-    /// Returns how long no runs of a tenant are taken, unless they are.
+    /// Returns how much longer this worker takes no runs of a tenant, if its host has just failed.
     fn rest(&self, tenant: &str) -> Option<Duration> {
         let rests = self.rests.lock().unwrap_or_else(PoisonError::into_inner);
         rests.get(tenant)?.checked_duration_since(Instant::now())

@@ -334,7 +334,7 @@ impl RunStore {
     }
 
     /// Copies what was written from the log into the database. Waits for the disk, and lets others
-    /// read and write meanwhile. Call it every second or so: otherwise, whoever fills the log waits.
+    /// read and write meanwhile. Call it every second or so: otherwise, a writer that fills the log waits.
     ///
     /// # Errors
     /// The database cannot be written.

@@ -244,6 +244,19 @@ impl Api {
                 }
             }
         });
+        // Apart, since it waits for the disk: a change of the tenants file must not.
+        let copying = shared.clone();
+        tokio::spawn(async move {
+            loop {
+                tokio::select! {
+                    () = copying.closing.cancelled() => return,
+                    () = tokio::time::sleep(RELOAD) => {}
+                }
+                let copying = copying.clone();
+                // It fails only by a panic, which is reported.
+                tokio::task::spawn_blocking(move || copying.copy_logs()).await.ok();
+            }
+        });
         // Apart, since the end of a session may have to wait for requests of its tenant.
         let sessions = shared.clone();
         tokio::spawn(async move {
@@ -279,8 +292,6 @@ impl Api {
                 }
                 let reloading = shared.clone();
                 tokio::task::spawn_blocking(move || reloading.reload()).await.ok();
-                let copying = shared.clone();
-                tokio::task::spawn_blocking(move || copying.copy_logs()).await.ok();
                 let tenants = shared.fleet_tenants();
                 if tenants != opened {
                     match shared.open_fleet().await {

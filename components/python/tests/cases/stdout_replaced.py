@@ -27,7 +27,7 @@ os.environ.pop("PYTHONUNBUFFERED", None)
 for name, program in PROGRAMS.items():
     done = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     print(name, done.stdout, done.returncode)
-    # Nobody reads what it prints.
+    # The reader of its output has gone.
     process = subprocess.Popen([sys.executable, "-c", "input()\n" + program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     process.stdout.close()
     process.communicate(b"\n")

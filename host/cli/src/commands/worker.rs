@@ -25,7 +25,7 @@ use crate::{event_loop, output};
 /// A worker takes runs from the queues of its tenants, executes them under its policy as `skillhost
 /// serve` does, and signs their results. If it ends, another worker takes its runs. At SIGTERM it takes
 /// no more runs and waits for those in progress; what takes longer than --drain goes to other workers.
-/// With --sessions it also has sessions of the run API, to which API servers forward requests.
+/// With --sessions it also hosts sessions of the run API, for which API servers forward requests.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -50,8 +50,8 @@ pub(crate) struct Args {
     /// The maximum number of runs at once [default: the number of processors]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=1024))]
     slots: Option<u16>,
-    /// Take sessions, and let API servers of the fleet connect here, as ADDRESS:PORT; port 0 chooses a
-    /// free port [default: take none]
+    /// Host sessions, and accept API servers of the fleet on this ADDRESS:PORT; port 0 chooses a free
+    /// port [default: host none]
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     sessions: Option<SocketAddr>,
     /// Tell API servers to connect to this host and port instead. It must reach this process and no

@@ -58,6 +58,7 @@ impl Tenant {
     /// Counts processor time in milliseconds, and bytes that came in or went out.
     pub(super) async fn charge(self: &Arc<Tenant>, cpu_ms: u64, bytes: u64) {
         let tenant = self.clone();
+        // It fails only by a panic, which is reported.
         tokio::task::spawn_blocking(move || tenant.charge_blocking(cpu_ms, bytes)).await.ok();
     }
 

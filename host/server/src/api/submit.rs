@@ -100,10 +100,9 @@ impl ApiShared {
     /// Refuses a run of a tenant whose queue is full, before it costs anything: a tenant that floods the
     /// queue must not delay others. The store decides about the last places.
     pub(super) fn require_room(&self, tenant: &Tenant) -> Answered<()> {
-        let quotas = &tenant.settings().quotas;
-        let most = quotas.queued.saturating_add(quotas.running as u64);
-        match tenant.live_count() as u64 >= most {
-            true => Err(queue_full(quotas.queued)),
+        let most = tenant.settings().quotas.queued;
+        match tenant.queued() >= most {
+            true => Err(queue_full(most)),
             false => Ok(()),
         }
     }
@@ -227,6 +226,7 @@ impl ApiShared {
                 }
                 tenant.remove_live(&id, RunStatus::Queued);
             };
+            // It fails only by a panic, which is reported.
             tokio::task::spawn_blocking(requeue).await.ok();
             return;
         }

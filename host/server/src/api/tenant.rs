@@ -53,6 +53,8 @@ pub(super) struct TenantSettings {
 pub(super) struct LiveRun {
     pub(super) status: watch::Sender<RunStatus>,
     pub(super) cancel: CancellationToken,
+    /// Whether it was submitted, and waits in the queue; a program of a session does not.
+    is_submitted: bool,
 }
 
 /// Counts the memory of the runs of a tenant.
@@ -122,7 +124,7 @@ impl Tenant {
 
     /// Adds a run that has not ended.
     pub(super) fn add_live(&self, id: &str) -> Arc<LiveRun> {
-        let live = LiveRun::queued();
+        let live = LiveRun::queued(true);
         self.keep_live(id, &live);
         live
     }
@@ -142,9 +144,11 @@ impl Tenant {
         }
     }
 
-    /// Returns the number of runs that have not ended.
-    pub(super) fn live_count(&self) -> usize {
-        self.live_runs().len()
+    /// Returns the number of submitted runs that wait for their turn.
+    pub(super) fn queued(&self) -> u64 {
+        let is_queued =
+            |live: &&Arc<LiveRun>| live.is_submitted && *live.status.borrow() == RunStatus::Queued;
+        self.live_runs().values().filter(is_queued).count() as u64
     }
 
     /// Returns the runs in progress.
@@ -179,9 +183,9 @@ impl Tenant {
 }
 
 impl LiveRun {
-    pub(super) fn queued() -> Arc<LiveRun> {
+    pub(super) fn queued(is_submitted: bool) -> Arc<LiveRun> {
         let status = watch::Sender::new(RunStatus::Queued);
-        Arc::new(LiveRun { status, cancel: CancellationToken::new() })
+        Arc::new(LiveRun { status, cancel: CancellationToken::new(), is_submitted })
     }
 }
 

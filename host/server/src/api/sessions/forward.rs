@@ -229,7 +229,7 @@ impl ApiShared {
         Ok(list.sessions)
     }
 
-    /// Loses the sessions of workers that have ended, so that they do not count any more.
+    /// Loses the sessions of workers that have ended, so that they no longer count.
     pub(in super::super) async fn lose_sessions(self: &Arc<Self>) {
         let Some(fleet) = &self.options.fleet else { return };
         for tenant in self.tenants() {

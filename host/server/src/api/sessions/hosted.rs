@@ -19,10 +19,10 @@ use super::super::routes::session_route;
 use super::super::state::{hex_of, now};
 use super::super::submit::closing;
 use super::super::tenant::Tenant;
-use super::super::types::{FileChange, FileSource, FileState, RunSubmission, RunTarget};
+use super::super::types::{FileChange, FileSource, FileState, RunSubmission};
 use super::super::worker::WorkerHost;
 use super::super::{Answered, ApiShared};
-use super::trees::{parse_tree, sources};
+use super::trees::{parse_tree, run_with, sources};
 use super::types::{SessionInfo, SessionRequest, SessionStatus};
 use super::{SKILLS, too_many};
 use skillhost_ledger::runs::RunStatus;
@@ -42,7 +42,7 @@ const STORE: (Duration, Duration) = (Duration::from_secs(600), Duration::from_mi
 impl WorkerHost {
     /// Takes sessions from now on, at this place.
     pub fn take_sessions(&self, place: SessionPlace) {
-        // A process is in one place.
+        // A second call changes nothing: a process has one address.
         self.0.place.set(place).ok();
     }
 
@@ -56,8 +56,8 @@ impl WorkerHost {
         }
     }
 
-    /// Returns the number of sessions, if there is room for another one. Quotas are checked when it is
-    /// created: whoever exceeds one is told so.
+    /// Returns the number of sessions, if there is room for another one. Quotas are checked when a session
+    /// is created, so that a client that exceeds one learns which.
     pub fn room(&self, tenant: &str) -> Option<usize> {
         self.tenant(tenant)?;
         let count = |tenant: &Arc<Tenant>| tenant.sessions.all().len();
@@ -278,16 +278,7 @@ impl ApiShared {
         tenant: &Arc<Tenant>,
         files: &BTreeMap<String, FileSource>,
     ) -> Answered<()> {
-        let submission = RunSubmission {
-            skill: String::new(),
-            target: RunTarget::Main,
-            args: Vec::new(),
-            stdin: None,
-            files: files.clone(),
-            limits: BTreeMap::new(),
-            deterministic: None,
-            receipt: false,
-        };
+        let submission = run_with(files);
         self.check(&submission)?;
         self.require_fleet_blobs(fleet, tenant, &submission).await?;
         let digests: BTreeSet<&str> =

@@ -305,7 +305,7 @@ impl ApiShared {
             number,
             skill: submission.skill.clone(),
             submitted: now(),
-            live: LiveRun::queued(),
+            live: LiveRun::queued(false),
             state: Mutex::default(),
             stdin: tokio::sync::Mutex::new(writer),
             has_stdin,

@@ -90,16 +90,7 @@ impl ApiShared {
 
     /// Checks the files of a workspace, as those of a run. Returns their size.
     fn check_files(&self, tenant: &Tenant, files: &BTreeMap<String, FileSource>) -> Answered<u64> {
-        let submission = RunSubmission {
-            skill: String::new(),
-            target: RunTarget::Main,
-            args: Vec::new(),
-            stdin: None,
-            files: files.clone(),
-            limits: BTreeMap::new(),
-            deterministic: None,
-            receipt: false,
-        };
+        let submission = run_with(files);
         self.check(&submission)?;
         require_blobs(tenant, &submission, self.options.bounds.workspace)?;
         let size = |file: &FileSource| match (&file.content, &file.digest) {
@@ -109,6 +100,20 @@ impl ApiShared {
         };
         let sizes = files.values().map(size).sum::<io::Result<u64>>();
         sizes.map_err(|error| Problem::internal(&error))
+    }
+}
+
+/// A run with these files and nothing else, since they are checked as those of a run.
+pub(super) fn run_with(files: &BTreeMap<String, FileSource>) -> RunSubmission {
+    RunSubmission {
+        skill: String::new(),
+        target: RunTarget::Main,
+        args: Vec::new(),
+        stdin: None,
+        files: files.clone(),
+        limits: BTreeMap::new(),
+        deterministic: None,
+        receipt: false,
     }
 }
 
